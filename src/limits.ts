@@ -1,0 +1,57 @@
+// Every number of the gateway, units last in the name, with where it comes from. Relations between them are asserted
+// at the end, so that a change that breaks one fails at start.
+import { assert } from "./assert.ts";
+
+// spec.md, "Limits"
+export const bodyMaxBytes = 33_554_432; // 32 MiB, every endpoint
+export const tokenizeTextMaxBytes = 4_000_000;
+export const outputTokensMin = 1;
+export const outputTokensMax = 65_536;
+export const outputTokensDefault = 4_096;
+export const stopSequencesMax = 4;
+export const floodWindowMs = 60_000;
+export const floodRequestsMax = 120;
+export const coderWindowMs = 4 * 3_600_000; // 00:00, 04:00, ... UTC
+export const dayMs = 86_400_000;
+export const toolLoopRoundsMax = 10;
+
+// Balance: 1,000,000 balance tokens are worth 500 cents (spec, "Balance")
+export const centsPerMillionBalanceTokens = 500;
+export const creditPurchaseMinTokens = 1_000_000;
+export const creditPurchaseMaxTokens = 100_000_000;
+
+// Streams (wire.md 2.7: at most 15 s between bytes; peers send every 10 s)
+/** A stream's headers wait this long for the first piece, so that a node's quick refusal still gets its own status. */
+export const streamOpenDelayMs = 4_000;
+export const keepAliveIntervalMs = 10_000;
+/** A client that reads nothing for this long is cut and charged for what was produced (reliability.md C1). */
+export const clientStallMs = 120_000;
+
+// Nodes
+export const nodeConnectTimeoutMs = 2_500; // reliability.md U2: busy within 3 s
+export const nodeIdleSocketMs = 3_500; // nodes.md rule 5: uvicorn and llama-server close idle connections after 5 s
+/** Longest silence before the first token: 15 minutes are allowed (U15). */
+export const nodeFirstPieceMs = 20 * 60_000;
+/** Longest silence between two reads once the answer has begun (U16; U15 allows 15 minutes). */
+export const nodeStallMs = 16 * 60_000;
+export const nodeLineMaxBytes = 4 * 1024 * 1024; // U19
+export const nodeHeadMaxBytes = 64 * 1024;
+export const nodeErrorBodyMaxBytes = 64 * 1024;
+export const nodeSocketsIdleMax = 256;
+export const nodeProbeIntervalMs = 5_000;
+export const nodeProbeTimeoutMs = 3_000;
+
+// Queue
+export const queueMaxWaitMs = 600_000;
+export const queuePlacesMax = 20_000; // requests in line over all accounts; more are refused as busy
+
+// Journal
+export const journalGiveUpMs = 10_000; // BUSY or a full disk: retry this long, then the held ends fail (design.md 6)
+
+// JSON of request bodies (reliability.md C5)
+export const jsonDepthMax = 128;
+
+assert(keepAliveIntervalMs <= 15_000, "a waiting stream must show life every 15 s");
+assert(streamOpenDelayMs > nodeConnectTimeoutMs, "a dead node must be noticed before the stream opens");
+assert(nodeIdleSocketMs < 5_000, "nodes close idle sockets after 5 s");
+assert(outputTokensDefault <= outputTokensMax, "the default budget must be allowed");

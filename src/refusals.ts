@@ -1,0 +1,122 @@
+// The error table: every way a request can be refused, with status, type, code and message of spec.md "Errors".
+// A dialect turns a row into its own body shape; nothing else writes an error message for a client.
+import type { Refusal } from "./types.ts";
+
+export type RefusalRow = Readonly<{
+  status: number;
+  type: string;
+  /** `error.code` on chat-completions and responses; null where the spec has none. */
+  code: string | null;
+  /** `{name}` is replaced by `detail.name`. */
+  message: string;
+  /** `retry-after` is sent with `detail.seconds` where true; `x-should-retry: false` where "never" (wire.md 2.5). */
+  retry: "after" | "never" | "client";
+}>;
+
+const invalid = "invalid_request_error";
+const rate = "rate_limit_error";
+
+export const refusals = {
+  invalid_api_key: {
+    status: 401,
+    type: "authentication_error",
+    code: "invalid_api_key",
+    message: "Invalid API key provided",
+    retry: "never",
+  },
+  malformed: { status: 400, type: invalid, code: null, message: "{reason}", retry: "client" },
+  unknown_model: {
+    status: 400,
+    type: invalid,
+    code: "model_not_found",
+    message: "The model `{model}` does not exist. GET /v1/models lists the models.",
+    retry: "client",
+  },
+  context_length_exceeded: {
+    status: 400,
+    type: invalid,
+    code: "context_length_exceeded",
+    message: "prompt is too long: {tokens} tokens > {maximum} maximum",
+    retry: "client",
+  },
+  not_found: { status: 404, type: "not_found_error", code: null, message: "{reason}", retry: "client" },
+  body_too_large: {
+    status: 413,
+    type: invalid,
+    code: "request_too_large",
+    message: "Request body larger than 32 MiB",
+    retry: "client",
+  },
+  text_too_long: { status: 413, type: invalid, code: null, message: "text too long", retry: "client" },
+  unsupported_encoding: {
+    status: 415,
+    type: invalid,
+    code: null,
+    message: "Send the request body without content-encoding",
+    retry: "client",
+  },
+  upgrade_required: {
+    status: 426,
+    type: invalid,
+    code: null,
+    message: "WebSocket is not served here; use HTTP",
+    retry: "client",
+  },
+  too_many_requests: {
+    status: 429,
+    type: rate,
+    code: null,
+    message: "Too many requests. Retry in {seconds}s.",
+    retry: "after",
+  },
+  quota_exceeded: {
+    status: 429,
+    type: rate,
+    code: "insufficient_quota",
+    message: "Quota exceeded. Upgrade your plan at {site_url}/plan",
+    retry: "never",
+  },
+  coder_quota_reached: {
+    status: 429,
+    type: rate,
+    code: "insufficient_quota",
+    message: "{model} call quota reached. Upgrade your plan at {site_url}/plan",
+    retry: "never",
+  },
+  busy: { status: 429, type: rate, code: null, message: "Routes are temporarily busy. Please retry.", retry: "after" },
+  quota_unverified: {
+    status: 503,
+    type: "api_error",
+    code: null,
+    message: "Could not verify your quota right now. Please retry.",
+    retry: "client",
+  },
+  node_failed: {
+    status: 500,
+    type: "api_error",
+    code: null,
+    message: "The model stopped answering. Please retry.",
+    retry: "client",
+  },
+  internal: {
+    status: 500,
+    type: "api_error",
+    code: null,
+    message: "Internal error. Please retry later.",
+    retry: "client",
+  },
+} as const satisfies Record<string, RefusalRow>;
+
+export type RefusalName = keyof typeof refusals;
+
+export const refuse = (refusal: RefusalName, detail?: Refusal["detail"]): Refusal =>
+  detail === undefined ? { refusal } : { refusal, detail };
+
+export function isRefusal(value: object): value is Refusal {
+  return "refusal" in value;
+}
+
+/** The row's message with the refusal's values filled in. */
+export function messageOf({ refusal, detail }: Refusal): string {
+  return refusals[refusal].message.replace(/\{(\w+)\}/g, (whole, name: string) => String(detail?.[name] ?? whole));
+}

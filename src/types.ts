@@ -1,0 +1,168 @@
+// Every noun of the gateway. A request becomes an Ask, an Ask is admitted as a Hold, waits for a Slot, and the
+// node's answer arrives as Pieces and one Ending. Nothing here knows a dialect, a database or a socket.
+
+/** Row id of an account, unique within a data folder. */
+export type AccountId = number;
+/** Wall-clock milliseconds since 1970 (UTC). */
+export type Ms = number;
+export type PlanId = "free" | "plus" | "standard" | "pro";
+export type Endpoint = "/v1/chat/completions" | "/v1/messages" | "/v1/responses";
+
+/** US cents per 1,000,000 model tokens, whole numbers (spec, model table). */
+export type Price =
+  | Readonly<{ kind: "flat"; cents: number }>
+  | Readonly<{ kind: "split"; inputCents: number; cachedInputCents: number; outputCents: number }>;
+
+export type StructuredOutput = "json_schema" | "json_object" | "none";
+
+/** One row of the catalogue (`data/catalog.json`). */
+export type Model = Readonly<{
+  id: string;
+  /** First-party tiers bill usage.total_tokens at one rate; hosted models bill input, cached input and output apart. */
+  tier: "first-party" | "hosted";
+  contextTokens: number;
+  readsImages: boolean;
+  structuredOutput: StructuredOutput;
+  price: Price;
+  /** True where the output budget limits the answer, so that it is sent to the node (spec, per-request limits). */
+  budgetLimitsAnswer: boolean;
+  /** Output budget of a request that names none, in tokens. */
+  outputTokensDefault: number;
+  /** True for the coder tier: chat-completions and messages are counted in calls, not tokens. */
+  coder: boolean;
+}>;
+
+export type Plan = Readonly<{
+  id: PlanId;
+  name: string;
+  tokensPerDay: number;
+  coderCallsPerWindow: number;
+  searchesPerDay: number;
+}>;
+
+/** Model tokens of one reply. `reasoning` is a part of `output`; `inputFresh` excludes `inputCached`. */
+export type Usage = Readonly<{ inputFresh: number; inputCached: number; output: number; reasoning: number }>;
+
+export type Effort = "off" | "minimal" | "low" | "medium" | "high" | "max";
+
+export type Part =
+  | Readonly<{ kind: "text"; text: string }>
+  /** `url` is http(s): or data: as the client gave it. */
+  | Readonly<{ kind: "image"; url: string; detail: string | null }>;
+
+/** A finished tool call in the conversation's history; `arguments` is JSON text that parses to an object. */
+export type Call = Readonly<{ id: string; name: string; arguments: string }>;
+
+/** One step of the conversation, in no dialect. */
+export type Turn =
+  | Readonly<{ role: "system"; content: string }>
+  | Readonly<{ role: "user"; content: string | readonly Part[] }>
+  | Readonly<{ role: "assistant"; content: string | null; reasoning: string | null; calls: readonly Call[] }>
+  | Readonly<{ role: "tool"; callId: string; content: string | readonly Part[] }>;
+
+export type Tool = Readonly<{
+  name: string;
+  description: string | null;
+  parameters: Record<string, unknown>;
+  strict: boolean | null;
+}>;
+/** `named` forces that one tool; `required` forces any. */
+export type ToolChoice = "auto" | "none" | "required" | Readonly<{ named: string }>;
+export type Format =
+  | Readonly<{ kind: "json_object" }>
+  | Readonly<{ kind: "json_schema"; name: string; schema: Record<string, unknown>; strict: boolean | null }>;
+
+/** Sampling settings that nodes understand; absent ones are not sent. Values were checked by the dialect. */
+export type Sampling = Readonly<{
+  temperature?: number;
+  top_p?: number;
+  top_k?: number;
+  min_p?: number;
+  presence_penalty?: number;
+  frequency_penalty?: number;
+  repetition_penalty?: number;
+  seed?: number;
+  logit_bias?: Readonly<Record<string, number>>;
+  logprobs?: boolean;
+  top_logprobs?: number;
+}>;
+
+/** A client's request in no dialect. */
+export type Ask = Readonly<{
+  endpoint: Endpoint;
+  model: Model;
+  turns: readonly Turn[];
+  tools: readonly Tool[];
+  toolChoice: ToolChoice;
+  parallelToolCalls: boolean | null;
+  stop: readonly string[];
+  /** Clamped to 1..65,536; always reserved, sent to the node only where it limits the answer. */
+  outputTokensMax: number;
+  effort: Effort | null;
+  format: Format | null;
+  webSearch: boolean;
+  stream: boolean;
+  sampling: Sampling;
+  /** Size of the request body in bytes: the basis of our own input estimate when a node reports no usage. */
+  bodyBytes: number;
+}>;
+
+/**
+ * One step of an answer, in no dialect. `literal` is a JSON string literal, quotes included, exactly as it stood in
+ * the node's event, so that no dialect has to decode and encode it (design.md section 5); it is always valid JSON.
+ */
+export type Piece =
+  | Readonly<{ kind: "reasoning"; literal: string }>
+  /** `logprobs` is the JSON text of the choice's logprobs object, or null. */
+  | Readonly<{ kind: "text"; literal: string; logprobs: string | null }>
+  /** First sight of a tool call; `index` counts from 0 in order of appearance, `id` and `name` are never empty. */
+  | Readonly<{ kind: "call"; index: number; id: string; name: string }>
+  | Readonly<{ kind: "call-arguments"; index: number; literal: string }>;
+
+export type FinishReason = "stop" | "tool_calls" | "length" | "content_filter";
+
+/** How an answer ended; exactly one per generation, after its last Piece. */
+export type Ending =
+  | Readonly<{ kind: "end"; reason: FinishReason; stopSequence: string | null; usage: Usage; estimated: boolean }>
+  /** The client left: the node was stopped; what was produced so far is charged. */
+  | Readonly<{ kind: "gone"; usage: Usage; estimated: boolean }>
+  /** `elsewhere`: no byte of a reply came, so another node may be asked once. */
+  | Readonly<{ kind: "failed"; refusal: Refusal; elsewhere: boolean }>;
+
+/** Where a generation's pieces go. Both calls are synchronous and must not throw. */
+export interface Sink {
+  piece(piece: Piece): void;
+  /**
+   * Called once after the pieces of one read of the node's socket. Returns null while the client keeps up, else a
+   * promise that settles when it has caught up; the node's socket is paused until then.
+   */
+  flush(): Promise<void> | null;
+}
+
+/** A request that is not served: the name of a row of refusals.ts and the values its message needs. */
+export type Refusal = Readonly<{ refusal: RefusalName; detail?: Readonly<Record<string, string | number>> }>;
+import type { RefusalName } from "./refusals.ts";
+export type { RefusalName };
+
+/** Balance reserved for one open request. Settled at most once; what was not settled goes back in full on dispose. */
+export interface Hold extends Disposable {
+  /** Null, or for a coder call the promise that its count is on disk (rejects with StoreUnavailable). */
+  readonly ready: Promise<void> | null;
+  /**
+   * Replaces the reservation by the real charge at once in memory and resolves when the charge is on disk.
+   * Rejects with StoreUnavailable when the journal gave up; then nothing was charged.
+   */
+  settle(usage: Usage, estimated: boolean, now: Ms): Promise<void>;
+}
+
+/** A place on a node. Disposing it gives the place to the next in line. */
+export interface Slot extends Disposable {
+  readonly nodeName: string;
+  /** Runs one generation on this node; resolves exactly once, never rejects. Aborting `gone` stops the node at once. */
+  generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink): Promise<Ending>;
+}
+
+/** The balance could not be read or written; nothing was charged (spec: 503 api_error). */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable";
+}

@@ -1,8 +1,193 @@
-// The catalogue: models, plans and credit packs of data/catalog.json, checked at start.
-import type { Model, Plan, PlanId } from "./types.ts";
+// The catalogue: models, plans and credit packs of data/catalog.json, checked at start. The committed file is embedded
+// in the program; a self-hoster names another with `[catalog] file =`.
+import { type Static, Type } from "@sinclair/typebox";
+import embedded from "../data/catalog.json" with { type: "json" };
+import { creditPurchaseMaxTokens, creditPurchaseMinTokens, outputTokensDefault, outputTokensMax } from "./limits.ts";
+import { formatPath, misfitsOf } from "./misfit.ts";
+import type { Model, Plan, PlanId, Price } from "./types.ts";
 
 export type Catalog = Readonly<{
   models: ReadonlyMap<string, Model>;
   plans: Readonly<Record<PlanId, Plan>>;
   creditPacksTokens: readonly number[];
 }>;
+
+/** The catalogue is wrong; the message has one line for each fault, with file, row and what was expected. */
+export class CatalogError extends Error {
+  override readonly name = "CatalogError";
+}
+
+const planIds = ["free", "plus", "standard", "pro"] as const satisfies readonly PlanId[];
+
+// ---------------------------------------------------------------- the file
+
+const text = () => Type.String({ minLength: 1, maxLength: 200, description: "a text of 1 to 200 characters" });
+const cents = () => Type.Integer({ minimum: 0, description: "a whole number >= 0" });
+const count = () => Type.Integer({ minimum: 0, description: "a whole number >= 0" });
+const yesOrNo = () => Type.Boolean({ description: "true or false" });
+const oneOf = <const Words extends readonly string[]>(words: Words) =>
+  Type.Union(
+    words.map((word) => Type.Literal(word as Words[number])),
+    { description: `one of ${words.map((word) => `"${word}"`).join(", ")}` },
+  );
+
+const ModelRow = Type.Object(
+  {
+    id: text(),
+    tier: oneOf(["first-party", "hosted"]),
+    context_tokens: Type.Integer({ minimum: 1, description: "a whole number of tokens >= 1" }),
+    reads_images: yesOrNo(),
+    structured_output: oneOf(["json_schema", "json_object", "none"]),
+    /** US cents per 1,000,000 tokens: `cents` for a first-party tier, the others for a hosted model. */
+    price: Type.Object(
+      {
+        cents: Type.Optional(cents()),
+        input_cents: Type.Optional(cents()),
+        cached_input_cents: Type.Optional(cents()),
+        output_cents: Type.Optional(cents()),
+      },
+      { additionalProperties: false, description: 'a table such as { "cents": 390 }' },
+    ),
+    budget_limits_answer: yesOrNo(),
+    output_tokens_default: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: outputTokensMax,
+        description: `a whole number of tokens from 1 to ${outputTokensMax}`,
+      }),
+    ),
+    coder: Type.Optional(yesOrNo()),
+  },
+  { additionalProperties: false, description: "a model" },
+);
+
+const PlanRow = Type.Object(
+  {
+    id: oneOf(planIds),
+    name: text(),
+    tokens_per_day: count(),
+    coder_calls_per_window: count(),
+    searches_per_day: count(),
+  },
+  { additionalProperties: false, description: "a plan" },
+);
+
+const CatalogFile = Type.Object(
+  {
+    models: Type.Array(ModelRow, { minItems: 1, description: "a list of one or more models" }),
+    plans: Type.Array(PlanRow, { description: `the list of the plans ${planIds.join(", ")}` }),
+    credit_packs_tokens: Type.Array(
+      Type.Integer({
+        minimum: creditPurchaseMinTokens,
+        maximum: creditPurchaseMaxTokens,
+        description: `a whole number of tokens from ${creditPurchaseMinTokens} to ${creditPurchaseMaxTokens}`,
+      }),
+      { description: "a list of credit packs" },
+    ),
+  },
+  { additionalProperties: false, description: "a catalogue of models, plans and credit_packs_tokens" },
+);
+
+// ---------------------------------------------------------------- reading
+
+/** The catalogue that comes with the program. */
+export function embeddedCatalog(): Catalog {
+  return readCatalog(embedded, "data/catalog.json");
+}
+
+/** The catalogue in `file`; throws CatalogError when it cannot be read or a row is wrong. */
+export async function loadCatalog(file: string): Promise<Catalog> {
+  let json: unknown;
+  try {
+    json = await Bun.file(file).json();
+  } catch (error) {
+    throw new CatalogError(`${file}: cannot be read as JSON: ${(error as Error).message}`);
+  }
+  return readCatalog(json, file);
+}
+
+/** Checks `json` and turns it into a Catalog; `file` is the name that errors speak of. */
+export function readCatalog(json: unknown, file: string): Catalog {
+  const misfits = misfitsOf(CatalogFile, json);
+  if (misfits.length > 0) {
+    throw new CatalogError(misfits.map(({ path, problem }) => `${file}: ${rowPath(path, json)} ${problem}`).join("\n"));
+  }
+  const rows = json as Static<typeof CatalogFile>;
+  const faults = [...modelFaults(rows.models), ...planFaults(rows.plans)];
+  if (faults.length > 0) throw new CatalogError(faults.map((fault) => `${file}: ${fault}`).join("\n"));
+  const plans = new Map(rows.plans.map((row) => [row.id, planOf(row)]));
+  return {
+    models: new Map(rows.models.map((row) => [row.id, modelOf(row)])),
+    plans: Object.fromEntries(planIds.map((id) => [id, plans.get(id)!])) as Record<PlanId, Plan>,
+    creditPacksTokens: rows.credit_packs_tokens,
+  };
+}
+
+/** `models[3] "core-2-pro": price.cents`: a row is easier to find by its id than by its position. */
+function rowPath(path: readonly (string | number)[], json: unknown): string {
+  const [list, position, ...inside] = path;
+  if (typeof position !== "number") return path.length === 0 ? "the file" : formatPath(path);
+  const id = (json as Record<string, { id?: unknown }[]>)[String(list)]?.[position]?.id;
+  const row = `${list}[${position}]${typeof id === "string" ? ` ${JSON.stringify(id)}` : ""}`;
+  return inside.length === 0 ? row : `${row}: ${formatPath(inside)}`;
+}
+
+/** What the schema cannot say: ids are unique, a price fits its tier, and a coder tier is first-party. */
+function* modelFaults(rows: readonly Static<typeof ModelRow>[]): Generator<string> {
+  const seen = new Map<string, number>();
+  for (const [position, { id, tier, price, coder }] of rows.entries()) {
+    const row = `models[${position}] ${JSON.stringify(id)}`;
+    const first = seen.get(id);
+    if (first !== undefined) yield `${row}: id must be unique, is also the id of models[${first}]`;
+    else seen.set(id, position);
+    const wanted = tier === "hosted" ? ["input_cents", "output_cents"] : ["cents"];
+    const allowed = tier === "hosted" ? [...wanted, "cached_input_cents"] : wanted;
+    for (const key of wanted) if (!(key in price)) yield `${row}: price.${key} is missing for a ${tier} model`;
+    for (const key of Object.keys(price)) {
+      if (!allowed.includes(key)) yield `${row}: price.${key} does not fit a ${tier} model`;
+    }
+    if (coder === true && tier !== "first-party") yield `${row}: coder must be false for a hosted model`;
+  }
+}
+
+function* planFaults(rows: readonly Static<typeof PlanRow>[]): Generator<string> {
+  for (const id of planIds) {
+    const rowsOfPlan = rows.filter((row) => row.id === id).length;
+    if (rowsOfPlan !== 1) yield `plans: must have "${id}" exactly once, has it ${rowsOfPlan} times`;
+  }
+}
+
+function modelOf(row: Static<typeof ModelRow>): Model {
+  return {
+    id: row.id,
+    tier: row.tier,
+    contextTokens: row.context_tokens,
+    readsImages: row.reads_images,
+    structuredOutput: row.structured_output,
+    price: priceOf(row.price),
+    budgetLimitsAnswer: row.budget_limits_answer,
+    outputTokensDefault: row.output_tokens_default ?? outputTokensDefault,
+    coder: row.coder ?? false,
+  };
+}
+
+/** Cached input costs a tenth of the input rate, rounded up to a cent, unless the row says otherwise. */
+function priceOf({ cents, input_cents, cached_input_cents, output_cents }: Static<typeof ModelRow>["price"]): Price {
+  if (cents !== undefined) return { kind: "flat", cents };
+  return {
+    kind: "split",
+    inputCents: input_cents!,
+    cachedInputCents: cached_input_cents ?? Math.ceil(input_cents! / 10),
+    outputCents: output_cents!,
+  };
+}
+
+function planOf(row: Static<typeof PlanRow>): Plan {
+  return {
+    id: row.id,
+    name: row.name,
+    tokensPerDay: row.tokens_per_day,
+    coderCallsPerWindow: row.coder_calls_per_window,
+    searchesPerDay: row.searches_per_day,
+  };
+}

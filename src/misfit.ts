@@ -1,0 +1,62 @@
+// Says in one plain sentence each where a value does not fit its TypeBox schema. A schema's `description` is read as
+// what was expected ("a whole number from 0 to 65535"); a value whose schema is `writeOnly` is a secret, never shown.
+import type { TSchema } from "@sinclair/typebox";
+import { Value, ValueErrorType } from "@sinclair/typebox/value";
+import { nearest } from "./nearest.ts";
+
+export type Misfit = Readonly<{
+  /** Keys and list positions from the root to the value that does not fit. */
+  path: readonly (string | number)[];
+  /** What is wrong with it, to be read after its path: "must be ..., is ...", "is missing: ...", "is unknown". */
+  problem: string;
+}>;
+
+/** Every place where `value` does not fit `schema`, in the order of the schema; empty when it fits. */
+export function misfitsOf(schema: TSchema, value: unknown): Misfit[] {
+  const misfits = new Map<string, Misfit>(); // TypeBox reports a missing key twice; the first report is the better one
+  for (const error of Value.Errors(schema, value)) {
+    if (misfits.has(error.path)) continue;
+    const path = pathOf(error.path, value);
+    misfits.set(error.path, { path, problem: problemOf(error.type, error.schema, error.value, path) });
+  }
+  return [...misfits.values()];
+}
+
+/** `nodes[1].slots`, with keys that are not plain words in quotes. */
+export function formatPath(path: readonly (string | number)[]): string {
+  let text = "";
+  for (const step of path) {
+    if (typeof step === "number") text += `[${step}]`;
+    else text += (text === "" ? "" : ".") + (/^[\w-]+$/.test(step) ? step : JSON.stringify(step));
+  }
+  return text;
+}
+
+/** A value as it may be shown in an error: short, and on one line. */
+export function show(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 60)}...` : text;
+}
+
+function problemOf(type: ValueErrorType, schema: TSchema, value: unknown, path: Misfit["path"]): string {
+  if (type === ValueErrorType.ObjectAdditionalProperties) {
+    const known = Object.keys(schema["properties"] ?? {});
+    const meant = nearest(String(path.at(-1)), known);
+    return meant === null ? `is unknown; known keys: ${known.join(", ")}` : `is unknown; did you mean "${meant}"?`;
+  }
+  const expected = schema.description ?? `of type ${String(schema["type"] ?? "another")}`;
+  if (type === ValueErrorType.ObjectRequiredProperty) return `is missing: must be ${expected}`;
+  return `must be ${expected}${schema.writeOnly === true ? "" : `, is ${show(value)}`}`;
+}
+
+/** Turns a JSON pointer into steps; list positions become numbers, as they are in `value`. */
+function pathOf(pointer: string, value: unknown): (string | number)[] {
+  const path: (string | number)[] = [];
+  let at: unknown = value;
+  for (const escaped of pointer.split("/").slice(1)) {
+    const key = escaped.replaceAll("~1", "/").replaceAll("~0", "~");
+    path.push(Array.isArray(at) ? Number(key) : key);
+    at = typeof at === "object" && at !== null ? (at as Record<string, unknown>)[key] : undefined;
+  }
+  return path;
+}

@@ -1,4 +1,12 @@
-// The configuration file, environment and flags as one checked value.
+// The configuration file, environment and flags as one checked value. Flags win over the environment, the environment
+// over the file, the file over the defaults. Every error names where the value came from and what was expected.
+import { dirname, resolve } from "node:path";
+import { type Static, Type } from "@sinclair/typebox";
+import type { Catalog } from "./catalog.ts";
+import { nodeSlotsDefault, nodeSlotsMax, queueMaxWaitMs } from "./limits.ts";
+import { formatPath, misfitsOf, show } from "./misfit.ts";
+import { nearest } from "./nearest.ts";
+import { lineOf, lineOfSyntaxError } from "./toml-lines.ts";
 
 /** One inference node. */
 export type NodeConfig = Readonly<{
@@ -8,6 +16,354 @@ export type NodeConfig = Readonly<{
   apiKey: string | null;
   /** Requests the node runs at once; more wait in the gateway's line. */
   slots: number;
-  /** Public model id -> the name the node knows it by; "*" = any id not named on this or another node. */
+  /**
+   * Public model id -> the name the node knows it by; "*" = any id not named on this or another node. The name "*"
+   * stands for the public id itself where the node lists that, else for the first model that the node lists.
+   */
   models: Readonly<Record<string, string>>;
 }>;
+
+export type SearchConfig = Readonly<{
+  provider: "searxng" | "brave" | "tavily" | "local";
+  url: string | null;
+  apiKey: string | null;
+}>;
+
+export type Config = Readonly<{
+  /** The file it was read from; null when no file was named. */
+  file: string | null;
+  host: string;
+  /** 0 = any free port. */
+  port: number;
+  /** {base_url} and {site_url} of the spec; null where the listening address is meant (see `addressesOf`). */
+  baseUrl: string | null;
+  siteUrl: string | null;
+  dataFolder: string;
+  nodes: readonly NodeConfig[];
+  queueMaxWaitMs: number;
+  search: SearchConfig | null;
+  /** Null = the catalogue that comes with the program. */
+  catalogFile: string | null;
+}>;
+
+/** Flags of the command line as they were typed; absent ones were not given. */
+export type ConfigFlags = Readonly<{
+  config?: string;
+  host?: string;
+  port?: string;
+  data?: string;
+  node?: readonly string[];
+}>;
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The configuration is wrong; the message has one line for each fault. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+export const hostDefault = "127.0.0.1";
+export const portDefault = 8400;
+export const dataFolderDefault = "./data";
+
+// ---------------------------------------------------------------- the file
+
+const portExpected = "a whole number from 0 to 65535";
+const webAddress = "an http:// or https:// address";
+const text = (description: string) => Type.String({ minLength: 1, description });
+const key = () => Type.String({ minLength: 1, writeOnly: true, description: "a text that is not empty" });
+const variable = () =>
+  Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$", description: "the name of an environment variable" });
+const providers = ["searxng", "brave", "tavily", "local", "none"] as const;
+
+const NodeTable = Type.Object(
+  {
+    name: Type.String({
+      pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+      description: "a name of up to 64 letters, digits, dots and dashes",
+    }),
+    url: text(webAddress),
+    api_key: Type.Optional(key()),
+    api_key_env: Type.Optional(variable()),
+    slots: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: nodeSlotsMax, description: `a whole number from 1 to ${nodeSlotsMax}` }),
+    ),
+    models: Type.Optional(
+      Type.Record(Type.String(), text("the name the node knows the model by"), {
+        minProperties: 1,
+        description: 'a table of one or more models such as "core-3" = "qwen3-8b"',
+      }),
+    ),
+  },
+  { additionalProperties: false, description: "a node" },
+);
+
+const ConfigFile = Type.Object(
+  {
+    server: Type.Optional(
+      Type.Object(
+        {
+          host: Type.Optional(text("a host name or address")),
+          port: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535, description: portExpected })),
+          base_url: Type.Optional(text(webAddress)),
+          site_url: Type.Optional(text(webAddress)),
+        },
+        { additionalProperties: false, description: "a table [server]" },
+      ),
+    ),
+    nodes: Type.Optional(Type.Array(NodeTable, { description: "one or more tables [[nodes]]" })),
+    queue: Type.Optional(
+      Type.Object(
+        {
+          max_wait_seconds: Type.Optional(
+            Type.Number({ minimum: 1, maximum: 86_400, description: "a number of seconds from 1 to 86400" }),
+          ),
+        },
+        { additionalProperties: false, description: "a table [queue]" },
+      ),
+    ),
+    search: Type.Optional(
+      Type.Object(
+        {
+          provider: Type.Union(
+            providers.map((provider) => Type.Literal(provider)),
+            { description: `one of ${providers.map((provider) => `"${provider}"`).join(", ")}` },
+          ),
+          url: Type.Optional(text(webAddress)),
+          api_key: Type.Optional(key()),
+          api_key_env: Type.Optional(variable()),
+        },
+        { additionalProperties: false, description: "a table [search]" },
+      ),
+    ),
+    catalog: Type.Optional(
+      Type.Object(
+        { file: Type.Optional(text("the path of a file")) },
+        { additionalProperties: false, description: "a table [catalog]" },
+      ),
+    ),
+  },
+  { additionalProperties: false, description: "a configuration" },
+);
+type ConfigTables = Static<typeof ConfigFile>;
+
+// ---------------------------------------------------------------- reading
+
+/**
+ * Reads the file that the flags or the environment name and merges all sources.
+ * Throws ConfigError; touches nothing but the file.
+ */
+export async function loadConfig(flags: ConfigFlags, environment: Environment): Promise<Config> {
+  const file = flags.config ?? given(environment["TOLLGATE_CONFIG"]) ?? null;
+  if (file === null) return readConfig(null, "", flags, environment);
+  let toml: string;
+  try {
+    toml = await Bun.file(file).text();
+  } catch (error) {
+    throw new ConfigError(`${file}: cannot be read: ${(error as Error).message}`);
+  }
+  return readConfig(file, toml, flags, environment);
+}
+
+/** Merges the text of a configuration file with flags and environment; throws ConfigError. */
+export function readConfig(file: string | null, toml: string, flags: ConfigFlags, environment: Environment): Config {
+  const faults = new Faults(file, toml);
+  const tables = parseTables(toml, faults);
+  const { server, queue, search, catalog } = tables;
+  const port = firstOf([
+    [flags.port, "--port"],
+    [given(environment["TOLLGATE_PORT"]), "TOLLGATE_PORT"],
+    [given(environment["PORT"]), "PORT"],
+  ]);
+  const config: Config = {
+    file,
+    host: flags.host ?? given(environment["TOLLGATE_HOST"]) ?? server?.host ?? hostDefault,
+    port: port === null ? (server?.port ?? portDefault) : readPort(port, faults),
+    baseUrl: server?.base_url === undefined ? null : faults.address(server.base_url, ["server", "base_url"]),
+    siteUrl: server?.site_url === undefined ? null : faults.address(server.site_url, ["server", "site_url"]),
+    dataFolder: dataFolderOf(flags, environment),
+    nodes:
+      flags.node === undefined || flags.node.length === 0
+        ? readNodes(tables.nodes ?? [], environment, faults)
+        : flags.node.map((url, index) => nodeOfFlag(url, index, faults)),
+    queueMaxWaitMs: queue?.max_wait_seconds === undefined ? queueMaxWaitMs : queue.max_wait_seconds * 1000,
+    search: search === undefined ? null : readSearch(search, environment, faults),
+    catalogFile: catalog?.file === undefined ? null : resolve(dirname(file ?? "."), catalog.file),
+  };
+  faults.throwIfAny();
+  return config;
+}
+
+/** The data folder: known without the file, so that the commands on accounts need no configuration. */
+export function dataFolderOf(flags: Pick<ConfigFlags, "data">, environment: Environment): string {
+  return flags.data ?? given(environment["TOLLGATE_DATA"]) ?? dataFolderDefault;
+}
+
+/**
+ * What the schema of the file cannot know: each model id of [nodes.models] is an id of the catalogue.
+ * Throws ConfigError naming the nearest id.
+ */
+export function checkNodeModels({ file, nodes }: Config, { models }: Catalog): void {
+  const lines = nodes.flatMap((node) =>
+    Object.keys(node.models)
+      .filter((id) => id !== "*" && !models.has(id))
+      .map((id) => {
+        const meant = nearest(id, models.keys());
+        const hint = meant === null ? 'or "*" for any' : `did you mean "${meant}"?`;
+        return `${file ?? "--node"}: node "${node.name}": models.${JSON.stringify(id)} must be a model id of the catalogue, ${hint}`;
+      }),
+  );
+  if (lines.length > 0) throw new ConfigError(lines.join("\n"));
+}
+
+/** {base_url} and {site_url} of a server that listens on `port`; the site is at the base unless the file says otherwise. */
+export function addressesOf(config: Config, port: number): { baseUrl: string; siteUrl: string } {
+  const baseUrl = config.baseUrl ?? listeningAddress(config.host, port);
+  return { baseUrl, siteUrl: config.siteUrl ?? baseUrl };
+}
+
+/** Address under which a server on `host` and `port` can be opened on its own machine. */
+export function listeningAddress(host: string, port: number): string {
+  const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
+  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
+}
+
+// ---------------------------------------------------------------- parts
+
+/** Collects what is wrong, so that one start reports every fault of the file. */
+class Faults {
+  readonly #lines: string[] = [];
+  readonly #file: string | null;
+  readonly #toml: string;
+
+  constructor(file: string | null, toml: string) {
+    this.#file = file;
+    this.#toml = toml;
+  }
+
+  /** A fault of a flag, a variable or the whole file. */
+  add(line: string): void {
+    this.#lines.push(line);
+  }
+
+  at(path: readonly (string | number)[], problem: string): void {
+    const line = lineOf(this.#toml, path);
+    this.add(`${this.#file}${line === null ? "" : `:${line}`}: ${formatPath(path)} ${problem}`);
+  }
+
+  syntax(message: string): never {
+    const line = lineOfSyntaxError(this.#toml, message);
+    throw new ConfigError(`${this.#file}${line === null ? "" : `:${line}`}: ${message}`);
+  }
+
+  /** A checked http(s) address without its trailing slash; "" (and a fault) when it is none. */
+  address(url: string, path: readonly (string | number)[]): string {
+    const address = readAddress(url);
+    if (address === null) this.at(path, `must be ${webAddress} without user, query and fragment, is ${show(url)}`);
+    return address ?? "";
+  }
+
+  throwIfAny(): void {
+    if (this.#lines.length > 0) throw new ConfigError(this.#lines.join("\n"));
+  }
+}
+
+function parseTables(toml: string, faults: Faults): ConfigTables {
+  let tables: unknown;
+  try {
+    tables = Bun.TOML.parse(toml);
+  } catch (error) {
+    faults.syntax((error as Error).message);
+  }
+  for (const { path, problem } of misfitsOf(ConfigFile, tables)) faults.at(path, problem);
+  faults.throwIfAny();
+  return tables as ConfigTables;
+}
+
+function readNodes(tables: ConfigTables["nodes"] & {}, environment: Environment, faults: Faults): NodeConfig[] {
+  const names = new Map<string, number>();
+  return tables.map(({ name, url, slots, models, ...keys }, index) => {
+    const first = names.get(name);
+    if (first === undefined) names.set(name, index);
+    else faults.at(["nodes", index, "name"], `must be unique, is also the name of nodes[${first}]`);
+    return {
+      name,
+      url: nodeAddress(faults.address(url, ["nodes", index, "url"])),
+      apiKey: readKey(keys, ["nodes", index], environment, faults),
+      slots: slots ?? nodeSlotsDefault,
+      models: models ?? { "*": "*" },
+    };
+  });
+}
+
+/** `--node URL`: takes every model id that the file does not speak of, under whatever name the node serves. */
+function nodeOfFlag(url: string, index: number, faults: Faults): NodeConfig {
+  const address = readAddress(url);
+  if (address === null) faults.add(`--node must be ${webAddress} without user, query and fragment, is ${show(url)}`);
+  return {
+    name: `node-${index + 1}`,
+    url: nodeAddress(address ?? ""),
+    apiKey: null,
+    slots: nodeSlotsDefault,
+    models: { "*": "*" },
+  };
+}
+
+function readSearch(
+  { provider, url, ...keys }: ConfigTables["search"] & {},
+  environment: Environment,
+  faults: Faults,
+): SearchConfig | null {
+  const apiKey = readKey(keys, ["search"], environment, faults);
+  if (provider === "none") return null;
+  if (provider === "searxng" && url === undefined) {
+    faults.at(["search", "url"], `is missing: must be ${webAddress} for provider "searxng"`);
+  }
+  if ((provider === "brave" || provider === "tavily") && apiKey === null) {
+    faults.at(["search", "api_key_env"], `is missing: provider "${provider}" needs api_key_env or api_key`);
+  }
+  return { provider, url: url === undefined ? null : faults.address(url, ["search", "url"]), apiKey };
+}
+
+function readKey(
+  { api_key, api_key_env }: { api_key?: string; api_key_env?: string },
+  table: readonly (string | number)[],
+  environment: Environment,
+  faults: Faults,
+): string | null {
+  if (api_key_env === undefined) return api_key ?? null;
+  if (api_key !== undefined) faults.at([...table, "api_key"], "must be absent where api_key_env is given");
+  const value = environment[api_key_env];
+  if (value === undefined || value === "") {
+    faults.at([...table, "api_key_env"], `must name a set environment variable, but ${api_key_env} is not set`);
+  }
+  return value ?? null;
+}
+
+function readPort([typed, source]: readonly [string, string], faults: Faults): number {
+  const port = /^\d{1,5}$/.test(typed) ? Number(typed) : Number.NaN;
+  if (port <= 65_535) return port;
+  faults.add(`${source} must be ${portExpected}, is ${show(typed)}`);
+  return 0;
+}
+
+/** The first value that was given, with the name of its source. */
+function firstOf(sources: readonly (readonly [string | undefined, string])[]): readonly [string, string] | null {
+  for (const [value, source] of sources) if (value !== undefined) return [value, source];
+  return null;
+}
+
+/** An empty environment variable counts as not given. */
+const given = (value: string | undefined): string | undefined => (value === "" ? undefined : value);
+
+function readAddress(url: string): string | null {
+  if (!URL.canParse(url)) return null;
+  const { protocol, username, password, search, hash, href } = new URL(url);
+  if (protocol !== "http:" && protocol !== "https:") return null;
+  if (username !== "" || password !== "" || search !== "" || hash !== "") return null;
+  return href.replace(/\/+$/, "");
+}
+
+/** Engines serve their API under /v1: an address without any path means that. */
+function nodeAddress(address: string): string {
+  return address !== "" && new URL(address).pathname === "/" ? `${address}/v1` : address;
+}

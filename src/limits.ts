@@ -41,6 +41,10 @@ export const nodeSocketsIdleMax = 256;
 export const nodeProbeIntervalMs = 5_000;
 export const nodeProbeTimeoutMs = 3_000;
 
+/** A node that does not say how many requests it runs at once gets this many places: what a small vLLM takes. */
+export const nodeSlotsDefault = 64;
+export const nodeSlotsMax = 100_000;
+
 // Queue
 export const queueMaxWaitMs = 600_000;
 export const queuePlacesMax = 20_000; // requests in line over all accounts; more are refused as busy

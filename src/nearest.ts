@@ -1,9 +1,9 @@
 // Finds the word somebody probably meant, for messages about unknown keys, verbs and flags.
 
-/** The known word closest to `word`, or null when none is close (more than a third of its letters would change). */
+/** The known word closest to `word`, or null when none is close (more than half of its letters would change). */
 export function nearest(word: string, known: Iterable<string>): string | null {
   let best: string | null = null;
-  let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1;
+  let bestDistance = Math.floor(word.length / 2) + 1;
   for (const candidate of known) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];

@@ -1,0 +1,206 @@
+// Flags win over the environment, the environment over the file, the file over the defaults; every fault is named.
+import { describe, expect, test } from "bun:test";
+import { embeddedCatalog } from "../src/catalog.ts";
+import { addressesOf, checkNodeModels, ConfigError, loadConfig, readConfig } from "../src/config.ts";
+
+const read = (toml: string, flags = {}, environment = {}) => readConfig("gate.toml", toml, flags, environment);
+const example = `
+[server]
+host = "127.0.0.2"
+port = 8401
+base_url = "https://api.example.com/"
+site_url = "https://example.com"
+
+[[nodes]]
+name = "gpu-1"
+url = "http://127.0.0.1:8000/v1"
+api_key_env = "VLLM_KEY"
+slots = 32
+[nodes.models]
+"core-3" = "qwen3-235b"
+"*" = "qwen3-8b"
+
+[[nodes]]
+name = "gpu-2"
+url = "http://127.0.0.1:8002"
+
+[queue]
+max_wait_seconds = 30
+[search]
+provider = "searxng"
+url = "http://127.0.0.1:8888"
+[catalog]
+file = "/etc/tollgate/catalog.json"
+`;
+
+describe("a configuration", () => {
+  test("is complete without a file, flags and environment", () => {
+    expect(readConfig(null, "", {}, {})).toEqual({
+      file: null,
+      host: "127.0.0.1",
+      port: 8400,
+      baseUrl: null,
+      siteUrl: null,
+      dataFolder: "./data",
+      nodes: [],
+      queueMaxWaitMs: 600_000,
+      search: null,
+      catalogFile: null,
+    });
+  });
+
+  test("takes every key of the file", () => {
+    expect(read(example, {}, { VLLM_KEY: "secret" })).toEqual({
+      file: "gate.toml",
+      host: "127.0.0.2",
+      port: 8401,
+      baseUrl: "https://api.example.com",
+      siteUrl: "https://example.com",
+      dataFolder: "./data",
+      nodes: [
+        {
+          name: "gpu-1",
+          url: "http://127.0.0.1:8000/v1",
+          apiKey: "secret",
+          slots: 32,
+          models: { "core-3": "qwen3-235b", "*": "qwen3-8b" },
+        },
+        { name: "gpu-2", url: "http://127.0.0.1:8002/v1", apiKey: null, slots: 64, models: { "*": "*" } },
+      ],
+      queueMaxWaitMs: 30_000,
+      search: { provider: "searxng", url: "http://127.0.0.1:8888", apiKey: null },
+      catalogFile: "/etc/tollgate/catalog.json",
+    });
+  });
+
+  // flags, environment, file -> port
+  const ports: [object, object, string, number][] = [
+    [{ port: "1" }, { TOLLGATE_PORT: "2", PORT: "3" }, "[server]\nport = 4", 1],
+    [{}, { TOLLGATE_PORT: "2", PORT: "3" }, "[server]\nport = 4", 2],
+    [{}, { PORT: "3" }, "[server]\nport = 4", 3],
+    [{}, { TOLLGATE_PORT: "", PORT: "" }, "[server]\nport = 4", 4],
+    [{}, {}, "", 8400],
+    [{ port: "0" }, { PORT: "3" }, "", 0],
+  ];
+  test.each(ports)("takes the port of flags %o, environment %o, file %j as %i", (flags, environment, toml, port) => {
+    expect(read(toml, flags, environment).port).toBe(port);
+  });
+
+  test("takes host and data folder from flags, then environment, then the defaults", () => {
+    const environment = { TOLLGATE_HOST: "e", TOLLGATE_DATA: "/e" };
+    const toml = '[server]\nhost = "f"';
+    expect(read(toml, { host: "a", data: "/a" }, environment)).toMatchObject({ host: "a", dataFolder: "/a" });
+    expect(read(toml, {}, environment)).toMatchObject({ host: "e", dataFolder: "/e" });
+    expect(read(toml)).toMatchObject({ host: "f", dataFolder: "./data" });
+  });
+
+  test("takes nodes of --node instead of the file's", () => {
+    const { nodes } = read(example, { node: ["http://10.0.0.1:8000", "http://10.0.0.2/api/v1/"] }, { VLLM_KEY: "x" });
+    expect(nodes).toEqual([
+      { name: "node-1", url: "http://10.0.0.1:8000/v1", apiKey: null, slots: 64, models: { "*": "*" } },
+      { name: "node-2", url: "http://10.0.0.2/api/v1", apiKey: null, slots: 64, models: { "*": "*" } },
+    ]);
+  });
+
+  test("finds its catalogue beside the file", () => {
+    const config = readConfig("/etc/tollgate/gate.toml", '[catalog]\nfile = "mine.json"', {}, {});
+    expect(config.catalogFile).toBe("/etc/tollgate/mine.json");
+  });
+
+  test("gives the listening address as base and site unless the file names them", () => {
+    const base = (toml: string, flags = {}) => addressesOf(read(toml, flags), 9000);
+    expect(base("")).toEqual({ baseUrl: "http://127.0.0.1:9000", siteUrl: "http://127.0.0.1:9000" });
+    expect(base("", { host: "0.0.0.0" }).baseUrl).toBe("http://127.0.0.1:9000");
+    expect(base("", { host: "::1" }).baseUrl).toBe("http://[::1]:9000");
+    expect(base('[server]\nbase_url = "https://a.example/"')).toEqual({
+      baseUrl: "https://a.example",
+      siteUrl: "https://a.example",
+    });
+  });
+});
+
+describe("a wrong configuration", () => {
+  const node = '[[nodes]]\nname = "a"\nurl = "http://127.0.0.1:1/v1"\n';
+  const faults: [string, string, string][] = [
+    ["[server]\nport = 70000", "gate.toml:2: server.port must be a whole number from 0 to 65535, is 70000", "a port"],
+    ["[server]\nprot = 1", 'gate.toml:2: server.prot is unknown; did you mean "port"?', "a misspelt key"],
+    ["[serve]\nport = 1", 'gate.toml:1: serve is unknown; did you mean "server"?', "a misspelt table"],
+    ["[server]\nport = = 1", "gate.toml:2: TOML Parse error: Expected a value but found '='", "a syntax error"],
+    ['[[nodes]]\nname = "a"', "gate.toml:1: nodes[0].url is missing: must be an http:// or https:// address", "no URL"],
+    [
+      '[[nodes]]\nname = "a"\nurl = "ftp://x"',
+      'gate.toml:3: nodes[0].url must be an http:// or https:// address without user, query and fragment, is "ftp://x"',
+      "a bad URL",
+    ],
+    [node + node, "gate.toml:5: nodes[1].name must be unique, is also the name of nodes[0]", "a name used twice"],
+    [`${node}slots = 0`, "gate.toml:4: nodes[0].slots must be a whole number from 1 to 100000, is 0", "no slots"],
+    [
+      `${node}slots = 100001`,
+      "gate.toml:4: nodes[0].slots must be a whole number from 1 to 100000, is 100001",
+      "too many slots",
+    ],
+    [
+      `${node}api_key_env = "NOT_SET"`,
+      "gate.toml:4: nodes[0].api_key_env must name a set environment variable, but NOT_SET is not set",
+      "an unset variable",
+    ],
+    [
+      `${node}api_key = "a"\napi_key_env = "SET"`,
+      "gate.toml:4: nodes[0].api_key must be absent where api_key_env is given",
+      "two keys",
+    ],
+    [
+      `${node}[nodes.models]\n"core-3" = 7`,
+      "gate.toml:5: nodes[0].models.core-3 must be the name the node knows the model by, is 7",
+      "a model name that is no text",
+    ],
+    [
+      "[queue]\nmax_wait_seconds = 0",
+      "gate.toml:2: queue.max_wait_seconds must be a number of seconds from 1 to 86400, is 0",
+      "no waiting at all",
+    ],
+    [
+      '[search]\nprovider = "searxng"',
+      'gate.toml:1: search.url is missing: must be an http:// or https:// address for provider "searxng"',
+      "a search without its address",
+    ],
+    [
+      '[search]\nprovider = "brave"',
+      'gate.toml:1: search.api_key_env is missing: provider "brave" needs api_key_env or api_key',
+      "a search without its key",
+    ],
+  ];
+  test.each(faults)("is refused: %j", (toml, message) => {
+    expect(() => read(toml, {}, { SET: "x" })).toThrow(new ConfigError(message));
+  });
+
+  test("never shows a key", () => {
+    expect(() => read(`${node}api_key = 31337`)).toThrow(
+      new ConfigError("gate.toml:4: nodes[0].api_key must be a text that is not empty"),
+    );
+  });
+
+  test.each([
+    ["--port", { port: "x" }, {}],
+    ["TOLLGATE_PORT", {}, { TOLLGATE_PORT: "65536" }],
+  ])("names %s when the port is no port", (source, flags, environment) => {
+    expect(() => read("", flags, environment)).toThrow(`${source} must be a whole number from 0 to 65535, is`);
+  });
+
+  test("names a model id that the catalogue lacks, with the nearest one", () => {
+    const config = read(`${node}[nodes.models]\n"core-33" = "x"`);
+    expect(() => checkNodeModels(config, embeddedCatalog())).toThrow(
+      new ConfigError(
+        'gate.toml: node "a": models."core-33" must be a model id of the catalogue, did you mean "core-3"?',
+      ),
+    );
+    checkNodeModels(read(`${node}[nodes.models]\n"core-3" = "x"\n"*" = "y"`), embeddedCatalog());
+  });
+
+  test("is named when its file cannot be read", () => {
+    expect(loadConfig({ config: "/nowhere/gate.toml" }, {})).rejects.toThrow(
+      /^\/nowhere\/gate\.toml: cannot be read: /,
+    );
+    expect(loadConfig({}, { TOLLGATE_CONFIG: "/nowhere/gate.toml" })).rejects.toThrow(/^\/nowhere\/gate\.toml: /);
+  });
+});

@@ -1,0 +1,58 @@
+// Finds Bun and runs it with the given arguments, so that `npm start` works where only Node and npm are installed.
+// npm may refuse to run the install script of the `bun` package; its binary then still lies in node_modules/@oven.
+// Plain JavaScript for Node 20: nothing here may need Bun. Usage: node src/launch.mjs ARGUMENT...
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { constants } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import process from "node:process";
+
+const root = resolve(import.meta.dirname ?? ".", "..");
+const modules = join(root, "node_modules");
+const executable = process.platform === "win32" ? "bun.exe" : "bun";
+
+/** Where Bun may be: $BUN, the platform package, the `bun` package, PATH. */
+function* candidates() {
+  if (process.env["BUN"]) yield process.env["BUN"];
+  const platforms = join(modules, "@oven");
+  if (existsSync(platforms)) {
+    for (const name of readdirSync(platforms).sort()) {
+      if (name.startsWith("bun-")) yield join(platforms, name, "bin", executable);
+    }
+  }
+  // The package's file is called bun.exe on every system; before its install script ran it is only a text.
+  yield join(modules, "bun", "bin", "bun.exe");
+  yield join(modules, "bun", "bin", "bun");
+  for (const folder of (process.env["PATH"] ?? "").split(delimiter)) yield join(folder, executable);
+}
+
+/** A file that is there may still be built for another processor or C library: only one that runs is taken. */
+function findBun() {
+  for (const file of candidates()) {
+    if (existsSync(file) && spawnSync(file, ["--version"], { stdio: "ignore" }).status === 0) return file;
+  }
+  return null;
+}
+
+const bun = findBun();
+if (bun === null) {
+  console.error('Bun was not found. Run "npm install" first, or name a Bun executable in the variable BUN.');
+  process.exit(1);
+}
+const child = spawn(bun, process.argv.slice(2), { stdio: "inherit" });
+child.on("error", (error) => {
+  console.error(`${bun} could not be started: ${error.message}`);
+  process.exit(1);
+});
+for (const signal of ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"]) process.on(signal, () => child.kill(signal));
+// A terminal sends Ctrl-C to the child as well: passing it on would be a second one, which means "stop at once".
+process.on("SIGINT", () => {
+  if (!process.stdin.isTTY) child.kill("SIGINT");
+});
+// A signal that npm gets ends npm and its shell without reaching this process: it only sees its parent change.
+if (process.env["npm_lifecycle_event"] !== undefined) {
+  const parent = process.ppid;
+  const orphanCheckMs = 250;
+  setInterval(() => process.ppid !== parent && child.kill("SIGTERM"), orphanCheckMs).unref();
+}
+child.on("exit", (code, signal) => process.exit(signal === null ? code : 128 + constants.signals[signal]));

@@ -25,6 +25,8 @@ export const refusals = {
     retry: "never",
   },
   malformed: { status: 400, type: invalid, code: null, message: "{reason}", retry: "client" },
+  /** Not counted by flood protection, unlike malformed parameters. */
+  unreadable: { status: 400, type: invalid, code: null, message: "{reason}", retry: "client" },
   unknown_model: {
     status: 400,
     type: invalid,
@@ -112,9 +114,8 @@ export type RefusalName = keyof typeof refusals;
 export const refuse = (refusal: RefusalName, detail?: Refusal["detail"]): Refusal =>
   detail === undefined ? { refusal } : { refusal, detail };
 
-export function isRefusal(value: object): value is Refusal {
-  return "refusal" in value;
-}
+export const isRefusal = (value: unknown): value is Refusal =>
+  typeof value === "object" && value !== null && "refusal" in value;
 
 /** The row's message with the refusal's values filled in. */
 export function messageOf({ refusal, detail }: Refusal): string {

@@ -1,0 +1,435 @@
+// The chat-completions dialect: POST /v1/chat/completions.
+import { Type, type Static } from "@sinclair/typebox";
+import type { Catalog } from "../catalog.ts";
+import { messageOf, isRefusal, refusals, refuse } from "../refusals.ts";
+import type {
+  Ask,
+  Call,
+  Format,
+  Model,
+  Part,
+  Piece,
+  Refusal,
+  Sampling,
+  Tool,
+  ToolChoice,
+  Turn,
+  Usage,
+} from "../types.ts";
+import type { Answer, AnswerEnd, Dialect, Encoder, ReplyIdentity } from "./dialect.ts";
+import {
+  BodySchema,
+  flag,
+  malformed,
+  numberBetween,
+  oneOf,
+  optional,
+  record,
+  text,
+  tooDeep,
+  whole,
+  wholeBetween,
+} from "./field.ts";
+import { clampBudget, efforts, stopSequences } from "./settings.ts";
+
+// ---------------------------------------------------------------------------------------------------------------
+// Body schema. Fields that are not named here are accepted and ignored: clients send what other servers know.
+// ---------------------------------------------------------------------------------------------------------------
+
+const Message = Type.Object(
+  {
+    role: oneOf("system", "developer", "user", "assistant", "tool", "function"),
+    content: Type.Optional(Type.Unknown()),
+  },
+  { description: "an object with role and content" },
+);
+
+const Body = Type.Object({
+  model: text,
+  messages: Type.Array(Message, { minItems: 1, description: "a non-empty array of messages" }),
+  max_tokens: optional(whole),
+  max_completion_tokens: optional(whole),
+  stream: optional(flag),
+  tools: optional(Type.Array(record, { description: "an array of tools" })),
+  tool_choice: optional(Type.Union([Type.String(), record], { description: "a string or an object" })),
+  parallel_tool_calls: optional(flag),
+  response_format: optional(record),
+  reasoning_effort: optional(oneOf(...Object.keys(efforts))),
+  web_search: optional(flag),
+  web_search_options: optional(record),
+  stop: optional(
+    Type.Union([Type.String(), Type.Array(Type.String())], { description: "a string or an array of strings" }),
+  ),
+  n: optional(Type.Literal(1, { description: "1: one request gives one choice; send several requests for more" })),
+  temperature: optional(numberBetween(0, 2)),
+  top_p: optional(numberBetween(0, 1)),
+  top_k: optional(whole),
+  min_p: optional(numberBetween(0, 1)),
+  presence_penalty: optional(numberBetween(-2, 2)),
+  frequency_penalty: optional(numberBetween(-2, 2)),
+  repetition_penalty: optional(numberBetween(0, 10)),
+  seed: optional(whole),
+  logit_bias: optional(Type.Record(Type.String(), numberBetween(-100, 100), { description: "an object of numbers" })),
+  logprobs: optional(flag),
+  top_logprobs: optional(wholeBetween(0, 20)),
+});
+type Body = Static<typeof Body>;
+
+const bodySchema = new BodySchema(Body);
+const forwarded = [
+  "temperature",
+  "top_p",
+  "top_k",
+  "min_p",
+  "presence_penalty",
+  "frequency_penalty",
+  "repetition_penalty",
+  "seed",
+  "logit_bias",
+  "logprobs",
+  "top_logprobs",
+] as const satisfies readonly (keyof Sampling & keyof Body)[];
+
+// ---------------------------------------------------------------------------------------------------------------
+// Request: body -> Ask
+// ---------------------------------------------------------------------------------------------------------------
+
+function read(value: unknown, bodyBytes: number, catalog: Catalog): Ask | Refusal {
+  const wrong = bodySchema.refusal(value);
+  if (wrong !== null) return wrong;
+  const request = value as Body;
+  const model = catalog.models.get(request.model);
+  if (model === undefined) return refuse("unknown_model", { model: request.model });
+
+  const turns = readTurns(request.messages, model);
+  if (isRefusal(turns)) return turns;
+  const tools = readTools(request.tools ?? []);
+  if (isRefusal(tools)) return tools;
+  const choice = readToolChoice(request.tool_choice ?? "auto", tools.functions);
+  if (isRefusal(choice)) return choice;
+  const format = readFormat(request.response_format ?? null, model);
+  if (isRefusal(format)) return format;
+  if (request.top_logprobs != null && request.logprobs !== true) return malformed("top_logprobs needs logprobs: true");
+
+  const sampling: Record<string, unknown> = {};
+  for (const name of forwarded) if (request[name] != null) sampling[name] = request[name];
+
+  return {
+    endpoint: "/v1/chat/completions",
+    model,
+    turns,
+    tools: choice.tools,
+    toolChoice: choice.toolChoice,
+    parallelToolCalls: request.parallel_tool_calls ?? null,
+    stop: stopSequences(request.stop),
+    outputTokensMax: clampBudget(request.max_tokens ?? request.max_completion_tokens, model.outputTokensDefault),
+    effort: request.reasoning_effort == null ? null : efforts[request.reasoning_effort]!,
+    format,
+    webSearch: request.web_search === true || request.web_search_options != null || tools.webSearch,
+    stream: request.stream === true,
+    sampling: sampling as Sampling,
+    bodyBytes,
+  };
+}
+
+type Message = Readonly<Record<string, unknown> & { role: string }>;
+
+function readTurns(messages: readonly Message[], model: Model): readonly Turn[] | Refusal {
+  const turns: Turn[] = [];
+  for (const [index, message] of messages.entries()) {
+    const turn = readTurn(message, `messages[${index}]`, model);
+    if (isRefusal(turn)) return turn;
+    turns.push(turn);
+  }
+  return turns;
+}
+
+function readTurn(message: Message, at: string, model: Model): Turn | Refusal {
+  const parts = readParts(message.content ?? null, `${at}.content`, model);
+  if (isRefusal(parts)) return parts;
+  switch (message.role) {
+    case "user":
+      if (message.content == null) return malformed(`${at}.content is required`);
+      return { role: "user", content: parts };
+    case "assistant": {
+      const calls = readCalls(message, at);
+      if (isRefusal(calls)) return calls;
+      const reasoning = message.reasoning_content ?? message.reasoning ?? null;
+      return {
+        role: "assistant",
+        content: message.content == null ? null : plain(parts),
+        reasoning: typeof reasoning === "string" ? reasoning : null,
+        calls,
+      };
+    }
+    case "tool":
+    case "function": {
+      const callId = message.role === "tool" ? message.tool_call_id : message.name;
+      const field = message.role === "tool" ? "tool_call_id" : "name";
+      if (typeof callId !== "string") return malformed(`${at}.${field} must be a string`);
+      return { role: "tool", callId, content: parts };
+    }
+    default: // system and developer, anywhere in the conversation
+      return { role: "system", content: plain(parts) };
+  }
+}
+
+type Content = string | readonly Part[];
+
+/** Parts that cannot be read by a model here (files) are left out; the request is answered without them. */
+function readParts(content: unknown, at: string, model: Model): Content | Refusal {
+  if (content === null) return "";
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return malformed(`${at} must be a string or an array of parts`);
+  const parts: Part[] = [];
+  for (const [index, part] of content.entries() as IterableIterator<[number, Record<string, any> | null]>) {
+    const name = `${at}[${index}]`;
+    switch (part?.type) {
+      case "text":
+        if (typeof part.text !== "string") return malformed(`${name}.text must be a string`);
+        parts.push({ kind: "text", text: part.text });
+        break;
+      case "refusal":
+        if (typeof part.refusal !== "string") return malformed(`${name}.refusal must be a string`);
+        parts.push({ kind: "text", text: part.refusal });
+        break;
+      case "image_url": {
+        const image = part.image_url;
+        const url = typeof image === "string" ? image : image?.url;
+        if (typeof url !== "string") return malformed(`${name}.image_url.url must be a string`);
+        if (!model.readsImages) return malformed(`${name}: the model ${model.id} reads text only, not images`);
+        const detail = typeof image?.detail === "string" ? image.detail : null;
+        parts.push({ kind: "image", url, detail });
+        break;
+      }
+      case "file":
+        break;
+      case "input_audio":
+        return malformed(`${name}: the model ${model.id} does not read audio`);
+      default:
+        return malformed(`${name}.type must be one of text, image_url, file`);
+    }
+  }
+  return parts;
+}
+
+const plain = (content: Content): string =>
+  typeof content === "string" ? content : content.map((part) => (part.kind === "text" ? part.text : "")).join("");
+
+function readCalls(message: Message, at: string): readonly Call[] | Refusal {
+  const calls: Call[] = [];
+  const legacy = message.function_call as Record<string, unknown> | null | undefined;
+  if (legacy != null)
+    calls.push({ id: String(legacy.name), name: String(legacy.name), arguments: String(legacy.arguments ?? "{}") });
+  const given = message.tool_calls ?? [];
+  if (!Array.isArray(given)) return malformed(`${at}.tool_calls must be an array`);
+  for (const [index, call] of given.entries() as IterableIterator<[number, Record<string, any> | null]>) {
+    const name = `${at}.tool_calls[${index}]`;
+    if (typeof call?.id !== "string") return malformed(`${name}.id must be a string`);
+    if (typeof call.function?.name !== "string") return malformed(`${name}.function.name must be a string`);
+    const given = call.function.arguments ?? "{}";
+    calls.push({
+      id: call.id,
+      name: call.function.name,
+      arguments: typeof given === "string" ? given : JSON.stringify(given),
+    });
+  }
+  return calls;
+}
+
+/** Tools of hosted kinds that the gateway does not run are left out; a hosted web search switches ours on. */
+function readTools(
+  given: readonly Record<string, unknown>[],
+): { functions: readonly Tool[]; webSearch: boolean } | Refusal {
+  const functions: Tool[] = [];
+  let webSearch = false;
+  for (const [index, tool] of given.entries()) {
+    const at = `tools[${index}]`;
+    if (typeof tool.type === "string" && tool.type.startsWith("web_search")) webSearch = true;
+    if (tool.type === "custom") return malformed(`${at}.type must be function: custom tools are not offered here`);
+    if (tool.type !== "function") continue;
+    const definition = tool.function as Record<string, unknown> | null | undefined;
+    if (typeof definition?.name !== "string" || definition.name === "")
+      return malformed(`${at}.function.name must be a non-empty string`);
+    const parameters = definition.parameters ?? { type: "object", properties: {} };
+    if (typeof parameters !== "object" || Array.isArray(parameters))
+      return malformed(`${at}.function.parameters must be a JSON Schema object`);
+    if (tooDeep(parameters)) return malformed(`${at}.function.parameters nests too deep`);
+    functions.push({
+      name: definition.name,
+      description: typeof definition.description === "string" ? definition.description : null,
+      parameters: parameters as Record<string, unknown>,
+      strict: typeof definition.strict === "boolean" ? definition.strict : null,
+    });
+  }
+  return { functions, webSearch };
+}
+
+type Choice = Readonly<{ tools: readonly Tool[]; toolChoice: ToolChoice }>;
+
+function readToolChoice(given: unknown, tools: readonly Tool[]): Choice | Refusal {
+  if (given === "auto" || given === "none") return { tools, toolChoice: given };
+  if (given === "required") {
+    return tools.length === 0 ? malformed("tool_choice required needs tools") : { tools, toolChoice: "required" };
+  }
+  const choice = given as Record<string, any>;
+  if (choice.type === "function") return readNamedTool(choice.function?.name, "tool_choice.function.name", tools);
+  if (choice.type === "allowed_tools") {
+    const names = choice.allowed_tools?.tools;
+    if (!Array.isArray(names)) return malformed("tool_choice.allowed_tools.tools must be an array");
+    const allowed = new Set(names.map((tool) => tool?.function?.name ?? tool?.name));
+    return readToolChoice(
+      choice.allowed_tools.mode ?? "auto",
+      tools.filter((tool) => allowed.has(tool.name)),
+    );
+  }
+  return malformed('tool_choice must be "none", "auto", "required" or {"type":"function","function":{"name":...}}');
+}
+
+function readNamedTool(name: unknown, at: string, tools: readonly Tool[]): Choice | Refusal {
+  if (typeof name !== "string") return malformed(`${at} must be a string`);
+  if (!tools.some((tool) => tool.name === name)) return malformed(`${at}: there is no tool named ${name} in tools`);
+  return { tools, toolChoice: { named: name } };
+}
+
+function readFormat(given: Record<string, any> | null, model: Model): Format | null | Refusal {
+  if (given === null || given.type === "text") return null;
+  if (given.type !== "json_object" && given.type !== "json_schema") {
+    return malformed("response_format.type must be one of text, json_object, json_schema");
+  }
+  if (model.structuredOutput === "none" || (model.structuredOutput === "json_object" && given.type === "json_schema")) {
+    return malformed(`response_format: the model ${model.id} does not support ${given.type}`);
+  }
+  if (given.type === "json_object") return { kind: "json_object" };
+  const definition = given.json_schema;
+  const schema = definition?.schema;
+  if (typeof schema !== "object" || schema === null || Array.isArray(schema)) {
+    return malformed("response_format.json_schema.schema must be a JSON Schema object");
+  }
+  if (tooDeep(schema)) return malformed("response_format.json_schema.schema nests too deep");
+  return {
+    kind: "json_schema",
+    name: typeof definition.name === "string" ? definition.name : "answer",
+    schema,
+    strict: typeof definition.strict === "boolean" ? definition.strict : null,
+  };
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Stream: pieces -> events. The role comes in the first delta, a call's id and name once, usage last (wire.md 4.3).
+// ---------------------------------------------------------------------------------------------------------------
+
+class ChatEncoder implements Encoder {
+  readonly keepAlive = ": waiting\n\n";
+  readonly #model: Model;
+  readonly #head: string;
+  #started = false;
+
+  constructor(ask: Ask, reply: ReplyIdentity) {
+    this.#model = ask.model;
+    this.#head = `data: {"id":"${replyId(reply)}","object":"chat.completion.chunk","created":${reply.createdSeconds},"model":${JSON.stringify(ask.model.id)},"choices":[`;
+  }
+
+  piece(piece: Piece): string {
+    const started = this.#started ? "" : this.#start(piece.kind === "call" ? "null" : '""');
+    switch (piece.kind) {
+      case "text":
+        return started + this.#delta(`"content":${piece.literal}`, piece.logprobs ?? "null");
+      case "reasoning":
+        return started + this.#delta(`"reasoning_content":${piece.literal}`, "null");
+      case "call":
+        return (
+          started +
+          this.#delta(
+            `"tool_calls":[{"index":${piece.index},"id":${JSON.stringify(piece.id)},"type":"function","function":{"name":${JSON.stringify(piece.name)},"arguments":""}}]`,
+            "null",
+          )
+        );
+      case "call-arguments":
+        return (
+          started +
+          this.#delta(`"tool_calls":[{"index":${piece.index},"function":{"arguments":${piece.literal}}}]`, "null")
+        );
+      default:
+        return piece satisfies never;
+    }
+  }
+
+  end({ reason, usage }: AnswerEnd): string {
+    const started = this.#started ? "" : this.#start('""');
+    const finish = `${this.#head}{"index":0,"delta":{},"finish_reason":"${reason}","logprobs":null}]}\n\n`;
+    return `${started}${finish}${this.#head}],"usage":${JSON.stringify(usageBody(this.#model, usage))}}\n\ndata: [DONE]\n\n`;
+  }
+
+  failure(refusal: Refusal): string {
+    return `data: ${errorBody(refusal)}\n\n`;
+  }
+
+  #start(content: string): string {
+    this.#started = true;
+    return this.#delta(`"role":"assistant","content":${content}`, "null");
+  }
+
+  #delta(delta: string, logprobs: string): string {
+    return `${this.#head}{"index":0,"delta":{${delta}},"finish_reason":null,"logprobs":${logprobs}}]}\n\n`;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Reply: the stream collected
+// ---------------------------------------------------------------------------------------------------------------
+
+function reply(ask: Ask, identity: ReplyIdentity, answer: Answer, end: AnswerEnd): string {
+  const { text: content, reasoning, calls, logprobs } = answer;
+  const reasoningField = reasoning === null ? "" : `,"reasoning_content":${reasoning}`;
+  const callsField = calls.length === 0 ? "" : `,"tool_calls":[${calls.map(callBody).join(",")}]`;
+  // A text beside tool calls is kept: clients show it; without text the content of a call reply is null (spec).
+  const message = `{"role":"assistant","content":${content ?? (calls.length === 0 ? '""' : "null")},"refusal":null${reasoningField}${callsField}}`;
+  const choice = `{"index":0,"message":${message},"logprobs":${logprobsBody(logprobs)},"finish_reason":"${end.reason}"}`;
+  return `{"id":"${replyId(identity)}","object":"chat.completion","created":${identity.createdSeconds},"model":${JSON.stringify(ask.model.id)},"choices":[${choice}],"usage":${JSON.stringify(usageBody(ask.model, end.usage))}}`;
+}
+
+const callBody = (call: Answer["calls"][number]): string =>
+  `{"id":${JSON.stringify(call.id)},"type":"function","function":{"name":${JSON.stringify(call.name)},"arguments":${call.arguments}}}`;
+
+/** Joins the pieces' logprobs objects, each `{content: [...]}`, into one. */
+function logprobsBody(logprobs: readonly string[]): string {
+  if (logprobs.length === 0) return "null";
+  const content = logprobs.flatMap((piece) => (JSON.parse(piece) as { content?: unknown[] | null }).content ?? []);
+  return JSON.stringify({ content, refusal: null });
+}
+
+const replyId = (identity: ReplyIdentity): string => `chatcmpl-${identity.requestId.slice("req_".length)}`;
+
+/** Hosted models add the details (spec, usage table). */
+function usageBody(model: Model, usage: Usage): object {
+  const prompt_tokens = usage.inputFresh + usage.inputCached;
+  const completion_tokens = usage.output;
+  const total_tokens = prompt_tokens + completion_tokens;
+  if (model.tier === "first-party") return { prompt_tokens, completion_tokens, total_tokens };
+  return {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens,
+    prompt_tokens_details: { cached_tokens: usage.inputCached },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning },
+  };
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Errors
+// ---------------------------------------------------------------------------------------------------------------
+
+function errorBody(refusal: Refusal): string {
+  const { type, code } = refusals[refusal.refusal];
+  return JSON.stringify({ error: { type, message: messageOf(refusal), code, param: null } });
+}
+
+export const chatCompletions: Dialect = {
+  endpoint: "/v1/chat/completions",
+  read,
+  encoder: (ask, identity) => new ChatEncoder(ask, identity),
+  reply,
+  statusOf: (refusal) => refusals[refusal.refusal].status,
+  errorBody,
+};

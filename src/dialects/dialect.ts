@@ -1,0 +1,43 @@
+// What a dialect is: it reads a client's body into an Ask and writes an answer's pieces as its own events or JSON.
+// A dialect knows no balance, node, database or server.
+import type { Catalog } from "../catalog.ts";
+import type { Ask, Endpoint, FinishReason, Piece, Refusal, Usage } from "../types.ts";
+
+/** What a reply says of itself in every event: minted by the gateway, never taken from a node. */
+export type ReplyIdentity = Readonly<{ requestId: string; createdSeconds: number }>;
+
+/** The end of an answer as a client sees it. */
+export type AnswerEnd = Readonly<{ reason: FinishReason; stopSequence: string | null; usage: Usage }>;
+
+/** A stream collected. Every text is a JSON string literal with its quotes, or null where there was none. */
+export type Answer = Readonly<{
+  reasoning: string | null;
+  text: string | null;
+  /** JSON texts of the pieces' logprobs objects, in order. */
+  logprobs: readonly string[];
+  calls: readonly Readonly<{ id: string; name: string; arguments: string }>[];
+}>;
+
+/** Writes one streamed reply. Each result is zero or more whole server-sent events. */
+export interface Encoder {
+  /** A sign of life while nothing else can be sent; valid before and between all events. */
+  readonly keepAlive: string;
+  piece(piece: Piece): string;
+  /** The last events; called once, after the charge is on disk. */
+  end(end: AnswerEnd): string;
+  /** The dialect's error event; called instead of `end`, never followed by a terminator. */
+  failure(refusal: Refusal): string;
+}
+
+export interface Dialect {
+  readonly endpoint: Endpoint;
+  /** A checked request, or the refusal that names the field. `bodyBytes` is the size of the body as sent. */
+  read(body: unknown, bodyBytes: number, catalog: Catalog): Ask | Refusal;
+  encoder(ask: Ask, reply: ReplyIdentity): Encoder;
+  /** The non-streaming reply as JSON text. */
+  reply(ask: Ask, reply: ReplyIdentity, answer: Answer, end: AnswerEnd): string;
+  /** The status of a refusal here, where it differs from the table's. */
+  statusOf(refusal: Refusal, ask: Ask | null): number;
+  /** The error body as JSON text. */
+  errorBody(refusal: Refusal, requestId: string): string;
+}

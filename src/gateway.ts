@@ -1,0 +1,113 @@
+// The spine: a request's whole life in two functions. Everything else is called from here.
+//
+//   key -> account -> body -> Ask -> Hold -> Slot -> Piece* -> charge on disk -> end
+//
+// Every exit before the charge gives the hold back in full, and every refusal is a row of refusals.ts.
+import type { Catalog } from "./catalog.ts";
+import type { Clock } from "./clock.ts";
+import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
+import type { Log } from "./log.ts";
+import { isRefusal, refuse } from "./refusals.ts";
+import {
+  type AccountId,
+  type Ask,
+  type Ending,
+  type Hold,
+  type Refusal,
+  type Sink,
+  type Slot,
+  StoreUnavailable,
+} from "./types.ts";
+
+/** The parts of the gateway that a request meets, in the order in which it meets them. */
+export type Parts = Readonly<{
+  keys: { account(key: string): AccountId | null };
+  catalog: Catalog;
+  admission: {
+    countRequest(account: AccountId, now: number): Refusal | null;
+    admit(account: AccountId, ask: Ask, requestId: string, now: number): Hold | Refusal;
+  };
+  pool: {
+    enter(
+      ask: Ask,
+      account: AccountId,
+      gone: AbortSignal,
+      excluded?: ReadonlySet<string>,
+    ): Slot | Refusal | Promise<Slot | Refusal>;
+  };
+  clock: Clock;
+  log: Log;
+}>;
+
+/** What a request brings, as the HTTP side read it. */
+export type Incoming = Readonly<{
+  requestId: string;
+  /** Null: no key, or two different ones. */
+  key: string | null;
+  /** The parsed body with its size in bytes, or why it cannot be read. */
+  body(): Promise<Readonly<{ json: unknown; bytes: number }> | Refusal>;
+}>;
+
+/** Where an answer goes: the client's stream, or the collector of a non-streaming reply. */
+export interface Outlet extends Sink {
+  /** Aborted when the client leaves or stops reading. */
+  readonly gone: AbortSignal;
+  /** The last word of a served request; its charge is on disk. */
+  end(end: AnswerEnd): void;
+  /** The last word of a refused or failed one; nothing was charged. */
+  fail(refusal: Refusal): void;
+}
+
+export type Admitted = Readonly<{ account: AccountId; ask: Ask; hold: Hold }>;
+
+/** Decides whether a request is served: 401 key, 413/400 body, 400 model, 429 flood, 429 coder calls or balance. */
+export async function admit(incoming: Incoming, dialect: Dialect, parts: Parts): Promise<Admitted | Refusal> {
+  try {
+    const account = incoming.key === null ? null : parts.keys.account(incoming.key);
+    if (account === null) return refuse("invalid_api_key");
+    const body = await incoming.body();
+    if (isRefusal(body)) return body;
+    const ask = dialect.read(body.json, body.bytes, parts.catalog);
+    const now = parts.clock.wall();
+    if (isRefusal(ask)) {
+      // Malformed parameters count for flood protection, an unknown model does not (design, order of checks).
+      return ask.refusal === "malformed" ? (parts.admission.countRequest(account, now) ?? ask) : ask;
+    }
+    const hold = parts.admission.admit(account, ask, incoming.requestId, now);
+    return isRefusal(hold) ? hold : { account, ask, hold };
+  } catch (error) {
+    if (error instanceof StoreUnavailable) return refuse("quota_unverified");
+    throw error;
+  }
+}
+
+/** Serves an admitted request; whatever happens, the outlet gets its last word and an unsettled hold goes back. */
+export async function serve({ account, ask, hold: admitted }: Admitted, outlet: Outlet, parts: Parts): Promise<void> {
+  using hold = admitted;
+  try {
+    if (hold.ready !== null) await hold.ready; // a coder call is on disk before the first byte goes out
+    const ending = await generate(ask, account, outlet, parts);
+    if (ending.kind === "failed") return outlet.fail(ending.refusal);
+    await hold.settle(ending.usage, ending.estimated, parts.clock.wall()); // on disk before the client sees the end
+    if (ending.kind === "end") outlet.end(ending);
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) parts.log("error", "request failed", { error: String(error) });
+    outlet.fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"));
+  }
+}
+
+/** Runs the request on a node, and once on another if the first gave no byte of a reply. */
+async function generate(ask: Ask, account: AccountId, outlet: Outlet, { pool }: Parts): Promise<Ending> {
+  const first = await generateOnce();
+  if (first.kind !== "failed" || !first.elsewhere || first.nodeName === null) return first;
+  const second = await generateOnce(new Set([first.nodeName]));
+  return second.kind === "failed" && second.nodeName === null ? first : second; // no other node: the first one's reason
+
+  async function generateOnce(excluded?: ReadonlySet<string>): Promise<Ending & { nodeName: string | null }> {
+    const place = await pool.enter(ask, account, outlet.gone, excluded);
+    if (isRefusal(place)) return { kind: "failed", refusal: place, elsewhere: false, nodeName: null };
+    using slot = place;
+    const ending = await slot.generate(ask, account, outlet.gone, outlet);
+    return { ...ending, nodeName: slot.nodeName };
+  }
+}

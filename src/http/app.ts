@@ -1,0 +1,132 @@
+// The HTTP side: the list of routes, and how a request of a dialect becomes a reply. Elysia is used here and in the
+// console alone.
+import { Elysia } from "elysia";
+import { chatCompletions } from "../dialects/chat-completions.ts";
+import type { Dialect } from "../dialects/dialect.ts";
+import { admit, type Parts, serve } from "../gateway.ts";
+import { bodyMaxBytes } from "../limits.ts";
+import { isRefusal, refuse } from "../refusals.ts";
+import { mintRequestId } from "../request-id.ts";
+import type { Refusal } from "../types.ts";
+import { CollectOutlet } from "./collect-outlet.ts";
+import { Heartbeat } from "./heartbeat.ts";
+import { incomingOf, keyOf } from "./incoming.ts";
+import { modelBody, modelsBody } from "./models.ts";
+import { jsonReply, refusalReply } from "./reply.ts";
+import { StreamOutlet } from "./stream-outlet.ts";
+
+export type ServerOptions = Readonly<{ host: string; port: number }>;
+
+export interface RunningServer {
+  readonly url: string;
+  /** Requests whose reply is not finished. */
+  readonly openRequests: number;
+  /** Takes no new work; resolves when the open requests have ended, or were cut after `graceMs`. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** Bun counts seconds of silence on a connection; a client that is waiting for its answer is exempt (`answer`). */
+const idleTimeoutSeconds = 120;
+/** Bun answers larger bodies itself, with a bare 413; ours is in the dialect's form. */
+const serverBodyMaxBytes = 4 * bodyMaxBytes;
+
+/** Starts to listen. Throws if the address is taken. */
+export function startServer(parts: Parts, { host, port }: ServerOptions): RunningServer {
+  const heartbeat = new Heartbeat();
+  const open = new Set<Promise<void>>();
+  let stopping = false;
+
+  const app = new Elysia({ normalize: false, aot: true })
+    .onError(({ error }) => {
+      parts.log("error", "handler failed", { error: String(error) });
+      return refusalReply(chatCompletions, refuse("internal"), mintRequestId(parts.clock.wall()));
+    })
+    .get("/healthz", () => new Response("ok\n"))
+    .get("/readyz", () => (stopping ? new Response("stopping\n", { status: 503 }) : new Response("ready\n")))
+    .head("/", () => new Response(null))
+    .head("/api/hello", () => new Response(null))
+    .get("/v1/models", ({ request }) => listModels(request))
+    .get("/v1/models/:id", ({ request, params }) => showModel(request, params.id));
+  for (const dialect of [chatCompletions]) {
+    // A client given {base_url}/v1 or {base_url} where it wants the other asks these paths; both are meant well.
+    for (const path of [dialect.endpoint, dialect.endpoint.slice("/v1".length), `/v1${dialect.endpoint}`]) {
+      app.post(path, ({ request, server }) => answer(request, server, dialect), { parse: "none" });
+    }
+  }
+  app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
+  app.listen({
+    hostname: host,
+    port,
+    reusePort: false,
+    idleTimeout: idleTimeoutSeconds,
+    maxRequestBodySize: serverBodyMaxBytes,
+    development: false,
+  });
+  const server = app.server!;
+
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
+    get openRequests() {
+      return open.size;
+    },
+    async stop(graceMs) {
+      stopping = true;
+      const stopped = server.stop();
+      const grace = new Promise<void>((resolve) => setTimeout(resolve, graceMs).unref());
+      await Promise.race([Promise.all(open), grace]);
+      await Promise.race([stopped, server.stop(true)]);
+      heartbeat.close();
+    },
+  };
+
+  async function answer(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
+    const now = parts.clock.wall();
+    const requestId = mintRequestId(now);
+    const admitted = await admit(incomingOf(request, requestId), dialect, parts);
+    if (isRefusal(admitted)) return refusalReply(dialect, admitted, requestId);
+    const createdSeconds = Math.floor(now / 1000);
+    const outlet = admitted.ask.stream
+      ? new StreamOutlet(admitted.ask, requestId, createdSeconds, dialect, request.signal, heartbeat)
+      : new CollectOutlet(admitted.ask, requestId, createdSeconds, dialect, request.signal);
+    // A non-streaming reply is silent until it is complete; the exemption sticks to the connection, so it is undone.
+    if (!admitted.ask.stream) connection?.timeout(request, 0);
+    const served = serve(admitted, outlet, parts).finally(() => {
+      open.delete(served);
+      if (!admitted.ask.stream) connection?.timeout(request, idleTimeoutSeconds);
+    });
+    open.add(served);
+    return outlet.response;
+  }
+
+  function listModels(request: Request): Response {
+    const requestId = mintRequestId(parts.clock.wall());
+    const refused = unauthorized(request);
+    if (refused !== null) return refusalReply(chatCompletions, refused, requestId);
+    return jsonReply(JSON.stringify(modelsBody(parts.catalog, new URL(request.url).searchParams)), requestId);
+  }
+
+  function showModel(request: Request, id: string): Response {
+    const requestId = mintRequestId(parts.clock.wall());
+    const model = parts.catalog.models.get(id);
+    const refused =
+      unauthorized(request) ??
+      (model === undefined ? refuse("not_found", { reason: `The model \`${id}\` does not exist` }) : null);
+    if (refused !== null) return refusalReply(chatCompletions, refused, requestId);
+    return jsonReply(JSON.stringify(modelBody(model!)), requestId);
+  }
+
+  function unauthorized(request: Request): Refusal | null {
+    const key = keyOf(request.headers);
+    return key !== null && parts.keys.account(key) !== null ? null : refuse("invalid_api_key");
+  }
+
+  function unknownPath(request: Request): Response {
+    const { pathname } = new URL(request.url);
+    const reason = `There is no ${request.method} ${pathname} here. The API is under /v1, e.g. POST /v1/chat/completions`;
+    return refusalReply(chatCompletions, refuse("not_found", { reason }), mintRequestId(parts.clock.wall()));
+  }
+}
+
+interface Connection {
+  timeout(request: Request, seconds: number): void;
+}

@@ -1,0 +1,44 @@
+// The outlet of a non-streaming reply: sends nothing until the answer is complete and its charge is on disk.
+import { Collector } from "../dialects/collector.ts";
+import type { AnswerEnd, Dialect } from "../dialects/dialect.ts";
+import type { Outlet } from "../gateway.ts";
+import type { Ask, Piece, Refusal } from "../types.ts";
+import { jsonReply, refusalReply } from "./reply.ts";
+
+export class CollectOutlet implements Outlet {
+  readonly response: Promise<Response>;
+  readonly gone: AbortSignal;
+  readonly #collector = new Collector();
+  readonly #ask: Ask;
+  readonly #requestId: string;
+  readonly #createdSeconds: number;
+  readonly #dialect: Dialect;
+  #respond!: (response: Response) => void;
+
+  constructor(ask: Ask, requestId: string, createdSeconds: number, dialect: Dialect, client: AbortSignal) {
+    this.#ask = ask;
+    this.#requestId = requestId;
+    this.#createdSeconds = createdSeconds;
+    this.#dialect = dialect;
+    this.gone = client;
+    this.response = new Promise((respond) => (this.#respond = respond));
+    client.addEventListener("abort", () => this.#respond(new Response(null, { status: 499 })), { once: true });
+  }
+
+  piece(piece: Piece): void {
+    this.#collector.piece(piece);
+  }
+
+  flush(): null {
+    return null;
+  }
+
+  end(end: AnswerEnd): void {
+    const identity = { requestId: this.#requestId, createdSeconds: this.#createdSeconds };
+    this.#respond(jsonReply(this.#dialect.reply(this.#ask, identity, this.#collector.answer(), end), this.#requestId));
+  }
+
+  fail(refusal: Refusal): void {
+    this.#respond(refusalReply(this.#dialect, refusal, this.#requestId, this.#ask));
+  }
+}

@@ -1,0 +1,43 @@
+// One timer for all open replies, instead of two per request: it opens streams whose answer is slow to begin, sends
+// signs of life on silent ones and notices clients that stopped reading.
+import { clientStallMs, keepAliveIntervalMs, streamOpenDelayMs } from "../limits.ts";
+
+export const heartbeatMs = 2_000;
+/** Ages in beats; a fresh reply may see its first beat at once, so n beats mean more than (n - 1) * heartbeatMs. */
+export const streamOpenBeats = Math.ceil(streamOpenDelayMs / heartbeatMs) + 1;
+export const keepAliveBeats = Math.floor(keepAliveIntervalMs / heartbeatMs);
+export const clientStallBeats = Math.ceil(clientStallMs / heartbeatMs) + 1;
+
+export interface Beating {
+  beat(): void;
+}
+
+export class Heartbeat {
+  readonly #open = new Set<Beating>();
+  #timer: Timer | null = null;
+
+  add(beating: Beating): void {
+    this.#open.add(beating);
+    this.#timer ??= setInterval(() => this.beat(), heartbeatMs);
+  }
+
+  delete(beating: Beating): void {
+    this.#open.delete(beating);
+  }
+
+  /** Replies that are open right now. */
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** One tick; an idle gateway stops ticking. */
+  beat(): void {
+    if (this.#open.size === 0) return this.close();
+    for (const beating of this.#open) beating.beat();
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+}

@@ -1,0 +1,58 @@
+// Reads what a request brings: the key from its headers and the JSON of its body, both bounded.
+import type { Incoming } from "../gateway.ts";
+import { bodyMaxBytes } from "../limits.ts";
+import { refuse } from "../refusals.ts";
+import type { Refusal } from "../types.ts";
+
+export const incomingOf = (request: Request, requestId: string): Incoming => ({
+  requestId,
+  key: keyOf(request.headers),
+  body: () => readJson(request),
+});
+
+/** `Authorization: Bearer` or `x-api-key`, on every endpoint; two different keys are no key. */
+export function keyOf(headers: Headers): string | null {
+  const authorization = headers.get("authorization");
+  const named = headers.get("x-api-key");
+  const bearer =
+    authorization !== null && /^bearer +/i.test(authorization) ? authorization.replace(/^bearer +/i, "") : null;
+  if (bearer !== null && named !== null && bearer !== named) return null;
+  return bearer ?? named;
+}
+
+/** The parsed body, or 413 / 415 / 400. Nothing is kept of a body that is too large. */
+export async function readJson(request: Request): Promise<Readonly<{ json: unknown; bytes: number }> | Refusal> {
+  const encoding = request.headers.get("content-encoding");
+  if (encoding !== null && encoding !== "" && encoding !== "identity") return refuse("unsupported_encoding");
+  const declared = request.headers.get("content-length");
+  if (declared !== null && Number(declared) > bodyMaxBytes) return refuse("body_too_large");
+  let text: string;
+  let bytes: number;
+  if (declared !== null) {
+    text = await request.text();
+    bytes = Number(declared);
+  } else {
+    const body = await readChunked(request);
+    if (body === null) return refuse("body_too_large");
+    text = body.text;
+    bytes = body.bytes;
+  }
+  try {
+    return { json: JSON.parse(text), bytes };
+  } catch (error) {
+    return refuse("unreadable", { reason: `The request body is not valid JSON: ${(error as Error).message}` });
+  }
+}
+
+/** A body of unknown length, or null as soon as it is over the limit. */
+async function readChunked(request: Request): Promise<{ text: string; bytes: number } | null> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of request.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > bodyMaxBytes) return null;
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return { text: text + decoder.decode(), bytes };
+}

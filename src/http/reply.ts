@@ -1,0 +1,26 @@
+// Builds replies from scratch: every header is ours (a node's headers are never relayed).
+import type { Dialect } from "../dialects/dialect.ts";
+import { refusals } from "../refusals.ts";
+import type { Ask, Refusal } from "../types.ts";
+
+const json = "application/json; charset=utf-8";
+
+export const jsonReply = (body: string, requestId: string, status = 200): Response =>
+  new Response(body, { status, headers: { "content-type": json, "x-request-id": requestId, "request-id": requestId } });
+
+export const streamHeaders = (requestId: string): Record<string, string> => ({
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+  "x-accel-buffering": "no",
+  "x-request-id": requestId,
+  "request-id": requestId,
+});
+
+/** Clients retry 429s for minutes unless told when to, or that it cannot help (wire.md 2.5). */
+export function refusalReply(dialect: Dialect, refusal: Refusal, requestId: string, ask: Ask | null = null): Response {
+  const reply = jsonReply(dialect.errorBody(refusal, requestId), requestId, dialect.statusOf(refusal, ask));
+  const { retry } = refusals[refusal.refusal];
+  if (retry === "after") reply.headers.set("retry-after", String(refusal.detail?.seconds ?? 1));
+  if (retry === "never") reply.headers.set("x-should-retry", "false");
+  return reply;
+}

@@ -1,0 +1,162 @@
+// The outlet of a streaming reply: pieces become server-sent events, the events of one read of the node's socket one
+// write to the client's.
+import type { AnswerEnd, Dialect, Encoder } from "../dialects/dialect.ts";
+import type { Outlet } from "../gateway.ts";
+import type { Ask, Piece, Refusal } from "../types.ts";
+import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamOpenBeats } from "./heartbeat.ts";
+import { refusalReply, streamHeaders } from "./reply.ts";
+
+/**
+ * The HTTP status is decided by what comes first: the first piece or a short wait opens the stream with 200; a failure
+ * before that is answered with its own status. After that a failure is the dialect's error event.
+ */
+export class StreamOutlet implements Outlet, Beating {
+  readonly response: Promise<Response>;
+  readonly gone: AbortSignal;
+  readonly #leave = new AbortController();
+  readonly #dialect: Dialect;
+  readonly #ask: Ask;
+  readonly #encoder: Encoder;
+  readonly #requestId: string;
+  readonly #heartbeat: Heartbeat;
+  #respond!: (response: Response) => void;
+  #state: "waiting" | "open" | "over" = "waiting";
+  #controller: ReadableStreamDirectController | null = null;
+  #closed: (() => void) | null = null;
+  #unsent = "";
+  /** Set while the client's socket is full. */
+  #caughtUp: Promise<void> | null = null;
+  #age = 0;
+  #silentBeats = 0;
+  #stalledBeats = 0;
+
+  constructor(
+    ask: Ask,
+    requestId: string,
+    createdSeconds: number,
+    dialect: Dialect,
+    client: AbortSignal,
+    heartbeat: Heartbeat,
+  ) {
+    this.#ask = ask;
+    this.#dialect = dialect;
+    this.#requestId = requestId;
+    this.#heartbeat = heartbeat;
+    this.#encoder = dialect.encoder(ask, { requestId, createdSeconds });
+    this.gone = this.#leave.signal;
+    this.response = new Promise((respond) => (this.#respond = respond));
+    if (client.aborted) this.#depart();
+    else client.addEventListener("abort", () => this.#depart(), { once: true });
+    heartbeat.add(this);
+  }
+
+  piece(piece: Piece): void {
+    this.#unsent += this.#encoder.piece(piece);
+  }
+
+  flush(): Promise<void> | null {
+    if (this.#state === "over" || this.#unsent === "") return null;
+    if (this.#state === "waiting") this.#open();
+    return this.#send();
+  }
+
+  end(end: AnswerEnd): void {
+    if (this.#state === "over") return;
+    this.#unsent += this.#encoder.end(end);
+    this.#finish();
+  }
+
+  fail(refusal: Refusal): void {
+    if (this.#state === "over") return;
+    if (this.#state === "waiting") {
+      this.#over();
+      this.#respond(refusalReply(this.#dialect, refusal, this.#requestId, this.#ask));
+      return;
+    }
+    this.#unsent += this.#encoder.failure(refusal);
+    this.#finish();
+  }
+
+  beat(): void {
+    this.#age++;
+    this.#silentBeats++;
+    if (this.#state === "waiting" && this.#age >= streamOpenBeats) this.#open();
+    if (this.#caughtUp !== null) {
+      this.#stalledBeats++;
+      if (this.#stalledBeats >= clientStallBeats) this.#depart();
+    } else if (this.#state === "open" && this.#silentBeats >= keepAliveBeats) {
+      this.#unsent += this.#encoder.keepAlive;
+      this.#send();
+    }
+  }
+
+  #open(): void {
+    this.#state = "open";
+    // Headers without a byte of body would leave in two pieces; a sign of life goes with them.
+    if (this.#unsent === "") this.#unsent = this.#encoder.keepAlive;
+    const source: Bun.DirectUnderlyingSource = {
+      type: "direct",
+      pull: (controller) => {
+        this.#controller = controller;
+        return new Promise<void>((closed) => {
+          this.#closed = closed;
+          if (this.#state === "over") this.#close();
+          else this.#send();
+        });
+      },
+      cancel: () => this.#depart(),
+    };
+    this.#respond(new Response(new ReadableStream(source), { headers: streamHeaders(this.#requestId) }));
+  }
+
+  #send(): Promise<void> | null {
+    const controller = this.#controller;
+    if (controller === null || this.#unsent === "") return null;
+    this.#silentBeats = 0;
+    const written = controller.write(this.#unsent) as number | Promise<number>;
+    this.#unsent = "";
+    controller.flush();
+    if (typeof written === "number") return this.#caughtUp;
+    this.#stalledBeats = 0;
+    const caughtUp: Promise<void> = Promise.resolve(written).then(
+      () => this.#resume(caughtUp),
+      () => this.#depart(),
+    );
+    this.#caughtUp = caughtUp;
+    return caughtUp;
+  }
+
+  #resume(caughtUp: Promise<void>): void {
+    if (this.#caughtUp === caughtUp) this.#caughtUp = null;
+  }
+
+  #finish(): void {
+    this.#over();
+    this.#close();
+  }
+
+  /** Sends what is left and closes; before the body was pulled there is no controller yet, and pull comes back here. */
+  #close(): void {
+    if (this.#controller === null) return;
+    this.#send();
+    this.#controller.end();
+    this.#controller = null;
+    this.#closed?.();
+  }
+
+  /** The client left, or has read nothing for too long. */
+  #depart(): void {
+    const wasWaiting = this.#state === "waiting";
+    const wasOver = this.#state === "over";
+    this.#over();
+    this.#unsent = "";
+    if (!wasOver) this.#leave.abort();
+    if (wasWaiting) this.#respond(new Response(null, { status: 499 }));
+    this.#close();
+  }
+
+  #over(): void {
+    this.#state = "over";
+    this.#heartbeat.delete(this);
+  }
+}

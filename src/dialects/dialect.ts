@@ -29,15 +29,16 @@ export interface Encoder {
   failure(refusal: Refusal): string;
 }
 
-export interface Dialect {
+/** `OwnAsk` is the Ask with what this dialect alone must remember of the request (settings that it echoes, say). */
+export interface Dialect<OwnAsk extends Ask = Ask> {
   readonly endpoint: Endpoint;
   /** A checked request, or the refusal that names the field. `bodyBytes` is the size of the body as sent. */
-  read(body: unknown, bodyBytes: number, catalog: Catalog): Ask | Refusal;
-  encoder(ask: Ask, reply: ReplyIdentity): Encoder;
+  read(body: unknown, bodyBytes: number, catalog: Catalog): OwnAsk | Refusal;
+  encoder(ask: OwnAsk, reply: ReplyIdentity): Encoder;
   /** The non-streaming reply as JSON text. */
-  reply(ask: Ask, reply: ReplyIdentity, answer: Answer, end: AnswerEnd): string;
-  /** The status of a refusal here, where it differs from the table's. */
-  statusOf(refusal: Refusal, ask: Ask | null): number;
+  reply(ask: OwnAsk, reply: ReplyIdentity, answer: Answer, end: AnswerEnd): string;
+  /** The HTTP status of a refusal in this dialect; `ask` is null when the body was not read. */
+  statusOf(refusal: Refusal, ask: OwnAsk | null): number;
   /** The error body as JSON text. */
   errorBody(refusal: Refusal, requestId: string): string;
 }

@@ -1,0 +1,77 @@
+// Starts what a benchmark compares: the node, and the ways to it that are to be measured.
+import type { DialectName } from "./dialect.ts";
+import { clientDialects, dialectNamed } from "./dialect.ts";
+import { startGateway } from "./gateway.ts";
+import { nginxMissing, startNginx } from "./nginx.ts";
+import type { NodeSettings, PacedNode } from "./paced-node.ts";
+import { startPacedNode } from "./paced-node.ts";
+import type { Subject, SubjectName } from "./subject.ts";
+
+export type Lineup = Readonly<{
+  node: PacedNode;
+  subjects: readonly Subject[];
+  /** Baselines that are missing, and why. */
+  skipped: readonly string[];
+  stop(): Promise<void>;
+}>;
+
+export type LineupSettings = Readonly<{
+  node: NodeSettings;
+  /** Comma-separated subjects, e.g. "direct,nginx,tollgate". */
+  only: string;
+  /** The dialect spoken to Tollgate; the baselines relay the node's own, chat-completions. */
+  dialect: string;
+  /** Requests that Tollgate will get at most: decides how many accounts it needs. */
+  requests: number;
+}>;
+
+/** Starts everything; a missing nginx is left out, and said. */
+export async function startLineup(settings: LineupSettings): Promise<Lineup> {
+  const names = settings.only.split(",").map(subjectNamed);
+  const node = await startPacedNode(settings.node);
+  const subjects: Subject[] = [];
+  const skipped: string[] = [];
+  for (const name of names) {
+    const missing = name === "nginx" ? nginxMissing() : null;
+    if (missing === null) subjects.push(await startSubject(name, node, dialectNamed(settings.dialect), settings));
+    else skipped.push(`nginx skipped: ${missing}`);
+  }
+  for (const line of skipped) console.log(`  ${line}`);
+  return {
+    node,
+    subjects,
+    skipped,
+    async stop() {
+      for (const subject of subjects) await subject.stop();
+      await node.stop();
+    },
+  };
+}
+
+async function startSubject(
+  name: SubjectName,
+  node: PacedNode,
+  dialect: DialectName,
+  settings: LineupSettings,
+): Promise<Subject> {
+  switch (name) {
+    case "direct":
+      return {
+        name,
+        port: node.port,
+        dialect: clientDialects.chat,
+        keys: ["unused"],
+        pids: [],
+        stop: () => Promise.resolve(),
+      };
+    case "nginx":
+      return startNginx(node.port);
+    case "tollgate":
+      return startGateway({ nodePort: node.port, dialect: clientDialects[dialect], requests: settings.requests });
+  }
+}
+
+function subjectNamed(name: string): SubjectName {
+  if (name === "direct" || name === "nginx" || name === "tollgate") return name;
+  throw new Error(`--only needs direct, nginx or tollgate, not "${name}"`);
+}

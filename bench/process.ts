@@ -1,0 +1,74 @@
+// Child processes of a benchmark: started on their core, awaited until they say that they are ready, stopped.
+import type { Role } from "./placement.ts";
+import { placed } from "./placement.ts";
+
+/** The Bun that runs this benchmark also runs its children. */
+export const bun = process.execPath;
+
+const readyTimeoutMs = 30_000;
+const stopTimeoutMs = 10_000;
+
+export type Running = Readonly<{
+  pid: number;
+  /** The match of `ready` in the output. */
+  ready: RegExpExecArray;
+  /** Sends SIGTERM and waits; SIGKILL after 10 s. */
+  stop(): Promise<void>;
+}>;
+
+/** Throws with the process's output when it ends, or stays silent for 30 s, before `ready` matched. */
+export async function startProcess(options: {
+  role: Role;
+  command: readonly string[];
+  ready: RegExp;
+  env?: Readonly<Record<string, string>>;
+}): Promise<Running> {
+  const child = Bun.spawn(placed(options.role, options.command), {
+    env: { ...process.env, ...options.env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const output = { text: "" };
+  const tooLate = setTimeout(() => child.kill("SIGKILL"), readyTimeoutMs);
+  const ready = await Promise.race([
+    watched(child.stdout, options.ready, output),
+    watched(child.stderr, options.ready, output),
+    child.exited.then(() => null),
+  ]);
+  clearTimeout(tooLate);
+  if (ready === null) {
+    throw new Error(`${options.command.join(" ")} did not get ready:\n${output.text}`);
+  }
+  return {
+    pid: child.pid,
+    ready,
+    async stop() {
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), stopTimeoutMs);
+      await child.exited;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Resolves at the first match; goes on reading, because a full pipe would stop the child. */
+function watched(
+  stream: ReadableStream<Uint8Array>,
+  pattern: RegExp,
+  output: { text: string },
+): Promise<RegExpExecArray> {
+  return new Promise((resolve) => {
+    void (async () => {
+      const decoder = new TextDecoder();
+      let matched = false;
+      for await (const bytes of stream) {
+        if (matched) continue;
+        output.text += decoder.decode(bytes, { stream: true });
+        const match = pattern.exec(output.text);
+        matched = match !== null;
+        if (match !== null) resolve(match);
+      }
+    })();
+  });
+}

@@ -1,0 +1,240 @@
+// The spine alone, with scripted parts: the order of the checks, what each exit leaves behind, and who hears what.
+import { describe, expect, test } from "bun:test";
+import { embeddedCatalog } from "../src/catalog.ts";
+import { chatCompletions } from "../src/dialects/chat-completions.ts";
+import type { AnswerEnd } from "../src/dialects/dialect.ts";
+import { admit, type Incoming, type Outlet, type Parts, serve } from "../src/gateway.ts";
+import { isRefusal, refuse } from "../src/refusals.ts";
+import {
+  type Ask,
+  type Ending,
+  type Hold,
+  type Piece,
+  type Refusal,
+  type Slot,
+  StoreUnavailable,
+  type Usage,
+} from "../src/types.ts";
+
+const catalog = embeddedCatalog();
+const usage: Usage = { inputFresh: 10, inputCached: 0, output: 5, reasoning: 0 };
+const goodBody = { model: "core-3", messages: [{ role: "user", content: "x" }] };
+const ended: Ending = { kind: "end", reason: "stop", stopSequence: null, usage, estimated: false };
+const failed = (refusal: Refusal["refusal"], elsewhere = false): Ending => ({
+  kind: "failed",
+  refusal: refuse(refusal),
+  elsewhere,
+});
+
+/** A world in which every part writes down what it was asked, in one list. */
+class World {
+  readonly events: string[] = [];
+  readonly nodes: { name: string; endings: Ending[] }[] = [{ name: "a", endings: [ended] }];
+  holdReady: Promise<void> | null = null;
+  settled: () => Promise<void> = async () => {};
+  admission: Hold | Refusal | null = null;
+  generate: (() => Promise<Ending>) | null = null;
+
+  readonly parts: Parts = {
+    catalog,
+    clock: { wall: () => 1000, monotonic: () => 0 },
+    log: (level, event) => this.events.push(`log ${level} ${event}`),
+    keys: {
+      account: (key) => {
+        this.events.push("key");
+        if (key === "unreadable") throw new StoreUnavailable("disk");
+        return key === "good" ? 7 : null;
+      },
+    },
+    admission: {
+      countRequest: () => {
+        this.events.push("count");
+        return null;
+      },
+      admit: () => {
+        this.events.push("admit");
+        return this.admission ?? this.hold();
+      },
+    },
+    pool: {
+      enter: (_ask, _account, _gone, excluded) => {
+        const node = this.nodes.find(({ name }) => excluded?.has(name) !== true);
+        if (node === undefined) return refuse("busy", { seconds: 1 });
+        this.events.push(`enter ${node.name}`);
+        return this.slot(node);
+      },
+    },
+  };
+
+  hold(): Hold {
+    let open = true;
+    return {
+      ready: this.holdReady,
+      settle: (_usage, estimated) => {
+        this.events.push(estimated ? "settle estimated" : "settle");
+        open = false;
+        return this.settled();
+      },
+      [Symbol.dispose]: () => this.events.push(open ? "hold given back" : "hold closed"),
+    };
+  }
+
+  slot(node: { name: string; endings: Ending[] }): Slot {
+    return {
+      nodeName: node.name,
+      generate: async (_ask, _account, _gone, sink) => {
+        sink.piece({ kind: "text", literal: '"x"', logprobs: null });
+        return this.generate === null ? node.endings.shift()! : this.generate();
+      },
+      [Symbol.dispose]: () => this.events.push(`leave ${node.name}`),
+    };
+  }
+
+  outlet(): Outlet {
+    return {
+      gone: new AbortController().signal,
+      piece: (piece: Piece) => this.events.push(`piece ${piece.kind}`),
+      flush: () => null,
+      end: (end: AnswerEnd) => this.events.push(`end ${end.reason}`),
+      fail: (refusal: Refusal) => this.events.push(`fail ${refusal.refusal}`),
+    };
+  }
+
+  incoming(key: string | null, json: unknown): Incoming {
+    return {
+      requestId: "req_1",
+      key,
+      body: async () => {
+        this.events.push("body");
+        return isRefusal(json) ? json : { json, bytes: 50 };
+      },
+    };
+  }
+
+  async serve(): Promise<string[]> {
+    const ask = chatCompletions.read(goodBody, 50, catalog) as Ask;
+    await serve({ account: 7, ask, hold: this.hold() }, this.outlet(), this.parts);
+    return this.events;
+  }
+}
+
+describe("the order of the checks", () => {
+  const row = async (key: string | null, json: unknown, admission: Refusal | null = null) => {
+    const world = new World();
+    world.admission = admission;
+    const result = await admit(world.incoming(key, json), chatCompletions, world.parts);
+    return [...world.events, isRefusal(result) ? result.refusal : "admitted"].join(" > ");
+  };
+
+  test.each([
+    ["no key", null, goodBody, null, "invalid_api_key"],
+    ["a wrong key, before the body is read", "bad", goodBody, null, "key > invalid_api_key"],
+    ["a key that cannot be looked up", "unreadable", goodBody, null, "key > quota_unverified"],
+    ["a body too large", "good", refuse("body_too_large"), null, "key > body > body_too_large"],
+    ["unreadable JSON, not counted", "good", refuse("unreadable", { reason: "" }), null, "key > body > unreadable"],
+    ["an unknown model, not counted", "good", { ...goodBody, model: "x" }, null, "key > body > unknown_model"],
+    ["malformed parameters, counted", "good", { ...goodBody, n: 3 }, null, "key > body > count > malformed"],
+    [
+      "a flood",
+      "good",
+      goodBody,
+      refuse("too_many_requests", { seconds: 5 }),
+      "key > body > admit > too_many_requests",
+    ],
+    ["an empty balance", "good", goodBody, refuse("quota_exceeded"), "key > body > admit > quota_exceeded"],
+    ["a good request", "good", goodBody, null, "key > body > admit > admitted"],
+  ] as const)("%s", async (_name, key, json, admission, expected) => {
+    expect(await row(key, json, admission)).toBe(expected);
+  });
+});
+
+describe("every exit settles or gives back, and frees the node before it waits for the disk", () => {
+  test("a whole answer ends after its charge is on disk", async () => {
+    const world = new World();
+    world.settled = async () => {
+      await Bun.sleep(1);
+      world.events.push("on disk");
+    };
+    expect(await world.serve()).toEqual([
+      "enter a",
+      "piece text",
+      "leave a",
+      "settle",
+      "on disk",
+      "end stop",
+      "hold closed",
+    ]);
+  });
+
+  test("a coder call is on disk before a node is asked", async () => {
+    const world = new World();
+    world.holdReady = Bun.sleep(1).then(() => void world.events.push("counted on disk"));
+    expect((await world.serve()).slice(0, 2)).toEqual(["counted on disk", "enter a"]);
+  });
+
+  test("a client that left is charged and hears nothing", async () => {
+    const world = new World();
+    world.nodes[0]!.endings = [{ kind: "gone", usage, estimated: true }];
+    expect(await world.serve()).toEqual(["enter a", "piece text", "leave a", "settle estimated", "hold closed"]);
+  });
+
+  test("a failed node costs nothing", async () => {
+    const world = new World();
+    world.nodes[0]!.endings = [failed("node_failed")];
+    expect(await world.serve()).toEqual(["enter a", "piece text", "leave a", "fail node_failed", "hold given back"]);
+  });
+
+  test("a charge that cannot be written fails the reply with the spec's 503", async () => {
+    const world = new World();
+    world.settled = () => Promise.reject(new StoreUnavailable("disk full"));
+    expect((await world.serve()).slice(-3)).toEqual(["settle", "fail quota_unverified", "hold closed"]);
+  });
+
+  test("a fault of our own is logged, answered and costs nothing", async () => {
+    const world = new World();
+    world.generate = () => Promise.reject(new Error("bug"));
+    expect(await world.serve()).toEqual([
+      "enter a",
+      "piece text",
+      "leave a",
+      "log error request failed",
+      "fail internal",
+      "hold given back",
+    ]);
+  });
+});
+
+describe("another node", () => {
+  const run = (...nodes: Ending[][]) => {
+    const world = new World();
+    world.nodes.splice(0, 1, ...nodes.map((endings, index) => ({ name: "abc"[index]!, endings })));
+    return world
+      .serve()
+      .then((events) => events.filter((event) => !event.startsWith("piece") && !event.startsWith("leave")));
+  };
+
+  test("is asked once when no byte of the reply came", async () => {
+    expect(await run([failed("node_failed", true)], [ended])).toEqual([
+      "enter a",
+      "enter b",
+      "settle",
+      "end stop",
+      "hold closed",
+    ]);
+    expect(await run([failed("busy", true)], [failed("node_failed", true)], [ended])).toEqual(
+      ["enter a", "enter b", "fail node_failed", "hold given back"], // a third is not asked
+    );
+  });
+
+  test("is not asked once bytes came", async () => {
+    expect(await run([failed("node_failed", false)], [ended])).toEqual([
+      "enter a",
+      "fail node_failed",
+      "hold given back",
+    ]);
+  });
+
+  test("that does not exist leaves the first one's reason", async () => {
+    expect(await run([failed("node_failed", true)])).toEqual(["enter a", "fail node_failed", "hold given back"]);
+  });
+});

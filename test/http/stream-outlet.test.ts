@@ -1,0 +1,182 @@
+// The streaming outlet over a real HTTP server: when headers leave and with which status, signs of life, slow and
+// departed clients. Beats are struck by hand, so nothing here waits for a timer.
+import { afterEach, describe, expect, test } from "bun:test";
+import { connect, type Socket } from "node:net";
+import { embeddedCatalog } from "../../src/catalog.ts";
+import { chatCompletions } from "../../src/dialects/chat-completions.ts";
+import { clientStallBeats, Heartbeat, keepAliveBeats, streamOpenBeats } from "../../src/http/heartbeat.ts";
+import { StreamOutlet } from "../../src/http/stream-outlet.ts";
+import { refuse } from "../../src/refusals.ts";
+import type { Ask, Usage } from "../../src/types.ts";
+import { eventually } from "../fixtures/eventually.ts";
+
+const ask = chatCompletions.read(
+  { model: "core-3", stream: true, messages: [{ role: "user", content: "x" }] },
+  50,
+  embeddedCatalog(),
+) as Ask;
+const usage: Usage = { inputFresh: 1, inputCached: 0, output: 1, reasoning: 0 };
+const end = { reason: "stop", stopSequence: null, usage } as const;
+const piece = { kind: "text", literal: '"word"', logprobs: null } as const;
+
+/** Beats only when it is struck. */
+class ManualHeartbeat extends Heartbeat {
+  readonly #outlets = new Set<{ beat(): void }>();
+  override add(outlet: { beat(): void }): void {
+    this.#outlets.add(outlet);
+  }
+  override delete(outlet: { beat(): void }): void {
+    this.#outlets.delete(outlet);
+  }
+  override get size(): number {
+    return this.#outlets.size;
+  }
+  strike(beats: number): void {
+    for (let beat = 0; beat < beats; beat++) for (const outlet of this.#outlets) outlet.beat();
+  }
+}
+
+const closers: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closers.splice(0)) close();
+});
+
+/** One request on a raw socket, and the outlet that answers it. */
+async function request(): Promise<{
+  outlet: StreamOutlet;
+  heartbeat: ManualHeartbeat;
+  client: Socket;
+  received: () => string;
+}> {
+  const heartbeat = new ManualHeartbeat();
+  const { promise, resolve } = Promise.withResolvers<StreamOutlet>();
+  const server = Bun.serve({
+    port: 0,
+    fetch(incoming) {
+      const outlet = new StreamOutlet(ask, "req_1", 0, chatCompletions, incoming.signal, heartbeat);
+      resolve(outlet);
+      return outlet.response;
+    },
+  });
+  const client = connect(server.port!, "127.0.0.1");
+  let text = "";
+  client.on("data", (bytes) => (text += bytes.toString()));
+  client.on("error", () => {}); // a reset after destroy() is no news
+  client.write("POST / HTTP/1.1\r\nhost: test\r\ncontent-length: 0\r\n\r\n");
+  closers.push(() => {
+    client.destroy();
+    void server.stop(true);
+  });
+  return { outlet: await promise, heartbeat, client, received: () => text };
+}
+
+const text = (received: () => string, part: string) =>
+  eventually(`received ${part}`, async () => received().includes(part));
+
+describe("the status", () => {
+  test("is 200 from the first piece on, and nothing leaves before it", async () => {
+    const { outlet, received } = await request();
+    await Bun.sleep(20);
+    expect(received()).toBe("");
+    outlet.piece(piece);
+    outlet.flush();
+    await text(received, '"content":"word"');
+    expect(received()).toStartWith("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n");
+    outlet.end(end);
+    await text(received, "data: [DONE]\n\n");
+  });
+
+  test("is the refusal's own while the stream has not begun", async () => {
+    const { outlet, received, heartbeat } = await request();
+    outlet.fail(refuse("busy", { seconds: 3 }));
+    await text(received, "temporarily busy");
+    expect(received()).toStartWith("HTTP/1.1 429");
+    expect(received().toLowerCase()).toContain("\r\nretry-after: 3\r\n");
+    expect(heartbeat.size).toBe(0);
+  });
+
+  test("is 200 after a short wait, and a later failure is an event without a terminator", async () => {
+    const { outlet, received, heartbeat } = await request();
+    heartbeat.strike(streamOpenBeats - 1);
+    await Bun.sleep(20);
+    expect(received()).toBe("");
+    heartbeat.strike(1);
+    await text(received, ": waiting\n\n");
+    outlet.fail(refuse("node_failed"));
+    await text(received, '"The model stopped answering. Please retry."');
+    await text(received, "0\r\n\r\n");
+    expect(received()).not.toContain("[DONE]");
+  });
+});
+
+test("a silent stream gets a sign of life, a talking one none", async () => {
+  const { outlet, received, heartbeat } = await request();
+  const flush = async (count: number) => {
+    outlet.piece(piece);
+    outlet.flush();
+    await eventually("the piece", async () => received().split('"word"').length === count + 1);
+  };
+  await flush(1);
+  heartbeat.strike(keepAliveBeats - 1);
+  await flush(2);
+  heartbeat.strike(keepAliveBeats - 1);
+  expect(received()).not.toContain(": waiting");
+  heartbeat.strike(1);
+  await text(received, ": waiting\n\n");
+});
+
+describe("a client that leaves", () => {
+  test.each(["before the first piece", "in the middle"])("%s aborts the generation", async (when) => {
+    const { outlet, client, received, heartbeat } = await request();
+    if (when === "in the middle") {
+      outlet.piece(piece);
+      outlet.flush();
+      await text(received, "word");
+    }
+    client.destroy();
+    await eventually("gone", async () => outlet.gone.aborted);
+    expect(heartbeat.size).toBe(0);
+    outlet.piece(piece);
+    expect(outlet.flush()).toBeNull();
+    outlet.end(end); // what comes late does no harm
+  });
+
+  test("by not reading is waited for, with bounded memory, and then cut", async () => {
+    const { outlet, client, heartbeat, received } = await request();
+    outlet.piece(piece);
+    outlet.flush();
+    await text(received, "word");
+    client.pause();
+    const megabyte = { kind: "text", literal: `"${"x".repeat(1 << 20)}"`, logprobs: null } as const;
+    let caughtUp: Promise<void> | null = null;
+    for (let count = 0; count < 64 && caughtUp === null; count++) {
+      outlet.piece(megabyte);
+      caughtUp = outlet.flush();
+    }
+    expect(caughtUp).not.toBeNull();
+    heartbeat.strike(clientStallBeats - 1);
+    expect(outlet.gone.aborted).toBe(false);
+    heartbeat.strike(1);
+    expect(outlet.gone.aborted).toBe(true);
+    await caughtUp;
+  });
+
+  test("slowly is resumed when it has read", async () => {
+    const { outlet, client, heartbeat, received } = await request();
+    outlet.piece(piece);
+    outlet.flush();
+    await text(received, "word");
+    client.pause();
+    let caughtUp: Promise<void> | null = null;
+    while (caughtUp === null) {
+      outlet.piece({ kind: "text", literal: `"${"x".repeat(1 << 20)}"`, logprobs: null });
+      caughtUp = outlet.flush();
+    }
+    client.resume();
+    await caughtUp;
+    heartbeat.strike(clientStallBeats - 1); // it may be silent now: only signs of life follow
+    expect(outlet.gone.aborted).toBe(false);
+    outlet.end(end);
+    await text(received, "[DONE]");
+  });
+});

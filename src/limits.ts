@@ -29,7 +29,11 @@ export const clientStallMs = 120_000;
 
 // Nodes
 export const nodeConnectTimeoutMs = 2_500; // reliability.md U2: busy within 3 s
-export const nodeIdleSocketMs = 3_500; // nodes.md rule 5: uvicorn and llama-server close idle connections after 5 s
+/**
+ * Engines close idle connections after 5 s. Kept shorter still: a connection that was alive within the last second is
+ * not half open (U23), and for an older one a new connection costs no more than asking whether it is.
+ */
+export const nodeIdleSocketMs = 1_000;
 /** Longest silence before the first token: 15 minutes are allowed (U15). */
 export const nodeFirstPieceMs = 20 * 60_000;
 /** Longest silence between two reads once the answer has begun (U16; U15 allows 15 minutes). */
@@ -40,6 +44,12 @@ export const nodeErrorBodyMaxBytes = 64 * 1024;
 export const nodeSocketsIdleMax = 256;
 export const nodeProbeIntervalMs = 5_000;
 export const nodeProbeTimeoutMs = 3_000;
+/** A node that said 429 or 503 gets no new request for this long. */
+export const nodeCoolOffMs = 1_000;
+/** After the finish reason, a node may be silent for this long before its answer counts as complete (U26). */
+export const nodeAfterFinishMs = 900;
+/** `retry-after` of a busy refusal. */
+export const busyRetrySeconds = 5;
 
 /** A node that does not say how many requests it runs at once gets this many places: what a small vLLM takes. */
 export const nodeSlotsDefault = 64;
@@ -51,6 +61,14 @@ export const queuePlacesMax = 20_000; // requests in line over all accounts; mor
 
 // Journal
 export const journalGiveUpMs = 10_000; // BUSY or a full disk: retry this long, then the held ends fail (design.md 6)
+export const journalRetryIntervalMs = 50; // between two tries of a batch that found the disk busy or full
+export const journalProbeIntervalMs = 250; // between two looks whether a disk that took no writes takes them again
+export const journalIdleCheckpointMs = 1_000; // without a commit: then the log is moved into the database
+
+// Accounts
+export const emailMaxLength = 254; // RFC 5321: a path of 256 octets with its angle brackets
+/** An operator's grant, in balance tokens: $5,000,000. Sums stay far below 2^53. */
+export const creditGrantMaxTokens = 1_000_000_000_000;
 
 // JSON of request bodies (reliability.md C5)
 export const jsonDepthMax = 128;

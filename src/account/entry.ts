@@ -1,0 +1,65 @@
+// One line of the journal: a charge, a purchase or a counted call. Balances are the sums of these lines, always.
+import type { AccountId, Endpoint, Ms } from "../types.ts";
+import type { Period, Quota } from "./quota.ts";
+
+export type EntryKind =
+  /** A reply paid in balance tokens. */
+  | "charge"
+  /** A coder call, counted when it was accepted. */
+  | "coder_call"
+  /** The tokens of a coder call's reply; nothing is billed. */
+  | "coder_usage"
+  /** A search of the day taken (1) or given back (-1). */
+  | "search"
+  /** Credit bought or granted. */
+  | "credit";
+
+export type Entry = Readonly<{
+  /** Minted by the gateway, never by a client, and at most one line has it: the request id where there is a reply. */
+  billingKey: string;
+  kind: EntryKind;
+  account: AccountId;
+  at: Ms;
+  /** The day or window whose quota was used; 0 where the kind uses none. */
+  period: Period;
+  /** Added to the use of the kind's quota in that period: tokens, calls or searches. */
+  used: number;
+  /** Added to the credit, in balance tokens. */
+  creditDelta: number;
+  /** The reply that was paid; null where the line is about no reply. */
+  reply: Reply | null;
+}>;
+
+export type Reply = Readonly<{
+  endpoint: Endpoint;
+  model: string;
+  inputFresh: number;
+  inputCached: number;
+  output: number;
+  /** A part of `output`. */
+  reasoning: number;
+  /** The rates of the day, so that a charge can be checked after the catalogue changed. */
+  inputCents: number;
+  cachedInputCents: number;
+  outputCents: number;
+  billedTokens: number;
+  /** True where the node gave no usable usage and the gateway counted by itself. */
+  estimated: boolean;
+}>;
+
+/** The quota that a line's `used` counts for. */
+export function quotaOf(kind: EntryKind): Quota | null {
+  switch (kind) {
+    case "charge":
+      return "allowance";
+    case "coder_call":
+      return "coder_calls";
+    case "search":
+      return "searches";
+    case "coder_usage":
+    case "credit":
+      return null;
+    default:
+      return kind satisfies never;
+  }
+}

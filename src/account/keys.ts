@@ -1,0 +1,64 @@
+// API keys: `sk-tg-` and 43 base62 characters, which is 256 bits. Only SHA-256 of a key is kept, in memory and on disk;
+// a key is found by its whole hash, so how long a look-up takes says nothing about how much of a guess was right.
+import type { AccountId } from "../types.ts";
+import type { Ledger } from "./ledger.ts";
+import type { LoadedAccount } from "./loaded-account.ts";
+import type { AccountRecords } from "./records.ts";
+
+export const apiKeyPrefix = "sk-tg-";
+export const apiKeySecretLength = 43;
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const shape = /^sk-tg-[0-9A-Za-z]{43}$/;
+
+/** A new key. Bytes of 248 and above are thrown away: 256 is no multiple of 62, and the remainder would be a bias. */
+export function mintApiKey(randomBytes: (bytes: Uint8Array) => Uint8Array = (bytes) => crypto.getRandomValues(bytes)) {
+  const unbiasedBelow = 256 - (256 % alphabet.length);
+  const bytes = new Uint8Array(64);
+  let secret = "";
+  while (secret.length < apiKeySecretLength) {
+    for (const byte of randomBytes(bytes)) {
+      if (byte < unbiasedBelow && secret.length < apiKeySecretLength) secret += alphabet[byte % alphabet.length];
+    }
+  }
+  return apiKeyPrefix + secret;
+}
+
+/** SHA-256 of a key, base64. */
+export function hashApiKey(key: string): string {
+  return new Bun.CryptoHasher("sha256").update(key).digest("base64");
+}
+
+export class Keys {
+  // Only keys that exist are remembered, so wrong ones cannot fill the memory.
+  readonly #accounts = new Map<string, AccountId>();
+  readonly #records: AccountRecords;
+  readonly #ledger: Ledger;
+
+  constructor(records: AccountRecords, ledger: Ledger) {
+    this.#records = records;
+    this.#ledger = ledger;
+  }
+
+  /**
+   * The account a key belongs to, or null. Any string is safe: what is not shaped like a key costs neither a hash nor
+   * a look at the disk. Throws StoreUnavailable when the disk must be read and cannot be.
+   */
+  account(key: string): AccountId | null {
+    if (key.length !== apiKeyPrefix.length + apiKeySecretLength || !shape.test(key)) return null;
+    const keyHash = hashApiKey(key);
+    return this.#accounts.get(keyHash) ?? this.#find(keyHash);
+  }
+
+  /** Gives the account another key; the one before is void at once, also while the disk still has it. */
+  replace(account: LoadedAccount, keyHash: string): void {
+    this.#accounts.delete(account.keyHash);
+    account.keyHash = keyHash;
+  }
+
+  #find(keyHash: string): AccountId | null {
+    const record = this.#records.byKeyHash(keyHash);
+    if (record === null || this.#ledger.account(record.id).keyHash !== keyHash) return null;
+    this.#accounts.set(keyHash, record.id);
+    return record.id;
+  }
+}

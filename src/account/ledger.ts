@@ -1,0 +1,180 @@
+// Who has how much left. The ledger is the authority for every account it has loaded; the disk follows through the
+// journal. It decides synchronously, takes the time as an argument and knows neither HTTP nor disk. For each account:
+//
+//   spendable = max(0, plan's tokens of the day - used today) + credit - held
+//
+// reserve adds to held; settle turns a reservation into a charge, and release gives it back: each exactly once, which
+// the Hold sees to. A charge is booked in full, also above the reservation: allowance first, then credit, below 0.
+import { assert } from "../assert.ts";
+import type { Catalog } from "../catalog.ts";
+import type { AccountId, Ms } from "../types.ts";
+import { quotaOf, type Entry } from "./entry.ts";
+import type { JournalListener } from "./journal.ts";
+import { LoadedAccount } from "./loaded-account.ts";
+import { coderWindowOf, dayOf, type Period, type PeriodUse, type Quota } from "./quota.ts";
+import type { AccountRecords } from "./records.ts";
+
+/** What all accounts in memory hold together; all 0 when no request is open. */
+export type LedgerTotals = Readonly<{ accounts: number; holds: number; heldTokens: number; uncommitted: number }>;
+
+export class Ledger implements JournalListener {
+  readonly #accounts = new Map<AccountId, LoadedAccount>();
+  readonly #records: AccountRecords;
+  readonly #plans: Catalog["plans"];
+
+  constructor(records: AccountRecords, plans: Catalog["plans"]) {
+    this.#records = records;
+    this.#plans = plans;
+  }
+
+  /** The account, from disk at its first use. Throws StoreUnavailable when the disk cannot be read. */
+  account(id: AccountId): LoadedAccount {
+    return this.#accounts.get(id) ?? this.#load(id);
+  }
+
+  loaded(): Iterable<LoadedAccount> {
+    return this.#accounts.values();
+  }
+
+  ifLoaded(id: AccountId): LoadedAccount | null {
+    return this.#accounts.get(id) ?? null;
+  }
+
+  /** Takes in an account whose creation is on its way to disk. */
+  add(account: LoadedAccount): void {
+    assert(!this.#accounts.has(account.id), "an account is created once");
+    this.#accounts.set(account.id, account);
+  }
+
+  /** Drops an account whose creation did not reach the disk. */
+  remove(id: AccountId): void {
+    this.#accounts.delete(id);
+  }
+
+  spendable(account: LoadedAccount, now: Ms): number {
+    return this.allowanceLeft(account, now) + account.credit - account.held;
+  }
+
+  allowanceLeft(account: LoadedAccount, now: Ms): number {
+    return Math.max(0, account.plan.tokensPerDay - this.use(account, "allowance", dayOf(now)).used);
+  }
+
+  /** Reserves tokens if they fit into what is spendable; says whether they did. */
+  reserve(account: LoadedAccount, tokens: number, now: Ms): boolean {
+    if (tokens > this.spendable(account, now)) return false;
+    account.held += tokens;
+    account.holds += 1;
+    return true;
+  }
+
+  release(account: LoadedAccount, tokens: number): void {
+    assert(account.holds > 0 && account.held >= tokens, "only what is held can be given back");
+    account.held -= tokens;
+    account.holds -= 1;
+  }
+
+  /**
+   * Replaces a reservation of `held` tokens by a charge of `billed` and returns how much of it the allowance of
+   * `now`'s day paid; the credit paid the rest. When it throws (StoreUnavailable), nothing was changed.
+   */
+  settle(account: LoadedAccount, held: number, billed: number, now: Ms): number {
+    const use = this.use(account, "allowance", dayOf(now));
+    this.release(account, held);
+    const fromAllowance = Math.min(billed, Math.max(0, account.plan.tokensPerDay - use.used));
+    use.used += fromAllowance;
+    account.credit -= billed - fromAllowance;
+    return fromAllowance;
+  }
+
+  /** Counts a coder call if the window has one left; says whether it had. */
+  takeCoderCall(account: LoadedAccount, now: Ms): boolean {
+    const use = this.use(account, "coder_calls", coderWindowOf(now));
+    if (use.used >= account.plan.coderCallsPerWindow) return false;
+    use.used += 1;
+    return true;
+  }
+
+  /** Takes a search of the day if one is left; says whether one was. */
+  takeSearch(account: LoadedAccount, now: Ms): boolean {
+    const use = this.use(account, "searches", dayOf(now));
+    if (use.used >= account.plan.searchesPerDay) return false;
+    use.used += 1;
+    return true;
+  }
+
+  /** Gives a search back to the day it was taken from. */
+  returnSearch(account: LoadedAccount, takenAt: Ms): void {
+    const use = this.use(account, "searches", dayOf(takenAt));
+    assert(use.used > 0, "only a taken search can be given back");
+    use.used -= 1;
+  }
+
+  /** What the account used of a quota in a period. Throws StoreUnavailable when that must be read and cannot be. */
+  use(account: LoadedAccount, quota: Quota, period: Period): PeriodUse {
+    const current = account[quota];
+    return current.period === period ? current : this.#turn(account, quota, period);
+  }
+
+  /** A line was appended for the account; its outcome is told by `committed` or `lost`. */
+  appended(account: LoadedAccount): void {
+    account.uncommitted += 1;
+  }
+
+  /** Credit counts once it is on disk: nobody may spend a purchase that a crash could take back. */
+  committed(entry: Entry): void {
+    const account = this.#known(entry);
+    if (entry.kind === "credit") account.credit += entry.creditDelta;
+    account.uncommitted -= 1;
+  }
+
+  lost(entry: Entry): void {
+    const account = this.#known(entry);
+    if (entry.kind !== "credit") {
+      account.credit -= entry.creditDelta;
+      const quota = quotaOf(entry.kind);
+      if (quota !== null) this.use(account, quota, entry.period).used -= entry.used;
+    }
+    account.uncommitted -= 1;
+  }
+
+  totals(): LedgerTotals {
+    let holds = 0;
+    let heldTokens = 0;
+    let uncommitted = 0;
+    for (const account of this.#accounts.values()) {
+      holds += account.holds;
+      heldTokens += account.held;
+      uncommitted += account.uncommitted;
+    }
+    return { accounts: this.#accounts.size, holds, heldTokens, uncommitted };
+  }
+
+  #load(id: AccountId): LoadedAccount {
+    const record = this.#records.byId(id);
+    assert(record !== null, `account ${id} exists`);
+    const account = new LoadedAccount(id, this.#plans[record.plan], record.credit, record.keyHash);
+    this.#accounts.set(id, account);
+    return account;
+  }
+
+  #known(entry: Entry): LoadedAccount {
+    const account = this.#accounts.get(entry.account);
+    assert(account !== undefined && account.uncommitted > 0, "a line's outcome is told once, for a loaded account");
+    return account;
+  }
+
+  /**
+   * Moves the account to another period of a quota. The disk knows that period's use, unless the period was left
+   * while lines were uncommitted (midnight under load, then a clock that steps back): those are kept in `left`.
+   */
+  #turn(account: LoadedAccount, quota: Quota, period: Period): PeriodUse {
+    const isTarget = (use: PeriodUse) => use.quota === quota && use.period === period;
+    const left = account.uncommitted === 0 ? [] : (account.left ?? []);
+    const use = left.find(isTarget) ?? { quota, period, used: this.#records.used(account.id, quota, period) };
+    const staying = left.filter((other) => other !== use);
+    if (account.uncommitted > 0 && account[quota].period >= 0) staying.push(account[quota]);
+    account.left = staying.length === 0 ? null : staying;
+    account[quota] = use;
+    return use;
+  }
+}

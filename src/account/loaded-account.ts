@@ -1,0 +1,31 @@
+// An account in memory: its plan, its money, what it holds and what it used of the periods at hand.
+import type { AccountId, Plan } from "../types.ts";
+import type { PeriodUse } from "./quota.ts";
+
+const nothing: Readonly<Record<"allowance" | "coder_calls" | "searches", PeriodUse>> = {
+  // No period has the number -1, so the first look loads the use from disk. Shared by all accounts and never written.
+  allowance: Object.freeze({ quota: "allowance", period: -1, used: 0 }),
+  coder_calls: Object.freeze({ quota: "coder_calls", period: -1, used: 0 }),
+  searches: Object.freeze({ quota: "searches", period: -1, used: 0 }),
+};
+
+export class LoadedAccount {
+  /** Balance tokens reserved for open requests. */
+  held = 0;
+  holds = 0;
+  /** Journal lines appended and neither committed nor lost. While there are any, the disk is behind this object. */
+  uncommitted = 0;
+  allowance: PeriodUse = nothing.allowance;
+  coder_calls: PeriodUse = nothing.coder_calls;
+  searches: PeriodUse = nothing.searches;
+  /** Periods that were left while lines were uncommitted: the disk may not know their use yet. Nearly always null. */
+  left: PeriodUse[] | null = null;
+
+  constructor(
+    readonly id: AccountId,
+    public plan: Plan,
+    /** Balance tokens bought and not spent; below 0 after a charge above the balance. */
+    public credit: number,
+    public keyHash: string,
+  ) {}
+}

@@ -1,0 +1,22 @@
+// The three amounts that renew by the wall clock in UTC, and the periods they renew in. What is left is the plan's
+// amount less what was used in the period, so a renewal is no event: it cannot be missed, and cannot happen twice
+// when the clock steps back, because the earlier period's use is found again.
+import { coderWindowMs, dayMs } from "../limits.ts";
+import type { Ms } from "../types.ts";
+
+export type Quota = "allowance" | "coder_calls" | "searches";
+
+/** Number of a UTC day or of a 4-hour window since 1970. Days have 24 h: Unix time has no leap seconds. */
+export type Period = number;
+
+/** What an account used of a quota in one period: tokens, calls or searches. */
+export type PeriodUse = { readonly quota: Quota; readonly period: Period; used: number };
+
+export const dayOf = (now: Ms): Period => Math.floor(now / dayMs);
+/** 4 h divide a day, so windows counted from 1970 open at 00:00, 04:00, ... UTC. */
+export const coderWindowOf = (now: Ms): Period => Math.floor(now / coderWindowMs);
+
+/** `2026-03-28` */
+export const dayName = (day: Period): string => new Date(day * dayMs).toISOString().slice(0, 10);
+/** `2026-03-28T04:00:00.000Z`, when the window opened. */
+export const coderWindowName = (window: Period): string => new Date(window * coderWindowMs).toISOString();

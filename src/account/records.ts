@@ -1,0 +1,50 @@
+// What accounts read from disk. Every call gives the committed state and throws StoreUnavailable when the disk
+// cannot be read.
+import type { AccountId, Ms, PlanId } from "../types.ts";
+import type { Period, Quota } from "./quota.ts";
+
+export type AccountRecord = Readonly<{
+  id: AccountId;
+  email: string;
+  plan: PlanId;
+  /** Balance tokens; below 0 after a charge above the balance. */
+  credit: number;
+  /** SHA-256 of the API key, base64. */
+  keyHash: string;
+  passwordHash: string | null;
+  operator: boolean;
+  createdAt: Ms;
+  keyCreatedAt: Ms;
+}>;
+
+/** A line of the usage page, in the words of `tollgate usage --json`. */
+export type UsageRow = Readonly<{
+  time: string;
+  request_id: string;
+  endpoint: string;
+  model: string;
+  /** All input tokens, cached ones included. */
+  input: number;
+  cached_input: number;
+  output: number;
+  reasoning: number;
+  billed_tokens: number;
+  cost_usd: number;
+  estimated: boolean;
+}>;
+
+export interface AccountRecords {
+  byId(account: AccountId): AccountRecord | null;
+  byEmail(email: string): AccountRecord | null;
+  byKeyHash(keyHash: string): AccountRecord | null;
+  /** Accounts with an id above `after`, in the order of their ids, at most `limit`. */
+  list(after: AccountId, limit: number): readonly AccountRecord[];
+  /** The highest account id in use, 0 when there is no account. */
+  lastId(): AccountId;
+  used(account: AccountId, quota: Quota, period: Period): number;
+  hasEntry(billingKey: string): boolean;
+  /** Replies, newest first. */
+  usage(account: AccountId, limit: number): readonly UsageRow[];
+  /** Balance tokens billed since a moment. */
+  billedSince(account: AccountId, since: Ms): number;
+}

@@ -1,0 +1,86 @@
+// Puts the accounting together: data folder, database, journal, ledger and those who decide on them.
+import { Accounts } from "./account/accounts.ts";
+import { Admission } from "./account/admission.ts";
+import { Flood } from "./account/flood.ts";
+import type { Journal } from "./account/journal.ts";
+import { Keys } from "./account/keys.ts";
+import { Ledger } from "./account/ledger.ts";
+import { Searches } from "./account/searches.ts";
+import type { Catalog } from "./catalog.ts";
+import type { Clock } from "./clock.ts";
+import { takeDataFolder } from "./store/data-folder.ts";
+import { BatchingJournal } from "./store/journal.ts";
+import { migrate, openForReading } from "./store/open.ts";
+import { SqliteRecords } from "./store/sqlite-records.ts";
+import { verify } from "./store/verify.ts";
+import { WorkerStorage } from "./store/worker-storage.ts";
+
+export type Accounting = Readonly<{
+  /** For the command line and the console. */
+  accounts: Accounts;
+  /** For every request. */
+  admission: Admission;
+  keys: Keys;
+  searches: Searches;
+  ledger: Ledger;
+  journal: Journal & { readonly pending: number };
+  /** Commits what is pending and lets go of the data folder. */
+  close(): Promise<void>;
+}>;
+
+export type AccountingOptions = Readonly<{
+  dataFolder: string;
+  catalog: Pick<Catalog, "plans">;
+  /** {site_url} of the spec, without a trailing slash. */
+  siteUrl: string;
+  clock: Clock;
+  /**
+   * The disk failed in a way that must not be retried, or the writer died: end the process at once. What was not
+   * acknowledged by then may or may not be on disk; the next start finds out.
+   */
+  onFatal(error: Error): void;
+}>;
+
+/**
+ * Opens the accounting of a data folder, and makes it where there is none. Takes the same time however many accounts
+ * there are: they are loaded when they are first used. Throws DataFolderInUse or DataFolderUnusable.
+ */
+export async function openAccounting(options: AccountingOptions): Promise<Accounting> {
+  const { dataFolder, catalog, siteUrl, clock, onFatal } = options;
+  const { plans } = catalog;
+  const folder = takeDataFolder(dataFolder);
+  try {
+    const epoch = migrate(folder.databaseFile);
+    const storage = await WorkerStorage.open(folder.databaseFile, epoch, onFatal);
+    const reader = openForReading(folder.databaseFile);
+    const records = new SqliteRecords(reader);
+    const ledger = new Ledger(records, plans);
+    const keys = new Keys(records, ledger);
+    const journal = new BatchingJournal(storage, ledger, clock);
+    const accounts = new Accounts({
+      records,
+      ledger,
+      keys,
+      journal,
+      plans,
+      clock,
+      verify: () => verify(reader, ledger, plans),
+    });
+    return {
+      accounts,
+      admission: new Admission(ledger, new Flood(), journal, siteUrl),
+      keys,
+      searches: new Searches(ledger, journal),
+      ledger,
+      journal,
+      async close() {
+        reader.close();
+        await journal.close();
+        folder.release();
+      },
+    };
+  } catch (thrown) {
+    folder.release();
+    throw thrown;
+  }
+}

@@ -1,0 +1,63 @@
+// The data folder: made for its owner alone, and held by one process at a time.
+import { Database } from "bun:sqlite";
+import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
+import { join } from "node:path";
+
+/** Another running process works on the data folder. */
+export class DataFolderInUse extends Error {
+  override readonly name = "DataFolderInUse";
+  constructor(folder: string) {
+    super(`the data folder ${folder} is in use by another running tollgate`);
+  }
+}
+
+/** The data folder cannot be made, written or understood; the message is one line for the operator. */
+export class DataFolderUnusable extends Error {
+  override readonly name = "DataFolderUnusable";
+}
+
+export type DataFolder = Readonly<{
+  databaseFile: string;
+  /** Lets another process have the folder. */
+  release(): void;
+}>;
+
+/**
+ * Makes the folder where there is none and takes it for this process. Throws DataFolderInUse or DataFolderUnusable.
+ *
+ * The lock is SQLite's own exclusive lock on a small database of its own: it is an fcntl lock, so the system drops it
+ * with the process, also after `kill -9`. Nothing else in the process may open that file, since closing any descriptor
+ * of a file drops all of the process's fcntl locks on it.
+ */
+export function takeDataFolder(folder: string): DataFolder {
+  const lockFile = join(folder, "tollgate.lock");
+  const databaseFile = join(folder, "tollgate.db");
+  let lock: Database | null = null;
+  try {
+    if (mkdirSync(folder, { recursive: true }) !== undefined) chmodSync(folder, 0o700);
+    lock = new Database(lockFile, { create: true });
+    chmodSync(lockFile, 0o600);
+    lock.run("PRAGMA busy_timeout = 0");
+    lock.run("BEGIN EXCLUSIVE");
+    createPrivate(databaseFile);
+  } catch (thrown) {
+    lock?.close();
+    if (codeOf(thrown).startsWith("SQLITE_BUSY")) throw new DataFolderInUse(folder);
+    throw new DataFolderUnusable(`cannot write to the data folder ${folder}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+  const held = lock;
+  return { databaseFile, release: () => held.close() };
+}
+
+/** Creates the file readable by its owner alone; SQLite gives its -wal and -shm files the same mode. */
+function createPrivate(file: string): void {
+  closeSync(openSync(file, "a", 0o600));
+}
+
+export function codeOf(thrown: unknown): string {
+  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
+}
+
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

@@ -1,0 +1,155 @@
+// The journal in memory: lines are gathered while a commit is under way and go to disk together in the next.
+//
+//   append -> gathering batch --(no commit under way, end of this turn of the event loop)--> storage.commit
+//                  ^                                                                              |
+//                  '------------- committed | gave_up: tell the ledger, then the waiters <--------'
+//
+// At most one batch is under way; it leaves memory only after the storage said what became of it.
+import { assert } from "../assert.ts";
+import type { Entry } from "../account/entry.ts";
+import type { AccountChange, Journal, JournalListener } from "../account/journal.ts";
+import type { Clock } from "../clock.ts";
+import { journalGiveUpMs } from "../limits.ts";
+import { StoreUnavailable, type Ms } from "../types.ts";
+import type { Batch } from "./batch.ts";
+import { rowOf } from "./batch.ts";
+
+/** `gave_up`: the disk was busy or full for the whole time; the batch is not on disk and never will be. */
+export type Outcome = "committed" | "gave_up";
+
+/** Where batches become durable. */
+export interface Storage {
+  /** False from the first failed try until a write succeeds. */
+  readonly writable: boolean;
+  /** Tries for at most `patienceMs`, at least once, and tells the outcome once. Not called while a batch is under way. */
+  commit(batch: Batch, patienceMs: Ms, resolved: (outcome: Outcome) => void): void;
+  /** Resolves when the storage has let go of its files. */
+  close(): Promise<void>;
+}
+
+/** What is gathered for one commit. */
+class Gathering {
+  readonly entries: Entry[] = [];
+  readonly changes: AccountChange[] = [];
+  waiters: PromiseWithResolvers<void> | null = null;
+  /** Monotonic time of the first line or change. */
+  since: Ms = 0;
+
+  /** `first` is the sequence number of the first line or change. */
+  constructor(readonly first: number) {}
+
+  get size(): number {
+    return this.entries.length + this.changes.length;
+  }
+
+  get next(): number {
+    return this.first + this.size;
+  }
+
+  /** One promise for all who wait for this commit, and none when nobody does. */
+  wait(): Promise<void> {
+    this.waiters ??= Promise.withResolvers();
+    return this.waiters.promise;
+  }
+}
+
+export class BatchingJournal implements Journal {
+  readonly #storage: Storage;
+  readonly #listener: JournalListener;
+  readonly #clock: Clock;
+  #gathering = new Gathering(1);
+  #underWay: Gathering | null = null;
+  #scheduled = false;
+  /** Sequence numbers that were given up, as [first, next). Grows by one for 10 s without a disk. */
+  readonly #lost: (readonly [first: number, next: number])[] = [];
+  #closed: PromiseWithResolvers<void> | null = null;
+
+  constructor(storage: Storage, listener: JournalListener, clock: Clock) {
+    this.#storage = storage;
+    this.#listener = listener;
+    this.#clock = clock;
+  }
+
+  get writable(): boolean {
+    return this.#storage.writable;
+  }
+
+  append(entry: Entry): number {
+    const gathering = this.#open();
+    gathering.entries.push(entry);
+    return gathering.next - 1;
+  }
+
+  change(change: AccountChange): number {
+    const gathering = this.#open();
+    gathering.changes.push(change);
+    return gathering.next - 1;
+  }
+
+  durable(sequence: number): Promise<void> {
+    assert(sequence > 0 && sequence < this.#gathering.next, `line ${sequence} was appended`);
+    if (sequence >= this.#gathering.first) return this.#gathering.wait();
+    if (this.#underWay !== null && sequence >= this.#underWay.first) return this.#underWay.wait();
+    const wasLost = this.#lost.some(([first, next]) => sequence >= first && sequence < next);
+    return wasLost ? Promise.reject(givenUp()) : Promise.resolve();
+  }
+
+  /** Sends what was gathered, unless a commit is under way: then it follows by itself. */
+  flush(): void {
+    if (this.#underWay !== null || this.#gathering.size === 0) return;
+    const batch = this.#gathering;
+    this.#underWay = batch;
+    this.#gathering = new Gathering(batch.next);
+    const patienceMs = Math.max(0, journalGiveUpMs - (this.#clock.monotonic() - batch.since));
+    this.#storage.commit({ changes: batch.changes, rows: batch.entries.map(rowOf) }, patienceMs, (outcome) =>
+      this.#resolved(batch, outcome),
+    );
+  }
+
+  /** Lines that are not on disk yet. */
+  get pending(): number {
+    return this.#gathering.size + (this.#underWay?.size ?? 0);
+  }
+
+  /** Commits what is pending, then closes the storage. Nothing may be appended afterwards. */
+  async close(): Promise<void> {
+    assert(this.#closed === null, "the journal is closed once");
+    this.#closed = Promise.withResolvers();
+    this.flush();
+    if (this.pending > 0) await this.#closed.promise;
+    await this.#storage.close();
+  }
+
+  #open(): Gathering {
+    assert(this.#closed === null, "nothing is appended to a closed journal");
+    if (this.#gathering.size === 0) this.#gathering.since = this.#clock.monotonic();
+    // At the end of this turn, so that all replies that end in it share a commit; never by a timer.
+    if (this.#underWay === null && !this.#scheduled) {
+      this.#scheduled = true;
+      setImmediate(() => {
+        this.#scheduled = false;
+        this.flush();
+      });
+    }
+    return this.#gathering;
+  }
+
+  #resolved(batch: Gathering, outcome: Outcome): void {
+    assert(this.#underWay === batch, "a batch is resolved once");
+    this.#underWay = null;
+    if (outcome === "committed") {
+      for (const entry of batch.entries) this.#listener.committed(entry);
+      batch.waiters?.resolve();
+    } else {
+      this.#lost.push([batch.first, batch.next]);
+      for (const entry of batch.entries) this.#listener.lost(entry);
+      batch.waiters?.reject(givenUp());
+    }
+    this.flush();
+    if (this.pending === 0) this.#closed?.resolve();
+  }
+}
+
+function givenUp(): StoreUnavailable {
+  return new StoreUnavailable(`the disk took no writes for ${journalGiveUpMs} ms`);
+}

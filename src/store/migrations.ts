@@ -1,0 +1,59 @@
+// The database's history: each text takes it one version further, and `PRAGMA user_version` counts those applied.
+// Forward only; a text that was released is never edited. In the program itself, so that the binary has them.
+
+export const migrations: readonly string[] = [
+  `
+  CREATE TABLE accounts (
+    id INTEGER PRIMARY KEY,
+    email TEXT NOT NULL UNIQUE COLLATE NOCASE,
+    plan TEXT NOT NULL,
+    credit INTEGER NOT NULL,
+    key_hash BLOB NOT NULL UNIQUE CHECK (length(key_hash) = 32),
+    password_hash TEXT,
+    operator INTEGER NOT NULL CHECK (operator IN (0, 1)),
+    created_at INTEGER NOT NULL,
+    key_created_at INTEGER NOT NULL
+  ) STRICT;
+
+  CREATE TABLE quota_use (
+    account_id INTEGER NOT NULL,
+    quota TEXT NOT NULL CHECK (quota IN ('allowance', 'coder_calls', 'searches')),
+    period INTEGER NOT NULL,
+    used INTEGER NOT NULL,
+    PRIMARY KEY (account_id, quota, period)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE journal (
+    sequence INTEGER PRIMARY KEY,
+    billing_key TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL CHECK (kind IN ('charge', 'coder_call', 'coder_usage', 'search', 'credit')),
+    account_id INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    period INTEGER NOT NULL,
+    used INTEGER NOT NULL,
+    credit_delta INTEGER NOT NULL,
+    endpoint TEXT,
+    model TEXT,
+    input_fresh INTEGER,
+    input_cached INTEGER,
+    output INTEGER,
+    reasoning INTEGER,
+    input_cents INTEGER,
+    cached_input_cents INTEGER,
+    output_cents INTEGER,
+    billed_tokens INTEGER,
+    estimated INTEGER CHECK (estimated IN (0, 1))
+  ) STRICT;
+
+  CREATE INDEX journal_by_account ON journal (account_id, sequence);
+
+  -- Raised at every start. The writer looks at it in every transaction, so that a second instance which got past the
+  -- lock (a deleted lock file, a network file system) stops the first one instead of mixing two ledgers.
+  CREATE TABLE instance (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    epoch INTEGER NOT NULL
+  ) STRICT;
+
+  INSERT INTO instance (id, epoch) VALUES (1, 0);
+  `,
+];

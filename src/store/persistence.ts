@@ -1,0 +1,75 @@
+// Tries a batch until it is on disk or its time is over. Runs in the writer's Worker.
+import type { Clock } from "../clock.ts";
+import { journalProbeIntervalMs, journalRetryIntervalMs } from "../limits.ts";
+import type { Ms } from "../types.ts";
+import type { Batch } from "./batch.ts";
+import { mayRetry, type Writer } from "./writer.ts";
+
+export type Report = "committed" | "gave_up" | "stalled" | "writable";
+
+export class Persistence {
+  readonly #writer: Pick<Writer, "commit" | "probe">;
+  readonly #clock: Clock;
+  readonly #sleep: (ms: Ms) => Promise<void>;
+  readonly #report: (report: Report) => void;
+  #stalled = false;
+  #probing = false;
+
+  constructor(
+    writer: Pick<Writer, "commit" | "probe">,
+    clock: Clock,
+    sleep: (ms: Ms) => Promise<void>,
+    report: (report: Report) => void,
+  ) {
+    this.#writer = writer;
+    this.#clock = clock;
+    this.#sleep = sleep;
+    this.#report = report;
+  }
+
+  /**
+   * Reports `committed` or `gave_up` once, `stalled` at the first failed try and `writable` when a write succeeds
+   * again. Whether to give up is decided here and nowhere else: only this side knows that no try is under way.
+   * Throws what must not be retried; after a failed fsync the pages count as clean, so that a second one would lie.
+   */
+  async commit(batch: Batch, patienceMs: Ms): Promise<void> {
+    const deadline = this.#clock.monotonic() + patienceMs;
+    while (!this.#try(() => this.#writer.commit(batch))) {
+      if (this.#clock.monotonic() >= deadline) {
+        this.#report("gave_up");
+        return this.#probeUntilWritable();
+      }
+      await this.#sleep(journalRetryIntervalMs);
+    }
+    this.#recovered();
+    this.#report("committed");
+  }
+
+  /** While nothing is admitted, nothing would be written that could tell that the disk is well again. */
+  async #probeUntilWritable(): Promise<void> {
+    if (this.#probing) return;
+    this.#probing = true;
+    while (this.#stalled) {
+      await this.#sleep(journalProbeIntervalMs);
+      if (this.#stalled && this.#try(() => this.#writer.probe())) this.#recovered();
+    }
+    this.#probing = false;
+  }
+
+  #try(write: () => void): boolean {
+    try {
+      write();
+      return true;
+    } catch (thrown) {
+      if (!mayRetry(thrown)) throw thrown;
+      if (!this.#stalled) this.#report("stalled");
+      this.#stalled = true;
+      return false;
+    }
+  }
+
+  #recovered(): void {
+    if (this.#stalled) this.#report("writable");
+    this.#stalled = false;
+  }
+}

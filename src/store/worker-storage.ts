@@ -1,0 +1,99 @@
+// The main thread's end of the writer's Worker.
+import { assert } from "../assert.ts";
+import type { Ms } from "../types.ts";
+import type { Batch } from "./batch.ts";
+import type { Answer, Order } from "./journal-writer.ts";
+import type { Outcome, Storage } from "./journal.ts";
+
+// A compiled binary bundles this module into its entry point at the root of Bun's virtual folder, while the Worker,
+// an entry point of its own, keeps its path below src/.
+const workerPath = import.meta.url.includes("/$bunfs/") ? "./store/journal-writer.ts" : "./journal-writer.ts";
+
+/** The disk failed in a way that must not be retried (I/O error, failed fsync, the Worker died). */
+export class StorageFailed extends Error {
+  override readonly name = "StorageFailed";
+}
+
+export class WorkerStorage implements Storage {
+  readonly #worker: Worker;
+  readonly #onFatal: (error: Error) => void;
+  #opened = Promise.withResolvers<void>();
+  #resolved: ((outcome: Outcome) => void) | null = null;
+  #closed: PromiseWithResolvers<void> | null = null;
+  #failed = false;
+  #writable = true;
+
+  private constructor(onFatal: (error: Error) => void) {
+    this.#onFatal = onFatal;
+    this.#worker = new Worker(new URL(workerPath, import.meta.url).href);
+    this.#worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#answered(data);
+    this.#worker.onerror = ({ message }) => this.#fail(new StorageFailed(`the journal's writer failed: ${message}`));
+    this.#worker.addEventListener("close", () => {
+      if (this.#closed === null) this.#fail(new StorageFailed("the journal's writer ended"));
+      else this.#closed.resolve();
+    });
+  }
+
+  /**
+   * Starts the Worker on a migrated database. `onFatal` is called once, for what must end the process: after it no
+   * outcome is told any more, so no reply that waits for its charge can go out.
+   */
+  static async open(file: string, epoch: number, onFatal: (error: Error) => void): Promise<WorkerStorage> {
+    const storage = new WorkerStorage(onFatal);
+    storage.#send({ order: "open", file, epoch });
+    await storage.#opened.promise;
+    return storage;
+  }
+
+  get writable(): boolean {
+    return this.#writable && !this.#failed;
+  }
+
+  commit(batch: Batch, patienceMs: Ms, resolved: (outcome: Outcome) => void): void {
+    assert(this.#resolved === null, "one batch at a time");
+    this.#resolved = resolved;
+    this.#send({ order: "commit", json: JSON.stringify(batch), patienceMs });
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= Promise.withResolvers();
+    this.#send({ order: "close" });
+    return this.#closed.promise;
+  }
+
+  #send(order: Order): void {
+    if (!this.#failed) this.#worker.postMessage(order);
+  }
+
+  #answered(answer: Answer): void {
+    switch (answer) {
+      case "opened":
+        return this.#opened.resolve();
+      case "stalled":
+        this.#writable = false;
+        return;
+      case "writable":
+        this.#writable = true;
+        return;
+      case "committed":
+      case "gave_up": {
+        const resolved = this.#resolved;
+        assert(resolved !== null, "an outcome belongs to a batch");
+        this.#resolved = null;
+        return resolved(answer);
+      }
+      case "closed":
+        return; // The Worker's close event follows, when its files are let go of.
+      default:
+        this.#fail(new StorageFailed(`the disk failed: ${answer.fatal}`, { cause: answer.code }));
+    }
+  }
+
+  #fail(error: StorageFailed): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#opened.reject(error);
+    this.#closed?.reject(error);
+    this.#onFatal(error);
+  }
+}

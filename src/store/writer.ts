@@ -1,0 +1,137 @@
+// The database's writer: one batch, one transaction, on disk when `commit` returns. What a batch does is done once,
+// however often it is tried: a journal line whose billing key is there already moves no balance again.
+import type { Database } from "bun:sqlite";
+import { assert } from "../assert.ts";
+import type { AccountChange } from "../account/journal.ts";
+import { AccountSum, type Batch, type JournalRow } from "./batch.ts";
+import { codeOf } from "./data-folder.ts";
+
+const insertLine = `
+  INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta, endpoint, model, input_fresh,
+    input_cached, output, reasoning, input_cents, cached_input_cents, output_cents, billed_tokens, estimated)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (billing_key) DO NOTHING`;
+
+/** The write failed for now and left nothing behind; the same batch may be tried again. */
+export function mayRetry(thrown: unknown): boolean {
+  const code = codeOf(thrown);
+  return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED") || code === "SQLITE_FULL";
+}
+
+export class Writer {
+  readonly #database: Database;
+  readonly #epoch: number;
+  readonly #statements: ReturnType<typeof prepare>;
+
+  /** `epoch` is what `migrate` returned for this instance. */
+  constructor(database: Database, epoch: number) {
+    this.#database = database;
+    this.#epoch = epoch;
+    this.#statements = prepare(database);
+  }
+
+  /** Throws what SQLite threw, after taking the transaction back. */
+  commit(batch: Batch): void {
+    this.#transaction(() => {
+      for (const change of batch.changes) this.#change(change);
+      this.#write(batch.rows);
+    });
+  }
+
+  /** A commit that changes nothing but must reach the disk: tells whether the disk takes writes again. */
+  probe(): void {
+    this.#transaction(() => this.#database.run("UPDATE instance SET epoch = epoch"));
+  }
+
+  /** Moves the log's pages into the database as far as no reader needs them, without waiting for anyone. */
+  checkpoint(): void {
+    this.#database.run("PRAGMA wal_checkpoint(PASSIVE)");
+  }
+
+  close(): void {
+    this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    this.#database.close();
+  }
+
+  #transaction(work: () => void): void {
+    const { begin, commit, rollback, epoch } = this.#statements;
+    begin.run();
+    try {
+      assert(epoch.get()?.epoch === this.#epoch, "no other instance has opened this database");
+      work();
+      commit.run();
+    } catch (thrown) {
+      // After a full disk SQLite may have rolled back by itself.
+      if (this.#database.inTransaction) rollback.run();
+      throw thrown;
+    }
+  }
+
+  #write(rows: readonly JournalRow[]): void {
+    const { insertLine, addUse, addCredit } = this.#statements;
+    const sums = new Map<number, AccountSum>();
+    for (const row of rows) {
+      if (insertLine.run(...row).changes === 0) continue;
+      const account = row[2];
+      let sum = sums.get(account);
+      if (sum === undefined) sums.set(account, (sum = new AccountSum()));
+      sum.add(row);
+    }
+    for (const [account, sum] of sums) {
+      for (const { quota, period, used } of sum.uses) addUse.run(account, quota, period, used);
+      if (sum.creditDelta === 0) continue;
+      assert(addCredit.run(sum.creditDelta, account).changes === 1, `account ${account} of the journal exists`);
+    }
+  }
+
+  #change(change: AccountChange): void {
+    const { create, setPlan, setKey, setPassword } = this.#statements;
+    switch (change.change) {
+      case "create": {
+        const { account, email, plan, keyHash, passwordHash, operator, at } = change;
+        create.run(account, email, plan, bytesOf(keyHash), passwordHash, operator ? 1 : 0, at, at);
+        return;
+      }
+      case "plan":
+        setPlan.run(change.plan, change.account);
+        return;
+      case "key":
+        setKey.run(bytesOf(change.keyHash), change.at, change.account);
+        return;
+      case "password":
+        setPassword.run(change.passwordHash, change.account);
+        return;
+      default:
+        change satisfies never;
+    }
+  }
+}
+
+function prepare(database: Database) {
+  return {
+    begin: database.prepare("BEGIN IMMEDIATE"),
+    commit: database.prepare("COMMIT"),
+    rollback: database.prepare("ROLLBACK"),
+    epoch: database.prepare<{ epoch: number }, []>("SELECT epoch FROM instance"),
+    insertLine: database.prepare<unknown, [...JournalRow]>(insertLine),
+    addUse: database.prepare<unknown, [number, string, number, number]>(`
+      INSERT INTO quota_use (account_id, quota, period, used) VALUES (?, ?, ?, ?)
+      ON CONFLICT (account_id, quota, period) DO UPDATE SET used = used + excluded.used`),
+    addCredit: database.prepare<unknown, [number, number]>("UPDATE accounts SET credit = credit + ? WHERE id = ?"),
+    create: database.prepare<unknown, [number, string, string, Uint8Array, string | null, number, number, number]>(`
+      INSERT INTO accounts (id, email, plan, credit, key_hash, password_hash, operator, created_at, key_created_at)
+      VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?)
+      ON CONFLICT (id) DO NOTHING`),
+    setPlan: database.prepare<unknown, [string, number]>("UPDATE accounts SET plan = ? WHERE id = ?"),
+    setKey: database.prepare<unknown, [Uint8Array, number, number]>(
+      "UPDATE accounts SET key_hash = ?, key_created_at = ? WHERE id = ?",
+    ),
+    setPassword: database.prepare<unknown, [string | null, number]>(
+      "UPDATE accounts SET password_hash = ? WHERE id = ?",
+    ),
+  };
+}
+
+function bytesOf(base64: string): Uint8Array {
+  return Uint8Array.fromBase64(base64);
+}

@@ -1,0 +1,23 @@
+// Runs every benchmark, one after the other, and rewrites the results in bench/README.md (not after `--quick`, whose
+// numbers mean nothing).
+//
+//   bun bench/all.ts [--quick]
+import { readFlags } from "./flags.ts";
+import { bun } from "./process.ts";
+import { benchNames, writeReport } from "./report.ts";
+
+const quick = Bun.argv.includes("--quick");
+readFlags({}); // refuses flags that are not known
+
+const startedMs = performance.now();
+const failed: string[] = [];
+for (const [index, name] of benchNames.entries()) {
+  console.log(`[${index + 1}/${benchNames.length}] ${name}`);
+  const child = Bun.spawn([bun, `${import.meta.dir}/${name}.ts`, ...(quick ? ["--quick"] : [])], {
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  if ((await child.exited) !== 0) failed.push(name);
+}
+if (!quick) writeReport();
+console.log(`${benchNames.length} benchmarks in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`);
+if (failed.length > 0) throw new Error(`failed: ${failed.join(", ")}`);

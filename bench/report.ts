@@ -1,0 +1,64 @@
+// Rewrites the results in bench/README.md, between its markers, from bench/results/*.json.
+//
+//   bun bench/report.ts
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import type { KeptResult } from "./result.ts";
+import { resultsFolder } from "./result.ts";
+
+/** The benchmarks in the order in which they run and are reported. */
+export const benchNames = ["relay-token", "request", "latency", "memory", "ledger"] as const;
+
+const beginMarker = "<!-- results: written by bench/report.ts -->";
+const endMarker = "<!-- end of results -->";
+const barWidth = 40;
+
+/** The text with the part between the markers replaced. Throws when a marker is missing. */
+export function withResults(text: string, results: readonly KeptResult[]): string {
+  const begin = text.indexOf(beginMarker);
+  const end = text.indexOf(endMarker);
+  if (begin < 0 || end < begin) throw new Error(`the README needs "${beginMarker}" and "${endMarker}"`);
+  const sections = results.map(section).join("\n");
+  return `${text.slice(0, begin + beginMarker.length)}\n\n${sections}\n${text.slice(end)}`;
+}
+
+function section(result: KeptResult): string {
+  return [
+    `### ${result.question}`,
+    "",
+    `\`${result.command}\` · ${result.machine} · ${result.date}`,
+    "",
+    tableRow(result.columns),
+    tableRow(result.columns.map((_name, column) => (column === 0 ? "---" : "---:"))),
+    ...result.rows.map(tableRow),
+    "",
+    ...chartLines(result),
+    ...result.notes.map((note) => `${note}\n`),
+  ].join("\n");
+}
+
+function tableRow(cells: readonly string[]): string {
+  return `| ${cells.join(" | ")} |`;
+}
+
+function chartLines({ chart }: KeptResult): string[] {
+  if (chart === null || chart.bars.length === 0) return [];
+  const longest = Math.max(...chart.bars.map((bar) => bar.value));
+  const labelWidth = Math.max(...chart.bars.map((bar) => bar.label.length));
+  const bars = chart.bars.map(({ label, value }) => {
+    const length = longest > 0 ? Math.max(1, Math.round((value / longest) * barWidth)) : 0;
+    return `${label.padEnd(labelWidth)} ${"█".repeat(length)} ${value.toPrecision(3)}`;
+  });
+  return ["```text", chart.unit, ...bars, "```", ""];
+}
+
+/** Rewrites the README from the results at hand; benchmarks that have none are left out. */
+export function writeReport(): void {
+  const results = benchNames
+    .map((name) => `${resultsFolder}/${name}.json`)
+    .filter((file) => existsSync(file))
+    .map((file) => JSON.parse(readFileSync(file, "utf8")) as KeptResult);
+  const readme = `${import.meta.dir}/README.md`;
+  writeFileSync(readme, withResults(readFileSync(readme, "utf8"), results));
+}
+
+if (import.meta.main) writeReport();

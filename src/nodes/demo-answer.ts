@@ -51,7 +51,7 @@ export type DemoAnswer = Readonly<{
   cachedTokens: number;
 }>;
 
-const charactersPerToken = 6;
+const piecePattern = /\s?\S{1,6}|\s/gu;
 /** Engines cache prompts in blocks of this many tokens. */
 const cacheBlockTokens = 16;
 /** What a chat template adds to each message. */
@@ -217,6 +217,4 @@ const messageTokens = ({ content, tool_calls }: DemoMessage): number =>
 const quote = (text: string): string => `"${text.length > quotedMax ? `${text.slice(0, quotedMax)}...` : text}"`;
 
 /** Cuts a text into tokens: a space and up to six letters each, never through a surrogate pair. */
-function pieces(text: string): string[] {
-  return text.match(new RegExp(`\\s?\\S{1,${charactersPerToken}}|\\s`, "gu")) ?? [];
-}
+const pieces = (text: string): string[] => text.match(piecePattern) ?? [];

@@ -10,6 +10,9 @@ export type Fill = (property: string) => string | null;
 /** Deeper than this only what is required is made, and a choice takes its end: a tree that holds itself must stop. */
 const optionalDepthMax = 4;
 const depthMax = 64;
+/** A schema that requires itself twice, or a million items, ends with nulls after this many values. */
+const valuesMax = 10_000;
+const textMax = 10_000;
 const anyText = "example";
 
 /** A value that fits `schema`; the same for the same arguments. Null where the schema allows nothing or never ends. */
@@ -20,6 +23,7 @@ export function instanceOf(schema: unknown, fill: Fill = () => null): unknown {
 class InstanceMaker {
   readonly #root: unknown;
   readonly #fill: Fill;
+  #values = 0;
 
   constructor(root: unknown, fill: Fill) {
     this.#root = root;
@@ -29,7 +33,7 @@ class InstanceMaker {
   /** `variant` tells the items of one list apart (uniqueItems). */
   make(given: unknown, property: string, variant: number, depth: number): unknown {
     if (given === true) return anyText;
-    if (!isSchema(given) || depth > depthMax) return null;
+    if (!isSchema(given) || depth > depthMax || ++this.#values > valuesMax) return null;
     const schema = this.#flatten(given, depth);
     if ("const" in schema) return schema["const"];
     if (Array.isArray(schema["enum"])) return schema["enum"][variant % schema["enum"].length] ?? null;
@@ -81,7 +85,7 @@ class InstanceMaker {
     const properties = isSchema(schema["properties"]) ? schema["properties"] : {};
     const names = new Set(Array.isArray(schema["required"]) ? schema["required"].map(String) : []);
     if (names.size === 0 && depth < optionalDepthMax) Object.keys(properties).forEach((name) => names.add(name));
-    const least = Number(schema["minProperties"] ?? 0);
+    const least = Math.min(Number(schema["minProperties"] ?? 0), valuesMax - this.#values);
     for (const name of Object.keys(properties)) if (names.size < least) names.add(name);
     for (let index = 1; names.size < least; index++) names.add(`key${index}`);
     const others = schema["additionalProperties"] ?? true;
@@ -93,7 +97,7 @@ class InstanceMaker {
   #array(schema: Schema, property: string, depth: number): unknown[] {
     const first = Array.isArray(schema["prefixItems"]) ? schema["prefixItems"] : [];
     const wanted = Math.max(Number(schema["minItems"] ?? 0), depth < optionalDepthMax ? Math.max(1, first.length) : 0);
-    const length = Math.min(wanted, Number(schema["maxItems"] ?? wanted));
+    const length = Math.min(wanted, Number(schema["maxItems"] ?? wanted), valuesMax - this.#values);
     return Array.from({ length }, (_, index) =>
       this.make(first[index] ?? schema["items"] ?? true, property, index, depth + 1),
     );
@@ -106,7 +110,9 @@ class InstanceMaker {
     if (formatted !== undefined) return formatted;
     const suffix = variant === 0 ? "" : ` ${variant + 1}`;
     const text = (this.#fill(property) ?? anyText) + suffix;
-    return text.padEnd(Number(schema["minLength"] ?? 0), ".").slice(0, Number(schema["maxLength"] ?? 10_000));
+    return text
+      .padEnd(Math.min(Number(schema["minLength"] ?? 0), textMax), ".")
+      .slice(0, Number(schema["maxLength"] ?? textMax));
   }
 }
 

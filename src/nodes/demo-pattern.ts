@@ -2,13 +2,13 @@
 // that takes years. Read: literals, classes, escapes, groups, alternatives (the first is taken), quantifiers, anchors.
 // Anything else (look-around, back references) is taken for nothing, so the text may then not match.
 
-const repetitionsMax = 1_000;
 const lengthMax = 10_000;
+/** Longer patterns are not read: brackets are followed by recursion, and the stack is finite. */
+const patternLengthMax = 2_000;
 
 /** A short text that matches `pattern` where it uses only the parts named above. */
 export function textFitting(pattern: string): string {
-  const { text } = alternatives(pattern, 0);
-  return text.slice(0, lengthMax);
+  return pattern.length > patternLengthMax ? "" : alternatives(pattern, 0).text;
 }
 
 type Read = Readonly<{ text: string; next: number }>;
@@ -27,7 +27,8 @@ function sequence(pattern: string, start: number): Read {
   while (next < pattern.length && pattern[next] !== "|" && pattern[next] !== ")") {
     const atom = readAtom(pattern, next);
     const times = readTimes(pattern, atom.next);
-    if (text.length < lengthMax) text += atom.text.repeat(times.count);
+    const room = Math.ceil((lengthMax - text.length) / Math.max(1, atom.text.length));
+    text = (text + atom.text.repeat(Math.min(times.count, room))).slice(0, lengthMax);
     next = times.next;
   }
   return { text, next };
@@ -52,7 +53,7 @@ function readTimes(pattern: string, at: number): { count: number; next: number }
   if (quantifier === null) return { count: 1, next: at };
   const count = quantifier[1] === undefined ? (quantifier[0] === "?" ? 0 : 1) : Number(quantifier[1]);
   const end = at + quantifier[0].length;
-  return { count: Math.min(count, repetitionsMax), next: pattern[end] === "?" ? end + 1 : end };
+  return { count, next: pattern[end] === "?" ? end + 1 : end };
 }
 
 /** `[a-z]` gives its first letter; `[^...]` one of a few letters that it does not name. */

@@ -32,8 +32,10 @@ class InstanceMaker {
 
   /** `variant` tells the items of one list apart (uniqueItems). */
   make(given: unknown, property: string, variant: number, depth: number): unknown {
+    this.#values += 1;
+    if (depth > depthMax || this.#values > valuesMax) return null;
     if (given === true) return anyText;
-    if (!isSchema(given) || depth > depthMax || ++this.#values > valuesMax) return null;
+    if (!isSchema(given)) return null;
     const schema = this.#flatten(given, depth);
     if ("const" in schema) return schema["const"];
     if (Array.isArray(schema["enum"])) return schema["enum"][variant % schema["enum"].length] ?? null;
@@ -85,7 +87,7 @@ class InstanceMaker {
     const properties = isSchema(schema["properties"]) ? schema["properties"] : {};
     const names = new Set(Array.isArray(schema["required"]) ? schema["required"].map(String) : []);
     if (names.size === 0 && depth < optionalDepthMax) Object.keys(properties).forEach((name) => names.add(name));
-    const least = Math.min(Number(schema["minProperties"] ?? 0), valuesMax - this.#values);
+    const least = Math.min(Number(schema["minProperties"] ?? 0), Math.max(0, valuesMax - this.#values));
     for (const name of Object.keys(properties)) if (names.size < least) names.add(name);
     for (let index = 1; names.size < least; index++) names.add(`key${index}`);
     const others = schema["additionalProperties"] ?? true;
@@ -97,7 +99,7 @@ class InstanceMaker {
   #array(schema: Schema, property: string, depth: number): unknown[] {
     const first = Array.isArray(schema["prefixItems"]) ? schema["prefixItems"] : [];
     const wanted = Math.max(Number(schema["minItems"] ?? 0), depth < optionalDepthMax ? Math.max(1, first.length) : 0);
-    const length = Math.min(wanted, Number(schema["maxItems"] ?? wanted), valuesMax - this.#values);
+    const length = Math.min(wanted, Number(schema["maxItems"] ?? wanted), Math.max(0, valuesMax - this.#values));
     return Array.from({ length }, (_, index) =>
       this.make(first[index] ?? schema["items"] ?? true, property, index, depth + 1),
     );

@@ -1,10 +1,99 @@
-// Tollgate as a subject
+// Tollgate as a subject: the gateway that a self-hoster runs, on a data folder of its own with as many accounts as the
+// load needs.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openAccounting } from "../src/accounting.ts";
+import { embeddedCatalog } from "../src/catalog.ts";
+import { systemClock } from "../src/clock.ts";
+import { floodRequestsMax } from "../src/limits.ts";
 import type { ClientDialect } from "./dialect.ts";
+import { bun, startProcess } from "./process.ts";
 import type { Subject } from "./subject.ts";
-export async function startGateway(_settings: {
+
+export type GatewaySettings = Readonly<{
   nodePort: number;
   dialect: ClientDialect;
+  /** Requests that it will get at most; no account gets more of them than flood protection lets pass in a minute. */
   requests: number;
-}): Promise<Subject> {
-  throw new Error("the gateway is not runnable yet");
+}>;
+
+export type Gateway = Subject & Readonly<{ dataFolder: string }>;
+
+/** Enough for every request at the default output budget. */
+const creditTokens = 1_000_000_000;
+/** More than any benchmark opens, so that no request waits in line. */
+const slots = 20_000;
+
+export async function startGateway(settings: GatewaySettings): Promise<Gateway> {
+  const folder = mkdtempSync(join(tmpdir(), "bench-gateway-"));
+  const dataFolder = join(folder, "data");
+  const keys = await createAccounts(dataFolder, Math.ceil(settings.requests / floodRequestsMax));
+  const configFile = join(folder, "tollgate.toml");
+  writeFileSync(configFile, configText(settings.nodePort));
+  const running = await startProcess({
+    role: "proxy",
+    command: [
+      ...[bun, ...profilerFlags(), join(import.meta.dir, "../src/main.ts"), "serve"],
+      ...["--config", configFile, "--data", dataFolder, "--port", "0"],
+    ],
+    ready: /listening on http:\/\/127\.0\.0\.1:(\d+)/,
+  });
+  return {
+    name: "tollgate",
+    port: Number(running.ready[1]),
+    dialect: settings.dialect,
+    keys,
+    pids: [running.pid],
+    dataFolder,
+    async stop() {
+      await running.stop();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** TOLLGATE_BENCH_PROFILE=FOLDER writes a CPU profile of the gateway there when it stops. */
+function profilerFlags(): string[] {
+  const folder = process.env["TOLLGATE_BENCH_PROFILE"];
+  return folder === undefined ? [] : ["--cpu-prof", "--cpu-prof-md", "--cpu-prof-dir", folder];
+}
+
+/** Makes the accounts while no server runs, and returns their keys. */
+async function createAccounts(dataFolder: string, count: number): Promise<string[]> {
+  const accounting = await openBenchAccounting(dataFolder);
+  const created = await Promise.all(
+    Array.from({ length: count }, (_none, index) =>
+      accounting.accounts.create({ email: `bench-${index}@example.com`, credit: creditTokens }),
+    ),
+  );
+  await accounting.close();
+  return created.map((account) => account.api_key);
+}
+
+/** The accounting on a data folder; a failing disk ends the benchmark. */
+export function openBenchAccounting(dataFolder: string) {
+  return openAccounting({
+    dataFolder,
+    catalog: embeddedCatalog(),
+    siteUrl: "http://127.0.0.1",
+    clock: systemClock,
+    onFatal: (error) => {
+      throw error;
+    },
+  });
+}
+
+function configText(nodePort: number): string {
+  return `
+[[nodes]]
+name = "bench"
+url = "http://127.0.0.1:${nodePort}/v1"
+slots = ${slots}
+[nodes.models]
+"*" = "bench"
+
+[search]
+provider = "none"
+`;
 }

@@ -133,6 +133,9 @@ if (import.meta.main) {
     columns: ["latency in ms", "way", "p50", "added p50", "p99", "added p99", "proxy core", "failed"],
     rows: [...rowsOf(streams.runs), ...rowsOf(requests.runs)],
     chart: null,
+    failures: [streams, requests]
+      .flatMap(({ runs }) => [...runs.values()].flat())
+      .reduce((sum, run) => sum + run.failures.length, 0),
     notes: [
       `Streams: ${flags.streams} at once, ${flags.tokens} tokens each every ${flags.intervalMs} ms. Non-streaming: ` +
         `${flags.perSecond} requests a second, open loop, counted from the due time. ${flags.runs} runs of each, ` +

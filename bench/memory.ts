@@ -96,6 +96,7 @@ function resultOf(flags: MemoryFlags, measured: Awaited<ReturnType<typeof measur
         value: (peakKilobytes - idleKilobytes) / flags.streams,
       })),
     },
+    failures: measured.measurements.reduce((sum, { streams }) => sum + streams.failures.length, 0),
     notes: [
       `${flags.streams} streams open at once, each gets a token every ${flags.intervalMs} ms and all ${flags.tokens} ` +
         `of them; the highest of samples every ${sampleIntervalMs} ms, in a fresh process.`,

@@ -98,6 +98,7 @@ function resultOf(flags: RelayTokenFlags, measured: Awaited<ReturnType<typeof me
       unit: "us of the proxy's CPU time per token, median",
       bars: bars.map(([label, runs]) => ({ label, value: median(runs.map((run) => run.proxy)) })),
     },
+    failures: [...measured.runs.values()].flat().reduce((sum, run) => sum + run.streams.failures.length, 0),
     notes: [
       `${flags.streams} streams at once, ${flags.tokens} tokens each, one event per token every ${flags.intervalMs} ms; ` +
         `${flags.runs} runs of each, interleaved in random order; every stream on a new connection.`,

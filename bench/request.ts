@@ -107,6 +107,7 @@ function resultOf(flags: RequestFlags, measured: Awaited<ReturnType<typeof measu
       unit: "us of the proxy's CPU time per request, median",
       bars: bars.map(([label, runs]) => ({ label, value: median(runs.map((run) => run.proxy)) })),
     },
+    failures: [...measured.runs.values()].flat().reduce((sum, run) => sum + run.requests.failures.length, 0),
     notes: [
       `${flags.connections} connections, each with one request open at a time; ${flags.requests} requests a run, ` +
         `${flags.runs} runs of each, interleaved in random order. Tollgate asks the node for a stream of ` +

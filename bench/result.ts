@@ -12,6 +12,8 @@ export type Result = Readonly<{
   rows: readonly (readonly string[])[];
   /** One bar each, drawn to one scale. */
   chart: Readonly<{ unit: string; bars: readonly Readonly<{ label: string; value: number }>[] }> | null;
+  /** Replies that did not arrive whole, or books that do not add up; the numbers of such a run mean nothing. */
+  failures: number;
   /** What the numbers mean, and what was left out and why. */
   notes: readonly string[];
 }>;
@@ -21,7 +23,7 @@ export type KeptResult = Result & Readonly<{ command: string; machine: string; d
 
 export const resultsFolder = `${import.meta.dir}/results`;
 
-/** Prints the result and writes it to results/<bench>.json. */
+/** Prints the result and writes it to results/<bench>.json. Throws after that when something failed. */
 export async function keepResult(result: Result): Promise<void> {
   const flags = Bun.argv.slice(2);
   const kept: KeptResult = {
@@ -35,6 +37,7 @@ export async function keepResult(result: Result): Promise<void> {
   console.log(`${kept.machine}; ${kept.date}\n`);
   mkdirSync(resultsFolder, { recursive: true });
   await Bun.write(`${resultsFolder}/${result.bench}.json`, `${JSON.stringify(kept, null, 2)}\n`);
+  if (result.failures > 0) throw new Error(`${result.failures} failures: see the lines above`);
 }
 
 function machineLine(): string {

@@ -19,6 +19,7 @@ test("results replace what is between the markers and nothing else", () => {
         { label: "tollgate", value: 5 },
       ],
     },
+    failures: 0,
     notes: ["200 streams."],
     command: "bun bench/relay-token.ts",
     machine: "2 cores",

@@ -11,11 +11,17 @@ import type { Refusal } from "../types.ts";
 import { CollectOutlet } from "./collect-outlet.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { incomingOf, keyOf } from "./incoming.ts";
+import { type Gauge, Metrics } from "./metrics.ts";
 import { modelBody, modelsBody } from "./models.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 import { StreamOutlet } from "./stream-outlet.ts";
 
-export type ServerOptions = Readonly<{ host: string; port: number }>;
+export type ServerOptions = Readonly<{
+  host: string;
+  port: number;
+  /** What other parts tell Prometheus, asked for at each scrape. */
+  gauges?: () => Iterable<Gauge>;
+}>;
 
 export interface RunningServer {
   readonly url: string;
@@ -31,8 +37,9 @@ const idleTimeoutSeconds = 120;
 const serverBodyMaxBytes = 4 * bodyMaxBytes;
 
 /** Starts to listen. Throws if the address is taken. */
-export function startServer(parts: Parts, { host, port }: ServerOptions): RunningServer {
+export function startServer(parts: Parts, { host, port, gauges = () => [] }: ServerOptions): RunningServer {
   const heartbeat = new Heartbeat();
+  const metrics = new Metrics();
   const open = new Set<Promise<void>>();
   let stopping = false;
 
@@ -43,6 +50,10 @@ export function startServer(parts: Parts, { host, port }: ServerOptions): Runnin
     })
     .get("/healthz", () => new Response("ok\n"))
     .get("/readyz", () => (stopping ? new Response("stopping\n", { status: 503 }) : new Response("ready\n")))
+    .get(
+      "/metrics",
+      () => new Response(metrics.text(allGauges()), { headers: { "content-type": "text/plain; version=0.0.4" } }),
+    )
     .head("/", () => new Response(null))
     .head("/api/hello", () => new Response(null))
     .get("/v1/models", ({ request }) => listModels(request))
@@ -80,6 +91,12 @@ export function startServer(parts: Parts, { host, port }: ServerOptions): Runnin
   };
 
   async function answer(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
+    const response = await reply(request, connection, dialect);
+    metrics.countReply(dialect.endpoint, response.status);
+    return response;
+  }
+
+  async function reply(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
     const now = parts.clock.wall();
     const requestId = mintRequestId(now);
     const admitted = await admit(incomingOf(request, requestId), dialect, parts);
@@ -96,6 +113,12 @@ export function startServer(parts: Parts, { host, port }: ServerOptions): Runnin
     });
     open.add(served);
     return outlet.response;
+  }
+
+  function* allGauges(): Iterable<Gauge> {
+    yield { name: "tollgate_open_requests", help: "Admitted requests that have not ended.", value: open.size };
+    yield { name: "tollgate_resident_memory_bytes", help: "Resident memory.", value: process.memoryUsage.rss() };
+    yield* gauges();
   }
 
   function listModels(request: Request): Response {

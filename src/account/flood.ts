@@ -1,32 +1,36 @@
 // Flood protection: 120 counted requests per account in a fixed window of 60 s that opens with the first of them.
 //
-// A clock that steps back before a window's opening moves the opening to now and keeps the count: no second window is
-// granted, and nobody is locked out for longer than one window. A clock that steps forward ends the window early.
+// Windows run on a time of their own that stands still when the wall clock steps back: no second window is granted,
+// and nobody is locked out for longer than the rest of a window. A clock that steps forward ends windows early.
 import { floodRequestsMax, floodWindowMs } from "../limits.ts";
 import type { AccountId, Ms } from "../types.ts";
 
-type FloodWindow = { opensAt: Ms; requests: number };
+type FloodWindow = { readonly opensAt: Ms; requests: number };
 
 export class Flood {
-  // Windows live in two generations, the younger of which takes all new ones. Every 60 s the older is dropped whole, by
-  // when all its windows have ended, so memory is bounded by the accounts seen in the last two minutes, without sweeps.
+  // Windows live in two generations, the younger of which takes all new ones. At most every 60 s the older one is
+  // dropped whole, by when all its windows have ended: memory is bounded by the accounts of two minutes, without sweeps.
   #young = new Map<AccountId, FloodWindow>();
   #old = new Map<AccountId, FloodWindow>();
   #youngSince: Ms = 0;
+  /** Wall clock of the latest count, and what is added to it for all its steps back. */
+  #latest: Ms = 0;
+  #correction: Ms = 0;
 
   /** Counts a request; returns 0 when it may pass, else the whole seconds to the window's end, 1 to 60. */
   count(account: AccountId, now: Ms): number {
-    if (now < this.#youngSince) this.#youngSince = now;
-    if (now - this.#youngSince >= floodWindowMs) this.#age(now);
-    const window = this.#young.get(account) ?? this.#keep(account);
-    if (window === null || now - window.opensAt >= floodWindowMs) {
-      this.#young.set(account, { opensAt: now, requests: 1 });
+    if (now < this.#latest) this.#correction += this.#latest - now;
+    this.#latest = now;
+    const time = now + this.#correction;
+    if (time - this.#youngSince >= floodWindowMs) this.#age(time);
+
+    const window = this.#young.get(account) ?? this.#old.get(account);
+    if (window === undefined || time - window.opensAt >= floodWindowMs) {
+      this.#young.set(account, { opensAt: time, requests: 1 });
       return 0;
     }
-    if (now < window.opensAt) window.opensAt = now;
     window.requests += 1;
-    if (window.requests <= floodRequestsMax) return 0;
-    return Math.ceil((window.opensAt + floodWindowMs - now) / 1000);
+    return window.requests <= floodRequestsMax ? 0 : Math.ceil((window.opensAt + floodWindowMs - time) / 1000);
   }
 
   /** Windows in memory. */
@@ -34,18 +38,9 @@ export class Flood {
     return this.#young.size + this.#old.size;
   }
 
-  /** Finds a window of the older generation and takes it into the younger, where a clock that stepped back keeps it. */
-  #keep(account: AccountId): FloodWindow | null {
-    const window = this.#old.get(account);
-    if (window === undefined) return null;
-    this.#old.delete(account);
-    this.#young.set(account, window);
-    return window;
-  }
-
-  #age(now: Ms): void {
-    this.#old = now - this.#youngSince < 2 * floodWindowMs ? this.#young : new Map();
+  #age(time: Ms): void {
+    this.#old = this.#young;
     this.#young = new Map();
-    this.#youngSince = now;
+    this.#youngSince = time;
   }
 }

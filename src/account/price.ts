@@ -16,13 +16,15 @@ export function ratesOf(price: Price): Rates {
  * Rounding each kind of token apart would differ in a quarter of all replies, and `cents / 500` is no finite binary
  * fraction, so every step here is a whole number below 2^53.
  */
-export function billedTokens(rates: Rates, usage: Usage): number {
-  const sum =
-    usage.inputFresh * rates.inputCents + usage.inputCached * rates.cachedInputCents + usage.output * rates.outputCents;
+export function billedTokens(rates: Rates, { inputFresh, inputCached, output }: Usage): number {
+  assert(isCount(inputFresh) && isCount(inputCached) && isCount(output), "a usage is in whole tokens");
+  const sum = inputFresh * rates.inputCents + inputCached * rates.cachedInputCents + output * rates.outputCents;
   const numerator = 2 * sum + centsPerMillionBalanceTokens;
-  assert(Number.isSafeInteger(numerator) && sum >= 0, "a usage is whole, not negative and below 2^52 token-cents");
+  assert(Number.isSafeInteger(numerator), "a charge is below 2^52 token-cents");
   return (numerator - (numerator % (2 * centsPerMillionBalanceTokens))) / (2 * centsPerMillionBalanceTokens);
 }
+
+const isCount = (tokens: number): boolean => Number.isSafeInteger(tokens) && tokens >= 0;
 
 /** US dollars that balance tokens are worth. One division of whole numbers, so the nearest double. */
 export function costUsd(balanceTokens: number): number {

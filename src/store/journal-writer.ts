@@ -17,7 +17,7 @@ export type Order =
 /** From the Worker. `fatal` is followed by nothing. */
 export type Answer = Report | "opened" | "closed" | Readonly<{ fatal: string; code: string }>;
 
-declare const self: Worker;
+declare const self: Worker & { close(): void };
 
 let writer: Writer;
 let persistence: Persistence;
@@ -25,7 +25,10 @@ let idle: Timer | null = null;
 
 // Installed before anything is awaited: a message that comes earlier would be lost.
 self.onmessage = ({ data }: MessageEvent<Order>) => {
-  obey(data).catch((thrown) => answer({ fatal: messageOf(thrown), code: codeOf(thrown) }));
+  obey(data).catch((thrown) => {
+    answer({ fatal: messageOf(thrown), code: codeOf(thrown) });
+    self.close();
+  });
 };
 
 async function obey(order: Order): Promise<void> {
@@ -44,7 +47,7 @@ async function obey(order: Order): Promise<void> {
     case "close":
       writer.close();
       answer("closed");
-      process.exit(0);
+      return self.close();
   }
 }
 

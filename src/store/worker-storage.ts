@@ -16,15 +16,15 @@ export class StorageFailed extends Error {
 
 export class WorkerStorage implements Storage {
   readonly #worker: Worker;
-  readonly #onFatal: (error: Error) => void;
-  #opened = Promise.withResolvers<void>();
+  /** Null until the Worker has opened the database: before that, `open` throws. */
+  #onFatal: ((error: Error) => void) | null = null;
+  readonly #opened = Promise.withResolvers<void>();
   #resolved: ((outcome: Outcome) => void) | null = null;
   #closed: PromiseWithResolvers<void> | null = null;
   #failed = false;
   #writable = true;
 
-  private constructor(onFatal: (error: Error) => void) {
-    this.#onFatal = onFatal;
+  private constructor() {
     this.#worker = new Worker(new URL(workerPath, import.meta.url).href);
     this.#worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#answered(data);
     this.#worker.onerror = ({ message }) => this.#fail(new StorageFailed(`the journal's writer failed: ${message}`));
@@ -35,13 +35,14 @@ export class WorkerStorage implements Storage {
   }
 
   /**
-   * Starts the Worker on a migrated database. `onFatal` is called once, for what must end the process: after it no
+   * Starts the Worker on a migrated database; throws StorageFailed where it cannot. `onFatal` is called once, for what must end the process: after it no
    * outcome is told any more, so no reply that waits for its charge can go out.
    */
   static async open(file: string, epoch: number, onFatal: (error: Error) => void): Promise<WorkerStorage> {
-    const storage = new WorkerStorage(onFatal);
+    const storage = new WorkerStorage();
     storage.#send({ order: "open", file, epoch });
     await storage.#opened.promise;
+    storage.#onFatal = onFatal;
     return storage;
   }
 
@@ -94,6 +95,6 @@ export class WorkerStorage implements Storage {
     this.#failed = true;
     this.#opened.reject(error);
     this.#closed?.reject(error);
-    this.#onFatal(error);
+    this.#onFatal?.(error);
   }
 }

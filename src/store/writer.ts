@@ -44,12 +44,17 @@ export class Writer {
   }
 
   /** Moves the log's pages into the database as far as no reader needs them, without waiting for anyone. */
-  checkpoint(): void {
-    this.#database.run("PRAGMA wal_checkpoint(PASSIVE)");
+  checkpoint(mode: "PASSIVE" | "TRUNCATE" = "PASSIVE"): void {
+    try {
+      this.#database.run(`PRAGMA wal_checkpoint(${mode})`);
+    } catch (thrown) {
+      // Without room for it the log keeps everything, until a later checkpoint or the next start.
+      if (!mayRetry(thrown)) throw thrown;
+    }
   }
 
   close(): void {
-    this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    this.checkpoint("TRUNCATE");
     this.#database.close();
   }
 

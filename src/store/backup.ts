@@ -1,0 +1,47 @@
+// Copies the database to a file while it is in use.
+import { existsSync, rmSync, statSync } from "node:fs";
+import type { BackupOrder, BackupReport } from "./backup-writer.ts";
+
+/** No copy was made; the message is one line for the operator. */
+export class BackupFailed extends Error {
+  override readonly name = "BackupFailed";
+}
+
+export type Backup = Readonly<{ file: string; bytes: number; integrity: "ok" }>;
+
+// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
+const workerPath = import.meta.url.includes("/$bunfs/") ? "./store/backup-writer.ts" : "./backup-writer.ts";
+const progressIntervalMs = 500;
+
+/**
+ * Copies the committed state of `databaseFile` to `file`, which must not exist, and checks the copy. Requests go on
+ * meanwhile. A copy that failed or was cut off by a crash leaves `<file>.partial`, which the next one overwrites.
+ * Throws BackupFailed.
+ */
+export async function backUp(databaseFile: string, file: string, progress: (line: string) => void): Promise<Backup> {
+  if (existsSync(file)) throw new BackupFailed(`${file} exists already; a backup never overwrites a file`);
+  const partial = `${file}.partial`;
+  const worker = new Worker(new URL(workerPath, import.meta.url).href);
+  const copied = Promise.withResolvers<number>();
+  let databaseBytes = 0;
+  worker.onmessage = ({ data }: MessageEvent<BackupReport>) => {
+    if ("databaseBytes" in data) databaseBytes = data.databaseBytes;
+    else if ("copied" in data) copied.resolve(data.copied);
+    else copied.reject(new BackupFailed(`cannot write the backup ${file}: ${data.failed}`));
+  };
+  worker.onerror = ({ message }) => copied.reject(new BackupFailed(`cannot write the backup ${file}: ${message}`));
+  const timer = setInterval(() => {
+    if (databaseBytes > 0) progress(`${sizeOf(partial)} of about ${databaseBytes} bytes copied`);
+  }, progressIntervalMs);
+  try {
+    worker.postMessage({ database: databaseFile, partial, file } satisfies BackupOrder);
+    return { file, bytes: await copied.promise, integrity: "ok" };
+  } catch (thrown) {
+    rmSync(partial, { force: true });
+    throw thrown;
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;

@@ -1,0 +1,87 @@
+// Flood protection at its edges.
+import { describe, expect, test } from "bun:test";
+import { Flood } from "../../src/account/flood.ts";
+
+const start = Date.UTC(2026, 2, 28, 12);
+const times = (count: number, flood: Flood, now: number, account = 1) =>
+  Array.from({ length: count }, () => flood.count(account, now));
+
+test("the 120th request of a window passes, the 121st is refused until its end", () => {
+  const flood = new Flood();
+  expect(times(120, flood, start).every((seconds) => seconds === 0)).toBe(true);
+  expect(flood.count(1, start)).toBe(60);
+});
+
+// after the window opened (ms), seconds to wait
+const waits = [
+  [0, 60],
+  [1, 60],
+  [999, 60],
+  [1_000, 59],
+  [59_000, 1],
+  [59_999, 1],
+  [60_000, 0],
+] as const;
+for (const [after, seconds] of waits) {
+  test(`a full window says ${seconds} s after ${after} ms`, () => {
+    const flood = new Flood();
+    times(120, flood, start);
+    expect(flood.count(1, start + after)).toBe(seconds);
+  });
+}
+
+test("the window opens with the first request and is fixed", () => {
+  const flood = new Flood();
+  flood.count(1, start + 30_000);
+  times(119, flood, start + 89_999);
+  expect(flood.count(1, start + 89_999)).toBe(1);
+  expect(times(120, flood, start + 90_000)).toEqual(Array(120).fill(0));
+});
+
+test("refused requests count and do not move the window", () => {
+  const flood = new Flood();
+  times(120, flood, start);
+  times(1_000, flood, start + 59_999);
+  expect(flood.count(1, start + 60_000)).toBe(0);
+});
+
+test("accounts do not share windows", () => {
+  const flood = new Flood();
+  times(121, flood, start, 1);
+  expect(flood.count(2, start)).toBe(0);
+});
+
+describe("a clock that steps", () => {
+  for (const [name, step] of [
+    ["1 s", 1_000],
+    ["1 day", 86_400_000],
+    ["40 days", 40 * 86_400_000],
+  ] as const) {
+    test(`back ${name} grants no second window and locks out for no more than the rest of one`, () => {
+      const flood = new Flood();
+      times(120, flood, start);
+      flood.count(1, start + 30_000);
+      expect(flood.count(1, start + 30_000 - step)).toBe(30);
+      expect(flood.count(1, start + 30_000 - step + 29_999)).toBe(1);
+      expect(flood.count(1, start + 30_000 - step + 30_000)).toBe(0);
+    });
+  }
+
+  test("forward 40 days ends the window", () => {
+    const flood = new Flood();
+    times(121, flood, start);
+    expect(flood.count(1, start + 40 * 86_400_000)).toBe(0);
+  });
+
+  test("back and forth every request still counts 120 in 60 s of its own time", () => {
+    const flood = new Flood();
+    const passed = Array.from({ length: 500 }, (_, i) => flood.count(1, start - (i % 2) * 5)).filter((s) => s === 0);
+    expect(passed.length).toBe(120);
+  });
+});
+
+test("memory is bounded by the accounts of two minutes", () => {
+  const flood = new Flood();
+  for (let account = 0; account < 200_000; account += 1) flood.count(account, start + account * 10);
+  expect(flood.size).toBeLessThanOrEqual(12_001);
+});

@@ -1,0 +1,83 @@
+// API keys: shape, chance, look-up.
+import { expect, test } from "bun:test";
+import { hashApiKey, mintApiKey } from "../../src/account/keys.ts";
+import { Office } from "./office.ts";
+
+test("a key is sk-tg- and 43 base62 characters, never twice the same", () => {
+  const keys = Array.from({ length: 10_000 }, () => mintApiKey());
+  expect(keys.every((key) => /^sk-tg-[0-9A-Za-z]{43}$/.test(key))).toBe(true);
+  expect(new Set(keys).size).toBe(keys.length);
+});
+
+test("every character is equally likely: the 8 byte values that would be a bias are thrown away", () => {
+  let next = 248;
+  const everyByteInTurn = (bytes: Uint8Array) => bytes.fill(next++ % 256);
+  const counts = new Map<string, number>();
+  for (let key = 0; key < 248; key += 1) {
+    const [character = ""] = mintApiKey(everyByteInTurn).slice("sk-tg-".length);
+    counts.set(character, (counts.get(character) ?? 0) + 1);
+  }
+  expect(counts.size).toBe(62);
+  expect(new Set(counts.values())).toEqual(new Set([4]));
+});
+
+test("a key finds its account, and only the whole key does", async () => {
+  const office = new Office();
+  const { id, api_key } = await office.accounts.create({ email: "a@x" });
+  expect(office.keys.account(api_key)).toBe(id);
+  expect(office.keys.account(api_key)).toBe(id);
+  const last = api_key.at(-1) === "a" ? "b" : "a";
+  for (const other of [api_key.slice(0, -1), `${api_key}a`, api_key.slice(0, -1) + last, ` ${api_key}`, ""]) {
+    expect(office.keys.account(other)).toBeNull();
+  }
+});
+
+test("hostile header values are no keys", () => {
+  const office = new Office();
+  const hostile = [
+    "\0",
+    "sk-tg-",
+    `sk-tg-${"é".repeat(43)}`,
+    `sk-tg-${"0".repeat(42)}\n`,
+    "' OR 1=1 --",
+    "x".repeat(1_000_000),
+    "__proto__",
+    "\ud800",
+  ];
+  for (const value of hostile) expect(office.keys.account(value)).toBeNull();
+});
+
+test("the disk holds the hash of a key and not the key", async () => {
+  const office = new Office();
+  const { api_key } = await office.accounts.create({ email: "a@x" });
+  const everything = Buffer.from(office.database.serialize());
+  expect(everything.includes(Buffer.from(hashApiKey(api_key), "base64"))).toBe(true);
+  expect(everything.includes(api_key)).toBe(false);
+  expect(everything.includes(api_key.slice(6))).toBe(false);
+});
+
+test("a rotated key is void at once, before the disk knows", async () => {
+  const office = new Office();
+  const { id, api_key } = await office.accounts.create({ email: "a@x" });
+  expect(office.keys.account(api_key)).toBe(id);
+  office.storage.immediate = false;
+  const rotated = office.accounts.rotateKey("a@x");
+  expect(office.keys.account(api_key)).toBeNull();
+  office.journal.flush();
+  office.storage.succeed();
+  const after = await rotated;
+  expect(office.keys.account(api_key)).toBeNull();
+  expect(office.keys.account(after.api_key)).toBe(id);
+  expect(office.restart().keys.account(api_key)).toBeNull();
+});
+
+test("a rotation that never reached the disk leaves the old key valid", async () => {
+  const office = new Office();
+  const { id, api_key } = await office.accounts.create({ email: "a@x" });
+  office.storage.immediate = false;
+  const rotated = office.accounts.rotateKey("a@x");
+  office.journal.flush();
+  office.storage.giveUp();
+  await expect(rotated).rejects.toThrow("took no writes");
+  expect(office.keys.account(api_key)).toBe(id);
+});

@@ -1,0 +1,122 @@
+// The accounting on a database in memory, with a clock that tests set: everything real but the disk.
+import type { Database } from "bun:sqlite";
+import { Accounts } from "../../src/account/accounts.ts";
+import { Admission, type Asked } from "../../src/account/admission.ts";
+import { Flood } from "../../src/account/flood.ts";
+import { Keys } from "../../src/account/keys.ts";
+import { Ledger } from "../../src/account/ledger.ts";
+import { Searches } from "../../src/account/searches.ts";
+import { assert } from "../../src/assert.ts";
+import { BatchingJournal } from "../../src/store/journal.ts";
+import { SqliteRecords } from "../../src/store/sqlite-records.ts";
+import { verify } from "../../src/store/verify.ts";
+import { isRefusal } from "../../src/refusals.ts";
+import type { Hold, Model, Plan, PlanId, Price, Refusal, Usage } from "../../src/types.ts";
+import { MemoryStorage, memoryDatabase } from "../store/memory-storage.ts";
+
+const plan = (id: PlanId, tokensPerDay: number, coderCallsPerWindow: number, searchesPerDay: number): Plan => ({
+  id,
+  name: id,
+  tokensPerDay,
+  coderCallsPerWindow,
+  searchesPerDay,
+});
+
+/** Spec: "Balance", "Coder call allowance", "Web searches per day". */
+export const plans: Readonly<Record<PlanId, Plan>> = {
+  free: plan("free", 30_000, 3, 3),
+  plus: plan("plus", 80_000, 20, 30),
+  standard: plan("standard", 265_000, 40, 50),
+  pro: plan("pro", 665_000, 60, 60),
+};
+
+/** 500 cents per 1,000,000: one model token costs one balance token. */
+export const parPrice: Price = { kind: "flat", cents: 500 };
+
+export function model(id: string, price: Price = parPrice): Model {
+  return {
+    id,
+    tier: price.kind === "flat" ? "first-party" : "hosted",
+    contextTokens: 196_608,
+    readsImages: false,
+    structuredOutput: "json_schema",
+    price,
+    budgetLimitsAnswer: true,
+    outputTokensDefault: 4_096,
+    coder: id === "core-coder-1",
+  };
+}
+
+export const ask = (outputTokensMax = 4_096, more: Partial<Asked> = {}): Asked => ({
+  endpoint: "/v1/chat/completions",
+  model: model("core-3"),
+  outputTokensMax,
+  ...more,
+});
+
+export const coderAsk = (endpoint: Asked["endpoint"] = "/v1/chat/completions"): Asked =>
+  ask(65_536, { endpoint, model: model("core-coder-1", { kind: "flat", cents: 800 }) });
+
+export const output = (tokens: number): Usage => ({ inputFresh: 0, inputCached: 0, output: tokens, reasoning: 0 });
+
+export const noon = Date.UTC(2026, 2, 28, 12);
+
+export class Office {
+  now = noon;
+  readonly database: Database;
+  readonly storage: MemoryStorage;
+  readonly records: SqliteRecords;
+  readonly ledger: Ledger;
+  readonly keys: Keys;
+  readonly journal: BatchingJournal;
+  readonly searches: Searches;
+  readonly admission: Admission;
+  readonly accounts: Accounts;
+
+  /** Opens on what an earlier office left, as a restart does. */
+  constructor(database = memoryDatabase()) {
+    const clock = { wall: () => this.now, monotonic: () => 0 };
+    this.database = database;
+    this.storage = new MemoryStorage(database);
+    this.records = new SqliteRecords(database);
+    this.ledger = new Ledger(this.records, plans);
+    this.keys = new Keys(this.records, this.ledger);
+    this.journal = new BatchingJournal(this.storage, this.ledger, clock);
+    this.searches = new Searches(this.ledger, this.journal);
+    this.admission = new Admission(this.ledger, new Flood(), this.journal, "http://site");
+    this.accounts = new Accounts({
+      records: this.records,
+      ledger: this.ledger,
+      keys: this.keys,
+      journal: this.journal,
+      plans,
+      clock,
+      verify: () => verify(database, this.ledger, plans),
+    });
+  }
+
+  /** Kills the process and starts it again on the same disk. */
+  restart(): Office {
+    this.storage.die();
+    const next = new Office(this.database);
+    next.now = this.now;
+    return next;
+  }
+
+  admit(account: number, asked: Asked = ask()): Hold | Refusal {
+    return this.admission.admit(account, asked, `req-${crypto.randomUUID()}`, this.now);
+  }
+
+  /** Admits a request that must be admitted. */
+  hold(account: number, asked: Asked = ask()): Hold {
+    const admitted = this.admit(account, asked);
+    assert(!isRefusal(admitted), `admitted, not ${JSON.stringify(admitted)}`);
+    return admitted;
+  }
+
+  /** A whole request of one price's output tokens. */
+  async spend(account: number, tokens: number): Promise<void> {
+    using hold = this.hold(account, ask(0));
+    await hold.settle(output(tokens), false, this.now);
+  }
+}

@@ -1,0 +1,238 @@
+// Keys, headers, paths and body limits, as seen by a client on a socket.
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { connect } from "node:net";
+import type { ErrorReply } from "../fixtures/requests.ts";
+import { post, says } from "../fixtures/requests.ts";
+import { Stack } from "../fixtures/stack.ts";
+
+const timeLimit = 30_000;
+let stack: Stack;
+beforeAll(async () => {
+  stack = await Stack.start();
+}, timeLimit);
+afterAll(() => stack[Symbol.asyncDispose]());
+afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
+
+const ask = (): Record<string, unknown> => says(stack.node.marker("text"));
+
+describe("keys", () => {
+  test(
+    "A01 a key is read from Authorization and from x-api-key, whatever the version headers say",
+    async () => {
+      const { api_key } = await stack.gateway.account();
+      for (const key of [
+        ["authorization", `Bearer ${api_key}`],
+        ["x-api-key", api_key],
+      ] as const) {
+        for (const version of [null, "2023-06-01", "2026-10-21", "banana"]) {
+          const reply = await fetch(`${stack.gateway.url}/v1/chat/completions`, {
+            method: "POST",
+            headers: {
+              [key[0]]: key[1],
+              ...(version === null ? {} : { "anthropic-version": version }),
+              "anthropic-beta": "x,y,z",
+            },
+            body: JSON.stringify(ask()),
+          });
+          expect(reply.status).toBe(200);
+          await reply.text();
+        }
+      }
+    },
+    timeLimit,
+  );
+
+  test.each([
+    ["no key", {}],
+    ["an unknown key", { authorization: `Bearer sk-tg-${"x".repeat(43)}` }],
+    ["an empty key", { authorization: "Bearer " }],
+    ["another scheme", { authorization: "Basic c2s6" }],
+    ["two different keys", { authorization: "Bearer a", "x-api-key": "b" }],
+  ])("A03 %s: 401 that clients do not try again", async (_, headers) => {
+    const reply = await fetch(`${stack.gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: headers as Record<string, string>,
+      body: JSON.stringify(ask()),
+    });
+    expect(reply.status).toBe(401);
+    const { error } = (await reply.json()) as ErrorReply;
+    expect(error).toMatchObject({
+      type: "authentication_error",
+      code: "invalid_api_key",
+      message: "Invalid API key provided",
+    });
+    expect(reply.headers.get("x-should-retry")).toBe("false");
+    expect(reply.headers.get("x-request-id")).toBeString();
+    expect(reply.headers.get("request-id")).toBe(reply.headers.get("x-request-id"));
+    expect(reply.headers.get("content-type")).toStartWith("application/json");
+  });
+
+  test(
+    "every reply carries its own request id under both names, never the client's",
+    async () => {
+      const account = await stack.gateway.account();
+      const ids = new Set<string | null>();
+      for (let i = 0; i < 2; i++) {
+        const reply = await post(stack, account, ask(), {
+          headers: { "x-request-id": "mine", "idempotency-key": "mine" },
+        });
+        await reply.text();
+        ids.add(reply.headers.get("x-request-id"));
+        expect(reply.headers.get("request-id")).toBe(reply.headers.get("x-request-id"));
+      }
+      expect(ids.size).toBe(2);
+      expect(ids).not.toContain("mine");
+      expect((await stack.gateway.usage(account.email)).map(({ request_id }) => request_id).sort()).toEqual(
+        [...ids].map(String).sort(),
+      );
+    },
+    timeLimit,
+  );
+});
+
+describe("paths", () => {
+  test(
+    "A02 a query string never changes the route",
+    async () => {
+      const account = await stack.gateway.account();
+      for (const query of ["?beta=true", "?limit=1000"]) {
+        const reply = await post(stack, account, ask(), { path: `/v1/chat/completions${query}` });
+        expect(reply.status).toBe(200);
+        await reply.text();
+        const list = await fetch(`${stack.gateway.url}/v1/models${query}`, {
+          headers: { authorization: `Bearer ${account.api_key}` },
+        });
+        expect(((await list.json()) as { data: unknown[] }).data).toHaveLength(21);
+      }
+    },
+    timeLimit,
+  );
+
+  test.each(["/v1/nothing", "/v2/chat/completions", "/v1/chat", "/nothing"])(
+    "A09 %s is a JSON 404",
+    async (path) => {
+      const account = await stack.gateway.account();
+      for (const method of ["GET", "POST"]) {
+        const reply = await fetch(`${stack.gateway.url}${path}`, {
+          method,
+          headers: { authorization: `Bearer ${account.api_key}` },
+          ...(method === "POST" ? { body: "{}" } : {}),
+        });
+        expect(reply.status).toBe(404);
+        expect(((await reply.json()) as ErrorReply).error.message).not.toBe("");
+      }
+    },
+    timeLimit,
+  );
+
+  test.each(["/", "/api/hello"])("A09 HEAD %s answers a connectivity probe without a key", async (path) => {
+    const reply = await fetch(`${stack.gateway.url}${path}`, { method: "HEAD" });
+    expect(reply.status).toBe(200);
+  });
+
+  test(
+    "A39 the model list satisfies both official clients' page readers, and its entries can be retrieved",
+    async () => {
+      const { api_key } = await stack.gateway.account();
+      const headers = { "x-api-key": api_key };
+      const list = (await (await fetch(`${stack.gateway.url}/v1/models`, { headers })).json()) as ModelList;
+      expect(list).toMatchObject({
+        object: "list",
+        has_more: false,
+        first_id: list.data[0]?.id ?? "",
+        last_id: list.data.at(-1)?.id ?? "",
+      });
+      expect(list.data).toHaveLength(21);
+      for (const model of list.data) {
+        expect(model).toMatchObject({ object: "model", type: "model", display_name: expect.any(String) });
+        expect(model.context_window).toBeGreaterThanOrEqual(131_072);
+        expect(model).toHaveProperty("reasoning_effort");
+        const one = await fetch(`${stack.gateway.url}/v1/models/${model.id}`, { headers });
+        expect(await one.json()).toEqual(model);
+      }
+      expect((await fetch(`${stack.gateway.url}/v1/models/core-99`, { headers })).status).toBe(404);
+      expect((await fetch(`${stack.gateway.url}/v1/models`)).status).toBe(401);
+    },
+    timeLimit,
+  );
+});
+
+type ModelList = { data: ({ id: string; context_window: number } & Record<string, unknown>)[] };
+
+describe("bodies", () => {
+  const limit = 33_554_432;
+  /** A valid request of exactly this many bytes. */
+  function bodyOf(bytes: number): string {
+    const [head = "", tail = ""] = JSON.stringify(ask()).split("hello ");
+    return `${head}${"a".repeat(bytes - head.length - tail.length)}${tail}`;
+  }
+
+  test(
+    "A06 a body of exactly 32 MiB is read",
+    async () => {
+      const reply = await post(stack, await stack.gateway.account(), bodyOf(limit));
+      // the prompt is far longer than the context; what matters here is that its size was not the reason
+      expect(reply.status).not.toBe(413);
+      await reply.text();
+    },
+    timeLimit,
+  );
+
+  test.each(["content-length", "chunked"])(
+    "A06 one byte more is a 413 that the client can read, %s",
+    async (framing) => {
+      const account = await stack.gateway.account();
+      const body = bodyOf(limit + 1);
+      const reply = await fetch(`${stack.gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${account.api_key}` },
+        body: framing === "chunked" ? new Blob([body]).stream() : body,
+      });
+      expect(reply.status).toBe(413);
+      expect(((await reply.json()) as ErrorReply).error).toMatchObject({
+        type: "invalid_request_error",
+        code: "request_too_large",
+        message: "Request body larger than 32 MiB",
+      });
+    },
+    timeLimit,
+  );
+
+  test(
+    "a body without its key is refused before its size matters",
+    async () => {
+      const reply = await fetch(`${stack.gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        body: bodyOf(limit + 1),
+      });
+      expect(reply.status).toBe(401);
+      await reply.text();
+    },
+    timeLimit,
+  );
+
+  test(
+    "two requests sent at once on one connection are answered in order",
+    async () => {
+      const account = await stack.gateway.account();
+      const request = (marker: string): string => {
+        const body = JSON.stringify(says(marker));
+        return `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${account.api_key}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+      };
+      const url = new URL(stack.gateway.url);
+      const received = await new Promise<string>((resolve, reject) => {
+        let text = "";
+        const socket = connect(Number(url.port), url.hostname, () => {
+          socket.write(request(stack.node.marker("text")) + request(stack.node.marker("length")));
+        });
+        socket.on("error", reject);
+        socket.on("data", (bytes) => {
+          text += bytes;
+          if (text.split('"chat.completion"').length === 3) socket.end(() => resolve(text));
+        });
+      });
+      expect(received.indexOf('"finish_reason":"stop"')).toBeLessThan(received.indexOf('"finish_reason":"length"'));
+    },
+    timeLimit,
+  );
+});

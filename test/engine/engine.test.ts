@@ -1,0 +1,214 @@
+// The gateway before a real engine (llama.cpp's server) and a real, tiny model.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import OpenAI from "openai";
+import { collected, eventsOf, expectWellFormed } from "../fixtures/events.ts";
+import { eventually } from "../fixtures/eventually.ts";
+import type { Account } from "../fixtures/gateway-process.ts";
+import { GatewayProcess } from "../fixtures/gateway-process.ts";
+import { Engine, engineMissing } from "./engine.ts";
+
+const timeLimit = 60_000;
+/** Hosted, because the output budget and the depth reach the node of a hosted model only. */
+const model = "open-05-3BIT-REAP";
+const weather = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "Get the weather of a city",
+    parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  },
+} as const;
+
+describe.skipIf(engineMissing)("with a real engine", () => {
+  let engine: Engine;
+  let gateway: GatewayProcess;
+  let account: Account;
+  let client: OpenAI;
+  beforeAll(async () => {
+    engine = await Engine.start(1);
+    gateway = await GatewayProcess.start({
+      config: `[[nodes]]\nname = "llama"\nurl = "${engine.url}/v1"\nslots = 1\n[nodes.models]\n"*" = "tiny"\n`,
+    });
+    account = await gateway.account();
+    client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: account.api_key });
+  }, timeLimit);
+  afterAll(async () => {
+    await gateway.expectNothingReserved();
+    await gateway[Symbol.asyncDispose]();
+    await engine[Symbol.asyncDispose]();
+  });
+
+  const ask = (content: string, more: object = {}): object => ({
+    model,
+    temperature: 0,
+    messages: [{ role: "user", content }],
+    ...more,
+  });
+  const send = (body: object, signal?: AbortSignal): Promise<Response> =>
+    fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${account.api_key}` },
+      body: JSON.stringify(body),
+      ...(signal === undefined ? {} : { signal }),
+    });
+
+  test(
+    "a streamed answer with its reasoning, well-formed, and charged as the engine counted",
+    async () => {
+      const reply = await send(ask("Say hello", { stream: true }));
+      const events = eventsOf(await reply.text());
+      expectWellFormed(events);
+      const { content, reasoning, finishReason } = collected(events);
+      expect(content).toContain("Hello! How can I help you?");
+      expect(reasoning).not.toBe("");
+      expect(finishReason).toBe("stop");
+      const usage = events.chunks.at(-1)?.usage as { prompt_tokens: number; completion_tokens: number };
+      const [row] = await gateway.usage(account.email, 1);
+      expect(row).toMatchObject({
+        request_id: reply.headers.get("x-request-id") ?? "",
+        input: usage.prompt_tokens,
+        output: usage.completion_tokens,
+        estimated: false,
+      });
+    },
+    timeLimit,
+  );
+
+  test(
+    "the same answer without streaming",
+    async () => {
+      const reply = await client.chat.completions.create(ask("Say hello") as never);
+      expect(reply).toMatchObject({ choices: [{ finish_reason: "stop" }] });
+      expect((reply as OpenAI.ChatCompletion).choices[0]?.message.content).toContain("Hello! How can I help you?");
+    },
+    timeLimit,
+  );
+
+  test(
+    "no thought when the depth is off",
+    async () => {
+      const events = eventsOf(await (await send(ask("Say hello", { stream: true, reasoning_effort: "off" }))).text());
+      expect(collected(events).reasoning).toBe("");
+      expect(collected(events).content).toContain("Hello");
+    },
+    timeLimit,
+  );
+
+  test(
+    "an answer cut by its budget says length",
+    async () => {
+      const events = eventsOf(await (await send(ask("Count to 50", { stream: true, max_tokens: 8 }))).text());
+      expect(collected(events).finishReason).toBe("length");
+      expect(events.chunks.at(-1)?.usage?.["completion_tokens"]).toBe(8);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a tool call and the answer after its result",
+    async () => {
+      const messages: OpenAI.Chat.ChatCompletionMessageParam[] = [
+        { role: "user", content: "What is the weather in Paris?" },
+      ];
+      const settings = { model, temperature: 0, tools: [weather as unknown as OpenAI.Chat.ChatCompletionFunctionTool] };
+      const first = await client.chat.completions.create({ ...settings, messages });
+      const message = first.choices[0]?.message;
+      const call = message?.tool_calls?.[0];
+      if (message === undefined || call?.type !== "function") throw new Error(`no call: ${JSON.stringify(first)}`);
+      expect(first.choices[0]?.finish_reason).toBe("tool_calls");
+      expect(call.function.name).toBe("get_weather");
+      expect(JSON.parse(call.function.arguments)).toEqual({ city: "Paris" });
+      messages.push(message, { role: "tool", tool_call_id: call.id, content: "sunny, 21 C" });
+      const second = await client.chat.completions.create({ ...settings, messages });
+      expect(second.choices[0]?.message.content).toContain("It is sunny in Paris at 21 degrees.");
+    },
+    timeLimit,
+  );
+
+  test(
+    "two parallel tool calls, streamed",
+    async () => {
+      const body = ask("What is the weather in London and Tokyo?", { stream: true, tools: [weather] });
+      const events = eventsOf(await (await send(body)).text());
+      expectWellFormed(events);
+      expect(collected(events).calls.map(({ arguments: json }) => JSON.parse(json))).toEqual([
+        { city: "London" },
+        { city: "Tokyo" },
+      ]);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a forced tool is called",
+    async () => {
+      const choice = { type: "function", function: { name: "get_weather" } };
+      const reply = await send(ask("What is the weather in Paris?", { tools: [weather], tool_choice: choice }));
+      const { choices } = (await reply.json()) as OpenAI.ChatCompletion;
+      expect(choices[0]?.finish_reason).toBe("tool_calls");
+      expect(choices[0]?.message.tool_calls?.[0]).toMatchObject({ function: { name: "get_weather" } });
+    },
+    timeLimit,
+  );
+
+  test(
+    "a JSON schema is kept to",
+    async () => {
+      const schema = {
+        type: "object",
+        properties: { name: { type: "string" }, age: { type: "integer" } },
+        required: ["name", "age"],
+        additionalProperties: false,
+      };
+      const reply = await send(
+        ask("Give me Ada, age 36, as JSON", {
+          max_tokens: 200,
+          response_format: { type: "json_schema", json_schema: { name: "person", strict: true, schema } },
+        }),
+      );
+      const { choices } = (await reply.json()) as OpenAI.ChatCompletion;
+      expect(JSON.parse(choices[0]?.message.content ?? "")).toEqual({ name: "Ada", age: 36 });
+    },
+    timeLimit,
+  );
+
+  test.each([true, false])(
+    "a cancelled request frees the engine's slot within a second, streamed: %p",
+    async (stream) => {
+      const controller = new AbortController();
+      // a bias against every way to stop keeps the tiny model talking
+      const body = ask("Tell me a long story", {
+        stream,
+        max_tokens: 8_000,
+        temperature: 2,
+        logit_bias: await endless(),
+      });
+      const reading = send(body, controller.signal)
+        .then((reply) => reply.text())
+        .catch(() => "aborted");
+      await eventually("the engine is busy", async () => (await engine.busySlots()) === 1);
+      const abortedAt = performance.now();
+      controller.abort();
+      expect(await reading).toBe("aborted");
+      await eventually("the slot is free", async () => (await engine.busySlots()) === 0);
+      expect(performance.now() - abortedAt).toBeLessThan(1_000);
+      const next = await send(ask("Say hello", { max_tokens: 5 }));
+      expect(next.status).toBe(200);
+      await next.text();
+    },
+    timeLimit,
+  );
+
+  /** Forbids the tokens that end an answer. */
+  async function endless(): Promise<Record<string, number>> {
+    const bias: Record<string, number> = {};
+    for (const content of ["<|im_end|>", "<|endoftext|>"]) {
+      const reply = await fetch(`${engine.url}/tokenize`, {
+        method: "POST",
+        body: JSON.stringify({ content, parse_special: true }),
+      });
+      for (const token of ((await reply.json()) as { tokens: number[] }).tokens) bias[String(token)] = -100;
+    }
+    return bias;
+  }
+});

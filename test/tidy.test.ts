@@ -1,0 +1,213 @@
+// Rules about the sources that no compiler knows: who may import whom, where dangerous calls may stand, what must not
+// be in the repository. Every rule is also tried on a planted violation, so that it is known to bite.
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+
+const root = join(import.meta.dir, "..");
+type Source = Readonly<{ path: string; text: string }>;
+
+/** What would be in a fresh clone, and what is about to be. */
+const tracked = (...patterns: string[]): Source[] =>
+  Bun.spawnSync(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", ...patterns], { cwd: root })
+    .stdout.toString()
+    .split("\n")
+    .filter((path) => path !== "" && Bun.file(join(root, path)).size > 0)
+    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+
+const sources = tracked("src/**/*.ts", "src/*.ts");
+
+// ---------------------------------------------------------------------------------------------------------------
+// Who may import whom
+// ---------------------------------------------------------------------------------------------------------------
+
+/** A layer is a folder of src, or a file there that is not vocabulary. */
+const layers = {
+  vocabulary: [],
+  dialects: [],
+  account: [],
+  nodes: [],
+  tokens: [],
+  store: ["account"], // implements the journal and the records that account declares
+  tools: ["tokens"],
+  accounting: ["account", "store"],
+  gateway: ["dialects"],
+  http: ["dialects", "gateway", "tools"],
+  console: ["http"],
+  commands: ["account", "accounting", "console", "dialects", "gateway", "http", "nodes", "store", "tokens", "tools"],
+  main: ["commands"],
+  build: ["commands", "main", "store", "tokens"],
+} as const satisfies Record<string, readonly string[]>;
+type Layer = keyof typeof layers;
+
+function layerOf(path: string): Layer {
+  const [, first = "", second] = path.split("/");
+  const name = second === undefined ? first.replace(/\.ts$/, "") : first;
+  return name in layers && name !== "vocabulary" ? (name as Layer) : "vocabulary";
+}
+
+/** Paths of all imports, `import type` too, which Bun.Transpiler.scanImports leaves out. */
+function importsOf({ path, text }: Source): string[] {
+  const code = new Bun.Transpiler({ loader: "ts" });
+  const values = code.scanImports(text).map((found) => found.path);
+  const types = [...text.matchAll(/^(?:import|export) type [^;]*? from "([^"]+)"/gms)].map(([, found = ""]) => found);
+  return [...new Set([...values, ...types])].map((found) =>
+    found.startsWith(".") ? normalize(join(dirname(path), found)) : found,
+  );
+}
+
+function misplacedImports(source: Source): string[] {
+  const from = layerOf(source.path);
+  return importsOf(source).flatMap((path) => {
+    if (!path.startsWith("src/")) return [];
+    const to = layerOf(path);
+    const allowed = to === from || to === "vocabulary" || (layers[from] as readonly Layer[]).includes(to);
+    return allowed ? [] : [`${source.path} (${from}) imports ${path} (${to})`];
+  });
+}
+
+describe("who may import whom", () => {
+  test("every import follows the table", () => {
+    expect(sources.length).toBeGreaterThan(20);
+    expect(sources.flatMap(misplacedImports)).toEqual([]);
+  });
+
+  test.each([
+    ["src/dialects/a.ts", 'import { x } from "../account/ledger.ts";'],
+    ["src/account/a.ts", 'import type { Dialect } from "../dialects/dialect.ts";'],
+    ["src/nodes/a.ts", 'import type {\n  A,\n  B,\n} from "../store/open.ts";'],
+    ["src/types.ts", 'import { gateway } from "./gateway.ts";'],
+    ["src/gateway.ts", 'import { x } from "./http/app.ts";'],
+    ["src/http/a.ts", 'const x = await import("../main.ts");'],
+    ["src/account/a.ts", 'export type { A } from "../store/schema.ts";'],
+  ])("the table forbids %s: %s", (path, text) => {
+    expect(misplacedImports({ path, text: `${text}\nexport const used = [x, gateway];` })).toHaveLength(1);
+  });
+
+  test("vocabulary may be imported from everywhere, siblings of a folder by each other", () => {
+    const text = 'import { assert } from "../assert.ts";\nimport { x } from "./b.ts";\nassert(x, "");';
+    expect(misplacedImports({ path: "src/account/a.ts", text })).toEqual([]);
+  });
+});
+
+// ---------------------------------------------------------------------------------------------------------------
+// Dangerous things have one home
+// ---------------------------------------------------------------------------------------------------------------
+
+type Home = Readonly<{ what: string; sign: RegExp; home: RegExp; example: string }>;
+
+const homes: readonly Home[] = [
+  { what: "SQLite", sign: /["']bun:sqlite["']|["']drizzle-orm/, home: /^src\/store\//, example: 'from "bun:sqlite"' },
+  { what: "Elysia", sign: /["']elysia["']/, home: /^src\/(http|console)\//, example: 'from "elysia"' },
+  {
+    what: "the clock",
+    sign: /\bDate\.now\(|\bperformance\.now\(|\bnew Date\(\)/,
+    home: /^src\/clock\.ts$/,
+    example: "const now = Date.now();",
+  },
+  {
+    what: "outgoing connections",
+    sign: /(?<![.\w])fetch\(|\bBun\.connect\b|["']node:(?:net|http|https|tls|dgram)["']/,
+    // commands speak to a running server over a unix socket
+    home: /^src\/(nodes\/|tools\/|commands\/control-socket\.ts$)/,
+    example: "await fetch(url)",
+  },
+  {
+    what: "servers",
+    sign: /\bBun\.(?:serve|listen)\b/,
+    home: /^src\/(http\/|nodes\/demo\.ts$|commands\/control-socket\.ts$)/,
+    example: "Bun.serve({})",
+  },
+  {
+    what: "the end of the process",
+    sign: /\bprocess\.(?:exit|abort|kill|reallyExit)\b/,
+    home: /^src\/(main\.ts$|build\.ts$|commands\/)/,
+    example: "process.exit(1)",
+  },
+  {
+    what: "the environment",
+    sign: /\bprocess\.env\b|\bBun\.env\b/,
+    home: /^src\/(main\.ts$|build\.ts$|commands\/)/,
+    example: 'process.env["HOME"]',
+  },
+  {
+    what: "parsing of untrusted JSON",
+    sign: /\bJSON\.parse\(|\.json\(\)/,
+    // a client's body, a node's events, our own journal's messages, the control socket, the operator's catalogue
+    home: /^src\/(catalog\.ts$|http\/incoming\.ts$|nodes\/|store\/|dialects\/|tools\/|commands\/|console\/)/,
+    example: "JSON.parse(body)",
+  },
+  {
+    what: "evaluation of text",
+    sign: /\beval\(|\bnew Function\(/,
+    home: /^$/,
+    example: 'new Function("a")',
+  },
+];
+
+/** Comments and strings may speak of what code may not do. */
+const withoutComments = (text: string): string =>
+  text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/.*$/gm, "$1");
+
+const strays = ({ path, text }: Source, { what, sign, home }: Home): string[] =>
+  !home.test(path) && sign.test(withoutComments(text)) ? [`${path}: ${what}`] : [];
+
+describe("dangerous things have one home", () => {
+  test.each(homes.map((home) => [home.what, home] as const))("%s", (_, home) => {
+    expect(sources.flatMap((source) => strays(source, home))).toEqual([]);
+    expect(strays({ path: "src/account/planted.ts", text: `\n${home.example}\n` }, home)).toHaveLength(1);
+    expect(strays({ path: "src/account/planted.ts", text: `// ${home.example}\n` }, home)).toEqual([]);
+  });
+});
+
+// ---------------------------------------------------------------------------------------------------------------
+// What must not be in the repository
+// ---------------------------------------------------------------------------------------------------------------
+
+const forbidden: readonly (readonly [what: string, sign: RegExp, example: string])[] = [
+  ["unfinished work", /\b(?:TO[D]O|FIX[M]E|XX[X]|HAC[K])\b/, `// ${"TO"}${"DO"}: later`],
+  ["a machine's own path", /(?<![\w.])\/(?:work|root|home\/\w+|Users\/\w+)\//, `"/${"work"}/data"`],
+  [
+    "a private address of a registry",
+    /"resolved":\s*"https?:\/\/(?!registry\.npmjs\.org\/)/,
+    `"resolved": "http${"s"}://npm.corp/x"`,
+  ],
+  ["a skipped or focused test", /\b(?:test|describe|it)\.(?:only|todo)\(/, `test.${"only"}("x")`],
+  ["an untyped escape", /@ts-(?:ignore|nocheck)\b/, `// @ts-${"ignore"}`],
+];
+
+const everything = tracked(".").filter(
+  // recorded requests of real clients are as they were
+  ({ path }) => !path.startsWith("test/fixtures/client-captures/") && !/\.(?:gguf|png|ico|woff2)$/.test(path),
+);
+
+describe("what must not be in the repository", () => {
+  test.each(forbidden)("%s", (_, sign, example) => {
+    expect(everything.filter(({ text }) => sign.test(text)).map(({ path }) => path)).toEqual([]);
+    expect(sign.test(example)).toBe(true);
+  });
+
+  test("every source and test file says in its first line what it is for", () => {
+    const silent = [...sources, ...tracked("test/**/*.ts", "bench/**/*.ts")].filter(
+      ({ text }) => !/^(?:#!.*\n)?(?:\/\/|\/\*\*?) ?\S/.test(text),
+    );
+    expect(silent.map(({ path }) => path)).toEqual([]);
+  });
+
+  test("no file or folder is called utils, helpers, misc or common", () => {
+    const vague = everything.filter(({ path }) =>
+      /(?:^|\/)(?:utils?|helpers?|misc|common|shared)(?:\/|\.\w+$)/.test(path),
+    );
+    expect(vague.map(({ path }) => path)).toEqual([]);
+  });
+
+  test("no file only hands on the exports of others", () => {
+    const barrels = sources.filter(({ text }) => {
+      const lines = withoutComments(text)
+        .split("\n")
+        .filter((line) => line.trim() !== "");
+      return lines.length > 0 && lines.every((line) => /^export (?:type )?(?:\*|\{.*\}) .*from /.test(line));
+    });
+    expect(barrels.map(({ path }) => path)).toEqual([]);
+  });
+});

@@ -17,7 +17,7 @@ export type Order =
 /** From the Worker. `fatal` is followed by nothing. */
 export type Answer = Report | "opened" | "closed" | Readonly<{ fatal: string; code: string }>;
 
-declare const self: Worker & { close(): void };
+declare const self: Worker;
 
 let writer: Writer;
 let persistence: Persistence;
@@ -27,7 +27,7 @@ let idle: Timer | null = null;
 self.onmessage = ({ data }: MessageEvent<Order>) => {
   obey(data).catch((thrown) => {
     answer({ fatal: messageOf(thrown), code: codeOf(thrown) });
-    self.close();
+    end();
   });
 };
 
@@ -47,8 +47,13 @@ async function obey(order: Order): Promise<void> {
     case "close":
       writer.close();
       answer("closed");
-      return self.close();
+      return end();
   }
+}
+
+/** A Worker that listens to nothing ends. (Bun 1.4.5 has no self.close.) */
+function end(): void {
+  self.onmessage = null;
 }
 
 function answer(message: Answer): void {

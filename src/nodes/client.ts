@@ -1,0 +1,471 @@
+// The pooled HTTP/1.1 client for one node, on raw sockets. `fetch` is not used here: it runs at most 256 requests at once,
+// costs twice the CPU per event, and replays and reuses connections by rules that are not ours.
+//
+// A connection's life:  dialling -> busy -> idle -> (one turn of the event loop) -> busy -> ... -> closed
+// - Bytes, an end or an error on an idle connection close it; what came is given to nobody.
+// - A connection taken from the idle ones waits for one whole poll of the sockets before the request is written, so that
+//   unasked-for bytes that the system received already are seen as such and not as the reply.
+// - A request is written again exactly once, on a new connection, and only if a reused one closed without a byte of reply.
+import type { Socket } from "bun";
+import { assert } from "../assert.ts";
+import type { Clock } from "../clock.ts";
+import { nodeConnectTimeoutMs, nodeIdleSocketMs, nodeSocketsIdleMax } from "../limits.ts";
+import { ResponseParser } from "./framing.ts";
+import type { ResponseHandler, ResponseHeaders } from "./framing.ts";
+
+/** Why no whole response came. */
+export type ExchangeFault = Readonly<{
+  kind:
+    | "unreachable" // refused, no route, unknown name, not in time, or a certificate that does not fit
+    | "no-reply" // closed before a byte of the reply
+    | "broken" // closed within the reply
+    | "malformed"; // not HTTP as we accept it
+  /** For the operator's log; without anything that the node sent. */
+  cause: string;
+}>;
+
+/** Receives one response. After `end` or `fault` nothing more comes; after `Exchange.abort` nothing at all. */
+export interface ExchangeHandler {
+  head(status: number, headers: ResponseHeaders): void;
+  /** A part of the body: a view into the read's buffer, valid during the call only. */
+  body(bytes: Buffer, start: number, end: number): void;
+  /** The parts of one read of the socket were given. */
+  readEnd(): void;
+  end(): void;
+  fault(fault: ExchangeFault): void;
+}
+
+/** One request and its response. */
+export interface Exchange {
+  /** Stops reading from the node until `resume`. */
+  pause(): void;
+  resume(): void;
+  /** Closes the connection at once; the handler hears nothing more. */
+  abort(): void;
+  /**
+   * The caller has what it wanted. If the response's framing ends within `drainMs`, the connection is kept for the
+   * next request, else closed. The handler hears nothing more.
+   */
+  release(drainMs: number): void;
+}
+
+export type Origin = Readonly<{ hostname: string; port: number; tls: boolean; hostHeader: string }>;
+
+/** What the client uses of a socket. */
+export type NodeSocket = Pick<Socket, "write" | "pause" | "resume" | "terminate">;
+/** What a socket tells; all calls come from the event loop, never from within `dial`. */
+export interface SocketListener {
+  opened(socket: NodeSocket): void;
+  received(bytes: Buffer): void;
+  drained(): void;
+  /** The other side sent its end in order. `closed` may or may not follow. */
+  ended(): void;
+  /** The connection is gone, or dialling failed. */
+  closed(cause: string): void;
+}
+export type Dial = (origin: Origin, listener: SocketListener) => void;
+
+export type ClientOptions = Readonly<{
+  clock: Clock;
+  dial?: Dial;
+  connectTimeoutMs?: number;
+  idleSocketMs?: number;
+}>;
+
+/** Parses a node's base address. Throws TypeError on anything but http(s). */
+export function originOf(url: URL): Origin {
+  const tls = url.protocol === "https:";
+  if (!tls && url.protocol !== "http:") throw new TypeError(`a node's address must be http or https: ${url.protocol}`);
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  return { hostname, port: Number(url.port || (tls ? 443 : 80)), tls, hostHeader: url.host };
+}
+
+/** The connections to one origin. */
+export class NodeClient {
+  readonly #origin: Origin;
+  readonly #options: Required<ClientOptions>;
+  readonly #connections = new Set<Connection>();
+  /** Least recently used first. */
+  readonly #idle: Connection[] = [];
+  /** Taken from the idle ones; their requests are written after the next poll. */
+  #awaitingPoll: Connection[] = [];
+  #sweep: ReturnType<typeof setTimeout> | null = null;
+  #closed = false;
+
+  constructor(origin: Origin, options: ClientOptions) {
+    this.#origin = origin;
+    this.#options = {
+      dial: dialSocket,
+      connectTimeoutMs: nodeConnectTimeoutMs,
+      idleSocketMs: nodeIdleSocketMs,
+      ...options,
+    };
+  }
+
+  /** Connections that carry a request now, and those kept for the next one. */
+  get connections(): { busy: number; idle: number } {
+    return { busy: this.#connections.size - this.#idle.length, idle: this.#idle.length };
+  }
+
+  get origin(): Origin {
+    return this.#origin;
+  }
+
+  /** Sends a whole HTTP/1.1 request (head and body as bytes) and hands its response to `handler`. */
+  send(request: Buffer, handler: ExchangeHandler): Exchange {
+    const exchange = new PendingExchange(request, handler, this);
+    this.#start(exchange, this.#takeIdle());
+    return exchange;
+  }
+
+  /** From now on no connection is kept: idle ones close now, busy ones when their responses end. */
+  close(): void {
+    this.#closed = true;
+    for (const connection of [...this.#idle]) connection.destroy();
+    this.#stopSweep();
+  }
+
+  /** Replays on a new connection. */
+  startAgain(exchange: PendingExchange): void {
+    this.#start(exchange, null);
+  }
+
+  #start(exchange: PendingExchange, idle: Connection | null): void {
+    if (idle !== null) {
+      idle.reuse(exchange);
+      this.#awaitingPoll.push(idle);
+      // Two turns: the first callback runs before the poll that follows, the second after it.
+      if (this.#awaitingPoll.length === 1) setImmediate(() => setImmediate(() => this.#writeAfterPoll()));
+      return;
+    }
+    const connection = new Connection(this, exchange, this.#options.connectTimeoutMs);
+    this.#connections.add(connection);
+    this.#options.dial(this.#origin, connection);
+  }
+
+  #writeAfterPoll(): void {
+    const ready = this.#awaitingPoll;
+    this.#awaitingPoll = [];
+    for (const connection of ready) connection.writeRequest();
+  }
+
+  #takeIdle(): Connection | null {
+    const now = this.#options.clock.monotonic();
+    for (;;) {
+      const connection = this.#idle.pop(); // the most recently used: it is the most likely to be alive
+      if (connection === undefined || connection.idleUntil > now) return connection ?? null;
+      connection.destroy();
+    }
+  }
+
+  /** The response ended and the connection may carry another request. */
+  keep(connection: Connection, lifeMs: number): void {
+    if (this.#closed || this.#idle.length >= nodeSocketsIdleMax) return connection.destroy();
+    connection.idleUntil = this.#options.clock.monotonic() + Math.min(this.#options.idleSocketMs, lifeMs);
+    this.#idle.push(connection);
+    this.#sweep ??= this.#startSweep();
+  }
+
+  forget(connection: Connection): void {
+    this.#connections.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+    if (this.#idle.length === 0) this.#stopSweep();
+  }
+
+  #dropStale(): void {
+    const now = this.#options.clock.monotonic();
+    for (const connection of this.#idle.filter(({ idleUntil }) => idleUntil <= now)) connection.destroy();
+  }
+
+  #startSweep(): ReturnType<typeof setTimeout> {
+    const sweep = setTimeout(() => {
+      this.#sweep = null;
+      this.#dropStale();
+      if (this.#idle.length > 0) this.#sweep = this.#startSweep();
+    }, this.#options.idleSocketMs);
+    sweep.unref();
+    return sweep;
+  }
+
+  #stopSweep(): void {
+    if (this.#sweep !== null) clearTimeout(this.#sweep);
+    this.#sweep = null;
+  }
+}
+
+/** An exchange over the one or two connections that it may need. */
+class PendingExchange implements Exchange {
+  readonly request: Buffer;
+  readonly #client: NodeClient;
+  /** Null once nobody listens. */
+  handler: ExchangeHandler | null;
+  connection: Connection | null = null;
+  #replayed = false;
+  #paused = false;
+
+  constructor(request: Buffer, handler: ExchangeHandler, client: NodeClient) {
+    this.request = request;
+    this.handler = handler;
+    this.#client = client;
+  }
+
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.connection?.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.connection?.resume();
+  }
+
+  abort(): void {
+    this.handler = null;
+    this.connection?.destroy();
+  }
+
+  release(drainMs: number): void {
+    this.handler = null;
+    if (this.#paused) this.resume();
+    this.connection?.drainFor(drainMs);
+  }
+
+  /** The connection is gone before the response's end. */
+  lost(fault: ExchangeFault, wasReused: boolean): void {
+    this.connection = null;
+    if (this.handler === null) return;
+    if (fault.kind === "no-reply" && wasReused && !this.#replayed) {
+      this.#replayed = true;
+      return this.#client.startAgain(this);
+    }
+    const handler = this.handler;
+    this.handler = null;
+    handler.fault(fault);
+  }
+}
+
+/** One connection and the exchange that it carries now. */
+class Connection implements SocketListener, ResponseHandler {
+  readonly #client: NodeClient;
+  readonly #parser = new ResponseParser(this);
+  #socket: NodeSocket | null = null;
+  #exchange: PendingExchange | null;
+  #connectTimer: ReturnType<typeof setTimeout> | null;
+  #drainTimer: ReturnType<typeof setTimeout> | null = null;
+  #closed = false;
+  #reused = false;
+  #replied = false;
+  #written = 0;
+  #served = 0;
+  #requestsMax = Number.POSITIVE_INFINITY;
+  #lifeMs = Number.POSITIVE_INFINITY;
+  /** Monotonic time until which the idle connection may be used again. */
+  idleUntil = 0;
+
+  constructor(client: NodeClient, exchange: PendingExchange, connectTimeoutMs: number) {
+    this.#client = client;
+    this.#exchange = exchange;
+    exchange.connection = this;
+    this.#connectTimer = setTimeout(
+      () => this.#lose({ kind: "unreachable", cause: "not connected in time" }),
+      connectTimeoutMs,
+    );
+  }
+
+  /** Takes another exchange; its request is written by `writeRequest`. */
+  reuse(exchange: PendingExchange): void {
+    assert(this.#exchange === null && this.#socket !== null, "only an idle connection is used again");
+    this.#exchange = exchange;
+    exchange.connection = this;
+    this.#reused = true;
+    this.#replied = false;
+    this.#written = -1; // not begun: bytes that come now are not a reply
+    this.#parser.reset();
+  }
+
+  writeRequest(): void {
+    if (this.#closed || this.#exchange === null) return;
+    this.#written = 0;
+    if (this.#exchange.paused) this.#socket!.pause();
+    this.drained();
+  }
+
+  opened(socket: NodeSocket): void {
+    if (this.#closed) {
+      socket.terminate();
+      return;
+    }
+    this.#clearConnectTimer();
+    this.#socket = socket;
+    this.writeRequest();
+  }
+
+  drained(): void {
+    const request = this.#exchange?.request;
+    if (request === undefined || this.#socket === null || this.#written < 0 || this.#written >= request.length) return;
+    const wrote = this.#socket.write(request, this.#written, request.length - this.#written);
+    if (wrote > 0) this.#written += wrote;
+  }
+
+  received(bytes: Buffer): void {
+    const exchange = this.#exchange;
+    if (exchange === null || this.#written < 0) {
+      // unasked-for bytes: whatever they are, nobody gets them
+      return this.#lose({ kind: "no-reply", cause: "unasked-for bytes on an idle connection" });
+    }
+    this.#replied = true;
+    this.#parser.feed(bytes);
+    exchange.handler?.readEnd();
+  }
+
+  ended(): void {
+    // an end in order completes a body without a length; any other response it cuts
+    if (this.#replied && this.#exchange !== null) this.#parser.closed();
+    this.closed("closed by the node");
+  }
+
+  closed(cause: string): void {
+    if (this.#closed) return;
+    if (this.#socket === null) return this.#lose({ kind: "unreachable", cause });
+    this.#lose({ kind: this.#replied ? "broken" : "no-reply", cause });
+  }
+
+  pause(): void {
+    this.#socket?.pause();
+  }
+
+  resume(): void {
+    this.#socket?.resume();
+  }
+
+  drainFor(drainMs: number): void {
+    if (this.#closed || this.#exchange === null) return;
+    if (this.#socket === null || !this.#replied) return this.destroy();
+    this.#drainTimer ??= setTimeout(() => this.destroy(), drainMs);
+  }
+
+  /** Closes at once and tells nobody. */
+  destroy(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#clearConnectTimer();
+    this.#clearDrainTimer();
+    this.#socket?.terminate();
+    if (this.#exchange !== null) this.#exchange.connection = null;
+    this.#exchange = null;
+    this.#client.forget(this);
+  }
+
+  head(status: number, headers: ResponseHeaders): void {
+    const keepAlive = headers.get("keep-alive") ?? "";
+    const seconds = /\btimeout=(\d+)/i.exec(keepAlive)?.[1];
+    // a fifth less than the node says, for the way that its close takes to reach us
+    this.#lifeMs = seconds === undefined ? Number.POSITIVE_INFINITY : Number(seconds) * 800;
+    const max = /\bmax=(\d+)/i.exec(keepAlive)?.[1];
+    if (max !== undefined) this.#requestsMax = Math.min(this.#requestsMax, Number(max));
+    this.#exchange?.handler?.head(status, headers);
+  }
+
+  body(bytes: Buffer, start: number, end: number): void {
+    this.#exchange?.handler?.body(bytes, start, end);
+  }
+
+  end(): void {
+    const exchange = this.#exchange;
+    if (exchange === null) return; // aborted while this read was parsed
+    this.#served++;
+    const reusable =
+      this.#parser.reusable &&
+      this.#written === exchange.request.length &&
+      this.#served < this.#requestsMax &&
+      this.#lifeMs > 0;
+    const handler = exchange.handler;
+    exchange.handler = null;
+    exchange.connection = null;
+    this.#exchange = null;
+    this.#clearDrainTimer();
+    if (reusable) this.#client.keep(this, this.#lifeMs);
+    else this.destroy();
+    handler?.end();
+  }
+
+  malformed(reason: string): void {
+    this.#lose({ kind: "malformed", cause: reason });
+  }
+
+  #lose(fault: ExchangeFault): void {
+    const exchange = this.#exchange;
+    const wasReused = this.#reused;
+    this.destroy();
+    exchange?.lost(fault, wasReused);
+  }
+
+  #clearConnectTimer(): void {
+    if (this.#connectTimer !== null) clearTimeout(this.#connectTimer);
+    this.#connectTimer = null;
+  }
+
+  #clearDrainTimer(): void {
+    if (this.#drainTimer !== null) clearTimeout(this.#drainTimer);
+    this.#drainTimer = null;
+  }
+}
+
+/** `socket.data` is the listener; one handler object for all sockets. */
+const socketHandlers = {
+  open(socket: Socket<SocketListener>) {
+    socket.setNoDelay(true);
+    socket.data.opened(socket as NodeSocket);
+  },
+  data(socket: Socket<SocketListener>, bytes: Buffer) {
+    socket.data.received(bytes);
+  },
+  drain(socket: Socket<SocketListener>) {
+    socket.data.drained();
+  },
+  end(socket: Socket<SocketListener>) {
+    socket.data.ended();
+  },
+  close(socket: Socket<SocketListener>, error?: Error) {
+    socket.data.closed(error === undefined ? "closed" : codeOf(error));
+  },
+  error(socket: Socket<SocketListener>, error: Error) {
+    socket.data.closed(codeOf(error));
+  },
+  connectError(socket: Socket<SocketListener>, error: Error) {
+    socket.data.closed(codeOf(error));
+  },
+};
+
+/** TLS counts as open after the handshake, and only with a certificate for the node's name. */
+const tlsSocketHandlers = {
+  ...socketHandlers,
+  open(socket: Socket<SocketListener>) {
+    socket.setNoDelay(true);
+  },
+  handshake(socket: Socket<SocketListener>, authorized: boolean, error: Error | null) {
+    if (authorized && error === null) return socket.data.opened(socket as NodeSocket);
+    socket.data.closed(`certificate refused: ${error === null ? "not authorized" : codeOf(error)}`);
+    socket.terminate();
+  },
+};
+
+export const dialSocket: Dial = ({ hostname, port, tls }, listener) => {
+  Bun.connect<SocketListener>({
+    hostname,
+    port,
+    data: listener,
+    ...(tls
+      ? { tls: { serverName: hostname, rejectUnauthorized: true }, socket: tlsSocketHandlers }
+      : { socket: socketHandlers }),
+  }).catch((error: Error) => listener.closed(codeOf(error)));
+};
+
+function codeOf(error: Error): string {
+  return (error as NodeJS.ErrnoException).code ?? error.name;
+}

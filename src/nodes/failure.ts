@@ -1,0 +1,105 @@
+// What a node's error means for the client. A node's own text is read for its meaning and never handed on: it may name
+// addresses, models and other people's settings.
+import { busyRetrySeconds } from "../limits.ts";
+import { refuse } from "../refusals.ts";
+import type { Ask, Ending, Refusal } from "../types.ts";
+import { parseNodeJson, record } from "./json.ts";
+import { estimatedInput } from "./usage.ts";
+
+/** A failed Ending together with what the operator should read in the log. */
+export type Failure = Readonly<{
+  refusal: Refusal;
+  /** No byte of an answer came, so that another node may be asked once. */
+  elsewhere: boolean;
+  /** For the log; without any text of the node. */
+  cause: string;
+  /** True when only the operator can put it right (wrong key, wrong model name, wrong address). */
+  operator: boolean;
+}>;
+
+export const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });
+
+export function failed({ refusal, elsewhere }: Failure): Ending {
+  return { kind: "failed", refusal, elsewhere };
+}
+
+/** The node is at fault: an error of ours to the client. */
+export function nodeFailed(cause: string, elsewhere = false): Failure {
+  return { refusal: refuse("node_failed"), elsewhere, cause, operator: false };
+}
+
+/** The node cannot take the request now. */
+export function nodeBusy(cause: string): Failure {
+  return { refusal: busy, elsewhere: true, cause, operator: false };
+}
+
+/** An error status with its body (cut at nodeErrorBodyMaxBytes). */
+export function failureOfStatus(ask: Ask, status: number, body: string): Failure {
+  const cause = `status ${status}`;
+  // (1) the prompt does not fit: by the words, the status differs between engines
+  if (status === 400 || status === 413 || status === 422 || status === 500) {
+    const overflow = contextOverflow(ask, body);
+    if (overflow !== null) return { refusal: overflow, elsewhere: false, cause: `${cause}, context`, operator: false };
+  }
+  // (2) no room at the moment
+  if (status === 429 || status === 503) return nodeBusy(cause);
+  // (3) the configuration does not fit the node
+  if (status === 401 || status === 403 || status === 404) return { ...nodeFailed(cause), operator: true };
+  // (4) the node refuses what the client asked of the model: the request was built here from checked values, so what
+  // remains is a combination that this model or engine does not take
+  if (status === 400 || status === 422) {
+    const reason = "The model does not accept this combination of parameters or messages.";
+    return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, operator: false };
+  }
+  // (5) everything else, redirects too: the node is at fault
+  return nodeFailed(cause);
+}
+
+/** An error inside a 200 stream; `payload` is the event. `begun`: Pieces were delivered already. */
+export function failureOfEvent(ask: Ask, payload: string, begun: boolean): Failure {
+  const cause = "error event";
+  const overflow = contextOverflow(ask, payload);
+  if (overflow !== null) return { refusal: overflow, elsewhere: false, cause: `${cause}, context`, operator: false };
+  const event = record(parseNodeJson(payload));
+  const error = record(event?.["error"]) ?? event;
+  const code = Number(error?.["code"] ?? error?.["http_status_code"] ?? error?.["status"]);
+  const words = `${error?.["type"] ?? ""} ${error?.["message"] ?? ""} ${typeof event?.["error"] === "string" ? event["error"] : ""}`;
+  if (code === 429 || code === 503 || /overloaded|queue is full|server busy|rate.?limit/i.test(words))
+    return { ...nodeBusy(cause), elsewhere: !begun };
+  return nodeFailed(cause);
+}
+
+/** Patterns of "the prompt is too long", most telling first; the groups name what the numbers are. */
+const overflowPatterns: readonly RegExp[] = [
+  /request \((?<tokens>\d+) tokens\) exceeds the available context size \((?<maximum>\d+) tokens\)/s, // llama-server
+  /passed (?<tokens>\d+) input (?:tokens|characters) and requested (?<output>\d+) output tokens.*context length is only (?<maximum>\d+)/s, // vLLM
+  /max_(?:completion_)?tokens=\d+\s*cannot be greater than/s, // vLLM
+  /maximum context length is (?<maximum>\d+) tokens.*?requested (?:about )?(?<tokens>\d+) tokens/s, // vLLM, older
+  /maximum context length is (?<maximum>\d+)/s,
+  /input \((?<tokens>\d+) tokens\) is longer than the model's context length \((?<maximum>\d+)/s, // SGLang
+  /token count exceeds the model's maximum context length of (?<maximum>\d+)/s, // SGLang
+  /prompt is longer than the context length/s, // Ollama
+  /tokens to keep from the initial prompt is greater than the context length/s, // LM Studio
+  /tokens \+ .max_new_tokens. must be <= (?<maximum>\d+)\. Given: (?<tokens>\d+)/s, // TGI
+  /must have less than (?<maximum>\d+) tokens\. Given: (?<tokens>\d+)/s, // TGI
+  /prompt length \((?<tokens>\d+)[\d.]*\).*should not exceed max_\w+ \((?<maximum>\d+)\)/s, // TensorRT-LLM
+  /ContextWindowExceededError/s, // LiteLLM
+  /context (?:length|size|window)|longer than the model|max_(?:seq_len|num_tokens|model_len)/i,
+];
+
+/**
+ * The refusal for a prompt that does not fit, or null. Its numbers are the node's where it gave both and they make
+ * sense, else our own: agent clients shorten the conversation by what lies between them, so tokens > maximum holds.
+ */
+function contextOverflow(ask: Ask, text: string): Refusal | null {
+  for (const pattern of overflowPatterns) {
+    const match = pattern.exec(text);
+    if (match === null) continue;
+    const { tokens, output, maximum } = match.groups ?? {};
+    const limit = maximum === undefined ? ask.model.contextTokens : Number(maximum);
+    const asked = tokens === undefined ? estimatedInput(ask) : Number(tokens);
+    const needed = asked > limit ? asked : asked + Number(output ?? 0);
+    return refuse("context_length_exceeded", { tokens: Math.max(needed, limit + 1), maximum: limit });
+  }
+  return null;
+}

@@ -1,0 +1,210 @@
+// One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. The table of what each
+// failure of a node means for the client is reliability.md, suite U; its rows are tested by number.
+import type { Clock } from "../clock.ts";
+import { nodeErrorBodyMaxBytes } from "../limits.ts";
+import type { Ask, Ending, Sink } from "../types.ts";
+import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
+import { EventParser } from "./events.ts";
+import type { EventHandler } from "./events.ts";
+import { busy, failureOfStatus, nodeFailed } from "./failure.ts";
+import type { Failure } from "./failure.ts";
+import type { ResponseHeaders } from "./framing.ts";
+import { AnswerReader } from "./reader.ts";
+
+/** Time limits of a generation, in milliseconds; limits.ts says where each comes from. */
+export type GenerationLimits = Readonly<{ firstPieceMs: number; stallMs: number; afterFinishMs: number }>;
+
+/** How a generation went, for the node's health and the log; the Ending is for the client. */
+export type Outcome = Readonly<{ ending: Ending; failure: Failure | null; unreachable: boolean; overloaded: boolean }>;
+
+export type GenerationParts = Readonly<{
+  ask: Ask;
+  /** Head and body. */
+  request: Buffer;
+  textIsCallOf: string | null;
+  client: NodeClient;
+  clock: Clock;
+  limits: GenerationLimits;
+  gone: AbortSignal;
+  sink: Sink;
+}>;
+
+/** After an answer that is complete, its connection may take this long to end it in form, to be used again. */
+const drainMs = 1_000;
+
+/** Runs the generation; resolves once, never rejects. */
+export function generate(parts: GenerationParts): Promise<Outcome> {
+  const generation = new Generation(parts);
+  generation.start();
+  return generation.outcome;
+}
+
+class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
+  readonly outcome: Promise<Outcome>;
+  readonly #resolve: (outcome: Outcome) => void;
+  readonly #parts: GenerationParts;
+  readonly #reader: AnswerReader;
+  readonly #events = new EventParser(this);
+  #exchange: Exchange | null = null;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #finishTimer: ReturnType<typeof setTimeout> | null = null;
+  #settled = false;
+  #status = 0;
+  #errorBody: Buffer[] = [];
+  #errorBodyBytes = 0;
+  #unflushed = false;
+  #paused = false;
+  /** Monotonic time of the last event, or of the start. */
+  #lastEventAt: number;
+  #sawEvent = false;
+
+  constructor(parts: GenerationParts) {
+    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    this.outcome = promise;
+    this.#resolve = resolve;
+    this.#parts = parts;
+    this.#lastEventAt = parts.clock.monotonic();
+    this.#reader = new AnswerReader(
+      parts.ask,
+      (piece) => {
+        this.#unflushed = true;
+        parts.sink.piece(piece);
+      },
+      { textIsCallOf: parts.textIsCallOf },
+    );
+  }
+
+  start(): void {
+    const { gone, limits, client, request } = this.#parts;
+    if (gone.aborted) return this.#settle(this.#reader.gone());
+    gone.addEventListener("abort", this);
+    this.#watch(Math.min(limits.firstPieceMs, limits.stallMs));
+    this.#exchange = client.send(request, this);
+  }
+
+  /** The client left. */
+  handleEvent(): void {
+    this.#exchange?.abort();
+    this.#settle(this.#reader.gone());
+  }
+
+  head(status: number, headers: ResponseHeaders): void {
+    this.#status = status;
+    if (status !== 200) {
+      // the body says why, if it comes soon
+      this.#finishTimer = setTimeout(() => this.#fail(this.#failureOfErrorBody()), this.#parts.limits.afterFinishMs);
+      return;
+    }
+    const type = headers.get("content-type") ?? "";
+    if (!/^text\/event-stream(?:$|[;\s])/i.test(type)) this.#fail(nodeFailed("200 without an event stream"));
+  }
+
+  body(bytes: Buffer, start: number, end: number): void {
+    if (this.#settled) return;
+    if (this.#status !== 200) return this.#keepErrorBody(bytes, start, end);
+    this.#sawEvent = false;
+    this.#events.feed(bytes, start, end);
+    if (this.#sawEvent) this.#lastEventAt = this.#parts.clock.monotonic();
+    if (this.#reader.done) this.#settleByReader();
+  }
+
+  event(payload: string, namedError: boolean): void {
+    this.#sawEvent = true;
+    this.#reader.event(payload, namedError);
+  }
+
+  tooLong(): void {
+    this.#reader.fail(nodeFailed("line over 4 MiB"));
+  }
+
+  readEnd(): void {
+    if (this.#settled) return;
+    if (this.#reader.finished)
+      this.#finishTimer ??= setTimeout(() => this.#settleByReader(), this.#parts.limits.afterFinishMs);
+    this.#flush();
+  }
+
+  end(): void {
+    if (this.#settled) return;
+    if (this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
+    this.#events.finish();
+    this.#settleByReader();
+  }
+
+  fault({ kind, cause }: ExchangeFault): void {
+    if (this.#settled) return;
+    if (kind === "unreachable") {
+      const failure: Failure = { refusal: busy, elsewhere: true, cause, operator: false };
+      return this.#settle(this.#reader.fail(failure), true);
+    }
+    if (this.#status !== 0 && this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
+    // The answer was complete, only its connection was not closed in form: the finish reason decides (nodes.md rule 4).
+    if (this.#reader.finished) return this.#settleByReader();
+    this.#fail(nodeFailed(cause, kind === "no-reply"));
+  }
+
+  /** Gives what one read brought, and stops reading while the client is slow. */
+  #flush(): void {
+    if (!this.#unflushed) return;
+    this.#unflushed = false;
+    const caughtUp = this.#parts.sink.flush();
+    if (caughtUp === null || this.#settled) return;
+    this.#paused = true;
+    this.#exchange?.pause();
+    const resume = (): void => {
+      this.#paused = false;
+      this.#lastEventAt = this.#parts.clock.monotonic();
+      if (!this.#settled) this.#exchange?.resume();
+    };
+    caughtUp.then(resume, resume);
+  }
+
+  #keepErrorBody(bytes: Buffer, start: number, end: number): void {
+    const room = nodeErrorBodyMaxBytes - this.#errorBodyBytes;
+    const part = Buffer.from(bytes.subarray(start, Math.min(end, start + room)));
+    this.#errorBody.push(part);
+    this.#errorBodyBytes += part.length;
+    if (this.#errorBodyBytes >= nodeErrorBodyMaxBytes) this.#fail(this.#failureOfErrorBody());
+  }
+
+  #failureOfErrorBody(): Failure {
+    return failureOfStatus(this.#parts.ask, this.#status, Buffer.concat(this.#errorBody).toString("utf8"));
+  }
+
+  #fail(failure: Failure): void {
+    this.#exchange?.abort();
+    this.#settle(this.#reader.fail(failure));
+  }
+
+  /** The reader wants nothing more, or nothing more comes. */
+  #settleByReader(): void {
+    if (this.#settled) return;
+    const ending = this.#reader.ending();
+    // After [DONE] the connection is about to end in form; after a failure or a cut the node must be stopped.
+    if (ending.kind === "end" && this.#reader.closedByNode) this.#exchange?.release(drainMs);
+    else this.#exchange?.abort();
+    this.#settle(ending);
+  }
+
+  #settle(ending: Ending, unreachable = false): void {
+    if (this.#settled) return;
+    this.#flush();
+    this.#settled = true;
+    this.#parts.gone.removeEventListener("abort", this);
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#finishTimer !== null) clearTimeout(this.#finishTimer);
+    const { failure } = this.#reader;
+    const overloaded = this.#status === 429 || this.#status === 503;
+    this.#resolve({ ending, failure: ending.kind === "failed" ? failure : null, unreachable, overloaded });
+  }
+
+  /** One timer for the whole answer: when it fires it looks how long ago the last event was and sleeps for the rest. */
+  #watch(afterMs: number): void {
+    this.#timer = setTimeout(() => {
+      const limit = this.#reader.begun ? this.#parts.limits.stallMs : this.#parts.limits.firstPieceMs;
+      const silentMs = this.#paused ? 0 : this.#parts.clock.monotonic() - this.#lastEventAt;
+      if (silentMs < limit) this.#watch(limit - silentMs);
+      else this.#fail(nodeFailed(this.#reader.begun ? "stalled" : "no answer in time"));
+    }, afterMs);
+  }
+}

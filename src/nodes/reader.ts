@@ -1,0 +1,358 @@
+// The payloads of a node's chat-completion stream -> Pieces and one Ending. No I/O and no time: payloads in, Pieces out.
+//
+//   (1) the fast way: a learned Template knows the event          -> one Piece
+//   (2) [DONE]                                                     -> done
+//   (3) not JSON, an error, a choice with deltas, a usage report   -> Pieces, finish reason, usage, failure
+//
+// The first finish reason and the first usage report after it win; everything later is ignored.
+import type { Ask, Ending, FinishReason, Piece } from "../types.ts";
+import { failed, failureOfEvent, nodeFailed } from "./failure.ts";
+import type { Failure } from "./failure.ts";
+import { parseNodeJson, record } from "./json.ts";
+import { Template } from "./template.ts";
+import type { RunningNumbers, Simple } from "./template.ts";
+import { ToolCalls } from "./tool-calls.ts";
+import { reportedUsage, usageOf } from "./usage.ts";
+
+/** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
+type Channel = "text" | "reasoning" | number;
+
+/** Templates learned without a hit in between before learning is given up: some nodes change every event. */
+const lessonsMax = 6;
+/** A node that ignores its budget and sends many tokens per event: no token is longer on average. */
+const charactersPerTokenMax = 32;
+
+export type ReaderOptions = Readonly<{
+  /** The node was asked for this tool's arguments as plain JSON text: the text becomes the one call. */
+  textIsCallOf?: string | null;
+  /** False parses every event; for the tests that compare both ways. */
+  fast?: boolean;
+}>;
+
+/** Reads one answer. Feed `event` each payload until `done`, then ask for the Ending. */
+export class AnswerReader {
+  readonly #ask: Ask;
+  readonly #emit: (piece: Piece) => void;
+  readonly #calls: ToolCalls;
+  readonly #textIsCallOf: string | null;
+  readonly #outputMax: number;
+  #lessonsLeft: number;
+  #likely: Template<Channel> | null = null;
+  readonly #templates: Template<Channel>[] = [];
+
+  #begun = false;
+  #finish: FinishReason | null = null;
+  #stopSequence: string | null = null;
+  #failure: Failure | null = null;
+  #done = false;
+  #doneMarker = false;
+
+  #deltas = 0;
+  #characters = 0;
+  #reasoningDeltas = 0;
+  #reasoningCharacters = 0;
+  /** The latest report while the answer runs, then the final one. */
+  #reported: RunningNumbers | null = null;
+  #reportIsFinal = false;
+  /** First half of a surrogate pair that was cut between two events. */
+  #highSurrogate: Readonly<{ channel: Channel; unit: string }> | null = null;
+
+  constructor(ask: Ask, emit: (piece: Piece) => void, { textIsCallOf = null, fast = true }: ReaderOptions = {}) {
+    this.#ask = ask;
+    this.#emit = emit;
+    this.#textIsCallOf = textIsCallOf;
+    this.#lessonsLeft = fast ? lessonsMax : 0;
+    this.#outputMax = ask.model.budgetLimitsAnswer ? ask.outputTokensMax : Number.POSITIVE_INFINITY;
+    this.#calls = new ToolCalls(
+      ask.tools.map((tool) => tool.name),
+      emit,
+    );
+  }
+
+  /** A Piece was sent. */
+  get begun(): boolean {
+    return this.#begun;
+  }
+  /** The finish reason came; usage and [DONE] may follow. */
+  get finished(): boolean {
+    return this.#finish !== null;
+  }
+  /** Nothing more is wanted from the node: [DONE], a failure, or cut at the budget. */
+  get done(): boolean {
+    return this.#done;
+  }
+  /** The node itself said that it is done. */
+  get closedByNode(): boolean {
+    return this.#doneMarker;
+  }
+  get failure(): Failure | null {
+    return this.#failure;
+  }
+
+  /** Reads one event. `namedError`: the stream called it `event: error`. */
+  event(payload: string, namedError = false): void {
+    if (this.#done) return;
+    if (!namedError && this.#finish === null && this.#highSurrogate === null && this.#readFast(payload)) return;
+    if (payload === "[DONE]" || payload.trim() === "[DONE]") {
+      this.#done = true;
+      this.#doneMarker = true;
+      return;
+    }
+    const event = record(parseNodeJson(payload));
+    if (event === null) {
+      // after the finish reason only usage is missing, and for that there is our own count
+      if (this.#finish === null) this.#fail(nodeFailed("event is not JSON"));
+      return;
+    }
+    if (namedError || isError(event)) {
+      if (this.#finish === null) this.#fail(failureOfEvent(this.#ask, payload, this.#begun));
+      return;
+    }
+    const simple = this.#finish === null ? this.#simple(event) : null;
+    if (simple !== null && this.#highSurrogate === null) {
+      this.#takeReport(simple.usage, false);
+      this.#takeText(simple.channel, simple.text, null);
+      this.#learn(payload, simple);
+      return;
+    }
+    this.#readWhole(event);
+  }
+
+  /** The Ending when the body ended or nothing more is expected. A stream without a finish reason is a failure. */
+  ending(): Ending {
+    if (this.#failure !== null) return failed(this.#failure);
+    if (this.#finish === null) return this.fail(nodeFailed("stream ended without a finish reason"));
+    return { kind: "end", reason: this.#finish, stopSequence: this.#stopSequence, ...this.#usage() };
+  }
+
+  /** The Ending when the client left: what was produced so far is charged. */
+  gone(): Ending {
+    return { kind: "gone", ...this.#usage() };
+  }
+
+  /** Ends the answer by a failure found outside of the events. The first failure stays. */
+  fail(failure: Failure): Ending {
+    this.#fail(failure);
+    return failed(this.#failure!);
+  }
+
+  #fail(failure: Failure): void {
+    this.#failure ??= failure;
+    this.#done = true;
+  }
+
+  #usage() {
+    return usageOf(this.#ask, this.#reported, {
+      deltas: this.#deltas,
+      characters: this.#characters,
+      reasoningDeltas: this.#reasoningDeltas,
+      reasoningCharacters: this.#reasoningCharacters,
+    });
+  }
+
+  #readFast(payload: string): boolean {
+    let template = this.#likely;
+    if (template === null || !template.match(payload)) {
+      template = this.#templates.find((other) => other !== this.#likely && other.match(payload)) ?? null;
+      if (template === null) return false;
+      this.#likely = template;
+    }
+    this.#lessonsLeft = lessonsMax;
+    if (template.numbers !== null) this.#reported = template.numbers;
+    const literal = template.literal;
+    const characters = literal.indexOf("\\") < 0 ? literal.length - 2 : (JSON.parse(literal) as string).length;
+    if (characters > 0) this.#takeLiteral(template.channel, literal, characters, null);
+    return true;
+  }
+
+  #learn(payload: string, simple: Simple<Channel>): void {
+    if (this.#lessonsLeft === 0) return;
+    this.#lessonsLeft--;
+    const template = Template.learn(payload, simple, (other) => {
+      const event = record(parseNodeJson(other));
+      return event === null || isError(event) ? null : this.#simple(event);
+    });
+    if (template === null) return;
+    const at = this.#templates.findIndex((known) => known.channel === template.channel);
+    if (at < 0) this.#templates.push(template);
+    else this.#templates[at] = template;
+    this.#likely = template;
+  }
+
+  /** The event's meaning when it is one string on one channel and nothing else that matters. */
+  #simple(event: Record<string, unknown>): Simple<Channel> | null {
+    const choices = event["choices"];
+    if (!Array.isArray(choices) || choices.length !== 1) return null;
+    const choice = record(choices[0]);
+    const delta = record(choice?.["delta"]);
+    if (choice === null || delta === null || !isFirst(choice)) return null;
+    if (isPresent(choice["finish_reason"]) || isPresent(choice["logprobs"])) return null;
+    const { content, tool_calls: calls } = delta;
+    const reasoning = reasoningOf(delta);
+    const usage = reportedUsage(event);
+    const single = Array.isArray(calls) && calls.length === 1 ? record(calls[0]) : null;
+    if (isText(content) && reasoning === "" && isNothing(calls)) return { channel: "text", text: content, usage };
+    if (!isText(content) && reasoning !== "" && isNothing(calls)) {
+      // an event with both reasoning fields has two holes
+      return isText(delta["reasoning_content"]) && isText(delta["reasoning"])
+        ? null
+        : { channel: "reasoning", text: reasoning, usage };
+    }
+    if (isText(content) || reasoning !== "" || single === null) return null;
+    const called = record(single["function"]);
+    const key = single["index"];
+    const isContinuation = typeof key === "number" && !isPresent(single["id"]) && !isPresent(called?.["name"]);
+    if (!isContinuation || !isText(called?.["arguments"]) || this.#calls.sentIndex(key) < 0) return null;
+    return { channel: key, text: called["arguments"], usage };
+  }
+
+  #readWhole(event: Record<string, unknown>): void {
+    const choices = Array.isArray(event["choices"]) ? event["choices"] : [];
+    const choice = choices.map(record).find((one) => one !== null && isFirst(one)) ?? null;
+    if (this.#finish === null) this.#takeReport(reportedUsage(event), false);
+    const delta = record(choice?.["delta"]);
+    if (choice !== null && this.#finish === null) {
+      if (delta !== null) this.#takeDelta(delta, choice["logprobs"]);
+      if (this.#done) return; // cut at the budget
+      if (isText(choice["finish_reason"])) this.#takeFinish(choice["finish_reason"], choice);
+    }
+    // The report of its own, after the finish chunk, may say more (cached tokens) than the running one on it.
+    if (this.#finish !== null) this.#takeReport(reportedUsage(event), choices.length === 0);
+  }
+
+  #takeDelta(delta: Record<string, unknown>, logprobs: unknown): void {
+    const reasoning = reasoningOf(delta);
+    if (reasoning !== "") this.#takeText("reasoning", reasoning, null);
+    const content = delta["content"];
+    if (isText(content)) this.#takeText("text", content, isPresent(logprobs) ? JSON.stringify(logprobs) : null);
+    const calls = delta["tool_calls"];
+    if (!Array.isArray(calls) || this.#done) return;
+    for (const [position, call] of calls.entries()) {
+      const before = this.#calls.count;
+      const characters = this.#calls.delta(call, position);
+      if (characters === 0) continue;
+      this.#begun ||= this.#calls.count > before;
+      this.#deltas++;
+      this.#characters += characters;
+    }
+  }
+
+  #takeFinish(reason: string, choice: Record<string, unknown>): void {
+    if (/^(abort|aborted|error|cancelled|canceled)$/i.test(reason)) return this.#fail(nodeFailed("node gave up"));
+    this.#flushSurrogate();
+    if (!this.#calls.finish()) return this.#fail(nodeFailed("tool call without a name"));
+    this.#begun ||= this.#calls.count > 0;
+    const called = this.#calls.count > 0 || (this.#textIsCallOf !== null && this.#begun);
+    this.#finish = finishReason(reason, called);
+    const matched = choice["stop_reason"] ?? choice["matched_stop"]; // vLLM, SGLang; a number is a token id
+    if (this.#finish === "stop" && typeof matched === "string" && this.#ask.stop.includes(matched))
+      this.#stopSequence = matched;
+  }
+
+  #takeReport(reported: RunningNumbers | null, isFinal: boolean): void {
+    if (reported === null || this.#reportIsFinal) return;
+    this.#reported = reported;
+    this.#reportIsFinal = isFinal;
+  }
+
+  /** Decoded text from a full parse; a half surrogate pair at its end waits for the other half. */
+  #takeText(channel: Channel, given: string, logprobs: string | null): void {
+    let text = given;
+    if (this.#highSurrogate !== null) {
+      if (this.#highSurrogate.channel === channel) {
+        text = this.#highSurrogate.unit + text;
+        this.#highSurrogate = null;
+      } else this.#flushSurrogate();
+    }
+    const last = text.charCodeAt(text.length - 1);
+    if (last >= 0xd800 && last <= 0xdbff) {
+      this.#highSurrogate = { channel, unit: text.slice(-1) };
+      text = text.slice(0, -1);
+    }
+    if (text !== "") this.#takeLiteral(channel, JSON.stringify(text.toWellFormed()), text.length, logprobs);
+  }
+
+  #flushSurrogate(): void {
+    const held = this.#highSurrogate;
+    this.#highSurrogate = null;
+    if (held !== null) this.#takeLiteral(held.channel, '"\ufffd"', 1, null);
+  }
+
+  #takeLiteral(channel: Channel, literal: string, characters: number, logprobs: string | null): void {
+    if (this.#isOverBudget()) return this.#cut();
+    this.#begun = true;
+    this.#deltas++;
+    this.#characters += characters;
+    if (channel === "text") {
+      if (this.#textIsCallOf !== null) this.#takeTextAsCall(this.#textIsCallOf, literal);
+      else this.#emit({ kind: "text", literal, logprobs });
+    } else if (channel === "reasoning") {
+      this.#reasoningDeltas++;
+      this.#reasoningCharacters += characters;
+      this.#emit({ kind: "reasoning", literal });
+    } else {
+      this.#emit({ kind: "call-arguments", index: this.#calls.sentIndex(channel), literal });
+    }
+  }
+
+  #takeTextAsCall(name: string, literal: string): void {
+    this.#calls.delta({ index: 0, function: { name, arguments: JSON.parse(literal) } }, 0);
+  }
+
+  /** Whether what was sent already is the whole budget: by the node's running count, else by our own. */
+  #isOverBudget(): boolean {
+    const running = this.#reported?.output;
+    if (running !== undefined && running > this.#outputMax) return true;
+    if (running === undefined && this.#deltas >= this.#outputMax) return true;
+    return this.#characters > this.#outputMax * charactersPerTokenMax;
+  }
+
+  /** A node that goes on after the budget: the answer ends here, and the node is stopped. */
+  #cut(): void {
+    this.#finish = "length";
+    this.#done = true;
+    // Its running count includes what was not passed on.
+    if (this.#reported?.output !== undefined)
+      this.#reported = { ...this.#reported, output: Math.min(this.#reported.output, this.#outputMax) };
+  }
+}
+
+function isError(event: Record<string, unknown>): boolean {
+  return isPresent(event["error"]) || event["object"] === "error";
+}
+
+function isFirst(choice: Record<string, unknown>): boolean {
+  return choice["index"] === undefined || choice["index"] === null || choice["index"] === 0;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
+}
+
+function isPresent(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== "";
+}
+
+function isNothing(calls: unknown): boolean {
+  return !isPresent(calls) || (Array.isArray(calls) && calls.length === 0);
+}
+
+/** llama-server, SGLang, TensorRT-LLM, transformers say reasoning_content; vLLM, Ollama, LM Studio say reasoning. */
+function reasoningOf(delta: Record<string, unknown>): string {
+  const { reasoning_content: long, reasoning: short } = delta;
+  if (isText(long)) return long;
+  return isText(short) ? short : "";
+}
+
+/** nodes.md rule 7: what a node says about tools is not to be trusted, what it did is. */
+function finishReason(reason: string, called: boolean): FinishReason {
+  switch (reason) {
+    case "length":
+    case "max_tokens":
+      return "length";
+    case "content_filter":
+      return "content_filter";
+    default:
+      return called ? "tool_calls" : "stop";
+  }
+}

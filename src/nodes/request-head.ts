@@ -1,0 +1,16 @@
+// The head of a request to a node. Nothing of a client's headers is in it: some of them change what an engine does
+// (llama-server keeps a conversation for whoever names its X-Conversation-Id).
+
+/** `bodyBytes` null: no body. The API key was checked to be a header value when the configuration was read. */
+export function requestHead(
+  method: "GET" | "POST",
+  path: string,
+  host: string,
+  apiKey: string | null,
+  bodyBytes: number | null,
+): string {
+  const authorization = apiKey === null ? "" : `authorization: Bearer ${apiKey}\r\n`;
+  const body = bodyBytes === null ? "" : `content-type: application/json\r\ncontent-length: ${bodyBytes}\r\n`;
+  const accept = method === "POST" ? "text/event-stream" : "application/json";
+  return `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: tollgate\r\naccept: ${accept}\r\naccept-encoding: identity\r\n${authorization}${body}\r\n`;
+}

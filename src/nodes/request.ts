@@ -1,0 +1,270 @@
+// Ask -> the JSON body that one engine takes. Only fields named here are ever sent: engines obey dangerous ones that
+// they know (grammars, slots, plugins) and some refuse all that they do not know.
+import { parseNodeJson, record } from "./json.ts";
+import { stopSequencesMax } from "../limits.ts";
+import type { EngineKind } from "./engine.ts";
+import { toolParameters } from "./tool-schema.ts";
+import type { AccountId, Ask, Effort, Format, Sampling, Tool, Turn } from "../types.ts";
+
+/** What an engine takes beyond what all take (nodes-api.md 1 to 3). */
+type EngineTraits = Readonly<{
+  /** stream_options.continuous_usage_stats: usage with every event, for answers that are cut. */
+  runningUsage: boolean;
+  /** cache_salt: accounts cannot learn from timing what others asked. */
+  cacheSalt: boolean;
+  /**
+   * How one tool is forced. `native`: the object form. `required`: only that tool, and tool_choice "required".
+   * `required-unthinking`: the same with thinking off (llama-server writes text to the budget's end otherwise).
+   * `schema`: the engine ignores tool_choice: the parameters as the answer's schema, the text becomes the call.
+   */
+  forcedTool: "native" | "required" | "required-unthinking" | "schema";
+  jsonObject: boolean;
+  /** Sampling fields beyond the common ones: ours -> the engine's name. */
+  sampling: Readonly<Partial<Record<keyof Sampling, string>>>;
+  parallelToolCalls: boolean;
+  depth: (effort: Effort, nodeModel: string) => Record<string, unknown>;
+}>;
+
+const commonSampling: readonly (keyof Sampling)[] = [
+  "temperature",
+  "top_p",
+  "presence_penalty",
+  "frequency_penalty",
+  "seed",
+  "logit_bias",
+  "logprobs",
+  "top_logprobs",
+];
+const fullSampling = { top_k: "top_k", min_p: "min_p", repetition_penalty: "repetition_penalty" } as const;
+
+/** Both switches: model families read one or the other, and these engines leave out what a template does not name. */
+const thinking = (on: boolean) => ({ chat_template_kwargs: { enable_thinking: on, thinking: on } });
+const effortWords = { minimal: "low", low: "low", medium: "medium", high: "high", max: "high" } as const;
+const depthByTemplate = (effort: Effort): Record<string, unknown> =>
+  effort === "off" ? thinking(false) : { ...thinking(true), reasoning_effort: effortWords[effort] };
+const noDepth = (): Record<string, unknown> => ({});
+
+const plain: EngineTraits = {
+  runningUsage: false,
+  cacheSalt: false,
+  forcedTool: "required",
+  jsonObject: true,
+  sampling: {},
+  parallelToolCalls: true,
+  depth: noDepth,
+};
+
+const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
+  vllm: {
+    ...plain,
+    runningUsage: true,
+    cacheSalt: true,
+    forcedTool: "native",
+    sampling: fullSampling,
+    depth: depthByTemplate,
+  },
+  sglang: {
+    ...plain,
+    runningUsage: true,
+    cacheSalt: true,
+    forcedTool: "native",
+    sampling: fullSampling,
+    depth: depthByTemplate,
+  },
+  // refuses fields that it does not know, some versions also unused template settings
+  "tensorrt-llm": {
+    ...plain,
+    runningUsage: true,
+    forcedTool: "native",
+    sampling: fullSampling,
+    parallelToolCalls: false,
+    depth: (effort) => (effort === "off" ? { chat_template_kwargs: { enable_thinking: false } } : {}),
+  },
+  "llama.cpp": {
+    ...plain,
+    forcedTool: "required-unthinking",
+    sampling: { top_k: "top_k", min_p: "min_p", repetition_penalty: "repeat_penalty" },
+    depth: depthByTemplate,
+  },
+  // answers 400 to an effort for a model that cannot think; thinks by default where it can; only gpt-oss has levels
+  ollama: {
+    ...plain,
+    forcedTool: "schema",
+    depth: (effort, nodeModel) => {
+      if (effort === "off") return { reasoning_effort: "none" };
+      return nodeModel.includes("gpt-oss") ? { reasoning_effort: effortWords[effort] } : {};
+    },
+  },
+  "lm-studio": { ...plain, jsonObject: false },
+  tgi: { ...plain, forcedTool: "native" },
+  unknown: plain,
+};
+
+export type NodeRequest = Readonly<{
+  /** JSON text. */
+  body: string;
+  /** Name of the tool whose arguments the answer's text will be, or null (see `schema` above). */
+  textIsCallOf: string | null;
+}>;
+
+/** The request for a node that knows the model as `nodeModel`. */
+export function nodeRequest(ask: Ask, account: AccountId, nodeModel: string, engine: EngineKind): NodeRequest {
+  const traits = engineTraits[engine];
+  const forced = forcedTool(ask);
+  const tools = forced === null ? (ask.toolChoice === "none" ? [] : ask.tools) : [forced];
+  const textIsCallOf = forced !== null && traits.forcedTool === "schema" ? forced.name : null;
+  const sendsTools = tools.length > 0 && textIsCallOf === null;
+  const unthinking = forced !== null && traits.forcedTool === "required-unthinking";
+  const format: Format | null =
+    textIsCallOf === null
+      ? ask.format
+      : { kind: "json_schema", name: textIsCallOf, schema: toolParameters(forced!), strict: null };
+
+  const body: Record<string, unknown> = {
+    model: nodeModel,
+    messages: messagesOf(ask.turns),
+    stream: true,
+    stream_options: traits.runningUsage
+      ? { include_usage: true, continuous_usage_stats: true }
+      : { include_usage: true },
+  };
+  if (ask.model.budgetLimitsAnswer) body["max_tokens"] = ask.outputTokensMax;
+  if (ask.stop.length > 0) body["stop"] = ask.stop.slice(0, stopSequencesMax);
+  addSampling(body, ask.sampling, traits, sendsTools && engine === "llama.cpp");
+  if (sendsTools) {
+    body["tools"] = tools.map(nodeTool);
+    if (forced !== null)
+      body["tool_choice"] =
+        traits.forcedTool === "native" ? { type: "function", function: { name: forced.name } } : "required";
+    else if (ask.toolChoice === "required") body["tool_choice"] = "required";
+    if (ask.parallelToolCalls !== null && traits.parallelToolCalls) body["parallel_tool_calls"] = ask.parallelToolCalls;
+  }
+  // never a schema and tools in one request: the schema would win, or the engine refuses (nodes-api.md 2)
+  if (format !== null && !sendsTools) body["response_format"] = responseFormat(format, engine, traits);
+  // first-party tiers choose their own depth (spec, Behaviours across endpoints)
+  if (ask.model.tier === "hosted" && ask.effort !== null) Object.assign(body, traits.depth(ask.effort, nodeModel));
+  if (unthinking) Object.assign(body, thinking(false));
+  if (traits.cacheSalt) body["cache_salt"] = Bun.hash(`account ${account}`).toString(36);
+  return { body: JSON.stringify(body), textIsCallOf };
+}
+
+/** The one tool that must be called, or null. `required` with a single tool says the same. */
+function forcedTool({ toolChoice, tools }: Ask): Tool | null {
+  if (toolChoice === "required") return tools.length === 1 ? tools[0]! : null;
+  if (typeof toolChoice === "string") return null;
+  return tools.find(({ name }) => name === toolChoice.named) ?? null;
+}
+
+function nodeTool(tool: Tool): Record<string, unknown> {
+  const described: Record<string, unknown> = { name: tool.name };
+  if (tool.description !== null) described["description"] = tool.description;
+  described["parameters"] = toolParameters(tool);
+  if (tool.strict === true) described["strict"] = true;
+  return { type: "function", function: described };
+}
+
+function addSampling(
+  body: Record<string, unknown>,
+  sampling: Sampling,
+  traits: EngineTraits,
+  dropLogprobs: boolean,
+): void {
+  for (const field of commonSampling) {
+    // llama-server refuses log probabilities together with tools in a stream
+    if (dropLogprobs && (field === "logprobs" || field === "top_logprobs")) continue;
+    if (sampling[field] !== undefined) body[field] = sampling[field];
+  }
+  for (const [field, name] of Object.entries(traits.sampling) as [keyof Sampling, string][])
+    if (sampling[field] !== undefined) body[name] = sampling[field];
+}
+
+function responseFormat(format: Format, engine: EngineKind, traits: EngineTraits): Record<string, unknown> {
+  const anyObject = { type: "object" };
+  if (format.kind === "json_object") {
+    if (engine === "tgi") return { type: "json_object", value: anyObject };
+    if (traits.jsonObject) return { type: "json_object" };
+    return { type: "json_schema", json_schema: { name: "answer", schema: anyObject } };
+  }
+  const { $schema: _, ...schema } = format.schema;
+  if (engine === "tgi") return { type: "json_schema", value: { name: format.name, schema } };
+  const strict = format.strict === null ? {} : { strict: format.strict };
+  return { type: "json_schema", json_schema: { name: format.name, schema, ...strict } };
+}
+
+function messagesOf(turns: readonly Turn[]): Record<string, unknown>[] {
+  const messages: Record<string, unknown>[] = [];
+  const system: string[] = [];
+  let index = 0;
+  for (; turns[index]?.role === "system"; index++) {
+    const turn = turns[index] as Extract<Turn, { role: "system" }>;
+    const text = withoutBillingHeader(turn.content);
+    if (text !== "") system.push(text);
+  }
+  // one system message, and first: many chat templates refuse anything else
+  if (system.length > 0) messages.push({ role: "system", content: system.join("\n\n") });
+  for (const turn of turns.slice(index)) messages.push(...messagesOfTurn(turn));
+  return messages;
+}
+
+function messagesOfTurn(turn: Turn): Record<string, unknown>[] {
+  switch (turn.role) {
+    case "system":
+      // in the middle of a conversation templates refuse it too; marked, so that the model can tell it from the user
+      return [{ role: "user", content: `<system>\n${withoutBillingHeader(turn.content)}\n</system>` }];
+    case "user":
+      return [{ role: "user", content: contentOf(turn.content) }];
+    case "assistant": {
+      const message: Record<string, unknown> = {
+        role: "assistant",
+        content: turn.content ?? (turn.calls.length > 0 ? null : ""),
+      };
+      if (turn.reasoning !== null && turn.reasoning !== "") message["reasoning_content"] = turn.reasoning;
+      if (turn.calls.length > 0)
+        message["tool_calls"] = turn.calls.map(({ id, name, arguments: json }) => ({
+          id,
+          type: "function",
+          function: { name, arguments: validArguments(json) },
+        }));
+      return [message];
+    }
+    case "tool": {
+      const result = { role: "tool", tool_call_id: turn.callId };
+      if (typeof turn.content === "string") return [{ ...result, content: turn.content }];
+      const texts = turn.content.filter((part) => part.kind === "text").map(({ text }) => text);
+      const images = turn.content.filter((part) => part.kind === "image");
+      const message = { ...result, content: texts.join("\n") };
+      // engines take text only in a tool's result: its images follow as the user's
+      return images.length === 0 ? [message] : [message, { role: "user", content: contentOf(images) }];
+    }
+  }
+}
+
+/** A string where there is only text: not every template joins parts. Only data: images go out; nodes fetch nothing. */
+function contentOf(content: Extract<Turn, { role: "user" }>["content"]): string | Record<string, unknown>[] {
+  if (typeof content === "string") return content;
+  const parts: Record<string, unknown>[] = [];
+  const texts: string[] = [];
+  let images = 0;
+  for (const part of content) {
+    if (part.kind === "text") {
+      texts.push(part.text);
+      parts.push({ type: "text", text: part.text });
+    } else if (part.url.startsWith("data:")) {
+      images++;
+      const detail = part.detail === null ? {} : { detail: part.detail };
+      parts.push({ type: "image_url", image_url: { url: part.url, ...detail } });
+    }
+  }
+  return images === 0 ? texts.join("\n") : parts;
+}
+
+/** Arguments of a call in the history: llama-server answers 500 to text that is no JSON object. */
+function validArguments(json: string): string {
+  const value = record(parseNodeJson(json));
+  return value === null ? JSON.stringify({ arguments: json }) : json;
+}
+
+/** Claude Code puts a hash that changes with every request first; it would spoil the prefix cache (nodes.md rule 16). */
+function withoutBillingHeader(text: string): string {
+  return text.startsWith("x-anthropic-billing-header") ? text.replace(/^[^\n]*\n*/, "") : text;
+}

@@ -1,0 +1,128 @@
+// Tool-call deltas -> "call" and "call-arguments" Pieces. Engines differ in everything: whole calls in one delta or
+// name first, ids empty, numeric, repeated or missing, names repeated or in fragments or late, arguments as an object.
+import type { Piece } from "../types.ts";
+import { record } from "./json.ts";
+
+type OpenCall = {
+  /** The node's `index`, by which later deltas name the call. */
+  key: number;
+  nodeId: string;
+  name: string;
+  /** Index of its Piece, -1 until it was sent; then id and name are settled. */
+  index: number;
+  /** Arguments that came before the call could be sent. */
+  held: string;
+  hasArguments: boolean;
+};
+
+const idCharacters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const idLength = 24;
+
+/** The calls of one answer. `emit` receives each Piece in order; a call's Piece always precedes its arguments. */
+export class ToolCalls {
+  readonly #emit: (piece: Piece) => void;
+  readonly #toolNames: ReadonlySet<string>;
+  readonly #ids = new Set<string>();
+  readonly #byKey = new Map<number, OpenCall>();
+  readonly #calls: OpenCall[] = [];
+  #sent = 0;
+
+  constructor(toolNames: Iterable<string>, emit: (piece: Piece) => void) {
+    this.#toolNames = new Set(toolNames);
+    this.#emit = emit;
+  }
+
+  /** Calls sent so far. */
+  get count(): number {
+    return this.#sent;
+  }
+
+  /** Piece index of the call that the node names `key`, or -1 while it was not sent. */
+  sentIndex(key: number): number {
+    return this.#byKey.get(key)?.index ?? -1;
+  }
+
+  /** One item of `delta.tool_calls`; `position` is its place in the array. Returns the length of its arguments. */
+  delta(value: unknown, position: number): number {
+    const item = record(value);
+    const called = record(item?.["function"]);
+    if (item === null) return 0;
+    const id = typeof item["id"] === "number" ? String(item["id"]) : typeof item["id"] === "string" ? item["id"] : "";
+    const name = typeof called?.["name"] === "string" ? called["name"] : "";
+    const given = called?.["arguments"];
+    const json = typeof given === "string" ? given : record(given) === null ? "" : JSON.stringify(given);
+    const call = this.#callOf(item["index"], position, id, name);
+    if (call.nodeId === "") call.nodeId = id;
+    if (call.index < 0) call.name = this.#joinName(call.name, name);
+    if (json === "") return 0;
+    call.hasArguments = true;
+    // The name is complete once arguments come: a fragment of a name could be another tool's whole name before that.
+    if (call.index < 0 && call.name !== "") this.#send(call);
+    if (call.index < 0) call.held += json;
+    else this.#emit({ kind: "call-arguments", index: call.index, literal: JSON.stringify(json.toWellFormed()) });
+    return json.length;
+  }
+
+  /** The answer is complete: sends what waited. False when a call never got a name. */
+  finish(): boolean {
+    for (const call of this.#calls) {
+      if (call.index < 0) {
+        if (call.name === "" && this.#toolNames.size === 1) call.name = [...this.#toolNames][0]!;
+        if (call.name === "") return false;
+        this.#send(call);
+      }
+      // a tool without parameters: clients parse the arguments, and "" is no JSON
+      if (!call.hasArguments) this.#emit({ kind: "call-arguments", index: call.index, literal: '"{}"' });
+      call.hasArguments = true;
+    }
+    return true;
+  }
+
+  #callOf(index: unknown, position: number, id: string, name: string): OpenCall {
+    const last = this.#calls.at(-1);
+    // (1) without an index: a call's first delta says who it is, a later one continues the last call
+    const key =
+      typeof index === "number" ? index : id === "" && name === "" && last !== undefined ? last.key : position;
+    const open = this.#byKey.get(key);
+    // (2) an index not seen yet
+    if (open === undefined) return this.#open(key);
+    // (3) the same index again for another call: some engines number every call 0
+    const otherId = id !== "" && open.nodeId !== "" && id !== open.nodeId;
+    const otherName = open.hasArguments && name !== "" && name !== open.name;
+    if (name !== "" && (otherId || (otherName && (id === "" || id !== open.nodeId)))) return this.#open(key);
+    // (4) more of the same
+    return open;
+  }
+
+  #open(key: number): OpenCall {
+    const call: OpenCall = { key, nodeId: "", name: "", index: -1, held: "", hasArguments: false };
+    this.#byKey.set(key, call);
+    this.#calls.push(call);
+    return call;
+  }
+
+  #joinName(name: string, fragment: string): string {
+    if (name === "" || fragment === "" || fragment === name) return name || fragment;
+    const joined = name + fragment;
+    if (this.#toolNames.has(joined)) return joined;
+    if (this.#toolNames.has(name)) return name;
+    return fragment.startsWith(name) ? fragment : joined;
+  }
+
+  #send(call: OpenCall): void {
+    call.index = this.#sent++;
+    const usable = call.nodeId !== "" && !this.#ids.has(call.nodeId);
+    const id = usable ? call.nodeId : madeUpId();
+    this.#ids.add(id);
+    this.#emit({ kind: "call", index: call.index, id, name: call.name });
+    if (call.held === "") return;
+    this.#emit({ kind: "call-arguments", index: call.index, literal: JSON.stringify(call.held.toWellFormed()) });
+    call.held = "";
+  }
+}
+
+function madeUpId(): string {
+  let id = "call_";
+  for (const byte of crypto.getRandomValues(new Uint8Array(idLength))) id += idCharacters[byte % idCharacters.length];
+  return id;
+}

@@ -1,0 +1,105 @@
+// A node's report of its token usage, from all the places where engines put it, checked before anybody is billed by it.
+import { record } from "./json.ts";
+import type { RunningNumbers } from "./template.ts";
+import type { Ask, Usage } from "../types.ts";
+
+/** Characters (UTF-16 units of text, bytes of a request) that make about one token; slightly high rather than low. */
+const charactersPerToken = 4;
+/** What an image costs about; its base64 form in the body says nothing about its tokens. */
+const imageTokens = 1_500;
+
+/** The numbers of an event's usage object as the node gave them, unchecked; null when the event has none. */
+export function reportedUsage(event: Record<string, unknown>): RunningNumbers | null {
+  const usage = record(event["usage"]);
+  if (usage === null) return null;
+  return {
+    prompt: number(usage["prompt_tokens"]),
+    output: number(usage["completion_tokens"]),
+    cached:
+      number(record(usage["prompt_tokens_details"])?.["cached_tokens"]) ??
+      number(usage["prompt_cache_hit_tokens"]) ?? // DeepSeek's own form
+      number(usage["cached_tokens"]) ??
+      number(record(event["timings"])?.["cache_n"]), // llama-server
+    reasoning:
+      number(record(usage["completion_tokens_details"])?.["reasoning_tokens"]) ?? number(usage["reasoning_tokens"]), // SGLang
+  };
+}
+
+/** Undefined where absent, NaN where present but no number, so that it is seen as absurd. */
+function number(value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  return typeof value === "number" ? value : Number.NaN;
+}
+
+/** What the reader saw of an answer: the basis of our own count. */
+export type Seen = Readonly<{
+  deltas: number;
+  characters: number;
+  reasoningDeltas: number;
+  reasoningCharacters: number;
+}>;
+
+/**
+ * The usage to bill: the node's report if it makes sense, else our own count, flagged. Absurd is: negative, not whole,
+ * above the model's context, more cached than read, more reasoning than output, or nothing where something was seen.
+ */
+export function usageOf(ask: Ask, reported: RunningNumbers | null, seen: Seen): { usage: Usage; estimated: boolean } {
+  const own = estimate(ask, seen);
+  if (reported === null || !makesSense(ask, reported, seen)) return { usage: own, estimated: true };
+  const { prompt = 0, output = 0, cached = 0, reasoning = 0 } = reported;
+  return {
+    usage: {
+      inputFresh: prompt - cached,
+      inputCached: cached,
+      output,
+      reasoning: reasoning > 0 ? reasoning : Math.min(output, tokensOf(seen.reasoningDeltas, seen.reasoningCharacters)),
+    },
+    estimated: false,
+  };
+}
+
+function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: RunningNumbers, seen: Seen): boolean {
+  if (prompt === undefined || output === undefined) return false;
+  const whole = [prompt, output, cached, reasoning].every((count) => Number.isSafeInteger(count) && count >= 0);
+  return (
+    whole &&
+    prompt > 0 && // every chat template adds tokens, also to an empty prompt
+    (output > 0 || seen.deltas === 0) &&
+    prompt + output <= ask.model.contextTokens &&
+    cached <= prompt &&
+    reasoning <= output
+  );
+}
+
+function estimate(ask: Ask, seen: Seen): Usage {
+  const counted = tokensOf(seen.deltas, seen.characters);
+  // A node that was told the budget kept to it, whatever our count says.
+  const output = ask.model.budgetLimitsAnswer ? Math.min(counted, ask.outputTokensMax) : counted;
+  return {
+    inputFresh: estimatedInput(ask),
+    inputCached: 0,
+    output,
+    reasoning: Math.min(output, tokensOf(seen.reasoningDeltas, seen.reasoningCharacters)),
+  };
+}
+
+/** Our own count of a request's input tokens, at most the model's context. */
+export function estimatedInput(ask: Ask): number {
+  let bytes = ask.bodyBytes;
+  let images = 0;
+  for (const turn of ask.turns) {
+    if ((turn.role !== "user" && turn.role !== "tool") || typeof turn.content === "string") continue;
+    for (const part of turn.content) {
+      if (part.kind !== "image") continue;
+      bytes -= part.url.length;
+      images++;
+    }
+  }
+  const tokens = Math.ceil(Math.max(0, bytes) / charactersPerToken) + images * imageTokens;
+  return Math.min(tokens, ask.model.contextTokens);
+}
+
+/** Engines send about one token a delta, and whole calls or several tokens in one: the larger count is nearer. */
+function tokensOf(deltas: number, characters: number): number {
+  return Math.max(deltas, Math.ceil(characters / charactersPerToken));
+}

@@ -9,7 +9,7 @@ export type EntryKind =
   | "coder_call"
   /** The tokens of a coder call's reply; nothing is billed. */
   | "coder_usage"
-  /** A search of the day taken (1) or given back (-1). */
+  /** A search of the day that found something. */
   | "search"
   /** Credit bought or granted. */
   | "credit";

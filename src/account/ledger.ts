@@ -15,7 +15,13 @@ import { coderWindowOf, dayOf, type Period, type PeriodUse, type Quota } from ".
 import type { AccountRecords } from "./records.ts";
 
 /** What all accounts in memory hold together; all 0 when no request is open. */
-export type LedgerTotals = Readonly<{ accounts: number; holds: number; heldTokens: number; uncommitted: number }>;
+export type LedgerTotals = Readonly<{
+  accounts: number;
+  holds: number;
+  heldTokens: number;
+  searchesHeld: number;
+  uncommitted: number;
+}>;
 
 export class Ledger implements JournalListener {
   readonly #accounts = new Map<AccountId, LoadedAccount>();
@@ -94,19 +100,24 @@ export class Ledger implements JournalListener {
     return true;
   }
 
-  /** Takes a search of the day if one is left; says whether one was. */
-  takeSearch(account: LoadedAccount, now: Ms): boolean {
+  /** Holds a search of the day if one is left; says whether one was. */
+  holdSearch(account: LoadedAccount, now: Ms): boolean {
     const use = this.use(account, "searches", dayOf(now));
-    if (use.used >= account.plan.searchesPerDay) return false;
-    use.used += 1;
+    if (use.used + account.searchesHeld >= account.plan.searchesPerDay) return false;
+    account.searchesHeld += 1;
     return true;
   }
 
-  /** Gives a search back to the day it was taken from. */
-  returnSearch(account: LoadedAccount, takenAt: Ms): void {
+  releaseSearch(account: LoadedAccount): void {
+    assert(account.searchesHeld > 0, "only a held search can be given back");
+    account.searchesHeld -= 1;
+  }
+
+  /** Counts a held search for the day on which it was taken. */
+  countSearch(account: LoadedAccount, takenAt: Ms): void {
     const use = this.use(account, "searches", dayOf(takenAt));
-    assert(use.used > 0, "only a taken search can be given back");
-    use.used -= 1;
+    this.releaseSearch(account);
+    use.used += 1;
   }
 
   /** What the account used of a quota in a period. Throws StoreUnavailable when that must be read and cannot be. */
@@ -140,13 +151,15 @@ export class Ledger implements JournalListener {
   totals(): LedgerTotals {
     let holds = 0;
     let heldTokens = 0;
+    let searchesHeld = 0;
     let uncommitted = 0;
     for (const account of this.#accounts.values()) {
       holds += account.holds;
       heldTokens += account.held;
+      searchesHeld += account.searchesHeld;
       uncommitted += account.uncommitted;
     }
-    return { accounts: this.#accounts.size, holds, heldTokens, uncommitted };
+    return { accounts: this.#accounts.size, holds, heldTokens, searchesHeld, uncommitted };
   }
 
   #load(id: AccountId): LoadedAccount {

@@ -13,6 +13,8 @@ export class LoadedAccount {
   /** Balance tokens reserved for open requests. */
   held = 0;
   holds = 0;
+  /** Searches that run now; each counts for its day if it finds something. */
+  searchesHeld = 0;
   /** Journal lines appended and neither committed nor lost. While there are any, the disk is behind this object. */
   uncommitted = 0;
   allowance: PeriodUse = nothing.allowance;

@@ -10,7 +10,7 @@ export type BackupOrder = Readonly<{ database: string; partial: string; file: st
 export type BackupReport =
   Readonly<{ databaseBytes: number }> | Readonly<{ copied: number }> | Readonly<{ failed: string }>;
 
-declare const self: Worker & { close(): void };
+declare const self: Worker;
 
 self.onmessage = ({ data }: MessageEvent<BackupOrder>) => {
   try {
@@ -18,7 +18,7 @@ self.onmessage = ({ data }: MessageEvent<BackupOrder>) => {
   } catch (thrown) {
     report({ failed: messageOf(thrown) });
   }
-  self.close();
+  self.onmessage = null; // a Worker that listens to nothing ends
 };
 
 /** Gives the bytes of the copy, which is on disk and whole when this returns. */

@@ -105,7 +105,7 @@ function prepare(database: Database) {
           WHERE account_id > ?1 AND account_id <= ?2 AND CASE kind
             WHEN 'charge' THEN used < 0 OR credit_delta > 0
             WHEN 'credit' THEN used <> 0 OR credit_delta <= 0
-            WHEN 'search' THEN abs(used) <> 1 OR credit_delta <> 0
+            WHEN 'search' THEN used <> 1 OR credit_delta <> 0
             WHEN 'coder_call' THEN used <> 1 OR credit_delta <> 0
             ELSE used <> 0 OR credit_delta <> 0 END`),
       ],

@@ -143,7 +143,7 @@ describe("a hold", () => {
       office.now += 24 * hour;
       await expect(hold.settle(output(5), false, office.now)).rejects.toBeInstanceOf(StoreUnavailable);
     }
-    expect(office.ledger.totals()).toEqual({ accounts: 1, holds: 0, heldTokens: 0, uncommitted: 0 });
+    expect(office.ledger.totals()).toEqual({ accounts: 1, holds: 0, heldTokens: 0, searchesHeld: 0, uncommitted: 0 });
   });
 
   test("is not acknowledged before its charge is on disk", async () => {
@@ -299,31 +299,46 @@ describe("searches of the day", () => {
     test(`are ${searches} on ${plan}`, async () => {
       const { office, id, show } = await officeWith(plan);
       const taken = Array.from({ length: searches + 5 }, () => office.searches.take(id, office.now));
-      expect(taken.filter(Boolean).length).toBe(searches);
+      expect(taken.filter((hold) => hold !== null).length).toBe(searches);
+      for (const hold of taken) hold?.keep();
+      expect(office.searches.take(id, office.now)).toBeNull();
       expect((await show()).searches).toEqual({ day: "2026-03-28", used: searches, limit: searches });
     });
   }
 
-  test("one given back after midnight goes to the day it was taken from", async () => {
+  test("50 at once with 3 left are 3, and what found nothing goes back", async () => {
+    const { office, id, show } = await officeWith();
+    const taken = Array.from({ length: 50 }, () => office.searches.take(id, office.now)).filter(
+      (hold) => hold !== null,
+    );
+    expect(taken.length).toBe(3);
+    taken[0]?.keep();
+    for (const hold of taken) hold[Symbol.dispose]();
+    expect((await show()).searches.used).toBe(1);
+    expect(Array.from({ length: 50 }, () => office.searches.take(id, office.now)).filter(Boolean).length).toBe(2);
+  });
+
+  test("one kept after midnight counts for the day it was taken on", async () => {
     const { office, id, show } = await officeWith();
     const takenAt = office.now;
-    for (let i = 0; i < 3; i += 1) office.searches.take(id, takenAt);
+    const hold = office.searches.take(id, takenAt);
     office.now += 24 * hour;
-    office.searches.giveBack(id, takenAt);
+    hold?.keep();
+    expect(() => hold?.keep()).toThrow("exactly once");
     expect((await show()).searches.used).toBe(0);
     office.now = takenAt;
-    expect((await show()).searches.used).toBe(2);
+    expect((await show()).searches.used).toBe(1);
     office.journal.flush();
     expect(await office.accounts.verify()).toEqual({ accounts: 1, violations: [] });
-    expect((await office.restart().accounts.show("a@x")).searches.used).toBe(2);
+    expect((await office.restart().accounts.show("a@x")).searches.used).toBe(1);
   });
 
   test("renew at midnight", async () => {
     const { office, id } = await officeWith();
     office.now = Date.UTC(2026, 2, 28, 23, 59, 59, 999);
-    for (let i = 0; i < 3; i += 1) office.searches.take(id, office.now);
-    expect(office.searches.take(id, office.now)).toBe(false);
-    expect(office.searches.take(id, office.now + 1)).toBe(true);
+    for (let i = 0; i < 3; i += 1) office.searches.take(id, office.now)?.keep();
+    expect(office.searches.take(id, office.now)).toBeNull();
+    expect(office.searches.take(id, office.now + 1)).not.toBeNull();
   });
 });
 
@@ -351,7 +366,7 @@ describe("the wall clock", () => {
         const settled: Promise<void>[] = [];
         const settle = (hold: Hold, tokens: number) => settled.push(hold.settle(output(tokens), false, office.now));
         settle(office.hold(id), 25_000);
-        office.searches.take(id, office.now);
+        office.searches.take(id, office.now)?.keep();
         if (flushed) office.journal.flush();
         office.now += step;
         settle(office.hold(id), 20_000);

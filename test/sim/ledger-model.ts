@@ -1,0 +1,229 @@
+// What accounts must have, written down a second time: BigInt amounts, no optimisation, nothing shared with the
+// program. It keeps every movement of money and calls, and which of them the disk has.
+
+const planTable = {
+  free: { tokens: 30_000n, calls: 3n, searches: 3n },
+  plus: { tokens: 80_000n, calls: 20n, searches: 30n },
+  standard: { tokens: 265_000n, calls: 40n, searches: 50n },
+  pro: { tokens: 665_000n, calls: 60n, searches: 60n },
+};
+export type ModelPlan = keyof typeof planTable;
+
+type Movement = {
+  account: string;
+  /** `tokens 2026-03-28`, `calls 2026-03-28 4h`, ...; empty for credit alone. */
+  use: string;
+  used: bigint;
+  credit: bigint;
+  purchase: boolean;
+};
+
+class Money {
+  credit = 0n;
+  readonly used = new Map<string, bigint>();
+
+  apply({ use, used, credit }: Movement, sign: 1n | -1n): void {
+    this.credit += sign * credit;
+    if (use !== "") this.used.set(use, this.of(use) + sign * used);
+  }
+
+  of(use: string): bigint {
+    return this.used.get(use) ?? 0n;
+  }
+}
+
+class ModelAccount {
+  plan: ModelPlan = "free";
+  live = new Money();
+  readonly disk = new Money();
+  readonly holds = new Map<string, bigint>();
+  searching = 0n;
+  flood: { opened: bigint; requests: number } | null = null;
+}
+
+const two = (value: number) => String(value).padStart(2, "0");
+
+/** `2026-03-28`, spelled from the parts of the date. */
+function dateName(now: number): string {
+  const date = new Date(now);
+  return `${date.getUTCFullYear()}-${two(date.getUTCMonth() + 1)}-${two(date.getUTCDate())}`;
+}
+const tokensOf = (now: number) => `tokens ${dateName(now)}`;
+const searchesOf = (now: number) => `searches ${dateName(now)}`;
+const callsOf = (now: number) => `calls ${dateName(now)} ${4 * Math.floor(new Date(now).getUTCHours() / 4)}h`;
+
+export type Expected = Readonly<{
+  plan: ModelPlan;
+  left: number;
+  credit: number;
+  reserved: number;
+  calls: number;
+  searches: number;
+}>;
+
+export class LedgerModel {
+  readonly #accounts = new Map<string, ModelAccount>();
+  /** Movements in the order they were made, the disk's next ones first. */
+  #pending: Movement[] = [];
+  readonly #references = new Set<string>();
+  #floodTime = 0n;
+  #floodLatest = 0;
+
+  create(account: string, plan: ModelPlan): void {
+    const made = new ModelAccount();
+    made.plan = plan;
+    this.#accounts.set(account, made);
+  }
+
+  changePlan(account: string, plan: ModelPlan): void {
+    this.#of(account).plan = plan;
+  }
+
+  /** The seconds to wait, or 0. */
+  count(account: string, now: number): number {
+    const of = this.#of(account);
+    if (now > this.#floodLatest) this.#floodTime += BigInt(now - this.#floodLatest);
+    this.#floodLatest = now;
+    if (of.flood === null || this.#floodTime - of.flood.opened >= 60_000n) {
+      of.flood = { opened: this.#floodTime, requests: 0 };
+    }
+    of.flood.requests += 1;
+    if (of.flood.requests <= 120) return 0;
+    return Number((of.flood.opened + 60_000n - this.#floodTime + 999n) / 1000n);
+  }
+
+  reserve(account: string, request: string, tokens: number, now: number): boolean {
+    const of = this.#of(account);
+    if (BigInt(tokens) > this.#left(of, now) + of.live.credit - this.#held(of)) return false;
+    of.holds.set(request, BigInt(tokens));
+    return true;
+  }
+
+  release(account: string, request: string): void {
+    this.#of(account).holds.delete(request);
+  }
+
+  /** `rates` and `tokens` of fresh input, cached input and output. */
+  settle(account: string, request: string, rates: readonly number[], tokens: readonly number[], now: number): void {
+    const of = this.#of(account);
+    of.holds.delete(request);
+    const sum = tokens.reduce((total, count, i) => total + BigInt(count) * BigInt(rates[i] ?? 0), 0n);
+    const charge = (2n * sum + 500n) / 1000n;
+    const left = this.#left(of, now);
+    const used = charge < left ? charge : left;
+    this.#move({ account, use: tokensOf(now), used, credit: used - charge, purchase: false });
+  }
+
+  takeCall(account: string, now: number): boolean {
+    const of = this.#of(account);
+    if (of.live.of(callsOf(now)) >= planTable[of.plan].calls) return false;
+    this.#move({ account, use: callsOf(now), used: 1n, credit: 0n, purchase: false });
+    return true;
+  }
+
+  takeSearch(account: string, now: number): boolean {
+    const of = this.#of(account);
+    if (of.live.of(searchesOf(now)) + of.searching >= planTable[of.plan].searches) return false;
+    of.searching += 1n;
+    return true;
+  }
+
+  endSearch(account: string, takenAt: number, found: boolean): void {
+    this.#of(account).searching -= 1n;
+    if (found) this.#move({ account, use: searchesOf(takenAt), used: 1n, credit: 0n, purchase: false });
+  }
+
+  /** A line that moves nothing (the tokens of a coder call). */
+  note(account: string): void {
+    this.#move({ account, use: "", used: 0n, credit: 0n, purchase: false });
+  }
+
+  /** Says whether the reference is new. */
+  buy(account: string, tokens: number, reference: string): boolean {
+    if (this.#references.has(reference)) return false;
+    this.#references.add(reference);
+    this.#move({ account, use: "", used: 0n, credit: BigInt(tokens), purchase: true });
+    return true;
+  }
+
+  /** A purchase that failed may be tried again with the same reference. */
+  forget(reference: string): void {
+    this.#references.delete(reference);
+  }
+
+  get pending(): number {
+    return this.#pending.length;
+  }
+
+  /** The next `count` movements are on disk, and the program knows. */
+  committed(count: number): void {
+    for (const movement of this.#pending.splice(0, count)) {
+      const of = this.#of(movement.account);
+      of.disk.apply(movement, 1n);
+      if (movement.purchase) of.live.apply(movement, 1n);
+    }
+  }
+
+  lost(count: number): void {
+    for (const movement of this.#pending.splice(0, count)) {
+      if (!movement.purchase) this.#of(movement.account).live.apply(movement, -1n);
+    }
+  }
+
+  /** The process dies; the first `written` pending movements had reached the disk. */
+  crash(written: number): void {
+    for (const movement of this.#pending.splice(0, written)) this.#of(movement.account).disk.apply(movement, 1n);
+    this.#pending = [];
+    for (const of of this.#accounts.values()) {
+      of.live = new Money();
+      of.live.credit = of.disk.credit;
+      for (const [use, used] of of.disk.used) of.live.used.set(use, used);
+      of.holds.clear();
+      of.searching = 0n;
+      of.flood = null;
+    }
+    this.#floodLatest = 0;
+  }
+
+  expected(account: string, now: number): Expected {
+    const of = this.#of(account);
+    return {
+      plan: of.plan,
+      left: Number(this.#left(of, now)),
+      credit: Number(of.live.credit),
+      reserved: Number(this.#held(of)),
+      calls: Number(of.live.of(callsOf(now))),
+      searches: Number(of.live.of(searchesOf(now))),
+    };
+  }
+
+  /** Sums over what the disk must have of an account. */
+  onDisk(account: string): { credit: number; tokens: number; calls: number; searches: number } {
+    const { disk } = this.#of(account);
+    const sum = (kind: string) =>
+      Number([...disk.used].reduce((total, [use, used]) => (use.startsWith(kind) ? total + used : total), 0n));
+    return { credit: Number(disk.credit), tokens: sum("tokens"), calls: sum("calls"), searches: sum("searches") };
+  }
+
+  #move(movement: Movement): void {
+    this.#pending.push(movement);
+    if (!movement.purchase) this.#of(movement.account).live.apply(movement, 1n);
+  }
+
+  #left(of: ModelAccount, now: number): bigint {
+    const left = planTable[of.plan].tokens - of.live.of(tokensOf(now));
+    return left > 0n ? left : 0n;
+  }
+
+  #held(of: ModelAccount): bigint {
+    let held = 0n;
+    for (const tokens of of.holds.values()) held += tokens;
+    return held;
+  }
+
+  #of(account: string): ModelAccount {
+    const of = this.#accounts.get(account);
+    if (of === undefined) throw new Error(`no account ${account}`);
+    return of;
+  }
+}

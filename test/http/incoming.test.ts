@@ -20,7 +20,7 @@ describe("the key", () => {
 });
 
 describe("the body", () => {
-  const read = (body: BodyInit, headers: Record<string, string> = {}) =>
+  const read = (body: string | ReadableStream<Uint8Array>, headers: Record<string, string> = {}) =>
     readJson(new Request("http://test/", { method: "POST", body, headers }));
   const chunked = (chunks: Uint8Array[]) =>
     new ReadableStream<Uint8Array>({

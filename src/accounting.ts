@@ -8,6 +8,7 @@ import { Ledger } from "./account/ledger.ts";
 import { Searches } from "./account/searches.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Clock } from "./clock.ts";
+import { type Backup, backUp } from "./store/backup.ts";
 import { takeDataFolder } from "./store/data-folder.ts";
 import { BatchingJournal } from "./store/journal.ts";
 import { migrate, openForReading } from "./store/open.ts";
@@ -24,6 +25,8 @@ export type Accounting = Readonly<{
   searches: Searches;
   ledger: Ledger;
   journal: Journal & { readonly pending: number };
+  /** Copies the database to a new file while it is in use. Throws BackupFailed. */
+  backup(file: string, progress: (line: string) => void): Promise<Backup>;
   /** Commits what is pending and lets go of the data folder. */
   close(): Promise<void>;
 }>;
@@ -73,6 +76,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
       searches: new Searches(ledger, journal),
       ledger,
       journal,
+      backup: (file, progress) => backUp(folder.databaseFile, file, progress),
       async close() {
         reader.close();
         await journal.close();

@@ -1,0 +1,20 @@
+// One account as people read it.
+import type { AccountView } from "../account/accounts.ts";
+import { formatPairs } from "./table.ts";
+
+export function formatAccount(account: AccountView): string {
+  const { allowance, coder_calls, searches } = account;
+  return formatPairs([
+    ["id", String(account.id)],
+    ["e-mail", account.email],
+    ["plan", account.plan],
+    ["spendable now", account.spendable],
+    [`allowance of ${allowance.day}`, `${whole(allowance.left)} of ${whole(allowance.granted)} left`],
+    ["purchased credit", account.credit],
+    ["reserved by open requests", account.reserved],
+    [`coder calls since ${coder_calls.window}`, `${whole(coder_calls.used)} of ${whole(coder_calls.limit)} used`],
+    [`searches of ${searches.day}`, `${whole(searches.used)} of ${whole(searches.limit)} used`],
+  ]);
+}
+
+const whole = (value: number): string => value.toLocaleString("en-US");

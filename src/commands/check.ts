@@ -1,0 +1,34 @@
+// tollgate check: reads the configuration and the catalogue and asks each node. Opens no data folder.
+import { checkNodeModels, loadConfig } from "../config.ts";
+import { systemClock } from "../clock.ts";
+import { inspectNode } from "../nodes/inspect.ts";
+import { type Command, folderFlags } from "./command.ts";
+import { catalogOf, configFlags } from "./perform.ts";
+
+const command: Command = {
+  words: [],
+  flags: { ...folderFlags, node: { type: "string", multiple: true } },
+  async run({ flags, environment }) {
+    const config = await loadConfig(
+      { ...configFlags(flags), node: flags["node"] as string[] | undefined },
+      environment,
+    );
+    const catalog = await catalogOf(config.catalogFile);
+    checkNodeModels(config, catalog);
+    const nodes = await Promise.all(config.nodes.map((node) => inspectNode(node, systemClock)));
+    const wrong = nodes.some(({ problem }) => problem !== null);
+    if (flags["json"] === true) {
+      console.log(JSON.stringify({ ok: !wrong, config: config.file, models: catalog.models.size, nodes }));
+    } else {
+      console.log(`configuration  ok  ${config.file ?? "no file, defaults"}`);
+      console.log(`catalogue      ok  ${catalog.models.size} models, ${config.catalogFile ?? "as it comes"}`);
+      for (const { name, url, engine, problem } of nodes) {
+        console.log(`node ${name}  ${problem === null ? `ok  ${engine} at ${url}` : `WRONG  ${problem}`}`);
+      }
+      if (nodes.length === 0)
+        console.log("nodes          none named: serve looks for a local engine, then starts the demo node");
+    }
+    return wrong ? 1 : 0;
+  },
+};
+export default command;

@@ -1,0 +1,102 @@
+// The unix socket in the data folder, through which commands reach a running server. Only the folder's owner can open
+// it (mode 0600), so whoever reaches it may do everything. The protocol: POST /<operation> with a JSON body; the reply
+// is JSON lines, any number of {"progress"} and then one {"result"} or {"error"}.
+import { chmodSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { CommandError } from "./command.ts";
+import type { Progress } from "./operations.ts";
+
+export type Handler = (operation: string, given: unknown, progress: Progress) => Promise<unknown>;
+
+type Line =
+  | Readonly<{ progress: string }>
+  | Readonly<{ result: unknown }>
+  /** `expected`: one line for the operator; else a fault of the program. */
+  | Readonly<{ error: string; expected: boolean }>;
+
+export interface ControlSocket {
+  close(): Promise<void>;
+}
+
+export const socketFile = (dataFolder: string): string => join(dataFolder, "tollgate.sock");
+
+/**
+ * Serves the operations. The caller holds the data folder, so a socket that lies there is a dead server's.
+ * `isExpected` tells a refusal for the operator from a fault of the program.
+ */
+export function openControlSocket(
+  dataFolder: string,
+  handle: Handler,
+  isExpected: (error: unknown) => boolean,
+): ControlSocket {
+  const path = socketFile(dataFolder);
+  rmSync(path, { force: true });
+  const before = process.umask(0o177); // the file must never be open to others, not even before chmod
+  let server: Bun.Server<undefined>;
+  try {
+    server = Bun.serve({ unix: path, development: false, fetch: answer });
+  } finally {
+    process.umask(before);
+  }
+  chmodSync(path, 0o600);
+  return { close: () => server.stop() };
+
+  async function answer(request: Request, connection: Bun.Server<undefined>): Promise<Response> {
+    connection.timeout(request, 0); // a disk that stalls must not cut the answer off
+    const operation = decodeURIComponent(new URL(request.url).pathname.slice(1));
+    const given: unknown = await request.json();
+    const lines = new ReadableStream<Uint8Array>({
+      async start(controller) {
+        const encoder = new TextEncoder();
+        const send = (line: Line) => controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`));
+        try {
+          send({ result: (await handle(operation, given, (progress) => send({ progress }))) ?? null });
+        } catch (error) {
+          send({ error: error instanceof Error ? error.message : String(error), expected: isExpected(error) });
+        }
+        controller.close();
+      },
+    });
+    return new Response(lines, { headers: { "content-type": "application/jsonl" } });
+  }
+}
+
+/**
+ * Asks the running server of a data folder; null when none listens there. Throws CommandError with the server's own
+ * words when the operation is refused.
+ */
+export async function askRunningServer(
+  dataFolder: string,
+  operation: string,
+  given: unknown,
+  progress: Progress,
+): Promise<{ result: unknown } | null> {
+  let response: Response;
+  try {
+    response = await fetch(`http://tollgate/${encodeURIComponent(operation)}`, {
+      unix: socketFile(dataFolder),
+      method: "POST",
+      body: JSON.stringify(given),
+    });
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code === "ENOENT" || code === "ECONNREFUSED" || code === "ENOTDIR") return null;
+    throw new CommandError(`the running server cannot be reached: ${(error as Error).message}`);
+  }
+  for await (const line of linesOf(response.body!)) {
+    if ("result" in line) return line;
+    if ("progress" in line) progress(line.progress);
+    else throw new CommandError(line.expected ? line.error : `the running server failed: ${line.error}`);
+  }
+  throw new CommandError("the running server ended before it answered");
+}
+
+async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Line> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of body) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) yield JSON.parse(line) as Line;
+  }
+}

@@ -1,0 +1,18 @@
+// Which errors are told in one line: those that the operator can put right. All others are faults of the program.
+
+/** By name, so that telling them apart loads none of the parts that throw them. */
+const expectedNames: ReadonlySet<string> = new Set([
+  "AccountError",
+  "BackupFailed",
+  "CatalogError",
+  "CommandError",
+  "ConfigError",
+  "DataFolderInUse",
+  "DataFolderUnusable",
+  "StorageFailed",
+  "StoreUnavailable",
+]);
+
+export function isExpected(error: unknown): boolean {
+  return error instanceof Error && expectedNames.has(error.name);
+}

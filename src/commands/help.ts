@@ -1,0 +1,29 @@
+// What `tollgate help` says.
+import { version } from "../../package.json" with { type: "json" };
+
+export const helpText = `Tollgate ${version}: a gateway for language-model inference. One address, one key, three dialects.
+
+tollgate serve [--config FILE] [--host H] [--port N] [--data DIR] [--node URL]...
+    Serves on http://127.0.0.1:8400 with the data in ./data, unless told otherwise. Without nodes it looks for an
+    engine on this machine, and without one it starts a demo node whose answers are synthetic.
+    SIGTERM stops it when the open requests have ended; SIGHUP reads the configuration again.
+
+tollgate accounts create EMAIL [--plan free|plus|standard|pro] [--credit TOKENS] [--password P] [--operator]
+tollgate accounts list
+tollgate accounts show EMAIL
+tollgate accounts plan EMAIL PLAN
+tollgate accounts credit EMAIL TOKENS [--reference R]
+    The same reference is credited once, however often it comes.
+tollgate keys rotate EMAIL
+    The old key is void at once; the new one is shown this once.
+tollgate usage EMAIL [--limit N]
+    Replies, newest first.
+
+tollgate nodes              the inference nodes and how they are
+tollgate backup FILE        copies the database, also while it is in use, and checks the copy
+tollgate check              checks the configuration and asks each node; exit code 1 if something is wrong
+tollgate help, --version
+
+Every command takes --data DIR, --config FILE and --json, and works on a running and on a stopped server alike.
+Environment: TOLLGATE_CONFIG, TOLLGATE_HOST, TOLLGATE_PORT (or PORT), TOLLGATE_DATA; flags win over it, it wins over the
+file. Exit codes: 0 done, 1 not done, 2 the command line is wrong.`;

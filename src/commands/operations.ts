@@ -1,0 +1,63 @@
+// What the commands do to a data folder, once for both ways there: through the socket of a running server, or on the
+// folder itself while no server runs. Arguments and results are JSON.
+import type { AccountView, CreatedAccount, NewAccount } from "../account/accounts.ts";
+import type { UsageRow } from "../account/records.ts";
+import type { Accounting } from "../accounting.ts";
+
+/** Tells how far a long operation is, as one line of words. */
+export type Progress = (line: string) => void;
+type Work = Pick<Accounting, "accounts" | "backup">;
+
+export type CreditedView = AccountView & Readonly<{ credited: boolean }>;
+export type RotatedKey = Readonly<{ email: string; api_key: string }>;
+
+export const operations = {
+  "accounts create": ({ accounts }: Work, account: NewAccount): Promise<CreatedAccount> => accounts.create(account),
+
+  "accounts list": ({ accounts }: Work, { after, limit }: { after: number; limit: number }) =>
+    accounts.list({ after, limit }),
+
+  "accounts show": ({ accounts }: Work, { email }: { email: string }): Promise<AccountView> => accounts.show(email),
+
+  async "accounts plan"({ accounts }: Work, { email, plan }: { email: string; plan: string }): Promise<AccountView> {
+    await accounts.changePlan(email, plan);
+    return accounts.show(email);
+  },
+
+  async "accounts credit"(
+    { accounts }: Work,
+    { email, tokens, reference }: { email: string; tokens: number; reference?: string },
+  ): Promise<CreditedView> {
+    const { credited } = await accounts.addCredit(email, tokens, reference);
+    return { ...(await accounts.show(email)), credited };
+  },
+
+  async "keys rotate"({ accounts }: Work, { email }: { email: string }): Promise<RotatedKey> {
+    return { email, ...(await accounts.rotateKey(email)) };
+  },
+
+  usage: ({ accounts }: Work, { email, limit }: { email: string; limit: number }): Promise<readonly UsageRow[]> =>
+    accounts.usage(email, limit),
+
+  /** `file` is absolute: the server's working folder may be another. */
+  backup: ({ backup }: Work, { file }: { file: string }, progress: Progress) => backup(file, progress),
+} as const;
+
+export type OperationName = keyof typeof operations;
+export type OperationArguments<Name extends OperationName> = Parameters<(typeof operations)[Name]>[1];
+export type OperationResult<Name extends OperationName> = Awaited<ReturnType<(typeof operations)[Name]>>;
+
+export function isOperationName(name: string): name is OperationName {
+  return Object.hasOwn(operations, name);
+}
+
+/** Runs one by name. */
+export async function runOperation<Name extends OperationName>(
+  name: Name,
+  work: Work,
+  given: OperationArguments<Name>,
+  progress: Progress,
+): Promise<OperationResult<Name>> {
+  const operation = operations[name] as (work: Work, given: unknown, progress: Progress) => Promise<unknown>;
+  return (await operation(work, given, progress)) as OperationResult<Name>;
+}

@@ -215,6 +215,13 @@ export function checkNodeModels({ file, nodes }: Config, { models }: Catalog): v
   if (lines.length > 0) throw new ConfigError(lines.join("\n"));
 }
 
+/** The name under which a node is asked for a public model id; `listed` are the models that the node says it has. */
+export function modelNameOn(models: NodeConfig["models"], publicId: string, listed: readonly string[]): string {
+  const name = models[publicId] ?? models["*"] ?? publicId;
+  if (name !== "*") return name;
+  return listed.includes(publicId) ? publicId : (listed[0] ?? publicId);
+}
+
 /** {base_url} and {site_url} of a server that listens on `port`; the site is at the base unless the file says otherwise. */
 export function addressesOf(config: Config, port: number): { baseUrl: string; siteUrl: string } {
   const baseUrl = config.baseUrl ?? listeningAddress(config.host, port);

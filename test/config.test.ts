@@ -1,7 +1,7 @@
 // Flags win over the environment, the environment over the file, the file over the defaults; every fault is named.
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../src/catalog.ts";
-import { addressesOf, checkNodeModels, ConfigError, loadConfig, readConfig } from "../src/config.ts";
+import { addressesOf, checkNodeModels, ConfigError, loadConfig, modelNameOn, readConfig } from "../src/config.ts";
 
 const read = (toml: string, flags = {}, environment = {}) => readConfig("gate.toml", toml, flags, environment);
 const example = `
@@ -100,6 +100,19 @@ describe("a configuration", () => {
       { name: "node-1", url: "http://10.0.0.1:8000/v1", apiKey: null, slots: 64, models: { "*": "*" } },
       { name: "node-2", url: "http://10.0.0.2/api/v1", apiKey: null, slots: 64, models: { "*": "*" } },
     ]);
+  });
+
+  // models of the node, what the node lists, the name it is asked for as "core-3"
+  const names: [Record<string, string>, string[], string][] = [
+    [{ "core-3": "qwen" }, ["llama"], "qwen"],
+    [{ "core-2": "qwen", "*": "llama" }, ["qwen"], "llama"],
+    [{ "*": "*" }, ["qwen", "core-3"], "core-3"],
+    [{ "*": "*" }, ["qwen", "llama"], "qwen"],
+    [{ "core-3": "*" }, ["qwen"], "qwen"],
+    [{ "*": "*" }, [], "core-3"],
+  ];
+  test.each(names)("asks a node with models %j that lists %j for %s", (models, listed, name) => {
+    expect(modelNameOn(models, "core-3", listed)).toBe(name);
   });
 
   test("finds its catalogue beside the file", () => {

@@ -2,7 +2,7 @@
 // the clients (connections) and the generations; timers and promises live here.
 import { assert } from "../assert.ts";
 import type { Clock } from "../clock.ts";
-import type { NodeConfig } from "../config.ts";
+import { modelNameOn, type NodeConfig } from "../config.ts";
 import {
   nodeAfterFinishMs,
   nodeConnectTimeoutMs,
@@ -123,7 +123,8 @@ export class NodePool {
   }
 
   /** Applies another configuration. Running generations end where they are; those who wait stay in line. */
-  reconfigure(configs: readonly NodeConfig[]): void {
+  reconfigure(configs: readonly NodeConfig[], queueMaxWaitMs = this.#queue.maxWaitMs): void {
+    this.#queue.maxWaitMs = queueMaxWaitMs;
     const named = new Set(configs.flatMap(({ models }) => Object.keys(models)));
     const before = this.#nodes;
     this.#nodes = new Map();
@@ -145,6 +146,8 @@ export class NodePool {
     );
     // a node that kept its name and moved is believed to be well until a request meets it
     for (const { config, health } of this.#nodes.values()) this.#queue.setHealth(config.name, health);
+    this.#disarmExpiry();
+    this.#armExpiry();
   }
 
   states(): NodeState[] {
@@ -157,7 +160,6 @@ export class NodePool {
   /** Refuses everything new and those who wait, and closes idle connections. Running generations may end. */
   close(): Promise<void> {
     this.#closed = true;
-    if (this.#expiry !== null) clearTimeout(this.#expiry);
     this.reconfigure([]);
     return Promise.resolve();
   }
@@ -180,6 +182,11 @@ export class NodePool {
 
   #now(): Ms {
     return this.#options.clock.monotonic();
+  }
+
+  #disarmExpiry(): void {
+    if (this.#expiry !== null) clearTimeout(this.#expiry);
+    this.#expiry = null;
   }
 
   #armExpiry(): void {
@@ -298,7 +305,7 @@ class PooledNode {
 
   async generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink): Promise<Ending> {
     const { apiKey, models } = this.config;
-    const nodeModel = models[ask.model.id] ?? models["*"] ?? ask.model.id;
+    const nodeModel = modelNameOn(models, ask.model.id, this.engine.models);
     const { body, textIsCallOf } = nodeRequest(ask, account, nodeModel, this.engine.kind);
     const path = `${this.#basePath}/chat/completions`;
     const head = requestHead("POST", path, this.#client.origin.hostHeader, apiKey, Buffer.byteLength(body));

@@ -63,7 +63,8 @@ type Waiting = {
 
 /** The slot queue of all nodes. */
 export class SlotQueue {
-  readonly #maxWaitMs: Ms;
+  /** Longest wait in line; a change also holds for those who wait. */
+  maxWaitMs: Ms;
   readonly #placesMax: number;
   readonly #nodes = new Map<string, NodeState>();
   readonly #routes = new Map<string, RouteLine>();
@@ -73,7 +74,7 @@ export class SlotQueue {
   #turn = 0;
 
   constructor(maxWaitMs: Ms, placesMax: number = queuePlacesMax) {
-    this.#maxWaitMs = maxWaitMs;
+    this.maxWaitMs = maxWaitMs;
     this.#placesMax = placesMax;
   }
 
@@ -142,7 +143,7 @@ export class SlotQueue {
   expire(now: Ms): void {
     for (;;) {
       const oldest = this.#all.first?.value;
-      if (oldest === undefined || oldest.since + this.#maxWaitMs > now) return;
+      if (oldest === undefined || oldest.since + this.maxWaitMs > now) return;
       this.#remove(oldest);
       oldest.place.refused("waited-too-long");
     }
@@ -151,7 +152,7 @@ export class SlotQueue {
   /** When `expire` has something to do at the earliest, or null. */
   nextExpiry(): Ms | null {
     const oldest = this.#all.first?.value;
-    return oldest === undefined ? null : oldest.since + this.#maxWaitMs;
+    return oldest === undefined ? null : oldest.since + this.maxWaitMs;
   }
 
   states(): { name: string; health: NodeHealth; busy: number; slots: number }[] {

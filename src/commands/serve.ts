@@ -1,0 +1,188 @@
+// tollgate serve: puts the parts together, runs until it is told to stop, and takes them apart in the reverse order.
+import { version } from "../../package.json" with { type: "json" };
+import { type Accounting, openAccounting } from "../accounting.ts";
+import { type Clock, systemClock } from "../clock.ts";
+import {
+  addressesOf,
+  checkNodeModels,
+  type Config,
+  type ConfigFlags,
+  type Environment,
+  loadConfig,
+} from "../config.ts";
+import { type RunningServer, startServer } from "../http/app.ts";
+import type { Gauge } from "../http/metrics.ts";
+import { type Log, standardErrorLog } from "../log.ts";
+import { NodePool } from "../nodes/pool.ts";
+import { type Command, CommandError, type Flags, textFlag } from "./command.ts";
+import { type Handler, openControlSocket } from "./control-socket.ts";
+import { isExpected } from "./expected-error.ts";
+import { nodeReports } from "./nodes.ts";
+import { isOperationName, type OperationArguments, type OperationName, runOperation } from "./operations.ts";
+import { catalogOf } from "./perform.ts";
+import { findServingNodes } from "./serving-nodes.ts";
+import { firstStopSignal } from "./stop-signals.ts";
+
+/** Open streams may go on for this long after SIGTERM. */
+const stopGraceMs = 30_000;
+const operatorEmail = "operator@localhost";
+const operatorPasswordBytes = 15;
+
+const command: Command = {
+  words: [],
+  flags: {
+    config: { type: "string" },
+    host: { type: "string" },
+    port: { type: "string" },
+    data: { type: "string" },
+    node: { type: "string", multiple: true },
+  },
+  async run({ flags, environment }) {
+    const given = flagsOf(flags);
+    const config = await loadConfig(given, environment);
+    const catalog = await catalogOf(config.catalogFile);
+    checkNodeModels(config, catalog);
+
+    const clock = systemClock;
+    const log = standardErrorLog(() => clock.wall());
+    const port = config.port === 0 ? freePort(config.host) : config.port; // the site's address must be known before
+    const [accounting, serving] = await Promise.all([
+      openAccounting({
+        dataFolder: config.dataFolder,
+        catalog,
+        siteUrl: addressesOf(config, port).siteUrl,
+        clock,
+        onFatal: endAtOnce,
+      }),
+      findServingNodes(config, catalog, clock),
+    ]);
+    const pool = new NodePool(serving.nodes, {
+      clock,
+      queueMaxWaitMs: config.queueMaxWaitMs,
+      log: ({ level, node, message }) => log(level, message, { node }),
+    });
+    const { keys, admission } = accounting;
+    const server = listen(config.host, port, () =>
+      startServer(
+        { keys, admission, catalog, pool, clock, log },
+        { host: config.host, port, gauges: () => gaugesOf(pool, accounting) },
+      ),
+    );
+    const control = openControlSocket(config.dataFolder, controlHandler(accounting, pool), isExpected);
+    const stopped = firstStopSignal(clock, () => process.exit(1));
+    process.on("SIGHUP", () => void reload(given, environment, serving.nodes, pool, log));
+
+    if (accounting.accounts.none) console.log(await createOperator(accounting));
+    console.log(`Tollgate ${version} listening on ${server.url}, data in ${config.dataFolder}`);
+    console.log(serving.description);
+
+    await stopped;
+    log("info", "stopping", { openRequests: server.openRequests, graceSeconds: stopGraceMs / 1000 });
+    await server.stop(stopGraceMs);
+    await control.close();
+    await pool.close();
+    await serving.stop();
+    await accounting.close();
+    return 0;
+  },
+};
+export default command;
+
+function flagsOf(flags: Flags): ConfigFlags {
+  return {
+    config: textFlag(flags, "config"),
+    host: textFlag(flags, "host"),
+    port: textFlag(flags, "port"),
+    data: textFlag(flags, "data"),
+    node: flags["node"] as readonly string[] | undefined,
+  };
+}
+
+/** The disk failed: nothing may be written or acknowledged after that. The next start finds out what is on disk. */
+function endAtOnce(error: Error): void {
+  console.error(`tollgate: ${error.message}`);
+  process.exit(1);
+}
+
+/** Runs `start` and turns what the system says about the address into words. */
+function listen(host: string, port: number, start: () => RunningServer): RunningServer {
+  try {
+    return start();
+  } catch (error) {
+    const { code, message } = error as Error & { code?: string };
+    if (code === "EADDRINUSE") {
+      throw new CommandError(`port ${port} on ${host} is taken by another program; choose another with --port N`);
+    }
+    if (code === "EACCES") throw new CommandError(`port ${port} on ${host} is not allowed to this user`);
+    throw new CommandError(`cannot listen on ${host} port ${port}: ${message}`);
+  }
+}
+
+function freePort(host: string): number {
+  try {
+    const listener = Bun.listen({ hostname: host, port: 0, socket: { data() {} } });
+    listener.stop(true);
+    return listener.port;
+  } catch (error) {
+    throw new CommandError(`cannot listen on ${host}: ${(error as Error).message}`);
+  }
+}
+
+/** Without an account nobody could sign in; its password and key are shown this once. */
+async function createOperator({ accounts }: Accounting): Promise<string> {
+  const password = crypto.getRandomValues(new Uint8Array(operatorPasswordBytes)).toBase64({ alphabet: "base64url" });
+  const { api_key } = await accounts.create({ email: operatorEmail, plan: "pro", password, operator: true });
+  return [
+    "A first account was made. Its password and API key are shown this once:",
+    `  e-mail    ${operatorEmail}`,
+    `  password  ${password}`,
+    `  API key   ${api_key}`,
+  ].join("\n");
+}
+
+/** What the commands ask through the socket in the data folder. */
+function controlHandler(accounting: Accounting, pool: NodePool): Handler {
+  return async (operation, given, progress) => {
+    if (operation === "nodes") return nodeReports(pool);
+    if (isOperationName(operation)) {
+      return runOperation(operation, accounting, given as OperationArguments<OperationName>, progress);
+    }
+    throw new CommandError(`the running server (version ${version}) does not know "${operation}"; restart it`);
+  };
+}
+
+/** SIGHUP: applies nodes and queue without touching open streams; a broken file is told and changes nothing. */
+async function reload(
+  flags: ConfigFlags,
+  environment: Environment,
+  foundAtStart: Config["nodes"],
+  pool: NodePool,
+  log: Log,
+): Promise<void> {
+  try {
+    const config = await loadConfig(flags, environment);
+    checkNodeModels(config, await catalogOf(config.catalogFile));
+    const nodes = config.nodes.length > 0 ? config.nodes : foundAtStart;
+    pool.reconfigure(nodes, config.queueMaxWaitMs);
+    log("info", "configuration applied: nodes and queue; the rest needs a restart", { nodes: nodes.length });
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    log("error", "configuration not applied, the old one stays", { reason: (error as Error).message });
+  }
+}
+
+function* gaugesOf(pool: NodePool, { journal }: Accounting): Generator<Gauge> {
+  yield { name: "tollgate_queue_waiting", help: "Requests that wait for a node.", value: pool.waiting };
+  yield { name: "tollgate_journal_pending", help: "Journal entries on their way to disk.", value: journal.pending };
+  for (const { name: node, health, busy, slots } of pool.states()) {
+    const labels = { node };
+    yield {
+      name: "tollgate_node_well",
+      help: "1 where the node takes requests.",
+      value: health === "well" ? 1 : 0,
+      labels,
+    };
+    yield { name: "tollgate_node_busy", help: "Requests that the node runs.", value: busy, labels };
+    yield { name: "tollgate_node_slots", help: "Requests that the node may run at once.", value: slots, labels };
+  }
+}

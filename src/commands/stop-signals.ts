@@ -1,0 +1,21 @@
+// When a running server is to stop.
+import type { Clock } from "../clock.ts";
+
+/** A terminal, npm and the launcher may each pass the same Ctrl-C on: within this time it is one signal. */
+const sameSignalMs = 500;
+
+/** Resolves at the first SIGTERM or SIGINT; a second one calls `atOnce`. */
+export function firstStopSignal(clock: Clock, atOnce: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    let first: number | null = null;
+    const received = () => {
+      const now = clock.monotonic();
+      if (first === null) {
+        first = now;
+        resolve();
+      } else if (now - first > sameSignalMs) atOnce();
+    };
+    process.on("SIGTERM", received);
+    process.on("SIGINT", received);
+  });
+}

@@ -1,0 +1,62 @@
+// The program: finds the command that was asked for, runs it and ends the process with its exit code.
+// 0 done, 1 it could not be done (one line on standard error), 2 the command line is wrong.
+import { version } from "../package.json" with { type: "json" };
+import { type Command, readArguments, UsageError } from "./commands/command.ts";
+import { isExpected } from "./commands/expected-error.ts";
+import { helpText } from "./commands/help.ts";
+import { nearest } from "./nearest.ts";
+
+/** Loaded when it is asked for: a command on accounts starts without the HTTP server, and the server without it. */
+const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = {
+  serve: () => import("./commands/serve.ts"),
+  "accounts create": () => import("./commands/accounts-create.ts"),
+  "accounts list": () => import("./commands/accounts-list.ts"),
+  "accounts show": () => import("./commands/accounts-show.ts"),
+  "accounts plan": () => import("./commands/accounts-plan.ts"),
+  "accounts credit": () => import("./commands/accounts-credit.ts"),
+  "keys rotate": () => import("./commands/keys-rotate.ts"),
+  usage: () => import("./commands/usage.ts"),
+  nodes: () => import("./commands/nodes.ts"),
+  backup: () => import("./commands/backup.ts"),
+  check: () => import("./commands/check.ts"),
+};
+
+async function main(argv: readonly string[]): Promise<number> {
+  const [first] = argv;
+  if (first === "--version" || first === "-v") {
+    console.log(version);
+    return 0;
+  }
+  if (first === undefined || first === "help" || argv.includes("--help") || argv.includes("-h")) {
+    console.log(helpText);
+    return 0;
+  }
+  const name = commandName(argv);
+  const { default: command } = await commands[name]!();
+  return command.run(readArguments(name, command, argv.slice(name.split(" ").length), process.env));
+}
+
+/** `accounts create a@b.c` asks for "accounts create"; throws UsageError naming the nearest command. */
+function commandName(argv: readonly string[]): string {
+  const [first = "", second = ""] = argv;
+  for (const name of [`${first} ${second}`, first]) if (Object.hasOwn(commands, name)) return name;
+  const names = Object.keys(commands);
+  const verbs = names.filter((name) => name.startsWith(`${first} `));
+  const typed = verbs.length > 0 && second !== "" ? `${first} ${second}` : first;
+  const meant = nearest(typed, verbs.length > 0 ? verbs : names);
+  const hint =
+    meant === null ? `commands: ${(verbs.length > 0 ? verbs : names).join(", ")}` : `did you mean "${meant}"?`;
+  throw new UsageError(`there is no command ${JSON.stringify(typed)}; ${hint}`);
+}
+
+try {
+  process.exit(await main(process.argv.slice(2)));
+} catch (error) {
+  if (error instanceof UsageError) {
+    console.error(`tollgate: ${error.message}\nSee: tollgate help`);
+    process.exit(2);
+  }
+  // What an operator can put right is one line; anything else is a fault of the program, and its stack helps to find it.
+  console.error(isExpected(error) ? (error as Error).message.replace(/^/gm, "tollgate: ") : error);
+  process.exit(1);
+}

@@ -1,0 +1,196 @@
+// The accounts as the command line and the console use them.
+import { describe, expect, test } from "bun:test";
+import { AccountError } from "../../src/account/accounts.ts";
+import { StoreUnavailable } from "../../src/types.ts";
+import { ask, noon, Office, output } from "./office.ts";
+
+test("a new account has its plan's amounts, in the words of the command line", async () => {
+  const office = new Office();
+  const created = await office.accounts.create({ email: "a@x", plan: "standard", credit: 1_000_000 });
+  expect(created).toEqual({ id: 1, email: "a@x", plan: "standard", api_key: expect.stringMatching(/^sk-tg-\w{43}$/) });
+  expect(await office.accounts.show("a@x")).toEqual({
+    id: 1,
+    email: "a@x",
+    plan: "standard",
+    allowance: { day: "2026-03-28", granted: 265_000, left: 265_000 },
+    credit: 1_000_000,
+    reserved: 0,
+    spendable: 1_265_000,
+    coder_calls: { window: "2026-03-28T12:00:00.000Z", used: 0, limit: 40 },
+    searches: { day: "2026-03-28", used: 0, limit: 50 },
+  });
+});
+
+test("e-mails are one account whatever their case", async () => {
+  const office = new Office();
+  await office.accounts.create({ email: "Ann@Example.org" });
+  expect(office.accounts.create({ email: "ann@example.ORG" })).rejects.toThrow("exists already");
+  expect((await office.accounts.show("ANN@example.org")).email).toBe("Ann@Example.org");
+});
+
+test("the same e-mail twice at once makes one account", async () => {
+  const office = new Office();
+  const made = await Promise.allSettled([1, 2, 3].map(() => office.accounts.create({ email: "a@x" })));
+  expect(made.filter(({ status }) => status === "fulfilled").length).toBe(1);
+  expect((await office.accounts.list()).length).toBe(1);
+});
+
+test("an account that the disk did not take does not exist", async () => {
+  const office = new Office();
+  office.storage.immediate = false;
+  const created = office.accounts.create({ email: "a@x", credit: 5 });
+  office.journal.flush();
+  office.storage.giveUp();
+  await expect(created).rejects.toBeInstanceOf(StoreUnavailable);
+  office.storage.immediate = true;
+  await office.accounts.create({ email: "a@x", credit: 7 });
+  expect((await office.accounts.show("a@x")).credit).toBe(7);
+  expect(await office.accounts.verify()).toEqual({ accounts: 1, violations: [] });
+});
+
+describe("what cannot be done is said in one line", () => {
+  const rows: readonly (readonly [string, (office: Office) => Promise<unknown>])[] = [
+    ["no account has the e-mail b@x", ({ accounts }) => accounts.show("b@x")],
+    ["no account has the e-mail b@x", ({ accounts }) => accounts.usage("b@x", 1)],
+    ["no account has the e-mail b@x", ({ accounts }) => accounts.changePlan("b@x", "pro")],
+    ["no account has the e-mail b@x", ({ accounts }) => accounts.rotateKey("b@x")],
+    ["no account has the e-mail b@x", ({ accounts }) => accounts.addCredit("b@x", 1)],
+    ["no plan is called gold; the plans are free, plus, standard, pro", (o) => o.accounts.changePlan("a@x", "gold")],
+    ["no plan is called toString", ({ accounts }) => accounts.create({ email: "b@x", plan: "toString" })],
+    ["is not an e-mail address", ({ accounts }) => accounts.create({ email: "b" })],
+    ["is not an e-mail address", ({ accounts }) => accounts.create({ email: "b@x\ny" })],
+    ["is not an e-mail address", ({ accounts }) => accounts.create({ email: `${"b".repeat(260)}@x` })],
+    ["must not be empty", ({ accounts }) => accounts.create({ email: "b@x", password: "" })],
+    ...[0, -1, 0.5, Number.NaN, 1e15].map(
+      (tokens) => ["credit is a whole number", (o: Office) => o.accounts.addCredit("a@x", tokens)] as const,
+    ),
+  ];
+  for (const [message, run] of rows) {
+    test(`${message}: ${run.toString().replace(/.*=>\s*/s, "")}`, async () => {
+      const office = new Office();
+      await office.accounts.create({ email: "a@x" });
+      const thrown = await run(office).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      expect(thrown).toBeInstanceOf(AccountError);
+      expect((thrown as Error).message).toContain(message);
+      expect((thrown as Error).message).not.toContain("\n");
+    });
+  }
+});
+
+describe("credit", () => {
+  test("of the same reference counts once, 100 times in turn and at once, and over a restart", async () => {
+    const office = new Office();
+    await office.accounts.create({ email: "a@x" });
+    const credited: boolean[] = [];
+    const buy = async (of: Office) =>
+      credited.push((await of.accounts.addCredit("a@x", 1_000_000, "order-7")).credited);
+    await Promise.all(Array.from({ length: 50 }, () => buy(office)));
+    for (let i = 0; i < 49; i += 1) await buy(office);
+    const after = office.restart();
+    await buy(after);
+    expect(credited.filter(Boolean).length).toBe(1);
+    expect((await after.accounts.show("a@x")).credit).toBe(1_000_000);
+    expect(await after.accounts.verify()).toEqual({ accounts: 1, violations: [] });
+  });
+
+  test("without a reference counts every time", async () => {
+    const office = new Office();
+    await office.accounts.create({ email: "a@x" });
+    for (let i = 0; i < 3; i += 1) await office.accounts.addCredit("a@x", 5);
+    expect((await office.accounts.show("a@x")).credit).toBe(15);
+  });
+
+  test("cannot be spent before it is on disk", async () => {
+    const office = new Office();
+    const { id } = await office.accounts.create({ email: "a@x" });
+    office.storage.immediate = false;
+    const bought = office.accounts.addCredit("a@x", 1_000_000);
+    office.journal.flush();
+    expect(office.admit(id, ask(30_001))).toMatchObject({ refusal: "quota_exceeded" });
+    office.storage.succeed();
+    await bought;
+    office.hold(id, ask(30_001));
+  });
+});
+
+test("a plan change acts at once: the same use, the new plan's amount", async () => {
+  const office = new Office();
+  const { id } = await office.accounts.create({ email: "a@x", plan: "plus" });
+  await office.spend(id, 50_000);
+  await office.accounts.changePlan("a@x", "free");
+  expect((await office.accounts.show("a@x")).allowance).toEqual({ day: "2026-03-28", granted: 30_000, left: 0 });
+  await office.accounts.changePlan("a@x", "pro");
+  expect((await office.accounts.show("a@x")).allowance.left).toBe(615_000);
+  expect((await office.restart().accounts.show("a@x")).allowance.left).toBe(615_000);
+});
+
+test("the usage lists replies newest first, with what they cost", async () => {
+  const office = new Office();
+  const { id } = await office.accounts.create({ email: "a@x", credit: 5 });
+  for (let i = 1; i <= 5; i += 1) {
+    office.now = noon + i * 1_000;
+    using hold = office.hold(id);
+    await hold.settle(output(i), i === 5, office.now);
+  }
+  const usage = await office.accounts.usage("a@x", 3);
+  expect(usage.map((row) => row.billed_tokens)).toEqual([5, 4, 3]);
+  expect(usage[0]).toEqual({
+    time: "2026-03-28T12:00:05.000Z",
+    request_id: expect.stringMatching(/^req-/),
+    endpoint: "/v1/chat/completions",
+    model: "core-3",
+    input: 0,
+    cached_input: 0,
+    output: 5,
+    reasoning: 0,
+    billed_tokens: 5,
+    cost_usd: 0.000025,
+    estimated: true,
+  });
+  expect(await office.accounts.billedSince(id, noon + 4_000)).toBe(9);
+});
+
+test("a sign-in needs the account's own password", async () => {
+  const office = new Office();
+  await office.accounts.create({ email: "a@x", password: "correct horse" });
+  await office.accounts.create({ email: "b@x" });
+  expect((await office.accounts.signIn("A@x", "correct horse"))?.email).toBe("a@x");
+  for (const [email, password] of [
+    ["a@x", "wrong"],
+    ["a@x", ""],
+    ["b@x", "correct horse"],
+    ["c@x", "correct horse"],
+  ] as const) {
+    expect(await office.accounts.signIn(email, password)).toBeNull();
+  }
+  await office.accounts.changePassword("a@x", "battery staple");
+  expect(await office.accounts.signIn("a@x", "correct horse")).toBeNull();
+  expect((await office.accounts.signIn("a@x", "battery staple"))?.id).toBe(1);
+});
+
+describe("verify finds", () => {
+  const plants: readonly (readonly [string, string, string])[] = [
+    ["I1", "a credit that the journal does not explain", "UPDATE accounts SET credit = credit + 1"],
+    ["I1", "a use that the journal does not explain", "UPDATE quota_use SET used = used - 1"],
+    ["I1", "a line whose use is missing", "DELETE FROM quota_use"],
+    ["I1", "a use without a line", "INSERT INTO quota_use VALUES (1, 'searches', 1, 1)"],
+    ["I2", "a purchase below 0", "UPDATE journal SET credit_delta = -5 WHERE kind = 'credit'"],
+    ["I2", "an allowance above every plan", "UPDATE quota_use SET used = 665001"],
+    ["I5", "a charge that its tokens do not make", "UPDATE journal SET output = output + 9 WHERE kind = 'charge'"],
+    ["I7", "a memory that the disk does not explain", "UPDATE accounts SET credit = credit + 1"],
+  ];
+  for (const [invariant, what, sql] of plants) {
+    test(`${what} (${invariant})`, async () => {
+      const office = new Office();
+      const { id } = await office.accounts.create({ email: "a@x", credit: 100 });
+      await office.spend(id, 30_050);
+      expect((await office.accounts.verify()).violations).toEqual([]);
+      office.database.run(sql);
+      const { violations } = await office.accounts.verify();
+      expect(violations.filter((found) => found.invariant === invariant)).toMatchObject([{ account: id }]);
+    });
+  }
+});

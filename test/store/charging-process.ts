@@ -1,0 +1,38 @@
+// A process of its own that charges an account as fast as the disk takes it, and prints each request id once its charge
+// is on disk. Killed by accounting.test.ts.  Arguments: data folder, prefix of the request ids.
+import { writeSync } from "node:fs";
+import { openAccounting } from "../../src/accounting.ts";
+import { assert } from "../../src/assert.ts";
+import { systemClock } from "../../src/clock.ts";
+import { isRefusal } from "../../src/refusals.ts";
+import { ask, output, plans } from "../account/office.ts";
+
+const [dataFolder, prefix] = process.argv.slice(2);
+assert(dataFolder !== undefined && prefix !== undefined, "arguments: data folder, prefix");
+
+const accounting = await openAccounting({
+  dataFolder,
+  catalog: { plans },
+  siteUrl: "http://site",
+  clock: systemClock,
+  onFatal(error) {
+    throw error;
+  },
+});
+if (accounting.accounts.none) await accounting.accounts.create({ email: "a@x", credit: 1_000_000_000 });
+const { id } = await accounting.accounts.show("a@x");
+
+let requests = 0;
+async function charge(): Promise<never> {
+  for (;;) {
+    const requestId = `${prefix}-${(requests += 1)}`;
+    // A minute apart, so that flood protection lets all of them pass.
+    const now = Date.UTC(2026, 2, 28) + requests * 60_000;
+    const admitted = accounting.admission.admit(id, ask(10), requestId, now);
+    assert(!isRefusal(admitted), "the balance is enough");
+    using hold = admitted;
+    await hold.settle(output(3), false, now);
+    writeSync(1, `${requestId}\n`);
+  }
+}
+await Promise.all(Array.from({ length: 50 }, charge));

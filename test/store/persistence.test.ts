@@ -1,0 +1,73 @@
+// Trying a batch again: how long, what for, and what is said meanwhile.
+import { expect, test } from "bun:test";
+import { journalProbeIntervalMs, journalRetryIntervalMs } from "../../src/limits.ts";
+import { Persistence } from "../../src/store/persistence.ts";
+
+const batch = { changes: [], rows: [] };
+const failure = (code: string) => Object.assign(new Error(code), { code });
+
+/** A writer that fails until `wellAt` on a clock that sleeping moves. */
+function setUp(wellAt: number, code = "SQLITE_BUSY") {
+  let now = 0;
+  const said: [number, string][] = [];
+  const write = () => {
+    if (now < wellAt) throw failure(code);
+  };
+  const persistence = new Persistence(
+    { commit: write, probe: write },
+    { wall: () => now, monotonic: () => now },
+    async (ms) => void (now += ms),
+    (report) => said.push([now, report]),
+  );
+  return { persistence, said };
+}
+
+test("a commit that succeeds at once says so, and nothing else", async () => {
+  const { persistence, said } = setUp(0);
+  await persistence.commit(batch, 10_000);
+  expect(said).toEqual([[0, "committed"]]);
+});
+
+for (const code of ["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED", "SQLITE_FULL"]) {
+  test(`${code} for 3 s only delays the commit; meanwhile nothing may be admitted`, async () => {
+    const { persistence, said } = setUp(3_000, code);
+    await persistence.commit(batch, 10_000);
+    expect(said).toEqual([
+      [0, "stalled"],
+      [3_000, "writable"],
+      [3_000, "committed"],
+    ]);
+  });
+}
+
+test("after its time a batch is given up, and the disk is probed until it takes writes", async () => {
+  const { persistence, said } = setUp(60_000);
+  await persistence.commit(batch, 10_000);
+  expect(said.slice(0, 2)).toEqual([
+    [0, "stalled"],
+    [10_000, "gave_up"],
+  ]);
+  expect(said.length).toBe(3);
+  expect(said[2]?.[1]).toBe("writable");
+  expect(said[2]![0] - 60_000).toBeLessThan(journalProbeIntervalMs + journalRetryIntervalMs);
+});
+
+test("a batch whose time is over when it comes is tried once", async () => {
+  const { persistence, said } = setUp(0);
+  await persistence.commit(batch, 0);
+  expect(said).toEqual([[0, "committed"]]);
+});
+
+for (const code of [
+  "SQLITE_IOERR_FSYNC",
+  "SQLITE_IOERR_WRITE",
+  "SQLITE_CORRUPT",
+  "SQLITE_READONLY",
+  "SQLITE_CONSTRAINT",
+]) {
+  test(`${code} is never tried again`, async () => {
+    const { persistence, said } = setUp(1, code);
+    await expect(persistence.commit(batch, 10_000)).rejects.toThrow(code);
+    expect(said).toEqual([]);
+  });
+}

@@ -1,0 +1,177 @@
+// What the messages dialect streams: pieces -> events. Every event has an `event:` line, without which the dialect's
+// own client library sees nothing.
+//
+//   message_start, then blocks 0, 1, 2... one open at a time, then message_delta, message_stop
+//   a block: content_block_start, content_block_delta*, content_block_stop
+import type { Piece, Refusal } from "../types.ts";
+import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
+import { argumentsObject, errorBody, messageHead, stopOf, thinkingSignature, usageBody } from "./messages-reply.ts";
+import type { MessagesAsk } from "./messages-request.ts";
+
+type BlockKind = "thinking" | "text" | "tool_use";
+
+/** A content block of the answer, in the order in which the blocks were first seen. */
+type Block = Readonly<{
+  kind: BlockKind;
+  /** The call that a tool_use block is, else null. */
+  call: Readonly<{ index: number; id: string; name: string }> | null;
+  /** What waits to be written; of a tool_use block all of its arguments, which tell whether it is complete. */
+  literals: string[];
+}>;
+
+const event = (name: string, data: string): string => `event: ${name}\ndata: ${data}\n\n`;
+const deltaEnd = "}}\n\n";
+
+const blockAtStart: Readonly<Record<Exclude<BlockKind, "tool_use">, string>> = {
+  thinking: '{"type":"thinking","thinking":"","signature":""}',
+  text: '{"type":"text","text":""}',
+};
+const deltaFields: Readonly<Record<BlockKind, string>> = {
+  thinking: '{"type":"thinking_delta","thinking":',
+  text: '{"type":"text_delta","text":',
+  tool_use: '{"type":"input_json_delta","partial_json":',
+};
+
+/**
+ * The first of `#blocks` is open, the others wait. A text or thinking block ends when another block begins. A tool_use
+ * block ends when its arguments are a whole object: nodes mix the fragments of parallel calls, and this dialect cannot,
+ * so what belongs to a later block is held until the one before is complete or the answer has ended.
+ */
+export class MessagesEncoder implements Encoder {
+  readonly keepAlive = event("ping", '{"type":"ping"}');
+  readonly #ask: MessagesAsk;
+  readonly #reply: ReplyIdentity;
+  readonly #blocks: Block[] = [];
+  /** Index of the open block; without one, of the next. */
+  #index = 0;
+  #started = false;
+  /** The open block's delta event up to the literal: a token costs one concatenation. */
+  #delta = "";
+
+  constructor(ask: MessagesAsk, reply: ReplyIdentity) {
+    this.#ask = ask;
+    this.#reply = reply;
+  }
+
+  piece(piece: Piece): string {
+    switch (piece.kind) {
+      case "text":
+        return this.#add("text", piece.literal);
+      case "reasoning":
+        return this.#ask.thinking === "hidden" ? "" : this.#add("thinking", piece.literal);
+      case "call":
+        return this.#begin({ kind: "tool_use", call: piece, literals: [] });
+      case "call-arguments":
+        return this.#addArguments(piece.index, piece.literal);
+      default:
+        return piece satisfies never;
+    }
+  }
+
+  end(end: AnswerEnd): string {
+    let events = "";
+    // A client that reads the first block's text must find one, also when the answer is empty.
+    if (this.#index === 0 && this.#blocks.length === 0)
+      events += this.#begin({ kind: "text", call: null, literals: [] });
+    while (this.#blocks.length > 0) {
+      events += this.#closeFirst();
+      // A call that the budget cut before its turn came is not begun.
+      while (end.reason === "length" && this.#blocks[0] !== undefined && !isComplete(this.#blocks[0]))
+        this.#blocks.shift();
+      events += this.#openFirst();
+    }
+    const delta = { type: "message_delta", delta: stopOf(end), usage: usageBody(this.#ask.model, end.usage) };
+    return events + event("message_delta", JSON.stringify(delta)) + event("message_stop", '{"type":"message_stop"}');
+  }
+
+  /** A text block is closed, so that clients keep it; a tool_use block is not, because they would run it. */
+  failure(refusal: Refusal): string {
+    const closed = this.#blocks[0]?.kind === "text" ? this.#closeFirst() : "";
+    return closed + event("error", errorBody(refusal, this.#reply.requestId));
+  }
+
+  #add(kind: "text" | "thinking", literal: string): string {
+    const last = this.#blocks.at(-1);
+    if (last?.kind === kind) return this.#append(last, literal);
+    return literal === '""' ? "" : this.#begin({ kind, call: null, literals: [literal] });
+  }
+
+  #addArguments(index: number, literal: string): string {
+    const block = this.#blocks.findLast(({ call }) => call?.index === index);
+    if (block === undefined) return ""; // it is closed: after a whole object only white space can follow
+    if (block === this.#blocks[0]) {
+      block.literals.push(literal);
+      return this.#delta + literal + deltaEnd + this.#advance();
+    }
+    return this.#append(block, literal);
+  }
+
+  #append(block: Block, literal: string): string {
+    if (block === this.#blocks[0]) return this.#write(block, literal);
+    block.literals.push(literal);
+    return "";
+  }
+
+  #begin(block: Block): string {
+    this.#blocks.push(block);
+    return this.#blocks.length === 1 ? this.#openFirst() : this.#advance();
+  }
+
+  /** Closes what is complete while something waits behind it. */
+  #advance(): string {
+    let events = "";
+    while (this.#blocks.length > 1 && isComplete(this.#blocks[0]!)) events += this.#closeFirst() + this.#openFirst();
+    return events;
+  }
+
+  #openFirst(): string {
+    const [block] = this.#blocks;
+    if (block === undefined) return "";
+    let events = this.#started ? "" : this.#start();
+    events += event(
+      "content_block_start",
+      `{"type":"content_block_start","index":${this.#index},"content_block":${startOf(block)}}`,
+    );
+    this.#delta = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},"delta":${deltaFields[block.kind]}`;
+    if (block.kind === "tool_use") events += this.#write(block, '""'); // the dialect's own servers begin like this
+    for (const literal of block.literals) events += this.#write(block, literal);
+    return events;
+  }
+
+  #closeFirst(): string {
+    const block = this.#blocks.shift();
+    const signature =
+      block?.kind === "thinking"
+        ? event(
+            "content_block_delta",
+            `{"type":"content_block_delta","index":${this.#index},"delta":{"type":"signature_delta","signature":"${thinkingSignature}"}}`,
+          )
+        : "";
+    return signature + event("content_block_stop", `{"type":"content_block_stop","index":${this.#index++}}`);
+  }
+
+  #write(block: Block, literal: string): string {
+    return block.kind === "thinking" && this.#ask.thinking === "omitted" ? "" : this.#delta + literal + deltaEnd;
+  }
+
+  /** The node has not counted yet: the input is our estimate, and message_delta overwrites it with the true numbers. */
+  #start(): string {
+    this.#started = true;
+    const { model, inputTokensEstimate } = this.#ask;
+    const usage = usageBody(model, { inputFresh: inputTokensEstimate, inputCached: 0, output: 1, reasoning: 0 });
+    const message = `${messageHead(model, this.#reply)},"content":[],"stop_reason":null,"stop_sequence":null,"usage":${JSON.stringify(usage)}}`;
+    return event("message_start", `{"type":"message_start","message":${message}}`);
+  }
+}
+
+const startOf = ({ kind, call }: Block): string =>
+  kind === "tool_use"
+    ? `{"type":"tool_use","id":${JSON.stringify(call!.id)},"name":${JSON.stringify(call!.name)},"input":{}}`
+    : blockAtStart[kind];
+
+/** Asked only while another block waits, and parsed only when the last fragment can end an object. */
+function isComplete({ kind, literals }: Block): boolean {
+  if (kind !== "tool_use") return true;
+  if (literals.at(-1)?.at(-2) !== "}") return false;
+  return argumentsObject(`"${literals.map((literal) => literal.slice(1, -1)).join("")}"`) !== null;
+}

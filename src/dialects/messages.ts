@@ -1,0 +1,15 @@
+// The messages dialect: POST /v1/messages.
+import { refusals } from "../refusals.ts";
+import type { Dialect } from "./dialect.ts";
+import { errorBody, reply } from "./messages-reply.ts";
+import { type MessagesAsk, read } from "./messages-request.ts";
+import { MessagesEncoder } from "./messages-stream.ts";
+
+export const messages: Dialect<MessagesAsk> = {
+  endpoint: "/v1/messages",
+  read,
+  encoder: (ask, identity) => new MessagesEncoder(ask, identity),
+  reply,
+  statusOf: (refusal) => refusals[refusal.refusal].status,
+  errorBody,
+};

@@ -1,0 +1,36 @@
+// Builds the single binary dist/tollgate: everything but the system's C library is inside.
+import { chmodSync, renameSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+const root = join(import.meta.dir, "..");
+const output = join(root, "dist", process.platform === "win32" ? "tollgate.exe" : "tollgate");
+
+/** A compiled binary can start a Worker only from an entry point of its own; ours say what their `self` is. */
+async function workerFiles(): Promise<string[]> {
+  const files: string[] = [];
+  for await (const file of new Bun.Glob("src/**/*.ts").scan(root)) {
+    const text = await Bun.file(join(root, file)).text();
+    if (/^declare const self: Worker\b/m.test(text)) files.push(join(root, file));
+  }
+  return files.sort();
+}
+
+const partial = `${output}.partial`; // a running dist/tollgate cannot be overwritten, but replaced
+const built = await Bun.build({
+  entrypoints: [join(root, "src/main.ts"), ...(await workerFiles())],
+  root: join(root, "src"),
+  target: "bun",
+  // What a file beside the binary says must not change the program.
+  compile: { outfile: partial, autoloadDotenv: false, autoloadBunfig: false },
+  define: { "process.env.NODE_ENV": JSON.stringify("production") },
+  // Elysia compiles handlers from its own source text, which renamed identifiers break.
+  minify: { whitespace: true, syntax: true, identifiers: false },
+  throw: false,
+});
+if (!built.success) {
+  for (const message of built.logs) console.error(String(message));
+  process.exit(1);
+}
+chmodSync(partial, 0o755);
+renameSync(partial, output);
+console.log(`${output}: ${Math.round(statSync(output).size / 1024 ** 2)} MiB`);

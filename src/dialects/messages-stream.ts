@@ -97,13 +97,14 @@ export class MessagesEncoder implements Encoder {
   }
 
   #addArguments(index: number, literal: string): string {
-    const block = this.#blocks.findLast(({ call }) => call?.index === index);
-    if (block === undefined) return ""; // it is closed: after a whole object only white space can follow
-    if (block === this.#blocks[0]) {
-      block.literals.push(literal);
+    const open = this.#blocks[0];
+    if (open?.call?.index === index) {
+      open.literals.push(literal);
       return this.#delta + literal + deltaEnd + this.#advance();
     }
-    return this.#append(block, literal);
+    // Not found: its block is closed, and after a whole object only white space can follow.
+    this.#blocks.find(({ call }) => call?.index === index)?.literals.push(literal);
+    return "";
   }
 
   #append(block: Block, literal: string): string {

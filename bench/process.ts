@@ -7,6 +7,8 @@ export const bun = process.execPath;
 
 const readyTimeoutMs = 30_000;
 const stopTimeoutMs = 10_000;
+/** The last of the output is kept, to be shown when the process ends by itself. */
+const outputMaxCharacters = 8_192;
 
 export type Running = Readonly<{
   pid: number;
@@ -40,10 +42,16 @@ export async function startProcess(options: {
   if (ready === null) {
     throw new Error(`${options.command.join(" ")} did not get ready:\n${output.text}`);
   }
+  let stopping = false;
+  void child.exited.then((code) => {
+    if (stopping) return;
+    console.error(`${options.command.join(" ")} ended by itself (${child.signalCode ?? code}):\n${output.text}`);
+  });
   return {
     pid: child.pid,
     ready,
     async stop() {
+      stopping = true;
       child.kill("SIGTERM");
       const timer = setTimeout(() => child.kill("SIGKILL"), stopTimeoutMs);
       await child.exited;
@@ -61,12 +69,10 @@ function watched(
   return new Promise((resolve) => {
     void (async () => {
       const decoder = new TextDecoder();
-      let matched = false;
+      let match: RegExpExecArray | null = null;
       for await (const bytes of stream) {
-        if (matched) continue;
-        output.text += decoder.decode(bytes, { stream: true });
-        const match = pattern.exec(output.text);
-        matched = match !== null;
+        output.text = (output.text + decoder.decode(bytes, { stream: true })).slice(-outputMaxCharacters);
+        match ??= pattern.exec(output.text);
         if (match !== null) resolve(match);
       }
     })();

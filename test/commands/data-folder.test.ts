@@ -1,0 +1,148 @@
+// The commands on accounts, keys, usage and backups do the same through a running server and on a stopped one's folder.
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { chat, run, Server, temporaryFolder } from "./program.ts";
+
+setDefaultTimeout(20_000); // processes are started, and the machine may be busy
+
+const day = /^\d{4}-\d\d-\d\d$/;
+
+describe.each(["running", "stopped"])("on a %s server", (state) => {
+  const folder = temporaryFolder();
+  let server: Server | null = null;
+  const here = ["--data", folder.path];
+
+  beforeAll(async () => {
+    if (state === "running") server = await Server.start(["--port", "0", ...here]);
+  });
+  afterAll(async () => {
+    await server?.[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+  });
+
+  const json = async (...words: string[]) => {
+    const { code, stdout, stderr } = await run([...words, ...here, "--json"]);
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    return JSON.parse(stdout);
+  };
+
+  test("an account is made, shown, changed and credited", async () => {
+    const created = await json("accounts", "create", "ann@example.com", "--plan", "plus", "--credit", "5000");
+    expect(created).toEqual({
+      id: expect.any(Number),
+      email: "ann@example.com",
+      plan: "plus",
+      api_key: expect.stringMatching(/^sk-tg-[0-9A-Za-z]{43}$/),
+    });
+    const shown = {
+      id: created.id,
+      email: "ann@example.com",
+      plan: "plus",
+      allowance: { day: expect.stringMatching(day), granted: 80_000, left: 80_000 },
+      credit: 5_000,
+      reserved: 0,
+      spendable: 85_000,
+      coder_calls: { window: expect.any(String), used: 0, limit: 20 },
+      searches: { day: expect.stringMatching(day), used: 0, limit: 30 },
+    };
+    expect(await json("accounts", "show", "ann@example.com")).toEqual(shown);
+    expect(await json("accounts", "plan", "ann@example.com", "pro")).toMatchObject({ plan: "pro", spendable: 670_000 });
+    const credit = ["accounts", "credit", "ann@example.com", "1000", "--reference", "invoice-1"];
+    expect(await json(...credit)).toMatchObject({ credit: 6_000, credited: true });
+    expect(await json(...credit)).toMatchObject({ credit: 6_000, credited: false });
+    expect(await json("usage", "ann@example.com")).toEqual([]);
+  });
+
+  test("all accounts are listed", async () => {
+    await json("accounts", "create", "list@example.com");
+    const emails = (await json("accounts", "list")).map(({ email }: { email: string }) => email);
+    expect(emails).toContain("list@example.com");
+  });
+
+  test("a key is rotated", async () => {
+    const { api_key: before } = await json("accounts", "create", "key@example.com");
+    const { api_key: after } = await json("keys", "rotate", "key@example.com");
+    expect(after).not.toBe(before);
+    if (server !== null) {
+      expect((await chat(server.url, before, {})).status).toBe(401);
+      expect((await chat(server.url, after, { max_tokens: 1 })).status).toBe(200);
+      expect(await json("usage", "key@example.com", "--limit", "5")).toEqual([
+        expect.objectContaining({ endpoint: "/v1/chat/completions", model: "core-3", estimated: false }),
+      ]);
+    }
+  });
+
+  test("people get aligned text instead of JSON", async () => {
+    await json("accounts", "create", "text@example.com", "--credit", "1234567");
+    const { stdout } = await run(["accounts", "show", "text@example.com", ...here]);
+    expect(stdout).toContain("purchased credit                            1,234,567");
+    expect((await run(["accounts", "list", ...here])).stdout).toMatch(/^id +e-mail +plan +credit +operator +created\n/);
+    expect((await run(["usage", "text@example.com", ...here])).stdout).toStartWith("time  endpoint  model");
+  });
+
+  test("a backup is a whole database that only its owner may read, and overwrites nothing", async () => {
+    await json("accounts", "create", "backup@example.com");
+    const file = join(folder.path, "copy.db");
+    expect(await json("backup", file)).toEqual({ file, bytes: statSync(file).size, integrity: "ok" });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(existsSync(`${file}.partial`)).toBe(false);
+    const copy = new Database(file, { readonly: true });
+    expect(copy.query("SELECT count(*) AS n FROM accounts WHERE email = 'backup@example.com'").get()).toEqual({ n: 1 });
+    copy.close();
+    const { code, stderr } = await run(["backup", file, ...here]);
+    expect(stderr).toBe(`tollgate: ${file} exists already; a backup never overwrites a file`);
+    expect(code).toBe(1);
+  });
+
+  const refusals: [string[], string][] = [
+    [["accounts", "show", "no@example.com"], "no account has the e-mail no@example.com"],
+    [["accounts", "create", "no-address"], '"no-address" is not an e-mail address'],
+    [
+      ["accounts", "create", "x@example.com", "--plan", "gold"],
+      "no plan is called gold; the plans are free, plus, standard, pro",
+    ],
+    [
+      ["backup", "/nowhere/copy.db"],
+      "cannot write the backup /nowhere/copy.db: ENOENT: no such file or directory, open '/nowhere/copy.db.partial'",
+    ],
+  ];
+  test.each(refusals)("what cannot be done is one line: %j", async (words, message) => {
+    expect(await run([...words, ...here])).toEqual({ code: 1, stdout: "", stderr: `tollgate: ${message}` });
+  });
+});
+
+describe("without a server", () => {
+  test("a data folder that is not there is not made by looking at it", async () => {
+    using folder = temporaryFolder();
+    const data = join(folder.path, "typo");
+    expect(await run(["accounts", "list", "--data", data])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `tollgate: there is no data folder ${data}; name it with --data DIR`,
+    });
+    expect(existsSync(data)).toBe(false);
+  });
+
+  test("two commands at once wait for each other", async () => {
+    using folder = temporaryFolder();
+    const create = (name: string) => run(["accounts", "create", `${name}@example.com`, "--data", folder.path]);
+    const finished = await Promise.all(["a", "b", "c"].map(create));
+    expect(finished.map(({ code, stderr }) => [code, stderr])).toEqual([
+      [0, ""],
+      [0, ""],
+      [0, ""],
+    ]);
+    const { stdout } = await run(["accounts", "list", "--data", folder.path, "--json"]);
+    expect(JSON.parse(stdout)).toHaveLength(3);
+  });
+
+  test("the data folder may come from the environment", async () => {
+    using folder = temporaryFolder();
+    const variables = { TOLLGATE_DATA: folder.path };
+    expect((await run(["accounts", "create", "env@example.com"], { variables })).code).toBe(0);
+    expect(existsSync(join(folder.path, "tollgate.db"))).toBe(true);
+  });
+});

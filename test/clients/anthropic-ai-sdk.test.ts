@@ -1,0 +1,99 @@
+// The Vercel AI SDK with its provider that speaks the messages dialect.
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { installed, missing } from "../fixtures/optional.ts";
+import { Stack } from "../fixtures/stack.ts";
+
+/** The few calls used here; the package's own types are not there in a plain checkout. */
+type Generated = {
+  text: string;
+  reasoningText: string | undefined;
+  finishReason: string;
+  usage: { inputTokens: number; outputTokens: number; inputTokenDetails?: { cacheReadTokens?: number } };
+};
+type AiModule = {
+  generateText(options: object): Promise<Generated>;
+  streamText(options: object): { [Key in keyof Generated]: Promise<Generated[Key]> };
+  tool(options: object): object;
+  stepCountIs(steps: number): unknown;
+  jsonSchema(schema: object): unknown;
+};
+type ProviderModule = { createAnthropic(options: object): (model: string) => unknown };
+
+const ai = await installed<AiModule>("ai", import.meta.dir);
+const provider = await installed<ProviderModule>("@ai-sdk/anthropic", import.meta.dir);
+const present = ai !== null && provider !== null;
+const timeLimit = 30_000;
+const thinking = { anthropic: { thinking: { type: "enabled", budgetTokens: 2_000 } } };
+
+describe.skipIf(missing("@ai-sdk/anthropic", present, "run npm ci in test/clients"))("AI SDK 7, anthropic", () => {
+  let stack: Stack;
+  beforeAll(async () => {
+    stack = await Stack.start();
+  }, timeLimit);
+  afterAll(() => stack[Symbol.asyncDispose]());
+  afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
+
+  /** The budget is named, because the provider warns of models that it does not know. */
+  async function asks(script: string): Promise<{ model: unknown; prompt: string; maxOutputTokens: number }> {
+    const { api_key: apiKey } = await stack.gateway.account();
+    const model = provider!.createAnthropic({ baseURL: `${stack.gateway.url}/v1`, apiKey })("open-05-3BIT-REAP");
+    return { model, prompt: `hello [[${stack.node.marker(script)}]]`, maxOutputTokens: 2_100 };
+  }
+  const { generateText, streamText, tool, jsonSchema, stepCountIs } = ai ?? ({} as AiModule);
+
+  test(
+    "text, thinking and usage, streamed and not",
+    async () => {
+      const whole = await generateText({ ...(await asks("reasoning-text")), providerOptions: thinking });
+      const stream = streamText({ ...(await asks("reasoning-text")), providerOptions: thinking });
+      expect([await stream.text, await stream.reasoningText, await stream.finishReason]).toEqual([
+        "Hi there!",
+        "Let me think.",
+        "stop",
+      ]);
+      expect([whole.text, whole.reasoningText, whole.finishReason]).toEqual(["Hi there!", "Let me think.", "stop"]);
+      const usage = { inputTokens: 120, outputTokens: 20, inputTokenDetails: { cacheReadTokens: 20 } };
+      expect(whole.usage).toMatchObject(usage);
+      expect(await stream.usage).toMatchObject(usage);
+    },
+    timeLimit,
+  );
+
+  test.each([
+    ["one-tool", "It is sunny in Paris.", ["Paris"]],
+    ["parallel-tools", "Rain and sun.", ["London", "Tokyo"]],
+  ])(
+    "a tool loop of two rounds: %s",
+    async (script, answer, cities) => {
+      for (const way of ["generate", "stream"]) {
+        const asked: { city: string }[] = [];
+        const options = {
+          ...(await asks(script)),
+          tools: {
+            get_weather: tool({
+              description: "The weather of a city",
+              inputSchema: jsonSchema({ type: "object", properties: { city: { type: "string" } }, required: ["city"] }),
+              execute: (input: { city: string }) => (asked.push(input), Promise.resolve("sunny, 21 C")),
+            }),
+          },
+          stopWhen: stepCountIs(5),
+        };
+        expect(way === "stream" ? await streamText(options).text : (await generateText(options)).text).toBe(answer);
+        expect(asked.map(({ city }) => city)).toEqual(cities);
+      }
+    },
+    timeLimit,
+  );
+
+  test(
+    "a refusal shows its message",
+    async () => {
+      const { prompt } = await asks("text");
+      const stranger = provider!.createAnthropic({ baseURL: `${stack.gateway.url}/v1`, apiKey: "sk-tg-unknown" });
+      const attempt = generateText({ model: stranger("core-3"), prompt });
+      expect(attempt).rejects.toThrow("Invalid API key provided");
+      await attempt.catch(() => {});
+    },
+    timeLimit,
+  );
+});

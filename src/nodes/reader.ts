@@ -9,7 +9,7 @@ import type { Ask, Ending, FinishReason, Piece } from "../types.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure.ts";
 import type { Failure } from "./failure.ts";
 import { parseNodeJson, record } from "./json.ts";
-import { Template } from "./template.ts";
+import { decodedLength, Template } from "./template.ts";
 import type { RunningNumbers, Simple } from "./template.ts";
 import { ToolCalls } from "./tool-calls.ts";
 import { reportedUsage, usageOf } from "./usage.ts";
@@ -160,7 +160,7 @@ export class AnswerReader {
     this.#lessonsLeft = lessonsMax;
     if (template.numbers !== null) this.#reported = template.numbers;
     const literal = template.literal;
-    const characters = literal.indexOf("\\") < 0 ? literal.length - 2 : (JSON.parse(literal) as string).length;
+    const characters = decodedLength(literal);
     if (characters > 0) this.#takeLiteral(template.channel, literal, characters, null);
     return true;
   }

@@ -88,7 +88,7 @@ export class ToolCalls {
     if (open === undefined) return this.#open(key);
     // (3) the same index again for another call: some engines number every call 0
     const otherId = id !== "" && open.nodeId !== "" && id !== open.nodeId;
-    const otherName = open.hasArguments && name !== "" && name !== open.name;
+    const otherName = open.hasArguments && open.name !== "" && name !== open.name;
     if (name !== "" && (otherId || (otherName && (id === "" || id !== open.nodeId)))) return this.#open(key);
     // (4) more of the same
     return open;

@@ -1,0 +1,583 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { AnswerReader } from "../../src/nodes/reader.ts";
+import type { Ask, Ending } from "../../src/types.ts";
+import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
+import { doneEvent, event, finishEvent, textEvent, usageEvent } from "../fixtures/raw-node.ts";
+import { collector, readEvents } from "../fixtures/read-answer.ts";
+
+const delta = (given: object, more: object = {}): string => event({ delta: given, finish_reason: null }, more);
+const call = (item: object): string => delta({ tool_calls: [item] });
+const tools = [toolOf("get_weather"), toolOf("get"), toolOf("get_time")];
+const ended = [finishEvent(), usageEvent(), doneEvent].join("");
+
+describe("text and reasoning", () => {
+  test("both reasoning fields", () => {
+    const body = delta({ reasoning_content: "I " }) + delta({ reasoning: "think" }) + textEvent("Hi") + ended;
+    expect(readEvents(body)).toMatchObject({ reasoning: "I think", text: "Hi" });
+  });
+  test("both fields in one event are one text", () => {
+    const body =
+      delta({ reasoning_content: "a", reasoning: "a" }) + delta({ reasoning_content: "b", reasoning: "b" }) + ended;
+    expect(readEvents(body).reasoning).toBe("ab");
+  });
+  test("reasoning and text in one event", () => {
+    expect(readEvents(delta({ reasoning: "r", content: "t" }) + ended)).toMatchObject({ reasoning: "r", text: "t" });
+  });
+  test("missing, null and empty are alike", () => {
+    const body =
+      delta({ role: "assistant" }) +
+      delta({ content: null }) +
+      delta({ content: "" }) +
+      delta({ content: "x", tool_calls: [] }) +
+      event({ delta: { content: "y" } }) +
+      event({ delta: { content: "z" }, finish_reason: "" }) +
+      ended;
+    expect(readEvents(body)).toMatchObject({ text: "xyz", ending: { kind: "end", reason: "stop" } });
+  });
+  test("other choices are ignored", () => {
+    const other = `data: {"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"length"}]}\n\n`;
+    expect(readEvents(textEvent("yes") + other + ended)).toMatchObject({ text: "yes", ending: { reason: "stop" } });
+  });
+  test("a surrogate pair cut between two events is put together, a lone half becomes U+FFFD", () => {
+    const raw = (literal: string, field = "content") => `data: {"choices":[{"delta":{"${field}":${literal}}}]}\n\n`;
+    expect(readEvents(raw('"a\\ud83d"') + raw('"\\ude00b"') + ended).text).toBe("a😀b");
+    expect(readEvents(raw('"a\\ud83d"') + raw('"b"') + ended).text).toBe("a\ufffdb");
+    expect(readEvents(raw('"a\\ude00"') + raw('"b\\ud83d"') + ended).text).toBe("a\ufffdb\ufffd");
+    expect(readEvents(raw('"r\\ud83d"', "reasoning") + raw('"t"') + ended)).toMatchObject({
+      reasoning: "r\ufffd",
+      text: "t",
+    });
+  });
+  test("log probabilities travel with their text", () => {
+    const pieces: unknown[] = [];
+    const reader = new AnswerReader(askOf(), (piece) => pieces.push(piece));
+    const logprobs = { content: [{ token: "x", logprob: -0.1, bytes: [120], top_logprobs: [] }] };
+    reader.event(JSON.stringify({ choices: [{ delta: { content: "x" }, logprobs }] }));
+    expect(pieces).toEqual([{ kind: "text", literal: '"x"', logprobs: JSON.stringify(logprobs) }]);
+  });
+});
+
+describe("endings", () => {
+  const reason = (given: string, ask: Ask = askOf(), before = textEvent("x")): Ending =>
+    readEvents(before + finishEvent(given) + usageEvent() + doneEvent, ask).ending;
+  test("reasons", () => {
+    expect(reason("stop")).toMatchObject({ kind: "end", reason: "stop" });
+    expect(reason("length")).toMatchObject({ reason: "length" });
+    expect(reason("content_filter")).toMatchObject({ reason: "content_filter" });
+    expect(reason("eos_token")).toMatchObject({ reason: "stop" });
+    expect(reason("tool_calls")).toMatchObject({ reason: "stop" }); // no call was made
+    expect(reason("abort")).toMatchObject({ kind: "failed", refusal: { refusal: "node_failed" } });
+  });
+  test("stop after a call is tool_calls", () => {
+    const made = call({ index: 0, id: "a", function: { name: "get", arguments: "{}" } });
+    expect(reason("stop", askOf({ tools }), made)).toMatchObject({ reason: "tool_calls" });
+    expect(reason("length", askOf({ tools }), made)).toMatchObject({ reason: "length" });
+  });
+  test("[DONE] is not needed, a finish reason is", () => {
+    expect(readEvents(textEvent("x") + finishEvent() + usageEvent()).ending).toMatchObject({
+      kind: "end",
+      estimated: false,
+    });
+    expect(readEvents(textEvent("x") + doneEvent).ending).toMatchObject({
+      kind: "failed",
+      refusal: { refusal: "node_failed" },
+      elsewhere: false,
+    });
+    expect(readEvents("").ending).toMatchObject({ kind: "failed" });
+  });
+  test("the first finish reason and the first usage win, later text is not the answer's", () => {
+    const body =
+      textEvent("x") +
+      finishEvent("length") +
+      usageEvent(10, 1) +
+      textEvent("y") +
+      finishEvent("stop") +
+      usageEvent(99, 99) +
+      doneEvent;
+    expect(readEvents(body)).toMatchObject({
+      text: "x",
+      ending: { reason: "length", usage: { inputFresh: 10, output: 1 } },
+    });
+  });
+  test("the stop sequence, when the engine says it and the client asked for it", () => {
+    const finish = (more: object) =>
+      textEvent("x") + event({ delta: {}, finish_reason: "stop", ...more }) + usageEvent();
+    const ask = askOf({ stop: ["END"] });
+    expect(readEvents(finish({ stop_reason: "END" }), ask).ending).toMatchObject({ stopSequence: "END" });
+    expect(readEvents(finish({ matched_stop: "END" }), ask).ending).toMatchObject({ stopSequence: "END" });
+    expect(readEvents(finish({ stop_reason: 151_643 }), ask).ending).toMatchObject({ stopSequence: null });
+    expect(readEvents(finish({ stop_reason: "other" }), ask).ending).toMatchObject({ stopSequence: null });
+  });
+});
+
+describe("errors inside a stream", () => {
+  const failure = (payload: string, before = ""): Ending =>
+    readEvents(`${before}data: ${payload}\n\n${doneEvent}`).ending;
+  const rows: [string, string, object][] = [
+    [
+      "nested",
+      '{"error":{"message":"secret-host:8000 died","type":"server_error","code":500}}',
+      { refusal: { refusal: "node_failed" } },
+    ],
+    ["flat", '{"object":"error","message":"x","type":"y","code":500}', { refusal: { refusal: "node_failed" } }],
+    ["a string", '{"error":"boom"}', { refusal: { refusal: "node_failed" } }],
+    [
+      "overloaded",
+      '{"error":{"message":"The request queue is full","code":503}}',
+      { refusal: { refusal: "busy" }, elsewhere: true },
+    ],
+    [
+      "overloaded, flat",
+      '{"object":"error","message":"server busy, please try again","code":null}',
+      { refusal: { refusal: "busy" } },
+    ],
+    [
+      "too long (SGLang)",
+      '{"error":{"message":"The input (70000 tokens) is longer than the model\'s context length (65536 tokens).","code":400}}',
+      {
+        refusal: { refusal: "context_length_exceeded", detail: { tokens: 70_000, maximum: 65_536 } },
+        elsewhere: false,
+      },
+    ],
+    ["not JSON", '{"error": "it said "no""}', { refusal: { refusal: "node_failed" } }],
+    ["garbage", "hello", { refusal: { refusal: "node_failed" } }],
+  ];
+  for (const [name, payload, expected] of rows)
+    test(name, () => {
+      expect(failure(payload)).toMatchObject({ kind: "failed", ...expected });
+      expect(JSON.stringify(failure(payload))).not.toContain("secret");
+      expect(failure(payload, textEvent("x"))).toMatchObject({ kind: "failed", elsewhere: false });
+    });
+  test("event: error with any payload", () => {
+    expect(readEvents('event: error\ndata: {"message":"x"}\n\n').ending).toMatchObject({ kind: "failed" });
+  });
+  test("an error that is null is none", () => {
+    expect(readEvents(textEvent("x", { error: null }) + ended)).toMatchObject({ text: "x", ending: { kind: "end" } });
+  });
+  test("after the finish reason the answer is complete", () => {
+    expect(readEvents(textEvent("x") + finishEvent() + 'data: {"error":"x"}\n\n').ending).toMatchObject({
+      kind: "end",
+      estimated: true,
+    });
+  });
+});
+
+describe("usage", () => {
+  const usage = (report: object | null, ask = askOf({ bodyBytes: 400 })): Ending =>
+    readEvents(
+      textEvent("four") +
+        textEvent("five5") +
+        finishEvent() +
+        (report === null ? "" : event(null, { usage: report })) +
+        doneEvent,
+      ask,
+    ).ending;
+  const own = { usage: { inputFresh: 100, inputCached: 0, output: 3, reasoning: 0 }, estimated: true };
+  const good = { prompt_tokens: 10, completion_tokens: 2 };
+
+  const accepted: [string, object, object][] = [
+    ["plain", good, { inputFresh: 10, inputCached: 0, output: 2, reasoning: 0 }],
+    ["cached", { ...good, prompt_tokens_details: { cached_tokens: 4 } }, { inputFresh: 6, inputCached: 4 }],
+    ["all cached", { ...good, prompt_tokens_details: { cached_tokens: 10 } }, { inputFresh: 0, inputCached: 10 }],
+    ["cached (DeepSeek)", { ...good, prompt_cache_hit_tokens: 4 }, { inputFresh: 6, inputCached: 4 }],
+    ["no details", { ...good, prompt_tokens_details: null }, { inputFresh: 10 }],
+    ["reasoning", { ...good, completion_tokens_details: { reasoning_tokens: 1 } }, { reasoning: 1 }],
+    ["reasoning (SGLang)", { ...good, reasoning_tokens: 1 }, { reasoning: 1 }],
+  ];
+  for (const [name, report, expected] of accepted)
+    test(`accepted: ${name}`, () => expect(usage(report)).toMatchObject({ usage: expected, estimated: false }));
+
+  const absurd: [string, object | null][] = [
+    ["missing", null],
+    ["empty", {}],
+    ["without output", { prompt_tokens: 10 }],
+    ["negative", { ...good, completion_tokens: -1 }],
+    ["negative input", { ...good, prompt_tokens: -1 }],
+    ["fractional", { ...good, completion_tokens: 1.5 }],
+    ["a string", { ...good, completion_tokens: "2" }],
+    ["1e19", { ...good, completion_tokens: 1e19 }],
+    ["above the context", { ...good, prompt_tokens: 300_000 }],
+    ["together above the context", { prompt_tokens: 200_000, completion_tokens: 100_000 }],
+    ["more cached than read", { ...good, prompt_tokens_details: { cached_tokens: 11 } }],
+    ["negative cached", { ...good, prompt_tokens_details: { cached_tokens: -1 } }],
+    ["more reasoning than output", { ...good, completion_tokens_details: { reasoning_tokens: 3 } }],
+    ["no input", { ...good, prompt_tokens: 0 }],
+    ["no output, though there was some", { ...good, completion_tokens: 0 }],
+  ];
+  for (const [name, report] of absurd) test(`own count: ${name}`, () => expect(usage(report)).toMatchObject(own));
+
+  test("own count: NaN and Infinity, which are no JSON", () => {
+    for (const word of ["NaN", "Infinity", "-Infinity"]) {
+      const body = `${textEvent("four")}${textEvent("five5")}${finishEvent()}data: {"choices":[],"usage":{"prompt_tokens":${word},"completion_tokens":2}}\n\n`;
+      expect(readEvents(body, askOf({ bodyBytes: 400 })).ending).toMatchObject(own);
+    }
+  });
+  test("on the finish chunk (transformers)", () => {
+    expect(readEvents(textEvent("x") + finishEvent("stop", { usage: good })).ending).toMatchObject({
+      usage: { inputFresh: 10, output: 2 },
+      estimated: false,
+    });
+  });
+  test("the report of its own adds cached tokens to that on the finish chunk", () => {
+    const body =
+      textEvent("x", { usage: good }) +
+      finishEvent("stop", { usage: good }) +
+      usageEvent(10, 2, { prompt_tokens_details: { cached_tokens: 8 } });
+    expect(readEvents(body).ending).toMatchObject({ usage: { inputFresh: 2, inputCached: 8 } });
+  });
+  test("reasoning is counted when the node does not, never above the output", () => {
+    const body = (output: number) =>
+      delta({ reasoning: "a" }) + delta({ reasoning: "b" }) + textEvent("x") + finishEvent() + usageEvent(10, output);
+    expect(readEvents(body(3)).ending).toMatchObject({ usage: { output: 3, reasoning: 2 }, estimated: false });
+    expect(readEvents(body(1)).ending).toMatchObject({ usage: { output: 1, reasoning: 1 } });
+  });
+  test("own count is at most the budget where the node was told it", () => {
+    const body = textEvent("a".repeat(400)) + finishEvent();
+    expect(readEvents(body, askOf({ outputTokensMax: 20 })).ending).toMatchObject({
+      usage: { output: 20 },
+      estimated: true,
+    });
+    expect(readEvents(body, askOf({ outputTokensMax: 20, model: firstPartyModel })).ending).toMatchObject({
+      usage: { output: 100 },
+    });
+  });
+  test("an image counts as an image, not as the length of its base64", () => {
+    const url = `data:image/png;base64,${"A".repeat(1_000_000)}`;
+    const ask = askOf({
+      bodyBytes: url.length + 400,
+      turns: [{ role: "user", content: [{ kind: "image", url, detail: null }] }],
+    });
+    expect(readEvents(textEvent("x") + finishEvent(), ask).ending).toMatchObject({ usage: { inputFresh: 1_600 } });
+  });
+
+  describe("when the client leaves", () => {
+    const gone = (body: string, ask = askOf({ bodyBytes: 400 })): Ending => {
+      const reader = new AnswerReader(ask, () => {});
+      for (const line of body.split("\n\n")) if (line !== "") reader.event(line.slice(6));
+      return reader.gone();
+    };
+    test("the running usage is charged", () => {
+      const running = (output: number) => ({ usage: { prompt_tokens: 50, completion_tokens: output } });
+      const body = ["a", "b", "c", "d", "e"].map((text, index) => textEvent(text, running(index + 1))).join("");
+      expect(gone(body)).toEqual({
+        kind: "gone",
+        usage: { inputFresh: 50, inputCached: 0, output: 5, reasoning: 0 },
+        estimated: false,
+      });
+    });
+    test("else our own count", () => {
+      expect(gone(textEvent("a") + textEvent("b") + textEvent("c"))).toEqual({
+        kind: "gone",
+        usage: { inputFresh: 100, inputCached: 0, output: 3, reasoning: 0 },
+        estimated: true,
+      });
+      expect(gone("")).toMatchObject({ usage: { inputFresh: 100, output: 0 }, estimated: true });
+    });
+  });
+});
+
+describe("a node that goes on after the budget", () => {
+  const many = (count: number, more: (index: number) => object = () => ({})) =>
+    Array.from({ length: count }, (_, index) => textEvent("ab", more(index))).join("");
+  test("is cut at it, by our count", () => {
+    const answer = readEvents(many(50), askOf({ outputTokensMax: 8 }));
+    expect(answer).toMatchObject({
+      text: "ab".repeat(8),
+      ending: { kind: "end", reason: "length", usage: { output: 8 }, estimated: true },
+    });
+  });
+  test("is cut at it, by its own count", () => {
+    const more = (index: number) => ({ usage: { prompt_tokens: 10, completion_tokens: 2 * (index + 1) } });
+    expect(readEvents(many(50, more), askOf({ outputTokensMax: 8 }))).toMatchObject({
+      text: "ab".repeat(4),
+      ending: { reason: "length", usage: { inputFresh: 10, output: 8 }, estimated: false },
+    });
+  });
+  test("is cut though it hides many tokens in one event", () => {
+    const body = Array.from({ length: 4 }, () => textEvent("x".repeat(1_000))).join("");
+    expect(readEvents(body, askOf({ outputTokensMax: 10 })).ending).toMatchObject({
+      reason: "length",
+      usage: { output: 10 },
+    });
+  });
+  test("is not cut where the budget does not limit the answer", () => {
+    expect(readEvents(many(50) + ended, askOf({ outputTokensMax: 8, model: firstPartyModel })).text).toBe(
+      "ab".repeat(50),
+    );
+  });
+  test("one that keeps to it is not cut", () => {
+    expect(
+      readEvents(many(8) + finishEvent("length") + usageEvent(10, 8), askOf({ outputTokensMax: 8 })).ending,
+    ).toMatchObject({ reason: "length", usage: { output: 8 }, estimated: false });
+  });
+});
+
+describe("tool calls", () => {
+  const calls = (body: string, given = tools) => readEvents(body + ended, askOf({ tools: given })).calls;
+  const ours = expect.stringMatching(/^call_[0-9A-Za-z]{24}$/);
+  const rows: [string, string, object[]][] = [
+    [
+      "name first, then pieces (vLLM)",
+      call({ index: 0, id: "a", type: "function", function: { name: "get_weather", arguments: "" } }) +
+        call({ index: 0, function: { arguments: '{"ci' } }) +
+        call({ index: 0, function: { arguments: 'ty":1}' } }),
+      [{ id: "a", name: "get_weather", json: '{"city":1}' }],
+    ],
+    [
+      "name and first piece together (llama-server)",
+      call({ index: 0, id: "a", function: { name: "get", arguments: "{" } }) +
+        call({ index: 0, function: { arguments: "}" } }),
+      [{ id: "a", name: "get", json: "{}" }],
+    ],
+    [
+      "whole calls in one delta",
+      delta({
+        tool_calls: [
+          { index: 0, id: "a", function: { name: "get", arguments: "{}" } },
+          { index: 1, id: "b", function: { name: "get_time", arguments: "{}" } },
+        ],
+      }),
+      [
+        { id: "a", name: "get", json: "{}" },
+        { id: "b", name: "get_time", json: "{}" },
+      ],
+    ],
+    [
+      "whole calls without index",
+      delta({
+        tool_calls: [
+          { id: "a", function: { name: "get", arguments: "{}" } },
+          { id: "b", function: { name: "get", arguments: "{}" } },
+        ],
+      }),
+      [{ id: "a" }, { id: "b" }],
+    ],
+    [
+      "every index 0, other ids",
+      call({ index: 0, id: "a", function: { name: "get", arguments: "{}" } }) +
+        call({ index: 0, id: "b", function: { name: "get", arguments: "{}" } }),
+      [
+        { id: "a", json: "{}" },
+        { id: "b", json: "{}" },
+      ],
+    ],
+    [
+      "every index 0, no ids, other names",
+      call({ index: 0, function: { name: "get", arguments: "{}" } }) +
+        call({ index: 0, function: { name: "get_time", arguments: "{}" } }),
+      [
+        { name: "get", id: ours },
+        { name: "get_time", id: ours },
+      ],
+    ],
+    [
+      "indices from 1 with a gap",
+      call({ index: 1, id: "a", function: { name: "get", arguments: "{}" } }) +
+        call({ index: 5, id: "b", function: { name: "get", arguments: "{}" } }),
+      [{ id: "a" }, { id: "b" }],
+    ],
+    ["empty id", call({ index: 0, id: "", function: { name: "get", arguments: "{}" } }), [{ id: ours }]],
+    ["numeric id (LM Studio)", call({ index: 0, id: 17, function: { name: "get", arguments: "{}" } }), [{ id: "17" }]],
+    [
+      "the same id twice",
+      delta({
+        tool_calls: [
+          { index: 0, id: "a", function: { name: "get", arguments: "{}" } },
+          { index: 1, id: "a", function: { name: "get", arguments: "{}" } },
+        ],
+      }),
+      [{ id: "a" }, { id: ours }],
+    ],
+    [
+      "name and id in every delta (TGI)",
+      ["{", "}"]
+        .map((json) => call({ index: 0, id: "", type: "function", function: { name: "get_weather", arguments: json } }))
+        .join(""),
+      [{ name: "get_weather", json: "{}" }],
+    ],
+    [
+      "id in every delta",
+      ["{", "}"].map((json) => call({ index: 0, id: "a", function: { name: "get", arguments: json } })).join(""),
+      [{ id: "a", json: "{}" }],
+    ],
+    [
+      "arguments as an object",
+      call({ index: 0, id: "a", function: { name: "get", arguments: { city: "Paris" } } }),
+      [{ json: '{"city":"Paris"}' }],
+    ],
+    [
+      "the name in fragments",
+      call({ index: 0, id: "a", function: { name: "get" } }) +
+        call({ index: 0, function: { name: "_weather" } }) +
+        call({ index: 0, function: { arguments: "{}" } }),
+      [{ name: "get_weather" }],
+    ],
+    [
+      "the name growing",
+      call({ index: 0, id: "a", function: { name: "get_w" } }) +
+        call({ index: 0, function: { name: "get_weather" } }) +
+        call({ index: 0, function: { arguments: "{}" } }),
+      [{ name: "get_weather" }],
+    ],
+    [
+      "the name late",
+      call({ index: 0, id: "a", function: { arguments: "{" } }) +
+        call({ index: 0, function: { name: "get" } }) +
+        call({ index: 0, function: { arguments: "}" } }),
+      [{ name: "get", json: "{}" }],
+    ],
+    [
+      "pieces of two calls in turn",
+      [0, 1].map((index) => call({ index, id: `${index}`, function: { name: "get", arguments: "{" } })).join("") +
+        [1, 0].map((index) => call({ index, function: { arguments: `"${index}":1}` } })).join(""),
+      [{ json: '{"0":1}' }, { json: '{"1":1}' }],
+    ],
+    ["no arguments at all", call({ index: 0, id: "a", function: { name: "get" } }), [{ name: "get", json: "{}" }]],
+  ];
+  for (const [name, body, expected] of rows)
+    test(name, () => {
+      const made = calls(body);
+      expect(new Set(made.map(({ id }) => id)).size).toBe(expected.length);
+      expect(made.length).toBe(expected.length);
+      expect(made).toMatchObject(expected);
+      expect(readEvents(body + ended, askOf({ tools })).ending).toMatchObject({ kind: "end", reason: "tool_calls" });
+    });
+  test("a call that never gets a name is a failure, unless there is but one tool", () => {
+    const body = call({ index: 0, id: "a", function: { arguments: "{}" } }) + ended;
+    expect(readEvents(body, askOf({ tools })).ending).toMatchObject({ kind: "failed" });
+    expect(readEvents(body, askOf({ tools: [toolOf("get")] })).calls).toMatchObject([{ name: "get", json: "{}" }]);
+  });
+  test("text as the call of a tool that the engine cannot be forced to", () => {
+    const answer = readEvents(textEvent('{"city":') + textEvent('"Paris"}') + ended, askOf({ tools }), {
+      textIsCallOf: "get_weather",
+    });
+    expect(answer).toMatchObject({
+      text: "",
+      calls: [{ id: ours, name: "get_weather", json: '{"city":"Paris"}' }],
+      ending: { reason: "tool_calls" },
+    });
+  });
+});
+
+describe("the fast way equals the full parse", () => {
+  // Streams of a few shapes whose strings are anything at all, with other events in between.
+  const text = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 12 }),
+    fc.constantFrom(
+      '"',
+      "\\",
+      '\\"',
+      "\u0000",
+      "\u2028",
+      '","x":"',
+      '"}}]}',
+      "content",
+      '"content":"a"',
+      "\ud83d",
+      "\ude00",
+      "usage",
+      '"usage":{"completion_tokens":1',
+    ),
+  );
+  type Shape = (text: string, index: number) => object;
+  const choice = (given: object): object => ({ choices: [{ index: 0, delta: given, finish_reason: null }] });
+  const shapes: Shape[] = [
+    (content) => choice({ content }),
+    (content) => choice({ role: "assistant", content, reasoning_content: null }),
+    (reasoning_content) => choice({ reasoning_content }),
+    (reasoning) => choice({ content: "", reasoning }),
+    (reasoning) => choice({ reasoning, reasoning_content: reasoning }),
+    (content, index) => ({
+      ...choice({ content }),
+      usage: { prompt_tokens: 9, completion_tokens: index, total_tokens: 9 + index },
+    }),
+    (content, index) => ({ usage: { prompt_tokens: 9, completion_tokens: index }, ...choice({ content }) }),
+    (content, index) => ({ ...choice({ content }), created: 1_700_000_000 + (index >> 2), usage: null }),
+    (content) => ({ ...choice({ content }), note: '"content":"x"', model: "usage:1,2" }),
+    (json) => choice({ tool_calls: [{ index: 0, function: { arguments: json } }] }),
+    (json) => choice({ tool_calls: [{ index: 0, id: "a", function: { name: "get", arguments: json } }] }),
+    (content) => ({ choices: [{ delta: { content }, logprobs: { content: [] } }] }),
+    (content) => ({ choices: [{ delta: { content } }, { index: 1, delta: { content } }] }),
+  ];
+  const escape = (json: string, style: number): string => {
+    if (style === 1)
+      return json.replace(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    return style === 2 ? json.replaceAll("/", "\\/").replaceAll(":", ": ") : json;
+  };
+  const steps = fc.array(
+    fc.tuple(
+      fc.nat(shapes.length - 1),
+      fc.integer({ min: 1, max: 6 }),
+      fc.nat(2),
+      fc.array(text, { minLength: 6, maxLength: 6 }),
+    ),
+    { maxLength: 8 },
+  );
+
+  const read = (payloads: string[], fast: boolean): object => {
+    const collected = collector();
+    const pieces: string[] = [];
+    const reader = new AnswerReader(
+      askOf({ tools: [toolOf("get")], outputTokensMax: 65_536 }),
+      (piece) => {
+        pieces.push(piece.kind);
+        collected.emit(piece);
+      },
+      { fast },
+    );
+    for (const payload of payloads) reader.event(payload);
+    const running = reader.gone();
+    reader.event('{"choices":[{"delta":{},"finish_reason":"stop"}]}');
+    return {
+      pieces,
+      text: collected.text,
+      reasoning: collected.reasoning,
+      calls: collected.calls,
+      running,
+      ending: reader.ending(),
+    };
+  };
+
+  test("for any payloads", () => {
+    fc.assert(
+      fc.property(steps, (given) => {
+        const payloads = given.flatMap(([shape, count, style, texts]) =>
+          texts.slice(0, count).map((one, index) => escape(JSON.stringify(shapes[shape]!(one, index)), style)),
+        );
+        const hidden = (result: object) => JSON.stringify(result).replace(/call_[0-9A-Za-z]{24}/g, "call_");
+        expect(hidden(read(payloads, true))).toBe(hidden(read(payloads, false)));
+      }),
+      { numRuns: Number(process.env["TOLLGATE_TEST_RUNS"] ?? 400) },
+    );
+  });
+
+  test("and does not parse what it knows", () => {
+    const parse = JSON.parse;
+    let parses = 0;
+    const payloads = Array.from({ length: 100 }, (_, index) => JSON.stringify(choice({ content: `word${index}\n` })));
+    JSON.parse = (source: string) => {
+      parses++;
+      return parse(source) as unknown;
+    };
+    const reader = new AnswerReader(askOf(), () => {});
+    try {
+      for (const payload of payloads) reader.event(payload);
+    } finally {
+      JSON.parse = parse;
+    }
+    expect(parses).toBeLessThan(10);
+  });
+
+  test("broken literals in a known shape are broken events", () => {
+    for (const literal of ['"a\u0001"', '"a\\x"', '"a\\u12g4"', '"a', "5", '"a","b":"c', '"a"b"']) {
+      const known = `data: {"choices":[{"delta":{"content":"x"}}]}\n\n`;
+      const { text: got, ending } = readEvents(
+        `${known}${known}data: {"choices":[{"delta":{"content":${literal}}}]}\n\n${finishEvent()}`,
+      );
+      expect(got).toMatch(/^xxa?$/);
+      if (literal !== '"a","b":"c')
+        expect([literal, ending.kind]).toEqual([literal, literal === "5" ? "end" : "failed"]);
+    }
+  });
+});

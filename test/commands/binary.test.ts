@@ -1,0 +1,58 @@
+// dist/tollgate alone in an empty folder: nothing of the source tree is needed. `npm run build` makes it; without it
+// these tests are skipped, and say so.
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { cpSync, existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { chat, run, Server, temporaryFolder } from "./program.ts";
+
+setDefaultTimeout(60_000); // the binary has 100 MiB and is copied
+
+const built = join(import.meta.dir, "../../dist/tollgate");
+const source = join(import.meta.dir, "../../src");
+const reason = whyNot();
+if (reason !== null) console.log(`dist/tollgate is not tested: ${reason}`);
+
+function whyNot(): string | null {
+  if (!existsSync(built)) return "it is not built; npm run build makes it";
+  const builtAt = statSync(built).mtimeMs;
+  const newer = [...new Bun.Glob("**/*.ts").scanSync(source)].find(
+    (file) => statSync(join(source, file)).mtimeMs > builtAt,
+  );
+  return newer === undefined ? null : `src/${newer} is newer; npm run build makes it anew`;
+}
+
+test.skipIf(reason !== null)("the binary serves, streams and does every command away from its source", async () => {
+  using folder = temporaryFolder();
+  const binary = join(folder.path, "tollgate");
+  cpSync(built, binary);
+  const options = { program: [binary], cwd: folder.path, variables: { HOME: folder.path } };
+  const server = await Server.start(["--port", "0", "--data", "data"], options);
+  await using _server = server;
+  const key = /API key +(sk-tg-\S+)/.exec(server.stdout)![1]!;
+  const text = await (await chat(server.url, key, { stream: true })).text();
+  expect(text).toContain('"content":');
+  expect(text).toEndWith("data: [DONE]\n\n");
+
+  const here = ["--data", "data", "--json"];
+  const commands = [
+    ["accounts", "create", "a@example.com", ...here],
+    ["accounts", "list", ...here],
+    ["accounts", "show", "a@example.com", ...here],
+    ["accounts", "plan", "a@example.com", "plus", ...here],
+    ["accounts", "credit", "a@example.com", "5", ...here],
+    ["keys", "rotate", "a@example.com", ...here],
+    ["usage", "operator@localhost", ...here],
+    ["nodes", ...here],
+    ["backup", "copy.db", ...here],
+    ["check", "--json"],
+  ];
+  for (const words of commands) {
+    const { code, stdout, stderr } = await run(words, options);
+    expect([words, code, stderr]).toEqual([words, 0, ""]);
+    JSON.parse(stdout);
+  }
+  expect((await run(["--version"], options)).code).toBe(0);
+  server.signal("SIGTERM");
+  expect(await server.ended()).toBe(0);
+  expect((await run(["accounts", "list", ...here], options)).code).toBe(0);
+});

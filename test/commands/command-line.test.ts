@@ -1,0 +1,118 @@
+// The command line itself: help, unknown commands and flags, exit codes, and `check`.
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { version } from "../../package.json" with { type: "json" };
+import { systemClock } from "../../src/clock.ts";
+import { helpText } from "../../src/commands/help.ts";
+import { formatPairs, formatTable } from "../../src/commands/table.ts";
+import { nearest } from "../../src/nearest.ts";
+import { startDemoNode } from "../../src/nodes/demo.ts";
+import { run, temporaryFolder } from "./program.ts";
+
+setDefaultTimeout(20_000); // processes are started, and the machine may be busy
+
+describe("the command line", () => {
+  test.each([["help"], ["--help"], ["serve", "--help"], []])("gives help for %j", async (...words) => {
+    expect(await run(words.filter(Boolean))).toEqual({ code: 0, stdout: helpText, stderr: "" });
+  });
+
+  test("tells its version", async () => {
+    expect(await run(["--version"])).toEqual({ code: 0, stdout: version, stderr: "" });
+  });
+
+  test("has help for every command that there is", () => {
+    const folder = join(import.meta.dir, "../../src/commands");
+    const usages = readdirSync(folder)
+      .map((name) => /^\/\/ (tollgate [a-z]+(?: [a-z]+)?)/.exec(readFileSync(join(folder, name), "utf8"))?.[1])
+      .filter((usage) => usage !== undefined);
+    expect(usages.length).toBe(11);
+    for (const usage of usages) expect(helpText).toContain(usage);
+  });
+
+  const wrong: [string[], string][] = [
+    [["acounts", "list"], 'there is no command "acounts"; commands: serve, accounts create, accounts list'],
+    [["accounts", "creat"], 'there is no command "accounts creat"; did you mean "accounts create"?'],
+    [["serv"], 'there is no command "serv"; did you mean "serve"?'],
+    [["accounts", "list", "--dta", "x"], "accounts list: unknown flag --dta; did you mean --data?"],
+    [["accounts", "show"], "accounts show: EMAIL is missing"],
+    [["accounts", "show", "a", "b"], 'accounts show: "b" is one word too many'],
+    [["accounts", "credit", "a@b.c", "1.5"], 'TOKENS must be a whole number >= 1, is "1.5"'],
+    [["serve", "--port"], "serve: Option '--port <value>' argument missing"],
+  ];
+  test.each(wrong)("ends with 2 for %j", async (words, message) => {
+    const { code, stdout, stderr } = await run(words);
+    expect(stderr).toStartWith(`tollgate: ${message}`);
+    expect(stderr).toEndWith("\nSee: tollgate help");
+    expect([code, stdout]).toEqual([2, ""]);
+  });
+});
+
+describe("check", () => {
+  test("asks each node and ends with 1 when one is wrong", async () => {
+    using folder = temporaryFolder();
+    const node = startDemoNode({ models: [{ id: "core-3", contextTokens: 1 }], clock: systemClock });
+    const other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("no", { status: 401 }) });
+    const file = join(folder.path, "gate.toml");
+    const table = (name: string, url: string, model: string) =>
+      `[[nodes]]\nname = "${name}"\nurl = "${url}"\n[nodes.models]\n"core-3" = "${model}"\n`;
+    writeFileSync(file, table("good", node.url, "core-3"));
+    expect(await run(["check", "--config", file])).toMatchObject({ code: 0, stderr: "" });
+
+    const gone = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+    gone.stop(true);
+    writeFileSync(
+      file,
+      table("good", node.url, "core-3") +
+        table("misnamed", node.url, "qwen") +
+        table("locked", `${other.url}v1`, "x") +
+        table("gone", `http://127.0.0.1:${gone.port}/v1`, "x"),
+    );
+    const { code, stdout } = await run(["check", "--config", file]);
+    expect(code).toBe(1);
+    const lines = stdout.split("\n").filter((line) => line.startsWith("node "));
+    expect(lines).toEqual([
+      `node good  ok  unknown at ${node.url}`,
+      "node misnamed  WRONG  does not list qwen, but core-3",
+      `node locked  WRONG  answers GET ${other.url}v1/models with status 401 and no list of models`,
+      `node gone  WRONG  does not answer at http://127.0.0.1:${gone.port}/v1`,
+    ]);
+    const asJson = await run(["check", "--config", file, "--json"]);
+    expect(JSON.parse(asJson.stdout)).toMatchObject({ ok: false, models: 21, nodes: [{ name: "good" }, {}, {}, {}] });
+    const asked = await run(["nodes", "--config", file, "--data", join(folder.path, "none"), "--json"]);
+    expect(JSON.parse(asked.stdout).map(({ health }: { health: string }) => health)).toEqual([
+      "well",
+      "well",
+      "down",
+      "down",
+    ]);
+    await Promise.all([node.stop(), other.stop()]);
+  });
+});
+
+describe("text for people", () => {
+  test("stands in columns, numbers to the right", () => {
+    expect(
+      formatTable(
+        ["name", "tokens"],
+        [
+          ["a", 1234567],
+          ["long name", 5],
+        ],
+      ),
+    ).toBe(["name          tokens", "a          1,234,567", "long name          5"].join("\n"));
+    expect(
+      formatPairs([
+        ["a", true],
+        ["long", null],
+      ]),
+    ).toBe("a     yes\nlong  -");
+  });
+
+  test("knows what was meant", () => {
+    expect(nearest("prot", ["host", "port"])).toBe("port");
+    expect(nearest("max_wait_second", ["max_wait_seconds"])).toBe("max_wait_seconds");
+    expect(nearest("xyz", ["host", "port"])).toBeNull();
+    expect(nearest("", ["host"])).toBeNull();
+  });
+});

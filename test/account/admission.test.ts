@@ -387,6 +387,33 @@ describe("the wall clock", () => {
     }
   }
 
+  test("makes the same journal in every time zone", async () => {
+    const before = process.env["TZ"];
+    const offsets = new Set<number>();
+    const journals = new Set<string>();
+    try {
+      for (const zone of ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Kiritimati", "Pacific/Pago_Pago"]) {
+        process.env["TZ"] = zone;
+        offsets.add(new Date(noon).getTimezoneOffset());
+        const { office, id } = await officeWith();
+        // Three days by the half hour, over a change to summer time.
+        for (let halfHour = 0; halfHour < 144; halfHour += 1) {
+          office.now = Date.UTC(2026, 2, 7) + (halfHour * hour) / 2;
+          if (office.ledger.allowanceLeft(office.ledger.account(id), office.now) > 0) await office.spend(id, 2_500);
+          if (!isRefusal(office.admit(id, coderAsk()))) office.searches.take(id, office.now)?.keep();
+        }
+        office.journal.flush();
+        const lines = office.database.query("SELECT at, kind, period, used, credit_delta FROM journal").all();
+        journals.add(JSON.stringify([lines, await office.accounts.show("a@x")]));
+      }
+    } finally {
+      if (before === undefined) delete process.env["TZ"];
+      else process.env["TZ"] = before;
+    }
+    expect(offsets.size).toBe(5);
+    expect(journals.size).toBe(1);
+  });
+
   test("41 days asleep are one renewal", async () => {
     const { office, id, show } = await officeWith();
     await office.spend(id, 30_000);

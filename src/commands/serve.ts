@@ -10,7 +10,8 @@ import {
   type Environment,
   loadConfig,
 } from "../config.ts";
-import { type RunningServer, startServer } from "../http/app.ts";
+import { startServer } from "../http/app.ts";
+import { freePort } from "../http/free-port.ts";
 import type { Gauge } from "../http/metrics.ts";
 import { type Log, standardErrorLog } from "../log.ts";
 import { NodePool } from "../nodes/pool.ts";
@@ -45,7 +46,8 @@ const command: Command = {
 
     const clock = systemClock;
     const log = standardErrorLog(() => clock.wall());
-    const port = config.port === 0 ? freePort(config.host) : config.port; // the site's address must be known before
+    // Refusals name the site's address, so the port must be known before the first request.
+    const port = config.port === 0 ? listen(config.host, 0, () => freePort(config.host)) : config.port;
     const [accounting, serving] = await Promise.all([
       openAccounting({
         dataFolder: config.dataFolder,
@@ -105,7 +107,7 @@ function endAtOnce(error: Error): void {
 }
 
 /** Runs `start` and turns what the system says about the address into words. */
-function listen(host: string, port: number, start: () => RunningServer): RunningServer {
+function listen<Started>(host: string, port: number, start: () => Started): Started {
   try {
     return start();
   } catch (error) {
@@ -115,16 +117,6 @@ function listen(host: string, port: number, start: () => RunningServer): Running
     }
     if (code === "EACCES") throw new CommandError(`port ${port} on ${host} is not allowed to this user`);
     throw new CommandError(`cannot listen on ${host} port ${port}: ${message}`);
-  }
-}
-
-function freePort(host: string): number {
-  try {
-    const listener = Bun.listen({ hostname: host, port: 0, socket: { data() {} } });
-    listener.stop(true);
-    return listener.port;
-  } catch (error) {
-    throw new CommandError(`cannot listen on ${host}: ${(error as Error).message}`);
   }
 }
 

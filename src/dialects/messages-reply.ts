@@ -3,19 +3,14 @@ import { messageOf, refusals } from "../refusals.ts";
 import type { Model, Refusal, Usage } from "../types.ts";
 import type { Answer, AnswerEnd, ReplyIdentity } from "./dialect.ts";
 import type { MessagesAsk } from "./messages-request.ts";
-
-/**
- * Thinking must come back with a signature, which servers of this dialect check. Ours is in the history as plain text
- * and nothing is checked, so one constant serves: clients only need it not to be empty.
- */
-export const thinkingSignature = "dG9sbGdhdGU=";
+import { signatureOf } from "./thinking-signature.ts";
 
 /** The stream collected, as JSON text. */
 export function reply(ask: MessagesAsk, identity: ReplyIdentity, answer: Answer, end: AnswerEnd): string {
   const content: string[] = [];
   if (ask.thinking !== "hidden" && answer.reasoning !== null && answer.reasoning !== '""') {
-    const thinking = ask.thinking === "omitted" ? '""' : answer.reasoning;
-    content.push(`{"type":"thinking","thinking":${thinking},"signature":"${thinkingSignature}"}`);
+    const [thinking, omitted] = ask.thinking === "omitted" ? ['""', answer.reasoning] : [answer.reasoning, '""'];
+    content.push(`{"type":"thinking","thinking":${thinking},"signature":"${signatureOf(JSON.parse(omitted))}"}`);
   }
   if (answer.text !== null && answer.text !== '""') content.push(textBlock(answer.text));
   for (const call of answer.calls) {

@@ -5,10 +5,11 @@ import { isRefusal, refuse } from "../refusals.ts";
 import type { Ask, Call, Effort, Format, Model, Part, Refusal, Sampling, Tool, ToolChoice, Turn } from "../types.ts";
 import { BodySchema, flag, malformed, numberBetween, oneOf, optional, record, text, tooDeep, whole } from "./field.ts";
 import { clampBudget, efforts, stopSequences } from "./settings.ts";
+import { thinkingIn } from "./thinking-signature.ts";
 
 export type MessagesAsk = Ask &
   Readonly<{
-    /** Thinking is sent only to who asked for it; `omitted` is a block with a signature and no text. */
+    /** Thinking is sent only to who asked for it; `omitted` is a block without text that has it in its signature. */
     thinking: "hidden" | "shown" | "omitted";
     /** The prompt's size as far as it is known before the node has counted it. */
     inputTokensEstimate: number;
@@ -241,10 +242,12 @@ function addAssistant(turns: Turn[], blocks: readonly Block[], at: string): Refu
         if (typeof block.text !== "string") return malformed(`${name}.text must be a string`);
         turn.content = (turn.content ?? "") + block.text;
         break;
-      case "thinking": // whatever its signature: the history may come from another server
+      case "thinking": {
         if (typeof block.thinking !== "string") return malformed(`${name}.thinking must be a string`);
-        if (block.thinking !== "") turn.reasoning = (turn.reasoning ?? "") + block.thinking;
+        const thinking = block.thinking === "" ? thinkingIn(block.signature) : block.thinking;
+        if (thinking !== "") turn.reasoning = (turn.reasoning ?? "") + thinking;
         break;
+      }
       case "tool_use":
       case "server_tool_use":
       case "mcp_tool_use": {

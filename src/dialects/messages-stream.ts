@@ -5,8 +5,9 @@
 //   a block: content_block_start, content_block_delta*, content_block_stop
 import type { Piece, Refusal } from "../types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
-import { argumentsObject, errorBody, messageHead, stopOf, thinkingSignature, usageBody } from "./messages-reply.ts";
+import { argumentsObject, errorBody, messageHead, stopOf, usageBody } from "./messages-reply.ts";
 import type { MessagesAsk } from "./messages-request.ts";
+import { signatureOf } from "./thinking-signature.ts";
 
 type BlockKind = "thinking" | "text" | "tool_use";
 
@@ -15,7 +16,10 @@ type Block = Readonly<{
   kind: BlockKind;
   /** The call that a tool_use block is, else null. */
   call: Readonly<{ index: number; id: string; name: string }> | null;
-  /** What waits to be written; of a tool_use block all of its arguments, which tell whether it is complete. */
+  /**
+   * What waits to be written; of a tool_use block all of its arguments, which tell whether it is complete, and of
+   * omitted thinking all of it, for the signature.
+   */
   literals: string[];
 }>;
 
@@ -108,9 +112,9 @@ export class MessagesEncoder implements Encoder {
   }
 
   #append(block: Block, literal: string): string {
-    if (block === this.#blocks[0]) return this.#write(block, literal);
-    block.literals.push(literal);
-    return "";
+    const open = block === this.#blocks[0];
+    if (!open || this.#omits(block)) block.literals.push(literal);
+    return open ? this.#write(block, literal) : "";
   }
 
   #begin(block: Block): string {
@@ -140,19 +144,23 @@ export class MessagesEncoder implements Encoder {
   }
 
   #closeFirst(): string {
-    const block = this.#blocks.shift();
-    const signature =
-      block?.kind === "thinking"
-        ? event(
-            "content_block_delta",
-            `{"type":"content_block_delta","index":${this.#index},"delta":{"type":"signature_delta","signature":"${thinkingSignature}"}}`,
-          )
-        : "";
+    const block = this.#blocks.shift()!;
+    const signature = block.kind === "thinking" ? this.#signature(block) : "";
     return signature + event("content_block_stop", `{"type":"content_block_stop","index":${this.#index++}}`);
   }
 
+  #signature(block: Block): string {
+    const signature = signatureOf(this.#omits(block) ? JSON.parse(joined(block.literals)) : "");
+    const delta = `{"type":"signature_delta","signature":"${signature}"}`;
+    return event("content_block_delta", `{"type":"content_block_delta","index":${this.#index},"delta":${delta}}`);
+  }
+
+  #omits(block: Block): boolean {
+    return block.kind === "thinking" && this.#ask.thinking === "omitted";
+  }
+
   #write(block: Block, literal: string): string {
-    return block.kind === "thinking" && this.#ask.thinking === "omitted" ? "" : this.#delta + literal + deltaEnd;
+    return this.#omits(block) ? "" : this.#delta + literal + deltaEnd;
   }
 
   /** The node has not counted yet: the input is our estimate, and message_delta overwrites it with the true numbers. */
@@ -174,5 +182,8 @@ const startOf = ({ kind, call }: Block): string =>
 function isComplete({ kind, literals }: Block): boolean {
   if (kind !== "tool_use") return true;
   if (literals.at(-1)?.at(-2) !== "}") return false;
-  return argumentsObject(`"${literals.map((literal) => literal.slice(1, -1)).join("")}"`) !== null;
+  return argumentsObject(joined(literals)) !== null;
 }
+
+/** The insides of string literals, put together, are again the inside of one. */
+const joined = (literals: readonly string[]): string => `"${literals.map((literal) => literal.slice(1, -1)).join("")}"`;

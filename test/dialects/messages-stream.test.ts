@@ -302,6 +302,8 @@ describe("any answer", () => {
       return pieces;
     });
 
+  const displays = fc.constantFrom("summarized", "omitted");
+
   test(
     "is a well-formed stream that holds every piece, and the reply is the same",
     () => {

@@ -1,10 +1,11 @@
 // The pooled HTTP/1.1 client for one node, on raw sockets. `fetch` is not used here: it runs at most 256 requests at once,
 // costs twice the CPU per event, and replays and reuses connections by rules that are not ours.
 //
-// A connection's life:  dialling -> busy -> idle -> (one turn of the event loop) -> busy -> ... -> closed
+// A connection's life:  dialling -> busy -> idle -> busy -> ... -> closed
 // - Bytes, an end or an error on an idle connection close it; what came is given to nobody.
-// - A connection taken from the idle ones waits for one whole poll of the sockets before the request is written, so that
-//   unasked-for bytes that the system received already are seen as such and not as the reply.
+// - Bytes that the system received but the event loop did not show yet would be taken for the reply. So the socket is
+//   looked into before an idle connection is taken, and again right after the request was written: what is there by
+//   then was sent before the request arrived.
 // - A request is written again exactly once, on a new connection, and only if a reused one closed without a byte of reply.
 import type { Socket } from "bun";
 import { assert } from "../assert.ts";
@@ -12,6 +13,7 @@ import type { Clock } from "../clock.ts";
 import { nodeConnectTimeoutMs, nodeIdleSocketMs, nodeSocketsIdleMax } from "../limits.ts";
 import { ResponseParser } from "./framing.ts";
 import type { ResponseHandler, ResponseHeaders } from "./framing.ts";
+import { canPeek, hasWaiting } from "./peek.ts";
 
 /** Why no whole response came. */
 export type ExchangeFault = Readonly<{
@@ -52,7 +54,10 @@ export interface Exchange {
 export type Origin = Readonly<{ hostname: string; port: number; tls: boolean; hostHeader: string }>;
 
 /** What the client uses of a socket. */
-export type NodeSocket = Pick<Socket, "write" | "pause" | "resume" | "terminate">;
+export type NodeSocket = Pick<Socket, "write" | "pause" | "resume" | "terminate"> & {
+  /** File descriptor; bun-types 1.4.5 does not name it. */
+  readonly fd: number;
+};
 /** What a socket tells; all calls come from the event loop, never from within `dial`. */
 export interface SocketListener {
   opened(socket: NodeSocket): void;
@@ -87,8 +92,6 @@ export class NodeClient {
   readonly #connections = new Set<Connection>();
   /** Least recently used first. */
   readonly #idle: Connection[] = [];
-  /** Taken from the idle ones; their requests are written after the next poll. */
-  #awaitingPoll: Connection[] = [];
   #sweep: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
 
@@ -131,36 +134,25 @@ export class NodeClient {
   }
 
   #start(exchange: PendingExchange, idle: Connection | null): void {
-    if (idle !== null) {
-      idle.reuse(exchange);
-      this.#awaitingPoll.push(idle);
-      // Two turns: the first callback runs before the poll that follows, the second after it.
-      if (this.#awaitingPoll.length === 1) setImmediate(() => setImmediate(() => this.#writeAfterPoll()));
-      return;
-    }
+    if (idle !== null) return idle.reuse(exchange);
     const connection = new Connection(this, exchange, this.#options.connectTimeoutMs);
     this.#connections.add(connection);
     this.#options.dial(this.#origin, connection);
-  }
-
-  #writeAfterPoll(): void {
-    const ready = this.#awaitingPoll;
-    this.#awaitingPoll = [];
-    for (const connection of ready) connection.writeRequest();
   }
 
   #takeIdle(): Connection | null {
     const now = this.#options.clock.monotonic();
     for (;;) {
       const connection = this.#idle.pop(); // the most recently used: it is the most likely to be alive
-      if (connection === undefined || connection.idleUntil > now) return connection ?? null;
+      if (connection === undefined) return null;
+      if (connection.idleUntil > now && !connection.hasWaiting) return connection;
       connection.destroy();
     }
   }
 
   /** The response ended and the connection may carry another request. */
   keep(connection: Connection, lifeMs: number): void {
-    if (this.#closed || this.#idle.length >= nodeSocketsIdleMax) return connection.destroy();
+    if (this.#closed || !canPeek || this.#idle.length >= nodeSocketsIdleMax) return connection.destroy();
     connection.idleUntil = this.#options.clock.monotonic() + Math.min(this.#options.idleSocketMs, lifeMs);
     this.#idle.push(connection);
     this.#sweep ??= this.#startSweep();
@@ -277,21 +269,27 @@ class Connection implements SocketListener, ResponseHandler {
     );
   }
 
-  /** Takes another exchange; its request is written by `writeRequest`. */
+  /** Whether bytes or an end came that the event loop did not show yet. */
+  get hasWaiting(): boolean {
+    return hasWaiting(this.#socket!.fd);
+  }
+
+  /** Takes another exchange. */
   reuse(exchange: PendingExchange): void {
     assert(this.#exchange === null && this.#socket !== null, "only an idle connection is used again");
     this.#exchange = exchange;
     exchange.connection = this;
     this.#reused = true;
     this.#replied = false;
-    this.#written = -1; // not begun: bytes that come now are not a reply
     this.#parser.reset();
+    this.#writeRequest();
+    if (!this.#closed && this.hasWaiting)
+      this.#lose({ kind: "no-reply", cause: "unasked-for bytes before the request" });
   }
 
-  writeRequest(): void {
-    if (this.#closed || this.#exchange === null) return;
+  #writeRequest(): void {
     this.#written = 0;
-    if (this.#exchange.paused) this.#socket!.pause();
+    if (this.#exchange!.paused) this.#socket!.pause();
     this.drained();
   }
 
@@ -302,19 +300,19 @@ class Connection implements SocketListener, ResponseHandler {
     }
     this.#clearConnectTimer();
     this.#socket = socket;
-    this.writeRequest();
+    this.#writeRequest();
   }
 
   drained(): void {
     const request = this.#exchange?.request;
-    if (request === undefined || this.#socket === null || this.#written < 0 || this.#written >= request.length) return;
+    if (request === undefined || this.#socket === null || this.#written >= request.length) return;
     const wrote = this.#socket.write(request, this.#written, request.length - this.#written);
     if (wrote > 0) this.#written += wrote;
   }
 
   received(bytes: Buffer): void {
     const exchange = this.#exchange;
-    if (exchange === null || this.#written < 0) {
+    if (exchange === null) {
       // unasked-for bytes: whatever they are, nobody gets them
       return this.#lose({ kind: "no-reply", cause: "unasked-for bytes on an idle connection" });
     }
@@ -362,6 +360,8 @@ class Connection implements SocketListener, ResponseHandler {
   }
 
   head(status: number, headers: ResponseHeaders): void {
+    // Proxies end idle connections with a 408 that nobody asked for; RFC 9110, 15.5.9 lets the request be sent again.
+    if (status === 408 && this.#reused) return this.#lose({ kind: "no-reply", cause: "408 on an idle connection" });
     const keepAlive = headers.get("keep-alive") ?? "";
     const seconds = /\btimeout=(\d+)/i.exec(keepAlive)?.[1];
     // a fifth less than the node says, for the way that its close takes to reach us
@@ -420,7 +420,7 @@ class Connection implements SocketListener, ResponseHandler {
 const socketHandlers = {
   open(socket: Socket<SocketListener>) {
     socket.setNoDelay(true);
-    socket.data.opened(socket as NodeSocket);
+    socket.data.opened(socket as Socket<SocketListener> & NodeSocket);
   },
   data(socket: Socket<SocketListener>, bytes: Buffer) {
     socket.data.received(bytes);
@@ -449,7 +449,7 @@ const tlsSocketHandlers = {
     socket.setNoDelay(true);
   },
   handshake(socket: Socket<SocketListener>, authorized: boolean, error: Error | null) {
-    if (authorized && error === null) return socket.data.opened(socket as NodeSocket);
+    if (authorized && error === null) return socket.data.opened(socket as Socket<SocketListener> & NodeSocket);
     socket.data.closed(`certificate refused: ${error === null ? "not authorized" : codeOf(error)}`);
     socket.terminate();
   },

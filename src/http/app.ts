@@ -3,6 +3,7 @@
 import { Elysia } from "elysia";
 import { chatCompletions } from "../dialects/chat-completions.ts";
 import type { Dialect } from "../dialects/dialect.ts";
+import { messages } from "../dialects/messages.ts";
 import { admit, type Parts, serve } from "../gateway.ts";
 import { bodyMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
@@ -36,6 +37,12 @@ const idleTimeoutSeconds = 120;
 /** Bun answers larger bodies itself, with a bare 413; ours is in the dialect's form. */
 const serverBodyMaxBytes = 4 * bodyMaxBytes;
 
+const dialects: readonly Dialect[] = [chatCompletions, messages];
+
+/** Whose error shape an address gets: its dialect's, or that of chat-completions. */
+const dialectOf = (pathname: string): Dialect =>
+  dialects.find(({ endpoint }) => pathname.includes(endpoint.slice("/v1".length))) ?? chatCompletions;
+
 /** Starts to listen. Throws if the address is taken. */
 export function startServer(parts: Parts, { host, port, gauges = () => [] }: ServerOptions): RunningServer {
   const heartbeat = new Heartbeat();
@@ -44,9 +51,10 @@ export function startServer(parts: Parts, { host, port, gauges = () => [] }: Ser
   let stopping = false;
 
   const app = new Elysia({ normalize: false, aot: true })
-    .onError(({ error }) => {
+    .onError(({ error, request }) => {
       parts.log("error", "handler failed", { error: String(error) });
-      return refusalReply(chatCompletions, refuse("internal"), mintRequestId(parts.clock.wall()));
+      const dialect = dialectOf(new URL(request.url).pathname);
+      return refusalReply(dialect, refuse("internal"), mintRequestId(parts.clock.wall()));
     })
     .get("/healthz", () => new Response("ok\n"))
     .get("/readyz", () => (stopping ? new Response("stopping\n", { status: 503 }) : new Response("ready\n")))
@@ -58,7 +66,7 @@ export function startServer(parts: Parts, { host, port, gauges = () => [] }: Ser
     .head("/api/hello", () => new Response(null))
     .get("/v1/models", ({ request }) => listModels(request))
     .get("/v1/models/:id", ({ request, params }) => showModel(request, params.id));
-  for (const dialect of [chatCompletions]) {
+  for (const dialect of dialects) {
     // A client given {base_url}/v1 or {base_url} where it wants the other asks these paths; both are meant well.
     for (const path of [dialect.endpoint, dialect.endpoint.slice("/v1".length), `/v1${dialect.endpoint}`]) {
       app.post(path, ({ request, server }) => answer(request, server, dialect), { parse: "none" });
@@ -146,7 +154,7 @@ export function startServer(parts: Parts, { host, port, gauges = () => [] }: Ser
   function unknownPath(request: Request): Response {
     const { pathname } = new URL(request.url);
     const reason = `There is no ${request.method} ${pathname} here. The API is under /v1, e.g. POST /v1/chat/completions`;
-    return refusalReply(chatCompletions, refuse("not_found", { reason }), mintRequestId(parts.clock.wall()));
+    return refusalReply(dialectOf(pathname), refuse("not_found", { reason }), mintRequestId(parts.clock.wall()));
   }
 }
 

@@ -41,6 +41,13 @@ export const refusals = {
     message: "prompt is too long: {tokens} tokens > {maximum} maximum",
     retry: "client",
   },
+  previous_response_not_found: {
+    status: 400,
+    type: invalid,
+    code: "previous_response_not_found",
+    message: "Previous response with id '{id}' not found.",
+    retry: "client",
+  },
   not_found: { status: 404, type: "not_found_error", code: null, message: "{reason}", retry: "client" },
   body_too_large: {
     status: 413,

@@ -1,0 +1,23 @@
+// Compaction: a client whose conversation grows too long asks for one opaque item that stands for all of it. Any chat
+// model can do it: the ask becomes a request for a summary, and the summary goes out sealed.
+import type { Turn } from "../types.ts";
+
+/** The last turn of a conversation that is to be summarised. */
+export const compactionTurn: Turn = {
+  role: "user",
+  content: [
+    "Stop here and write a handover note. It will replace this whole conversation: whoever goes on sees only the note.",
+    "Do not go on with the task and do not call tools. State, as briefly as is complete:",
+    "- what the user asked for, with every requirement, preference and limit, in their words where the words matter",
+    "- what was done and found, with exact names, paths, commands, values and errors that are still needed",
+    "- decisions that were taken, and why",
+    "- what is unfinished, and the next steps",
+    "Write the note only.",
+  ].join("\n"),
+};
+
+/** How a summary comes back into a conversation: as the user's words, since not every template takes a late system turn. */
+export const summaryTurn = (summary: string): Turn => ({
+  role: "user",
+  content: `The conversation so far was replaced by this handover note:\n\n${summary}`,
+});

@@ -1,0 +1,184 @@
+// The tools of a responses request as a model sees them: plain functions with unique names. Namespaces are flattened
+// to `<namespace>__<name>`, custom tools become functions with one string parameter, and calls are told by their flat
+// name what they were.
+import { isRefusal } from "../refusals.ts";
+import type { Refusal, Tool, ToolChoice } from "../types.ts";
+import { inputParameter } from "./custom-tool-input.ts";
+import { malformed, tooDeep } from "./field.ts";
+
+/** A tool as the client knows it. */
+export type ToolOrigin = Readonly<{ kind: "function" | "custom"; namespace: string | null; name: string }>;
+
+/** What `tool_choice` leaves of the tools. */
+export type ToolSelection = Readonly<{ tools: readonly Tool[]; toolChoice: ToolChoice }>;
+
+type Definition = Readonly<Record<string, unknown>>;
+type Entry = Readonly<{ origin: ToolOrigin; tool: Omit<Tool, "name"> }>;
+
+/** Names that every engine takes: 1 to 64 characters of `a-zA-Z0-9_-` (OpenAI's own rule, which they copied). */
+const nameMaxLength = 64;
+
+export class OfferedTools {
+  /** Function tools with flat names, in the order in which the client gave them. */
+  readonly tools: readonly Tool[];
+  /** True if a hosted web search that may go online was among them. */
+  readonly webSearch: boolean;
+  readonly #anyGiven: boolean;
+  readonly #origins = new Map<string, ToolOrigin>();
+  readonly #flatNames = new Map<string, string>();
+
+  private constructor(entries: readonly Entry[], webSearch: boolean, anyGiven: boolean) {
+    this.webSearch = webSearch;
+    this.#anyGiven = anyGiven;
+    // Tools outside namespaces keep their names; those in namespaces make way for them.
+    for (const namespaced of [false, true]) {
+      for (const { origin } of entries) if ((origin.namespace !== null) === namespaced) this.#name(origin);
+    }
+    this.tools = entries.map(({ origin, tool }) => ({ name: this.flatName(origin), ...tool }));
+  }
+
+  /**
+   * Reads tool definitions, each with its place in the request for error messages. Hosted tools are left out, because
+   * agents always send some; a later definition of a tool replaces an earlier one.
+   */
+  static read(given: readonly Readonly<{ at: string; definition: Definition }>[]): OfferedTools | Refusal {
+    const entries = new Map<string, Entry>();
+    let webSearch = false;
+    for (const { at, definition } of given) {
+      const { type } = definition;
+      if (typeof type === "string" && type.startsWith("web_search")) {
+        webSearch ||= definition.external_web_access !== false;
+        continue;
+      }
+      const read = type === "namespace" ? readNamespace(definition, at) : readTool(definition, at, null);
+      if (isRefusal(read)) return read;
+      for (const entry of read) entries.set(keyOf(entry.origin), entry);
+    }
+    return new OfferedTools([...entries.values()], webSearch, given.length > 0);
+  }
+
+  /** What the model called; a name that was not offered is taken as a function's. */
+  origin(flatName: string): ToolOrigin {
+    return this.#origins.get(flatName) ?? { kind: "function", namespace: null, name: flatName };
+  }
+
+  /** The name under which the model knows the tool, also of one that is offered no more. */
+  flatName(origin: ToolOrigin): string {
+    return this.#flatNames.get(keyOf(origin)) ?? safeName(joinedName(origin));
+  }
+
+  /** Applies `tool_choice`. `allowed_tools` is a hard limit: the model does not see the others. */
+  select(choice: unknown): ToolSelection | Refusal {
+    if (choice === "auto" || choice === "none") return { tools: this.tools, toolChoice: choice };
+    if (choice === "required" && !this.#anyGiven) return malformed("tool_choice required needs tools");
+    if (choice === "required") return this.#required(this.tools);
+    if (typeof choice !== "object" || choice === null) return unknownChoice();
+    const chosen = choice as Record<string, unknown>;
+    if (chosen.type === "function" || chosen.type === "custom") return this.#named(chosen);
+    if (chosen.type === "allowed_tools") return this.#allowed(chosen);
+    if (typeof chosen.type !== "string") return unknownChoice();
+    return { tools: this.tools, toolChoice: "auto" }; // a hosted tool, which is not offered to the model
+  }
+
+  #required(tools: readonly Tool[]): ToolSelection {
+    // Without functions only hosted tools are meant, and those cannot be forced.
+    return { tools, toolChoice: tools.length === 0 ? "auto" : "required" };
+  }
+
+  #named(chosen: Definition): ToolSelection | Refusal {
+    if (typeof chosen.name !== "string") return malformed("tool_choice.name must be a string");
+    const named = this.#find(chosen);
+    if (named === null) return malformed(`tool_choice.name: there is no tool named ${chosen.name} in tools`);
+    return { tools: this.tools, toolChoice: { named } };
+  }
+
+  #allowed(chosen: Definition): ToolSelection | Refusal {
+    if (!Array.isArray(chosen.tools)) return malformed("tool_choice.tools must be an array");
+    const names = new Set(chosen.tools.map((tool: unknown) => this.#find((tool ?? {}) as Definition)));
+    const tools = this.tools.filter((tool) => names.has(tool.name));
+    return chosen.mode === "required" ? this.#required(tools) : { tools, toolChoice: "auto" };
+  }
+
+  /** The flat name of the tool that `{type, name, namespace?}` means, or null. */
+  #find({ type, name, namespace }: Definition): string | null {
+    if (typeof name !== "string") return null;
+    const kind = type === "custom" ? "custom" : "function";
+    return this.#flatNames.get(keyOf({ kind, namespace: nullable(namespace), name })) ?? null;
+  }
+
+  #name(origin: ToolOrigin): void {
+    const wanted = safeName(joinedName(origin));
+    let name = wanted;
+    for (let number = 2; this.#origins.has(name); number++) {
+      const suffix = `_${number}`;
+      name = wanted.slice(0, nameMaxLength - suffix.length) + suffix;
+    }
+    this.#origins.set(name, origin);
+    this.#flatNames.set(keyOf(origin), name);
+  }
+}
+
+const keyOf = ({ kind, namespace, name }: ToolOrigin): string => JSON.stringify([kind, namespace, name]);
+const joinedName = ({ namespace, name }: ToolOrigin): string => (namespace === null ? name : `${namespace}__${name}`);
+const safeName = (name: string): string => name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, nameMaxLength);
+const nullable = (value: unknown): string | null => (typeof value === "string" ? value : null);
+
+const unknownChoice = (): Refusal =>
+  malformed(
+    'tool_choice must be "none", "auto", "required" or an object with a type, such as {"type":"function","name":...}',
+  );
+
+function readNamespace(definition: Definition, at: string): readonly Entry[] | Refusal {
+  if (typeof definition.name !== "string" || definition.name === "")
+    return malformed(`${at}.name must be a non-empty string`);
+  if (!Array.isArray(definition.tools)) return malformed(`${at}.tools must be an array`);
+  const entries: Entry[] = [];
+  for (const [index, tool] of definition.tools.entries()) {
+    if (typeof tool !== "object" || tool === null) return malformed(`${at}.tools[${index}] must be an object`);
+    const read = readTool(tool as Definition, `${at}.tools[${index}]`, definition.name);
+    if (isRefusal(read)) return read;
+    entries.push(...read);
+  }
+  return entries;
+}
+
+/** One entry, or none for a hosted tool. */
+function readTool(definition: Definition, at: string, namespace: string | null): readonly Entry[] | Refusal {
+  const { type, name } = definition;
+  if (type !== "function" && type !== "custom") return [];
+  if (typeof name !== "string" || name === "") return malformed(`${at}.name must be a non-empty string`);
+  const origin: ToolOrigin = { kind: type, namespace, name };
+  if (type === "custom") return [{ origin, tool: customTool(definition) }];
+  const parameters = definition.parameters ?? { type: "object", properties: {} };
+  if (typeof parameters !== "object" || Array.isArray(parameters))
+    return malformed(`${at}.parameters must be a JSON Schema object`);
+  if (tooDeep(parameters)) return malformed(`${at}.parameters nests too deep`);
+  const tool = {
+    description: nullable(definition.description),
+    parameters: parameters as Record<string, unknown>,
+    strict: typeof definition.strict === "boolean" ? definition.strict : null,
+  };
+  return [{ origin, tool }];
+}
+
+/** Nodes cannot hold a model to a grammar inside a string, so the model is told it. */
+function customTool({ description, format }: Definition): Omit<Tool, "name"> {
+  const { type, syntax, definition } = (format ?? {}) as Definition;
+  const paragraphs = [
+    ...(typeof description === "string" && description !== "" ? [description] : []),
+    `Give the tool's whole input as plain text in the string \`${inputParameter}\`.`,
+    ...(type === "grammar" && typeof definition === "string"
+      ? [`The input must match this ${syntax === "regex" ? "regular expression" : "Lark grammar"}:\n${definition}`]
+      : []),
+  ];
+  return {
+    description: paragraphs.join("\n\n"),
+    parameters: {
+      type: "object",
+      properties: { [inputParameter]: { type: "string" } },
+      required: [inputParameter],
+      additionalProperties: false,
+    },
+    strict: null,
+  };
+}

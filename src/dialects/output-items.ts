@@ -1,0 +1,276 @@
+// The items of a response's output: how each opens, grows and is done as events, and what it is as JSON. The events
+// are those that every client's accumulator wants, in the order in which it wants them.
+import { CustomToolInput } from "./custom-tool-input.ts";
+import { JsonEnd } from "./json-end.ts";
+import { LiteralText } from "./literal-text.ts";
+import type { ToolOrigin } from "./offered-tools.ts";
+import type { Sealer } from "./sealed-content.ts";
+
+/** Numbers the events of one stream. */
+export class EventNumbers {
+  #next = 0;
+
+  next(): number {
+    return this.#next++;
+  }
+
+  /** One whole event; `members` are its JSON members after the first two. */
+  event(type: string, members: string): string {
+    return `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#next++},${members}}\n\n`;
+  }
+}
+
+export type ItemStatus = "in_progress" | "completed" | "incomplete";
+
+/** One output item. Before `open` it may already take fragments, which go out when it opens. */
+export abstract class OutputItem {
+  abstract readonly kind: "reasoning" | "message" | "call";
+  readonly #id: string;
+  readonly #index: number;
+  readonly #numbers: EventNumbers;
+  readonly #deltaBegin: string;
+  readonly #deltaMiddle: string;
+  readonly #deltaEnd: string;
+  /** All fragments so far. */
+  protected readonly text = new LiteralText();
+  #state: "waiting" | "open" | "done" = "waiting";
+  #status: ItemStatus = "in_progress";
+
+  /** `inside` are the JSON members that say where in the item a delta belongs, each with its comma. */
+  protected constructor(place: ItemPlace, deltaType: string, inside: string, deltaEnd: string) {
+    this.#id = `${place.prefix}_${place.stem}_${place.index}`;
+    this.#index = place.index;
+    this.#numbers = place.numbers;
+    this.#deltaBegin = `event: ${deltaType}\ndata: {"type":"${deltaType}","sequence_number":`;
+    this.#deltaMiddle = `,"item_id":"${this.#id}","output_index":${this.#index},${inside}"delta":`;
+    this.#deltaEnd = deltaEnd;
+  }
+
+  get done(): boolean {
+    return this.#state === "done";
+  }
+
+  /** True if nothing more can come for this item once another one has begun. */
+  get complete(): boolean {
+    return true;
+  }
+
+  /** The text of the item as a JSON string literal. */
+  get literal(): string {
+    return this.text.literal;
+  }
+
+  /** Takes a fragment (a JSON string literal); returns its event if the item is open. */
+  push(literal: string): string {
+    this.text.push(literal);
+    return this.#state === "open" ? this.#delta(literal) : "";
+  }
+
+  open(): string {
+    this.#state = "open";
+    let events = this.#event("response.output_item.added", this.json("in_progress"));
+    events += this.openInside();
+    if (!this.text.empty) events += this.#delta(this.text.literal);
+    return events;
+  }
+
+  close(status: "completed" | "incomplete"): string {
+    const last = this.finish();
+    this.#state = "done";
+    this.#status = status;
+    return `${last}${this.closeInside()}${this.#event("response.output_item.done", this.result)}`;
+  }
+
+  /** The item that is done, as JSON text. */
+  get result(): string {
+    return this.json(this.#status);
+  }
+
+  /** The item as JSON text; while it is in progress it is shown empty. */
+  protected abstract json(status: ItemStatus): string;
+  /** Events between `output_item.added` and the first delta. */
+  protected abstract openInside(): string;
+  /** Events between the last delta and `output_item.done`. */
+  protected abstract closeInside(): string;
+
+  /** No fragment will come any more: the last delta, if something was held back. */
+  protected finish(): string {
+    return "";
+  }
+
+  protected get id(): string {
+    return this.#id;
+  }
+
+  /** An event about this item. */
+  protected event(type: string, members: string): string {
+    return this.#numbers.event(type, `"item_id":"${this.#id}","output_index":${this.#index},${members}`);
+  }
+
+  #event(type: string, item: string): string {
+    return this.#numbers.event(type, `"output_index":${this.#index},"item":${item}`);
+  }
+
+  #delta(literal: string): string {
+    return this.#deltaBegin + this.#numbers.next() + this.#deltaMiddle + literal + this.#deltaEnd;
+  }
+}
+
+/** Where an item stands: its id is `<prefix>_<stem>_<index>`, unique in the service. */
+export type ItemPlace = Readonly<{ prefix: string; stem: string; index: number; numbers: EventNumbers }>;
+type Place = Omit<ItemPlace, "prefix">;
+
+const plainDeltaEnd = "}\n\n";
+
+/** Reasoning goes out as its summary only: each of the event names for raw reasoning breaks some client. */
+export class ReasoningItem extends OutputItem {
+  readonly kind = "reasoning";
+  readonly #sealer: Sealer | null;
+  /** Sealed once: the item must be the same in each event. */
+  #sealed = "";
+
+  /** `sealer` is null if the client did not ask for sealed reasoning. */
+  constructor(place: Place, sealer: Sealer | null) {
+    super({ ...place, prefix: "rs" }, "response.reasoning_summary_text.delta", '"summary_index":0,', plainDeltaEnd);
+    this.#sealer = sealer;
+  }
+
+  protected json(status: ItemStatus): string {
+    if (status === "in_progress") return `{"id":"${this.id}","type":"reasoning","summary":[]}`;
+    return `{"id":"${this.id}","type":"reasoning","summary":[${summaryPart(this.literal)}]${this.#sealed}}`;
+  }
+
+  protected openInside(): string {
+    return this.event("response.reasoning_summary_part.added", `"summary_index":0,"part":${summaryPart('""')}`);
+  }
+
+  protected closeInside(): string {
+    const { literal } = this;
+    if (this.#sealer !== null) {
+      this.#sealed = `,"encrypted_content":"${this.#sealer.seal("reasoning", JSON.parse(literal) as string)}"`;
+    }
+    const done = this.event("response.reasoning_summary_text.done", `"summary_index":0,"text":${literal}`);
+    return (
+      done + this.event("response.reasoning_summary_part.done", `"summary_index":0,"part":${summaryPart(literal)}`)
+    );
+  }
+}
+
+export class MessageItem extends OutputItem {
+  readonly kind = "message";
+
+  constructor(place: Place) {
+    const end = ',"logprobs":[]}\n\n';
+    super({ ...place, prefix: "msg" }, "response.output_text.delta", '"content_index":0,', end);
+  }
+
+  protected json(status: ItemStatus): string {
+    const content = status === "in_progress" ? "" : textPart(this.literal);
+    return `{"id":"${this.id}","type":"message","status":"${status}","role":"assistant","content":[${content}]}`;
+  }
+
+  protected openInside(): string {
+    return this.event("response.content_part.added", `"content_index":0,"part":${textPart('""')}`);
+  }
+
+  protected closeInside(): string {
+    const { literal } = this;
+    const done = this.event("response.output_text.done", `"content_index":0,"text":${literal},"logprobs":[]`);
+    return done + this.event("response.content_part.done", `"content_index":0,"part":${textPart(literal)}`);
+  }
+}
+
+export class FunctionCallItem extends OutputItem {
+  readonly kind = "call";
+  readonly #called: string;
+  #end: JsonEnd | null = null;
+
+  constructor(place: Place, callId: string, origin: ToolOrigin) {
+    super({ ...place, prefix: "fc" }, "response.function_call_arguments.delta", "", plainDeltaEnd);
+    this.#called = calledMembers(callId, origin);
+  }
+
+  /** Looked at only while a later call waits: then, and from then on, the arguments are read for their end. */
+  override get complete(): boolean {
+    if (this.#end === null) {
+      this.#end = new JsonEnd();
+      this.#end.push(JSON.parse(this.literal) as string);
+    }
+    return this.#end.reached;
+  }
+
+  override push(literal: string): string {
+    this.#end?.push(JSON.parse(literal) as string);
+    return super.push(literal);
+  }
+
+  protected json(status: ItemStatus): string {
+    const json = status === "in_progress" ? '""' : this.literal;
+    return `{"id":"${this.id}","type":"function_call","status":"${status}",${this.#called},"arguments":${json}}`;
+  }
+
+  protected openInside(): string {
+    return "";
+  }
+
+  protected closeInside(): string {
+    return this.event("response.function_call_arguments.done", `"arguments":${this.literal}`);
+  }
+}
+
+/** A call of a custom tool, which the model made as a function call around the input. */
+export class CustomCallItem extends OutputItem {
+  readonly kind = "call";
+  readonly #called: string;
+  readonly #input = new CustomToolInput();
+  readonly #end = new JsonEnd();
+
+  constructor(place: Place, callId: string, origin: ToolOrigin) {
+    super({ ...place, prefix: "ctc" }, "response.custom_tool_call_input.delta", "", plainDeltaEnd);
+    this.#called = calledMembers(callId, origin);
+  }
+
+  override get complete(): boolean {
+    return this.#end.reached;
+  }
+
+  override push(literal: string): string {
+    const fragment = JSON.parse(literal) as string;
+    this.#end.push(fragment);
+    return this.#pushInput(this.#input.push(fragment));
+  }
+
+  protected override finish(): string {
+    return this.#pushInput(this.#input.finish());
+  }
+
+  protected json(status: ItemStatus): string {
+    const input = status === "in_progress" ? '""' : this.literal;
+    return `{"id":"${this.id}","type":"custom_tool_call","status":"${status}",${this.#called},"input":${input}}`;
+  }
+
+  protected openInside(): string {
+    return "";
+  }
+
+  protected closeInside(): string {
+    return this.event("response.custom_tool_call_input.done", `"input":${this.literal}`);
+  }
+
+  #pushInput(input: string): string {
+    return input === "" ? "" : super.push(JSON.stringify(input));
+  }
+}
+
+/** The one item of a compaction; it has no events of its own. */
+export function compactionItem(stem: string, sealed: string): string {
+  return `{"id":"cmp_${stem}","type":"compaction","encrypted_content":"${sealed}"}`;
+}
+
+const textPart = (literal: string): string => `{"type":"output_text","text":${literal},"annotations":[],"logprobs":[]}`;
+const summaryPart = (literal: string): string => `{"type":"summary_text","text":${literal}}`;
+
+function calledMembers(callId: string, { name, namespace }: ToolOrigin): string {
+  const members = `"call_id":${JSON.stringify(callId)},"name":${JSON.stringify(name)}`;
+  return namespace === null ? members : `${members},"namespace":${JSON.stringify(namespace)}`;
+}

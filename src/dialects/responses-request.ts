@@ -1,0 +1,217 @@
+// A body of POST /v1/responses -> ResponsesAsk.
+import { Type, type Static } from "@sinclair/typebox";
+import type { Catalog } from "../catalog.ts";
+import { outputTokensDefault } from "../limits.ts";
+import { isRefusal, refuse } from "../refusals.ts";
+import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn } from "../types.ts";
+import { compactionTurn } from "./compaction.ts";
+import {
+  BodySchema,
+  flag,
+  malformed,
+  numberBetween,
+  oneOf,
+  optional,
+  record,
+  text,
+  tooDeep,
+  whole,
+  wholeBetween,
+} from "./field.ts";
+import { OfferedTools } from "./offered-tools.ts";
+import { echoOf } from "./response-object.ts";
+import { readItems } from "./responses-input.ts";
+import type { Sealer } from "./sealed-content.ts";
+import { clampBudget, efforts } from "./settings.ts";
+import { type Earlier, type Item, nothingEarlier } from "./stored-responses.ts";
+
+// Fields that are not named here are accepted and ignored: clients send what other servers know.
+const Body = Type.Object({
+  model: text,
+  input: Type.Union([Type.String(), Type.Array(record)], { description: "a string or an array of items" }),
+  instructions: optional(text),
+  tools: optional(Type.Array(record, { description: "an array of tools" })),
+  tool_choice: optional(Type.Union([Type.String(), record], { description: "a string or an object" })),
+  parallel_tool_calls: optional(flag),
+  reasoning: optional(record),
+  text: optional(record),
+  max_output_tokens: optional(whole),
+  max_tool_calls: optional(whole),
+  stream: optional(flag),
+  store: optional(flag),
+  include: optional(Type.Array(Type.String(), { description: "an array of strings" })),
+  previous_response_id: optional(text),
+  prompt_cache_key: optional(text),
+  safety_identifier: optional(text),
+  user: optional(text),
+  metadata: optional(record),
+  truncation: optional(oneOf("auto", "disabled")),
+  web_search: optional(flag),
+  temperature: optional(numberBetween(0, 2)),
+  top_p: optional(numberBetween(0, 1)),
+  presence_penalty: optional(numberBetween(-2, 2)),
+  frequency_penalty: optional(numberBetween(-2, 2)),
+  top_logprobs: optional(wholeBetween(0, 20)),
+  background: optional(Type.Literal(false, { description: "false: requests are not run in the background here" })),
+});
+export type ResponsesBody = Static<typeof Body>;
+
+const bodySchema = new BodySchema(Body);
+const forwarded = [
+  "temperature",
+  "top_p",
+  "presence_penalty",
+  "frequency_penalty",
+] as const satisfies readonly (keyof Sampling & keyof ResponsesBody)[];
+
+/** An Ask with what this dialect must remember of the request to write its reply. */
+export type ResponsesAsk = Ask &
+  Readonly<{
+    /** The names under which the client knows the tools that the model calls. */
+    offered: OfferedTools;
+    /** The settings that every response object repeats, as members of a JSON object. */
+    echo: string;
+    /** True if reasoning goes out sealed too, so that a client can send it back. */
+    sealsReasoning: boolean;
+    /** True if the reply is one sealed summary of the conversation instead of an answer. */
+    compacts: boolean;
+    /** True if the response may be referred to by later requests. */
+    store: boolean;
+    previousResponseId: string | null;
+    /** The request's own input as items, to be kept with the response. */
+    input: readonly Item[];
+  }>;
+
+export type RequestContext = Readonly<{
+  catalog: Catalog;
+  sealer: Sealer;
+  earlier: Earlier | undefined;
+  /** False where nothing keeps responses: then none can be referred to, and replies say so. */
+  storesResponses: boolean;
+  /** True for POST /v1/responses/compact. */
+  compacts: boolean;
+}>;
+
+export function readRequest(value: unknown, bodyBytes: number, context: RequestContext): ResponsesAsk | Refusal {
+  const wrong = bodySchema.refusal(value);
+  if (wrong !== null) return wrong;
+  if (tooDeep(value)) return malformed("The request body nests too deep");
+  const request = value as ResponsesBody & Item;
+  const model = context.catalog.models.get(request.model);
+  if (model === undefined) return refuse("unknown_model", { model: request.model });
+  if (request.conversation != null) {
+    return malformed("conversation: conversations are not kept here; send the items, or previous_response_id");
+  }
+
+  const input = inputItems(request.input);
+  const compacts = context.compacts || input.at(-1)?.type === "compaction_trigger";
+  const offered = readTools(request.tools ?? [], input);
+  if (isRefusal(offered)) return offered;
+  const selection = offered.select(request.tool_choice ?? "auto");
+  if (isRefusal(selection)) return selection;
+  const turns = readTurns(request, input, model, offered, context);
+  if (isRefusal(turns)) return turns;
+  const format = readFormat(request.text?.format ?? null, model);
+  if (isRefusal(format)) return format;
+  const effort = readEffort(request.reasoning?.effort ?? null);
+  if (isRefusal(effort)) return effort;
+
+  const sampling: Record<string, unknown> = {};
+  for (const name of forwarded) if (request[name] != null) sampling[name] = request[name];
+  const store = context.storesResponses && (request.store ?? true) && !compacts;
+  // The coder tier is billed in tokens here, so its default is that of the others (spec, POST /v1/responses).
+  const budgetDefault = model.coder ? outputTokensDefault : model.outputTokensDefault;
+  const budget = clampBudget(request.max_output_tokens, budgetDefault);
+
+  return {
+    endpoint: "/v1/responses",
+    model,
+    turns: compacts ? [...turns, compactionTurn] : turns,
+    tools: compacts ? [] : selection.tools,
+    toolChoice: compacts ? "auto" : selection.toolChoice,
+    parallelToolCalls: request.parallel_tool_calls ?? null,
+    stop: [],
+    outputTokensMax: budget,
+    effort,
+    format: compacts ? null : format,
+    webSearch: !compacts && (request.web_search === true || offered.webSearch),
+    stream: request.stream === true,
+    sampling: sampling as Sampling,
+    bodyBytes,
+    offered,
+    echo: echoOf(request, model, request.max_output_tokens == null ? null : budget, store),
+    sealsReasoning: request.include?.includes("reasoning.encrypted_content") ?? false,
+    compacts,
+    store,
+    previousResponseId: request.previous_response_id ?? null,
+    input,
+  };
+}
+
+const inputItems = (input: string | readonly Item[]): readonly Item[] =>
+  typeof input === "string"
+    ? [{ type: "message", role: "user", content: [{ type: "input_text", text: input }] }]
+    : input;
+
+/** The request's own tools and those of its `additional_tools` items. */
+function readTools(tools: readonly Item[], input: readonly Item[]): OfferedTools | Refusal {
+  const given = tools.map((definition, index) => ({ at: `tools[${index}]`, definition }));
+  for (const [index, item] of input.entries()) {
+    if (item.type !== "additional_tools") continue;
+    const at = `input[${index}].tools`;
+    if (!Array.isArray(item.tools)) return malformed(`${at} must be an array`);
+    for (const [place, definition] of (item.tools as unknown[]).entries()) {
+      if (typeof definition !== "object" || definition === null) return malformed(`${at}[${place}] must be an object`);
+      given.push({ at: `${at}[${place}]`, definition: definition as Item });
+    }
+  }
+  return OfferedTools.read(given);
+}
+
+function readTurns(
+  request: ResponsesBody,
+  input: readonly Item[],
+  model: Model,
+  tools: OfferedTools,
+  { sealer, earlier = nothingEarlier }: RequestContext,
+): readonly Turn[] | Refusal {
+  const id = request.previous_response_id ?? null;
+  if (id !== null && earlier.conversation === null) return refuse("previous_response_not_found", { id });
+  const context = { model, tools, sealer, stored: earlier.items };
+  const before = readItems(earlier.conversation ?? [], `the items of ${id}`, context);
+  if (isRefusal(before)) return before;
+  const now = readItems(input, "input", context);
+  if (isRefusal(now)) return now;
+  if (before.length + now.length === 0) return malformed("input must hold at least one message");
+  const instructions = request.instructions ?? "";
+  return [...(instructions === "" ? [] : [{ role: "system" as const, content: instructions }]), ...before, ...now];
+}
+
+function readEffort(given: unknown): Effort | null | Refusal {
+  if (given === null) return null;
+  if (typeof given === "string" && Object.hasOwn(efforts, given)) return efforts[given]!;
+  return malformed(`reasoning.effort must be one of ${Object.keys(efforts).join(", ")}`);
+}
+
+function readFormat(given: unknown, model: Model): Format | null | Refusal {
+  if (given === null) return null;
+  if (typeof given !== "object") return malformed("text.format must be an object");
+  const { type, name, schema, strict } = given as Item;
+  if (type === "text") return null;
+  if (type !== "json_object" && type !== "json_schema") {
+    return malformed("text.format.type must be one of text, json_object, json_schema");
+  }
+  if (model.structuredOutput === "none" || (model.structuredOutput === "json_object" && type === "json_schema")) {
+    return malformed(`text.format: the model ${model.id} does not support ${type}`);
+  }
+  if (type === "json_object") return { kind: "json_object" };
+  if (typeof schema !== "object" || schema === null || Array.isArray(schema)) {
+    return malformed("text.format.schema must be a JSON Schema object");
+  }
+  return {
+    kind: "json_schema",
+    name: typeof name === "string" ? name : "answer",
+    schema: schema as Record<string, unknown>,
+    strict: typeof strict === "boolean" ? strict : null,
+  };
+}

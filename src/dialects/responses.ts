@@ -1,0 +1,92 @@
+// The responses dialect: POST /v1/responses and POST /v1/responses/compact.
+import { messageOf, refusals } from "../refusals.ts";
+import type { Catalog } from "../catalog.ts";
+import type { Clock } from "../clock.ts";
+import type { Ask, Refusal } from "../types.ts";
+import { CompactionEncoder } from "./compaction-stream.ts";
+import type { Answer, AnswerEnd, Dialect, Encoder, ReplyIdentity } from "./dialect.ts";
+import { readRequest, type ResponsesAsk } from "./responses-request.ts";
+import { type ReplyContext, ResponsesEncoder } from "./responses-stream.ts";
+import { Sealer } from "./sealed-content.ts";
+import type { Earlier } from "./stored-responses.ts";
+
+export type ResponsesOptions = Readonly<{
+  /** `sealingKeyBytes` random bytes, the same in every process and after every restart. */
+  sealingKey: Uint8Array;
+  clock: Clock;
+  /** True if something keeps responses (see `StoredResponses`); else `store` is echoed as false. */
+  storesResponses: boolean;
+}>;
+
+export interface ResponsesDialect extends Dialect<ResponsesAsk> {
+  /** `earlier` is what was found for the body's `referencesOf`; left out where there were none. */
+  read(body: unknown, bodyBytes: number, catalog: Catalog, earlier?: Earlier): ResponsesAsk | Refusal;
+}
+
+/** POST /v1/responses. */
+export const responsesDialect = (options: ResponsesOptions): ResponsesDialect => dialectOf(options, false);
+
+/** POST /v1/responses/compact: the same body, never streamed; the reply is a `response.compaction` object. */
+export const compactionDialect = (options: ResponsesOptions): ResponsesDialect => dialectOf(options, true);
+
+/** The reply of POST /v1/responses/input_tokens, whose body is read like any other. */
+export const inputTokensReply = (tokens: number): string =>
+  `{"object":"response.input_tokens","input_tokens":${tokens}}`;
+
+function dialectOf({ sealingKey, clock, storesResponses }: ResponsesOptions, compacts: boolean): ResponsesDialect {
+  const sealer = new Sealer(sealingKey);
+  const context: ReplyContext = { sealer, clock };
+  return {
+    endpoint: "/v1/responses",
+    read(body, bodyBytes, catalog, earlier) {
+      return readRequest(compacts ? compactBody(body) : body, bodyBytes, {
+        catalog,
+        sealer,
+        earlier,
+        storesResponses,
+        compacts,
+      });
+    },
+    encoder: (ask, identity) =>
+      ask.compacts ? new CompactionEncoder(ask, identity, context) : new ResponsesEncoder(ask, identity, context),
+    reply(ask, identity, answer, end) {
+      if (!ask.compacts) {
+        const encoder = new ResponsesEncoder(ask, identity, context);
+        write(encoder, answer, end);
+        return encoder.response!;
+      }
+      const encoder = new CompactionEncoder(ask, identity, context);
+      write(encoder, answer, end);
+      return compacts ? encoder.compaction! : encoder.response!;
+    },
+    statusOf,
+    errorBody,
+  };
+}
+
+/** A compact body may leave `input` out, and a stream of one is not known. */
+const compactBody = (body: unknown): unknown =>
+  typeof body === "object" && body !== null && !Array.isArray(body)
+    ? { ...body, input: (body as Record<string, unknown>).input ?? [], stream: false }
+    : body;
+
+/** A non-streaming reply is what the stream's last event says, so it is made by the stream's encoder. */
+function write(encoder: Encoder, { reasoning, text, calls }: Answer, end: AnswerEnd): void {
+  if (reasoning !== null) encoder.piece({ kind: "reasoning", literal: reasoning });
+  if (text !== null) encoder.piece({ kind: "text", literal: text, logprobs: null });
+  for (const [index, { id, name, arguments: literal }] of calls.entries()) {
+    encoder.piece({ kind: "call", index, id, name });
+    encoder.piece({ kind: "call-arguments", index, literal });
+  }
+  encoder.end(end);
+}
+
+/** The spec's one exception: an unreadable balance is a 500 here, for first-party tiers. */
+function statusOf({ refusal }: Refusal, ask: Ask | null): number {
+  return refusal === "quota_unverified" && ask?.model.tier === "first-party" ? 500 : refusals[refusal].status;
+}
+
+function errorBody(refusal: Refusal): string {
+  const { type, code } = refusals[refusal.refusal];
+  return JSON.stringify({ error: { type, message: messageOf(refusal), code, param: null } });
+}

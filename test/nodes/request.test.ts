@@ -1,0 +1,274 @@
+import { describe, expect, test } from "bun:test";
+import type { EngineKind } from "../../src/nodes/engine.ts";
+import { nodeRequest } from "../../src/nodes/request.ts";
+import { toolParameters } from "../../src/nodes/tool-schema.ts";
+import type { Ask } from "../../src/types.ts";
+import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
+
+type Body = Record<string, unknown> & { messages: Record<string, unknown>[] };
+const bodyOf = (changes: Partial<Ask> = {}, engine: EngineKind = "unknown"): Body =>
+  JSON.parse(nodeRequest(askOf(changes), 7, "node-model", engine).body) as Body;
+const engines: EngineKind[] = ["vllm", "sglang", "tensorrt-llm", "llama.cpp", "ollama", "lm-studio", "tgi", "unknown"];
+const tools = [toolOf("get_weather"), toolOf("get_time")];
+
+describe("what every engine gets", () => {
+  for (const engine of engines)
+    test(engine, () => {
+      const body = bodyOf({ stop: ["a", "b"], sampling: { temperature: 0.5, seed: 1 } }, engine);
+      expect(body).toMatchObject({
+        model: "node-model",
+        stream: true,
+        stream_options: { include_usage: true },
+        max_tokens: 4_096,
+        stop: ["a", "b"],
+        temperature: 0.5,
+        seed: 1,
+        messages: [{ role: "user", content: "Hello" }],
+      });
+    });
+  test("nothing that was not asked for", () => {
+    expect(Object.keys(bodyOf()).sort()).toEqual(["max_tokens", "messages", "model", "stream", "stream_options"]);
+  });
+  test("no budget where it does not limit the answer", () => {
+    expect(bodyOf({ model: firstPartyModel })).not.toHaveProperty("max_tokens");
+  });
+});
+
+describe("what some engines get", () => {
+  const withField = (field: string, changes: Partial<Ask> = {}): string[] =>
+    engines.filter((engine) => field in bodyOf(changes, engine));
+  test("running usage and cache salts where they are known", () => {
+    const running = engines.filter(
+      (engine) =>
+        (bodyOf({}, engine)["stream_options"] as object) &&
+        "continuous_usage_stats" in (bodyOf({}, engine)["stream_options"] as object),
+    );
+    expect(running).toEqual(["vllm", "sglang", "tensorrt-llm"]);
+    expect(withField("cache_salt")).toEqual(["vllm", "sglang"]);
+  });
+  test("another salt for another account", () => {
+    const salt = (account: number) =>
+      (JSON.parse(nodeRequest(askOf(), account, "m", "vllm").body) as Body)["cache_salt"];
+    expect(salt(1)).toBe(salt(1));
+    expect(salt(1)).not.toBe(salt(2));
+  });
+  test("sampling fields by their names there", () => {
+    const sampling = { top_k: 5, repetition_penalty: 1.1 };
+    expect(bodyOf({ sampling }, "vllm")).toMatchObject(sampling);
+    expect(bodyOf({ sampling }, "llama.cpp")).toMatchObject({ top_k: 5, repeat_penalty: 1.1 });
+    expect(bodyOf({ sampling }, "unknown")).not.toHaveProperty("top_k");
+  });
+});
+
+describe("reasoning depth", () => {
+  const depth = (effort: Ask["effort"], engine: EngineKind, changes: Partial<Ask> = {}) => {
+    const { reasoning_effort, chat_template_kwargs } = bodyOf({ effort, ...changes }, engine);
+    return { reasoning_effort, chat_template_kwargs };
+  };
+  const off = { chat_template_kwargs: { enable_thinking: false, thinking: false }, reasoning_effort: undefined };
+  test("off and on where templates read it", () => {
+    for (const engine of ["vllm", "sglang", "llama.cpp"] as const) {
+      expect(depth("off", engine)).toEqual(off);
+      expect(depth("minimal", engine)).toMatchObject({
+        reasoning_effort: "low",
+        chat_template_kwargs: { enable_thinking: true },
+      });
+      expect(depth("max", engine)).toMatchObject({ reasoning_effort: "high" });
+    }
+  });
+  test("Ollama: off, and levels for gpt-oss alone", () => {
+    expect(depth("off", "ollama")).toMatchObject({ reasoning_effort: "none" });
+    expect(depth("high", "ollama").reasoning_effort).toBeUndefined();
+    const body = JSON.parse(nodeRequest(askOf({ effort: "high" }), 1, "gpt-oss:20b", "ollama").body) as Body;
+    expect(body["reasoning_effort"]).toBe("high");
+  });
+  test("nothing for first-party tiers, unknown engines, or no setting", () => {
+    expect(Object.values(depth("high", "vllm", { model: firstPartyModel }))).toEqual([undefined, undefined]);
+    expect(Object.values(depth("off", "unknown"))).toEqual([undefined, undefined]);
+    expect(Object.values(depth(null, "vllm"))).toEqual([undefined, undefined]);
+  });
+});
+
+describe("tools", () => {
+  const names = (body: Body) =>
+    (body["tools"] as { function: { name: string } }[] | undefined)?.map((tool) => tool.function.name);
+  test("none, and an empty list, send no tools", () => {
+    for (const body of [bodyOf({ tools, toolChoice: "none" }), bodyOf({ tools: [], toolChoice: "required" })]) {
+      expect(body).not.toHaveProperty("tools");
+      expect(body).not.toHaveProperty("tool_choice");
+    }
+  });
+  test("auto and required", () => {
+    expect(bodyOf({ tools })).not.toHaveProperty("tool_choice");
+    expect(bodyOf({ tools, toolChoice: "required" })["tool_choice"]).toBe("required");
+  });
+  const named: Partial<Ask> = { tools, toolChoice: { named: "get_time" } };
+  test("one tool is forced in each engine's way", () => {
+    for (const engine of ["vllm", "sglang", "tensorrt-llm", "tgi"] as const)
+      expect(bodyOf(named, engine)["tool_choice"]).toEqual({ type: "function", function: { name: "get_time" } });
+    for (const engine of ["llama.cpp", "lm-studio", "unknown"] as const) {
+      expect(bodyOf(named, engine)["tool_choice"]).toBe("required");
+      expect(names(bodyOf(named, engine))).toEqual(["get_time"]);
+    }
+    expect(bodyOf({ ...named, effort: "high" }, "llama.cpp")).toMatchObject({
+      chat_template_kwargs: { enable_thinking: false },
+    });
+  });
+  test("Ollama: the parameters as the answer's schema", () => {
+    const { body, textIsCallOf } = nodeRequest(askOf(named), 1, "m", "ollama");
+    expect(textIsCallOf).toBe("get_time");
+    const parsed = JSON.parse(body) as Body;
+    expect(parsed).not.toHaveProperty("tools");
+    expect(parsed["response_format"]).toMatchObject({
+      type: "json_schema",
+      json_schema: { schema: tools[1]!.parameters },
+    });
+  });
+  test("never together with a schema", () => {
+    const format = { kind: "json_object" } as const;
+    for (const engine of engines) {
+      expect(bodyOf({ tools, format }, engine)).not.toHaveProperty("response_format");
+      expect(bodyOf({ tools, format, toolChoice: "none" }, engine)).toHaveProperty("response_format");
+    }
+  });
+  test("llama-server gets no log probabilities with tools", () => {
+    const sampling = { logprobs: true, top_logprobs: 2 };
+    expect(bodyOf({ tools, sampling }, "llama.cpp")).not.toHaveProperty("logprobs");
+    expect(bodyOf({ sampling }, "llama.cpp")).toMatchObject(sampling);
+  });
+});
+
+describe("response format", () => {
+  const schema = { $schema: "http://json-schema.org/draft-07/schema#", type: "object", properties: {} };
+  const format = { kind: "json_schema", name: "n", schema, strict: true } as const;
+  test("json_schema", () => {
+    expect(bodyOf({ format })["response_format"]).toEqual({
+      type: "json_schema",
+      json_schema: { name: "n", schema: { type: "object", properties: {} }, strict: true },
+    });
+    expect(bodyOf({ format }, "tgi")["response_format"]).toMatchObject({ type: "json_schema", value: { name: "n" } });
+  });
+  test("json_object", () => {
+    expect(bodyOf({ format: { kind: "json_object" } })["response_format"]).toEqual({ type: "json_object" });
+    expect(bodyOf({ format: { kind: "json_object" } }, "lm-studio")["response_format"]).toMatchObject({
+      type: "json_schema",
+    });
+  });
+});
+
+describe("messages", () => {
+  const messages = (...turns: Ask["turns"]) => bodyOf({ turns }).messages;
+  test("system turns at the start are one message, without the billing header; later ones are marked", () => {
+    const made = messages(
+      { role: "system", content: "x-anthropic-billing-header: cch=1a2b;\n\nBe brief." },
+      { role: "system", content: "Be kind." },
+      { role: "user", content: "Hi" },
+      { role: "system", content: "Now in French." },
+    );
+    expect(made).toEqual([
+      { role: "system", content: "Be brief.\n\nBe kind." },
+      { role: "user", content: "Hi" },
+      { role: "user", content: "<system>\nNow in French.\n</system>" },
+    ]);
+  });
+  test("a system turn that was the billing header alone is gone", () => {
+    expect(
+      messages({ role: "system", content: "x-anthropic-billing-header: cch=1a2b;" }, { role: "user", content: "Hi" }),
+    ).toHaveLength(1);
+  });
+  test("reasoning and calls of the history; arguments are always a JSON object", () => {
+    const call = (json: string) => ({ id: "a", name: "get", arguments: json });
+    const made = messages({
+      role: "assistant",
+      content: null,
+      reasoning: "why",
+      calls: [call('{"a":1}'), call("{b"), call("[1]"), call("")],
+    });
+    expect(made[0]).toMatchObject({ role: "assistant", content: null, reasoning_content: "why" });
+    const sent = (made[0]!["tool_calls"] as { function: { arguments: string } }[]).map((one) => one.function.arguments);
+    expect(sent[0]).toBe('{"a":1}');
+    for (const json of sent) expect(JSON.parse(json)).toBeObject();
+  });
+  test("images: data only, a URL goes nowhere", () => {
+    const image = (url: string) => ({ kind: "image", url, detail: null }) as const;
+    const made = messages({
+      role: "user",
+      content: [{ kind: "text", text: "see" }, image("data:image/png;base64,AA"), image("http://10.0.0.1/x.png")],
+    });
+    expect(made).toEqual([
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "see" },
+          { type: "image_url", image_url: { url: "data:image/png;base64,AA" } },
+        ],
+      },
+    ]);
+    expect(
+      messages({
+        role: "user",
+        content: [{ kind: "text", text: "a" }, image("http://x/y.png"), { kind: "text", text: "b" }],
+      }),
+    ).toEqual([{ role: "user", content: "a\nb" }]);
+  });
+  test("images in a tool's result follow as the user's", () => {
+    const made = messages({
+      role: "tool",
+      callId: "a",
+      content: [
+        { kind: "text", text: "t" },
+        { kind: "image", url: "data:image/png;base64,AA", detail: "low" },
+      ],
+    });
+    expect(made).toEqual([
+      { role: "tool", tool_call_id: "a", content: "t" },
+      { role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AA", detail: "low" } }] },
+    ]);
+  });
+});
+
+describe("tool schemas", () => {
+  const clean = (parameters: Record<string, unknown>) => toolParameters(toolOf("t", { parameters }));
+  const rows: [string, Record<string, unknown>, Record<string, unknown>][] = [
+    ["empty", {}, { type: "object", properties: {} }],
+    ["draft names", { $schema: "x", $id: "y", type: "object", properties: {} }, { type: "object", properties: {} }],
+    [
+      "null keywords",
+      { type: "object", properties: {}, required: null, description: null },
+      { type: "object", properties: {} },
+    ],
+    ["an empty required", { type: "object", properties: {}, required: [] }, { type: "object", properties: {} }],
+    [
+      "draft 4 limits",
+      { properties: { n: { minimum: 1, exclusiveMinimum: true, maximum: 5, exclusiveMaximum: false } } },
+      { type: "object", properties: { n: { exclusiveMinimum: 1, maximum: 5 } } },
+    ],
+    [
+      "patterns that grammars cannot have",
+      { properties: { a: { pattern: "x" }, b: { pattern: "^(?=x)$" }, c: { pattern: "^[a-z]+$" } } },
+      { type: "object", properties: { a: {}, b: {}, c: { pattern: "^[a-z]+$" } } },
+    ],
+    [
+      "deep inside",
+      {
+        properties: { a: { type: "array", items: { anyOf: [{ $comment: "x", type: "string" }] } } },
+        $defs: { d: { $id: "z", type: "string" } },
+      },
+      {
+        type: "object",
+        properties: { a: { type: "array", items: { anyOf: [{ type: "string" }] } } },
+        $defs: { d: { type: "string" } },
+      },
+    ],
+  ];
+  for (const [name, given, expected] of rows) test(name, () => expect(clean(given)).toEqual(expected));
+  test("properties named like keywords, and values, are left alone", () => {
+    const parameters = {
+      type: "object",
+      properties: { pattern: { type: "string" }, $schema: { type: "string" }, required: { type: "boolean" } },
+      required: ["pattern"],
+      default: { $id: 1 },
+    };
+    expect(clean(parameters)).toEqual(parameters);
+  });
+});

@@ -141,7 +141,7 @@ export class NodePool {
       configs.map(({ name, slots, models }) => ({
         name,
         slots,
-        serves: (modelId) => modelId in models || ("*" in models && !named.has(modelId)),
+        serves: (modelId) => Object.hasOwn(models, modelId) || ("*" in models && !named.has(modelId)),
       })),
     );
     // a node that kept its name and moved is believed to be well until a request meets it

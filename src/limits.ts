@@ -70,10 +70,27 @@ export const emailMaxLength = 254; // RFC 5321: a path of 256 octets with its an
 /** An operator's grant, in balance tokens: $5,000,000. Sums stay far below 2^53. */
 export const creditGrantMaxTokens = 1_000_000_000_000;
 
+// Token counts, which are free and not limited per minute: what may wait to be counted is (reliability.md O)
+export const countingPlacesMax = 4_096;
+export const countingBytesMax = 256 * 1024 * 1024;
+/** 24 counts at once are usual for agents (wire.md A40), 20 texts of the largest size must do (O). */
+export const countingAccountPlacesMax = 256;
+export const countingAccountBytesMax = 96 * 1024 * 1024;
+/** The counter's tables are let go of after this long without a count. */
+export const countingIdleMs = 5 * 60_000;
+/** Ids are answered as JSON, which the main thread writes: 256 KiB of text give up to 2 MB, a few milliseconds. */
+export const tokenIdsTextMaxBytes = 256 * 1024;
+/** Counts that a node made, by content; larger requests are not kept, as hashing them costs the main thread more. */
+export const countingCacheEntriesMax = 4_096;
+export const countingCacheTextMaxBytes = 1024 * 1024;
+export const countingCacheMs = 60_000;
+
 // JSON of request bodies (reliability.md C5)
 export const jsonDepthMax = 128;
 
 assert(keepAliveIntervalMs <= 15_000, "a waiting stream must show life every 15 s");
 assert(streamOpenDelayMs > nodeConnectTimeoutMs, "a dead node must be noticed before the stream opens");
 assert(nodeIdleSocketMs < 5_000, "nodes close idle sockets after 5 s");
+assert(20 * tokenizeTextMaxBytes <= countingAccountBytesMax, "20 of the largest texts fit in an account's share");
+assert(bodyMaxBytes <= countingAccountBytesMax, "every allowed body can be counted");
 assert(outputTokensDefault <= outputTokensMax, "the default budget must be allowed");

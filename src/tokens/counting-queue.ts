@@ -1,0 +1,40 @@
+// Whose text is counted next. A decider: no threads, timers or promises.
+//
+// Accounts take turns, a slice of work at a time, so that a short text waits for one slice of every other account and
+// never for somebody's megabytes. Within an account: first come, first served.
+import { assert } from "../assert.ts";
+import type { AccountId } from "../types.ts";
+
+export class CountingQueue<Job extends Readonly<{ account: AccountId }>> {
+  /** In the order of turns; no list is empty. */
+  readonly #jobs = new Map<AccountId, Job[]>();
+
+  get isEmpty(): boolean {
+    return this.#jobs.size === 0;
+  }
+
+  enter(job: Job): void {
+    const jobs = this.#jobs.get(job.account);
+    if (jobs === undefined) this.#jobs.set(job.account, [job]);
+    else jobs.push(job);
+  }
+
+  /** The job that gets the next slice, or null; its account goes to the end of the line. It stays in until it leaves. */
+  next(): Job | null {
+    for (const [account, jobs] of this.#jobs) {
+      this.#jobs.delete(account);
+      this.#jobs.set(account, jobs);
+      return jobs[0]!;
+    }
+    return null;
+  }
+
+  /** The job is done, or nobody wants it any more. */
+  leave(job: Job): void {
+    const jobs = this.#jobs.get(job.account);
+    const place = jobs?.indexOf(job) ?? -1;
+    assert(jobs !== undefined && place >= 0, "a job leaves the queue once");
+    jobs.splice(place, 1);
+    if (jobs.length === 0) this.#jobs.delete(job.account);
+  }
+}

@@ -1,0 +1,67 @@
+// How much may wait to be counted, in all and for one account: counting is free and not limited per minute, so memory has
+// to be. A decider: no threads, timers or promises.
+import { assert } from "../assert.ts";
+import type { AccountId } from "../types.ts";
+
+export type RoomLimits = Readonly<{
+  /** Texts and bytes that wait in all. */
+  places: number;
+  bytes: number;
+  accountPlaces: number;
+  accountBytes: number;
+}>;
+
+type Use = { places: number; bytes: number };
+
+export class CountingRoom {
+  readonly #limits: RoomLimits;
+  readonly #accounts = new Map<AccountId, Use>();
+  readonly #all: Use = { places: 0, bytes: 0 };
+
+  constructor(limits: RoomLimits) {
+    assert(limits.accountBytes * 2 <= limits.bytes, "one account leaves room for others");
+    assert(limits.accountPlaces * 2 <= limits.places, "one account leaves room for others");
+    this.#limits = limits;
+  }
+
+  get places(): number {
+    return this.#all.places;
+  }
+
+  get bytes(): number {
+    return this.#all.bytes;
+  }
+
+  /**
+   * Takes room for one request of `bytes` bytes, or says that there is none. A quarter of the room is for accounts for
+   * which nothing waits, so that a few busy ones do not shut out the others.
+   */
+  enter(account: AccountId, bytes: number): boolean {
+    const { places, bytes: bytesMax, accountPlaces, accountBytes } = this.#limits;
+    const use = this.#accounts.get(account);
+    const share = use === undefined ? 1 : 3 / 4;
+    if (this.#all.places + 1 > places * share || this.#all.bytes + bytes > bytesMax * share) return false;
+    if (use === undefined) {
+      if (bytes > accountBytes) return false;
+      this.#accounts.set(account, { places: 1, bytes });
+    } else {
+      if (use.places + 1 > accountPlaces || use.bytes + bytes > accountBytes) return false;
+      use.places++;
+      use.bytes += bytes;
+    }
+    this.#all.places++;
+    this.#all.bytes += bytes;
+    return true;
+  }
+
+  /** Gives back what `enter` took. */
+  leave(account: AccountId, bytes: number): void {
+    const use = this.#accounts.get(account);
+    assert(use !== undefined && use.places > 0 && use.bytes >= bytes, "room is given back once");
+    use.places--;
+    use.bytes -= bytes;
+    if (use.places === 0) this.#accounts.delete(account);
+    this.#all.places--;
+    this.#all.bytes -= bytes;
+  }
+}

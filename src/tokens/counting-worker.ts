@@ -1,0 +1,100 @@
+// The Worker that counts. The tables live here alone, so that a gateway that counts nothing does not hold them, and a
+// count never stops the streams of the main thread. It is ended by message, never terminated.
+import { setPriority } from "node:os";
+import type { AccountId } from "../types.ts";
+import { CountingQueue } from "./counting-queue.ts";
+import { Reading, Tokenizer } from "./tokenizer.ts";
+
+/** To the Worker. `bytes` holds the texts in UTF-8, one after the other; `ends` says where each ends. */
+export type Order =
+  | Readonly<{ order: "count"; id: number; account: AccountId; bytes: Uint8Array; ends: Uint32Array; keep: boolean }>
+  | Readonly<{ order: "forget"; id: number }>
+  | Readonly<{ order: "close" }>;
+
+/** From the Worker: the number of tokens, and the tokens themselves where they were to be kept. */
+export type Answer = Readonly<{ id: number; count: number; tokens: readonly Uint32Array[] }>;
+
+type Job = {
+  readonly id: number;
+  readonly account: AccountId;
+  readonly bytes: Uint8Array;
+  readonly ends: Uint32Array;
+  readonly keep: boolean;
+  /** The text that is being read, and its index. */
+  reading: Reading | null;
+  index: number;
+  count: number;
+  readonly tokens: Uint32Array[];
+};
+
+declare const self: Worker & { close(): void };
+
+/** About 3 ms of work: a short text waits this long for each account with a long one. */
+const sliceSteps = 100_000;
+/** Linux gives the main thread 9 times the share of this one where both want the same core. */
+const niceness = 10;
+
+const queue = new CountingQueue<Job>();
+const jobs = new Map<number, Job>();
+let running = false;
+
+self.onmessage = ({ data }: MessageEvent<Order>) => {
+  switch (data.order) {
+    case "count": {
+      const { id, account, bytes, ends, keep } = data;
+      const job: Job = { id, account, bytes, ends, keep, reading: null, index: 0, count: 0, tokens: [] };
+      jobs.set(id, job);
+      queue.enter(job);
+      if (!running) {
+        running = true;
+        setImmediate(runSlice);
+      }
+      return;
+    }
+    case "forget": {
+      const job = jobs.get(data.id);
+      if (job !== undefined) leave(job); // else it was answered while the message was on its way
+      return;
+    }
+    case "close":
+      return self.close();
+  }
+};
+
+// On Linux a priority is a thread's own; elsewhere it would be the whole process's.
+if (process.platform === "linux") setPriority(0, niceness);
+const tokenizer = new Tokenizer();
+
+/** One slice for the job whose turn it is; between two slices messages come in. */
+function runSlice(): void {
+  const job = queue.next();
+  if (job === null) {
+    running = false;
+    return;
+  }
+  if (advance(job, tokenizer.steps + sliceSteps)) {
+    leave(job);
+    self.postMessage({ id: job.id, count: job.count, tokens: job.tokens } satisfies Answer);
+  }
+  setImmediate(runSlice);
+}
+
+/** Counts until the tokenizer has made `lastStep` steps; true when all texts of the job are counted. */
+function advance(job: Job, lastStep: number): boolean {
+  while (job.index < job.ends.length) {
+    if (tokenizer.steps >= lastStep) return false;
+    const start = job.index === 0 ? 0 : job.ends[job.index - 1]!;
+    job.reading ??= new Reading(tokenizer, job.bytes.subarray(start, job.ends[job.index]!), job.keep);
+    if (!job.reading.advance(lastStep - tokenizer.steps)) return false;
+    job.count += job.reading.count;
+    if (job.keep) job.tokens.push(job.reading.tokens());
+    job.reading = null;
+    job.index++;
+  }
+  return true;
+}
+
+function leave(job: Job): void {
+  jobs.delete(job.id);
+  queue.leave(job);
+}

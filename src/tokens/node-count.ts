@@ -1,0 +1,117 @@
+// How many tokens a request or text has for its model: the node's own count where the node can count (then it is what
+// the reply's usage will say), else ours, which is an estimate for every model that has another tokenizer.
+import type { Clock } from "../clock.ts";
+import { countingCacheEntriesMax, countingCacheMs, countingCacheTextMaxBytes } from "../limits.ts";
+import { isRefusal } from "../refusals.ts";
+import type { AccountId, Ask, Model, Ms, Refusal } from "../types.ts";
+import type { Counter } from "./counter.ts";
+import { renderAsk } from "./render.ts";
+import { encodingName } from "./encoding.ts";
+
+/** What the nodes can count. Both give null where no node for the model can, or none answered in time; never rejects. */
+export interface NodeCounter {
+  /** Tokens of the prompt that the request would become, tools and template included. */
+  countAsk(ask: Ask, gone: AbortSignal): Promise<number | null>;
+  /** Tokens of a text alone, without a template or added special tokens. */
+  countText(model: Model, text: string, gone: AbortSignal): Promise<number | null>;
+}
+
+export type TokenCount = Readonly<{
+  tokens: number;
+  /** True where the model's own tokenizer counted. */
+  exact: boolean;
+  /** `model` for the model's own, else the name of ours. */
+  tokenizer: string;
+}>;
+
+type Cached = Readonly<{ count: TokenCount; until: Ms }>;
+
+export class TokenCounts {
+  readonly #counter: Counter;
+  readonly #nodes: NodeCounter | null;
+  readonly #clock: Pick<Clock, "monotonic">;
+  /** By content; the first entry was used longest ago. */
+  readonly #cache = new Map<string, Cached>();
+
+  /** `nodes`: null where no node is ever asked. */
+  constructor(counter: Counter, nodes: NodeCounter | null, clock: Pick<Clock, "monotonic">) {
+    this.#counter = counter;
+    this.#nodes = nodes;
+    this.#clock = clock;
+  }
+
+  /** The tokens of the prompt that the request would become; refused like `Counter.count`. */
+  async ofAsk(ask: Ask, account: AccountId, gone: AbortSignal): Promise<TokenCount | Refusal> {
+    const { model, turns, tools, toolChoice, effort, format, webSearch } = ask;
+    // What the count depends on, and nothing else of the request.
+    const content = () => JSON.stringify([model.id, turns, tools, toolChoice, effort, format, webSearch]);
+    return this.#cached(ask.bodyBytes, content, async () => {
+      const exact = (await this.#nodes?.countAsk(ask, gone)) ?? null;
+      if (exact !== null) return { tokens: exact, exact: true, tokenizer: "model" };
+      return this.estimateOfAsk(ask, account, gone);
+    });
+  }
+
+  /** Like `ofAsk` without asking a node: for a request of which the model is not known. */
+  estimateOfAsk(ask: Ask, account: AccountId, gone: AbortSignal): Promise<TokenCount | Refusal> {
+    const { texts, extraTokens } = renderAsk(ask);
+    return this.#estimate(texts, extraTokens, account, gone);
+  }
+
+  /** The tokens of a text; `model` is null where the caller named none. Refused like `Counter.count`. */
+  async ofText(
+    text: string,
+    model: Model | null,
+    account: AccountId,
+    gone: AbortSignal,
+  ): Promise<TokenCount | Refusal> {
+    const content = () => JSON.stringify([model?.id ?? null, text]);
+    return this.#cached(text.length, content, async () => {
+      const exact = model === null ? null : ((await this.#nodes?.countText(model, text, gone)) ?? null);
+      if (exact !== null) return { tokens: exact, exact: true, tokenizer: "model" };
+      return this.#estimate([text], 0, account, gone);
+    });
+  }
+
+  /** The tokens of a text in our own encoding; refused like `Counter.count`. */
+  encode(text: string, account: AccountId, gone: AbortSignal): Promise<Uint32Array | Refusal> {
+    return this.#counter.encode(text, account, gone);
+  }
+
+  async #estimate(
+    texts: readonly string[],
+    extraTokens: number,
+    account: AccountId,
+    gone: AbortSignal,
+  ): Promise<TokenCount | Refusal> {
+    const tokens = await this.#counter.count(texts, account, gone);
+    if (isRefusal(tokens)) return tokens;
+    return { tokens: tokens + extraTokens, exact: false, tokenizer: encodingName };
+  }
+
+  /**
+   * Agents ask for the count of the same conversation again and again. Only what a node counted is kept: our own count
+   * costs less than asking. The key is a SHA-256, so that no account can make its text pass for another's.
+   */
+  async #cached(
+    size: number,
+    content: () => string,
+    count: () => Promise<TokenCount | Refusal>,
+  ): Promise<TokenCount | Refusal> {
+    if (this.#nodes === null || size > countingCacheTextMaxBytes) return count();
+    const key = new Bun.CryptoHasher("sha256").update(content()).digest("base64");
+    const now = this.#clock.monotonic();
+    const cached = this.#cache.get(key);
+    this.#cache.delete(key);
+    if (cached !== undefined && now < cached.until) {
+      this.#cache.set(key, cached);
+      return cached.count;
+    }
+    const counted = await count();
+    if (isRefusal(counted) || !counted.exact) return counted;
+    this.#cache.delete(key);
+    this.#cache.set(key, { count: counted, until: now + countingCacheMs });
+    if (this.#cache.size > countingCacheEntriesMax) this.#cache.delete(this.#cache.keys().next().value!);
+    return counted;
+  }
+}

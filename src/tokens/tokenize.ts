@@ -1,0 +1,121 @@
+// POST /v1/tokenize, /v1/messages/count_tokens and /v1/responses/input_tokens, apart from HTTP: what a body asks for, and
+// what is answered. The specification leaves the shape of the replies open; count_tokens and input_tokens are answered as
+// the SDKs of their dialects expect it, tokenize with the names that vLLM gave its own endpoint.
+import type { Catalog } from "../catalog.ts";
+import { tokenIdsTextMaxBytes, tokenizeTextMaxBytes } from "../limits.ts";
+import { isRefusal, refuse } from "../refusals.ts";
+import type { AccountId, Ask, Model, Refusal } from "../types.ts";
+import type { TokenCount, TokenCounts } from "./node-count.ts";
+import { encodingName } from "./encoding.ts";
+
+export type TokenizeRequest =
+  | Readonly<{ kind: "text"; text: string; model: Model | null; returnTokens: boolean }>
+  | Readonly<{ kind: "messages"; ask: Ask; model: Model | null }>;
+
+export type TokenizeReply = Readonly<{
+  object: "tokenization";
+  /** As the caller named it. */
+  model: string | null;
+  count: number;
+  /** True where the model's own tokenizer counted; else `count` is that of the tokenizer named beside it. */
+  exact: boolean;
+  tokenizer: string;
+  /** Context window in tokens, where a model was named. */
+  max_model_len: number | null;
+  /** With `return_tokens: true` only: the ids in our own encoding, which then also counts. */
+  tokens?: readonly number[];
+}>;
+
+/**
+ * The body of POST /v1/tokenize: `text`, or `messages` (with `tools` and the like) as on chat-completions; `model` and
+ * `return_tokens` are optional. `readMessages` is the chat-completions dialect's.
+ */
+export function readTokenize(
+  body: unknown,
+  catalog: Catalog,
+  readMessages: (body: unknown) => Ask | Refusal,
+): TokenizeRequest | Refusal {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return malformed("The body must be an object");
+  const { text, messages, model: id, return_tokens: returnTokens } = body as Record<string, unknown>;
+  if (id != null && typeof id !== "string") return malformed("model must be a string");
+  if (returnTokens != null && typeof returnTokens !== "boolean") return malformed("return_tokens must be a boolean");
+  const model = id == null ? null : catalog.models.get(id);
+  if (model === undefined) return refuse("unknown_model", { model: String(id) });
+
+  if (text != null && messages != null) return malformed("Send text or messages, not both");
+  if (text == null && messages == null) return malformed("Send text (a string) or messages (an array)");
+  if (text == null) {
+    if (returnTokens === true) return malformed("return_tokens goes with text, not with messages");
+    const ask = readMessages({ ...body, model: (model ?? anyModel(catalog)).id });
+    return isRefusal(ask) ? ask : { kind: "messages", ask, model };
+  }
+  if (typeof text !== "string") return malformed("text must be a string");
+  const bytes = Buffer.byteLength(text);
+  if (bytes > tokenizeTextMaxBytes) return refuse("text_too_long");
+  if (returnTokens === true && bytes > tokenIdsTextMaxBytes) {
+    return malformed(`return_tokens goes with texts of up to ${tokenIdsTextMaxBytes} bytes`);
+  }
+  return { kind: "text", text, model, returnTokens: returnTokens === true };
+}
+
+/** Messages without a model are counted for one that reads images too. */
+function anyModel({ models }: Catalog): Model {
+  const all = [...models.values()];
+  return all.find(({ readsImages }) => readsImages) ?? all[0]!;
+}
+
+const malformed = (reason: string): Refusal => refuse("malformed", { reason });
+
+/** The reply of POST /v1/tokenize; refused like `Counter.count`. */
+export async function tokenize(
+  request: TokenizeRequest,
+  counts: TokenCounts,
+  account: AccountId,
+  gone: AbortSignal,
+): Promise<TokenizeReply | Refusal> {
+  const { model } = request;
+  const head = { object: "tokenization", model: model?.id ?? null } as const;
+  const window = { max_model_len: model?.contextTokens ?? null };
+  if (request.kind === "text" && request.returnTokens) {
+    const tokens = await counts.encode(request.text, account, gone);
+    if (isRefusal(tokens)) return tokens;
+    return { ...head, count: tokens.length, exact: false, tokenizer: encodingName, ...window, tokens: [...tokens] };
+  }
+  const counted = await countOf(request, counts, account, gone);
+  if (isRefusal(counted)) return counted;
+  const { tokens, exact, tokenizer } = counted;
+  return { ...head, count: tokens, exact, tokenizer, ...window };
+}
+
+function countOf(
+  request: TokenizeRequest,
+  counts: TokenCounts,
+  account: AccountId,
+  gone: AbortSignal,
+): Promise<TokenCount | Refusal> {
+  if (request.kind === "text") return counts.ofText(request.text, request.model, account, gone);
+  if (request.model === null) return counts.estimateOfAsk(request.ask, account, gone);
+  return counts.ofAsk(request.ask, account, gone);
+}
+
+/** The reply of POST /v1/messages/count_tokens; refused like `Counter.count`. */
+export async function countMessages(
+  ask: Ask,
+  counts: TokenCounts,
+  account: AccountId,
+  gone: AbortSignal,
+): Promise<Readonly<{ input_tokens: number }> | Refusal> {
+  const counted = await counts.ofAsk(ask, account, gone);
+  return isRefusal(counted) ? counted : { input_tokens: counted.tokens };
+}
+
+/** The reply of POST /v1/responses/input_tokens; refused like `Counter.count`. */
+export async function countResponsesInput(
+  ask: Ask,
+  counts: TokenCounts,
+  account: AccountId,
+  gone: AbortSignal,
+): Promise<Readonly<{ object: "response.input_tokens"; input_tokens: number }> | Refusal> {
+  const counted = await counts.ofAsk(ask, account, gone);
+  return isRefusal(counted) ? counted : { object: "response.input_tokens", input_tokens: counted.tokens };
+}

@@ -31,21 +31,22 @@ export async function startLineup(settings: LineupSettings): Promise<Lineup> {
   const node = await startPacedNode(settings.node);
   const subjects: Subject[] = [];
   const skipped: string[] = [];
-  for (const name of names) {
-    const missing = name === "nginx" ? nginxMissing() : null;
-    if (missing === null) subjects.push(await startSubject(name, node, dialectNamed(settings.dialect), settings));
-    else skipped.push(`nginx skipped: ${missing}`);
+  const stop = async () => {
+    for (const subject of subjects) await subject.stop();
+    await node.stop();
+  };
+  try {
+    for (const name of names) {
+      const missing = name === "nginx" ? nginxMissing() : null;
+      if (missing === null) subjects.push(await startSubject(name, node, dialectNamed(settings.dialect), settings));
+      else skipped.push(`nginx skipped: ${missing}`);
+    }
+  } catch (thrown) {
+    await stop();
+    throw thrown;
   }
   for (const line of skipped) console.log(`  ${line}`);
-  return {
-    node,
-    subjects,
-    skipped,
-    async stop() {
-      for (const subject of subjects) await subject.stop();
-      await node.stop();
-    },
-  };
+  return { node, subjects, skipped, stop };
 }
 
 async function startSubject(

@@ -18,6 +18,19 @@ export type Running = Readonly<{
   stop(): Promise<void>;
 }>;
 
+const children = new Set<Bun.Subprocess>();
+let takesChildrenAlong = false;
+
+/** A benchmark that is stopped or fails takes its children along. */
+function takeChildrenAlong(): void {
+  if (takesChildrenAlong) return;
+  takesChildrenAlong = true;
+  process.once("exit", () => {
+    for (const child of children) child.kill("SIGKILL");
+  });
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+}
+
 /** Throws with the process's output when it ends, or stays silent for 30 s, before `ready` matched. */
 export async function startProcess(options: {
   role: Role;
@@ -31,6 +44,9 @@ export async function startProcess(options: {
     stdout: "pipe",
     stderr: "pipe",
   });
+  takeChildrenAlong();
+  children.add(child);
+  void child.exited.then(() => children.delete(child));
   const output = { text: "" };
   const tooLate = setTimeout(() => child.kill("SIGKILL"), readyTimeoutMs);
   const ready = await Promise.race([

@@ -23,7 +23,10 @@ export type KeptResult = Result & Readonly<{ command: string; machine: string; d
 
 export const resultsFolder = `${import.meta.dir}/results`;
 
-/** Prints the result and writes it to results/<bench>.json. Throws after that when something failed. */
+/**
+ * Prints the result and writes it to results/<bench>.json, unless it came about with `--quick`, whose numbers mean
+ * nothing. Throws after that when something failed.
+ */
 export async function keepResult(result: Result): Promise<void> {
   const flags = Bun.argv.slice(2);
   const kept: KeptResult = {
@@ -35,8 +38,10 @@ export async function keepResult(result: Result): Promise<void> {
   console.log(`\n${result.question}\n${tableText(result.columns, result.rows)}`);
   for (const note of result.notes) console.log(note);
   console.log(`${kept.machine}; ${kept.date}\n`);
-  mkdirSync(resultsFolder, { recursive: true });
-  await Bun.write(`${resultsFolder}/${result.bench}.json`, `${JSON.stringify(kept, null, 2)}\n`);
+  if (!flags.includes("--quick")) {
+    mkdirSync(resultsFolder, { recursive: true });
+    await Bun.write(`${resultsFolder}/${result.bench}.json`, `${JSON.stringify(kept, null, 2)}\n`);
+  }
   if (result.failures > 0) throw new Error(`${result.failures} failures: see the lines above`);
 }
 

@@ -1,7 +1,7 @@
 // Runs every benchmark, one after the other, and rewrites the results in bench/README.md (not after `--quick`, whose
 // numbers mean nothing).
 //
-//   bun bench/all.ts [--quick]
+//   bun bench/run.ts [--quick]
 import { readFlags } from "./flags.ts";
 import { bun } from "./process.ts";
 import { benchNames, writeReport } from "./report.ts";

@@ -65,7 +65,7 @@ describe.skipIf(node === null)("the launcher", () => {
   });
 
   test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("passes %s on", async (signal) => {
-    const script = `process.on("${signal}", () => process.exit(9)); setInterval(() => {}, 1000); console.log("ready")`;
+    const script = `process.on("${signal}", () => process.exit(9)); setTimeout(() => process.exit(1), 5000); console.log("ready")`;
     const child = Bun.spawn([node!, launcher, "-e", script], {
       env: { BUN: process.execPath },
       stdin: "ignore",

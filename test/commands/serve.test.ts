@@ -156,15 +156,15 @@ describe.concurrent("a running server", () => {
     using folder = temporaryFolder();
     const node = startDemoNode({ models, clock: systemClock, tokensPerSecond: 2 });
     await using server = await Server.start(["--port", "0", "--data", folder.path, "--node", node.url]);
-    const response = await chat(server.url, keyOf(server), { stream: true });
-    expect(response.status).toBe(200);
+    const stream = (await chat(server.url, keyOf(server), { stream: true })).body!.getReader();
+    await stream.read();
     server.signal("SIGINT");
-    server.signal("SIGINT"); // a terminal and npm both pass Ctrl-C on
+    server.signal("SIGTERM"); // a terminal and npm both pass Ctrl-C on
     await server.says(/"stopping"/);
+    expect((await stream.read()).done).toBe(false);
     await Bun.sleep(600); // longer than signals count as one
     server.signal("SIGINT");
     expect(await server.ended()).toBe(1);
-    await response.body!.cancel().catch(() => {}); // cut off with the process
     await node.stop();
   });
 

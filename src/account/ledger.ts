@@ -38,10 +38,6 @@ export class Ledger implements JournalListener {
     return this.#accounts.get(id) ?? this.#load(id);
   }
 
-  loaded(): Iterable<LoadedAccount> {
-    return this.#accounts.values();
-  }
-
   ifLoaded(id: AccountId): LoadedAccount | null {
     return this.#accounts.get(id) ?? null;
   }

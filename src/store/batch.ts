@@ -27,12 +27,11 @@ export type JournalRow = readonly [
 
 export type Batch = Readonly<{ changes: readonly AccountChange[]; rows: readonly JournalRow[] }>;
 
+const noReply = [null, null, null, null, null, null, null, null, null, null, null] as const;
+
 export function rowOf(entry: Entry): JournalRow {
   const { billingKey, kind, account, at, period, used, creditDelta, reply } = entry;
-  if (reply === null) {
-    const none = null;
-    return [billingKey, kind, account, at, period, used, creditDelta, none, none, none, none, none, none, none, none, none, none, none]; // prettier-ignore
-  }
+  if (reply === null) return [billingKey, kind, account, at, period, used, creditDelta, ...noReply];
   return [
     billingKey,
     kind,

@@ -193,7 +193,6 @@ class PendingExchange implements Exchange {
   /** Null once nobody listens. */
   handler: ExchangeHandler | null;
   connection: Connection | null = null;
-  #replayed = false;
   #paused = false;
 
   constructor(request: Buffer, handler: ExchangeHandler, client: NodeClient) {
@@ -231,10 +230,8 @@ class PendingExchange implements Exchange {
   lost(fault: ExchangeFault, wasReused: boolean): void {
     this.connection = null;
     if (this.handler === null) return;
-    if (fault.kind === "no-reply" && wasReused && !this.#replayed) {
-      this.#replayed = true;
-      return this.#client.startAgain(this);
-    }
+    // The second try has a new connection, so that there is no third.
+    if (fault.kind === "no-reply" && wasReused) return this.#client.startAgain(this);
     const handler = this.handler;
     this.handler = null;
     handler.fault(fault);

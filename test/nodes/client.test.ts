@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
-import { NodeClient, originOf } from "../../src/nodes/client.ts";
+import { dialSocket, NodeClient, originOf } from "../../src/nodes/client.ts";
 import type { ClientOptions, Exchange, ExchangeFault } from "../../src/nodes/client.ts";
 import { RawNode, wholeReply } from "../fixtures/raw-node.ts";
 import type { RawReply, RawRequest } from "../fixtures/raw-node.ts";
@@ -271,6 +271,37 @@ describe("unasked-for bytes (U24)", () => {
       expect(await send(client)).toMatchObject({ body: "ok", fault: null });
     }
     expect(node.connections).toBe(1_001);
+  });
+  test("coming between the last look and the request's first byte, too", async () => {
+    const replies: RawReply[] = [];
+    const node = nodeOf((_, reply) => {
+      replies.push(reply);
+      reply.write(ok);
+    });
+    let writes = 0;
+    const client = clientOf(node.url, {
+      dial: (origin, listener) =>
+        dialSocket(origin, {
+          opened: (socket) =>
+            listener.opened({
+              fd: socket.fd,
+              write(...given: Parameters<typeof socket.write>) {
+                if (++writes === 2) replies[0]!.write(wholeReply("200 OK", "canary"));
+                return socket.write(...given);
+              },
+              pause: () => socket.pause(),
+              resume: () => socket.resume(),
+              terminate: () => socket.terminate(),
+            }),
+          received: (bytes) => listener.received(bytes),
+          drained: () => listener.drained(),
+          ended: () => listener.ended(),
+          closed: (cause) => listener.closed(cause),
+        }),
+    });
+    await send(client);
+    expect(await send(client)).toMatchObject({ body: "ok", fault: null });
+    expect([writes, node.connections]).toEqual([3, 2]);
   });
   test("a 408 for an idle connection is not the next request's answer", async () => {
     const node = nodeOf((request, reply) =>

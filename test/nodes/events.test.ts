@@ -73,8 +73,13 @@ test("event: error is told, for the next event only", () => {
 describe("the line limit", () => {
   const long = Buffer.alloc(1024 * 1024, 97);
   test("a line without end is given up at 4 MiB, in bounded memory", () => {
-    const seen = parse([Buffer.from("data: "), ...Array.from({ length: 64 }, () => long)]);
-    expect(seen).toEqual({ events: [], errors: 0, tooLong: 1 });
+    let givenUp = 0;
+    const parser = new EventParser({ event() {}, tooLong: () => void givenUp++ });
+    for (let part = 0; part < 5; part++) parser.feed(long, 0, long.length);
+    expect(givenUp).toBe(1);
+    for (let part = 0; part < 60; part++) parser.feed(long, 0, long.length);
+    parser.finish();
+    expect(givenUp).toBe(1);
   });
   test("many data lines of one event together", () => {
     const line = Buffer.from(`data: ${long.toString()}\n`);

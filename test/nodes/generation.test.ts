@@ -186,6 +186,12 @@ describe("nothing sent yet", () => {
       (_, reply) => reply.write(wholeReply("200 OK", "<p>hello</p>", "Content-Type: text/html\r\n")),
       failed("node_failed", false),
     ],
+    [
+      "10 an answer that is called text/html",
+      (_, reply) =>
+        reply.write(wholeReply("200 OK", textEvent("a") + finishEvent() + doneEvent, "Content-Type: text/html\r\n")),
+      failed("node_failed", false),
+    ],
     ["10 200 JSON", (_, reply) => reply.write(wholeReply("200 OK", "{}")), failed("node_failed", false)],
     [
       "11 200 empty",

@@ -569,6 +569,21 @@ describe("the fast way equals the full parse", () => {
     expect(parses).toBeLessThan(10);
   });
 
+  test("a string elsewhere that equals the text is not taken for it", () => {
+    const named = (model: string, content: string) =>
+      `data: ${JSON.stringify({ model, choices: [{ delta: { content } }] })}\n\n`;
+    expect(readEvents(named("x", "x") + named("q", "x") + named("x", "y") + ended).text).toBe("xxy");
+  });
+
+  test("more after a known shape is no known shape", () => {
+    const known = '{"choices":[{"delta":{"content":"x"}}]}';
+    for (const more of ["}", "x", ' {"a":1}'])
+      expect(readEvents(`data: ${known}\n\ndata: ${known}${more}\n\n${ended}`)).toMatchObject({
+        text: "x",
+        ending: { kind: "failed" },
+      });
+  });
+
   test("broken literals in a known shape are broken events", () => {
     for (const literal of ['"a\u0001"', '"a\\x"', '"a\\u12g4"', '"a', "5", '"a","b":"c', '"a"b"']) {
       const known = `data: {"choices":[{"delta":{"content":"x"}}]}\n\n`;

@@ -409,9 +409,8 @@ export function describeOpenAI(label: string, { OpenAI }: OpenAIModule, waits = 
       timeLimit,
     );
 
-    test.skipIf(!waits)(
-      "after flood protection the client waits and succeeds by itself",
-      async () => {
+    if (waits)
+      test("after flood protection the client waits and succeeds by itself", async () => {
         const { client, account, sent } = await newClient();
         const { messages } = says("text");
         for (let i = 0; i < 120; i++) {
@@ -426,9 +425,7 @@ export function describeOpenAI(label: string, { OpenAI }: OpenAIModule, waits = 
         const reply = await client.chat.completions.create({ model: "core-3", messages });
         expect(reply.choices[0]?.message.content).toBe("Hi there!");
         expect(sent()).toBe(2);
-      },
-      120_000,
-    );
+      }, 120_000);
   });
 }
 

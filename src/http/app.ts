@@ -8,7 +8,7 @@ import { admit, type Parts, serve } from "../gateway.ts";
 import { bodyMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
-import type { Refusal } from "../types.ts";
+import { type Refusal, StoreUnavailable } from "../types.ts";
 import { CollectOutlet } from "./collect-outlet.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { incomingOf, keyOf } from "./incoming.ts";
@@ -147,8 +147,13 @@ export function startServer(parts: Parts, { host, port, gauges = () => [] }: Ser
   }
 
   function unauthorized(request: Request): Refusal | null {
-    const key = keyOf(request.headers);
-    return key !== null && parts.keys.account(key) !== null ? null : refuse("invalid_api_key");
+    try {
+      const key = keyOf(request.headers);
+      return key !== null && parts.keys.account(key) !== null ? null : refuse("invalid_api_key");
+    } catch (error) {
+      if (error instanceof StoreUnavailable) return refuse("quota_unverified");
+      throw error;
+    }
   }
 
   function unknownPath(request: Request): Response {

@@ -1,7 +1,7 @@
 // Reads what a request brings: the key from its headers and the JSON of its body, both bounded.
 import type { Incoming } from "../gateway.ts";
 import { bodyMaxBytes } from "../limits.ts";
-import { refuse } from "../refusals.ts";
+import { isRefusal, refuse } from "../refusals.ts";
 import type { Refusal } from "../types.ts";
 
 export const incomingOf = (request: Request, requestId: string): Incoming => ({
@@ -26,26 +26,29 @@ export async function readJson(request: Request): Promise<Readonly<{ json: unkno
   if (encoding !== null && encoding !== "" && encoding !== "identity") return refuse("unsupported_encoding");
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > bodyMaxBytes) return refuse("body_too_large");
-  let text: string;
-  let bytes: number;
-  if (declared !== null) {
-    text = await request.text();
-    bytes = Number(declared);
-  } else {
-    const body = await readChunked(request);
-    if (body === null) return refuse("body_too_large");
-    text = body.text;
-    bytes = body.bytes;
-  }
+  const body = await readText(request, declared);
+  if (isRefusal(body)) return body;
   try {
-    return { json: JSON.parse(text), bytes };
+    return { json: JSON.parse(body.text), bytes: body.bytes };
   } catch (error) {
     return refuse("unreadable", { reason: `The request body is not valid JSON: ${(error as Error).message}` });
   }
 }
 
+type BodyText = Readonly<{ text: string; bytes: number }>;
+
+async function readText(request: Request, declared: string | null): Promise<BodyText | Refusal> {
+  try {
+    if (declared !== null) return { text: await request.text(), bytes: Number(declared) };
+    return (await readChunked(request)) ?? refuse("body_too_large");
+  } catch {
+    // The client left before its body was whole; what is answered now, nobody reads.
+    return refuse("unreadable", { reason: "The request body ended early" });
+  }
+}
+
 /** A body of unknown length, or null as soon as it is over the limit. */
-async function readChunked(request: Request): Promise<{ text: string; bytes: number } | null> {
+async function readChunked(request: Request): Promise<BodyText | null> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;

@@ -66,6 +66,11 @@ export abstract class OutputItem {
     return this.#state === "open" ? this.#delta(literal) : "";
   }
 
+  /** An event that adds nothing to the open item. */
+  emptyDelta(): string {
+    return this.#delta('""');
+  }
+
   open(): string {
     this.#state = "open";
     let events = this.#event("response.output_item.added", this.json("in_progress"));

@@ -1,49 +1,39 @@
 // The stream of a response: pieces -> events. Items open one after the other, never two at a time; what comes for a
 // later item while an earlier one is not complete waits there.
-import type { Clock } from "../clock.ts";
 import type { Piece, Refusal } from "../types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
-import {
-  CustomCallItem,
-  EventNumbers,
-  FunctionCallItem,
-  MessageItem,
-  type OutputItem,
-  ReasoningItem,
-} from "./output-items.ts";
-import { incompleteReason, responseEnded, responseFailed, responseInProgress, stemOf } from "./response-object.ts";
+import { CustomCallItem, FunctionCallItem, MessageItem, type OutputItem, ReasoningItem } from "./output-items.ts";
+import { type ReplyContext, ResponseLifecycle } from "./response-lifecycle.ts";
+import { incompleteReason, stemOf } from "./response-object.ts";
 import type { ResponsesAsk } from "./responses-request.ts";
 import type { Sealer } from "./sealed-content.ts";
 
-export type ReplyContext = Readonly<{ sealer: Sealer; clock: Clock }>;
-
-/** Seconds since 1970, as the response object counts. */
-export const secondsOf = (clock: Clock): number => Math.floor(clock.wall() / 1000);
-
 export class ResponsesEncoder implements Encoder {
-  readonly keepAlive = ": waiting\n\n";
   readonly #ask: ResponsesAsk;
-  readonly #identity: ReplyIdentity;
-  readonly #context: ReplyContext;
+  readonly #sealer: Sealer | null;
   readonly #stem: string;
-  readonly #numbers = new EventNumbers();
+  readonly #lifecycle: ResponseLifecycle;
   /** Items that are not done: the first is open, the others wait for their turn. */
   readonly #queue: OutputItem[] = [];
   readonly #done: OutputItem[] = [];
   readonly #calls: OutputItem[] = [];
   #started = false;
-  #response: string | null = null;
 
-  constructor(ask: ResponsesAsk, identity: ReplyIdentity, context: ReplyContext) {
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock }: ReplyContext) {
     this.#ask = ask;
-    this.#identity = identity;
-    this.#context = context;
+    this.#sealer = ask.sealsReasoning ? sealer : null;
     this.#stem = stemOf(identity);
+    this.#lifecycle = new ResponseLifecycle(ask, identity, clock);
+  }
+
+  /** To be sent when it is read: now and then it is an event, and those are numbered. */
+  get keepAlive(): string {
+    return this.#lifecycle.signOfLife(this.#queue[0]);
   }
 
   /** The finished response object as JSON text, for whoever keeps responses; null before the end. */
   get response(): string | null {
-    return this.#response;
+    return this.#lifecycle.response;
   }
 
   piece(piece: Piece): string {
@@ -62,34 +52,30 @@ export class ResponsesEncoder implements Encoder {
     }
   }
 
-  end({ reason, usage }: AnswerEnd): string {
-    const started = this.#started ? "" : this.#start();
-    const cut = incompleteReason(reason) !== null;
-    const items = this.#closeAll(cut);
-    const output = this.#done.map((item) => item.result);
-    const ended = { reason, usage, nowSeconds: secondsOf(this.#context.clock) };
-    this.#response = responseEnded(this.#ask, this.#identity, output, this.#outputText(), ended);
-    const type = cut ? "response.incomplete" : "response.completed";
-    return `${started}${items}${this.#numbers.event(type, `"response":${this.#response}`)}data: [DONE]\n\n`;
+  end(end: AnswerEnd): string {
+    const started = this.#start();
+    const items = this.#closeAll(incompleteReason(end.reason) !== null);
+    return started + items + this.#lifecycle.ended(this.#output(), this.#outputText(), end);
   }
 
   failure(refusal: Refusal): string {
-    const started = this.#started ? "" : this.#start();
-    const output = this.#done.map((item) => item.result);
-    const response = responseFailed(this.#ask, this.#identity, output, refusal);
-    return started + this.#numbers.event("response.failed", `"response":${response}`);
+    return this.#lifecycle.failed(this.#output(), refusal);
   }
 
   #start(): string {
     this.#started = true;
-    return startEvents(this.#numbers, this.#ask, this.#identity);
+    return this.#lifecycle.start();
+  }
+
+  #output(): readonly string[] {
+    return this.#done.map((item) => item.result);
   }
 
   /** Text after text goes on in the same message, reasoning likewise; anything else begins a new item. */
   #write(kind: "message" | "reasoning", literal: string): string {
     const last = this.#queue[this.#queue.length - 1];
     if (last !== undefined && last.kind === kind) return last.push(literal);
-    const item = kind === "message" ? new MessageItem(this.#place()) : new ReasoningItem(this.#place(), this.#sealer());
+    const item = kind === "message" ? new MessageItem(this.#place()) : new ReasoningItem(this.#place(), this.#sealer);
     return this.#append(item) + item.push(literal);
   }
 
@@ -149,17 +135,7 @@ export class ResponsesEncoder implements Encoder {
     return `"${messages.map((item) => item.literal.slice(1, -1)).join("")}"`;
   }
 
-  #sealer(): Sealer | null {
-    return this.#ask.sealsReasoning ? this.#context.sealer : null;
-  }
-
   #place() {
-    return { stem: this.#stem, index: this.#done.length + this.#queue.length, numbers: this.#numbers };
+    return { stem: this.#stem, index: this.#done.length + this.#queue.length, numbers: this.#lifecycle.numbers };
   }
-}
-
-/** The first events of every stream. */
-export function startEvents(numbers: EventNumbers, ask: ResponsesAsk, identity: ReplyIdentity): string {
-  const members = `"response":${responseInProgress(ask, identity)}`;
-  return numbers.event("response.created", members) + numbers.event("response.in_progress", members);
 }

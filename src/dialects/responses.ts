@@ -6,7 +6,8 @@ import type { Ask, Refusal } from "../types.ts";
 import { CompactionEncoder } from "./compaction-stream.ts";
 import type { Answer, AnswerEnd, Dialect, Encoder, ReplyIdentity } from "./dialect.ts";
 import { readRequest, type ResponsesAsk } from "./responses-request.ts";
-import { type ReplyContext, ResponsesEncoder } from "./responses-stream.ts";
+import type { ReplyContext } from "./response-lifecycle.ts";
+import { ResponsesEncoder } from "./responses-stream.ts";
 import { Sealer } from "./sealed-content.ts";
 import type { Earlier } from "./stored-responses.ts";
 

@@ -129,13 +129,54 @@ describe("bytes", () => {
     );
   });
 
-  test("of a sign of life are a comment, so that response.created stays the first event", () => {
-    expect(dialect.encoder(ask(), identity).keepAlive).toMatch(/^: .*\n\n$/);
-  });
-
   test("are the same whatever went before in other streams", () => {
     const pieces = [...reasoning("a"), ...text("b")];
     expect(stream(ask(), pieces)).toBe(stream(ask(), pieces));
+  });
+});
+
+describe("signs of life", () => {
+  const signs = (encoder: Encoder) => Array.from({ length: 12 }, () => encoder.keepAlive);
+  const comment = ": waiting\n\n";
+
+  test("are comments but for every sixth, which is an event since Codex sees no others", () => {
+    const written = signs(dialect.encoder(ask(), identity));
+    expect(written.filter((sign) => sign === comment)).toHaveLength(10);
+    expect(responseEvents(written[5]!).events.map(({ type }) => type)).toEqual([
+      "response.created",
+      "response.in_progress",
+    ]);
+    expect(responseEvents(written[11]!).events.map(({ type }) => type)).toEqual(["response.in_progress"]);
+  });
+
+  test("within an item are empty deltas, since another in_progress would wipe what clients have gathered", () => {
+    const encoder = dialect.encoder(ask(), identity);
+    encoder.piece(text("a")[0]!);
+    const [event] = responseEvents(signs(encoder)[5]!).events;
+    expect(event).toMatchObject({ type: "response.output_text.delta", delta: "" });
+  });
+
+  test("anywhere leave the stream well ordered and the answer as it is", () => {
+    const pieces = [...reasoning("a"), ...text("b"), call(0, "c1", "bash"), ...json(0, "{", "}")];
+    const custom = [call(1, "c2", "apply_patch"), ...json(1, '{"input":"', 'x"}')];
+    const tools = [bash, patch];
+    const encoder = dialect.encoder(ask({ tools }), identity);
+    const written = [...pieces, ...custom].flatMap((piece) => {
+      const given = signs(encoder);
+      expect(given).not.toContain("");
+      return [...given, encoder.piece(piece)];
+    });
+    const final = expectOrderedResponse([...written, ...signs(encoder), encoder.end(ended)].join(""));
+    expect(final).toEqual(reply(ask({ tools }), [...pieces, ...custom]));
+  });
+
+  test("of a compaction tell only that it is in progress", () => {
+    const encoder = dialect.encoder(
+      ask({ input: [{ role: "user", content: "x" }, { type: "compaction_trigger" }] }),
+      identity,
+    );
+    const begun = [...signs(encoder), ...text("y").map((piece) => encoder.piece(piece)), ...signs(encoder)];
+    expect(expectOrderedResponse([...begun, encoder.end(ended)].join("")).output).toHaveLength(1);
   });
 });
 

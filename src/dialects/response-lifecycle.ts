@@ -1,0 +1,71 @@
+// The events about a response as a whole: it is created, in progress, and ends once. What happens in between are the
+// events of its items, numbered in the same sequence.
+import type { Clock } from "../clock.ts";
+import type { Refusal } from "../types.ts";
+import type { AnswerEnd, ReplyIdentity } from "./dialect.ts";
+import { EventNumbers, type OutputItem } from "./output-items.ts";
+import { incompleteReason, responseEnded, responseFailed, responseInProgress } from "./response-object.ts";
+import type { ResponsesAsk } from "./responses-request.ts";
+import type { Sealer } from "./sealed-content.ts";
+
+/** What writing replies needs besides the request. */
+export type ReplyContext = Readonly<{ sealer: Sealer; clock: Clock }>;
+
+/**
+ * Every so many signs of life one is an event, so about once a minute. Comments keep connections open and cost
+ * little, but Codex sees no comment and gives up after 300 s without an event.
+ */
+const signsPerEvent = 6;
+
+export class ResponseLifecycle {
+  readonly numbers = new EventNumbers();
+  readonly #ask: ResponsesAsk;
+  readonly #identity: ReplyIdentity;
+  readonly #clock: Clock;
+  #started = false;
+  #signs = 0;
+  #response: string | null = null;
+
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, clock: Clock) {
+    this.#ask = ask;
+    this.#identity = identity;
+    this.#clock = clock;
+  }
+
+  /** The finished response object as JSON text; null before the end. */
+  get response(): string | null {
+    return this.#response;
+  }
+
+  /** The first events, once: "" from the second call on. */
+  start(): string {
+    if (this.#started) return "";
+    this.#started = true;
+    return this.#inProgress("response.created") + this.#inProgress("response.in_progress");
+  }
+
+  /** A comment, or an event that changes nothing; `open` is the item that grows just now. */
+  signOfLife(open: OutputItem | undefined): string {
+    if (++this.#signs % signsPerEvent !== 0) return ": waiting\n\n";
+    if (open !== undefined) return open.emptyDelta();
+    return this.start() || this.#inProgress("response.in_progress");
+  }
+
+  /** The last event and the terminator. */
+  ended(output: readonly string[], outputText: string, { reason, usage }: AnswerEnd): string {
+    const nowSeconds = Math.floor(this.#clock.wall() / 1000);
+    this.#response = responseEnded(this.#ask, this.#identity, output, outputText, { reason, usage, nowSeconds });
+    const type = incompleteReason(reason) === null ? "response.completed" : "response.incomplete";
+    return `${this.numbers.event(type, `"response":${this.#response}`)}data: [DONE]\n\n`;
+  }
+
+  /** The last event of a failed response; no terminator follows an error. */
+  failed(output: readonly string[], refusal: Refusal): string {
+    const response = responseFailed(this.#ask, this.#identity, output, refusal);
+    return this.start() + this.numbers.event("response.failed", `"response":${response}`);
+  }
+
+  #inProgress(type: "response.created" | "response.in_progress"): string {
+    return this.numbers.event(type, `"response":${responseInProgress(this.#ask, this.#identity)}`);
+  }
+}

@@ -1,0 +1,207 @@
+// The tokenizer gives what tiktoken gives, token by token, and takes time in proportion to the text.
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { Tiktoken } from "tiktoken/lite";
+import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "json" };
+import { CharacterClass, classifyCodePoints } from "../../src/tokens/character-class.ts";
+import { Reading } from "../../src/tokens/tokenizer.ts";
+import { hashAppend } from "../../src/tokens/vocabulary.ts";
+import { encodeInSteps, fragments, reference, tinyWindows, tokenizer, vocabulary } from "./reference.ts";
+
+/** 3,000 random texts take half a second; TOKENS_RUNS=1000000 looks longer. */
+const runs = Number(process.env["TOKENS_RUNS"] ?? 3_000);
+const root = join(import.meta.dir, "../..");
+
+function expectSameTokens(text: string): void {
+  const expected = reference.encode_ordinary(text);
+  expect(tokenizer.encode(text)).toEqual(expected);
+  expect(tinyWindows.encode(text)).toEqual(expected);
+}
+
+describe("the tables", () => {
+  test("every token is found by its bytes", () => {
+    expect(vocabulary.size).toBe(199_998);
+    for (let rank = 0; rank < vocabulary.size; rank++) {
+      const bytes = reference.decode_single_token_bytes(rank);
+      const found = vocabulary.find(bytes, 0, bytes.length, bytes.reduce(hashAppend, 0));
+      if (found !== rank) expect({ rank, found }).toEqual({ rank, found: rank });
+    }
+  });
+
+  test("every code point has the class that tiktoken's regular expression gives it", () => {
+    const points = Array.from({ length: 0x110000 }, (_none, point) => point).filter((at) => at < 0xd800 || at > 0xdfff);
+    let text = "";
+    for (const point of points) text += String.fromCodePoint(point);
+    const bytes = o200kBase.bpe_ranks.split(" ", 258).join(" ");
+    const classes = classifyCodePoints();
+    for (const [pattern, members] of [
+      ["[\\p{Lu}\\p{Lt}]", CharacterClass.Upper],
+      ["\\p{Ll}", CharacterClass.Lower],
+      ["[\\p{Lm}\\p{Lo}]", CharacterClass.Caseless],
+      ["\\p{M}", CharacterClass.Mark],
+      ["\\p{N}", CharacterClass.Number],
+      ["\\s", CharacterClass.Space | CharacterClass.Newline],
+      ["[\\r\\n]", CharacterClass.Newline],
+    ] as const) {
+      // An encoding without merges and with this pattern keeps exactly the characters that match it.
+      const matcher = new Tiktoken(bytes, {}, pattern);
+      const matched = new Uint8Array(0x110000);
+      for (const character of new TextDecoder("utf-8", { ignoreBOM: true }).decode(
+        matcher.decode(matcher.encode_ordinary(text)),
+      )) {
+        matched[character.codePointAt(0)!] = 1;
+      }
+      matcher.free();
+      const wrong = points.filter((point) => ((classes[point]! & members) !== 0) !== (matched[point] === 1));
+      expect({ pattern, wrong }).toEqual({ pattern, wrong: [] });
+    }
+  });
+});
+
+describe("the same tokens as tiktoken", () => {
+  test("for the sources of this program", () => {
+    for (const path of new Bun.Glob("src/**/*.{ts,md}").scanSync({ cwd: root })) {
+      const text = readFileSync(join(root, path), "utf8");
+      expect(tokenizer.encode(text)).toEqual(reference.encode_ordinary(text));
+    }
+  });
+
+  test.each([
+    "",
+    " ",
+    "\n",
+    "a",
+    "hello <|endoftext|> world <|endofprompt|>",
+    "\ud800",
+    "a\udc00b\ud83d",
+    "a I'ſ b l'ſ I'M 'S 'ſ don't DON'T we'LL x'Re ''s '",
+    "\u0301ABC \u0301ABC \u0301日ABC!\u0301",
+    "ABC日ABCabc日本ABC",
+    "1234567 ٣٤٥٦ ½½½½ Ⅷ1",
+    "a\n\n  \n b   c\r\n\t d\u00a0\u00a0e  ",
+    "  !! //\n/\r\n/ !?/\n\n/x",
+    "\u0085x\ufeffy\u2028\u2029z\u3000",
+    "ʕʔ ǅungla ʰʰ ßẞ ﬁ",
+    "👩‍👩‍👧‍👦 🇩🇪 e\u0301\u0301\u0301",
+    "\u0000\u0001\u007f",
+  ])("for %j", expectSameTokens);
+
+  test("for random texts of every character class", () => {
+    const run = fc
+      .tuple(
+        fc.constantFrom(...fragments),
+        fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, fc.integer({ min: 2, max: 30 })),
+      )
+      .map(([fragment, times]) => fragment.repeat(times));
+    fc.assert(
+      fc.property(fc.array(run, { maxLength: 40 }), (texts) => expectSameTokens(texts.join(""))),
+      { numRuns: runs },
+    );
+  });
+
+  test("for random UTF-16, lone surrogates included", () => {
+    const unit = fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code));
+    fc.assert(fc.property(fc.string({ unit, maxLength: 60 }), expectSameTokens), { numRuns: runs });
+  });
+
+  test("for random words that are far from the vocabulary, over several windows", () => {
+    for (const letters of ["ab", "aA", "abcdefghijklmnopqrstuvwxyz", "éàü", "日本語中文", "=-", "xyzzy "]) {
+      const text = fc.sample(fc.array(fc.constantFrom(...letters), { minLength: 500, maxLength: 2_000 }), {
+        numRuns: 5,
+        seed: letters.length,
+      });
+      for (const characters of text) expectSameTokens(characters.join(""));
+    }
+  });
+
+  test.each(["a", "A", "ab", " ", "\n", " \n", "\t", "日", "日本", "😀", "\u0301", "=", "1", "-=", "é", "\ufffd"])(
+    "for long runs of %j",
+    (unit) => {
+      for (const length of [127, 128, 129, 1_000, 2_048]) {
+        expectSameTokens(unit.repeat(length));
+        expectSameTokens(`x${unit.repeat(length)}y`);
+      }
+    },
+  );
+
+  test("for one run over several full windows", () => {
+    const text = "ab".repeat(6_000);
+    expect(tokenizer.encode(text)).toEqual(reference.encode_ordinary(text));
+  });
+
+  test("when it is read a step at a time", () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...fragments), { maxLength: 60 }), (texts) => {
+        expect(encodeInSteps(texts.join(""))).toEqual(reference.encode_ordinary(texts.join("")));
+      }),
+      { numRuns: 100 },
+    );
+    expect(encodeInSteps("a".repeat(30_000))).toEqual(tokenizer.encode("a".repeat(30_000)));
+  });
+});
+
+describe("the work is linear", () => {
+  const steps = (text: string): number => {
+    const before = tokenizer.steps;
+    tokenizer.encode(text);
+    return tokenizer.steps - before;
+  };
+  const random = (first: number, count: number) =>
+    fc
+      .sample(fc.integer({ min: first, max: first + count - 1 }), { numRuns: 40_000, seed: 7 })
+      .map((code) => String.fromCodePoint(code))
+      .join("");
+
+  test.each([
+    ...[
+      "a",
+      "A",
+      "aA",
+      " ",
+      "\n",
+      "\r\n",
+      " \n",
+      "\t",
+      "日",
+      "日本",
+      "😀",
+      "\u0301",
+      "\u0301A",
+      "!",
+      "/",
+      "!/\n",
+      "'",
+      "1",
+      "A日",
+    ],
+    ...["=", "-=", "'s", " a", "\u0301 ", "\u0000", "<|endoftext|>", "ab", "\ufffd"],
+  ])("for runs of %j", (unit) => {
+    const once = unit.repeat(40_000 / unit.length);
+    expect(steps(once + once)).toBeLessThanOrEqual(2.2 * steps(once));
+    expect(steps(once)).toBeLessThanOrEqual(50 * Buffer.byteLength(once));
+  });
+
+  test.each([
+    ["small letters", random(0x61, 26)],
+    ["capital letters", random(0x41, 26)],
+    ["Han", random(0x4e00, 20_000)],
+    ["bytes", random(0, 256)],
+    ["emoji", random(0x1f300, 500)],
+  ])("for random %s in one line", (_what, once) => {
+    expect(steps(once + once)).toBeLessThanOrEqual(2.2 * steps(once));
+    expect(steps(once)).toBeLessThanOrEqual(50 * Buffer.byteLength(once));
+  });
+
+  test("a step ends soon, also within one piece of a megabyte", () => {
+    const reading = new Reading(tokenizer, Buffer.from("a".repeat(1_000_000)), false);
+    reading.advance(1); // finds the end of the piece
+    for (let done = false; !done;) {
+      const before = tokenizer.steps;
+      done = reading.advance(10_000);
+      expect(tokenizer.steps - before).toBeLessThan(10_000 + 50 * 8_192);
+    }
+    expect(reading.count).toBe(125_000);
+  });
+});

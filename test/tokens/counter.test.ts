@@ -1,0 +1,209 @@
+// Counting in the Worker: results, fairness, refusals, and what happens when a client or the Worker goes.
+import { afterEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import type { LogFields } from "../../src/log.ts";
+import { Counter, type CounterOptions } from "../../src/tokens/counter.ts";
+import type { Answer, Order } from "../../src/tokens/counting-worker.ts";
+import { reference } from "./reference.ts";
+
+const stays = new AbortController().signal;
+const open: Counter[] = [];
+const logged: [event: string, fields: LogFields][] = [];
+
+function makeCounter(options: Partial<CounterOptions> = {}): Counter {
+  const counter = new Counter({ log: (_level, event, fields = {}) => logged.push([event, fields]), ...options });
+  open.push(counter);
+  return counter;
+}
+
+afterEach(async () => {
+  for (const counter of open.splice(0)) {
+    expect(counter.waiting).toEqual({ places: 0, bytes: 0 });
+    await counter.close();
+    expect(counter.isLoaded).toBe(false);
+  }
+  logged.length = 0;
+});
+
+/** A Worker that answers when the test says so. */
+class ScriptedWorker extends EventTarget {
+  readonly orders: Order[] = [];
+  onmessage: ((event: { data: Answer }) => void) | null = null;
+  onerror: ((event: { message: string }) => void) | null = null;
+
+  postMessage(order: Order): void {
+    this.orders.push(order);
+    if (order.order === "close") this.end();
+  }
+
+  answer(id: number, count: number): void {
+    this.onmessage!({ data: { id, count, tokens: [] } });
+  }
+
+  die(message: string): void {
+    this.onerror!({ message });
+    this.end();
+  }
+
+  end(): void {
+    this.dispatchEvent(new Event("close"));
+  }
+
+  unref(): void {}
+}
+
+function scripted(options: Partial<CounterOptions> = {}) {
+  const workers: ScriptedWorker[] = [];
+  const startWorker = () => {
+    workers.push(new ScriptedWorker());
+    return workers.at(-1) as unknown as Worker;
+  };
+  return { workers, counter: makeCounter({ ...options, startWorker }) };
+}
+
+describe("results", () => {
+  test("the sum over all texts, each counted by itself", async () => {
+    const counter = makeCounter();
+    const texts = ["hello world", "", "日本語 <|endoftext|>", "\ud800", " a".repeat(70_000)];
+    const expected = texts.reduce((sum, text) => sum + reference.encode_ordinary(text).length, 0);
+    expect(await counter.count(texts, 1, stays)).toBe(expected);
+    expect(await counter.count([], 1, stays)).toBe(0);
+    expect(await counter.encode("hello 日本", 1, stays)).toEqual(reference.encode_ordinary("hello 日本"));
+  });
+
+  test("24 at once are all answered", async () => {
+    const counter = makeCounter();
+    const counts = Array.from({ length: 24 }, (_none, index) => counter.count(["a b ".repeat(index)], 1, stays));
+    expect(await Promise.all(counts)).toEqual(
+      Array.from({ length: 24 }, (_none, index) => reference.encode_ordinary("a b ".repeat(index)).length),
+    );
+  });
+
+  test("another account's short text does not wait for 4 MB, whatever they hold", async () => {
+    const counter = makeCounter();
+    const ended: string[] = [];
+    const long = [
+      counter.count(["a".repeat(4_000_000)], 1, stays).then(() => ended.push("one line")),
+      counter.count(["some prose. ".repeat(333_333)], 2, stays).then(() => ended.push("prose")),
+    ];
+    await counter.count(["short"], 3, stays);
+    ended.push("short");
+    await Promise.all(long);
+    expect(ended[0]).toBe("short");
+  }, 30_000);
+
+  test("the tables are not loaded before the first count, nor by any module of the main thread", async () => {
+    expect(makeCounter().isLoaded).toBe(false);
+    const folder = join(import.meta.dir, "../../src/tokens");
+    const reached = new Set<string>();
+    const visit = async (file: string): Promise<void> => {
+      if (reached.has(file)) return;
+      reached.add(file);
+      const text = await Bun.file(join(folder, file)).text();
+      for (const { path } of new Bun.Transpiler({ loader: "ts" }).scanImports(text)) {
+        expect(path).not.toContain("tiktoken");
+        if (path.startsWith("./")) await visit(path.slice(2));
+      }
+    };
+    for (const file of ["counter.ts", "node-count.ts", "tokenize.ts"]) await visit(file);
+    expect(reached.has("render.ts")).toBe(true);
+  });
+});
+
+describe("refusals", () => {
+  test("what does not fit is refused as busy, and enters when there is room again", async () => {
+    const { counter, workers } = scripted({
+      room: { places: 100, bytes: 1_000, accountPlaces: 2, accountBytes: 500 },
+    });
+    const first = counter.count(["a".repeat(300)], 1, stays);
+    const busy = { refusal: "busy", detail: { seconds: 5 } } as const;
+    expect(await counter.count(["é".repeat(101)], 1, stays)).toEqual(busy);
+    const second = counter.count(["é".repeat(100)], 1, stays);
+    expect(await counter.count([""], 1, stays)).toEqual(busy);
+    workers[0]!.answer(0, 38);
+    expect(await first).toBe(38);
+    const third = counter.count(["x"], 1, stays);
+    workers[0]!.answer(1, 100);
+    workers[0]!.answer(2, 1);
+    expect(await Promise.all([second, third])).toEqual([100, 1]);
+    expect(workers).toHaveLength(1);
+  });
+
+  test("a client that has gone is not counted for", async () => {
+    const { counter, workers } = scripted();
+    const gone = new AbortController();
+    const counted = counter.count(["text"], 1, gone.signal);
+    gone.abort();
+    expect(await counted).toMatchObject({ refusal: "busy" });
+    expect(workers[0]!.orders.map(({ order }) => order)).toEqual(["count", "forget"]);
+    workers[0]!.answer(0, 1); // crossed the message on its way
+    expect(await counter.count(["text"], 1, gone.signal)).toMatchObject({ refusal: "busy" });
+    expect(workers[0]!.orders).toHaveLength(2);
+  });
+
+  test("the Worker drops what is given up, and counts on", async () => {
+    const counter = makeCounter();
+    const gone = new AbortController();
+    const long = counter.count(["a".repeat(4_000_000)], 1, gone.signal);
+    const short = counter.count(["behind it"], 1, stays);
+    gone.abort();
+    expect(await long).toMatchObject({ refusal: "busy" });
+    expect(await short).toBe(2);
+  });
+});
+
+describe("the Worker's life", () => {
+  test("when it dies, this is reported, what it had is refused, and the next count gets another", async () => {
+    const { counter, workers } = scripted();
+    const counts = [counter.count(["a"], 1, stays), counter.count(["b"], 2, stays)];
+    workers[0]!.die("out of memory");
+    expect(await Promise.all(counts)).toEqual([{ refusal: "internal" }, { refusal: "internal" }]);
+    expect(logged).toEqual([["the token counter died", { reason: "out of memory", counts: 2 }]]);
+    const next = counter.count(["c"], 1, stays);
+    expect(workers).toHaveLength(2);
+    workers[1]!.answer(2, 7);
+    expect(await next).toBe(7);
+  });
+
+  test("a real Worker that throws is noticed", async () => {
+    const file = join(import.meta.dir, "failing-worker.ts");
+    let started = 0;
+    const counter = makeCounter({ startWorker: () => new Worker(started++ === 0 ? file : realWorker) });
+    expect(await counter.count(["a"], 1, stays)).toEqual({ refusal: "internal" });
+    expect(logged[0]![0]).toBe("the token counter died");
+    expect(logged[0]![1].reason).toContain("planted");
+    expect(await counter.count(["a"], 1, stays)).toBe(1);
+  });
+
+  test("it ends when nothing was counted for a while, and comes back when needed", async () => {
+    const counter = makeCounter({ idleMs: 20 });
+    expect(await counter.count(["a"], 1, stays)).toBe(1);
+    expect(counter.isLoaded).toBe(true);
+    while (counter.isLoaded) await Bun.sleep(5);
+    expect(logged).toEqual([]);
+    expect(await counter.count(["a b"], 1, stays)).toBe(2);
+  });
+
+  test("it does not end while something is counted, however long that takes", async () => {
+    const { counter, workers } = scripted({ idleMs: 1 });
+    const first = counter.count(["a"], 1, stays);
+    const second = counter.count(["b"], 1, stays);
+    workers[0]!.answer(0, 1);
+    await first;
+    await Bun.sleep(10);
+    expect(counter.isLoaded).toBe(true);
+    workers[0]!.answer(1, 1);
+    await second;
+    while (counter.isLoaded) await Bun.sleep(1);
+    expect(workers[0]!.orders.at(-1)).toEqual({ order: "close" });
+  });
+
+  test("closing refuses what still waits", async () => {
+    const { counter } = scripted();
+    const counted = counter.count(["a"], 1, stays);
+    await counter.close();
+    expect(await counted).toMatchObject({ refusal: "busy" });
+  });
+});
+
+const realWorker = join(import.meta.dir, "../../src/tokens/counting-worker.ts");

@@ -4,7 +4,7 @@
 import { isRefusal } from "../refusals.ts";
 import type { Refusal, Tool, ToolChoice } from "../types.ts";
 import { inputParameter } from "./custom-tool-input.ts";
-import { malformed, tooDeep } from "./field.ts";
+import { malformed } from "./field.ts";
 
 /** A tool as the client knows it. */
 export type ToolOrigin = Readonly<{ kind: "function" | "custom"; namespace: string | null; name: string }>;
@@ -39,7 +39,7 @@ export class OfferedTools {
 
   /**
    * Reads tool definitions, each with its place in the request for error messages. Hosted tools are left out, because
-   * agents always send some; a later definition of a tool replaces an earlier one.
+   * agents always send some; a later definition of a tool replaces an earlier one. Depth was checked with the body.
    */
   static read(given: readonly Readonly<{ at: string; definition: Definition }>[]): OfferedTools | Refusal {
     const entries = new Map<string, Entry>();
@@ -152,7 +152,6 @@ function readTool(definition: Definition, at: string, namespace: string | null):
   const parameters = definition.parameters ?? { type: "object", properties: {} };
   if (typeof parameters !== "object" || Array.isArray(parameters))
     return malformed(`${at}.parameters must be a JSON Schema object`);
-  if (tooDeep(parameters)) return malformed(`${at}.parameters nests too deep`);
   const tool = {
     description: nullable(definition.description),
     parameters: parameters as Record<string, unknown>,

@@ -71,6 +71,7 @@ export abstract class OutputItem {
     return this.#delta('""');
   }
 
+  /** The events that show the item, and what it was given while it waited. */
   open(): string {
     this.#state = "open";
     let events = this.#event("response.output_item.added", this.json("in_progress"));
@@ -79,6 +80,7 @@ export abstract class OutputItem {
     return events;
   }
 
+  /** The events that end the item; nothing may be pushed from then on. */
   close(status: "completed" | "incomplete"): string {
     const last = this.finish();
     this.#state = "done";

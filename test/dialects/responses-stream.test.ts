@@ -191,10 +191,14 @@ describe("calls", () => {
 
   test("that arrive interleaved open one after the other; the first streams while the second waits", () => {
     const encoder = dialect.encoder(ask({ tools: [bash] }), identity);
-    const write = (...pieces: Piece[]) =>
-      responseEvents(pieces.map((piece) => encoder.piece(piece)).join("")).events.map(
+    let written = "";
+    const write = (...pieces: Piece[]) => {
+      const events = pieces.map((piece) => encoder.piece(piece)).join("");
+      written += events;
+      return responseEvents(events).events.map(
         (event) => `${event.type.replace("response.", "")} ${String(event["output_index"])}`,
       );
+    };
     write(...text("x"));
     expect(write(call(0, "c1", "bash")).at(-1)).toBe("output_item.added 1");
     expect(write(...json(0, '{"a":'))).toEqual(["function_call_arguments.delta 1"]);
@@ -208,6 +212,11 @@ describe("calls", () => {
     ]);
     expect(write(...json(0, "\n"))).toEqual([]); // white space after the end
     expect(write(...json(1, " "))).toEqual(["function_call_arguments.delta 2"]);
+    expect(expectOrderedResponse(written + encoder.end(ended)).output.map(textOfItem)).toEqual([
+      "x",
+      '{"a":1}',
+      '{"b":2} ',
+    ]);
   });
 
   test("one after the other stream each", () => {

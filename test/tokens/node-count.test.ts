@@ -1,0 +1,109 @@
+// Whose count is answered: the node's where it can count, else ours, and how long a node's count is believed.
+import { afterAll, describe, expect, test } from "bun:test";
+import { countingCacheEntriesMax, countingCacheMs, countingCacheTextMaxBytes } from "../../src/limits.ts";
+import { Counter } from "../../src/tokens/counter.ts";
+import { type NodeCounter, TokenCounts } from "../../src/tokens/node-count.ts";
+import { askWith, catalog } from "./ask.ts";
+
+const stays = new AbortController().signal;
+const counter = new Counter({ log: () => {} });
+afterAll(() => counter.close());
+const model = catalog.models.get("core-3")!;
+
+/** A node that counts 1,000, 1,001, 1,002, ... until it is told not to. */
+class CountingNode implements NodeCounter {
+  asked = 0;
+  able = true;
+
+  countAsk(): Promise<number | null> {
+    return Promise.resolve(this.able ? 1_000 + this.asked++ : null);
+  }
+
+  countText(): Promise<number | null> {
+    return this.countAsk();
+  }
+}
+
+function setUp() {
+  const clock = { now: 0, monotonic: () => clock.now };
+  const node = new CountingNode();
+  return { clock, node, counts: new TokenCounts(counter, node, clock) };
+}
+
+describe("who counts", () => {
+  test("the node, exactly", async () => {
+    const { counts } = setUp();
+    const count = { tokens: 1_000, exact: true, tokenizer: "model" };
+    expect(await counts.ofAsk(askWith(), 1, stays)).toEqual(count);
+    expect(await counts.ofText("hello world", model, 1, stays)).toEqual({ ...count, tokens: 1_001 });
+  });
+
+  test("our own tokenizer where no node can, where none is asked, and where no model is named", async () => {
+    const { counts, node } = setUp();
+    const own = { tokens: 2, exact: false, tokenizer: "o200k_base" };
+    expect(await counts.ofText("hello world", null, 1, stays)).toEqual(own);
+    expect(await counts.estimateOfAsk(askWith(), 1, stays)).toMatchObject({ exact: false });
+    expect(node.asked).toBe(0);
+    node.able = false;
+    expect(await counts.ofText("hello world", model, 1, stays)).toEqual(own);
+    expect(await counts.ofAsk(askWith(), 1, stays)).toMatchObject({ exact: false, tokenizer: "o200k_base" });
+    const alone = new TokenCounts(counter, null, { monotonic: () => 0 });
+    expect(await alone.ofText("hello world", model, 1, stays)).toEqual(own);
+  });
+
+  test("a refusal is handed on", async () => {
+    const { counts } = setUp();
+    expect(await counts.ofText("hello", null, 1, AbortSignal.abort())).toMatchObject({ refusal: "busy" });
+  });
+});
+
+describe("a node's count is kept", () => {
+  test("for the same content and a minute", async () => {
+    const { counts, clock, node } = setUp();
+    const first = await counts.ofAsk(askWith(), 1, stays);
+    clock.now = countingCacheMs - 1;
+    expect(await counts.ofAsk(askWith({ stream: true, outputTokensMax: 9 }), 2, stays)).toEqual(first);
+    expect(node.asked).toBe(1);
+    clock.now = countingCacheMs;
+    expect(await counts.ofAsk(askWith(), 1, stays)).toMatchObject({ tokens: 1_001 });
+  });
+
+  test.each([
+    ["another model", { model: catalog.models.get("core-2-pro")! }],
+    ["other turns", { turns: [{ role: "user", content: "Ho" }] }],
+    ["the same text in another role", { turns: [{ role: "system", content: "Hi" }] }],
+    ["tools", { tools: [{ name: "a", description: null, parameters: {}, strict: null }] }],
+    ["another effort", { effort: "high" }],
+    ["another format", { format: { kind: "json_object" } }],
+    ["search", { webSearch: true }],
+  ] as const)("but not for %s", async (_what, fields) => {
+    const { counts, node } = setUp();
+    await counts.ofAsk(askWith(), 1, stays);
+    await counts.ofAsk(askWith(fields), 1, stays);
+    expect(node.asked).toBe(2);
+  });
+
+  test("but not an estimate: the node may be back", async () => {
+    const { counts, node } = setUp();
+    node.able = false;
+    await counts.ofAsk(askWith(), 1, stays);
+    node.able = true;
+    expect(await counts.ofAsk(askWith(), 1, stays)).toMatchObject({ tokens: 1_000 });
+  });
+
+  test("but not of large requests, and only the most recently used", async () => {
+    const { counts, node } = setUp();
+    const large = askWith({ bodyBytes: countingCacheTextMaxBytes + 1 });
+    await counts.ofAsk(large, 1, stays);
+    await counts.ofAsk(large, 1, stays);
+    expect(node.asked).toBe(2);
+    for (let index = 0; index < countingCacheEntriesMax; index++) await counts.ofText(`${index}`, model, 1, stays);
+    await counts.ofText("0", model, 1, stays); // used again: now 1 is the oldest
+    await counts.ofText("one more", model, 1, stays);
+    const asked = node.asked;
+    await counts.ofText("0", model, 1, stays);
+    expect(node.asked).toBe(asked);
+    await counts.ofText("1", model, 1, stays);
+    expect(node.asked).toBe(asked + 1);
+  });
+});

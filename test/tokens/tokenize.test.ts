@@ -1,0 +1,129 @@
+// The bodies of the counting endpoints and their replies.
+import { afterAll, describe, expect, test } from "bun:test";
+import { isRefusal } from "../../src/refusals.ts";
+import { Counter } from "../../src/tokens/counter.ts";
+import { TokenCounts } from "../../src/tokens/node-count.ts";
+import { countMessages, countResponsesInput, readTokenize, tokenize } from "../../src/tokens/tokenize.ts";
+import { chatCompletions } from "../../src/dialects/chat-completions.ts";
+import { askWith, catalog } from "./ask.ts";
+import { reference } from "./reference.ts";
+
+const stays = new AbortController().signal;
+const counter = new Counter({ log: () => {} });
+afterAll(() => counter.close());
+const estimates = new TokenCounts(counter, null, { monotonic: () => 0 });
+const node = { countAsk: () => Promise.resolve(77), countText: () => Promise.resolve(66) };
+const exact = new TokenCounts(counter, node, { monotonic: () => 0 });
+
+const read = (body: unknown) => readTokenize(body, catalog, (chat) => chatCompletions.read(chat, 100, catalog));
+
+async function reply(body: unknown, counts = estimates) {
+  const request = read(body);
+  return isRefusal(request) ? request : tokenize(request, counts, 1, stays);
+}
+
+describe("POST /v1/tokenize", () => {
+  test("a text", async () => {
+    expect(await reply({ text: "hello world" })).toEqual({
+      object: "tokenization",
+      model: null,
+      count: 2,
+      exact: false,
+      tokenizer: "o200k_base",
+      max_model_len: null,
+    });
+  });
+
+  test("a text for a model whose node counts", async () => {
+    expect(await reply({ text: "hello world", model: "core-coder-1" }, exact)).toEqual({
+      object: "tokenization",
+      model: "core-coder-1",
+      count: 66,
+      exact: true,
+      tokenizer: "model",
+      max_model_len: 131_072,
+    });
+  });
+
+  test("the ids of a text", async () => {
+    const text = "hello <|endoftext|>";
+    expect(await reply({ text, return_tokens: true, model: "core-3" }, exact)).toMatchObject({
+      count: reference.encode_ordinary(text).length,
+      exact: false,
+      tokenizer: "o200k_base",
+      tokens: [...reference.encode_ordinary(text)],
+    });
+  });
+
+  test("messages, with a model and without", async () => {
+    const messages = [{ role: "user", content: "Hi" }];
+    expect(await reply({ messages, model: "core-3" }, exact)).toMatchObject({ count: 77, exact: true });
+    const estimate = await reply({ messages }, exact);
+    expect(estimate).toMatchObject({ model: null, exact: false, tokenizer: "o200k_base" });
+    const tools = [{ type: "function", function: { name: "f", parameters: { type: "object" } } }];
+    const withTools = await reply({ messages, tools }, exact);
+    expect((withTools as { count: number }).count).toBeGreaterThan((estimate as { count: number }).count);
+  });
+
+  test("4,000,000 bytes are counted, one more is too long", async () => {
+    expect(await reply({ text: "a".repeat(4_000_000) })).toMatchObject({ count: 500_000 });
+    expect(await reply({ text: "a".repeat(4_000_001) })).toEqual({ refusal: "text_too_long" });
+    expect(read({ text: "é".repeat(2_000_000) })).toMatchObject({ kind: "text" });
+    expect(read({ text: `${"é".repeat(2_000_000)}a` })).toEqual({ refusal: "text_too_long" });
+  }, 30_000);
+
+  test.each([
+    [null, "body"],
+    [[], "body"],
+    ["text", "body"],
+    [{}, "text"],
+    [{ text: null }, "text"],
+    [{ text: 1 }, "text"],
+    [{ text: ["a"] }, "text"],
+    [{ text: "a", messages: [] }, "not both"],
+    [{ messages: "a" }, "messages"],
+    [{ messages: [] }, "messages"],
+    [{ messages: [{ role: "user" }] }, "messages[0]"],
+    [{ text: "a", model: 1 }, "model"],
+    [{ text: "a", return_tokens: "yes" }, "return_tokens"],
+    [{ messages: [{ role: "user", content: "a" }], return_tokens: true }, "return_tokens"],
+    [{ text: "a".repeat(262_145), return_tokens: true }, "262144"],
+  ])("%j is refused with a reason that names %p", (body, named) => {
+    const refusal = read(body);
+    expect(refusal).toMatchObject({ refusal: "malformed" });
+    expect(JSON.stringify(refusal)).toContain(named);
+  });
+
+  test("an unknown model is refused", () => {
+    expect(read({ text: "a", model: "nope" })).toMatchObject({ refusal: "unknown_model" });
+    expect(read({ messages: [{ role: "user", content: "a" }], model: "__proto__" })).toMatchObject({
+      refusal: "unknown_model",
+    });
+  });
+});
+
+describe("the dialects' own endpoints", () => {
+  test("messages: input_tokens", async () => {
+    expect(await countMessages(askWith(), exact, 1, stays)).toEqual({ input_tokens: 77 });
+    const counted = await countMessages(askWith(), estimates, 1, stays);
+    expect(counted).toEqual({ input_tokens: expect.any(Number) });
+  });
+
+  test("responses: input_tokens of a response", async () => {
+    expect(await countResponsesInput(askWith(), exact, 1, stays)).toEqual({
+      object: "response.input_tokens",
+      input_tokens: 77,
+    });
+  });
+
+  test("a refusal is handed on", async () => {
+    const gone = AbortSignal.abort();
+    expect(await countMessages(askWith(), estimates, 1, gone)).toMatchObject({ refusal: "busy" });
+    expect(await countResponsesInput(askWith(), estimates, 1, gone)).toMatchObject({ refusal: "busy" });
+    expect(
+      await tokenize({ kind: "text", text: "a", model: null, returnTokens: true }, estimates, 1, gone),
+    ).toMatchObject({
+      refusal: "busy",
+    });
+  });
+});

@@ -4,8 +4,7 @@
 // A connection's life:  dialling -> busy -> idle -> busy -> ... -> closed
 // - Bytes, an end or an error on an idle connection close it; what came is given to nobody.
 // - Bytes that the system received but the event loop did not show yet would be taken for the reply. So the socket is
-//   looked into before an idle connection is taken, and again right after the request was written: what is there by
-//   then was sent before the request arrived.
+//   looked into right before an idle connection is taken. (Not after the write: a quick node's reply may be there then.)
 // - A request is written again exactly once, on a new connection, and only if a reused one closed without a byte of reply.
 import type { Socket } from "bun";
 import { assert } from "../assert.ts";
@@ -280,8 +279,6 @@ class Connection implements SocketListener, ResponseHandler {
     this.#replied = false;
     this.#parser.reset();
     this.#writeRequest();
-    if (!this.#closed && this.hasWaiting)
-      this.#lose({ kind: "no-reply", cause: "unasked-for bytes before the request" });
   }
 
   #writeRequest(): void {

@@ -17,6 +17,8 @@ import { reportedUsage, usageOf } from "./usage.ts";
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
 type Channel = "text" | "reasoning" | number;
 
+/** Events parsed before the first lesson: a lesson costs more than parsing, and a short answer would not repay it. */
+const eventsBeforeLessons = 6;
 /** Templates learned without a hit in between before learning is given up: some nodes change every event. */
 const lessonsMax = 6;
 /** A node that ignores its budget and sends many tokens per event: no token is longer on average. */
@@ -65,6 +67,7 @@ export class AnswerReader {
     this.#outputMax = ask.model.budgetLimitsAnswer ? ask.outputTokensMax : Number.POSITIVE_INFINITY;
     this.#calls = new ToolCalls(
       ask.tools.map((tool) => tool.name),
+      ask.parallelToolCalls === false ? 1 : Number.POSITIVE_INFINITY,
       emit,
     );
   }
@@ -166,7 +169,7 @@ export class AnswerReader {
   }
 
   #learn(payload: string, simple: Simple<Channel>): void {
-    if (this.#lessonsLeft === 0) return;
+    if (this.#lessonsLeft === 0 || this.#deltas <= eventsBeforeLessons) return;
     this.#lessonsLeft--;
     const template = Template.learn(payload, simple, (other) => {
       const event = record(parseNodeJson(other));

@@ -172,7 +172,7 @@ function isUnpairedHex(text: string, at: number): boolean {
 /** Length of the string that a valid literal stands for, in UTF-16 units. */
 export function decodedLength(literal: string): number {
   let length = literal.length - 2;
-  for (let at = literal.indexOf("\\"); at >= 0; ) {
+  for (let at = literal.indexOf("\\"); at >= 0;) {
     const extra = literal.charCodeAt(at + 1) === letterU ? 5 : 1;
     length -= extra;
     at = literal.indexOf("\\", at + extra + 1);

@@ -25,10 +25,13 @@ export class ToolCalls {
   readonly #ids = new Set<string>();
   readonly #byKey = new Map<number, OpenCall>();
   readonly #calls: OpenCall[] = [];
+  readonly #callsMax: number;
   #sent = 0;
 
-  constructor(toolNames: Iterable<string>, emit: (piece: Piece) => void) {
+  /** `callsMax`: calls beyond it are left out, for nodes that ignore parallel_tool_calls: false. */
+  constructor(toolNames: Iterable<string>, callsMax: number, emit: (piece: Piece) => void) {
     this.#toolNames = new Set(toolNames);
+    this.#callsMax = callsMax;
     this.#emit = emit;
   }
 
@@ -52,6 +55,7 @@ export class ToolCalls {
     const given = called?.["arguments"];
     const json = typeof given === "string" ? given : record(given) === null ? "" : JSON.stringify(given);
     const call = this.#callOf(item["index"], position, id, name);
+    if (this.#calls.indexOf(call) >= this.#callsMax) return 0;
     if (call.nodeId === "") call.nodeId = id;
     if (call.index < 0) call.name = this.#joinName(call.name, name);
     if (json === "") return 0;
@@ -65,7 +69,7 @@ export class ToolCalls {
 
   /** The answer is complete: sends what waited. False when a call never got a name. */
   finish(): boolean {
-    for (const call of this.#calls) {
+    for (const call of this.#calls.slice(0, this.#callsMax)) {
       if (call.index < 0) {
         if (call.name === "" && this.#toolNames.size === 1) call.name = [...this.#toolNames][0]!;
         if (call.name === "") return false;

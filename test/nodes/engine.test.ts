@@ -1,3 +1,4 @@
+// Which engine answers: what each tells of itself, and what must not be taken for one.
 import { afterEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+// Server-sent events at any split of the bytes, with everything that engines add to them.
 import { describe, expect, test } from "bun:test";
 import { EventParser } from "../../src/nodes/events.ts";
 import { nodeLineMaxBytes } from "../../src/limits.ts";

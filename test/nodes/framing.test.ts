@@ -1,3 +1,4 @@
+// HTTP/1.1 responses, strictly: whatever two readers could understand differently is an error.
 import { describe, expect, test } from "bun:test";
 import { ResponseParser } from "../../src/nodes/framing.ts";
 import { cut } from "../fixtures/read-answer.ts";

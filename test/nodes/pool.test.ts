@@ -1,3 +1,4 @@
+// The nodes as one: slots, health by what requests meet, models, and another configuration under way.
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/clock.ts";
 import type { NodeConfig } from "../../src/config.ts";

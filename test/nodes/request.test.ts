@@ -1,3 +1,4 @@
+// What goes to each engine: only known fields, in the form that it takes.
 import { describe, expect, test } from "bun:test";
 import type { EngineKind } from "../../src/nodes/engine.ts";
 import { nodeRequest } from "../../src/nodes/request.ts";

@@ -1,3 +1,4 @@
+// The slot queue without time or sockets: fairness, all small worlds, random large ones.
 import { describe, expect, test } from "bun:test";
 import { SlotQueue } from "../../src/nodes/slot-queue.ts";
 import type { NodeHealth, Place, QueueNode, RefusalCause } from "../../src/nodes/slot-queue.ts";

@@ -26,6 +26,7 @@ export class OfferedTools {
   readonly #anyGiven: boolean;
   readonly #origins = new Map<string, ToolOrigin>();
   readonly #flatNames = new Map<string, string>();
+  readonly #lastNumbers = new Map<string, number>();
 
   private constructor(entries: readonly Entry[], webSearch: boolean, anyGiven: boolean) {
     this.webSearch = webSearch;
@@ -109,12 +110,19 @@ export class OfferedTools {
   #name(origin: ToolOrigin): void {
     const wanted = safeName(joinedName(origin));
     let name = wanted;
-    for (let number = 2; this.#origins.has(name); number++) {
-      const suffix = `_${number}`;
+    while (this.#origins.has(name)) {
+      const suffix = `_${this.#nextNumber(wanted)}`;
       name = wanted.slice(0, nameMaxLength - suffix.length) + suffix;
     }
     this.#origins.set(name, origin);
     this.#flatNames.set(keyOf(origin), name);
+  }
+
+  /** 2, 3, ... for names that are wanted more than once; remembered, so that naming n alike takes n steps. */
+  #nextNumber(wanted: string): number {
+    const number = (this.#lastNumbers.get(wanted) ?? 1) + 1;
+    this.#lastNumbers.set(wanted, number);
+    return number;
   }
 }
 

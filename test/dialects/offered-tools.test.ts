@@ -62,6 +62,11 @@ describe("offered tools", () => {
     );
   });
 
+  test("a hundred thousand tools that want one name are named in linear time", () => {
+    const tools = offered(...Array.from({ length: 100_000 }, (_, index) => named(`${"é".repeat(64)}${index}`)));
+    expect(new Set(names(tools)).size).toBe(100_000);
+  });
+
   test("a plain tool keeps its name when a flattened one would take it", () => {
     const tools = offered({ type: "namespace", name: "a", tools: [named("b")] }, named("a__b"));
     expect(names(tools)).toEqual(["a__b_2", "a__b"]);

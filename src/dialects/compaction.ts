@@ -1,9 +1,9 @@
 // Compaction: a client whose conversation grows too long asks for one opaque item that stands for all of it. Any chat
 // model can do it: the ask becomes a request for a summary, and the summary goes out sealed.
-import type { Turn } from "../types.ts";
+import type { Ask, Turn } from "../types.ts";
 
 /** The last turn of a conversation that is to be summarised. */
-export const compactionTurn: Turn = {
+const compactionTurn: Turn = {
   role: "user",
   content: [
     "Stop here and write a handover note. It will replace this whole conversation: whoever goes on sees only the note.",
@@ -15,6 +15,16 @@ export const compactionTurn: Turn = {
     "Write the note only.",
   ].join("\n"),
 };
+
+/** The ask as a request for a summary of its conversation, whatever else it wanted. */
+export const summarising = <AnyAsk extends Ask>(ask: AnyAsk): AnyAsk => ({
+  ...ask,
+  turns: [...ask.turns, compactionTurn],
+  tools: [],
+  toolChoice: "auto",
+  format: null,
+  webSearch: false,
+});
 
 /** How a summary comes back into a conversation: as the user's words, since not every template takes a late system turn. */
 export const summaryTurn = (summary: string): Turn => ({

@@ -4,7 +4,7 @@ import type { Catalog } from "../catalog.ts";
 import { outputTokensDefault } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn } from "../types.ts";
-import { compactionTurn } from "./compaction.ts";
+import { summarising } from "./compaction.ts";
 import {
   BodySchema,
   flag,
@@ -104,7 +104,6 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
   }
 
   const input = inputItems(request.input);
-  const compacts = context.compacts || input.at(-1)?.type === "compaction_trigger";
   const offered = readTools(request.tools ?? [], input);
   if (isRefusal(offered)) return offered;
   const selection = offered.select(request.tool_choice ?? "auto");
@@ -116,27 +115,25 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
   const effort = readEffort(request.reasoning?.effort ?? null);
   if (isRefusal(effort)) return effort;
 
-  const sampling: Record<string, unknown> = {};
-  for (const name of forwarded) if (request[name] != null) sampling[name] = request[name];
+  const compacts = context.compacts || input.at(-1)?.type === "compaction_trigger";
   const store = context.storesResponses && (request.store ?? true) && !compacts;
   // The coder tier is billed in tokens here, so its default is that of the others (spec, POST /v1/responses).
   const budgetDefault = model.coder ? outputTokensDefault : model.outputTokensDefault;
   const budget = clampBudget(request.max_output_tokens, budgetDefault);
-
-  return {
+  const ask: ResponsesAsk = {
     endpoint: "/v1/responses",
     model,
-    turns: compacts ? [...turns, compactionTurn] : turns,
-    tools: compacts ? [] : selection.tools,
-    toolChoice: compacts ? "auto" : selection.toolChoice,
+    turns,
+    tools: selection.tools,
+    toolChoice: selection.toolChoice,
     parallelToolCalls: request.parallel_tool_calls ?? null,
     stop: [],
     outputTokensMax: budget,
     effort,
-    format: compacts ? null : format,
-    webSearch: !compacts && (request.web_search === true || offered.webSearch),
+    format,
+    webSearch: request.web_search === true || offered.webSearch,
     stream: request.stream === true,
-    sampling: sampling as Sampling,
+    sampling: samplingOf(request),
     bodyBytes,
     offered,
     echo: echoOf(request, model, request.max_output_tokens == null ? null : budget, store),
@@ -146,6 +143,13 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
     previousResponseId: request.previous_response_id ?? null,
     input,
   };
+  return compacts ? summarising(ask) : ask;
+}
+
+function samplingOf(request: ResponsesBody): Sampling {
+  const sampling: Record<string, number> = {};
+  for (const name of forwarded) if (request[name] != null) sampling[name] = request[name];
+  return sampling;
 }
 
 const inputItems = (input: string | readonly Item[]): readonly Item[] =>

@@ -103,8 +103,12 @@ export class Merger {
   }
 
   #push(pair: number): void {
+    this.#rise(this.#heapSize++, pair);
+  }
+
+  #rise(hole: number, pair: number): void {
     const heap = this.#heap;
-    let at = this.#heapSize++;
+    let at = hole;
     while (at > 0) {
       const parent = (at - 1) >> 1;
       if (heap[parent]! <= pair) break;
@@ -115,22 +119,19 @@ export class Merger {
     heap[at] = pair;
   }
 
+  /** The hole at the top goes down along the smaller children; the last pair, mostly a late one, then rises but little. */
   #pop(): number {
     const heap = this.#heap;
     const top = heap[0]!;
     const size = --this.#heapSize;
-    const moved = heap[size]!;
     let at = 0;
-    for (;;) {
-      let child = 2 * at + 1;
-      if (child >= size) break;
+    for (let child = 1; child < size; child = 2 * at + 1) {
       if (child + 1 < size && heap[child + 1]! < heap[child]!) child++;
-      if (heap[child]! >= moved) break;
       heap[at] = heap[child]!;
       at = child;
       this.steps++;
     }
-    heap[at] = moved;
+    this.#rise(at, heap[size]!);
     return top;
   }
 

@@ -11,7 +11,7 @@ import { Splitter } from "./splitter.ts";
 import { hashAppend, loadVocabulary, type Vocabulary } from "./vocabulary.ts";
 
 /** The merger's arrays then fit a core's cache, and a step takes about a millisecond at most. */
-const windowBytesDefault = 8_192;
+const windowBytesDefault = 4_096;
 /** This part of a window is left to the next one, as what follows could change its tokens. */
 const windowOverlap = 1 / 16;
 

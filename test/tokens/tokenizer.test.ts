@@ -200,7 +200,7 @@ describe("the work is linear", () => {
     for (let done = false; !done;) {
       const before = tokenizer.steps;
       done = reading.advance(10_000);
-      expect(tokenizer.steps - before).toBeLessThan(10_000 + 50 * 8_192);
+      expect(tokenizer.steps - before).toBeLessThan(10_000 + 50 * 4_096);
     }
     expect(reading.count).toBe(125_000);
   });

@@ -1,0 +1,181 @@
+// How fast are tokens counted, also of texts made to be slow, and what does a count cost the main thread?
+//
+//   bun bench/tokens.ts [--bytes 4000000] [--runs 3] [--reference-bytes 20000] [--round-trips 2000] [--quick]
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Tiktoken } from "tiktoken/lite";
+import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "json" };
+import { isRefusal } from "../src/refusals.ts";
+import { Counter } from "../src/tokens/counter.ts";
+import { Reading, Tokenizer } from "../src/tokens/tokenizer.ts";
+import { readFlags } from "./flags.ts";
+import type { Result } from "./result.ts";
+import { keepResult } from "./result.ts";
+import { percentile, spread } from "./statistics.ts";
+
+export const tokensDefaults = {
+  /** Size of each text. */
+  bytes: 4_000_000,
+  runs: 3,
+  /** tiktoken gets the start of a text, because it is quadratic on long runs: 100 KB of one letter take seconds. */
+  referenceBytes: 20_000,
+  roundTrips: 2_000,
+};
+export type TokensFlags = typeof tokensDefaults;
+
+const root = join(import.meta.dir, "..");
+const filesOf = (pattern: string) =>
+  [...new Bun.Glob(pattern).scanSync({ cwd: root })]
+    .sort()
+    .map((path) => readFileSync(join(root, path), "utf8"))
+    .join("\n");
+
+/** Texts by name, as functions of their size in bytes. */
+const texts: Readonly<Record<string, (bytes: number) => Uint8Array>> = {
+  "English prose (documents)": (bytes) => repeated(filesOf("{.,src,bench}/*.md"), bytes),
+  "code (the sources)": (bytes) => repeated(filesOf("src/**/*.ts"), bytes),
+  "Han, random of 3,000": (bytes) => random(bytes, 0x4e00, 3_000),
+  a: (bytes) => repeated("a", bytes),
+  spaces: (bytes) => repeated(" ", bytes),
+  "line feeds": (bytes) => repeated("\n", bytes),
+  "one Han character": (bytes) => repeated("語", bytes),
+  "one emoji": (bytes) => repeated("😀", bytes),
+  "random small letters": (bytes) => random(bytes, 0x61, 26),
+  "random Latin-1": (bytes) => random(bytes, 0, 256),
+};
+
+function repeated(unit: string, bytes: number): Uint8Array {
+  const once = Buffer.from(unit);
+  return Buffer.concat(Array<Uint8Array>(Math.ceil(bytes / once.length)).fill(once)).subarray(
+    0,
+    bytes - (bytes % (once.length < 5 ? once.length : 1)),
+  );
+}
+
+/** The same characters in every run. */
+function random(bytes: number, first: number, count: number): Uint8Array {
+  let state = 1;
+  const parts: string[] = [];
+  for (let size = 0; size < bytes;) {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    const character = String.fromCodePoint(first + ((state >>> 8) % count));
+    parts.push(character);
+    size += Buffer.byteLength(character);
+  }
+  return Buffer.from(parts.join(""));
+}
+
+type Measured = Readonly<{
+  name: string;
+  bytes: number;
+  tokens: number;
+  runsMs: readonly number[];
+  referenceMbPerSecond: number;
+}>;
+
+/** Counts every text `runs` times on this thread, and its start with tiktoken; throws where the two differ. */
+export function measureTexts(flags: TokensFlags): Measured[] {
+  const tokenizer = new Tokenizer();
+  const reference = new Tiktoken(o200kBase.bpe_ranks, o200kBase.special_tokens, o200kBase.pat_str);
+  return Object.entries(texts).map(([name, make]) => {
+    const bytes = make(flags.bytes);
+    const start = new TextDecoder().decode(bytes.subarray(0, flags.referenceBytes));
+    const expected = reference.encode_ordinary(start);
+    const referenceMs = timed(() => reference.encode_ordinary(start));
+    if (!Bun.deepEquals(tokenizer.encode(start), expected)) throw new Error(`${name}: other tokens than tiktoken's`);
+    let tokens = 0;
+    const runsMs = Array.from({ length: flags.runs }, () =>
+      timed(() => {
+        const reading = new Reading(tokenizer, bytes, false);
+        reading.advance(Infinity);
+        tokens = reading.count;
+      }),
+    );
+    const referenceMbPerSecond = Buffer.byteLength(start) / referenceMs / 1_000;
+    console.log(`  ${name}: ${spread(runsMs, 0)} ms`);
+    return { name, bytes: bytes.length, tokens, runsMs, referenceMbPerSecond };
+  });
+}
+
+function timed(work: () => void): number {
+  const startedMs = performance.now();
+  work();
+  return performance.now() - startedMs;
+}
+
+/** The Worker from outside: round trips of a short text, the same beside long texts, and its memory. */
+export async function measureCounter(flags: TokensFlags) {
+  const stays = new AbortController().signal;
+  const counter = new Counter({ log: (_level, event) => console.log(`  ${event}`) });
+  const roundTrip = async (account: number) => {
+    const startedMs = performance.now();
+    if (isRefusal(await counter.count(["How many tokens is this?"], account, stays))) throw new Error("refused");
+    return performance.now() - startedMs;
+  };
+  const withoutMb = residentMb();
+  const firstMs = await roundTrip(1);
+  for (let warmUp = 0; warmUp < flags.roundTrips; warmUp++) await roundTrip(1);
+  const tablesMb = residentMb() - withoutMb;
+  const aloneMs: number[] = [];
+  for (let trip = 0; trip < flags.roundTrips; trip++) aloneMs.push(await roundTrip(1));
+
+  const long = new TextDecoder().decode(texts["a"]!(flags.bytes));
+  let longLeft = 20;
+  const postMs: number[] = [];
+  const longs = Array.from({ length: longLeft }, () => {
+    const startedMs = performance.now();
+    const counted = counter.count([long], 2, stays).then(() => longLeft--);
+    postMs.push(performance.now() - startedMs);
+    return counted;
+  });
+  const besideMs: number[] = [];
+  do besideMs.push(await roundTrip(1));
+  while (longLeft > 10);
+  await Promise.all(longs);
+  await counter.close();
+  return { firstMs, tablesMb, aloneMs, besideMs, postMs };
+}
+
+function residentMb(): number {
+  Bun.gc(true);
+  return process.memoryUsage.rss() / 1e6;
+}
+
+function resultOf(
+  flags: TokensFlags,
+  measured: readonly Measured[],
+  counter: Awaited<ReturnType<typeof measureCounter>>,
+): Result {
+  const { firstMs, tablesMb, aloneMs, besideMs, postMs } = counter;
+  return {
+    bench: "tokens",
+    question: "Counting tokens",
+    columns: ["text", "MB", "tokens", "ms, min / median / max", "MB/s", "tiktoken MB/s"],
+    rows: measured.map(({ name, bytes, tokens, runsMs, referenceMbPerSecond }) => [
+      name,
+      (bytes / 1e6).toFixed(1),
+      String(tokens),
+      spread(runsMs, 0),
+      (bytes / percentile(runsMs, 0.5) / 1_000).toFixed(1),
+      referenceMbPerSecond.toFixed(3),
+    ]),
+    chart: null,
+    failures: 0,
+    notes: [
+      `Every text is one string; the tokens are those of tiktoken's o200k_base, compared on the first ${flags.referenceBytes} ` +
+        "bytes, on which tiktoken (WebAssembly) was measured too: on long runs its time grows with the square of the length.",
+      `A short text through the Worker: p50 ${percentile(aloneMs, 0.5).toFixed(3)} ms, p99 ${percentile(aloneMs, 0.99).toFixed(3)} ms; ` +
+        `the first one, which loads the tables, ${firstMs.toFixed(0)} ms. While 20 texts of ${(flags.bytes / 1e6).toFixed(1)} MB of ` +
+        `one letter of another account are counted: p50 ${percentile(besideMs, 0.5).toFixed(1)} ms, p99 ${percentile(besideMs, 0.99).toFixed(1)} ms. ` +
+        `Handing one of them over takes the main thread ${percentile(postMs, 0.5).toFixed(1)} ms (p50). ` +
+        `The Worker and its tables take ${tablesMb.toFixed(0)} MB, from the first count until some minutes after the last.`,
+    ],
+  };
+}
+
+if (import.meta.main) {
+  const flags = readFlags(tokensDefaults, { bytes: 20_000, runs: 1, referenceBytes: 2_000, roundTrips: 20 });
+  // First, so that nothing else has grown the process when the Worker's memory is measured.
+  const counter = await measureCounter(flags);
+  await keepResult(resultOf(flags, measureTexts(flags), counter));
+}

@@ -1,0 +1,20 @@
+// The benchmark of counting at a tiny size: its texts have tiktoken's tokens, and every round trip is answered.
+import { expect, test } from "bun:test";
+import { measureCounter, measureTexts, tokensDefaults } from "../../bench/tokens.ts";
+
+const flags = { ...tokensDefaults, bytes: 3_000, runs: 2, referenceBytes: 300, roundTrips: 5 };
+
+test("tokens counts every text and compares its start with tiktoken", () => {
+  for (const { bytes, tokens, runsMs } of measureTexts(flags)) {
+    expect(bytes).toBeWithin(2_990, 3_005);
+    expect(tokens).toBeGreaterThan(0);
+    expect(runsMs).toHaveLength(2);
+  }
+});
+
+test("tokens asks the Worker as often as told, also beside long texts", async () => {
+  const { aloneMs, besideMs, postMs } = await measureCounter(flags);
+  expect(aloneMs).toHaveLength(5);
+  expect(besideMs.length).toBeGreaterThan(0);
+  expect(postMs).toHaveLength(20);
+});

@@ -48,6 +48,14 @@ export const refusals = {
     message: "Previous response with id '{id}' not found.",
     retry: "client",
   },
+  /** Ignoring `thread` would drop the conversation: later requests of a thread hold its newest messages alone. */
+  threads_not_kept: {
+    status: 400,
+    type: invalid,
+    code: null,
+    message: "Message threads are not kept here: send the whole conversation in messages, without thread",
+    retry: "client",
+  },
   not_found: { status: 404, type: "not_found_error", code: null, message: "{reason}", retry: "client" },
   body_too_large: {
     status: 413,

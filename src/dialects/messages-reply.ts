@@ -1,6 +1,6 @@
 // What the messages dialect writes when an answer is complete or refused: the reply, its usage and the error body.
 import { messageOf, refusals } from "../refusals.ts";
-import type { Model, Refusal, Usage } from "../types.ts";
+import type { Model, Refusal, RefusalName, Usage } from "../types.ts";
 import type { Answer, AnswerEnd, ReplyIdentity } from "./dialect.ts";
 import type { MessagesAsk } from "./messages-request.ts";
 import { signatureOf } from "./thinking-signature.ts";
@@ -75,8 +75,14 @@ export function usageBody(model: Model, usage: Usage): object {
   };
 }
 
+/** What the SDK's tool runners act on: they go on with whole conversations. */
+const details: Partial<Record<RefusalName, object>> = {
+  threads_not_kept: { error_code: "thread_unsupported_request", unsupported: ["thread"] },
+};
+
 /** This dialect's error objects have a type and a message; `code` and `param` belong to the others. */
 export function errorBody(refusal: Refusal, requestId: string): string {
-  const error = { type: refusals[refusal.refusal].type, message: messageOf(refusal) };
+  const row = refusals[refusal.refusal];
+  const error = { type: row.type, message: messageOf(refusal), details: details[refusal.refusal] };
   return JSON.stringify({ type: "error", error, request_id: requestId });
 }

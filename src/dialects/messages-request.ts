@@ -60,6 +60,8 @@ const Body = Type.Object({
   output_format: optional(record),
   stop_sequences: optional(Type.Array(Type.String(), { description: "an array of strings" })),
   stream: optional(flag),
+  /** A conversation that the server keeps (the SDK's tool runners ask for one since 1.11, Python 2.11). */
+  thread: optional(record),
   web_search: optional(flag),
   // The dialect's own servers stop at 1; nodes take 2 and the other dialects send it.
   temperature: optional(numberBetween(0, 2)),
@@ -82,6 +84,7 @@ export function read(value: unknown, bodyBytes: number, catalog: Catalog): Messa
   const request = value as Body;
   const model = catalog.models.get(request.model);
   if (model === undefined) return refuse("unknown_model", { model: request.model });
+  if (request.thread != null) return refuse("threads_not_kept");
 
   const turns = readTurns(request.system ?? "", request.messages, model);
   if (isRefusal(turns)) return turns;

@@ -268,6 +268,19 @@ describe("conversation", () => {
     expect(refusal({ model: "claude-opus-5-5" })).toStartWith("unknown_model: The model `claude-opus-5-5`");
   });
 
+  // Taken as it stands, a thread's second request would be a conversation of one tool result.
+  test.each([{ type: "create" }, { type: "continue", previous_message_id: "msg_1" }])(
+    "a conversation that the server is to keep is refused in the words on which the SDK sends it whole: %p",
+    (thread) => {
+      const refused = read({ thread });
+      expect(refused).toMatchObject({ refusal: "threads_not_kept" });
+      expect(JSON.parse(messages.errorBody(refused as Refusal, "req_1")).error).toMatchObject({
+        type: "invalid_request_error",
+        details: { error_code: "thread_unsupported_request", unsupported: ["thread"] },
+      });
+    },
+  );
+
   test("no value of any field makes it throw", () => {
     const names = ["messages", "system", "tools", "tool_choice", "thinking", "output_config", "stop_sequences"];
     const types = ["text", "image", "document", "tool_use", "tool_result", "server_tool_use", "web_search_tool_result"];

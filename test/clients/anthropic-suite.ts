@@ -18,6 +18,8 @@ type Message = {
   _request_id?: string;
 };
 type StreamEvent = { type: string; delta?: { text?: string } };
+/** Absent in versions before 0.137. */
+type ToolRunner = (body: object) => PromiseLike<Message>;
 
 /** The few calls used here; the package's own types are not there in a plain checkout. */
 type AnthropicClient = {
@@ -25,18 +27,22 @@ type AnthropicClient = {
   messages: {
     create(body: object, options?: object): PromiseLike<Message & AsyncIterable<StreamEvent>>;
     stream(body: object): { finalMessage(): Promise<Message> };
+    parse?(body: object): Promise<{ parsed_output: unknown }>;
   };
+  beta: { messages: { toolRunner?: ToolRunner } };
   models: {
-    list(): PromiseLike<unknown> & AsyncIterable<{ id: string }>;
+    list(query?: object): PromiseLike<unknown> & AsyncIterable<{ id: string }>;
     retrieve(id: string): PromiseLike<{ id: string }>;
   };
 };
-type ErrorClass = abstract new (...args: never[]) => Error & { status?: number; error?: unknown; requestID?: string };
+type ApiFailure = Error & { status?: number; error?: unknown; requestID?: string };
+type ErrorClass = abstract new (...args: never[]) => ApiFailure;
 export type AnthropicModule = {
   Anthropic: new (options: object) => AnthropicClient;
   APIError: ErrorClass;
   AuthenticationError: ErrorClass;
   BadRequestError: ErrorClass;
+  InternalServerError: ErrorClass;
   NotFoundError: ErrorClass;
   RateLimitError: ErrorClass;
 };
@@ -49,7 +55,8 @@ const weather = {
 const hosted = "open-05-3BIT-REAP";
 const timeLimit = 30_000;
 
-export function describeAnthropic(label: string, module: AnthropicModule): void {
+/** `waits`: also run the test that sits out a flood window, up to a minute. */
+export function describeAnthropic(label: string, module: AnthropicModule, waits = false): void {
   describe(label, () => {
     let stack: Stack;
     beforeAll(async () => {
@@ -169,6 +176,120 @@ export function describeAnthropic(label: string, module: AnthropicModule): void 
       timeLimit,
     );
 
+    test(
+      "the tool runner runs the tool and returns the final answer",
+      async () => {
+        const { client, sent } = await newClient();
+        if (client.beta.messages.toolRunner === undefined) return; // this version has none
+        const asked: string[] = [];
+        const run = ({ city }: { city: string }): string => (asked.push(city), "sunny, 21 C");
+        const tool = { ...weather, type: "custom", parse: (input: unknown) => input, run };
+        const reply = await client.beta.messages.toolRunner(prompt("one-tool", { tools: [tool] }));
+        expect(reply.content).toMatchObject([{ type: "text", text: "It is sunny in Paris." }]);
+        expect(asked).toEqual(["Paris"]);
+        // version 1 first asks for a conversation that the server keeps, and goes on without
+        expect(sent()).toBe(label === "@anthropic-ai/sdk" ? 3 : 2);
+      },
+      timeLimit,
+    );
+
+    test(
+      "a forced tool comes back as tool_use though the node said stop",
+      async () => {
+        const { client } = await newClient();
+        const marker = stack.node.marker("forced-tool");
+        const other = { name: "other", input_schema: { type: "object" } };
+        const reply = await client.messages.create(
+          asks(marker, { tools: [weather, other], tool_choice: { type: "tool", name: "get_weather" } }),
+        );
+        expect(reply.stop_reason).toBe("tool_use");
+        expect(reply.content).toMatchObject([{ type: "tool_use", name: "get_weather", input: { city: "Paris" } }]);
+        expect(JSON.stringify((await stack.node.request(marker)).body?.["tools"])).not.toContain("other");
+      },
+      timeLimit,
+    );
+
+    test.each(["summarized", "omitted"])(
+      "thinking goes back with its signature and reaches the model, display: %s",
+      async (display) => {
+        const { client } = await newClient();
+        const asking = { model: "core-3", thinking: { ...thinking, display } };
+        const first = await client.messages.stream(prompt("reasoning-text", asking)).finalMessage();
+        const [thought] = first.content;
+        expect(thought?.thinking).toBe(display === "omitted" ? "" : "Let me think.");
+        const marker = stack.node.marker("text");
+        const messages = [
+          { role: "user", content: "hello" },
+          { role: "assistant", content: first.content },
+          { role: "user", content: `and now? [[${marker}]]` },
+        ];
+        await client.messages.create(asks(marker, { ...asking, messages }));
+        expect((await stack.node.request(marker)).body?.["messages"]).toMatchObject([
+          { role: "user" },
+          { role: "assistant", content: "Hi there!", reasoning_content: "Let me think." },
+          { role: "user" },
+        ]);
+      },
+      timeLimit,
+    );
+
+    test(
+      "an inline image reaches the node",
+      async () => {
+        const { client } = await newClient();
+        const marker = stack.node.marker("text");
+        const data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
+        const content = [
+          { type: "image", source: { type: "base64", media_type: "image/png", data } },
+          { type: "text", text: `what is it? [[${marker}]]` },
+        ];
+        await client.messages.create(asks(marker, { messages: [{ role: "user", content }] }));
+        expect(JSON.stringify((await stack.node.request(marker)).body)).toContain(`data:image/png;base64,${data}`);
+      },
+      timeLimit,
+    );
+
+    test(
+      "a conversation of a hundred turns arrives whole and in order",
+      async () => {
+        const { client } = await newClient();
+        const marker = stack.node.marker("text");
+        const messages = Array.from({ length: 101 }, (_, turn) => {
+          const said = turn === 100 ? `and? [[${marker}]]` : `turn ${turn}: ${"word ".repeat(400)}`;
+          // clients change from one form to the other between two turns
+          const content = turn % 4 === 0 ? [{ type: "text", text: said }] : said;
+          return { role: turn % 2 === 0 ? "user" : "assistant", content };
+        });
+        const reply = await client.messages.create(asks(marker, { messages }));
+        expect(reply.content).toMatchObject([{ text: "Hi there!" }]);
+        const sent = (await stack.node.request(marker)).body?.["messages"] as { role: string; content: string }[];
+        expect(sent.map(({ role }) => role)).toEqual(messages.map(({ role }) => role));
+        expect(sent.slice(0, 100).map(({ content }) => content.split(":")[0])).toEqual(
+          Array.from({ length: 100 }, (_, turn) => `turn ${turn}`),
+        );
+      },
+      timeLimit,
+    );
+
+    test(
+      "an answer in the shape of a JSON schema, and what parse() makes of it",
+      async () => {
+        const { client } = await newClient();
+        const schema = {
+          type: "object",
+          properties: { title: { type: "string" }, year: { type: "integer" } },
+          required: ["title", "year"],
+          additionalProperties: false,
+        };
+        const format = { type: "json_schema", schema, parse: JSON.parse };
+        const reply = await client.messages.create(prompt("json", { output_config: { format } }));
+        expect(JSON.parse(reply.content[0]?.text ?? "")).toEqual({ title: "Dune", year: 1965 });
+        const parsed = await client.messages.parse?.(prompt("json", { output_config: { format } }));
+        if (parsed !== undefined) expect(parsed.parsed_output).toEqual({ title: "Dune", year: 1965 });
+      },
+      timeLimit,
+    );
+
     test.each([false, true])(
       "two parallel tools whose fragments interleave, streamed: %p",
       async (streamed) => {
@@ -258,6 +379,49 @@ export function describeAnthropic(label: string, module: AnthropicModule): void 
     );
 
     test(
+      "a body over 32 MiB is refused with its reason, asked once",
+      async () => {
+        const { client, sent } = await newClient();
+        const error = await failure(client.messages.create(asks("a".repeat(33_554_432))));
+        expect(error).toBeInstanceOf(module.APIError);
+        expect(error).toMatchObject({
+          status: 413,
+          error: {
+            type: "error",
+            error: { type: "invalid_request_error", message: "Request body larger than 32 MiB" },
+          },
+        });
+        expect(sent()).toBe(1);
+      },
+      timeLimit,
+    );
+
+    test(
+      "a node that keeps failing is an InternalServerError after the client's own two retries",
+      async () => {
+        const { client, account, sent } = await newClient();
+        const error = await failure(client.messages.create(prompt("status-500")));
+        expect(error).toBeInstanceOf(module.InternalServerError);
+        expect(error).toMatchObject({ status: 500, error: { type: "error", error: { type: "api_error" } } });
+        expect(error.requestID).toBeString();
+        expect(String(error)).not.toContain("10.1.2.3");
+        expect(sent()).toBe(3);
+        expect(await stack.gateway.usage(account.email)).toEqual([]);
+      },
+      timeLimit,
+    );
+
+    if (waits) {
+      test("the request after a full flood window waits for its end by itself", async () => {
+        const { client, sent } = await newClient();
+        for (let request = 0; request < 120; request++) await client.messages.create(prompt("text"));
+        const reply = await client.messages.create(prompt("text"));
+        expect(reply.content).toMatchObject([{ text: "Hi there!" }]);
+        expect(sent()).toBe(122); // one 429, whose retry-after was kept
+      }, 120_000);
+    }
+
+    test(
       "a prompt beyond the context window says so in the words that agents compact on",
       async () => {
         const { client } = await newClient();
@@ -335,6 +499,9 @@ export function describeAnthropic(label: string, module: AnthropicModule): void 
         const ids: string[] = [];
         for await (const model of client.models.list()) ids.push(model.id);
         expect(ids).toHaveLength(21);
+        const paged: string[] = [];
+        for await (const model of client.models.list({ limit: 5 })) paged.push(model.id);
+        expect(paged).toEqual(ids);
         expect(await client.models.retrieve("core-coder-1")).toMatchObject({ id: "core-coder-1" });
         expect(await failure(client.models.retrieve("core-99"))).toBeInstanceOf(module.NotFoundError);
       },
@@ -344,11 +511,11 @@ export function describeAnthropic(label: string, module: AnthropicModule): void 
 }
 
 /** The error that the promise rejects with. */
-async function failure(promise: PromiseLike<unknown>): Promise<Error> {
+async function failure(promise: PromiseLike<unknown>): Promise<ApiFailure> {
   try {
     await promise;
   } catch (error) {
-    return error as Error;
+    return error as ApiFailure;
   }
   throw new Error("expected an error");
 }

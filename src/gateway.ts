@@ -59,24 +59,30 @@ export interface Outlet extends Sink {
 }
 
 export type Admitted = Readonly<{ account: AccountId; ask: Ask; hold: Hold }>;
+/** Why a request is not served; `ask` is null when its body was not read. */
+export type Refused = Readonly<{ refused: Refusal; ask: Ask | null }>;
+export const isRefused = (result: Admitted | Refused): result is Refused => "refused" in result;
 
 /** Decides whether a request is served: 401 key, 413/400 body, 400 model, 429 flood, 429 coder calls or balance. */
-export async function admit(incoming: Incoming, dialect: Dialect, parts: Parts): Promise<Admitted | Refusal> {
+export async function admit(incoming: Incoming, dialect: Dialect, parts: Parts): Promise<Admitted | Refused> {
+  let ask: Ask | null = null;
   try {
     const account = incoming.key === null ? null : parts.keys.account(incoming.key);
-    if (account === null) return refuse("invalid_api_key");
+    if (account === null) return { refused: refuse("invalid_api_key"), ask };
     const body = await incoming.body();
-    if (isRefusal(body)) return body;
-    const ask = dialect.read(body.json, body.bytes, parts.catalog);
+    if (isRefusal(body)) return { refused: body, ask };
+    const read = dialect.read(body.json, body.bytes, parts.catalog);
     const now = parts.clock.wall();
-    if (isRefusal(ask)) {
-      // Malformed parameters count for flood protection, an unknown model does not (design, order of checks).
-      return ask.refusal === "malformed" ? (parts.admission.countRequest(account, now) ?? ask) : ask;
+    if (isRefusal(read)) {
+      // Parameters that cannot be served count for flood protection, an unknown model does not (design, order of checks).
+      const counted = read.refusal === "unknown_model" ? null : parts.admission.countRequest(account, now);
+      return { refused: counted ?? read, ask };
     }
+    ask = read;
     const hold = parts.admission.admit(account, ask, incoming.requestId, now);
-    return isRefusal(hold) ? hold : { account, ask, hold };
+    return isRefusal(hold) ? { refused: hold, ask } : { account, ask, hold };
   } catch (error) {
-    if (error instanceof StoreUnavailable) return refuse("quota_unverified");
+    if (error instanceof StoreUnavailable) return { refused: refuse("quota_unverified"), ask };
     throw error;
   }
 }

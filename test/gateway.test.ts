@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../src/catalog.ts";
 import { chatCompletions } from "../src/dialects/chat-completions.ts";
 import type { AnswerEnd } from "../src/dialects/dialect.ts";
-import { admit, type Incoming, type Outlet, type Parts, serve } from "../src/gateway.ts";
+import { admit, type Incoming, isRefused, type Outlet, type Parts, serve } from "../src/gateway.ts";
 import { isRefusal, refuse } from "../src/refusals.ts";
 import {
   type Ask,
@@ -123,7 +123,7 @@ describe("the order of the checks", () => {
     const world = new World();
     world.admission = admission;
     const result = await admit(world.incoming(key, json), chatCompletions, world.parts);
-    return [...world.events, isRefusal(result) ? result.refusal : "admitted"].join(" > ");
+    return [...world.events, isRefused(result) ? result.refused.refusal : "admitted"].join(" > ");
   };
 
   test.each([

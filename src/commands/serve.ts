@@ -10,11 +10,13 @@ import {
   type Environment,
   loadConfig,
 } from "../config.ts";
+import { sealingKeyBytes } from "../dialects/sealed-content.ts";
 import { startServer } from "../http/app.ts";
 import { freePort } from "../http/free-port.ts";
 import type { Gauge } from "../http/metrics.ts";
 import { type Log, standardErrorLog } from "../log.ts";
 import { NodePool } from "../nodes/pool.ts";
+import { sealingKeyOf } from "../store/sealing-key.ts";
 import { type Command, CommandError, type Flags, textFlag } from "./command.ts";
 import { type Handler, openControlSocket } from "./control-socket.ts";
 import { isExpected } from "./expected-error.ts";
@@ -67,7 +69,12 @@ const command: Command = {
     const server = listen(config.host, port, () =>
       startServer(
         { keys, admission, catalog, pool, clock, log },
-        { host: config.host, port, gauges: () => gaugesOf(pool, accounting) },
+        {
+          host: config.host,
+          port,
+          sealingKey: sealingKeyOf(config.dataFolder, sealingKeyBytes),
+          gauges: () => gaugesOf(pool, accounting),
+        },
       ),
     );
     const control = openControlSocket(config.dataFolder, controlHandler(accounting, pool), isExpected);

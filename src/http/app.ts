@@ -4,7 +4,8 @@ import { Elysia } from "elysia";
 import { chatCompletions } from "../dialects/chat-completions.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { messages } from "../dialects/messages.ts";
-import { admit, type Parts, serve } from "../gateway.ts";
+import { compactionDialect, responsesDialect } from "../dialects/responses.ts";
+import { admit, isRefused, type Parts, serve } from "../gateway.ts";
 import { bodyMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
@@ -20,6 +21,8 @@ import { StreamOutlet } from "./stream-outlet.ts";
 export type ServerOptions = Readonly<{
   host: string;
   port: number;
+  /** Seals what clients of /v1/responses carry for us; the same after every restart. */
+  sealingKey: Uint8Array;
   /** What other parts tell Prometheus, asked for at each scrape. */
   gauges?: () => Iterable<Gauge>;
 }>;
@@ -37,14 +40,11 @@ const idleTimeoutSeconds = 120;
 /** Bun answers larger bodies itself, with a bare 413; ours is in the dialect's form. */
 const serverBodyMaxBytes = 4 * bodyMaxBytes;
 
-const dialects: readonly Dialect[] = [chatCompletions, messages];
-
-/** Whose error shape an address gets: its dialect's, or that of chat-completions. */
-const dialectOf = (pathname: string): Dialect =>
-  dialects.find(({ endpoint }) => pathname.includes(endpoint.slice("/v1".length))) ?? chatCompletions;
-
 /** Starts to listen. Throws if the address is taken. */
-export function startServer(parts: Parts, { host, port, gauges = () => [] }: ServerOptions): RunningServer {
+export function startServer(parts: Parts, { host, port, sealingKey, gauges = () => [] }: ServerOptions): RunningServer {
+  const responsesOptions = { sealingKey, clock: parts.clock, storesResponses: false };
+  const dialects: readonly Dialect[] = [chatCompletions, messages, responsesDialect(responsesOptions)];
+  const compaction = compactionDialect(responsesOptions);
   const heartbeat = new Heartbeat();
   const metrics = new Metrics();
   const open = new Set<Promise<void>>();
@@ -64,6 +64,7 @@ export function startServer(parts: Parts, { host, port, gauges = () => [] }: Ser
     )
     .head("/", () => new Response(null))
     .head("/api/hello", () => new Response(null))
+    .get("/v1/responses", ({ request }) => upgradeRequired(request))
     .get("/v1/models", ({ request }) => listModels(request))
     .get("/v1/models/:id", ({ request, params }) => showModel(request, params.id));
   for (const dialect of dialects) {
@@ -71,6 +72,9 @@ export function startServer(parts: Parts, { host, port, gauges = () => [] }: Ser
     for (const path of [dialect.endpoint, dialect.endpoint.slice("/v1".length), `/v1${dialect.endpoint}`]) {
       app.post(path, ({ request, server }) => answer(request, server, dialect), { parse: "none" });
     }
+  }
+  for (const path of ["/v1/responses/compact", "/responses/compact", "/v1/v1/responses/compact"]) {
+    app.post(path, ({ request, server }) => answer(request, server, compaction), { parse: "none" });
   }
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
   app.listen({
@@ -98,6 +102,11 @@ export function startServer(parts: Parts, { host, port, gauges = () => [] }: Ser
     },
   };
 
+  /** Whose error shape an address gets: its dialect's, or that of chat-completions. */
+  function dialectOf(pathname: string): Dialect {
+    return dialects.find(({ endpoint }) => pathname.includes(endpoint.slice("/v1".length))) ?? chatCompletions;
+  }
+
   async function answer(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
     const response = await reply(request, connection, dialect);
     metrics.countReply(dialect.endpoint, response.status);
@@ -108,7 +117,7 @@ export function startServer(parts: Parts, { host, port, gauges = () => [] }: Ser
     const now = parts.clock.wall();
     const requestId = mintRequestId(now);
     const admitted = await admit(incomingOf(request, requestId), dialect, parts);
-    if (isRefusal(admitted)) return refusalReply(dialect, admitted, requestId);
+    if (isRefused(admitted)) return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
     const createdSeconds = Math.floor(now / 1000);
     const outlet = admitted.ask.stream
       ? new StreamOutlet(admitted.ask, requestId, createdSeconds, dialect, request.signal, heartbeat)
@@ -144,6 +153,12 @@ export function startServer(parts: Parts, { host, port, gauges = () => [] }: Ser
       (model === undefined ? refuse("not_found", { reason: `The model \`${id}\` does not exist` }) : null);
     if (refused !== null) return refusalReply(chatCompletions, refused, requestId);
     return jsonReply(JSON.stringify(modelBody(model!)), requestId);
+  }
+
+  /** Codex asks for a WebSocket first and falls back to HTTP at once on a 426, but on nothing else. */
+  function upgradeRequired(request: Request): Response {
+    if (!request.headers.has("upgrade")) return unknownPath(request);
+    return refusalReply(dialectOf("/v1/responses"), refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
   }
 
   function unauthorized(request: Request): Refusal | null {

@@ -48,6 +48,11 @@ export const nodeProbeTimeoutMs = 3_000;
 export const nodeCoolOffMs = 1_000;
 /** After the finish reason, a node may be silent for this long before its answer counts as complete (U26). */
 export const nodeAfterFinishMs = 900;
+/** A node's own count is worth this wait, then ours is answered (wire.md A40: 24 counts within a second). */
+export const nodeCountTimeoutMs = 900;
+/** Counting is free for clients: what nodes tokenize at once for that is bounded, so that it does not keep them busy. */
+export const nodeCountBytesMax = 1024 * 1024;
+export const nodeCountsBytesMax = 4 * 1024 * 1024;
 /** `retry-after` of a busy refusal. */
 export const busyRetrySeconds = 5;
 
@@ -80,9 +85,8 @@ export const countingAccountBytesMax = 96 * 1024 * 1024;
 export const countingIdleMs = 5 * 60_000;
 /** Ids are answered as JSON, which the main thread writes: 256 KiB of text give up to 2 MB, a few milliseconds. */
 export const tokenIdsTextMaxBytes = 256 * 1024;
-/** Counts that a node made, by content; larger requests are not kept, as hashing them costs the main thread more. */
+/** Counts that a node made, by content. */
 export const countingCacheEntriesMax = 4_096;
-export const countingCacheTextMaxBytes = 1024 * 1024;
 export const countingCacheMs = 60_000;
 
 // JSON of request bodies (reliability.md C5)

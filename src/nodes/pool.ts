@@ -7,13 +7,15 @@ import {
   nodeAfterFinishMs,
   nodeConnectTimeoutMs,
   nodeCoolOffMs,
+  nodeCountBytesMax,
+  nodeCountsBytesMax,
   nodeFirstPieceMs,
   nodeIdleSocketMs,
   nodeProbeIntervalMs,
   nodeProbeTimeoutMs,
   nodeStallMs,
 } from "../limits.ts";
-import type { AccountId, Ask, Ending, Ms, Refusal, Sink, Slot } from "../types.ts";
+import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../types.ts";
 import { NodeClient, originOf } from "./client.ts";
 import type { Dial } from "./client.ts";
 import { detectEngine, unknownEngine } from "./engine.ts";
@@ -26,6 +28,8 @@ import { nodeRequest } from "./request.ts";
 import { requestHead } from "./request-head.ts";
 import { SlotQueue } from "./slot-queue.ts";
 import type { NodeHealth, Place, RefusalCause } from "./slot-queue.ts";
+import { askForCount, countRequestOfAsk, countRequestOfText } from "./token-count.ts";
+import type { CountRequest } from "./token-count.ts";
 
 /** Time limits of the pool, in milliseconds; the defaults are those of limits.ts. */
 export type PoolLimits = GenerationLimits &
@@ -84,6 +88,8 @@ export class NodePool {
   readonly #queue: SlotQueue;
   #nodes = new Map<string, PooledNode>();
   #expiry: ReturnType<typeof setTimeout> | null = null;
+  /** What nodes are counting now. */
+  #countedBytes = 0;
   #closed = false;
 
   constructor(nodes: readonly NodeConfig[], options: PoolOptions) {
@@ -150,6 +156,16 @@ export class NodePool {
     this.#armExpiry();
   }
 
+  /** Tokens of the prompt that the request becomes on its node; null where no well node for the model can tell. */
+  countAsk(ask: Ask, gone: AbortSignal): Promise<number | null> {
+    return this.#count(ask.model, ask.bodyBytes, gone, (node) => node.countRequestOfAsk(ask));
+  }
+
+  /** Tokens of a text alone, as the model reads it; null where no well node for the model can tell. */
+  countText(model: Model, text: string, gone: AbortSignal): Promise<number | null> {
+    return this.#count(model, text.length, gone, (node) => node.countRequestOfText(model.id, text));
+  }
+
   states(): NodeState[] {
     return this.#queue.states().map((state) => {
       const { engine, config } = this.#nodes.get(state.name)!;
@@ -172,6 +188,28 @@ export class NodePool {
 
   leave(place: QueuedPlace): boolean {
     return this.#queue.leave(place);
+  }
+
+  /** `size`: about the bytes that the node would tokenize. */
+  async #count(
+    model: Model,
+    size: number,
+    gone: AbortSignal,
+    requestFor: (node: PooledNode) => CountRequest | null,
+  ): Promise<number | null> {
+    if (size > nodeCountBytesMax || this.#countedBytes + size > nodeCountsBytesMax) return null;
+    for (const node of this.#nodes.values()) {
+      if (node.health !== "well" || !this.#queue.servesOn(node.config.name, model.id)) continue;
+      const request = requestFor(node);
+      if (request === null) continue;
+      this.#countedBytes += size;
+      try {
+        return await node.count(request, gone);
+      } finally {
+        this.#countedBytes -= size;
+      }
+    }
+    return null;
   }
 
   #open(config: NodeConfig): PooledNode {
@@ -315,6 +353,21 @@ class PooledNode {
     const outcome = await generate({ ask, request, textIsCallOf, client, clock, limits: this.#limits, gone, sink });
     this.#met(outcome);
     return outcome.ending;
+  }
+
+  /** As for account 0: whose request it is changes the key of the node's prompt cache, not the prompt. */
+  countRequestOfAsk(ask: Ask): CountRequest | null {
+    const nodeModel = modelNameOn(this.config.models, ask.model.id, this.engine.models);
+    return countRequestOfAsk(ask, () => nodeRequest(ask, 0, nodeModel, this.engine.kind).body, this.engine.kind);
+  }
+
+  countRequestOfText(modelId: string, text: string): CountRequest | null {
+    return countRequestOfText(text, modelNameOn(this.config.models, modelId, this.engine.models), this.engine.kind);
+  }
+
+  count({ path, body }: CountRequest, gone: AbortSignal): Promise<number | null> {
+    const root = this.#basePath.replace(/\/v1$/, "");
+    return askForCount(this.#client, { path: root + path, body }, this.config.apiKey, gone);
   }
 
   close(): void {

@@ -104,6 +104,12 @@ export class SlotQueue {
     return false;
   }
 
+  /** Whether this node is configured to serve the model, well or not. */
+  servesOn(nodeName: string, modelId: string): boolean {
+    const state = this.#nodes.get(nodeName);
+    return state !== undefined && !state.retired && state.node.serves(modelId);
+  }
+
   /** See the decision tree at the top. */
   enter(place: Place, now: Ms): void {
     const candidates = this.#candidates(place);

@@ -1,7 +1,7 @@
 // How many tokens a request or text has for its model: the node's own count where the node can count (then it is what
 // the reply's usage will say), else ours, which is an estimate for every model that has another tokenizer.
 import type { Clock } from "../clock.ts";
-import { countingCacheEntriesMax, countingCacheMs, countingCacheTextMaxBytes } from "../limits.ts";
+import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax } from "../limits.ts";
 import { isRefusal } from "../refusals.ts";
 import type { AccountId, Ask, Model, Ms, Refusal } from "../types.ts";
 import type { Counter } from "./counter.ts";
@@ -18,11 +18,13 @@ export interface NodeCounter {
 
 export type TokenCount = Readonly<{
   tokens: number;
-  /** True where the model's own tokenizer counted. */
+  /** True where this is what the reply's usage will say. */
   exact: boolean;
-  /** `model` for the model's own, else the name of ours. */
+  /** `model` where the model's own counted, else the name of ours. */
   tokenizer: string;
 }>;
+
+const ownTokenizer = "model";
 
 type Cached = Readonly<{ count: TokenCount; until: Ms }>;
 
@@ -46,8 +48,9 @@ export class TokenCounts {
     // What the count depends on, and nothing else of the request.
     const content = () => JSON.stringify([model.id, turns, tools, toolChoice, effort, format, webSearch]);
     return this.#cached(ask.bodyBytes, content, async () => {
-      const exact = (await this.#nodes?.countAsk(ask, gone)) ?? null;
-      if (exact !== null) return { tokens: exact, exact: true, tokenizer: "model" };
+      const tokens = (await this.#nodes?.countAsk(ask, gone)) ?? null;
+      // What searching adds is known when the model has searched.
+      if (tokens !== null) return { tokens, exact: !webSearch, tokenizer: ownTokenizer };
       return this.estimateOfAsk(ask, account, gone);
     });
   }
@@ -67,8 +70,8 @@ export class TokenCounts {
   ): Promise<TokenCount | Refusal> {
     const content = () => JSON.stringify([model?.id ?? null, text]);
     return this.#cached(text.length, content, async () => {
-      const exact = model === null ? null : ((await this.#nodes?.countText(model, text, gone)) ?? null);
-      if (exact !== null) return { tokens: exact, exact: true, tokenizer: "model" };
+      const tokens = model === null ? null : ((await this.#nodes?.countText(model, text, gone)) ?? null);
+      if (tokens !== null) return { tokens, exact: true, tokenizer: ownTokenizer };
       return this.#estimate([text], 0, account, gone);
     });
   }
@@ -90,15 +93,15 @@ export class TokenCounts {
   }
 
   /**
-   * Agents ask for the count of the same conversation again and again. Only what a node counted is kept: our own count
-   * costs less than asking. The key is a SHA-256, so that no account can make its text pass for another's.
+   * Agents ask for the count of the same conversation again and again. Only what a node counted is kept, which counts
+   * nothing larger: our own count costs less than hashing for it. The key is a SHA-256, so that no account can make its text pass for another's.
    */
   async #cached(
     size: number,
     content: () => string,
     count: () => Promise<TokenCount | Refusal>,
   ): Promise<TokenCount | Refusal> {
-    if (this.#nodes === null || size > countingCacheTextMaxBytes) return count();
+    if (this.#nodes === null || size > nodeCountBytesMax) return count();
     const key = new Bun.CryptoHasher("sha256").update(content()).digest("base64");
     const now = this.#clock.monotonic();
     const cached = this.#cache.get(key);
@@ -108,7 +111,7 @@ export class TokenCounts {
       return cached.count;
     }
     const counted = await count();
-    if (isRefusal(counted) || !counted.exact) return counted;
+    if (isRefusal(counted) || counted.tokenizer !== ownTokenizer) return counted;
     this.#cache.delete(key);
     this.#cache.set(key, { count: counted, until: now + countingCacheMs });
     if (this.#cache.size > countingCacheEntriesMax) this.#cache.delete(this.#cache.keys().next().value!);

@@ -17,7 +17,7 @@ export type TokenizeReply = Readonly<{
   /** As the caller named it. */
   model: string | null;
   count: number;
-  /** True where the model's own tokenizer counted; else `count` is that of the tokenizer named beside it. */
+  /** False where the count is an estimate, because another tokenizer counted or the model may search first. */
   exact: boolean;
   tokenizer: string;
   /** Context window in tokens, where a model was named. */

@@ -1,10 +1,12 @@
 // Whose count is answered: the node's where it can count, else ours, and how long a node's count is believed.
 import { afterAll, describe, expect, test } from "bun:test";
-import { countingCacheEntriesMax, countingCacheMs, countingCacheTextMaxBytes } from "../../src/limits.ts";
+import { embeddedCatalog } from "../../src/catalog.ts";
+import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax } from "../../src/limits.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { type NodeCounter, TokenCounts } from "../../src/tokens/node-count.ts";
-import { askWith, catalog } from "./ask.ts";
+import { askOf } from "../fixtures/asks.ts";
 
+const catalog = embeddedCatalog();
 const stays = new AbortController().signal;
 const counter = new Counter({ log: () => {} });
 afterAll(() => counter.close());
@@ -34,7 +36,7 @@ describe("who counts", () => {
   test("the node, exactly", async () => {
     const { counts } = setUp();
     const count = { tokens: 1_000, exact: true, tokenizer: "model" };
-    expect(await counts.ofAsk(askWith(), 1, stays)).toEqual(count);
+    expect(await counts.ofAsk(askOf(), 1, stays)).toEqual(count);
     expect(await counts.ofText("hello world", model, 1, stays)).toEqual({ ...count, tokens: 1_001 });
   });
 
@@ -42,13 +44,19 @@ describe("who counts", () => {
     const { counts, node } = setUp();
     const own = { tokens: 2, exact: false, tokenizer: "o200k_base" };
     expect(await counts.ofText("hello world", null, 1, stays)).toEqual(own);
-    expect(await counts.estimateOfAsk(askWith(), 1, stays)).toMatchObject({ exact: false });
+    expect(await counts.estimateOfAsk(askOf(), 1, stays)).toMatchObject({ exact: false });
     expect(node.asked).toBe(0);
     node.able = false;
     expect(await counts.ofText("hello world", model, 1, stays)).toEqual(own);
-    expect(await counts.ofAsk(askWith(), 1, stays)).toMatchObject({ exact: false, tokenizer: "o200k_base" });
+    expect(await counts.ofAsk(askOf(), 1, stays)).toMatchObject({ exact: false, tokenizer: "o200k_base" });
     const alone = new TokenCounts(counter, null, { monotonic: () => 0 });
     expect(await alone.ofText("hello world", model, 1, stays)).toEqual(own);
+  });
+
+  test("the node, but not exactly, where the model may search first", async () => {
+    const { counts } = setUp();
+    const count = { tokens: 1_000, exact: false, tokenizer: "model" };
+    expect(await counts.ofAsk(askOf({ webSearch: true }), 1, stays)).toEqual(count);
   });
 
   test("a refusal is handed on", async () => {
@@ -60,40 +68,40 @@ describe("who counts", () => {
 describe("a node's count is kept", () => {
   test("for the same content and a minute", async () => {
     const { counts, clock, node } = setUp();
-    const first = await counts.ofAsk(askWith(), 1, stays);
+    const first = await counts.ofAsk(askOf(), 1, stays);
     clock.now = countingCacheMs - 1;
-    expect(await counts.ofAsk(askWith({ stream: true, outputTokensMax: 9 }), 2, stays)).toEqual(first);
+    expect(await counts.ofAsk(askOf({ stream: true, outputTokensMax: 9 }), 2, stays)).toEqual(first);
     expect(node.asked).toBe(1);
     clock.now = countingCacheMs;
-    expect(await counts.ofAsk(askWith(), 1, stays)).toMatchObject({ tokens: 1_001 });
+    expect(await counts.ofAsk(askOf(), 1, stays)).toMatchObject({ tokens: 1_001 });
   });
 
   test.each([
     ["another model", { model: catalog.models.get("core-2-pro")! }],
-    ["other turns", { turns: [{ role: "user", content: "Ho" }] }],
-    ["the same text in another role", { turns: [{ role: "system", content: "Hi" }] }],
+    ["other turns", { turns: [{ role: "user", content: "Hi" }] }],
+    ["the same text in another role", { turns: [{ role: "system", content: "Hello" }] }],
     ["tools", { tools: [{ name: "a", description: null, parameters: {}, strict: null }] }],
     ["another effort", { effort: "high" }],
     ["another format", { format: { kind: "json_object" } }],
     ["search", { webSearch: true }],
   ] as const)("but not for %s", async (_what, fields) => {
     const { counts, node } = setUp();
-    await counts.ofAsk(askWith(), 1, stays);
-    await counts.ofAsk(askWith(fields), 1, stays);
+    await counts.ofAsk(askOf(), 1, stays);
+    await counts.ofAsk(askOf(fields), 1, stays);
     expect(node.asked).toBe(2);
   });
 
   test("but not an estimate: the node may be back", async () => {
     const { counts, node } = setUp();
     node.able = false;
-    await counts.ofAsk(askWith(), 1, stays);
+    await counts.ofAsk(askOf(), 1, stays);
     node.able = true;
-    expect(await counts.ofAsk(askWith(), 1, stays)).toMatchObject({ tokens: 1_000 });
+    expect(await counts.ofAsk(askOf(), 1, stays)).toMatchObject({ tokens: 1_000 });
   });
 
   test("but not of large requests, and only the most recently used", async () => {
     const { counts, node } = setUp();
-    const large = askWith({ bodyBytes: countingCacheTextMaxBytes + 1 });
+    const large = askOf({ bodyBytes: nodeCountBytesMax + 1 });
     await counts.ofAsk(large, 1, stays);
     await counts.ofAsk(large, 1, stays);
     expect(node.asked).toBe(2);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { imageTokens, renderAsk } from "../../src/tokens/render.ts";
 import type { Ask, Tool } from "../../src/types.ts";
-import { askWith } from "./ask.ts";
+import { askOf } from "../fixtures/asks.ts";
 import { tokenizer } from "./reference.ts";
 
 const tool: Tool = {
@@ -29,7 +29,7 @@ function chatMl(prompt: string): number {
 }
 
 describe("everything is counted", () => {
-  const base = askWith();
+  const base = askOf();
   const marker = "zebra crossing ".repeat(50);
   const cases: [string, Partial<Ask>][] = [
     ["system", { turns: [{ role: "system", content: marker }] }],
@@ -69,23 +69,24 @@ describe("everything is counted", () => {
     ],
   ];
   test.each(cases)("%s, once", (_what, fields) => {
-    const more = count(askWith(fields)) - count(base);
+    const more = count(askOf(fields)) - count(base);
     expect(more).toBeGreaterThanOrEqual(100);
     expect(more).toBeLessThan(100 + 250);
   });
 
   test("search and images add tokens", () => {
     const image = { kind: "image", url: "https://example.com/a.png", detail: null } as const;
-    expect(count(askWith({ webSearch: true }))).toBeGreaterThan(count(base));
-    expect(count(askWith({ turns: [{ role: "user", content: [image, image] }] }))).toBeGreaterThan(2 * 1_445);
+    expect(count(askOf({ webSearch: true }))).toBeGreaterThan(count(base));
+    expect(count(askOf({ turns: [{ role: "user", content: [image, image] }] }))).toBeGreaterThan(2 * 1_445);
   });
 });
 
 describe("a little high, never low", () => {
+  const hi = [{ role: "user", content: "Hi" }] as const;
   test("for one message", () => {
     const real = chatMl("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
     expect(real).toBe(9);
-    expect(count(askWith()) - real).toBeWithin(0, 10);
+    expect(count(askOf({ turns: hi })) - real).toBeWithin(0, 10);
   });
 
   test("for a long conversation", () => {
@@ -96,14 +97,14 @@ describe("a little high, never low", () => {
     const real = chatMl(
       `${turns.map(({ content }) => `<|im_start|>user\n${content}<|im_end|>\n`).join("")}<|im_start|>assistant\n`,
     );
-    expect(count(askWith({ turns })) - real).toBeWithin(0, real * 0.05);
+    expect(count(askOf({ turns })) - real).toBeWithin(0, real * 0.05);
   });
 
   test("for tools, as Qwen's template writes them", () => {
     const real = chatMl(
       '<|im_start|>system\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function signatures within <tools></tools> XML tags:\n<tools>\n{"type": "function", "function": {"name": "get_weather", "description": "Get the weather for a city", "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "City name"}}, "required": ["city"]}}}\n</tools>\n\nFor each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call><|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n',
     );
-    expect(count(askWith({ tools: [tool] })) - real).toBeWithin(0, real * 0.2);
+    expect(count(askOf({ turns: hi, tools: [tool] })) - real).toBeWithin(0, real * 0.2);
   });
 });
 

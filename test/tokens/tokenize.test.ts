@@ -1,13 +1,15 @@
 // The bodies of the counting endpoints and their replies.
 import { afterAll, describe, expect, test } from "bun:test";
+import { embeddedCatalog } from "../../src/catalog.ts";
 import { isRefusal } from "../../src/refusals.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import { countMessages, countResponsesInput, readTokenize, tokenize } from "../../src/tokens/tokenize.ts";
 import { chatCompletions } from "../../src/dialects/chat-completions.ts";
-import { askWith, catalog } from "./ask.ts";
+import { askOf } from "../fixtures/asks.ts";
 import { reference } from "./reference.ts";
 
+const catalog = embeddedCatalog();
 const stays = new AbortController().signal;
 const counter = new Counter({ log: () => {} });
 afterAll(() => counter.close());
@@ -104,13 +106,13 @@ describe("POST /v1/tokenize", () => {
 
 describe("the dialects' own endpoints", () => {
   test("messages: input_tokens", async () => {
-    expect(await countMessages(askWith(), exact, 1, stays)).toEqual({ input_tokens: 77 });
-    const counted = await countMessages(askWith(), estimates, 1, stays);
+    expect(await countMessages(askOf(), exact, 1, stays)).toEqual({ input_tokens: 77 });
+    const counted = await countMessages(askOf(), estimates, 1, stays);
     expect(counted).toEqual({ input_tokens: expect.any(Number) });
   });
 
   test("responses: input_tokens of a response", async () => {
-    expect(await countResponsesInput(askWith(), exact, 1, stays)).toEqual({
+    expect(await countResponsesInput(askOf(), exact, 1, stays)).toEqual({
       object: "response.input_tokens",
       input_tokens: 77,
     });
@@ -118,8 +120,8 @@ describe("the dialects' own endpoints", () => {
 
   test("a refusal is handed on", async () => {
     const gone = AbortSignal.abort();
-    expect(await countMessages(askWith(), estimates, 1, gone)).toMatchObject({ refusal: "busy" });
-    expect(await countResponsesInput(askWith(), estimates, 1, gone)).toMatchObject({ refusal: "busy" });
+    expect(await countMessages(askOf(), estimates, 1, gone)).toMatchObject({ refusal: "busy" });
+    expect(await countResponsesInput(askOf(), estimates, 1, gone)).toMatchObject({ refusal: "busy" });
     expect(
       await tokenize({ kind: "text", text: "a", model: null, returnTokens: true }, estimates, 1, gone),
     ).toMatchObject({

@@ -1,0 +1,103 @@
+// Asking an engine how many tokens a prompt has, for the engines that can tell (nodes-api.md 4).
+import { nodeCountTimeoutMs } from "../limits.ts";
+import type { Ask } from "../types.ts";
+import type { ExchangeHandler, NodeClient } from "./client.ts";
+import type { EngineKind } from "./engine.ts";
+import { requestHead } from "./request-head.ts";
+
+/** Paths count from the engine's root, above the /v1 of its OpenAI-compatible routes. */
+export type CountRequest = Readonly<{ path: string; body: string }>;
+
+/** Where an engine counts a chat-completions body, template and tools included. The count is exact. */
+const chatPaths: Partial<Record<EngineKind, string>> = {
+  vllm: "/tokenize",
+  sglang: "/tokenize", // older versions know texts only and answer 4xx
+  "llama.cpp": "/v1/chat/completions/input_tokens",
+};
+
+/**
+ * Null where this engine cannot count the request: images become tokens only when they are prefilled. `chatBody` writes
+ * the body with which the engine would be asked to answer; what does not change the prompt, an engine ignores here.
+ */
+export function countRequestOfAsk(ask: Ask, chatBody: () => string, engine: EngineKind): CountRequest | null {
+  const path = chatPaths[engine];
+  return path === undefined || ask.turns.some(hasImage) ? null : { path, body: chatBody() };
+}
+
+function hasImage(turn: Ask["turns"][number]): boolean {
+  return Array.isArray(turn.content) && turn.content.some(({ kind }) => kind === "image");
+}
+
+/** Null where this engine cannot count a text alone. */
+export function countRequestOfText(text: string, nodeModel: string, engine: EngineKind): CountRequest | null {
+  switch (engine) {
+    case "vllm":
+    case "sglang":
+      return { path: "/tokenize", body: JSON.stringify({ model: nodeModel, prompt: text, add_special_tokens: false }) };
+    case "llama.cpp":
+      return { path: "/tokenize", body: JSON.stringify({ content: text, add_special: false }) };
+    default:
+      return null;
+  }
+}
+
+/** What is kept of each end of an answer: the count stands before or behind the list of all token ids. */
+const endBytes = 256;
+const comma = 0x2c;
+
+/**
+ * Sends the request; the count, or null where the node answered anything else, did not within nodeCountTimeoutMs, or
+ * `gone` aborted. The ids of all tokens that come with it, megabytes for a long text, are not kept.
+ */
+export function askForCount(
+  client: NodeClient,
+  { path, body }: CountRequest,
+  apiKey: string | null,
+  gone: AbortSignal,
+): Promise<number | null> {
+  return new Promise((resolve) => {
+    if (gone.aborted) return resolve(null);
+    let status = 0;
+    let first = "";
+    let last = "";
+    let commas = 0;
+    let answered = false;
+    const finish = (count: number | null): void => {
+      if (answered) return;
+      answered = true;
+      clearTimeout(timer);
+      gone.removeEventListener("abort", giveUp);
+      resolve(count);
+    };
+    const handler: ExchangeHandler = {
+      head(code) {
+        status = code;
+      },
+      body(bytes, start, end) {
+        if (first.length < endBytes) first += bytes.toString("latin1", start, Math.min(end, start + endBytes));
+        last = (last + bytes.toString("latin1", Math.max(start, end - endBytes), end)).slice(-endBytes);
+        for (let at = start; at < end; at++) if (bytes[at] === comma) commas++;
+      },
+      readEnd() {},
+      end: () => finish(status === 200 ? countOf(first, last, commas) : null),
+      fault: () => finish(null),
+    };
+    const head = requestHead("POST", path, client.origin.hostHeader, apiKey, Buffer.byteLength(body));
+    const exchange = client.send(Buffer.from(head + body), handler);
+    const giveUp = (): void => {
+      exchange.abort();
+      finish(null);
+    };
+    const timer = setTimeout(giveUp, nodeCountTimeoutMs);
+    gone.addEventListener("abort", giveUp);
+  });
+}
+
+/** `{"count": n, ... "tokens": [...]}` in either order, `{"input_tokens": n}`, or `{"tokens": [...]}` alone. */
+function countOf(first: string, last: string, commas: number): number | null {
+  const named = /"(?:count|input_tokens)"\s*:\s*(\d{1,9})\s*[,}]/;
+  const [, digits] = named.exec(first) ?? named.exec(last) ?? [];
+  if (digits !== undefined) return Number(digits);
+  // An empty list may also mean that the engine did not know the request's field (llama-server).
+  return /^\s*\{\s*"tokens"\s*:\s*\[\s*\d/.test(first) && /\d\s*\]\s*\}\s*$/.test(last) ? commas + 1 : null;
+}

@@ -320,7 +320,6 @@ function readFormat(given: Record<string, any> | null, model: Model): Format | n
 // ---------------------------------------------------------------------------------------------------------------
 
 class ChatEncoder implements Encoder {
-  readonly keepAlive = ": waiting\n\n";
   readonly #model: Model;
   readonly #head: string;
   #started = false;
@@ -328,6 +327,10 @@ class ChatEncoder implements Encoder {
   constructor(ask: Ask, reply: ReplyIdentity) {
     this.#model = ask.model;
     this.#head = `data: {"id":"${replyId(reply)}","object":"chat.completion.chunk","created":${reply.createdSeconds},"model":${JSON.stringify(ask.model.id)},"choices":[`;
+  }
+
+  keepAlive(): string {
+    return ": waiting\n\n";
   }
 
   piece(piece: Piece): string {

@@ -24,7 +24,7 @@ export class CompactionEncoder implements Encoder {
   }
 
   /** To be sent when it is read: now and then it is an event, and those are numbered. */
-  get keepAlive(): string {
+  keepAlive(): string {
     return this.#lifecycle.signOfLife(undefined);
   }
 

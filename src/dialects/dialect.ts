@@ -21,7 +21,7 @@ export type Answer = Readonly<{
 /** Writes one streamed reply. Each result is zero or more whole server-sent events. */
 export interface Encoder {
   /** A sign of life while nothing else can be sent; valid before and between all events. */
-  readonly keepAlive: string;
+  keepAlive(): string;
   piece(piece: Piece): string;
   /** The last events; called once, after the charge is on disk. */
   end(end: AnswerEnd): string;

@@ -42,7 +42,6 @@ const deltaFields: Readonly<Record<BlockKind, string>> = {
  * so what belongs to a later block is held until the one before is complete or the answer has ended.
  */
 export class MessagesEncoder implements Encoder {
-  readonly keepAlive = event("ping", '{"type":"ping"}');
   readonly #ask: MessagesAsk;
   readonly #reply: ReplyIdentity;
   readonly #blocks: Block[] = [];
@@ -55,6 +54,10 @@ export class MessagesEncoder implements Encoder {
   constructor(ask: MessagesAsk, reply: ReplyIdentity) {
     this.#ask = ask;
     this.#reply = reply;
+  }
+
+  keepAlive(): string {
+    return event("ping", '{"type":"ping"}');
   }
 
   piece(piece: Piece): string {

@@ -27,7 +27,7 @@ export class ResponsesEncoder implements Encoder {
   }
 
   /** To be sent when it is read: now and then it is an event, and those are numbered. */
-  get keepAlive(): string {
+  keepAlive(): string {
     return this.#lifecycle.signOfLife(this.#queue[0]);
   }
 

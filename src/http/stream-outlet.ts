@@ -85,7 +85,7 @@ export class StreamOutlet implements Outlet, Beating {
       this.#stalledBeats++;
       if (this.#stalledBeats >= clientStallBeats) this.#depart();
     } else if (this.#state === "open" && this.#silentBeats >= keepAliveBeats) {
-      this.#unsent += this.#encoder.keepAlive;
+      this.#unsent += this.#encoder.keepAlive();
       this.#send();
     }
   }
@@ -93,7 +93,7 @@ export class StreamOutlet implements Outlet, Beating {
   #open(): void {
     this.#state = "open";
     // Headers without a byte of body would leave in two pieces; a sign of life goes with them.
-    if (this.#unsent === "") this.#unsent = this.#encoder.keepAlive;
+    if (this.#unsent === "") this.#unsent = this.#encoder.keepAlive();
     const source: Bun.DirectUnderlyingSource = {
       type: "direct",
       pull: (controller) => {

@@ -118,7 +118,7 @@ describe("stream", () => {
   });
 
   test("the sign of life is a ping", () => {
-    expect(messages.encoder(ask(), identity).keepAlive).toBe('event: ping\ndata: {"type":"ping"}\n\n');
+    expect(messages.encoder(ask(), identity).keepAlive()).toBe('event: ping\ndata: {"type":"ping"}\n\n');
   });
 
   test("literals go out as they came", () => {

@@ -136,7 +136,7 @@ describe("bytes", () => {
 });
 
 describe("signs of life", () => {
-  const signs = (encoder: Encoder) => Array.from({ length: 12 }, () => encoder.keepAlive);
+  const signs = (encoder: Encoder) => Array.from({ length: 12 }, () => encoder.keepAlive());
   const comment = ": waiting\n\n";
 
   test("are comments but for every sixth, which is an event since Codex sees no others", () => {

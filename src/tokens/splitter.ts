@@ -9,7 +9,7 @@
 //   7  \s+
 //
 // Where the expression would go back, the scanner remembers on its way what going back would find. A character is looked
-// at no more than 4 times, however long the runs are, nothing is allocated, and no other Unicode version interferes.
+// at no more than 5 times, however long the runs are, nothing is allocated, and no other Unicode version interferes.
 import { CharacterClass, classifyCodePoints } from "./character-class.ts";
 
 const { Upper, Lower, Caseless, Mark, Number: Numeral, Space, Newline, Other } = CharacterClass;

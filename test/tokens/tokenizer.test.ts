@@ -194,6 +194,20 @@ describe("the work is linear", () => {
     expect(steps(once)).toBeLessThanOrEqual(50 * Buffer.byteLength(once));
   });
 
+  test("no character is looked at more than 5 times to find the pieces", () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...fragments), { minLength: 1, maxLength: 80 }), (texts) => {
+        const bytes = Buffer.from(texts.join(""));
+        const { splitter } = tokenizer;
+        const before = splitter.steps;
+        splitter.open(bytes, bytes.length);
+        for (let at = 0; at < bytes.length;) at = splitter.pieceEnd(at);
+        expect(splitter.steps - before).toBeLessThanOrEqual(5 * [...bytes.toString()].length);
+      }),
+      { numRuns: runs },
+    );
+  });
+
   test("a step ends soon, also within one piece of a megabyte", () => {
     const reading = new Reading(tokenizer, Buffer.from("a".repeat(1_000_000)), false);
     reading.advance(1); // finds the end of the piece

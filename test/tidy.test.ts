@@ -32,7 +32,7 @@ const layers = {
   tools: ["tokens"],
   accounting: ["account", "store"],
   gateway: ["dialects"],
-  http: ["dialects", "gateway", "tools"],
+  http: ["dialects", "gateway", "tokens", "tools"],
   console: ["http"],
   commands: ["account", "accounting", "console", "dialects", "gateway", "http", "nodes", "store", "tokens", "tools"],
   main: ["commands"],

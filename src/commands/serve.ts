@@ -17,6 +17,8 @@ import type { Gauge } from "../http/metrics.ts";
 import { type Log, standardErrorLog } from "../log.ts";
 import { NodePool } from "../nodes/pool.ts";
 import { sealingKeyOf } from "../store/sealing-key.ts";
+import { Counter } from "../tokens/counter.ts";
+import { TokenCounts } from "../tokens/node-count.ts";
 import { type Command, CommandError, type Flags, textFlag } from "./command.ts";
 import { type Handler, openControlSocket } from "./control-socket.ts";
 import { isExpected } from "./expected-error.ts";
@@ -66,12 +68,14 @@ const command: Command = {
       log: ({ level, node, message }) => log(level, message, { node }),
     });
     const { keys, admission } = accounting;
+    const counter = new Counter({ log });
     const server = listen(config.host, port, () =>
       startServer(
         { keys, admission, catalog, pool, clock, log },
         {
           host: config.host,
           port,
+          counts: new TokenCounts(counter, pool, clock),
           sealingKey: sealingKeyOf(config.dataFolder, sealingKeyBytes),
           gauges: () => gaugesOf(pool, accounting),
         },
@@ -90,6 +94,7 @@ const command: Command = {
     await server.stop(stopGraceMs);
     await control.close();
     await pool.close();
+    await counter.close();
     await serving.stop();
     await accounting.close();
     return 0;

@@ -9,20 +9,22 @@ import { admit, isRefused, type Parts, serve } from "../gateway.ts";
 import { bodyMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
-import { type Refusal, StoreUnavailable } from "../types.ts";
+import type { TokenCounts } from "../tokens/node-count.ts";
 import { CollectOutlet } from "./collect-outlet.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import { incomingOf, keyOf } from "./incoming.ts";
+import { accountOf, incomingOf } from "./incoming.ts";
 import { type Gauge, Metrics } from "./metrics.ts";
 import { modelBody, modelsBody } from "./models.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 import { StreamOutlet } from "./stream-outlet.ts";
+import { TokenRoutes } from "./token-routes.ts";
 
 export type ServerOptions = Readonly<{
   host: string;
   port: number;
   /** Seals what clients of /v1/responses carry for us; the same after every restart. */
   sealingKey: Uint8Array;
+  counts: TokenCounts;
   /** What other parts tell Prometheus, asked for at each scrape. */
   gauges?: () => Iterable<Gauge>;
 }>;
@@ -41,10 +43,13 @@ const idleTimeoutSeconds = 120;
 const serverBodyMaxBytes = 4 * bodyMaxBytes;
 
 /** Starts to listen. Throws if the address is taken. */
-export function startServer(parts: Parts, { host, port, sealingKey, gauges = () => [] }: ServerOptions): RunningServer {
+export function startServer(parts: Parts, options: ServerOptions): RunningServer {
+  const { host, port, sealingKey, counts, gauges = () => [] } = options;
   const responsesOptions = { sealingKey, clock: parts.clock, storesResponses: false };
-  const dialects: readonly Dialect[] = [chatCompletions, messages, responsesDialect(responsesOptions)];
+  const responses = responsesDialect(responsesOptions);
+  const dialects: readonly Dialect[] = [chatCompletions, messages, responses];
   const compaction = compactionDialect(responsesOptions);
+  const tokens = new TokenRoutes(parts, counts);
   const heartbeat = new Heartbeat();
   const metrics = new Metrics();
   const open = new Set<Promise<void>>();
@@ -65,6 +70,11 @@ export function startServer(parts: Parts, { host, port, sealingKey, gauges = () 
     .head("/", () => new Response(null))
     .head("/api/hello", () => new Response(null))
     .get("/v1/responses", ({ request }) => upgradeRequired(request))
+    .post("/v1/tokenize", ({ request }) => tokens.tokenize(request, chatCompletions), { parse: "none" })
+    .post("/v1/messages/count_tokens", ({ request }) => tokens.countMessages(request, messages), { parse: "none" })
+    .post("/v1/responses/input_tokens", ({ request }) => tokens.countResponsesInput(request, responses), {
+      parse: "none",
+    })
     .get("/v1/models", ({ request }) => listModels(request))
     .get("/v1/models/:id", ({ request, params }) => showModel(request, params.id));
   for (const dialect of dialects) {
@@ -140,35 +150,27 @@ export function startServer(parts: Parts, { host, port, sealingKey, gauges = () 
 
   function listModels(request: Request): Response {
     const requestId = mintRequestId(parts.clock.wall());
-    const refused = unauthorized(request);
-    if (refused !== null) return refusalReply(chatCompletions, refused, requestId);
+    const account = accountOf(request, parts.keys);
+    if (isRefusal(account)) return refusalReply(chatCompletions, account, requestId);
     return jsonReply(JSON.stringify(modelsBody(parts.catalog, new URL(request.url).searchParams)), requestId);
   }
 
   function showModel(request: Request, id: string): Response {
     const requestId = mintRequestId(parts.clock.wall());
+    const account = accountOf(request, parts.keys);
+    if (isRefusal(account)) return refusalReply(chatCompletions, account, requestId);
     const model = parts.catalog.models.get(id);
-    const refused =
-      unauthorized(request) ??
-      (model === undefined ? refuse("not_found", { reason: `The model \`${id}\` does not exist` }) : null);
-    if (refused !== null) return refusalReply(chatCompletions, refused, requestId);
-    return jsonReply(JSON.stringify(modelBody(model!)), requestId);
+    if (model === undefined) {
+      const reason = `The model \`${id}\` does not exist`;
+      return refusalReply(chatCompletions, refuse("not_found", { reason }), requestId);
+    }
+    return jsonReply(JSON.stringify(modelBody(model)), requestId);
   }
 
   /** Codex asks for a WebSocket first and falls back to HTTP at once on a 426, but on nothing else. */
   function upgradeRequired(request: Request): Response {
     if (!request.headers.has("upgrade")) return unknownPath(request);
     return refusalReply(dialectOf("/v1/responses"), refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
-  }
-
-  function unauthorized(request: Request): Refusal | null {
-    try {
-      const key = keyOf(request.headers);
-      return key !== null && parts.keys.account(key) !== null ? null : refuse("invalid_api_key");
-    } catch (error) {
-      if (error instanceof StoreUnavailable) return refuse("quota_unverified");
-      throw error;
-    }
   }
 
   function unknownPath(request: Request): Response {

@@ -1,8 +1,8 @@
 // Reads what a request brings: the key from its headers and the JSON of its body, both bounded.
-import type { Incoming } from "../gateway.ts";
+import type { Incoming, Parts } from "../gateway.ts";
 import { bodyMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
-import type { Refusal } from "../types.ts";
+import { type AccountId, type Refusal, StoreUnavailable } from "../types.ts";
 
 export const incomingOf = (request: Request, requestId: string): Incoming => ({
   requestId,
@@ -18,6 +18,17 @@ export function keyOf(headers: Headers): string | null {
     authorization !== null && /^bearer +/i.test(authorization) ? authorization.replace(/^bearer +/i, "") : null;
   if (bearer !== null && named !== null && bearer !== named) return null;
   return bearer ?? named;
+}
+
+/** The account of a route that needs no more than a key. */
+export function accountOf(request: Request, keys: Parts["keys"]): AccountId | Refusal {
+  try {
+    const key = keyOf(request.headers);
+    return (key === null ? null : keys.account(key)) ?? refuse("invalid_api_key");
+  } catch (error) {
+    if (error instanceof StoreUnavailable) return refuse("quota_unverified");
+    throw error;
+  }
 }
 
 /** The parsed body, or 413 / 415 / 400. Nothing is kept of a body that is too large. */

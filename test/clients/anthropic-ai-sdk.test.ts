@@ -1,6 +1,7 @@
 // The Vercel AI SDK with its provider that speaks the messages dialect.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { installed, missing } from "../fixtures/optional.ts";
+import { callArguments, callStart, finish, once } from "../fixtures/scripts.ts";
 import { Stack } from "../fixtures/stack.ts";
 
 /** The few calls used here; the package's own types are not there in a plain checkout. */
@@ -9,13 +10,19 @@ type Generated = {
   reasoningText: string | undefined;
   finishReason: string;
   usage: { inputTokens: number; outputTokens: number; inputTokenDetails?: { cacheReadTokens?: number } };
+  output: unknown;
+};
+type Streamed = { [Key in keyof Generated]: Promise<Generated[Key]> } & {
+  textStream: AsyncIterable<string>;
+  fullStream: AsyncIterable<{ type: string; error?: unknown }>;
 };
 type AiModule = {
   generateText(options: object): Promise<Generated>;
-  streamText(options: object): { [Key in keyof Generated]: Promise<Generated[Key]> };
+  streamText(options: object): Streamed;
   tool(options: object): object;
   stepCountIs(steps: number): unknown;
   jsonSchema(schema: object): unknown;
+  Output: { object(options: object): unknown };
 };
 type ProviderModule = { createAnthropic(options: object): (model: string) => unknown };
 
@@ -39,7 +46,7 @@ describe.skipIf(missing("@ai-sdk/anthropic", present, "run npm ci in test/client
     const model = provider!.createAnthropic({ baseURL: `${stack.gateway.url}/v1`, apiKey })("open-05-3BIT-REAP");
     return { model, prompt: `hello [[${stack.node.marker(script)}]]`, maxOutputTokens: 2_100 };
   }
-  const { generateText, streamText, tool, jsonSchema, stepCountIs } = ai ?? ({} as AiModule);
+  const { generateText, streamText, tool, jsonSchema, stepCountIs, Output } = ai ?? ({} as AiModule);
 
   test(
     "text, thinking and usage, streamed and not",
@@ -81,6 +88,63 @@ describe.skipIf(missing("@ai-sdk/anthropic", present, "run npm ci in test/client
         expect(way === "stream" ? await streamText(options).text : (await generateText(options)).text).toBe(answer);
         expect(asked.map(({ city }) => city)).toEqual(cities);
       }
+    },
+    timeLimit,
+  );
+
+  test(
+    "an object by JSON schema, which the provider asks for as a forced tool",
+    async () => {
+      await stack.node.define(
+        "json-tool",
+        once(
+          callStart(0, "call_1", "json"),
+          callArguments(0, '{"title":', '"Dune","year":1965}'),
+          finish("tool_calls"),
+        ),
+      );
+      const schema = {
+        type: "object",
+        properties: { title: { type: "string" }, year: { type: "integer" } },
+        required: ["title", "year"],
+      };
+      const output = Output.object({ schema: jsonSchema(schema) });
+      expect((await generateText({ ...(await asks("json-tool")), output })).output).toEqual({
+        title: "Dune",
+        year: 1965,
+      });
+    },
+    timeLimit,
+  );
+
+  test(
+    "an inline image reaches the node",
+    async () => {
+      const marker = stack.node.marker("text");
+      const { prompt: _, ...options } = await asks("text");
+      const data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
+      const content = [
+        { type: "text", text: `what is it? [[${marker}]]` },
+        { type: "file", mediaType: "image/png", data },
+      ];
+      await generateText({ ...options, messages: [{ role: "user", content }] });
+      expect(JSON.stringify((await stack.node.request(marker)).body)).toContain(`data:image/png;base64,${data}`);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a node that dies mid-stream leaves the text so far and an error",
+    async () => {
+      const stream = streamText({ ...(await asks("dies-rst")), onError: () => {} });
+      let text = "";
+      const errors: unknown[] = [];
+      for await (const part of stream.fullStream) {
+        if (part.type === "text-delta") text += (part as { text?: string }).text;
+        if (part.type === "error") errors.push(part.error);
+      }
+      expect(text).toBe("Hi there");
+      expect(errors.map(String).join()).toContain("The model stopped answering. Please retry.");
     },
     timeLimit,
   );

@@ -198,14 +198,11 @@ describe("framing", () => {
     timeLimit,
   );
 
-  test.skipIf(!longForm).each([
-    ["silent-12s", 1],
-    ["silent-60s", 4],
-  ])(
-    "A21 a stream whose node is silent pings at least every 15 s: %s",
-    async (script, pingsMin) => {
+  test.skipIf(!longForm)(
+    "A21 a stream whose node is silent for a minute pings at least every 15 s",
+    async () => {
       const account = await stack.gateway.account();
-      const reply = await post(stack, account, says(stack.node.marker(script), { stream: true }), { path });
+      const reply = await post(stack, account, says(stack.node.marker("silent-60s"), { stream: true }), { path });
       let last = performance.now();
       let longest = 0;
       let wire = "";
@@ -217,7 +214,7 @@ describe("framing", () => {
       }
       expect(longest).toBeLessThan(15_000);
       const events = messagesEventsOf(wire);
-      expect(events.filter(({ type }) => type === "ping").length).toBeGreaterThanOrEqual(pingsMin);
+      expect(events.filter(({ type }) => type === "ping").length).toBeGreaterThanOrEqual(4);
       expectWellFormedMessage(events);
       expect(collectedMessage(events).text).toBe("late");
     },

@@ -35,7 +35,7 @@ describe.skipIf(absent)("Python client of the messages dialect", () => {
     const reports = lines.map((line) => JSON.parse(line) as Report);
     const cases = reports.filter((report): report is Case => "case" in report);
     expect(cases.filter(({ error }) => error !== null)).toEqual([]);
-    expect(cases).toHaveLength(30);
+    expect(cases).toHaveLength(32);
     for (const { aborted, at } of reports.filter((report): report is Abort => "aborted" in report)) {
       expect((await stack.node.closedAt(abortMarkers[aborted])) - at).toBeLessThan(1_000);
     }

@@ -27,6 +27,7 @@ type AnthropicClient = {
   messages: {
     create(body: object, options?: object): PromiseLike<Message & AsyncIterable<StreamEvent>>;
     stream(body: object): { finalMessage(): Promise<Message> };
+    countTokens(body: object): PromiseLike<{ input_tokens: number }>;
     parse?(body: object): Promise<{ parsed_output: unknown }>;
   };
   beta: { messages: { toolRunner?: ToolRunner } };
@@ -488,6 +489,19 @@ export function describeAnthropic(label: string, module: AnthropicModule, waits 
         });
         expect(row).toMatchObject({ endpoint: "/v1/messages", estimated: true });
         expect(row.billed_tokens).toBeGreaterThan(0);
+      },
+      timeLimit,
+    );
+
+    test(
+      "tokens are counted for free, many requests at once",
+      async () => {
+        const { client, account } = await newClient();
+        const { max_tokens: _, ...body } = prompt("text", { tools: [weather], system: "Be brief." });
+        const counts = await Promise.all(Array.from({ length: 24 }, () => client.messages.countTokens(body)));
+        expect(counts[0]?.input_tokens).toBeWithin(10, 1_000);
+        expect(new Set(counts.map(({ input_tokens }) => input_tokens)).size).toBe(1);
+        expect(await stack.gateway.usage(account.email)).toEqual([]);
       },
       timeLimit,
     );

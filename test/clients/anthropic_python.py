@@ -222,6 +222,13 @@ async def aborted(kind):
     await settled(stream.close())
 
 
+async def tokens(kind):
+    request = prompt("text", kind.name, tools=[WEATHER])
+    del request["max_tokens"]
+    count = await settled(kind(SETUP["key"]).client.messages.count_tokens(**request))
+    assert 10 < count.input_tokens < 1000, count
+
+
 async def models(kind):
     client = kind(SETUP["key"]).client
     ids = [model.id async for model in each(client.models.list(limit=5))]
@@ -250,6 +257,7 @@ CASES = [
     failing_node,
     died,
     aborted,
+    tokens,
     models,
 ]
 

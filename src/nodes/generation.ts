@@ -1,6 +1,5 @@
 // One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. The table of what each
 // failure of a node means for the client is reliability.md, suite U; its rows are tested by number.
-import type { Clock } from "../clock.ts";
 import { nodeErrorBodyMaxBytes } from "../limits.ts";
 import type { Ask, Ending, Sink } from "../types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
@@ -23,7 +22,6 @@ export type GenerationParts = Readonly<{
   request: Buffer;
   textIsCallOf: string | null;
   client: NodeClient;
-  clock: Clock;
   limits: GenerationLimits;
   gone: AbortSignal;
   sink: Sink;
@@ -54,16 +52,15 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
   #errorBodyBytes = 0;
   #unflushed = false;
   #paused = false;
-  /** Monotonic time of the last event, or of the start. */
-  #lastEventAt: number;
-  #sawEvent = false;
+  /** An event came since the watch last looked. */
+  #heard = false;
+  #silentQuarters = 0;
 
   constructor(parts: GenerationParts) {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     this.outcome = promise;
     this.#resolve = resolve;
     this.#parts = parts;
-    this.#lastEventAt = parts.clock.monotonic();
     this.#reader = new AnswerReader(
       parts.ask,
       (piece) => {
@@ -75,10 +72,10 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
   }
 
   start(): void {
-    const { gone, limits, client, request } = this.#parts;
+    const { gone, client, request } = this.#parts;
     if (gone.aborted) return this.#settle(this.#reader.gone());
     gone.addEventListener("abort", this);
-    this.#watch(Math.min(limits.firstPieceMs, limits.stallMs));
+    this.#watch();
     this.#exchange = client.send(request, this);
   }
 
@@ -102,14 +99,12 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
   body(bytes: Buffer, start: number, end: number): void {
     if (this.#settled) return;
     if (this.#status !== 200) return this.#keepErrorBody(bytes, start, end);
-    this.#sawEvent = false;
     this.#events.feed(bytes, start, end);
-    if (this.#sawEvent) this.#lastEventAt = this.#parts.clock.monotonic();
     if (this.#reader.done) this.#settleByReader();
   }
 
   event(payload: string, namedError: boolean): void {
-    this.#sawEvent = true;
+    this.#heard = true;
     this.#reader.event(payload, namedError);
   }
 
@@ -153,7 +148,7 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
     this.#exchange?.pause();
     const resume = (): void => {
       this.#paused = false;
-      this.#lastEventAt = this.#parts.clock.monotonic();
+      this.#heard = true;
       if (!this.#settled) this.#exchange?.resume();
     };
     caughtUp.then(resume, resume);
@@ -198,13 +193,15 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
     this.#resolve({ ending, failure: ending.kind === "failed" ? failure : null, unreachable, overloaded });
   }
 
-  /** One timer for the whole answer: when it fires it looks how long ago the last event was and sleeps for the rest. */
-  #watch(afterMs: number): void {
+  /** Silence is measured in quarters of the limit, so that no token has to read the clock; a paused node is not silent. */
+  #watch(): void {
+    const { firstPieceMs, stallMs } = this.#parts.limits;
+    const limitMs = this.#reader.begun ? stallMs : firstPieceMs;
     this.#timer = setTimeout(() => {
-      const limit = this.#reader.begun ? this.#parts.limits.stallMs : this.#parts.limits.firstPieceMs;
-      const silentMs = this.#paused ? 0 : this.#parts.clock.monotonic() - this.#lastEventAt;
-      if (silentMs < limit) this.#watch(limit - silentMs);
+      this.#silentQuarters = this.#heard || this.#paused ? 0 : this.#silentQuarters + 1;
+      this.#heard = false;
+      if (this.#silentQuarters < 4) this.#watch();
       else this.#fail(nodeFailed(this.#reader.begun ? "stalled" : "no answer in time"));
-    }, afterMs);
+    }, limitMs / 4);
   }
 }

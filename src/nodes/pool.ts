@@ -348,9 +348,8 @@ class PooledNode {
     const path = `${this.#basePath}/chat/completions`;
     const head = requestHead("POST", path, this.#client.origin.hostHeader, apiKey, Buffer.byteLength(body));
     const request = Buffer.from(head + body);
-    const { clock } = this.#options;
     const client = this.#client;
-    const outcome = await generate({ ask, request, textIsCallOf, client, clock, limits: this.#limits, gone, sink });
+    const outcome = await generate({ ask, request, textIsCallOf, client, limits: this.#limits, gone, sink });
     this.#met(outcome);
     return outcome.ending;
   }

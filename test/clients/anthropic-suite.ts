@@ -177,22 +177,23 @@ export function describeAnthropic(label: string, module: AnthropicModule, waits 
       timeLimit,
     );
 
-    test(
-      "the tool runner runs the tool and returns the final answer",
-      async () => {
-        const { client, sent } = await newClient();
-        if (client.beta.messages.toolRunner === undefined) return; // this version has none
-        const asked: string[] = [];
-        const run = ({ city }: { city: string }): string => (asked.push(city), "sunny, 21 C");
-        const tool = { ...weather, type: "custom", parse: (input: unknown) => input, run };
-        const reply = await client.beta.messages.toolRunner(prompt("one-tool", { tools: [tool] }));
-        expect(reply.content).toMatchObject([{ type: "text", text: "It is sunny in Paris." }]);
-        expect(asked).toEqual(["Paris"]);
-        // version 1 first asks for a conversation that the server keeps, and goes on without
-        expect(sent()).toBe(label === "@anthropic-ai/sdk" ? 3 : 2);
-      },
-      timeLimit,
-    );
+    if (label !== "anthropic-0.60") {
+      test(
+        "the tool runner runs the tool and returns the final answer",
+        async () => {
+          const { client, sent } = await newClient();
+          const asked: string[] = [];
+          const run = ({ city }: { city: string }): string => (asked.push(city), "sunny, 21 C");
+          const tool = { ...weather, type: "custom", parse: (input: unknown) => input, run };
+          const reply = await client.beta.messages.toolRunner!(prompt("one-tool", { tools: [tool] }));
+          expect(reply.content).toMatchObject([{ type: "text", text: "It is sunny in Paris." }]);
+          expect(asked).toEqual(["Paris"]);
+          // version 1 first asks for a conversation that the server keeps, and goes on without
+          expect(sent()).toBe(label === "@anthropic-ai/sdk" ? 3 : 2);
+        },
+        timeLimit,
+      );
+    }
 
     test(
       "a forced tool comes back as tool_use though the node said stop",

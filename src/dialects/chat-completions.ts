@@ -319,14 +319,21 @@ function readFormat(given: Record<string, any> | null, model: Model): Format | n
 // Stream: pieces -> events. The role comes in the first delta, a call's id and name once, usage last (wire.md 4.3).
 // ---------------------------------------------------------------------------------------------------------------
 
+const endOfDelta = '},"finish_reason":null,"logprobs":null}]}\n\n';
+
 class ChatEncoder implements Encoder {
   readonly #model: Model;
   readonly #head: string;
+  /** The events of text and reasoning up to the literal: a token costs one concatenation. */
+  readonly #text: string;
+  readonly #reasoning: string;
   #started = false;
 
   constructor(ask: Ask, reply: ReplyIdentity) {
     this.#model = ask.model;
     this.#head = `data: {"id":"${replyId(reply)}","object":"chat.completion.chunk","created":${reply.createdSeconds},"model":${JSON.stringify(ask.model.id)},"choices":[`;
+    this.#text = `${this.#head}{"index":0,"delta":{"content":`;
+    this.#reasoning = `${this.#head}{"index":0,"delta":{"reasoning_content":`;
   }
 
   keepAlive(): string {
@@ -337,21 +344,21 @@ class ChatEncoder implements Encoder {
     const started = this.#started ? "" : this.#start(piece.kind === "call" ? "null" : '""');
     switch (piece.kind) {
       case "text":
-        return started + this.#delta(`"content":${piece.literal}`, piece.logprobs ?? "null");
+        return piece.logprobs === null
+          ? started + this.#text + piece.literal + endOfDelta
+          : started + this.#delta(`"content":${piece.literal}`, piece.logprobs);
       case "reasoning":
-        return started + this.#delta(`"reasoning_content":${piece.literal}`, "null");
+        return started + this.#reasoning + piece.literal + endOfDelta;
       case "call":
         return (
           started +
           this.#delta(
             `"tool_calls":[{"index":${piece.index},"id":${JSON.stringify(piece.id)},"type":"function","function":{"name":${JSON.stringify(piece.name)},"arguments":""}}]`,
-            "null",
           )
         );
       case "call-arguments":
         return (
-          started +
-          this.#delta(`"tool_calls":[{"index":${piece.index},"function":{"arguments":${piece.literal}}}]`, "null")
+          started + this.#delta(`"tool_calls":[{"index":${piece.index},"function":{"arguments":${piece.literal}}}]`)
         );
       default:
         return piece satisfies never;
@@ -370,10 +377,10 @@ class ChatEncoder implements Encoder {
 
   #start(content: string): string {
     this.#started = true;
-    return this.#delta(`"role":"assistant","content":${content}`, "null");
+    return this.#delta(`"role":"assistant","content":${content}`);
   }
 
-  #delta(delta: string, logprobs: string): string {
+  #delta(delta: string, logprobs = "null"): string {
     return `${this.#head}{"index":0,"delta":{${delta}},"finish_reason":null,"logprobs":${logprobs}}]}\n\n`;
   }
 }

@@ -270,7 +270,7 @@ describe("conversation", () => {
 
   // Taken as it stands, a thread's second request would be a conversation of one tool result.
   test.each([{ type: "create" }, { type: "continue", previous_message_id: "msg_1" }])(
-    "a conversation that the server is to keep is refused in the words on which the SDK sends it whole: %p",
+    "a conversation that the server is to keep is refused in the words on which the SDK sends it whole: %j",
     (thread) => {
       const refused = read({ thread });
       expect(refused).toMatchObject({ refusal: "threads_not_kept" });

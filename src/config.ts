@@ -3,10 +3,18 @@
 import { dirname, resolve } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import type { Catalog } from "./catalog.ts";
-import { nodeSlotsDefault, nodeSlotsMax, queueMaxWaitMs } from "./limits.ts";
+import {
+  dayMs,
+  nodeSlotsDefault,
+  nodeSlotsMax,
+  queueMaxWaitMs,
+  storedResponsesKeepDays,
+  storedResponsesMaxMib,
+} from "./limits.ts";
 import { formatPath, misfitsOf, show } from "./misfit.ts";
 import { nearest } from "./nearest.ts";
 import { lineOf, lineOfSyntaxError } from "./toml-lines.ts";
+import type { Ms } from "./types.ts";
 
 /** One inference node. */
 export type NodeConfig = Readonly<{
@@ -29,6 +37,9 @@ export type SearchConfig = Readonly<{
   apiKey: string | null;
 }>;
 
+/** How long and how many of an account's responses are kept for `previous_response_id`. */
+export type StoredResponsesConfig = Readonly<{ keepMs: Ms; accountBytesMax: number }>;
+
 export type Config = Readonly<{
   /** The file it was read from; null when no file was named. */
   file: string | null;
@@ -42,6 +53,8 @@ export type Config = Readonly<{
   nodes: readonly NodeConfig[];
   queueMaxWaitMs: number;
   search: SearchConfig | null;
+  /** Null = responses are not stored. */
+  storedResponses: StoredResponsesConfig | null;
   /** Null = the catalogue that comes with the program. */
   catalogFile: string | null;
 }>;
@@ -135,6 +148,19 @@ const ConfigFile = Type.Object(
         { additionalProperties: false, description: "a table [search]" },
       ),
     ),
+    responses: Type.Optional(
+      Type.Object(
+        {
+          keep_days: Type.Optional(
+            Type.Number({ minimum: 0, maximum: 3650, description: "a number of days from 0 (store nothing) to 3650" }),
+          ),
+          keep_max_mib: Type.Optional(
+            Type.Number({ minimum: 1, maximum: 1_048_576, description: "a number of MiB from 1 to 1048576" }),
+          ),
+        },
+        { additionalProperties: false, description: "a table [responses]" },
+      ),
+    ),
     catalog: Type.Optional(
       Type.Object(
         { file: Type.Optional(text("the path of a file")) },
@@ -168,7 +194,7 @@ export async function loadConfig(flags: ConfigFlags, environment: Environment): 
 export function readConfig(file: string | null, toml: string, flags: ConfigFlags, environment: Environment): Config {
   const faults = new Faults(file, toml);
   const tables = parseTables(toml, faults);
-  const { server, queue, search, catalog } = tables;
+  const { server, queue, search, responses, catalog } = tables;
   const port = firstOf([
     [flags.port, "--port"],
     [given(environment["TOLLGATE_PORT"]), "TOLLGATE_PORT"],
@@ -187,6 +213,7 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
         : flags.node.map((url, index) => nodeOfFlag(url, index, faults)),
     queueMaxWaitMs: queue?.max_wait_seconds === undefined ? queueMaxWaitMs : queue.max_wait_seconds * 1000,
     search: search === undefined ? null : readSearch(search, environment, faults),
+    storedResponses: readStoredResponses(responses ?? {}),
     catalogFile: catalog?.file === undefined ? null : resolve(dirname(file ?? "."), catalog.file),
   };
   faults.throwIfAny();
@@ -329,6 +356,13 @@ function readSearch(
     faults.at(["search", "api_key_env"], `is missing: provider "${provider}" needs api_key_env or api_key`);
   }
   return { provider, url: url === undefined ? null : faults.address(url, ["search", "url"]), apiKey };
+}
+
+function readStoredResponses({
+  keep_days = storedResponsesKeepDays,
+  keep_max_mib = storedResponsesMaxMib,
+}: ConfigTables["responses"] & {}): StoredResponsesConfig | null {
+  return keep_days === 0 ? null : { keepMs: keep_days * dayMs, accountBytesMax: keep_max_mib * 1024 ** 2 };
 }
 
 function readKey(

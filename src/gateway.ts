@@ -6,6 +6,7 @@
 import type { Catalog } from "./catalog.ts";
 import type { Clock } from "./clock.ts";
 import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
+import type { StoredResponses } from "./dialects/stored-responses.ts";
 import type { Log } from "./log.ts";
 import { isRefusal, refuse } from "./refusals.ts";
 import {
@@ -35,6 +36,8 @@ export type Parts = Readonly<{
       excluded?: ReadonlySet<string>,
     ): Slot | Refusal | Promise<Slot | Refusal>;
   };
+  /** Null where nothing is kept: then no request can refer to an earlier one. */
+  storedResponses: StoredResponses | null;
   clock: Clock;
   log: Log;
 }>;
@@ -45,8 +48,11 @@ export type Incoming = Readonly<{
   /** Null: no key, or two different ones. */
   key: string | null;
   /** The parsed body with its size in bytes, or why it cannot be read. */
-  body(): Promise<Readonly<{ json: unknown; bytes: number }> | Refusal>;
+  body(): Promise<Body | Refusal>;
 }>;
+
+/** `bytes` is its size as sent. */
+export type Body = Readonly<{ json: unknown; bytes: number }>;
 
 /** Where an answer goes: the client's stream, or the collector of a non-streaming reply. */
 export interface Outlet extends Sink {
@@ -71,7 +77,7 @@ export async function admit(incoming: Incoming, dialect: Dialect, parts: Parts):
     if (account === null) return { refused: refuse("invalid_api_key"), ask };
     const body = await incoming.body();
     if (isRefusal(body)) return { refused: body, ask };
-    const read = dialect.read(body.json, body.bytes, parts.catalog);
+    const read = await readAsk(body, account, dialect, parts);
     const now = parts.clock.wall();
     if (isRefusal(read)) {
       // Parameters that cannot be served count for flood protection, an unknown model does not (design, order of checks).
@@ -85,6 +91,19 @@ export async function admit(incoming: Incoming, dialect: Dialect, parts: Parts):
     if (error instanceof StoreUnavailable) return { refused: refuse("quota_unverified"), ask };
     throw error;
   }
+}
+
+/** Reads a body together with the stored responses that it refers to. */
+export async function readAsk(
+  { json, bytes }: Body,
+  account: AccountId,
+  dialect: Dialect,
+  { catalog, storedResponses }: Pick<Parts, "catalog" | "storedResponses">,
+): Promise<Ask | Refusal> {
+  const references = dialect.references?.(json) ?? null;
+  if (references === null || storedResponses === null) return dialect.read(json, bytes, catalog);
+  const earlier = await storedResponses.find(account, references);
+  return isRefusal(earlier) ? earlier : dialect.read(json, bytes, catalog, earlier);
 }
 
 /** Serves an admitted request; whatever happens, the outlet gets its last word and an unsettled hold goes back. */

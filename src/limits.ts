@@ -70,6 +70,20 @@ export const journalRetryIntervalMs = 50; // between two tries of a batch that f
 export const journalProbeIntervalMs = 250; // between two looks whether a disk that took no writes takes them again
 export const journalIdleCheckpointMs = 1_000; // without a commit: then the log is moved into the database
 
+// Stored responses
+export const storedResponsesKeepDays = 30;
+/** An account's share, in which the oldest go first; both are far above what a person's conversations need. */
+export const storedResponsesMaxMib = 100;
+export const storedResponsesCountMax = 10_000;
+/** What may wait to be written; more is not kept, so that a slow disk costs no memory. */
+export const storedResponsesWaitingBytesMax = 64 * 1024 * 1024;
+/** Below this much free space on the disk nothing is kept: the ledger needs the rest. */
+export const storedResponsesDiskReserveBytes = 512 * 1024 * 1024;
+/** Expiry goes in slices of so many with a pause after each (1,200 a minute); when nothing is left, it looks again later. */
+export const storedResponsesExpirySlice = 20;
+export const storedResponsesPauseMs = 1_000;
+export const storedResponsesExpiryIntervalMs = 60_000;
+
 // Accounts
 export const emailMaxLength = 254; // RFC 5321: a path of 256 octets with its angle brackets
 /** An operator's grant, in balance tokens: $5,000,000. Sums stay far below 2^53. */

@@ -29,6 +29,10 @@ max_wait_seconds = 30
 [search]
 provider = "searxng"
 url = "http://127.0.0.1:8888"
+[responses]
+keep_days = 7
+keep_max_mib = 64
+
 [catalog]
 file = "/etc/tollgate/catalog.json"
 `;
@@ -45,6 +49,7 @@ describe("a configuration", () => {
       nodes: [],
       queueMaxWaitMs: 600_000,
       search: null,
+      storedResponses: { keepMs: 30 * 86_400_000, accountBytesMax: 100 * 1024 ** 2 },
       catalogFile: null,
     });
   });
@@ -69,6 +74,7 @@ describe("a configuration", () => {
       ],
       queueMaxWaitMs: 30_000,
       search: { provider: "searxng", url: "http://127.0.0.1:8888", apiKey: null },
+      storedResponses: { keepMs: 7 * 86_400_000, accountBytesMax: 64 * 1024 ** 2 },
       catalogFile: "/etc/tollgate/catalog.json",
     });
   });

@@ -37,6 +37,7 @@ class World {
 
   readonly parts: Parts = {
     catalog,
+    storedResponses: null,
     clock: { wall: () => 1000, monotonic: () => 0 },
     log: (level, event) => this.events.push(`log ${level} ${event}`),
     keys: {

@@ -28,7 +28,7 @@ const layers = {
   account: [],
   nodes: [],
   tokens: [],
-  store: ["account"], // implements the journal and the records that account declares
+  store: ["account", "dialects"], // implements the journal, records and stored responses that these declare
   tools: ["tokens"],
   accounting: ["account", "store"],
   gateway: ["dialects"],

@@ -17,6 +17,7 @@ import type { Gauge } from "../http/metrics.ts";
 import { type Log, standardErrorLog } from "../log.ts";
 import { NodePool } from "../nodes/pool.ts";
 import { sealingKeyOf } from "../store/sealing-key.ts";
+import { StoredResponsesFile } from "../store/stored-responses.ts";
 import { Counter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { type Command, CommandError, type Flags, textFlag } from "./command.ts";
@@ -62,6 +63,10 @@ const command: Command = {
       }),
       findServingNodes(config, catalog, clock),
     ]);
+    const storedResponses =
+      config.storedResponses === null
+        ? null
+        : await StoredResponsesFile.open({ dataFolder: config.dataFolder, log, ...config.storedResponses });
     const pool = new NodePool(serving.nodes, {
       clock,
       queueMaxWaitMs: config.queueMaxWaitMs,
@@ -71,13 +76,13 @@ const command: Command = {
     const counter = new Counter({ log });
     const server = listen(config.host, port, () =>
       startServer(
-        { keys, admission, catalog, pool, clock, log },
+        { keys, admission, catalog, pool, storedResponses, clock, log },
         {
           host: config.host,
           port,
           counts: new TokenCounts(counter, pool, clock),
           sealingKey: sealingKeyOf(config.dataFolder, sealingKeyBytes),
-          gauges: () => gaugesOf(pool, accounting),
+          gauges: () => gaugesOf(pool, accounting, storedResponses),
         },
       ),
     );
@@ -96,6 +101,7 @@ const command: Command = {
     await pool.close();
     await counter.close();
     await serving.stop();
+    await storedResponses?.close();
     await accounting.close();
     return 0;
   },
@@ -175,9 +181,20 @@ async function reload(
   }
 }
 
-function* gaugesOf(pool: NodePool, { journal }: Accounting): Generator<Gauge> {
+function* gaugesOf(
+  pool: NodePool,
+  { journal }: Accounting,
+  storedResponses: StoredResponsesFile | null,
+): Generator<Gauge> {
   yield { name: "tollgate_queue_waiting", help: "Requests that wait for a node.", value: pool.waiting };
   yield { name: "tollgate_journal_pending", help: "Journal entries on their way to disk.", value: journal.pending };
+  if (storedResponses !== null) {
+    yield {
+      name: "tollgate_stored_responses_waiting_bytes",
+      help: "Stored responses on their way to disk.",
+      value: storedResponses.waitingBytes,
+    };
+  }
   for (const { name: node, health, busy, slots } of pool.states()) {
     const labels = { node };
     yield {

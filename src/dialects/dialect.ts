@@ -2,6 +2,7 @@
 // A dialect knows no balance, node, database or server.
 import type { Catalog } from "../catalog.ts";
 import type { Ask, Endpoint, FinishReason, Piece, Refusal, Usage } from "../types.ts";
+import type { Earlier, References, StoredResponse } from "./stored-responses.ts";
 
 /** What a reply says of itself in every event: minted by the gateway, never taken from a node. */
 export type ReplyIdentity = Readonly<{ requestId: string; createdSeconds: number }>;
@@ -32,8 +33,15 @@ export interface Encoder {
 /** `OwnAsk` is the Ask with what this dialect alone must remember of the request (settings that it echoes, say). */
 export interface Dialect<OwnAsk extends Ask = Ask> {
   readonly endpoint: Endpoint;
-  /** A checked request, or the refusal that names the field. `bodyBytes` is the size of the body as sent. */
-  read(body: unknown, bodyBytes: number, catalog: Catalog): OwnAsk | Refusal;
+  /** What a body, not checked yet, refers to; absent in dialects whose requests carry everything themselves. */
+  references?(body: unknown): References | null;
+  /**
+   * A checked request, or the refusal that names the field. `bodyBytes` is the size of the body as sent, `earlier` what
+   * was found for its references.
+   */
+  read(body: unknown, bodyBytes: number, catalog: Catalog, earlier?: Earlier): OwnAsk | Refusal;
+  /** This dialect for one request: its finished response goes to `keep` in the moment in which its end is written. */
+  keeping?(ask: OwnAsk, keep: (response: StoredResponse) => void): Dialect<OwnAsk>;
   encoder(ask: OwnAsk, reply: ReplyIdentity): Encoder;
   /** The non-streaming reply as JSON text. */
   reply(ask: OwnAsk, reply: ReplyIdentity, answer: Answer, end: AnswerEnd): string;

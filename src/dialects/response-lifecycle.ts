@@ -7,9 +7,15 @@ import { EventNumbers, type OutputItem } from "./output-items.ts";
 import { incompleteReason, responseEnded, responseFailed, responseInProgress } from "./response-object.ts";
 import type { ResponsesAsk } from "./responses-request.ts";
 import type { Sealer } from "./sealed-content.ts";
+import type { StoredResponse } from "./stored-responses.ts";
 
 /** What writing replies needs besides the request. */
-export type ReplyContext = Readonly<{ sealer: Sealer; clock: Clock }>;
+export type ReplyContext = Readonly<{
+  sealer: Sealer;
+  clock: Clock;
+  /** Takes the finished response; null where nothing is kept. */
+  keep: ((response: StoredResponse) => void) | null;
+}>;
 
 /**
  * Every so many signs of life one is an event, so about once a minute. Comments keep connections open and cost

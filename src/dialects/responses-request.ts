@@ -134,7 +134,7 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
     webSearch: request.web_search === true || offered.webSearch,
     stream: request.stream === true,
     sampling: samplingOf(request),
-    bodyBytes,
+    bodyBytes: bodyBytes + (context.earlier?.bytes ?? 0),
     offered,
     echo: echoOf(request, model, request.max_output_tokens == null ? null : budget, store),
     sealsReasoning: request.include?.includes("reasoning.encrypted_content") ?? false,

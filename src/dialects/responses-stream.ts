@@ -11,6 +11,7 @@ import type { Sealer } from "./sealed-content.ts";
 export class ResponsesEncoder implements Encoder {
   readonly #ask: ResponsesAsk;
   readonly #sealer: Sealer | null;
+  readonly #keep: ReplyContext["keep"];
   readonly #stem: string;
   readonly #lifecycle: ResponseLifecycle;
   /** Items that are not done: the first is open, the others wait for their turn. */
@@ -19,9 +20,10 @@ export class ResponsesEncoder implements Encoder {
   readonly #calls: OutputItem[] = [];
   #started = false;
 
-  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock }: ReplyContext) {
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock, keep }: ReplyContext) {
     this.#ask = ask;
     this.#sealer = ask.sealsReasoning ? sealer : null;
+    this.#keep = keep;
     this.#stem = stemOf(identity);
     this.#lifecycle = new ResponseLifecycle(ask, identity, clock);
   }
@@ -55,7 +57,10 @@ export class ResponsesEncoder implements Encoder {
   end(end: AnswerEnd): string {
     const started = this.#start();
     const items = this.#closeAll(incompleteReason(end.reason) !== null);
-    return started + items + this.#lifecycle.ended(this.#output(), this.#outputText(), end);
+    const ended = this.#lifecycle.ended(this.#output(), this.#outputText(), end);
+    const { previousResponseId, input } = this.#ask;
+    this.#keep?.({ id: `resp_${this.#stem}`, previousResponseId, input, response: this.response! });
+    return started + items + ended;
   }
 
   failure(refusal: Refusal): string {

@@ -1,15 +1,14 @@
 // The responses dialect: POST /v1/responses and POST /v1/responses/compact.
 import { messageOf, refusals } from "../refusals.ts";
-import type { Catalog } from "../catalog.ts";
 import type { Clock } from "../clock.ts";
 import type { Ask, Refusal } from "../types.ts";
 import { CompactionEncoder } from "./compaction-stream.ts";
-import type { Answer, AnswerEnd, Dialect, Encoder, ReplyIdentity } from "./dialect.ts";
+import type { Answer, AnswerEnd, Dialect, Encoder } from "./dialect.ts";
 import { readRequest, type ResponsesAsk } from "./responses-request.ts";
 import type { ReplyContext } from "./response-lifecycle.ts";
 import { ResponsesEncoder } from "./responses-stream.ts";
 import { Sealer } from "./sealed-content.ts";
-import type { Earlier } from "./stored-responses.ts";
+import { referencesOf } from "./stored-responses.ts";
 
 export type ResponsesOptions = Readonly<{
   /** `sealingKeyBytes` random bytes, the same in every process and after every restart. */
@@ -19,10 +18,7 @@ export type ResponsesOptions = Readonly<{
   storesResponses: boolean;
 }>;
 
-export interface ResponsesDialect extends Dialect<ResponsesAsk> {
-  /** `earlier` is what was found for the body's `referencesOf`; left out where there were none. */
-  read(body: unknown, bodyBytes: number, catalog: Catalog, earlier?: Earlier): ResponsesAsk | Refusal;
-}
+export type ResponsesDialect = Dialect<ResponsesAsk> & Required<Pick<Dialect<ResponsesAsk>, "references" | "keeping">>;
 
 /** POST /v1/responses. */
 export const responsesDialect = (options: ResponsesOptions): ResponsesDialect => dialectOf(options, false);
@@ -36,33 +32,39 @@ export const inputTokensReply = (tokens: number): string =>
 
 function dialectOf({ sealingKey, clock, storesResponses }: ResponsesOptions, compacts: boolean): ResponsesDialect {
   const sealer = new Sealer(sealingKey);
-  const context: ReplyContext = { sealer, clock };
-  return {
-    endpoint: "/v1/responses",
-    read(body, bodyBytes, catalog, earlier) {
-      return readRequest(compacts ? compactBody(body) : body, bodyBytes, {
-        catalog,
-        sealer,
-        earlier,
-        storesResponses,
-        compacts,
-      });
-    },
-    encoder: (ask, identity) =>
-      ask.compacts ? new CompactionEncoder(ask, identity, context) : new ResponsesEncoder(ask, identity, context),
-    reply(ask, identity, answer, end) {
-      if (!ask.compacts) {
-        const encoder = new ResponsesEncoder(ask, identity, context);
+  return dialectWith({ sealer, clock, keep: null });
+
+  /** `context.keep` belongs to one request. */
+  function dialectWith(context: ReplyContext): ResponsesDialect {
+    return {
+      endpoint: "/v1/responses",
+      references: referencesOf,
+      keeping: (ask, keep) => dialectWith(ask.store ? { ...context, keep } : context),
+      read(body, bodyBytes, catalog, earlier) {
+        return readRequest(compacts ? compactBody(body) : body, bodyBytes, {
+          catalog,
+          sealer,
+          earlier,
+          storesResponses,
+          compacts,
+        });
+      },
+      encoder: (ask, identity) =>
+        ask.compacts ? new CompactionEncoder(ask, identity, context) : new ResponsesEncoder(ask, identity, context),
+      reply(ask, identity, answer, end) {
+        if (!ask.compacts) {
+          const encoder = new ResponsesEncoder(ask, identity, context);
+          write(encoder, answer, end);
+          return encoder.response!;
+        }
+        const encoder = new CompactionEncoder(ask, identity, context);
         write(encoder, answer, end);
-        return encoder.response!;
-      }
-      const encoder = new CompactionEncoder(ask, identity, context);
-      write(encoder, answer, end);
-      return compacts ? encoder.compaction! : encoder.response!;
-    },
-    statusOf,
-    errorBody,
-  };
+        return compacts ? encoder.compaction! : encoder.response!;
+      },
+      statusOf,
+      errorBody,
+    };
+  }
 }
 
 /** A compact body may leave `input` out, and a stream of one is not known. */

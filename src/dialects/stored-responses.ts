@@ -1,6 +1,6 @@
 // Responses that were kept so that later requests may refer to them by id instead of repeating them. The dialect says
 // what a request refers to; whoever keeps responses looks it up before the request is read.
-import type { AccountId } from "../types.ts";
+import type { AccountId, Refusal } from "../types.ts";
 
 /** An input or output item as it stands in a request or reply. */
 export type Item = Readonly<Record<string, unknown>>;
@@ -14,9 +14,11 @@ export type Earlier = Readonly<{
   conversation: readonly Item[] | null;
   /** The output items that were found, by id. */
   items: ReadonlyMap<string, Item>;
+  /** Size of all that as JSON: it becomes input of the request like its body. */
+  bytes: number;
 }>;
 
-export const nothingEarlier: Earlier = { conversation: null, items: new Map() };
+export const nothingEarlier: Earlier = { conversation: null, items: new Map(), bytes: 0 };
 
 /** A finished response to be kept. */
 export type StoredResponse = Readonly<{
@@ -28,10 +30,27 @@ export type StoredResponse = Readonly<{
   response: string;
 }>;
 
-/** An account's responses; one account never finds another's. */
+/**
+ * Accounts' responses; one account never finds another's. Nothing here rejects: what cannot be read now is refused as
+ * internal, so that nobody takes it for lost.
+ */
 export interface StoredResponses {
-  find(account: AccountId, references: References): Promise<Earlier>;
+  /** Refused as body_too_large where a conversation has grown beyond what could be sent as one body. */
+  find(account: AccountId, references: References): Promise<Earlier | Refusal>;
+  /** Found by every call that comes later. Fails in silence for the client: its reply is whole without. */
   keep(account: AccountId, response: StoredResponse): void;
+  /** The response object as JSON text; null where the account has none of that id. */
+  response(account: AccountId, id: string): Promise<string | null | Refusal>;
+  /** The items of the request that led to the response; null where the account has none of that id. */
+  input(account: AccountId, id: string): Promise<readonly Item[] | null | Refusal>;
+  /** False where the account has none of that id. */
+  delete(account: AccountId, id: string): Promise<boolean | Refusal>;
+}
+
+/** The response to whose output an item belongs, or null where the id is none of ours. */
+export function responseIdOf(itemId: string): string | null {
+  const stem = /^[a-z]+_([0-9A-Za-z]+)_\d+$/.exec(itemId)?.[1];
+  return stem === undefined ? null : `resp_${stem}`;
 }
 
 /** What `body`, a request not checked yet, refers to; null for nearly all requests. */

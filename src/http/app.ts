@@ -16,6 +16,13 @@ import { accountOf, incomingOf } from "./incoming.ts";
 import { type Gauge, Metrics } from "./metrics.ts";
 import { modelBody, modelsBody } from "./models.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
+import {
+  cancelResponse,
+  deleteResponse,
+  listInputItems,
+  showResponse,
+  type StoredResponseAction,
+} from "./stored-responses.ts";
 import { StreamOutlet } from "./stream-outlet.ts";
 import { TokenRoutes } from "./token-routes.ts";
 
@@ -45,7 +52,7 @@ const serverBodyMaxBytes = 4 * bodyMaxBytes;
 /** Starts to listen. Throws if the address is taken. */
 export function startServer(parts: Parts, options: ServerOptions): RunningServer {
   const { host, port, sealingKey, counts, gauges = () => [] } = options;
-  const responsesOptions = { sealingKey, clock: parts.clock, storesResponses: false };
+  const responsesOptions = { sealingKey, clock: parts.clock, storesResponses: parts.storedResponses !== null };
   const responses = responsesDialect(responsesOptions);
   const dialects: readonly Dialect[] = [chatCompletions, messages, responses];
   const compaction = compactionDialect(responsesOptions);
@@ -70,6 +77,12 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     .head("/", () => new Response(null))
     .head("/api/hello", () => new Response(null))
     .get("/v1/responses", ({ request }) => upgradeRequired(request))
+    .get("/v1/responses/:id", ({ request, params }) => stored(request, params.id, showResponse))
+    .delete("/v1/responses/:id", ({ request, params }) => stored(request, params.id, deleteResponse))
+    .post("/v1/responses/:id/cancel", ({ request, params }) => stored(request, params.id, cancelResponse), {
+      parse: "none",
+    })
+    .get("/v1/responses/:id/input_items", ({ request, params }) => stored(request, params.id, listInputItems))
     .post("/v1/tokenize", ({ request }) => tokens.tokenize(request, chatCompletions), { parse: "none" })
     .post("/v1/messages/count_tokens", ({ request }) => tokens.countMessages(request, messages), { parse: "none" })
     .post("/v1/responses/input_tokens", ({ request }) => tokens.countResponsesInput(request, responses), {
@@ -129,14 +142,16 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     const admitted = await admit(incomingOf(request, requestId), dialect, parts);
     if (isRefused(admitted)) return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
     const createdSeconds = Math.floor(now / 1000);
-    const outlet = admitted.ask.stream
-      ? new StreamOutlet(admitted.ask, requestId, createdSeconds, dialect, request.signal, heartbeat)
-      : new CollectOutlet(admitted.ask, requestId, createdSeconds, dialect, request.signal);
+    const { account, ask } = admitted;
+    const own = dialect.keeping?.(ask, (response) => parts.storedResponses?.keep(account, response)) ?? dialect;
+    const outlet = ask.stream
+      ? new StreamOutlet(ask, requestId, createdSeconds, own, request.signal, heartbeat)
+      : new CollectOutlet(ask, requestId, createdSeconds, own, request.signal);
     // A non-streaming reply is silent until it is complete; the exemption sticks to the connection, so it is undone.
-    if (!admitted.ask.stream) connection?.timeout(request, 0);
+    if (!ask.stream) connection?.timeout(request, 0);
     const served = serve(admitted, outlet, parts).finally(() => {
       open.delete(served);
-      if (!admitted.ask.stream) connection?.timeout(request, idleTimeoutSeconds);
+      if (!ask.stream) connection?.timeout(request, idleTimeoutSeconds);
     });
     open.add(served);
     return outlet.response;
@@ -167,10 +182,20 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     return jsonReply(JSON.stringify(modelBody(model)), requestId);
   }
 
+  /** A request about one response that the account stored earlier. */
+  async function stored(request: Request, id: string, act: StoredResponseAction): Promise<Response> {
+    const requestId = mintRequestId(parts.clock.wall());
+    const account = accountOf(request, parts.keys);
+    const found = isRefusal(account)
+      ? account
+      : await act(parts.storedResponses, account, id, new URL(request.url).searchParams);
+    return isRefusal(found) ? refusalReply(responses, found, requestId) : jsonReply(found.body, requestId);
+  }
+
   /** Codex asks for a WebSocket first and falls back to HTTP at once on a 426, but on nothing else. */
   function upgradeRequired(request: Request): Response {
     if (!request.headers.has("upgrade")) return unknownPath(request);
-    return refusalReply(dialectOf("/v1/responses"), refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
+    return refusalReply(responses, refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
   }
 
   function unknownPath(request: Request): Response {

@@ -1,5 +1,5 @@
 // Reads what a request brings: the key from its headers and the JSON of its body, both bounded.
-import type { Incoming, Parts } from "../gateway.ts";
+import type { Body, Incoming, Parts } from "../gateway.ts";
 import { bodyMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { type AccountId, type Refusal, StoreUnavailable } from "../types.ts";
@@ -32,7 +32,7 @@ export function accountOf(request: Request, keys: Parts["keys"]): AccountId | Re
 }
 
 /** The parsed body, or 413 / 415 / 400. Nothing is kept of a body that is too large. */
-export async function readJson(request: Request): Promise<Readonly<{ json: unknown; bytes: number }> | Refusal> {
+export async function readJson(request: Request): Promise<Body | Refusal> {
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding !== "" && encoding !== "identity") return refuse("unsupported_encoding");
   const declared = request.headers.get("content-length");

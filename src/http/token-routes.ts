@@ -1,7 +1,7 @@
 // The free routes that count tokens: POST /v1/tokenize, /v1/messages/count_tokens and /v1/responses/input_tokens. They
 // need a key, reserve nothing and are not counted by flood protection; counting itself happens off the main thread.
 import type { Dialect } from "../dialects/dialect.ts";
-import type { Parts } from "../gateway.ts";
+import { type Body, type Parts, readAsk } from "../gateway.ts";
 import { isRefusal } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
@@ -10,15 +10,16 @@ import type { AccountId, Ask, Refusal } from "../types.ts";
 import { accountOf, readJson } from "./incoming.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 
-type Body = Readonly<{ json: unknown; bytes: number }>;
 /** Answers a request whose key and body are in order. */
 type Count = (body: Body, account: AccountId, gone: AbortSignal) => Promise<object | Refusal>;
 
+type TokenParts = Pick<Parts, "keys" | "catalog" | "storedResponses" | "clock">;
+
 export class TokenRoutes {
-  readonly #parts: Pick<Parts, "keys" | "catalog" | "clock">;
+  readonly #parts: TokenParts;
   readonly #counts: TokenCounts;
 
-  constructor(parts: Pick<Parts, "keys" | "catalog" | "clock">, counts: TokenCounts) {
+  constructor(parts: TokenParts, counts: TokenCounts) {
     this.#parts = parts;
     this.#counts = counts;
   }
@@ -46,8 +47,8 @@ export class TokenRoutes {
     dialect: Dialect,
     count: (ask: Ask, counts: TokenCounts, account: AccountId, gone: AbortSignal) => Promise<object | Refusal>,
   ): Count {
-    return async ({ json, bytes }, account, gone) => {
-      const ask = dialect.read(json, bytes, this.#parts.catalog);
+    return async (body, account, gone) => {
+      const ask = await readAsk(body, account, dialect, this.#parts);
       return isRefusal(ask) ? ask : count(ask, this.#counts, account, gone);
     };
   }

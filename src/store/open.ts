@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { assert } from "../assert.ts";
 import { DataFolderUnusable, messageOf } from "./data-folder.ts";
-import { migrations } from "./migrations.ts";
+import { migrations, storedResponseMigrations } from "./migrations.ts";
 
 /** SQLite checkpoints by itself only above this many pages of 4 KiB (64 MiB): before that, it is done when idle. */
 const walPagesMax = 16_384;
@@ -11,20 +11,7 @@ const walPagesMax = 16_384;
 export function migrate(file: string): number {
   const database = openForWriting(file);
   try {
-    const version = Number(pragma(database, "user_version"));
-    if (version > migrations.length) {
-      throw new DataFolderUnusable(
-        `${file} has version ${version}, but this tollgate knows versions up to ${migrations.length}: use a newer tollgate`,
-      );
-    }
-    for (const [index, sql] of migrations.entries()) {
-      if (index < version) continue;
-      // One transaction each, with its version, so that a crash leaves either all of it or nothing.
-      database.transaction(() => {
-        database.run(sql);
-        database.run(`PRAGMA user_version = ${index + 1}`);
-      })();
-    }
+    applyMigrations(database, file, migrations);
     const row = database.query("UPDATE instance SET epoch = epoch + 1 RETURNING epoch").get() as { epoch: number };
     return row.epoch;
   } catch (thrown) {
@@ -32,6 +19,51 @@ export function migrate(file: string): number {
     throw new DataFolderUnusable(`cannot use the database ${file}: ${messageOf(thrown)}`, { cause: thrown });
   } finally {
     database.close();
+  }
+}
+
+function applyMigrations(database: Database, file: string, history: readonly string[]): void {
+  const version = Number(pragma(database, "user_version"));
+  if (version > history.length) {
+    throw new DataFolderUnusable(
+      `${file} has version ${version}, but this tollgate knows versions up to ${history.length}: use a newer tollgate`,
+    );
+  }
+  for (const [index, sql] of history.entries()) {
+    if (index < version) continue;
+    // One transaction each, with its version, so that a crash leaves either all of it or nothing.
+    database.transaction(() => {
+      database.run(sql);
+      database.run(`PRAGMA user_version = ${index + 1}`);
+    })();
+  }
+}
+
+/**
+ * Opens the file of stored responses, and makes it where there is none. Throws DataFolderUnusable.
+ *
+ * Its commits need no fsync: at a power cut the last ones may be lost but the file stays whole, and no fsync of a long
+ * conversation gets in the way of the ledger's on the same disk.
+ */
+export function openStoredResponses(file: string): Database {
+  let database: Database | null = null;
+  try {
+    database = new Database(file, { readwrite: true, create: true, strict: true });
+    // Nothing else opens it but a person who looks inside.
+    database.run("PRAGMA busy_timeout = 2000");
+    // Before the first table, or it has no effect: what expires gives its room back to the disk.
+    database.run("PRAGMA auto_vacuum = INCREMENTAL");
+    database.run("PRAGMA journal_mode = WAL");
+    database.run("PRAGMA synchronous = NORMAL");
+    applyMigrations(database, file, storedResponseMigrations);
+    return database;
+  } catch (thrown) {
+    database?.close();
+    if (thrown instanceof DataFolderUnusable) throw thrown;
+    throw new DataFolderUnusable(
+      `cannot use the stored responses ${file}: ${messageOf(thrown)} (without the file, tollgate starts with none)`,
+      { cause: thrown },
+    );
   }
 }
 

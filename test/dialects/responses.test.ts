@@ -470,7 +470,10 @@ describe("what came earlier", () => {
   });
 
   test("stands before the input, after this request's instructions", () => {
-    const result = ask({ previous_response_id: "resp_1", instructions: "new" }, { conversation, items: new Map() });
+    const result = ask(
+      { previous_response_id: "resp_1", instructions: "new" },
+      { conversation, items: new Map(), bytes: 0 },
+    );
     expect(result.turns).toEqual([
       { role: "system", content: "new" },
       userTurn,
@@ -496,12 +499,12 @@ describe("what came earlier", () => {
   test("is found by item too; a thought that is not there is left out", () => {
     const items = new Map<string, Item>([["msg_1", conversation[1]!]]);
     const input = [user, { type: "item_reference", id: "rs_1" }, { type: "item_reference", id: "msg_1" }];
-    expect(ask({ input }, { conversation: null, items }).turns).toEqual([
+    expect(ask({ input }, { conversation: null, items, bytes: 0 }).turns).toEqual([
       userTurn,
       { role: "assistant", content: "hello", reasoning: null, calls: [] },
     ]);
     const loop = new Map<string, Item>([["msg_1", { type: "item_reference", id: "msg_1" }]]);
-    expect(isRefusal(read({ input }, { conversation: null, items: loop }))).toBe(true);
+    expect(isRefusal(read({ input }, { conversation: null, items: loop, bytes: 0 }))).toBe(true);
   });
 });
 
@@ -532,7 +535,7 @@ describe("compact and input_tokens", () => {
   const compact = compactionDialect(options);
 
   test("compact takes a body without input when it refers to a response, and never streams", () => {
-    const earlier = { conversation: [user], items: new Map() };
+    const earlier = { conversation: [user], items: new Map(), bytes: 0 };
     const result = compact.read(
       { model: "core-3", previous_response_id: "resp_1", stream: true },
       10,

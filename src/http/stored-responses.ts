@@ -1,0 +1,47 @@
+// What a client does with one stored response: GET and DELETE /v1/responses/{id}, POST .../cancel, GET .../input_items.
+import type { StoredResponses } from "../dialects/stored-responses.ts";
+import { isRefusal, refuse } from "../refusals.ts";
+import type { AccountId, Refusal } from "../types.ts";
+import { inputItemPage } from "./stored-responses-page.ts";
+
+/** The reply's body as JSON text. `responses` is null where nothing is stored. */
+export type StoredResponseAction = (
+  responses: StoredResponses | null,
+  account: AccountId,
+  id: string,
+  query: URLSearchParams,
+) => Promise<Readonly<{ body: string }> | Refusal>;
+
+/** Another account's id is answered like one that never was. */
+const unknown = (id: string): Refusal => refuse("not_found", { reason: `Response with id '${id}' not found.` });
+
+export const showResponse: StoredResponseAction = async (responses, account, id, query) => {
+  if (query.get("stream") === "true") {
+    return refuse("malformed", { reason: "stream: a stored response is not streamed again; ask for it without" });
+  }
+  const response = (await responses?.response(account, id)) ?? unknown(id);
+  return isRefusal(response) ? response : { body: response };
+};
+
+export const deleteResponse: StoredResponseAction = async (responses, account, id) => {
+  const deleted = (await responses?.delete(account, id)) ?? false;
+  if (isRefusal(deleted)) return deleted;
+  return deleted ? { body: JSON.stringify({ id, object: "response", deleted: true }) } : unknown(id);
+};
+
+/** What is stored has ended, and requests are not run in the background. */
+export const cancelResponse: StoredResponseAction = async (responses, account, id) => {
+  const response = (await responses?.response(account, id)) ?? unknown(id);
+  if (isRefusal(response)) return response;
+  return refuse("malformed", {
+    reason:
+      "This response has ended. Only background responses can be cancelled; to stop one here, close its connection",
+  });
+};
+
+export const listInputItems: StoredResponseAction = async (responses, account, id, query) => {
+  const input = (await responses?.input(account, id)) ?? unknown(id);
+  if (isRefusal(input)) return input;
+  const page = inputItemPage(id, input, query);
+  return isRefusal(page) ? page : { body: JSON.stringify(page) };
+};

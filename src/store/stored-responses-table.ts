@@ -1,0 +1,167 @@
+// Stored responses in SQLite: what the Worker does with its connection. Items travel and rest as JSON text; they are
+// parsed here only where an id must be found among them.
+import type { Database } from "bun:sqlite";
+import { responseIdOf } from "../dialects/stored-responses.ts";
+import type { AccountId, Ms } from "../types.ts";
+
+export type StoredResponseLimits = Readonly<{
+  /** Responses are forgotten when they are this old. */
+  keepMs: Ms;
+  /** Of one account; the oldest go first. */
+  accountBytesMax: number;
+  accountCountMax: number;
+  /** The largest conversation that is put together. */
+  conversationBytesMax: number;
+}>;
+
+/** A response to be kept; `input` and `response` are JSON texts. */
+export type KeptResponse = Readonly<{ id: string; previousId: string | null; input: string; response: string }>;
+
+/** What was found, as JSON texts of arrays of items; `conversation` is null where a response of the chain is missing. */
+export type FoundItems = Readonly<{ conversation: string | null; items: string }>;
+
+type Item = Readonly<{ id?: unknown; type?: unknown }>;
+
+export class StoredResponseTable {
+  readonly #database: Database;
+  readonly #limits: StoredResponseLimits;
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(database: Database, limits: StoredResponseLimits) {
+    this.#database = database;
+    this.#limits = limits;
+    this.#statements = prepare(database);
+  }
+
+  /** Keeps it, and lets the account's oldest go where its share is full. One that is larger than the share is not kept. */
+  keep(account: AccountId, { id, previousId, input, response }: KeptResponse, now: Ms): void {
+    const { accountBytesMax, accountCountMax } = this.#limits;
+    const { output, ...settings } = JSON.parse(response) as { output: unknown };
+    const texts = [this.#withReferred(account, input, now), JSON.stringify(output), JSON.stringify(settings)] as const;
+    const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+    if (bytes > accountBytesMax) return;
+    const { insert, addUse, use, oldest } = this.#statements;
+    this.#database.transaction(() => {
+      insert.run(id, account, previousId, now, bytes, ...texts);
+      addUse.run(account, 1, bytes);
+      let kept = use.get(account)!;
+      while (kept.bytes > accountBytesMax || kept.responses > accountCountMax) {
+        this.#remove(oldest.get(account)!.id);
+        kept = use.get(account)!;
+      }
+    })();
+  }
+
+  /** `too_large` where the conversation is larger than the limit. */
+  find(account: AccountId, previousId: string | null, itemIds: readonly string[], now: Ms): FoundItems | "too_large" {
+    const conversation = previousId === null ? null : this.#conversation(account, previousId, now);
+    if (conversation === "too_large") return conversation;
+    return { conversation, items: JSON.stringify(this.#outputItems(account, itemIds, now)) };
+  }
+
+  /** The response object as JSON text. */
+  response(account: AccountId, id: string, now: Ms): string | null {
+    const row = this.#statements.response.get(account, id, this.#oldestKept(now));
+    return row === null ? null : `${row.settings.slice(0, -1)},"output":${row.output}}`;
+  }
+
+  /** The items of its request as the JSON text of an array. */
+  input(account: AccountId, id: string, now: Ms): string | null {
+    return this.#statements.response.get(account, id, this.#oldestKept(now))?.input ?? null;
+  }
+
+  /** False where the account has no such response. */
+  delete(account: AccountId, id: string, now: Ms): boolean {
+    const mine = this.#statements.response.get(account, id, this.#oldestKept(now)) !== null;
+    if (mine) this.#database.transaction(() => this.#remove(id))();
+    return mine;
+  }
+
+  /** Removes at most `most` responses that are too old; returns how many there were. */
+  expire(now: Ms, most: number): number {
+    const old = this.#statements.expired.all(this.#oldestKept(now), most);
+    if (old.length === 0) return 0;
+    this.#database.transaction(() => old.forEach(({ id }) => this.#remove(id)))();
+    // Pages of 4 KiB: what they held goes back to the disk in steps, too.
+    this.#database.run("PRAGMA incremental_vacuum(256)");
+    return old.length;
+  }
+
+  #remove(id: string): void {
+    const { remove, addUse } = this.#statements;
+    const { account_id: account, bytes } = remove.get(id)!;
+    addUse.run(account, -1, -bytes);
+  }
+
+  #oldestKept(now: Ms): Ms {
+    return now - this.#limits.keepMs;
+  }
+
+  /** From the last response back to the first; ids of a chain are ours, and each is younger than the one before. */
+  #conversation(account: AccountId, lastId: string, now: Ms): string | null | "too_large" {
+    const lists: string[] = [];
+    let characters = 0;
+    for (let id: string | null = lastId; id !== null;) {
+      const row = this.#statements.response.get(account, id, this.#oldestKept(now));
+      if (row === null) return null;
+      lists.push(row.output, row.input);
+      characters += row.output.length + row.input.length;
+      if (characters > this.#limits.conversationBytesMax) return "too_large";
+      id = row.previous_id;
+    }
+    const items = lists.reverse().map((list) => list.slice(1, -1));
+    return `[${items.filter((list) => list !== "").join(",")}]`;
+  }
+
+  #outputItems(account: AccountId, itemIds: readonly string[], now: Ms): Item[] {
+    const wanted = new Set(itemIds);
+    const responseIds = new Set(itemIds.map(responseIdOf));
+    const found: Item[] = [];
+    for (const id of responseIds) {
+      const row = id === null ? null : this.#statements.response.get(account, id, this.#oldestKept(now));
+      if (row === null) continue;
+      found.push(...(JSON.parse(row.output) as Item[]).filter((item) => wanted.has(item.id as string)));
+    }
+    return found;
+  }
+
+  /** `input` with the items that it refers to in place of the references, so that it stays whole when those expire. */
+  #withReferred(account: AccountId, input: string, now: Ms): string {
+    if (!input.includes('"item_reference"')) return input;
+    const items = JSON.parse(input) as Item[];
+    const referred = items.filter(({ type }) => type === "item_reference").map(({ id }) => id as string);
+    const found = new Map(this.#outputItems(account, referred, now).map((item) => [item.id, item]));
+    return JSON.stringify(items.map((item) => (item.type === "item_reference" ? (found.get(item.id) ?? item) : item)));
+  }
+}
+
+type Row = { previous_id: string | null; input: string; output: string; settings: string };
+
+function prepare(database: Database) {
+  return {
+    insert: database.prepare<
+      unknown,
+      [string, AccountId, string | null, Ms, number, input: string, output: string, settings: string]
+    >(`
+      INSERT INTO responses (id, account_id, previous_id, kept_at, bytes, input, output, settings)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`),
+    addUse: database.prepare<unknown, [AccountId, responses: number, bytes: number]>(`
+      INSERT INTO responses_use (account_id, responses, bytes) VALUES (?, ?, ?)
+      ON CONFLICT (account_id) DO UPDATE SET responses = responses + excluded.responses, bytes = bytes + excluded.bytes`),
+    use: database.prepare<{ responses: number; bytes: number }, [AccountId]>(
+      "SELECT responses, bytes FROM responses_use WHERE account_id = ?",
+    ),
+    oldest: database.prepare<{ id: string }, [AccountId]>(
+      "SELECT id FROM responses WHERE account_id = ? ORDER BY sequence LIMIT 1",
+    ),
+    response: database.prepare<Row, [AccountId, string, Ms]>(
+      "SELECT previous_id, input, output, settings FROM responses WHERE account_id = ? AND id = ? AND kept_at >= ?",
+    ),
+    remove: database.prepare<{ account_id: AccountId; bytes: number }, [string]>(
+      "DELETE FROM responses WHERE id = ? RETURNING account_id, bytes",
+    ),
+    expired: database.prepare<{ id: string }, [Ms, number]>(
+      "SELECT id FROM responses WHERE kept_at < ? ORDER BY kept_at LIMIT ?",
+    ),
+  };
+}

@@ -1,0 +1,92 @@
+// The Worker that owns the file of stored responses. It does what it is told in order, so that whatever was kept before
+// is found after; it is stopped by message, never terminated.
+import { statfsSync } from "node:fs";
+import { systemClock } from "../clock.ts";
+import {
+  storedResponsesDiskReserveBytes,
+  storedResponsesExpiryIntervalMs,
+  storedResponsesExpirySlice,
+  storedResponsesPauseMs,
+} from "../limits.ts";
+import type { AccountId, Ms } from "../types.ts";
+import { messageOf } from "./data-folder.ts";
+import { openStoredResponses } from "./open.ts";
+import { type KeptResponse, type StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
+
+/** What the Worker is asked; the answer's result depends on it. */
+export type Request =
+  | Readonly<{ order: "open"; file: string; limits: StoredResponseLimits }>
+  | Readonly<{ order: "keep"; account: AccountId; response: KeptResponse }>
+  | Readonly<{ order: "find"; account: AccountId; previousId: string | null; itemIds: readonly string[] }>
+  | Readonly<{ order: "response" | "input" | "delete"; account: AccountId; id: string }>
+  | Readonly<{ order: "close" }>;
+export type Order = Request & Readonly<{ number: number }>;
+
+/** One for each order, in their order; and what nobody ordered. */
+export type Answer =
+  | Readonly<{ number: number; result: unknown }>
+  | Readonly<{ number: number; failed: string }>
+  | Readonly<{ expiryFailed: string }>;
+
+declare const self: Worker;
+
+let file: string;
+let database: ReturnType<typeof openStoredResponses> | null = null;
+let table: StoredResponseTable;
+let expiry: Timer | null = null;
+
+self.onmessage = ({ data }: MessageEvent<Order>) => {
+  try {
+    answer({ number: data.number, result: obey(data) });
+  } catch (thrown) {
+    answer({ number: data.number, failed: messageOf(thrown) });
+  }
+};
+
+function obey(order: Order): unknown {
+  const now = systemClock.wall();
+  switch (order.order) {
+    case "open":
+      file = order.file;
+      database = openStoredResponses(file);
+      table = new StoredResponseTable(database, order.limits);
+      expireIn(storedResponsesPauseMs);
+      return null;
+    case "keep": {
+      const { bavail, bsize } = statfsSync(file);
+      if (bavail * bsize < storedResponsesDiskReserveBytes) throw new Error("the disk is nearly full");
+      return table.keep(order.account, order.response, now);
+    }
+    case "find":
+      return table.find(order.account, order.previousId, order.itemIds, now);
+    case "response":
+    case "input":
+    case "delete":
+      return table[order.order](order.account, order.id, now);
+    case "close":
+      if (expiry !== null) clearTimeout(expiry);
+      database?.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      database?.close();
+      self.onmessage = null; // A Worker that listens to nothing ends. (Bun 1.4.5 has no self.close.)
+      return null;
+    default:
+      return order satisfies never;
+  }
+}
+
+/** A slice at a time, so that nothing waits for it; the next soon while there is more. */
+function expireIn(ms: Ms): void {
+  expiry = setTimeout(() => {
+    let expired = 0;
+    try {
+      expired = table.expire(systemClock.wall(), storedResponsesExpirySlice);
+    } catch (thrown) {
+      answer({ expiryFailed: messageOf(thrown) });
+    }
+    expireIn(expired === storedResponsesExpirySlice ? storedResponsesPauseMs : storedResponsesExpiryIntervalMs);
+  }, ms);
+}
+
+function answer(message: Answer): void {
+  self.postMessage(message);
+}

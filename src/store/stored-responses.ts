@@ -1,0 +1,181 @@
+// The main thread's end of the stored responses, which live in a file and a Worker of their own: however long a
+// conversation is, no commit of the ledger waits for it, and a fault here never reaches a balance. The Worker works in
+// order, so a request finds what was kept before it although nobody waited for the disk.
+import { closeSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { assert } from "../assert.ts";
+import type { Earlier, Item, References, StoredResponse, StoredResponses } from "../dialects/stored-responses.ts";
+import { bodyMaxBytes, storedResponsesCountMax, storedResponsesWaitingBytesMax } from "../limits.ts";
+import type { Log } from "../log.ts";
+import { isRefusal, refuse } from "../refusals.ts";
+import type { AccountId, Ms, Refusal } from "../types.ts";
+import { DataFolderUnusable } from "./data-folder.ts";
+import type { FoundItems, StoredResponseLimits } from "./stored-responses-table.ts";
+import type { Answer, Order, Request } from "./stored-responses-worker.ts";
+
+// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
+const workerPath = import.meta.url.includes("/$bunfs/")
+  ? "./store/stored-responses-worker.ts"
+  : "./stored-responses-worker.ts";
+
+export type StoredResponsesOptions = Readonly<{
+  dataFolder: string;
+  keepMs: Ms;
+  /** An account's share. */
+  accountBytesMax: number;
+  log: Log;
+}>;
+
+type Waiting = Readonly<{ resolve(result: unknown): void; reject(error: Error): void }>;
+
+/**
+ * Keeping fails in silence: the client has its whole reply by then, and is told that the response is unknown when it
+ * refers to it. The log says once when keeping begins to fail and once when it works again.
+ */
+export class StoredResponsesFile implements StoredResponses {
+  readonly #file: string;
+  readonly #limits: StoredResponseLimits;
+  readonly #log: Log;
+  readonly #waiting = new Map<number, Waiting>();
+  #nextNumber = 1;
+  #worker: Worker | null = null;
+  #ended: Promise<void> = Promise.resolve();
+  #waitingBytes = 0;
+  #keeps = true;
+
+  private constructor({ dataFolder, keepMs, accountBytesMax, log }: StoredResponsesOptions) {
+    this.#file = join(dataFolder, "responses.db");
+    this.#limits = {
+      keepMs,
+      accountBytesMax,
+      accountCountMax: storedResponsesCountMax,
+      conversationBytesMax: bodyMaxBytes,
+    };
+    this.#log = log;
+  }
+
+  /** Opens the file in a data folder that this process holds, and makes it where there is none. Throws DataFolderUnusable. */
+  static async open(options: StoredResponsesOptions): Promise<StoredResponsesFile> {
+    const responses = new StoredResponsesFile(options);
+    closeSync(openSync(responses.#file, "a", 0o600)); // readable by its owner alone, like the ledger
+    try {
+      await responses.#start();
+    } catch (thrown) {
+      await responses.close();
+      throw new DataFolderUnusable((thrown as Error).message, { cause: thrown });
+    }
+    return responses;
+  }
+
+  /** Bytes that wait to be written. */
+  get waitingBytes(): number {
+    return this.#waitingBytes;
+  }
+
+  async find(account: AccountId, { previousResponseId, itemIds }: References): Promise<Earlier | Refusal> {
+    const order = { order: "find", account, previousId: previousResponseId, itemIds } as const;
+    const found = await this.#asked<FoundItems | "too_large">(order);
+    if (found === "too_large") return refuse("body_too_large");
+    if (isRefusal(found)) return found;
+    const { conversation, items } = found;
+    return {
+      conversation: conversation === null ? null : (JSON.parse(conversation) as Item[]),
+      items: new Map((JSON.parse(items) as Item[]).map((item) => [item.id as string, item])),
+      bytes: (conversation?.length ?? 0) + items.length,
+    };
+  }
+
+  keep(account: AccountId, { id, previousResponseId, input, response }: StoredResponse): void {
+    const kept = { id, previousId: previousResponseId, input: JSON.stringify(input), response };
+    const bytes = kept.input.length + response.length;
+    if (this.#waitingBytes + bytes > storedResponsesWaitingBytesMax) {
+      return this.#keptWell(new Error("too much waits to be written"));
+    }
+    this.#waitingBytes += bytes;
+    this.#ask({ order: "keep", account, response: kept })
+      .then(
+        () => this.#keptWell(null),
+        (error: Error) => this.#keptWell(error),
+      )
+      .finally(() => (this.#waitingBytes -= bytes));
+  }
+
+  response(account: AccountId, id: string): Promise<string | null | Refusal> {
+    return this.#asked<string | null>({ order: "response", account, id });
+  }
+
+  async input(account: AccountId, id: string): Promise<readonly Item[] | null | Refusal> {
+    const input = await this.#asked<string | null>({ order: "input", account, id });
+    return typeof input === "string" ? (JSON.parse(input) as Item[]) : input;
+  }
+
+  delete(account: AccountId, id: string): Promise<boolean | Refusal> {
+    return this.#asked<boolean>({ order: "delete", account, id });
+  }
+
+  /** Writes what waits and lets go of the file. */
+  async close(): Promise<void> {
+    if (this.#worker !== null) this.#ask({ order: "close" }).catch((error: Error) => this.#failed(error));
+    await this.#ended;
+  }
+
+  /** For what a client waits for; a failure is in the log and a refusal. */
+  async #asked<Result>(request: Request): Promise<Result | Refusal> {
+    try {
+      return (await this.#ask(request)) as Result;
+    } catch (thrown) {
+      this.#failed(thrown as Error);
+      return refuse("internal");
+    }
+  }
+
+  #ask(request: Request): Promise<unknown> {
+    if (this.#worker === null) this.#start().catch((error: Error) => this.#failed(error));
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const number = this.#nextNumber++;
+    this.#waiting.set(number, { resolve, reject });
+    this.#worker!.postMessage({ ...request, number } satisfies Order);
+    return promise;
+  }
+
+  /** Resolves when the Worker has the file open. One that died is followed by another with the next order. */
+  #start(): Promise<unknown> {
+    const worker = new Worker(new URL(workerPath, import.meta.url).href);
+    const ended = Promise.withResolvers<void>();
+    this.#worker = worker;
+    this.#ended = ended.promise;
+    let reason = "the Worker ended";
+    worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#answered(data);
+    worker.onerror = ({ message }) => {
+      reason = message;
+    };
+    worker.addEventListener("close", () => {
+      this.#worker = null;
+      const waiting = [...this.#waiting.values()];
+      this.#waiting.clear();
+      for (const { reject } of waiting) reject(new Error(reason));
+      ended.resolve();
+    });
+    return this.#ask({ order: "open", file: this.#file, limits: this.#limits });
+  }
+
+  #answered(answer: Answer): void {
+    if ("expiryFailed" in answer) return this.#failed(new Error(answer.expiryFailed));
+    const waiting = this.#waiting.get(answer.number);
+    assert(waiting !== undefined, "an answer belongs to an order");
+    this.#waiting.delete(answer.number);
+    if ("failed" in answer) waiting.reject(new Error(answer.failed));
+    else waiting.resolve(answer.result);
+  }
+
+  #keptWell(error: Error | null): void {
+    if (this.#keeps === (error === null)) return;
+    this.#keeps = error === null;
+    if (error === null) this.#log("info", "responses are stored again");
+    else this.#log("error", "responses are not stored", { reason: error.message });
+  }
+
+  #failed(error: Error): void {
+    this.#log("error", "stored responses failed", { reason: error.message });
+  }
+}

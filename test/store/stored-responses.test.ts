@@ -1,0 +1,259 @@
+// Stored responses on a real file: what is found, by whom, for how long, and what happens when the Worker or disk fails.
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Item, responseIdOf, type StoredResponse } from "../../src/dialects/stored-responses.ts";
+import { storedResponsesWaitingBytesMax } from "../../src/limits.ts";
+import type { Log } from "../../src/log.ts";
+import { refuse } from "../../src/refusals.ts";
+import { openStoredResponses } from "../../src/store/open.ts";
+import { StoredResponseTable } from "../../src/store/stored-responses-table.ts";
+import { StoredResponsesFile } from "../../src/store/stored-responses.ts";
+
+const day = 86_400_000;
+const limits = { keepMs: 30 * day, accountBytesMax: 10_000, accountCountMax: 5, conversationBytesMax: 5_000 };
+
+const user = (text: string): Item => ({ type: "message", role: "user", content: text });
+const message = (stem: string, text: string, index = 0): Item => ({
+  id: `msg_${stem}_${index}`,
+  type: "message",
+  role: "assistant",
+  status: "completed",
+  content: [{ type: "output_text", text, annotations: [], logprobs: [] }],
+});
+/** A response `resp_<stem>` to a question, as the dialect hands it over. */
+const response = (stem: string, question: string, answer: string, previous: string | null = null): StoredResponse => ({
+  id: `resp_${stem}`,
+  previousResponseId: previous === null ? null : `resp_${previous}`,
+  input: [user(question)],
+  response: JSON.stringify({
+    id: `resp_${stem}`,
+    object: "response",
+    output: [message(stem, answer)],
+    model: "core-3",
+  }),
+});
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tollgate-responses-"));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+describe("the table", () => {
+  let database: Database;
+  let table: StoredResponseTable;
+  beforeEach(() => {
+    database = openStoredResponses(join(folder, "responses.db"));
+    table = new StoredResponseTable(database, limits);
+  });
+  afterEach(() => database.close());
+
+  const keep = ({ id, previousResponseId, input, response }: StoredResponse, account = 1, now = 0): void =>
+    table.keep(account, { id, previousId: previousResponseId, input: JSON.stringify(input), response }, now);
+  const conversation = (id: string, account = 1, now = 0): unknown => {
+    const found = table.find(account, id, [], now);
+    return found === "too_large" || found.conversation === null ? found : JSON.parse(found.conversation);
+  };
+  const kept = (): string[] =>
+    (database.query("SELECT id FROM responses ORDER BY sequence").all() as { id: string }[]).map(({ id }) => id);
+  /** The sums that the limits are measured by, beside the rows that they sum up. */
+  const expectTrueSums = (): void => {
+    const sums = database.query(
+      "SELECT account_id, responses, bytes FROM responses_use WHERE responses > 0 ORDER BY 1",
+    );
+    const rows = database.query(
+      "SELECT account_id, count(*) AS responses, sum(bytes) AS bytes FROM responses GROUP BY 1",
+    );
+    expect(sums.all()).toEqual(rows.all());
+  };
+
+  test("a response comes back as it was, its conversation oldest first", () => {
+    keep(response("a", "one?", "1"));
+    keep(response("b", "two?", "2", "a"));
+    keep(response("c", "three?", "3", "b"));
+    expect(JSON.parse(table.response(1, "resp_b", 0)!)).toEqual(JSON.parse(response("b", "two?", "2").response));
+    expect(JSON.parse(table.input(1, "resp_b", 0)!)).toEqual([user("two?")]);
+    expect(conversation("resp_b")).toEqual([user("one?"), message("a", "1"), user("two?"), message("b", "2")]);
+  });
+
+  test("an empty input or output leaves no hole in the conversation", () => {
+    keep({ ...response("a", "one?", "1"), input: [] });
+    keep({ ...response("b", "two?", "2", "a"), response: JSON.stringify({ id: "resp_b", output: [] }) });
+    expect(conversation("resp_b")).toEqual([message("a", "1"), user("two?")]);
+  });
+
+  test("nobody finds, lists or deletes the response of another account", () => {
+    keep(response("a", "one?", "1"));
+    expect(table.response(2, "resp_a", 0)).toBeNull();
+    expect(table.input(2, "resp_a", 0)).toBeNull();
+    expect(table.find(2, "resp_a", ["msg_a_0"], 0)).toEqual({ conversation: null, items: "[]" });
+    expect(table.delete(2, "resp_a", 0)).toBe(false);
+    // nor through a chain of one's own that names it
+    keep(response("b", "two?", "2", "a"), 2);
+    expect(conversation("resp_b", 2)).toEqual({ conversation: null, items: "[]" });
+    expect(table.response(1, "resp_a", 0)).not.toBeNull();
+  });
+
+  test("a conversation that lost a response is not found, rather than continued without it", () => {
+    keep(response("a", "one?", "1"));
+    keep(response("b", "two?", "2", "a"));
+    expect(table.delete(1, "resp_a", 0)).toBe(true);
+    expect(table.delete(1, "resp_a", 0)).toBe(false);
+    expect(conversation("resp_b")).toEqual({ conversation: null, items: "[]" });
+    expect(table.response(1, "resp_b", 0)).not.toBeNull();
+    expectTrueSums();
+  });
+
+  test("items are found by id, and only those asked for", () => {
+    const output = [message("a", "1"), message("a", "2", 1)];
+    keep({ ...response("a", "one?", "1"), response: JSON.stringify({ id: "resp_a", output }) });
+    keep(response("b", "two?", "2"));
+    const found = table.find(1, null, ["msg_a_1", "msg_b_0", "msg_c_0", "nonsense"], 0);
+    expect(found).toEqual({ conversation: null, items: JSON.stringify([output[1], message("b", "2")]) });
+  });
+
+  test("items that an input refers to are kept with it, so that it outlives them", () => {
+    keep(response("a", "one?", "1"));
+    const input = [user("one?"), { type: "item_reference", id: "msg_a_0" }, { type: "item_reference", id: "rs_x_0" }];
+    keep({ ...response("b", "", "2"), input });
+    table.delete(1, "resp_a", 0);
+    expect(JSON.parse(table.input(1, "resp_b", 0)!)).toEqual([user("one?"), message("a", "1"), input[2]!]);
+  });
+
+  test("the oldest go when an account has too many, and nobody else's", () => {
+    keep(response("x", "?", "!"), 2);
+    for (const stem of ["a", "b", "c", "d", "e", "f", "g"]) keep(response(stem, "?", "!"));
+    expect(kept()).toEqual(["resp_x", "resp_c", "resp_d", "resp_e", "resp_f", "resp_g"]);
+    expectTrueSums();
+  });
+
+  test("the oldest go when an account's are too large; one that is larger than the share is not kept", () => {
+    keep(response("a", "x".repeat(4_000), "!"));
+    keep(response("b", "x".repeat(4_000), "!"));
+    keep(response("c", "x".repeat(4_000), "!"));
+    expect(kept()).toEqual(["resp_b", "resp_c"]);
+    keep(response("d", "x".repeat(10_000), "!"));
+    expect(kept()).toEqual(["resp_b", "resp_c"]);
+    expectTrueSums();
+  });
+
+  test("a conversation that is larger than a body may be is refused", () => {
+    keep(response("a", "x".repeat(3_000), "!"));
+    keep(response("b", "x".repeat(3_000), "!", "a"));
+    expect(conversation("resp_a")).toHaveLength(2);
+    expect(conversation("resp_b")).toBe("too_large");
+  });
+
+  test("what is too old is not found any more, and goes a slice at a time", () => {
+    for (const [age, stem] of ["a", "b", "c", "d"].entries()) keep(response(stem, "?", "!"), 1, age * day);
+    const now = 32 * day; // a and b are older than 30 days
+    expect(table.response(1, "resp_b", now)).toBeNull();
+    expect(conversation("resp_b", 1, now)).toEqual({ conversation: null, items: "[]" });
+    expect(table.delete(1, "resp_b", now)).toBe(false);
+    expect(table.response(1, "resp_c", now)).not.toBeNull();
+    expect(table.expire(now, 1)).toBe(1);
+    expect(kept()).toEqual(["resp_b", "resp_c", "resp_d"]);
+    expect(table.expire(now, 10)).toBe(1);
+    expect(table.expire(now, 10)).toBe(0);
+    expect(kept()).toEqual(["resp_c", "resp_d"]);
+    expectTrueSums();
+  });
+});
+
+describe("the file", () => {
+  const lines: string[] = [];
+  const log: Log = (level, event, fields) => lines.push(`${level} ${event} ${fields?.["reason"] ?? ""}`.trim());
+  const open = (): Promise<StoredResponsesFile> =>
+    StoredResponsesFile.open({ dataFolder: folder, keepMs: 30 * day, accountBytesMax: 100_000_000, log });
+  afterEach(() => lines.splice(0));
+
+  test("what was kept is found by the very next call, and after a restart", async () => {
+    const first = await open();
+    first.keep(1, response("a", "one?", "1"));
+    const references = { previousResponseId: "resp_a", itemIds: ["msg_a_0"] };
+    const earlier = await first.find(1, references);
+    expect(earlier).toEqual({
+      conversation: [user("one?"), message("a", "1")],
+      items: new Map([["msg_a_0", message("a", "1")]]),
+      bytes: expect.any(Number),
+    });
+    first.keep(1, response("b", "two?", "2", "a"));
+    await first.close();
+    const second = await open();
+    expect(await second.find(1, references)).toEqual(earlier);
+    expect(await second.input(1, "resp_b")).toEqual([user("two?")]);
+    expect(await second.delete(1, "resp_b")).toBe(true);
+    expect(await second.response(1, "resp_b")).toBeNull();
+    await second.close();
+    expect(lines).toEqual([]);
+  });
+
+  test("can be read by its owner alone", async () => {
+    const responses = await open();
+    expect((await stat(join(folder, "responses.db"))).mode & 0o777).toBe(0o600);
+    await responses.close();
+  });
+
+  test("of a newer version, or no database at all, is told at the start", async () => {
+    const database = openStoredResponses(join(folder, "responses.db"));
+    database.run("PRAGMA user_version = 99");
+    database.close();
+    await expect(open()).rejects.toThrow(/responses\.db has version 99, .* use a newer tollgate/);
+    await rm(join(folder, "responses.db"));
+    await Bun.write(join(folder, "responses.db"), "x".repeat(8_192));
+    await expect(open()).rejects.toThrow(/cannot use the stored responses .*file is not a database/);
+  });
+
+  test("that takes no writes loses what is kept meanwhile, says so once, and fails nothing", async () => {
+    const responses = await open();
+    responses.keep(1, response("a", "one?", "1"));
+    expect(await responses.response(1, "resp_a")).toBeString();
+    const other = new Database(join(folder, "responses.db"));
+    other.run("BEGIN IMMEDIATE");
+    responses.keep(1, response("b", "two?", "2"));
+    expect(await responses.response(1, "resp_b")).toBeNull();
+    expect(await responses.response(1, "resp_a")).toBeString();
+    other.run("COMMIT");
+    other.close();
+    responses.keep(1, response("c", "three?", "3"));
+    expect(await responses.response(1, "resp_c")).toBeString();
+    await responses.close();
+    expect(lines).toEqual(["error responses are not stored database is locked", "info responses are stored again"]);
+  }, 20_000);
+
+  test("that cannot be read refuses as internal: nobody is told that a response is gone", async () => {
+    const responses = await open();
+    responses.keep(1, response("a", "one?", "1"));
+    expect(await responses.response(1, "resp_a")).toBeString();
+    const other = new Database(join(folder, "responses.db"));
+    other.run("DROP TABLE responses");
+    other.close();
+    expect(await responses.find(1, { previousResponseId: "resp_a", itemIds: [] })).toEqual(refuse("internal"));
+    expect(await responses.response(1, "resp_a")).toEqual(refuse("internal"));
+    await responses.close();
+    expect(lines[0]).toContain("error stored responses failed no such table");
+  });
+
+  test("more than may wait is not kept", async () => {
+    const responses = await open();
+    const large = "x".repeat(storedResponsesWaitingBytesMax / 4);
+    for (const stem of ["a", "b", "c", "d", "e"]) responses.keep(1, response(stem, large, "!"));
+    expect(responses.waitingBytes).toBeLessThan(storedResponsesWaitingBytesMax);
+    expect(await responses.response(1, "resp_c")).toBeString();
+    expect(await responses.response(1, "resp_d")).toBeNull();
+    expect(responses.waitingBytes).toBe(0);
+    await responses.close();
+    expect(lines[0]).toBe("error responses are not stored too much waits to be written");
+  }, 20_000);
+});
+
+test.each([
+  ["msg_0Ab9_0", "resp_0Ab9"],
+  ["rs_0Ab9_12", "resp_0Ab9"],
+  ["msg_0Ab9", null],
+  ["msg_0Ab9_in0", null],
+  ["nonsense", null],
+])("the item %s belongs to %p", (itemId, id) => expect(responseIdOf(itemId)).toBe(id));

@@ -9,8 +9,6 @@ import { busy, failureOfStatus, nodeFailed } from "./failure.ts";
 import type { Failure } from "./failure.ts";
 import type { ResponseHeaders } from "./framing.ts";
 import { AnswerReader } from "./reader.ts";
-import type { Channel } from "./reader.ts";
-import type { TemplateMemory } from "./template.ts";
 
 /** Time limits of a generation, in milliseconds; limits.ts says where each comes from. */
 export type GenerationLimits = Readonly<{ firstPieceMs: number; stallMs: number; afterFinishMs: number }>;
@@ -23,8 +21,6 @@ export type GenerationParts = Readonly<{
   /** Head and body. */
   request: Buffer;
   textIsCallOf: string | null;
-  /** What the node's earlier streams taught its readers. */
-  memory: TemplateMemory<Channel>;
   client: NodeClient;
   limits: GenerationLimits;
   gone: AbortSignal;
@@ -71,7 +67,7 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
         this.#unflushed = true;
         parts.sink.piece(piece);
       },
-      { textIsCallOf: parts.textIsCallOf, memory: parts.memory },
+      { textIsCallOf: parts.textIsCallOf },
     );
   }
 

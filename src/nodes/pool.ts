@@ -24,12 +24,10 @@ import { busy } from "./failure.ts";
 import { generate } from "./generation.ts";
 import type { GenerationLimits, Outcome } from "./generation.ts";
 import { get } from "./get.ts";
-import type { Channel } from "./reader.ts";
 import { nodeRequest } from "./request.ts";
 import { requestHead } from "./request-head.ts";
 import { SlotQueue } from "./slot-queue.ts";
 import type { NodeHealth, Place, RefusalCause } from "./slot-queue.ts";
-import { TemplateMemory } from "./template.ts";
 import { askForCount, countRequestOfAsk, countRequestOfText } from "./token-count.ts";
 import type { CountRequest } from "./token-count.ts";
 
@@ -324,7 +322,6 @@ class PooledNode {
   health: NodeHealth = "well";
   engine: Engine = unknownEngine;
   readonly #client: NodeClient;
-  readonly #memory = new TemplateMemory<Channel>();
   readonly #options: PoolOptions;
   readonly #limits: PoolLimits;
   readonly #onHealth: (health: NodeHealth) => void;
@@ -352,16 +349,7 @@ class PooledNode {
     const head = requestHead("POST", path, this.#client.origin.hostHeader, apiKey, Buffer.byteLength(body));
     const request = Buffer.from(head + body);
     const client = this.#client;
-    const outcome = await generate({
-      ask,
-      request,
-      textIsCallOf,
-      memory: this.#memory,
-      client,
-      limits: this.#limits,
-      gone,
-      sink,
-    });
+    const outcome = await generate({ ask, request, textIsCallOf, client, limits: this.#limits, gone, sink });
     this.#met(outcome);
     return outcome.ending;
   }

@@ -10,12 +10,12 @@ import { failed, failureOfEvent, nodeFailed } from "./failure.ts";
 import type { Failure } from "./failure.ts";
 import { parseNodeJson, record } from "./json.ts";
 import { decodedLength, Template } from "./template.ts";
-import type { RunningNumbers, Simple, StreamConstants, TemplateMemory } from "./template.ts";
+import type { RunningNumbers, Simple } from "./template.ts";
 import { ToolCalls } from "./tool-calls.ts";
 import { reportedUsage, usageOf } from "./usage.ts";
 
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
-export type Channel = "text" | "reasoning" | number;
+type Channel = "text" | "reasoning" | number;
 
 /** Events parsed before the first lesson: a lesson costs more than parsing, and a short answer would not repay it. */
 const eventsBeforeLessons = 6;
@@ -27,8 +27,6 @@ const charactersPerTokenMax = 32;
 export type ReaderOptions = Readonly<{
   /** The node was asked for this tool's arguments as plain JSON text: the text becomes the one call. */
   textIsCallOf?: string | null;
-  /** What the node's earlier streams taught. */
-  memory?: TemplateMemory<Channel> | null;
   /** False parses every event; for the tests that compare both ways. */
   fast?: boolean;
 }>;
@@ -43,8 +41,6 @@ export class AnswerReader {
   #lessonsLeft: number;
   #likely: Template<Channel> | null = null;
   readonly #templates: Template<Channel>[] = [];
-  readonly #memory: TemplateMemory<Channel> | null;
-  #constants: StreamConstants | null = null;
 
   #begun = false;
   #finish: FinishReason | null = null;
@@ -63,13 +59,11 @@ export class AnswerReader {
   /** First half of a surrogate pair that was cut between two events. */
   #highSurrogate: Readonly<{ channel: Channel; unit: string }> | null = null;
 
-  constructor(ask: Ask, emit: (piece: Piece) => void, options: ReaderOptions = {}) {
-    const { textIsCallOf = null, memory = null, fast = true } = options;
+  constructor(ask: Ask, emit: (piece: Piece) => void, { textIsCallOf = null, fast = true }: ReaderOptions = {}) {
     this.#ask = ask;
     this.#emit = emit;
     this.#textIsCallOf = textIsCallOf;
     this.#lessonsLeft = fast ? lessonsMax : 0;
-    this.#memory = fast ? memory : null;
     this.#outputMax = ask.model.budgetLimitsAnswer ? ask.outputTokensMax : Number.POSITIVE_INFINITY;
     this.#calls = new ToolCalls(
       ask.tools.map((tool) => tool.name),
@@ -117,7 +111,6 @@ export class AnswerReader {
       if (this.#finish === null) this.#fail(failureOfEvent(this.#ask, payload, this.#begun));
       return;
     }
-    this.#constants ??= constantsOf(event);
     const simple = this.#finish === null ? this.#simple(event) : null;
     if (simple !== null && this.#highSurrogate === null) {
       this.#takeReport(simple.usage, false);
@@ -176,33 +169,18 @@ export class AnswerReader {
   }
 
   #learn(payload: string, simple: Simple<Channel>): void {
-    if (this.#lessonsLeft === 0) return;
-    const known = this.#recall(payload, simple.channel);
-    if (known === null && this.#deltas <= eventsBeforeLessons) return;
+    if (this.#lessonsLeft === 0 || this.#deltas <= eventsBeforeLessons) return;
     this.#lessonsLeft--;
-    const template = known ?? Template.learn(payload, simple, this.#meaning);
+    const template = Template.learn(payload, simple, (other) => {
+      const event = record(parseNodeJson(other));
+      return event === null || isError(event) ? null : this.#simple(event);
+    });
     if (template === null) return;
-    const at = this.#templates.findIndex(({ channel }) => channel === template.channel);
+    const at = this.#templates.findIndex((known) => known.channel === template.channel);
     if (at < 0) this.#templates.push(template);
     else this.#templates[at] = template;
     this.#likely = template;
-    if (known === null && this.#constants !== null) {
-      this.#memory?.keep(this.#ask.model.id, template, this.#constants);
-    }
   }
-
-  /** At a channel's first event: the shape that it had in an earlier stream of this node, if this event has it too. */
-  #recall(payload: string, channel: Channel): Template<Channel> | null {
-    if (this.#constants === null || this.#memory === null) return null;
-    if (this.#templates.some((template) => template.channel === channel)) return null;
-    const template = this.#memory.recall(this.#ask.model.id, channel, this.#constants, this.#meaning);
-    return template?.match(payload) === true ? template : null;
-  }
-
-  readonly #meaning = (payload: string): Simple<Channel> | null => {
-    const event = record(parseNodeJson(payload));
-    return event === null || isError(event) ? null : this.#simple(event);
-  };
 
   /** The event's meaning when it is one string on one channel and nothing else that matters. */
   #simple(event: Record<string, unknown>): Simple<Channel> | null {
@@ -340,12 +318,6 @@ export class AnswerReader {
     if (this.#reported?.output !== undefined)
       this.#reported = { ...this.#reported, output: Math.min(this.#reported.output, this.#outputMax) };
   }
-}
-
-/** Null where the node gives no usual id and time, as some engines' first events do. */
-function constantsOf({ id, created }: Record<string, unknown>): StreamConstants | null {
-  if (typeof id !== "string" || id === "" || typeof created !== "number") return null;
-  return { id: JSON.stringify(id), created: String(created) };
 }
 
 function isError(event: Record<string, unknown>): boolean {

@@ -27,34 +27,8 @@ const otherText = "\u0001other";
 const otherLiteral = JSON.stringify(otherText);
 const otherNumberFirst = 900_000_001;
 const numberAfterColon = /:[\t ]?(0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/g;
-/** Models times channels; tool calls have a channel each, so this bounds what one node can make us keep. */
-const shapesMax = 256;
 /** More numbers than any engine's usage object has; keeps learning cheap. */
 const numbersMax = 8;
-
-/** What tells one stream of a node from the next, as JSON text: the literal of `id` and the digits of `created`. */
-export type StreamConstants = Readonly<{ id: string; created: string }>;
-
-/** The shapes of a node's last streams by model and channel, so that a short answer need not learn them again. */
-export class TemplateMemory<Channel> {
-  readonly #known = new Map<string, Readonly<{ template: Template<Channel>; constants: StreamConstants }>>();
-
-  /** The shape that the channel had in the model's last stream that learned it, or null. */
-  recall(
-    model: string,
-    channel: Channel,
-    constants: StreamConstants,
-    read: (payload: string) => Simple<Channel> | null,
-  ): Template<Channel> | null {
-    const known = this.#known.get(`${model} ${channel}`);
-    return known === undefined ? null : known.template.rebound(known.constants, constants, read);
-  }
-
-  keep(model: string, template: Template<Channel>, constants: StreamConstants): void {
-    const key = `${model} ${template.channel}`;
-    if (this.#known.size < shapesMax || this.#known.has(key)) this.#known.set(key, { template, constants });
-  }
-}
 
 /** A learned event shape. `literal` and `numbers` hold the values of the last event that matched. */
 export class Template<Channel> {
@@ -112,40 +86,17 @@ export class Template<Channel> {
     simple: Simple<Channel>,
     read: (payload: string) => Simple<Channel> | null,
   ): Template<Channel> | null {
+    const prefix = payload.slice(0, at);
     const rest = payload.slice(end);
-    const fixed = simple.usage === null ? [rest] : splitNumbers(rest);
-    return Template.#proven(simple.channel, payload.slice(0, at), fixed, read);
-  }
-
-  /** The template with these fixed texts, if a full parse finds in it just what is put into its holes. */
-  static #proven<Channel>(
-    channel: Channel,
-    prefix: string,
-    fixed: readonly string[],
-    read: (payload: string) => Simple<Channel> | null,
-  ): Template<Channel> | null {
-    const count = fixed.length - 1;
+    const { fixed, count } = simple.usage === null ? { fixed: [rest], count: 0 } : splitNumbers(rest);
     let other = prefix + otherLiteral + fixed[0]!;
     for (let hole = 0; hole < count; hole++) other += `${otherNumberFirst + hole}${fixed[hole + 1]!}`;
     const meaning = read(other);
-    if (meaning === null || meaning.channel !== channel || meaning.text !== otherText) return null;
+    if (meaning === null || meaning.channel !== simple.channel || meaning.text !== otherText) return null;
     const fields: (RunningField | null)[] = new Array<RunningField | null>(count).fill(null);
     for (const [field, value] of Object.entries(meaning.usage ?? {}) as [RunningField, number][])
       if (value >= otherNumberFirst && value < otherNumberFirst + count) fields[value - otherNumberFirst] = field;
-    return new Template(channel, prefix, fixed, fields, meaning.usage === null ? null : { ...meaning.usage });
-  }
-
-  /**
-   * This shape in another stream of the same node, whose constants are `to` where they were `from`; proven anew, since
-   * a text that was exchanged by mistake must not be believed. Null when the proof fails.
-   */
-  rebound(
-    from: StreamConstants,
-    to: StreamConstants,
-    read: (payload: string) => Simple<Channel> | null,
-  ): Template<Channel> | null {
-    const exchanged = (text: string) => text.replaceAll(from.id, to.id).replaceAll(from.created, to.created);
-    return Template.#proven(this.channel, exchanged(this.#prefix), this.#fixed.map(exchanged), read);
+    return new Template(simple.channel, prefix, fixed, fields, simple.usage === null ? null : { ...simple.usage });
   }
 
   /** Whether `payload` has this shape; if so, `literal` and `numbers` are its values. */
@@ -239,7 +190,7 @@ function isText(literal: string, text: string): boolean {
 }
 
 /** Cuts the fixed text at each whole number from the usage object on. */
-function splitNumbers(rest: string): string[] {
+function splitNumbers(rest: string): { fixed: string[]; count: number } {
   const from = rest.indexOf('"usage"');
   const fixed: string[] = [];
   let at = 0;
@@ -250,5 +201,5 @@ function splitNumbers(rest: string): string[] {
     fixed.push(rest.slice(at, start));
     at = end;
   }
-  return [...fixed, rest.slice(at)];
+  return { fixed: [...fixed, rest.slice(at)], count: fixed.length };
 }

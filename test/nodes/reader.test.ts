@@ -2,8 +2,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AnswerReader } from "../../src/nodes/reader.ts";
-import type { Channel, ReaderOptions } from "../../src/nodes/reader.ts";
-import { TemplateMemory } from "../../src/nodes/template.ts";
 import type { Ask, Ending } from "../../src/types.ts";
 import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
 import { doneEvent, event, finishEvent, textEvent, usageEvent } from "../fixtures/raw-node.ts";
@@ -530,7 +528,7 @@ describe("the fast way equals the full parse", () => {
     { maxLength: 8 },
   );
 
-  const read = (payloads: string[], options: ReaderOptions): object => {
+  const read = (payloads: string[], fast: boolean): object => {
     const collected = collector();
     const pieces: string[] = [];
     const reader = new AnswerReader(
@@ -539,7 +537,7 @@ describe("the fast way equals the full parse", () => {
         pieces.push(piece.kind);
         collected.emit(piece);
       },
-      options,
+      { fast },
     );
     for (const payload of payloads) reader.event(payload);
     const running = reader.gone();
@@ -561,73 +559,40 @@ describe("the fast way equals the full parse", () => {
           texts.slice(0, count).map((one, index) => escape(JSON.stringify(shapes[shape]!(one, index)), style)),
         );
         const hidden = (result: object) => JSON.stringify(result).replace(/call_[0-9A-Za-z]{24}/g, "call_");
-        expect(hidden(read(payloads, {}))).toBe(hidden(read(payloads, { fast: false })));
+        expect(hidden(read(payloads, true))).toBe(hidden(read(payloads, false)));
       }),
       { numRuns: Number(process.env["TOLLGATE_TEST_RUNS"] ?? 400) },
     );
   });
 
-  test("for any streams of one node, each after what the earlier ones taught", () => {
-    const memory = new TemplateMemory<Channel>();
-    const id = fc.oneof(fc.uuid(), fc.constantFrom("content", "0", "x", "choices", '"', "\\u0001other"), text);
-    fc.assert(
-      fc.property(steps, id, fc.nat(2_000_000_000), (given, id, created) => {
-        const payloads = given.flatMap(([shape, count, style, texts]) =>
-          texts
-            .slice(0, count)
-            .map((one, index) => escape(JSON.stringify({ id, created, ...shapes[shape]!(one, index) }), style)),
-        );
-        const hidden = (result: object) => JSON.stringify(result).replace(/call_[0-9A-Za-z]{24}/g, "call_");
-        expect(hidden(read(payloads, { memory }))).toBe(hidden(read(payloads, { fast: false })));
-      }),
-      { numRuns: Number(process.env["TOLLGATE_TEST_RUNS"] ?? 400) },
-    );
-  });
-
-  describe("and does not parse what it knows", () => {
-    const stream = (id: string, words: number) =>
-      Array.from({ length: words }, (_, word) =>
-        JSON.stringify({ id, created: 1_700_000_000 + words, ...choice({ content: `word${word}\n` }) }),
-      );
-    const parsesOf = (payloads: readonly string[], options: ReaderOptions): number => {
-      const parse = JSON.parse;
-      let parses = 0;
-      JSON.parse = (source: string) => {
-        parses++;
-        return parse(source) as unknown;
-      };
-      try {
-        const reader = new AnswerReader(askOf(), () => {}, options);
-        for (const payload of payloads) reader.event(payload);
-      } finally {
-        JSON.parse = parse;
-      }
-      return parses;
+  test("and does not parse what it knows", () => {
+    const parse = JSON.parse;
+    let parses = 0;
+    const payloads = Array.from({ length: 100 }, (_, index) => JSON.stringify(choice({ content: `word${index}\n` })));
+    JSON.parse = (source: string) => {
+      parses++;
+      return parse(source) as unknown;
     };
-
-    test("within a stream", () => {
-      expect(parsesOf(stream("a", 100), {})).toBeLessThan(20);
-    });
-
-    test("from an earlier stream of the node", () => {
-      const memory = new TemplateMemory<Channel>();
-      expect(parsesOf(stream("first", 20), { memory })).toBeGreaterThan(6);
-      expect(parsesOf(stream("second", 8), { memory })).toBe(2); // the first event, and the proof
-    });
+    const reader = new AnswerReader(askOf(), () => {});
+    try {
+      for (const payload of payloads) reader.event(payload);
+    } finally {
+      JSON.parse = parse;
+    }
+    expect(parses).toBeLessThan(16);
   });
 
   test("a string elsewhere that equals the text is not taken for it", () => {
     const named = (model: string, content: string) =>
       `data: ${JSON.stringify({ model, choices: [{ delta: { content } }] })}\n\n`;
-    const known = named("x", "x").repeat(9);
-    expect(readEvents(known + named("q", "x") + named("x", "y") + ended).text).toBe(`${"x".repeat(10)}y`);
+    expect(readEvents(named("x", "x") + named("q", "x") + named("x", "y") + ended).text).toBe("xxy");
   });
 
   test("more after a known shape is no known shape", () => {
     const known = '{"choices":[{"delta":{"content":"x"}}]}';
     for (const more of ["}", "x", ' {"a":1}'])
-      expect(readEvents(`${`data: ${known}\n\n`.repeat(9)}data: ${known}${more}\n\n${ended}`)).toMatchObject({
-        text: "x".repeat(9),
+      expect(readEvents(`data: ${known}\n\ndata: ${known}${more}\n\n${ended}`)).toMatchObject({
+        text: "x",
         ending: { kind: "failed" },
       });
   });
@@ -636,9 +601,9 @@ describe("the fast way equals the full parse", () => {
     for (const literal of ['"a\u0001"', '"a\\x"', '"a\\u12g4"', '"a', "5", '"a","b":"c', '"a"b"']) {
       const known = `data: {"choices":[{"delta":{"content":"x"}}]}\n\n`;
       const { text: got, ending } = readEvents(
-        `${known.repeat(9)}data: {"choices":[{"delta":{"content":${literal}}}]}\n\n${finishEvent()}`,
+        `${known}${known}data: {"choices":[{"delta":{"content":${literal}}}]}\n\n${finishEvent()}`,
       );
-      expect(got).toMatch(/^x{9}a?$/);
+      expect(got).toMatch(/^xxa?$/);
       if (literal !== '"a","b":"c')
         expect([literal, ending.kind]).toEqual([literal, literal === "5" ? "end" : "failed"]);
     }

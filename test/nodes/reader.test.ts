@@ -585,14 +585,15 @@ describe("the fast way equals the full parse", () => {
   test("a string elsewhere that equals the text is not taken for it", () => {
     const named = (model: string, content: string) =>
       `data: ${JSON.stringify({ model, choices: [{ delta: { content } }] })}\n\n`;
-    expect(readEvents(named("x", "x") + named("q", "x") + named("x", "y") + ended).text).toBe("xxy");
+    const known = named("x", "x").repeat(9);
+    expect(readEvents(known + named("q", "x") + named("x", "y") + ended).text).toBe(`${"x".repeat(10)}y`);
   });
 
   test("more after a known shape is no known shape", () => {
     const known = '{"choices":[{"delta":{"content":"x"}}]}';
     for (const more of ["}", "x", ' {"a":1}'])
-      expect(readEvents(`data: ${known}\n\ndata: ${known}${more}\n\n${ended}`)).toMatchObject({
-        text: "x",
+      expect(readEvents(`${`data: ${known}\n\n`.repeat(9)}data: ${known}${more}\n\n${ended}`)).toMatchObject({
+        text: "x".repeat(9),
         ending: { kind: "failed" },
       });
   });
@@ -601,9 +602,9 @@ describe("the fast way equals the full parse", () => {
     for (const literal of ['"a\u0001"', '"a\\x"', '"a\\u12g4"', '"a', "5", '"a","b":"c', '"a"b"']) {
       const known = `data: {"choices":[{"delta":{"content":"x"}}]}\n\n`;
       const { text: got, ending } = readEvents(
-        `${known}${known}data: {"choices":[{"delta":{"content":${literal}}}]}\n\n${finishEvent()}`,
+        `${known.repeat(9)}data: {"choices":[{"delta":{"content":${literal}}}]}\n\n${finishEvent()}`,
       );
-      expect(got).toMatch(/^xxa?$/);
+      expect(got).toMatch(/^x{9}a?$/);
       if (literal !== '"a","b":"c')
         expect([literal, ending.kind]).toEqual([literal, literal === "5" ? "end" : "failed"]);
     }

@@ -56,7 +56,7 @@ export type Body = Readonly<{ json: unknown; bytes: number }>;
 
 /** Where an answer goes: the client's stream, or the collector of a non-streaming reply. */
 export interface Outlet extends Sink {
-  /** Aborted when the client leaves or stops reading. */
+  /** Aborted when the client leaves or stops reading; with a Refusal as its reason when the gateway ends the reply. */
   readonly gone: AbortSignal;
   /** The last word of a served request; its charge is on disk. */
   end(end: AnswerEnd): void;
@@ -113,6 +113,8 @@ export async function serve({ account, ask, hold: admitted }: Admitted, outlet: 
     if (hold.ready !== null) await hold.ready; // a coder call is on disk before the first byte goes out
     const ending = await generate(ask, account, outlet, parts);
     if (ending.kind === "failed") return outlet.fail(ending.refusal);
+    const { reason } = outlet.gone;
+    if (ending.kind === "gone" && isRefusal(reason)) return outlet.fail(reason); // our own doing costs the client nothing
     await hold.settle(ending.usage, ending.estimated, parts.clock.wall()); // on disk before the client sees the end
     if (ending.kind === "end") outlet.end(ending);
   } catch (error) {

@@ -115,6 +115,13 @@ export const refusals = {
     message: "The model stopped answering. Please retry.",
     retry: "client",
   },
+  stopping: {
+    status: 503,
+    type: "api_error",
+    code: null,
+    message: "The server is stopping. Please retry.",
+    retry: "client",
+  },
   internal: {
     status: 500,
     type: "api_error",

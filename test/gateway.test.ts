@@ -30,6 +30,7 @@ const failed = (refusal: Refusal["refusal"], elsewhere = false): Ending => ({
 class World {
   readonly events: string[] = [];
   readonly nodes: { name: string; endings: Ending[] }[] = [{ name: "a", endings: [ended] }];
+  readonly gone = new AbortController();
   holdReady: Promise<void> | null = null;
   settled: () => Promise<void> = async () => {};
   admission: Hold | Refusal | null = null;
@@ -93,7 +94,7 @@ class World {
 
   outlet(): Outlet {
     return {
-      gone: new AbortController().signal,
+      gone: this.gone.signal,
       piece: (piece: Piece) => this.events.push(`piece ${piece.kind}`),
       flush: () => null,
       end: (end: AnswerEnd) => this.events.push(`end ${end.reason}`),
@@ -177,6 +178,13 @@ describe("every exit settles or gives back, and frees the node before it waits f
     const world = new World();
     world.nodes[0]!.endings = [{ kind: "gone", usage, estimated: true }];
     expect(await world.serve()).toEqual(["enter a", "piece text", "leave a", "settle estimated", "hold closed"]);
+  });
+
+  test("a reply that the gateway ends itself costs nothing and says why", async () => {
+    const world = new World();
+    world.nodes[0]!.endings = [{ kind: "gone", usage, estimated: true }];
+    world.gone.abort(refuse("stopping"));
+    expect(await world.serve()).toEqual(["enter a", "piece text", "leave a", "fail stopping", "hold given back"]);
   });
 
   test("a failed node costs nothing", async () => {

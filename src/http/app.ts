@@ -46,6 +46,8 @@ export interface RunningServer {
 
 /** Bun counts seconds of silence on a connection; a client that is waiting for its answer is exempt (`answer`). */
 const idleTimeoutSeconds = 120;
+/** What is cut at a stop has this long to say so to its client. */
+const cutMs = 2_000;
 /** Bun answers larger bodies itself, with a bare 413; ours is in the dialect's form. */
 const serverBodyMaxBytes = 4 * bodyMaxBytes;
 
@@ -59,7 +61,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
   const tokens = new TokenRoutes(parts, counts);
   const heartbeat = new Heartbeat();
   const metrics = new Metrics();
-  const open = new Set<Promise<void>>();
+  const open = new Map<StreamOutlet | CollectOutlet, Promise<void>>();
   let stopping = false;
 
   const app = new Elysia({ normalize: false, aot: true })
@@ -118,8 +120,9 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     async stop(graceMs) {
       stopping = true;
       const stopped = server.stop();
-      const grace = new Promise<void>((resolve) => setTimeout(resolve, graceMs).unref());
-      await Promise.race([Promise.all(open), grace]);
+      await settledWithin(graceMs, open.values());
+      for (const outlet of open.keys()) outlet.cut(refuse("stopping"));
+      await settledWithin(cutMs, open.values());
       await Promise.race([stopped, server.stop(true)]);
       heartbeat.close();
     },
@@ -150,10 +153,10 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     // A non-streaming reply is silent until it is complete; the exemption sticks to the connection, so it is undone.
     if (!ask.stream) connection?.timeout(request, 0);
     const served = serve(admitted, outlet, parts).finally(() => {
-      open.delete(served);
+      open.delete(outlet);
       if (!ask.stream) connection?.timeout(request, idleTimeoutSeconds);
     });
-    open.add(served);
+    open.set(outlet, served);
     return outlet.response;
   }
 
@@ -203,6 +206,14 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     const reason = `There is no ${request.method} ${pathname} here. The API is under /v1, e.g. POST /v1/chat/completions`;
     return refusalReply(dialectOf(pathname), refuse("not_found", { reason }), mintRequestId(parts.clock.wall()));
   }
+}
+
+/** Resolves when all have settled, or after `limitMs`. */
+async function settledWithin(limitMs: number, promises: Iterable<Promise<void>>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, limitMs);
+  await Promise.race([Promise.allSettled(promises), late]);
+  clearTimeout(timer);
 }
 
 interface Connection {

@@ -13,6 +13,7 @@ export class CollectOutlet implements Outlet {
   readonly #requestId: string;
   readonly #createdSeconds: number;
   readonly #dialect: Dialect;
+  readonly #leave = new AbortController();
   #respond!: (response: Response) => void;
 
   constructor(ask: Ask, requestId: string, createdSeconds: number, dialect: Dialect, client: AbortSignal) {
@@ -20,9 +21,10 @@ export class CollectOutlet implements Outlet {
     this.#requestId = requestId;
     this.#createdSeconds = createdSeconds;
     this.#dialect = dialect;
-    this.gone = client;
+    this.gone = this.#leave.signal;
     this.response = new Promise((respond) => (this.#respond = respond));
-    client.addEventListener("abort", () => this.#respond(new Response(null, { status: 499 })), { once: true });
+    if (client.aborted) this.#depart();
+    else client.addEventListener("abort", () => this.#depart(), { once: true });
   }
 
   piece(piece: Piece): void {
@@ -40,5 +42,15 @@ export class CollectOutlet implements Outlet {
 
   fail(refusal: Refusal): void {
     this.#respond(refusalReply(this.#dialect, refusal, this.#requestId, this.#ask));
+  }
+
+  /** Ends the reply from our side. */
+  cut(refusal: Refusal): void {
+    this.#leave.abort(refusal);
+  }
+
+  #depart(): void {
+    this.#leave.abort();
+    this.#respond(new Response(null, { status: 499 }));
   }
 }

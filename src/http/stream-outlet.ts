@@ -77,6 +77,11 @@ export class StreamOutlet implements Outlet, Beating {
     this.#finish();
   }
 
+  /** Ends the reply from our side. */
+  cut(refusal: Refusal): void {
+    if (this.#state !== "over") this.#leave.abort(refusal);
+  }
+
   beat(): void {
     this.#age++;
     this.#silentBeats++;

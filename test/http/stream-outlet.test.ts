@@ -125,6 +125,18 @@ test("a silent stream gets a sign of life, a talking one none", async () => {
   await text(received, ": waiting\n\n");
 });
 
+test("a stream that the gateway cuts aborts the generation and still has room for the error", async () => {
+  const { outlet, received } = await request();
+  outlet.piece(piece);
+  outlet.flush();
+  await text(received, "word");
+  outlet.cut(refuse("stopping"));
+  expect(outlet.gone.reason).toEqual(refuse("stopping"));
+  outlet.fail(refuse("stopping"));
+  await text(received, "The server is stopping");
+  expect(received()).not.toContain("[DONE]");
+});
+
 describe("a client that leaves", () => {
   test.each(["before the first piece", "in the middle"])("%s aborts the generation", async (when) => {
     const { outlet, client, received, heartbeat } = await request();

@@ -24,6 +24,8 @@ export type StoredResponsesOptions = Readonly<{
   /** An account's share. */
   accountBytesMax: number;
   log: Log;
+  /** For tests: makes another Worker than the one that has the file. */
+  startWorker?: () => Worker;
 }>;
 
 type Waiting = Readonly<{ resolve(result: unknown): void; reject(error: Error): void }>;
@@ -36,6 +38,7 @@ export class StoredResponsesFile implements StoredResponses {
   readonly #file: string;
   readonly #limits: StoredResponseLimits;
   readonly #log: Log;
+  readonly #startWorker: () => Worker;
   readonly #waiting = new Map<number, Waiting>();
   #nextNumber = 1;
   #worker: Worker | null = null;
@@ -43,7 +46,7 @@ export class StoredResponsesFile implements StoredResponses {
   #waitingBytes = 0;
   #keeps = true;
 
-  private constructor({ dataFolder, keepMs, accountBytesMax, log }: StoredResponsesOptions) {
+  private constructor({ dataFolder, keepMs, accountBytesMax, log, startWorker }: StoredResponsesOptions) {
     this.#file = join(dataFolder, "responses.db");
     this.#limits = {
       keepMs,
@@ -52,6 +55,7 @@ export class StoredResponsesFile implements StoredResponses {
       conversationBytesMax: bodyMaxBytes,
     };
     this.#log = log;
+    this.#startWorker = startWorker ?? (() => new Worker(new URL(workerPath, import.meta.url).href));
   }
 
   /** Opens the file in a data folder that this process holds, and makes it where there is none. Throws DataFolderUnusable. */
@@ -140,7 +144,7 @@ export class StoredResponsesFile implements StoredResponses {
 
   /** Resolves when the Worker has the file open. One that died is followed by another with the next order. */
   #start(): Promise<unknown> {
-    const worker = new Worker(new URL(workerPath, import.meta.url).href);
+    const worker = this.#startWorker();
     const ended = Promise.withResolvers<void>();
     this.#worker = worker;
     this.#ended = ended.promise;

@@ -239,6 +239,27 @@ describe("the file", () => {
     expect(lines[0]).toContain("error stored responses failed no such table");
   });
 
+  test("whose Worker dies refuses what waited, forgets what was not written, and goes on with another", async () => {
+    let started = 0;
+    const dying = () => new Worker(new URL("dying-worker.ts", import.meta.url).href);
+    const living = () => new Worker(new URL("../../src/store/stored-responses-worker.ts", import.meta.url).href);
+    const options = { dataFolder: folder, keepMs: 30 * day, accountBytesMax: 100_000_000, log };
+    const responses = await StoredResponsesFile.open({
+      ...options,
+      startWorker: () => (started++ === 0 ? dying() : living()),
+    });
+    responses.keep(1, response("a", "one?", "1"));
+    expect(await responses.response(1, "resp_a")).toEqual(refuse("internal"));
+    expect(responses.waitingBytes).toBe(0);
+    responses.keep(1, response("b", "two?", "2"));
+    expect(await responses.response(1, "resp_b")).toBeString();
+    expect(await responses.response(1, "resp_a")).toBeNull();
+    await responses.close();
+    expect(started).toBe(2);
+    expect(lines[0]).toContain("error responses are not stored");
+    expect(lines.at(-1)).toBe("info responses are stored again");
+  });
+
   test("more than may wait is not kept", async () => {
     const responses = await open();
     const large = "x".repeat(storedResponsesWaitingBytesMax / 4);

@@ -26,6 +26,7 @@ describe.skipIf(absent)("opencode", () => {
 
   test.each([
     ["@ai-sdk/openai-compatible", "/v1/chat/completions"],
+    ["@ai-sdk/openai", "/v1/responses"],
     ["@ai-sdk/anthropic", "/v1/messages"],
   ])(
     "A52 %s: text and a tool round end well, and no request is refused",

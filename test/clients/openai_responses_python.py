@@ -1,0 +1,151 @@
+"""The official Python client's calls of the responses dialect, sync and async.
+
+    python openai_responses_python.py BASE_URL KEY
+
+Prints one JSON line per case: {"case", "error": null | text}. Everything of the client is left as it is.
+"""
+
+import asyncio
+import inspect
+import json
+import sys
+import traceback
+
+import openai
+
+BASE_URL, KEY = sys.argv[1:]
+WEATHER = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "The weather of a city",
+    "strict": True,
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+        "additionalProperties": False,
+    },
+}
+
+
+def prompt(script, kind):
+    return f"hello [[{script}#responses-{kind.__name__}]]"
+
+
+def client(kind, key=KEY):
+    return kind(base_url=BASE_URL, api_key=key)
+
+
+async def settled(value):
+    """The value itself, or what it resolves to."""
+    return await value if inspect.isawaitable(value) else value
+
+
+async def each(stream):
+    """The items of a sync or async iterable."""
+    if hasattr(stream, "__aiter__"):
+        async for item in stream:
+            yield item
+    else:
+        for item in stream:
+            yield item
+
+
+async def plain(kind):
+    create = client(kind).responses.create
+    reply = await settled(create(model="open-05-3BIT-REAP", input=prompt("reasoning-text", kind)))
+    assert reply.output_text == "Hi there!" and reply.status == "completed", reply
+    assert [item.type for item in reply.output] == ["reasoning", "message"], reply
+    assert reply.output[0].summary[0].text == "Let me think.", reply
+    assert reply.usage.total_tokens == 140 and reply.usage.input_tokens_details.cached_tokens == 20, reply
+    assert reply._request_id, reply
+
+
+async def streamed(kind):
+    stream = await settled(client(kind).responses.create(model="core-3", stream=True, input=prompt("text", kind)))
+    events = [event async for event in each(stream)]
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == "Hi there!", events
+    assert events[-1].type == "response.completed" and events[-1].response.usage.total_tokens == 140, events
+
+
+async def helper(kind):
+    manager = client(kind).responses.stream(model="core-3", input=prompt("parallel-tools", kind), tools=[WEATHER])
+    if kind is openai.AsyncOpenAI:
+        async with manager as stream:
+            reply = await stream.get_final_response()
+    else:
+        with manager as stream:
+            reply = stream.get_final_response()
+    calls = [(item.name, item.arguments) for item in reply.output]
+    assert calls == [("get_weather", '{"city":"London"}'), ("get_weather", '{"city":"Tokyo"}')], calls
+
+
+async def conversation(kind):
+    responses = client(kind).responses
+    first = await settled(responses.create(model="core-3", input=prompt("one-tool", kind), tools=[WEATHER]))
+    result = {"type": "function_call_output", "call_id": first.output[0].call_id, "output": "sunny"}
+    second = await settled(
+        responses.create(model="core-3", previous_response_id=first.id, input=[result], tools=[WEATHER])
+    )
+    assert second.output_text == "It is sunny in Paris.", second
+    assert (await settled(responses.retrieve(second.id))).output_text == second.output_text
+    items = responses.input_items.list(second.id)
+    assert [item.type async for item in each(items if kind is openai.AsyncOpenAI else iter(items))] == [
+        "function_call_output"
+    ]
+    counted = await settled(responses.input_tokens.count(model="core-3", input="hello"))
+    assert counted.input_tokens > 0, counted
+    await settled(responses.delete(second.id))
+    await refused(openai.NotFoundError, responses.retrieve, second.id)
+    error = await refused(
+        openai.BadRequestError, responses.create, model="core-3", previous_response_id=second.id, input="x"
+    )
+    assert error.code == "previous_response_not_found", error.body
+
+
+async def everything_sent_back(kind):
+    responses = client(kind).responses
+    items = [{"role": "user", "content": prompt("one-tool", kind)}]
+    common = {"model": "core-3", "tools": [WEATHER], "store": False, "include": ["reasoning.encrypted_content"]}
+    first = await settled(responses.create(input=items, **common))
+    items += first.output
+    items.append({"type": "function_call_output", "call_id": first.output[-1].call_id, "output": "sunny"})
+    second = await settled(responses.create(input=items, **common))
+    assert second.output_text == "It is sunny in Paris.", second
+
+
+async def refusals(kind):
+    create = client(kind).responses.create
+    await refused(openai.BadRequestError, create, model="core-99", input="x")
+    await refused(openai.BadRequestError, create, model="core-3", input=42)
+    error = await refused(openai.AuthenticationError, client(kind, "sk-tg-wrong").responses.create, model="core-3", input="x")
+    assert error.code == "invalid_api_key", error.body
+    error = await refused(openai.BadRequestError, create, model="core-3", input=prompt("prompt-too-long", kind))
+    assert error.code == "context_length_exceeded", error.body
+
+
+async def refused(expected, call, *positional, **named):
+    try:
+        await settled(call(*positional, **named))
+    except openai.APIStatusError as error:
+        assert type(error) is expected, repr(error)
+        assert error.request_id, "a request id"
+        return error
+    raise AssertionError(f"expected {expected.__name__}")
+
+
+CASES = [plain, streamed, helper, conversation, everything_sent_back, refusals]
+
+
+async def main():
+    for kind in (openai.OpenAI, openai.AsyncOpenAI):
+        for case in CASES:
+            error = None
+            try:
+                await case(kind)
+            except Exception:
+                error = traceback.format_exc(limit=3)
+            print(json.dumps({"case": f"{case.__name__} {kind.__name__}", "error": error}), flush=True)
+
+
+asyncio.run(main())

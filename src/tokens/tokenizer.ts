@@ -4,7 +4,7 @@
 // A piece longer than a window is merged window by window. This is exact: merges happen within the final tokens only,
 // and what two neighbouring stretches do depends on nothing else as long as nothing merges across their ends. So a row of
 // tokens is the result of merging a piece if and only if each two neighbours, merged from their bytes alone, give these
-// two again. A window's own tokens are such a row; where two windows meet, this is what `#joins` tests.
+// two again. A window is merged beside the last token of the window before it, so that the whole is such a row.
 import { assert } from "../assert.ts";
 import { Merger } from "./merger.ts";
 import { Splitter } from "./splitter.ts";
@@ -20,7 +20,6 @@ export class Tokenizer {
   readonly vocabulary: Vocabulary;
   readonly splitter = new Splitter();
   readonly merger: Merger;
-  readonly joint: Merger;
   readonly windowBytes: number;
 
   /** `windowBytes` is smaller in tests only. */
@@ -28,13 +27,12 @@ export class Tokenizer {
     assert(windowBytes * windowOverlap >= 1, "windows overlap");
     this.vocabulary = vocabulary;
     this.merger = new Merger(vocabulary);
-    this.joint = new Merger(vocabulary);
     this.windowBytes = windowBytes;
   }
 
-  /** Characters looked at, pairs looked up and heap levels climbed since it was made. */
+  /** Characters looked at, and steps of the merger, since it was made. */
   get steps(): number {
-    return this.splitter.steps + this.merger.steps + this.joint.steps;
+    return this.splitter.steps + this.merger.steps;
   }
 
   /** The tokens of a text; lone surrogates count as U+FFFD. */
@@ -109,7 +107,7 @@ export class Reading {
       this.#keep(merger.tokens, count);
       this.#at = pieceEnd;
     } else {
-      this.#long = { start, end: pieceEnd, countBefore: this.#count, windowBytes, lastTokenStart: null };
+      this.#long = { start, end: pieceEnd, countBefore: this.#count, windowBytes, lastToken: null };
     }
   }
 
@@ -117,10 +115,8 @@ export class Reading {
     const { merger } = this.#tokenizer;
     const start = this.#at;
     const windowEnd = Math.min(start + piece.windowBytes, piece.end);
-    const count = merger.merge(this.#bytes, start, windowEnd);
-    if (piece.lastTokenStart !== null && !this.#joins(piece.lastTokenStart, start, merger.ends[0]!)) {
-      return this.#restart(piece);
-    }
+    const count = merger.merge(this.#bytes, start, windowEnd, piece.lastToken);
+    if (count === 0) return this.#restart(piece);
     if (windowEnd === piece.end) {
       this.#keep(merger.tokens, count);
       this.#at = windowEnd;
@@ -133,13 +129,27 @@ export class Reading {
     if (certain === 0) return this.#restart(piece); // a token as long as the window
     this.#keep(merger.tokens, certain);
     this.#at = merger.ends[certain - 1]!;
-    piece.lastTokenStart = certain > 1 ? merger.ends[certain - 2]! : start;
+    const neighbour = piece.lastToken;
+    piece.lastToken = merger.tokens[certain - 1]!;
+    if (piece.lastToken === neighbour) this.#repeat(start, windowEnd, certain, piece.end);
   }
 
-  /** Whether two neighbouring tokens stay what they are beside each other. */
-  #joins(start: number, border: number, end: number): boolean {
-    const { joint } = this.#tokenizer;
-    return joint.merge(this.#bytes, start, end) === 2 && joint.ends[0] === border;
+  /**
+   * A window with the same bytes and the same token on its left as the one before has the same tokens: what repeats
+   * itself, such as a run of dashes, is read at the speed of comparing. `tokens`: those of the merger that were kept.
+   */
+  #repeat(start: number, end: number, tokens: number, pieceEnd: number): void {
+    const period = this.#at - start;
+    const window = this.#bytes.subarray(start, end);
+    let windowEnd = end + period;
+    while (
+      windowEnd < pieceEnd &&
+      Buffer.compare(window, this.#bytes.subarray(windowEnd - window.length, windowEnd)) === 0
+    ) {
+      this.#keep(this.#tokenizer.merger.tokens, tokens);
+      this.#at += period;
+      windowEnd += period;
+    }
   }
 
   /** What follows a window changed its tokens further back than the overlap: once more with windows twice as long. */
@@ -148,7 +158,7 @@ export class Reading {
     this.#count = piece.countBefore;
     if (this.#kept !== null) this.#kept.length = piece.countBefore;
     piece.windowBytes *= 2;
-    piece.lastTokenStart = null;
+    piece.lastToken = null;
   }
 
   #keep(tokens: Int32Array, count: number): void {
@@ -163,5 +173,5 @@ type LongPiece = {
   readonly countBefore: number;
   windowBytes: number;
   /** The last token before the window; null in the first window. */
-  lastTokenStart: number | null;
+  lastToken: number | null;
 };

@@ -27,9 +27,9 @@ export class Vocabulary {
   /** No token is longer. */
   readonly longestBytes: number;
   /** Every sequence, one after the other, by rank. */
-  readonly #bytes: Uint8Array;
+  readonly bytes: Uint8Array;
   /** Where a rank's sequence starts; one more than there are ranks. */
-  readonly #starts: Uint32Array;
+  readonly starts: Uint32Array;
   readonly #slotRanks: Int32Array;
   /** The hash of the slot's sequence: a differing one saves the comparison. */
   readonly #slotHashes: Int32Array;
@@ -39,8 +39,8 @@ export class Vocabulary {
     assert(ranks.startsWith(head) && !ranks.includes("\n"), "the ranks are one line that counts from 0");
     const { bytes, starts } = decodeSequences(ranks);
     this.size = starts.length - 1;
-    this.#bytes = bytes;
-    this.#starts = starts;
+    this.bytes = bytes;
+    this.starts = starts;
     this.#slotRanks = new Int32Array(2 ** slotsLog2).fill(emptySlot);
     this.#slotHashes = new Int32Array(2 ** slotsLog2);
     assert(this.size * 2 <= slotMask, "the table is at most half full");
@@ -64,17 +64,32 @@ export class Vocabulary {
     }
   }
 
+  /** Bytes of the token. */
+  lengthOf(rank: number): number {
+    return this.starts[rank + 1]! - this.starts[rank]!;
+  }
+
+  /** Every rank, those of short tokens first. */
+  ranksByLength(): Uint32Array {
+    const places = new Uint32Array(this.longestBytes + 2);
+    for (let rank = 0; rank < this.size; rank++) places[this.lengthOf(rank) + 1]!++;
+    for (let length = 1; length < places.length; length++) places[length]! += places[length - 1]!;
+    const ranks = new Uint32Array(this.size);
+    for (let rank = 0; rank < this.size; rank++) ranks[places[this.lengthOf(rank)]!++] = rank;
+    return ranks;
+  }
+
   #equals(rank: number, bytes: Uint8Array, start: number, end: number): boolean {
-    const own = this.#bytes;
-    let ownAt = this.#starts[rank]!;
-    if (this.#starts[rank + 1]! - ownAt !== end - start) return false;
+    const own = this.bytes;
+    let ownAt = this.starts[rank]!;
+    if (this.starts[rank + 1]! - ownAt !== end - start) return false;
     for (let at = start; at < end; at++, ownAt++) if (own[ownAt] !== bytes[at]) return false;
     return true;
   }
 
   #insert(rank: number, start: number, end: number): void {
     let hash = 0;
-    for (let at = start; at < end; at++) hash = hashAppend(hash, this.#bytes[at]!);
+    for (let at = start; at < end; at++) hash = hashAppend(hash, this.bytes[at]!);
     let slot = slotOf(hash);
     while (this.#slotRanks[slot] !== emptySlot) slot = (slot + 1) & slotMask;
     this.#slotRanks[slot] = rank;

@@ -126,9 +126,32 @@ describe("the same tokens as tiktoken", () => {
     },
   );
 
-  test("for one run over several full windows", () => {
-    const text = "ab".repeat(6_000);
-    expect(tokenizer.encode(text)).toEqual(reference.encode_ordinary(text));
+  test.each(["ab", "-", " ", "=*", "日", "😀"])("for a run of %j over several full windows", (unit) => {
+    for (const end of ["", "x", unit[0]!]) {
+      const text = unit.repeat(14_000 / Buffer.byteLength(unit)) + end;
+      expect(tokenizer.encode(text)).toEqual(reference.encode_ordinary(text));
+    }
+  });
+
+  test("for runs of the characters whose runs have the longest tokens", () => {
+    const run = fc
+      .tuple(fc.constantFrom(..."-=*#/_. \t\n"), fc.integer({ min: 1, max: 200 }))
+      .map(([character, length]) => character.repeat(length));
+    fc.assert(
+      fc.property(fc.array(run, { maxLength: 12 }), (texts) => expectSameTokens(texts.join(""))),
+      { numRuns: runs / 10 },
+    );
+  });
+
+  test("for random halves of tokens put together", () => {
+    const half = fc.integer({ min: 0, max: vocabulary.size - 1 }).map((rank) => {
+      const text = new TextDecoder().decode(reference.decode_single_token_bytes(rank));
+      return text.slice(rank % 2 === 0 ? 0 : text.length >> 1);
+    });
+    fc.assert(
+      fc.property(fc.array(half, { maxLength: 40 }), (texts) => expectSameTokens(texts.join(""))),
+      { numRuns: runs },
+    );
   });
 
   test("when it is read a step at a time", () => {
@@ -176,12 +199,18 @@ describe("the work is linear", () => {
       "1",
       "A日",
     ],
-    ...["=", "-=", "'s", " a", "\u0301 ", "\u0000", "<|endoftext|>", "ab", "\ufffd"],
+    ...["-", "=", "*", "-=", "--=", "'s", " a", "\u0301 ", "\u0000", "<|endoftext|>", "ab", "\ufffd"],
   ])("for runs of %j", (unit) => {
     const once = unit.repeat(40_000 / unit.length);
     expect(steps(once + once)).toBeLessThanOrEqual(2.2 * steps(once));
     expect(steps(once)).toBeLessThanOrEqual(50 * Buffer.byteLength(once));
   });
+
+  const randomRuns = (characters: string, longest: number) =>
+    fc
+      .sample(fc.tuple(fc.constantFrom(...characters), fc.integer({ min: 1, max: longest })), { numRuns: 500, seed: 7 })
+      .map(([character, length]) => character.repeat(length))
+      .join("");
 
   test.each([
     ["small letters", random(0x61, 26)],
@@ -189,6 +218,8 @@ describe("the work is linear", () => {
     ["Han", random(0x4e00, 20_000)],
     ["bytes", random(0, 256)],
     ["emoji", random(0x1f300, 500)],
+    ["runs of dashes and signs", randomRuns("-=*#/", 200)],
+    ["runs of white space", randomRuns(" \t", 300)],
   ])("for random %s in one line", (_what, once) => {
     expect(steps(once + once)).toBeLessThanOrEqual(2.2 * steps(once));
     expect(steps(once)).toBeLessThanOrEqual(50 * Buffer.byteLength(once));

@@ -1,8 +1,9 @@
 // Reads what a request brings: the key from its headers and the JSON of its body, both bounded.
 import type { Body, Incoming, Parts } from "../gateway.ts";
-import { bodyMaxBytes } from "../limits.ts";
+import { bodyMaxBytes, largeBodyMinBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { type AccountId, type Refusal, StoreUnavailable } from "../types.ts";
+import type { BodyTurns } from "./body-turns.ts";
 
 export const incomingOf = (request: Request, requestId: string): Incoming => ({
   requestId,
@@ -31,13 +32,16 @@ export function accountOf(request: Request, keys: Parts["keys"]): AccountId | Re
   }
 }
 
-/** The parsed body, or 413 / 415 / 400. Nothing is kept of a body that is too large. */
-export async function readJson(request: Request): Promise<Body | Refusal> {
+/**
+ * The parsed body, or 413 / 415 / 400. Nothing is kept of a body that is too large. With `turns`, large ones wait for
+ * each other.
+ */
+export async function readJson(request: Request, turns: BodyTurns | null = null): Promise<Body | Refusal> {
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding !== "" && encoding !== "identity") return refuse("unsupported_encoding");
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > bodyMaxBytes) return refuse("body_too_large");
-  const body = await readText(request, declared);
+  const body = await readText(request, declared, turns);
   if (isRefusal(body)) return body;
   try {
     return { json: JSON.parse(body.text), bytes: body.bytes };
@@ -48,14 +52,34 @@ export async function readJson(request: Request): Promise<Body | Refusal> {
 
 type BodyText = Readonly<{ text: string; bytes: number }>;
 
-async function readText(request: Request, declared: string | null): Promise<BodyText | Refusal> {
+async function readText(
+  request: Request,
+  declared: string | null,
+  turns: BodyTurns | null,
+): Promise<BodyText | Refusal> {
   try {
+    if (turns !== null && (declared === null || Number(declared) >= largeBodyMinBytes)) {
+      return (await readInTurn(request, turns)) ?? refuse("body_too_large");
+    }
     if (declared !== null) return { text: await request.text(), bytes: Number(declared) };
     return (await readChunked(request)) ?? refuse("body_too_large");
   } catch {
     // The client left before its body was whole; what is answered now, nobody reads.
     return refuse("unreadable", { reason: "The request body ended early" });
   }
+}
+
+/** The whole body is there before its turn begins, so that a slow client holds nobody up; null if it is too large. */
+async function readInTurn(request: Request, turns: BodyTurns): Promise<BodyText | null> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of request.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > bodyMaxBytes) return null;
+    chunks.push(chunk);
+  }
+  await turns.next();
+  return { text: new TextDecoder().decode(Buffer.concat(chunks)), bytes };
 }
 
 /** A body of unknown length, or null as soon as it is over the limit. */

@@ -7,6 +7,7 @@ import { mintRequestId } from "../request-id.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { countMessages, countResponsesInput, readTokenize, tokenize } from "../tokens/tokenize.ts";
 import type { AccountId, Ask, Refusal } from "../types.ts";
+import { BodyTurns } from "./body-turns.ts";
 import { accountOf, readJson } from "./incoming.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 
@@ -18,6 +19,7 @@ type TokenParts = Pick<Parts, "keys" | "catalog" | "storedResponses" | "clock">;
 export class TokenRoutes {
   readonly #parts: TokenParts;
   readonly #counts: TokenCounts;
+  readonly #bodyTurns = new BodyTurns();
 
   constructor(parts: TokenParts, counts: TokenCounts) {
     this.#parts = parts;
@@ -57,7 +59,7 @@ export class TokenRoutes {
     const requestId = mintRequestId(this.#parts.clock.wall());
     const account = accountOf(request, this.#parts.keys);
     if (isRefusal(account)) return refusalReply(dialect, account, requestId);
-    const body = await readJson(request);
+    const body = await readJson(request, this.#bodyTurns);
     if (isRefusal(body)) return refusalReply(dialect, body, requestId);
     const counted = await count(body, account, request.signal);
     if (isRefusal(counted)) return refusalReply(dialect, counted, requestId);

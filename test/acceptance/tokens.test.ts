@@ -61,6 +61,24 @@ test("a text over 4,000,000 bytes is refused, one of that size is counted", asyn
   expect(await json("/v1/tokenize", { text: "a".repeat(4_000_000) })).toMatchObject({ count: 500_000 });
 }, 60_000);
 
+test("large bodies at once are all counted, with or without a declared length", async () => {
+  const body = JSON.stringify({ text: "日 b ".repeat(200_000) });
+  const chunked = async () => {
+    const parts = [body.slice(0, 300_001), body.slice(300_001)].map((part) => Buffer.from(part));
+    const stream = new ReadableStream({
+      pull: (controller) => {
+        const part = parts.shift();
+        if (part === undefined) controller.close();
+        else controller.enqueue(part);
+      },
+    });
+    const headers = { "x-api-key": account.api_key };
+    return fetch(`${stack.gateway.url}/v1/tokenize`, { method: "POST", headers, body: stream });
+  };
+  const replies = await Promise.all([ask("/v1/tokenize", body), chunked(), ask("/v1/tokenize", body), chunked()]);
+  for (const reply of replies) expect(await reply.json()).toMatchObject({ count: 400_001 });
+}, 60_000);
+
 test.each([
   ["/v1/tokenize", "{", "not valid JSON"],
   ["/v1/tokenize", {}, "Send text"],

@@ -6,7 +6,15 @@ import type { KeptResult } from "./result.ts";
 import { resultsFolder } from "./result.ts";
 
 /** The benchmarks in the order in which they run and are reported. */
-export const benchNames = ["relay-token", "request", "latency", "memory", "ledger"] as const;
+export const benchNames = [
+  "relay-token",
+  "request",
+  "latency",
+  "memory",
+  "ledger",
+  "tokens",
+  "count-beside-streams",
+] as const;
 
 const beginMarker = "<!-- results: written by bench/report.ts -->";
 const endMarker = "<!-- end of results -->";

@@ -1,15 +1,17 @@
 // The benchmark of counting at a tiny size: its texts have tiktoken's tokens, and every round trip is answered.
 import { expect, test } from "bun:test";
 import { countBesideStreamsDefaults, measureGaps } from "../../bench/count-beside-streams.ts";
+import { loadTokenizers } from "../../bench/tokenizers.ts";
 import { measureCounter, measureTexts, tokensDefaults } from "../../bench/tokens.ts";
 
 const flags = { ...tokensDefaults, bytes: 3_000, runs: 2, referenceBytes: 300, roundTrips: 5 };
 
-test("tokens counts every text and compares its start with tiktoken", () => {
-  for (const { bytes, tokens, runsMs } of measureTexts(flags)) {
+test("tokens counts every text and compares its start with tiktoken", async () => {
+  for (const { bytes, tokens, runsMs, starts } of measureTexts(flags, await loadTokenizers())) {
     expect(bytes).toBeWithin(2_990, 3_005);
     expect(tokens).toBeGreaterThan(0);
     expect(runsMs).toHaveLength(2);
+    expect(starts.get("tiktoken")).toMatchObject({ sameTokens: true });
   }
 });
 

@@ -79,8 +79,8 @@ export const storedResponsesCountMax = 10_000;
 export const storedResponsesWaitingBytesMax = 64 * 1024 * 1024;
 /** Below this much free space on the disk nothing is kept: the ledger needs the rest. */
 export const storedResponsesDiskReserveBytes = 512 * 1024 * 1024;
-/** Expiry goes in slices of so many with a pause after each (1,200 a minute); when nothing is left, it looks again later. */
-export const storedResponsesExpirySlice = 20;
+/** Expiry goes in slices with a pause after each (480 MiB a minute); when nothing is left, it looks again later. */
+export const storedResponsesExpirySliceBytes = 8 * 1024 * 1024;
 export const storedResponsesPauseMs = 1_000;
 export const storedResponsesExpiryIntervalMs = 60_000;
 

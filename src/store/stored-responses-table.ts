@@ -20,6 +20,10 @@ export type KeptResponse = Readonly<{ id: string; previousId: string | null; inp
 /** What was found, as JSON texts of arrays of items; `conversation` is null where a response of the chain is missing. */
 export type FoundItems = Readonly<{ conversation: string | null; items: string }>;
 
+/** SQLite's page, and about what a response takes beside its texts, so that a slice of empty ones ends too. */
+const pageBytes = 4_096;
+const rowBytes = 1_024;
+
 type Item = Readonly<{ id?: unknown; type?: unknown }>;
 
 export class StoredResponseTable {
@@ -77,14 +81,23 @@ export class StoredResponseTable {
     return mine;
   }
 
-  /** Removes at most `most` responses that are too old; returns how many there were. */
-  expire(now: Ms, most: number): number {
-    const old = this.#statements.expired.all(this.#oldestKept(now), most);
-    if (old.length === 0) return 0;
-    this.#database.transaction(() => old.forEach(({ id }) => this.#remove(id)))();
-    // Pages of 4 KiB: what they held goes back to the disk in steps, too.
-    this.#database.run("PRAGMA incremental_vacuum(256)");
-    return old.length;
+  /**
+   * Removes some responses that are too old, and gives some of their room back to the disk. Returns whether there is
+   * more to do; a slice is at most `sliceBytes` large, or one response.
+   */
+  expire(now: Ms, sliceBytes: number): boolean {
+    const { expired, freePages } = this.#statements;
+    let bytes = 0;
+    this.#database.transaction(() => {
+      while (bytes < sliceBytes) {
+        const oldest = expired.get(this.#oldestKept(now));
+        if (oldest === null) break;
+        this.#remove(oldest.id);
+        bytes += oldest.bytes + rowBytes;
+      }
+    })();
+    this.#database.run(`PRAGMA incremental_vacuum(${Math.ceil(sliceBytes / pageBytes)})`);
+    return bytes >= sliceBytes || freePages.get()!.freelist_count > 0;
   }
 
   #remove(id: string): void {
@@ -160,8 +173,9 @@ function prepare(database: Database) {
     remove: database.prepare<{ account_id: AccountId; bytes: number }, [string]>(
       "DELETE FROM responses WHERE id = ? RETURNING account_id, bytes",
     ),
-    expired: database.prepare<{ id: string }, [Ms, number]>(
-      "SELECT id FROM responses WHERE kept_at < ? ORDER BY kept_at LIMIT ?",
+    expired: database.prepare<{ id: string; bytes: number }, [Ms]>(
+      "SELECT id, bytes FROM responses WHERE kept_at < ? ORDER BY kept_at LIMIT 1",
     ),
+    freePages: database.prepare<{ freelist_count: number }, []>("PRAGMA freelist_count"),
   };
 }

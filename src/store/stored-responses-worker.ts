@@ -5,7 +5,7 @@ import { systemClock } from "../clock.ts";
 import {
   storedResponsesDiskReserveBytes,
   storedResponsesExpiryIntervalMs,
-  storedResponsesExpirySlice,
+  storedResponsesExpirySliceBytes,
   storedResponsesPauseMs,
 } from "../limits.ts";
 import type { AccountId, Ms } from "../types.ts";
@@ -77,13 +77,13 @@ function obey(order: Order): unknown {
 /** A slice at a time, so that nothing waits for it; the next soon while there is more. */
 function expireIn(ms: Ms): void {
   expiry = setTimeout(() => {
-    let expired = 0;
+    let more = false;
     try {
-      expired = table.expire(systemClock.wall(), storedResponsesExpirySlice);
+      more = table.expire(systemClock.wall(), storedResponsesExpirySliceBytes);
     } catch (thrown) {
       answer({ expiryFailed: messageOf(thrown) });
     }
-    expireIn(expired === storedResponsesExpirySlice ? storedResponsesPauseMs : storedResponsesExpiryIntervalMs);
+    expireIn(more ? storedResponsesPauseMs : storedResponsesExpiryIntervalMs);
   }, ms);
 }
 

@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import catalog from "../../data/catalog.json" with { type: "json" };
-import { missing } from "../fixtures/optional.ts";
+import { longForm, missing } from "../fixtures/optional.ts";
 import type { NodeReply } from "../fixtures/scripts.ts";
 import { callArguments, callStart, finish, nodeError, reasoning, stream, text } from "../fixtures/scripts.ts";
 import { Stack } from "../fixtures/stack.ts";
@@ -311,6 +311,24 @@ describe.skipIf(absent)("Codex", () => {
       expect(run.failures.join()).toContain("Invalid API key provided");
     },
     timeLimit,
+  );
+
+  test.skipIf(!longForm)(
+    "A05 after flood protection it waits for the window's end and succeeds by itself",
+    async () => {
+      const account = await stack.gateway.account();
+      for (let request = 0; request < 120; request++) {
+        const headers = { authorization: `Bearer ${account.api_key}` };
+        const malformed = JSON.stringify({ model: "core-3", input: 42 });
+        const reply = await fetch(`${stack.gateway.url}/v1/responses`, { method: "POST", headers, body: malformed });
+        expect(reply.status).toBe(400);
+      }
+      const run = await codex.run(`x [[${stack.node.marker("text")}]]`, { key: account.api_key });
+      expect(run.exitCode).toBe(0);
+      expect(run.answer).toBe("Hi there!");
+      expect(run.exchanges.map(({ status }) => status)).toEqual([429, 200]);
+    },
+    2 * timeLimit,
   );
 
   test(

@@ -11,6 +11,7 @@ import { refuse } from "../../src/refusals.ts";
 import { openStoredResponses } from "../../src/store/open.ts";
 import { StoredResponseTable } from "../../src/store/stored-responses-table.ts";
 import { StoredResponsesFile } from "../../src/store/stored-responses.ts";
+import { eventually } from "../fixtures/eventually.ts";
 
 const day = 86_400_000;
 const limits = { keepMs: 30 * day, accountBytesMax: 10_000, accountCountMax: 5, conversationBytesMax: 5_000 };
@@ -154,10 +155,9 @@ describe("the table", () => {
     expect(conversation("resp_b", 1, now)).toEqual({ conversation: null, items: "[]" });
     expect(table.delete(1, "resp_b", now)).toBe(false);
     expect(table.response(1, "resp_c", now)).not.toBeNull();
-    expect(table.expire(now, 1)).toBe(1);
+    expect(table.expire(now, 1)).toBe(true);
     expect(kept()).toEqual(["resp_b", "resp_c", "resp_d"]);
-    expect(table.expire(now, 10)).toBe(1);
-    expect(table.expire(now, 10)).toBe(0);
+    while (table.expire(now, 10_000));
     expect(kept()).toEqual(["resp_c", "resp_d"]);
     expectTrueSums();
   });
@@ -238,6 +238,21 @@ describe("the file", () => {
     await responses.close();
     expect(lines[0]).toContain("error stored responses failed no such table");
   });
+
+  test("lets go of what is too old by itself, and of the room on the disk", async () => {
+    const options = { dataFolder: folder, keepMs: 1, accountBytesMax: 100_000_000, log };
+    const responses = await StoredResponsesFile.open(options);
+    for (const stem of ["a", "b", "c"]) responses.keep(1, response(stem, "x".repeat(100_000), "!"));
+    await responses.response(1, "resp_c");
+    const reader = new Database(join(folder, "responses.db"), { readonly: true });
+    const number = (sql: string): number => Object.values(reader.query(sql).get() as Record<string, number>)[0]!;
+    expect(number("PRAGMA page_count")).toBeGreaterThan(70);
+    await eventually("nothing is left", async () => number("SELECT count(*) FROM responses") === 0);
+    await eventually("the file is small", async () => number("PRAGMA page_count") < 30);
+    reader.close();
+    await responses.close();
+    expect(lines).toEqual([]);
+  }, 20_000);
 
   test("whose Worker dies refuses what waited, forgets what was not written, and goes on with another", async () => {
     let started = 0;

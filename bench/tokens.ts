@@ -182,7 +182,8 @@ function resultOf(
       spread(runsMs, 0),
       (bytes / percentile(runsMs, 0.5) / 1_000).toFixed(1),
       ...[...starts.values()].map(
-        ({ mbPerSecond, sameTokens }) => `${mbPerSecond.toPrecision(2)}${sameTokens ? "" : " (other tokens)"}`,
+        ({ mbPerSecond, sameTokens }) =>
+          `${mbPerSecond.toFixed(mbPerSecond < 1 ? 2 : 0)}${sameTokens ? "" : " (other tokens)"}`,
       ),
     ]),
     chart: null,

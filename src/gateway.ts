@@ -26,6 +26,7 @@ export type Parts = Readonly<{
   catalog: Catalog;
   admission: {
     countRequest(account: AccountId, now: number): Refusal | null;
+    refuseFlooded(account: AccountId, now: number): Refusal | null;
     admit(account: AccountId, ask: Ask, requestId: string, now: number): Hold | Refusal;
   };
   pool: {
@@ -36,6 +37,8 @@ export type Parts = Readonly<{
       excluded?: ReadonlySet<string>,
     ): Slot | Refusal | Promise<Slot | Refusal>;
   };
+  /** The input tokens of a request of which no node said them; null: not in time. Absent: estimates are charged. */
+  countInput?: (ask: Ask, account: AccountId) => Promise<number | null>;
   /** Null where nothing is kept: then no request can refer to an earlier one. */
   storedResponses: StoredResponses | null;
   clock: Clock;
@@ -77,6 +80,10 @@ export async function admit(incoming: Incoming, dialect: Dialect, parts: Parts):
     if (account === null) return { refused: refuse("invalid_api_key"), ask };
     const body = await incoming.body();
     if (isRefusal(body)) return { refused: body, ask };
+    // A small request may refer to a long stored conversation: a flood of them is refused before any is fetched.
+    const refers = (dialect.references?.(body.json) ?? null) !== null;
+    const flooded = refers ? parts.admission.refuseFlooded(account, parts.clock.wall()) : null;
+    if (flooded !== null) return { refused: flooded, ask };
     const read = await readAsk(body, account, dialect, parts);
     const now = parts.clock.wall();
     if (isRefusal(read)) {
@@ -111,16 +118,30 @@ export async function serve({ account, ask, hold: admitted }: Admitted, outlet: 
   using hold = admitted;
   try {
     if (hold.ready !== null) await hold.ready; // a coder call is on disk before the first byte goes out
-    const ending = await generate(ask, account, outlet, parts);
-    if (ending.kind === "failed") return outlet.fail(ending.refusal);
+    const generated = await generate(ask, account, outlet, parts);
+    if (generated.kind === "failed") return outlet.fail(generated.refusal);
     const { reason } = outlet.gone;
-    if (ending.kind === "gone" && isRefusal(reason)) return outlet.fail(reason); // our own doing costs the client nothing
+    if (generated.kind === "gone" && isRefusal(reason)) return outlet.fail(reason); // our own doing costs the client nothing
+    const ending = generated.estimated ? await withCountedInput(generated, ask, account, parts) : generated;
     await hold.settle(ending.usage, ending.estimated, parts.clock.wall()); // on disk before the client sees the end
     if (ending.kind === "end") outlet.end(ending);
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) parts.log("error", "request failed", { error: String(error) });
     outlet.fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"));
   }
+}
+
+/** The size of a body says little about its tokens, so that an input which nobody counted is counted before its charge. */
+async function withCountedInput<Charged extends Exclude<Ending, { kind: "failed" }>>(
+  ending: Charged,
+  ask: Ask,
+  account: AccountId,
+  { countInput }: Parts,
+): Promise<Charged> {
+  const counted = (await countInput?.(ask, account)) ?? null;
+  if (counted === null) return ending;
+  const inputFresh = Math.min(counted, ask.model.contextTokens);
+  return { ...ending, usage: { ...ending.usage, inputFresh, inputCached: 0 } };
 }
 
 /** Runs the request on a node, and once on another if the first gave no byte of a reply. */

@@ -33,11 +33,18 @@ class World {
   readonly gone = new AbortController();
   holdReady: Promise<void> | null = null;
   settled: () => Promise<void> = async () => {};
+  countedInput: number | null = null;
+  charged: Usage | null = null;
+  answered: Usage | null = null;
   admission: Hold | Refusal | null = null;
   generate: (() => Promise<Ending>) | null = null;
 
   readonly parts: Parts = {
     catalog,
+    countInput: async () => {
+      this.events.push("count input");
+      return this.countedInput;
+    },
     storedResponses: null,
     clock: { wall: () => 1000, monotonic: () => 0 },
     log: (level, event) => this.events.push(`log ${level} ${event}`),
@@ -49,6 +56,7 @@ class World {
       },
     },
     admission: {
+      refuseFlooded: () => null,
       countRequest: () => {
         this.events.push("count");
         return null;
@@ -72,7 +80,8 @@ class World {
     let open = true;
     return {
       ready: this.holdReady,
-      settle: (_usage, estimated) => {
+      settle: (charged, estimated) => {
+        this.charged = charged;
         this.events.push(estimated ? "settle estimated" : "settle");
         open = false;
         return this.settled();
@@ -97,7 +106,10 @@ class World {
       gone: this.gone.signal,
       piece: (piece: Piece) => this.events.push(`piece ${piece.kind}`),
       flush: () => null,
-      end: (end: AnswerEnd) => this.events.push(`end ${end.reason}`),
+      end: (end: AnswerEnd) => {
+        this.answered = end.usage;
+        this.events.push(`end ${end.reason}`);
+      },
       fail: (refusal: Refusal) => this.events.push(`fail ${refusal.refusal}`),
     };
   }
@@ -177,7 +189,36 @@ describe("every exit settles or gives back, and frees the node before it waits f
   test("a client that left is charged and hears nothing", async () => {
     const world = new World();
     world.nodes[0]!.endings = [{ kind: "gone", usage, estimated: true }];
-    expect(await world.serve()).toEqual(["enter a", "piece text", "leave a", "settle estimated", "hold closed"]);
+    expect(await world.serve()).toEqual([
+      "enter a",
+      "piece text",
+      "leave a",
+      "count input",
+      "settle estimated",
+      "hold closed",
+    ]);
+  });
+
+  test("an input that no node reported is counted before it is charged, within the model's context", async () => {
+    for (const [counted, charged] of [
+      [42, 42],
+      [1e9, catalog.models.get("core-3")!.contextTokens],
+      [null, usage.inputFresh],
+    ] as const) {
+      const world = new World();
+      world.nodes[0]!.endings = [{ ...ended, estimated: true }];
+      world.countedInput = counted;
+      expect(await world.serve()).toContain("count input");
+      expect(world.charged).toEqual({ ...usage, inputFresh: charged });
+      expect(world.answered).toEqual(world.charged);
+    }
+  });
+
+  test("an input that the node reported is not counted", async () => {
+    const world = new World();
+    world.countedInput = 42;
+    expect(await world.serve()).not.toContain("count input");
+    expect(world.charged).toEqual(usage);
   });
 
   test("a reply that the gateway ends itself costs nothing and says why", async () => {

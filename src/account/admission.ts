@@ -38,6 +38,11 @@ export class Admission {
     return seconds === 0 ? null : refuse("too_many_requests", { seconds });
   }
 
+  /** Refuses, and counts, a request whose window is full already: before anything is done for it that costs time. */
+  refuseFlooded(account: AccountId, now: Ms): Refusal | null {
+    return this.#flood.isFull(account, now) ? this.countRequest(account, now) : null;
+  }
+
   /** Admits a request with a Hold, or says why not. `requestId` was minted by the gateway and is used only once. */
   admit(account: AccountId, ask: Asked, requestId: string, now: Ms): Hold | Refusal {
     try {

@@ -33,6 +33,13 @@ export class Flood {
     return window.requests <= floodRequestsMax ? 0 : Math.ceil((window.opensAt + floodWindowMs - time) / 1000);
   }
 
+  /** Whether a request would be refused now. */
+  isFull(account: AccountId, now: Ms): boolean {
+    const window = this.#young.get(account) ?? this.#old.get(account);
+    const time = now + this.#correction;
+    return window !== undefined && time - window.opensAt < floodWindowMs && window.requests >= floodRequestsMax;
+  }
+
   /** Windows in memory. */
   get size(): number {
     return this.#young.size + this.#old.size;

@@ -178,6 +178,16 @@ describe("the order of checks", () => {
     expect(office.admit(id)).toMatchObject({ refusal: "too_many_requests" });
   });
 
+  test("a full window can be asked about before a request is read, and refuses and counts then only", async () => {
+    const { office, id } = await officeWith();
+    for (let i = 0; i < 120; i += 1) {
+      expect(office.admission.refuseFlooded(id, office.now)).toBeNull();
+      expect(office.admission.countRequest(id, office.now)).toBeNull();
+    }
+    expect(office.admission.refuseFlooded(id, office.now + 1_000)).toMatchObject({ detail: { seconds: 59 } });
+    expect(office.admission.refuseFlooded(id, office.now + 60_000)).toBeNull();
+  });
+
   test("a new key opens no new window", async () => {
     const { office, id } = await officeWith();
     for (let i = 0; i < 120; i += 1) office.admit(id, ask(0));

@@ -39,7 +39,7 @@ function start(): { url: string; events: string[] } {
   const parts: Parts = {
     keys: { account: (key) => (key === "good" ? 1 : null) },
     catalog: embeddedCatalog(),
-    admission: { countRequest: () => null, admit: () => hold },
+    admission: { countRequest: () => null, refuseFlooded: () => null, admit: () => hold },
     pool: { enter: () => slot },
     storedResponses: null,
     clock: systemClock,

@@ -99,6 +99,8 @@ export const countingAccountBytesMax = 96 * 1024 * 1024;
 export const countingIdleMs = 5 * 60_000;
 /** Ids are answered as JSON, which the main thread writes: 256 KiB of text give up to 2 MB, a few milliseconds. */
 export const tokenIdsTextMaxBytes = 256 * 1024;
+/** A charge waits this long for the count of an input that no node reported; its hold is open meanwhile (C2: 1 s). */
+export const unreportedCountTimeoutMs = 500;
 /** Bodies from here on are parsed one in a turn of the event loop where only a count waits for them: 256 KiB take 1 ms. */
 export const largeBodyMinBytes = 256 * 1024;
 /** Counts that a node made, by content. */

@@ -11,6 +11,7 @@ import {
   loadConfig,
 } from "../config.ts";
 import { sealingKeyBytes } from "../dialects/sealed-content.ts";
+import type { Parts } from "../gateway.ts";
 import { startServer } from "../http/app.ts";
 import { freePort } from "../http/free-port.ts";
 import type { Gauge } from "../http/metrics.ts";
@@ -74,13 +75,15 @@ const command: Command = {
     });
     const { keys, admission } = accounting;
     const counter = new Counter({ log });
+    const counts = new TokenCounts(counter, pool, clock);
+    const countInput: Parts["countInput"] = (ask, account) => counts.ofUnreported(ask, account);
     const server = listen(config.host, port, () =>
       startServer(
-        { keys, admission, catalog, pool, storedResponses, clock, log },
+        { keys, admission, catalog, pool, countInput, storedResponses, clock, log },
         {
           host: config.host,
           port,
-          counts: new TokenCounts(counter, pool, clock),
+          counts,
           sealingKey: sealingKeyOf(config.dataFolder, sealingKeyBytes),
           gauges: () => gaugesOf(pool, accounting, storedResponses),
         },

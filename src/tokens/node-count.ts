@@ -1,7 +1,7 @@
 // How many tokens a request or text has for its model: the node's own count where the node can count (then it is what
 // the reply's usage will say), else ours, which is an estimate for every model that has another tokenizer.
 import type { Clock } from "../clock.ts";
-import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax } from "../limits.ts";
+import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax, unreportedCountTimeoutMs } from "../limits.ts";
 import { isRefusal } from "../refusals.ts";
 import type { AccountId, Ask, Model, Ms, Refusal } from "../types.ts";
 import type { Counter } from "./counter.ts";
@@ -53,6 +53,12 @@ export class TokenCounts {
       if (tokens !== null) return { tokens, exact: !webSearch, tokenizer: ownTokenizer };
       return this.estimateOfAsk(ask, account, gone);
     });
+  }
+
+  /** The input to charge for a request of which no node reported it; null where nobody counted it in time. */
+  async ofUnreported(ask: Ask, account: AccountId): Promise<number | null> {
+    const counted = await this.ofAsk(ask, account, AbortSignal.timeout(unreportedCountTimeoutMs));
+    return isRefusal(counted) ? null : counted.tokens;
   }
 
   /** Like `ofAsk` without asking a node: for a request of which the model is not known. */

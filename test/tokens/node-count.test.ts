@@ -53,6 +53,17 @@ describe("who counts", () => {
     expect(await alone.ofText("hello world", model, 1, stays)).toEqual(own);
   });
 
+  test("of an input that nobody reported: the node or our own, and nobody where the account's texts wait already", async () => {
+    const { counts, node } = setUp();
+    expect(await counts.ofUnreported(askOf(), 1)).toBe(1_000);
+    node.able = false;
+    const own = await counts.estimateOfAsk(askOf({ stream: true }), 1, stays);
+    expect(await counts.ofUnreported(askOf({ effort: "high" }), 1)).toBe((own as { tokens: number }).tokens);
+    const room = { places: 4, bytes: 4, accountPlaces: 2, accountBytes: 2 };
+    const full = new TokenCounts(new Counter({ log: () => {}, room }), node, { monotonic: () => 0 });
+    expect(await full.ofUnreported(askOf({ effort: "low" }), 1)).toBeNull();
+  });
+
   test("the node, but not exactly, where the model may search first", async () => {
     const { counts } = setUp();
     const count = { tokens: 1_000, exact: false, tokenizer: "model" };

@@ -166,21 +166,26 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     yield* gauges();
   }
 
+  /** Both SDK families list models at one address; the version header tells which error shape is understood. */
+  function listDialect(request: Request): Dialect {
+    return request.headers.has("anthropic-version") ? messages : chatCompletions;
+  }
+
   function listModels(request: Request): Response {
     const requestId = mintRequestId(parts.clock.wall());
     const account = accountOf(request, parts.keys);
-    if (isRefusal(account)) return refusalReply(chatCompletions, account, requestId);
+    if (isRefusal(account)) return refusalReply(listDialect(request), account, requestId);
     return jsonReply(JSON.stringify(modelsBody(parts.catalog, new URL(request.url).searchParams)), requestId);
   }
 
   function showModel(request: Request, id: string): Response {
     const requestId = mintRequestId(parts.clock.wall());
     const account = accountOf(request, parts.keys);
-    if (isRefusal(account)) return refusalReply(chatCompletions, account, requestId);
+    if (isRefusal(account)) return refusalReply(listDialect(request), account, requestId);
     const model = parts.catalog.models.get(id);
     if (model === undefined) {
       const reason = `The model \`${id}\` does not exist`;
-      return refusalReply(chatCompletions, refuse("not_found", { reason }), requestId);
+      return refusalReply(listDialect(request), refuse("not_found", { reason }), requestId);
     }
     return jsonReply(JSON.stringify(modelBody(model)), requestId);
   }

@@ -104,6 +104,15 @@ test.each([
   expect(await reply.json()).toMatchObject(body);
 });
 
+test("the model list refuses in the shape of the client that asks", async () => {
+  const { url } = start();
+  const reply = await fetch(`${url}/v1/models`, { headers: { "anthropic-version": "2023-06-01" } });
+  expect([reply.status, await reply.json()]).toMatchObject([
+    401,
+    { type: "error", error: { type: "authentication_error" } },
+  ]);
+});
+
 test("an upgrade to a WebSocket on /v1/responses is 426, on which Codex falls back to HTTP", async () => {
   const { url } = start();
   const reply = await fetch(`${url}/v1/responses`, { headers: { upgrade: "websocket" } });

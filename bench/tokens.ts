@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { isRefusal } from "../src/refusals.ts";
 import { Counter } from "../src/tokens/counter.ts";
 import { Reading, Tokenizer } from "../src/tokens/tokenizer.ts";
+import { loadVocabulary } from "../src/tokens/vocabulary.ts";
 import { readFlags } from "./flags.ts";
 import type { Result } from "./result.ts";
 import { keepResult } from "./result.ts";
@@ -41,6 +42,8 @@ const texts: Readonly<Record<string, (bytes: number) => Uint8Array>> = {
   "one emoji": (bytes) => repeated("😀", bytes),
   "random small letters": (bytes) => random(bytes, 0x61, 26),
   "random Latin-1": (bytes) => random(bytes, 0, 256),
+  "random runs of - and =": (bytes) => randomRuns(bytes, "-=", 200),
+  "letters of random tokens": (bytes) => randomTokens(bytes),
 };
 
 function repeated(unit: string, bytes: number): Uint8Array {
@@ -51,16 +54,35 @@ function repeated(unit: string, bytes: number): Uint8Array {
   );
 }
 
-/** The same characters in every run. */
 function random(bytes: number, first: number, count: number): Uint8Array {
+  return joined(bytes, (number) => String.fromCodePoint(first + number(count)));
+}
+
+/** Each of these long runs begins in a way that its end may rule out. */
+function randomRuns(bytes: number, characters: string, longest: number): Uint8Array {
+  return joined(bytes, (number) => characters[number(characters.length)]!.repeat(1 + number(longest)));
+}
+
+/** Fits the longest tokens everywhere, and hardly ever two beside each other. */
+function randomTokens(bytes: number): Uint8Array {
+  const vocabulary = loadVocabulary();
+  const decoder = new TextDecoder();
+  return joined(bytes, (number) => {
+    const rank = number(vocabulary.size);
+    const token = decoder.decode(vocabulary.bytes.subarray(vocabulary.starts[rank]!, vocabulary.starts[rank + 1]!));
+    return token.replace(/\P{L}+/gu, "");
+  });
+}
+
+/** Parts put together until they are that long; chance is the same in every run. */
+function joined(bytes: number, part: (number: (below: number) => number) => string): Uint8Array {
   let state = 1;
-  const parts: string[] = [];
-  for (let size = 0; size < bytes;) {
+  const number = (below: number) => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-    const character = String.fromCodePoint(first + ((state >>> 8) % count));
-    parts.push(character);
-    size += Buffer.byteLength(character);
-  }
+    return (state >>> 8) % below;
+  };
+  const parts: string[] = [];
+  for (let size = 0; size < bytes; size += Buffer.byteLength(parts.at(-1)!)) parts.push(part(number));
   return Buffer.from(parts.join(""));
 }
 

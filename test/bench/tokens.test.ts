@@ -8,7 +8,7 @@ const flags = { ...tokensDefaults, bytes: 3_000, runs: 2, referenceBytes: 300, r
 
 test("tokens counts every text and compares its start with tiktoken", async () => {
   for (const { bytes, tokens, runsMs, starts } of measureTexts(flags, await loadTokenizers())) {
-    expect(bytes).toBeWithin(2_990, 3_005);
+    expect(bytes).toBeWithin(2_990, 3_300);
     expect(tokens).toBeGreaterThan(0);
     expect(runsMs).toHaveLength(2);
     expect(starts.get("tiktoken")).toMatchObject({ sameTokens: true });

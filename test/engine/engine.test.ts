@@ -176,12 +176,11 @@ describe.skipIf(engineMissing)("with a real engine", () => {
     "a cancelled request frees the engine's slot within a second, streamed: %p",
     async (stream) => {
       const controller = new AbortController();
-      // a bias against every way to stop keeps the tiny model talking
       const body = ask("Tell me a long story", {
         stream,
         max_tokens: 8_000,
         temperature: 2,
-        logit_bias: await endless(),
+        logit_bias: await engine.endlessBias(),
       });
       const reading = send(body, controller.signal)
         .then((reply) => reply.text())
@@ -198,17 +197,4 @@ describe.skipIf(engineMissing)("with a real engine", () => {
     },
     timeLimit,
   );
-
-  /** Forbids the tokens that end an answer. */
-  async function endless(): Promise<Record<string, number>> {
-    const bias: Record<string, number> = {};
-    for (const content of ["<|im_end|>", "<|endoftext|>"]) {
-      const reply = await fetch(`${engine.url}/tokenize`, {
-        method: "POST",
-        body: JSON.stringify({ content, parse_special: true }),
-      });
-      for (const token of ((await reply.json()) as { tokens: number[] }).tokens) bias[String(token)] = -100;
-    }
-    return bias;
-  }
 });

@@ -46,6 +46,17 @@ export class Engine implements AsyncDisposable {
     return slots.filter((slot) => slot.is_processing).length;
   }
 
+  /** A `logit_bias` against every way to end an answer: the tiny model keeps talking. */
+  async endlessBias(): Promise<Record<string, number>> {
+    const bias: Record<string, number> = {};
+    for (const content of ["<|im_end|>", "<|endoftext|>"]) {
+      const body = JSON.stringify({ content, parse_special: true });
+      const reply = await fetch(`${this.url}/tokenize`, { method: "POST", body });
+      for (const token of ((await reply.json()) as { tokens: number[] }).tokens) bias[String(token)] = -100;
+    }
+    return bias;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#process.stdin.end();
     this.#process.kill();

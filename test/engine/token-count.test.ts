@@ -1,5 +1,6 @@
 // A count asked for beforehand is what the same request's usage then says, with a real engine and its own template.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { Engine, engineMissing } from "./engine.ts";
@@ -98,6 +99,33 @@ describe.skipIf(engineMissing)("a count beforehand", () => {
           input_tokens: (response["usage"] as { input_tokens: number }).input_tokens,
         },
       ]);
+    },
+    timeLimit,
+  );
+
+  test(
+    "is what a client that leaves is charged for its input, before the engine has said any usage",
+    async () => {
+      const { messages } = requests["a tool, its call and its result"].messages;
+      const counted = await ask("/v1/messages/count_tokens", { messages: messages.slice(0, 1) });
+      const leaving = await gateway.account();
+      const controller = new AbortController();
+      const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "x-api-key": leaving.api_key },
+        body: JSON.stringify({
+          ...{ model, messages: messages.slice(0, 1), stream: true, max_tokens: 8_000 },
+          ...{ temperature: 2, logit_bias: await engine.endlessBias() },
+        }),
+        signal: controller.signal,
+      });
+      await reply.body!.getReader().read();
+      controller.abort();
+      const [row] = await eventually("the charge", async () => {
+        const rows = await gateway.usage(leaving.email, 1);
+        return rows.length > 0 && rows;
+      });
+      expect(row).toMatchObject({ estimated: true, input: counted["input_tokens"] });
     },
     timeLimit,
   );

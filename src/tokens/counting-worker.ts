@@ -29,7 +29,7 @@ type Job = {
 
 declare const self: Worker & { close(): void };
 
-/** About 3 ms of work: a short text waits this long for each account with a long one. */
+/** 1 to 3 ms of work: a short text waits this long for each account with a long one. */
 const sliceSteps = 100_000;
 /** Linux gives the main thread 9 times the share of this one where both want the same core. */
 const niceness = 10;

@@ -12,6 +12,7 @@ import type { AccountId, Ms } from "../types.ts";
 import { messageOf } from "./data-folder.ts";
 import { openStoredResponses } from "./open.ts";
 import { type KeptResponse, type StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
+import { mayRetry } from "./writer.ts";
 
 /** What the Worker is asked; the answer's result depends on it. */
 export type Request =
@@ -81,7 +82,9 @@ function expireIn(ms: Ms): void {
     try {
       more = table.expire(systemClock.wall(), storedResponsesExpirySliceBytes);
     } catch (thrown) {
-      answer({ expiryFailed: messageOf(thrown) });
+      // A file that somebody else holds, or a full disk, is tried again; keeping is what tells about those.
+      more = mayRetry(thrown);
+      if (!more) answer({ expiryFailed: messageOf(thrown) });
     }
     expireIn(more ? storedResponsesPauseMs : storedResponsesExpiryIntervalMs);
   }, ms);

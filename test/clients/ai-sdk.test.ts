@@ -1,4 +1,4 @@
-// The Vercel AI SDK with its two providers that speak chat-completions.
+// The Vercel AI SDK in two majors, with its two providers that speak chat-completions.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { installed, missing } from "../fixtures/optional.ts";
@@ -27,15 +27,32 @@ type ProviderModule = {
   createOpenAICompatible?: (options: object) => Provider;
 };
 
-const ai = await installed<AiModule>("ai", import.meta.dir);
-const compatible = await installed<ProviderModule>("@ai-sdk/openai-compatible", import.meta.dir);
-const openai = await installed<ProviderModule>("@ai-sdk/openai", import.meta.dir);
-const absent = missing("the AI SDK", ai !== null, "run npm ci in test/clients");
+type Major = Readonly<{ ai: AiModule | null; compatible: ProviderModule | null; openai: ProviderModule | null }>;
+
+const folder = import.meta.dir;
+const majors: Readonly<Record<string, Major>> = {
+  "7": {
+    ai: await installed<AiModule>("ai", folder),
+    compatible: await installed<ProviderModule>("@ai-sdk/openai-compatible", folder),
+    openai: await installed<ProviderModule>("@ai-sdk/openai", folder),
+  },
+  "6": {
+    ai: await installed<AiModule>("ai-6", folder),
+    compatible: await installed<ProviderModule>("ai-sdk-openai-compatible-6", folder),
+    openai: await installed<ProviderModule>("ai-sdk-openai-6", folder),
+  },
+};
+const all = Object.values(majors).every(({ ai }) => ai !== null);
+const absent = missing("the AI SDK", all, "run npm ci in test/clients");
 const timeLimit = 30_000;
 
 const weatherSchema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
 
-describe.skipIf(absent).each(["openai-compatible", "openai .chat"])("AI SDK 7, %s", (kind) => {
+const ways = ["openai-compatible", "openai .chat"];
+const cases = Object.keys(majors).flatMap((major) => ways.map((kind) => [major, kind] as const));
+
+describe.skipIf(absent).each(cases)("AI SDK %s, %s", (major, kind) => {
+  const { ai, compatible, openai } = majors[major]!;
   let stack: Stack;
   beforeAll(async () => {
     stack = await Stack.start();

@@ -2,6 +2,7 @@
 //
 //   bun bench/report.ts
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { bun } from "./process.ts";
 import type { KeptResult } from "./result.ts";
 import { resultsFolder } from "./result.ts";
 
@@ -67,6 +68,9 @@ export function writeReport(): void {
     .map((file) => JSON.parse(readFileSync(file, "utf8")) as KeptResult);
   const readme = `${import.meta.dir}/README.md`;
   writeFileSync(readme, withResults(readFileSync(readme, "utf8"), results));
+  // Tables in the project's format, so that the check of it passes after a run.
+  const formatted = Bun.spawnSync([bun, "fmt", "--no-script", readme], { stdio: ["ignore", "ignore", "inherit"] });
+  if (!formatted.success) throw new Error(`${readme} could not be formatted`);
 }
 
 if (import.meta.main) writeReport();

@@ -2,7 +2,7 @@
 // at the end, so that a change that breaks one fails at start.
 import { assert } from "./assert.ts";
 
-// spec.md, "Limits"
+// The service's own limits
 export const bodyMaxBytes = 33_554_432; // 32 MiB, every endpoint
 export const tokenizeTextMaxBytes = 4_000_000;
 export const outputTokensMin = 1;
@@ -13,22 +13,21 @@ export const floodWindowMs = 60_000;
 export const floodRequestsMax = 120;
 export const coderWindowMs = 4 * 3_600_000; // 00:00, 04:00, ... UTC
 export const dayMs = 86_400_000;
-export const toolLoopRoundsMax = 10;
 
 // Balance: 1,000,000 balance tokens are worth 500 cents (spec, "Balance")
 export const centsPerMillionBalanceTokens = 500;
 export const creditPurchaseMinTokens = 1_000_000;
 export const creditPurchaseMaxTokens = 100_000_000;
 
-// Streams (wire.md 2.7: at most 15 s between bytes; peers send every 10 s)
+// Streams (clients and proxies give up after 15 s or more without a byte)
 /** A stream's headers wait this long for the first piece, so that a node's quick refusal still gets its own status. */
 export const streamOpenDelayMs = 4_000;
 export const keepAliveIntervalMs = 10_000;
-/** A client that reads nothing for this long is cut and charged for what was produced (reliability.md C1). */
+/** A client that reads nothing for this long is cut and charged for what was produced. */
 export const clientStallMs = 120_000;
 
 // Nodes
-export const nodeConnectTimeoutMs = 2_500; // reliability.md U2: busy within 3 s
+export const nodeConnectTimeoutMs = 2_500; // a node that does not answer is told as busy within 3 s
 /**
  * Engines close idle connections after 5 s. Kept shorter still: a connection that was alive within the last second is
  * not half open (U23), and for an older one a new connection costs no more than asking whether it is.
@@ -48,7 +47,7 @@ export const nodeProbeTimeoutMs = 3_000;
 export const nodeCoolOffMs = 1_000;
 /** After the finish reason, a node may be silent for this long before its answer counts as complete (U26). */
 export const nodeAfterFinishMs = 900;
-/** A node's own count is worth this wait, then ours is answered (wire.md A40: 24 counts within a second). */
+/** A node's own count is worth this wait, then ours is answered (agents ask 24 at once and expect them within a second). */
 export const nodeCountTimeoutMs = 900;
 /** Counting is free for clients: what nodes tokenize at once for that is bounded, so that it does not keep them busy. */
 export const nodeCountBytesMax = 1024 * 1024;
@@ -65,7 +64,7 @@ export const queueMaxWaitMs = 600_000;
 export const queuePlacesMax = 20_000; // requests in line over all accounts; more are refused as busy
 
 // Journal
-export const journalGiveUpMs = 10_000; // BUSY or a full disk: retry this long, then the held ends fail (design.md 6)
+export const journalGiveUpMs = 10_000; // BUSY or a full disk: retry this long, then the held ends fail
 export const journalRetryIntervalMs = 50; // between two tries of a batch that found the disk busy or full
 export const journalProbeIntervalMs = 250; // between two looks whether a disk that took no writes takes them again
 export const journalIdleCheckpointMs = 1_000; // without a commit: then the log is moved into the database
@@ -89,10 +88,10 @@ export const emailMaxLength = 254; // RFC 5321: a path of 256 octets with its an
 /** An operator's grant, in balance tokens: $5,000,000. Sums stay far below 2^53. */
 export const creditGrantMaxTokens = 1_000_000_000_000;
 
-// Token counts, which are free and not limited per minute: what may wait to be counted is (reliability.md O)
+// Token counts, which are free and not limited per minute: what may wait to be counted is
 export const countingPlacesMax = 4_096;
 export const countingBytesMax = 256 * 1024 * 1024;
-/** 24 counts at once are usual for agents (wire.md A40), 20 texts of the largest size must do (O). */
+/** 24 counts at once are usual for agents; 20 texts of the largest size must do. */
 export const countingAccountPlacesMax = 256;
 export const countingAccountBytesMax = 96 * 1024 * 1024;
 /** The counter's tables are let go of after this long without a count. */
@@ -107,7 +106,7 @@ export const largeBodyMinBytes = 256 * 1024;
 export const countingCacheEntriesMax = 4_096;
 export const countingCacheMs = 60_000;
 
-// JSON of request bodies (reliability.md C5)
+// JSON of request bodies
 export const jsonDepthMax = 128;
 
 assert(keepAliveIntervalMs <= 15_000, "a waiting stream must show life every 15 s");

@@ -1,4 +1,4 @@
-// The error table: every way a request can be refused, with status, type, code and message of spec.md "Errors".
+// The error table: every way a request can be refused, with status, type, code and message.
 // A dialect turns a row into its own body shape; nothing else writes an error message for a client.
 import type { Refusal } from "./types.ts";
 
@@ -9,7 +9,7 @@ export type RefusalRow = Readonly<{
   code: string | null;
   /** `{name}` is replaced by `detail.name`. */
   message: string;
-  /** `retry-after` is sent with `detail.seconds` where true; `x-should-retry: false` where "never" (wire.md 2.5). */
+  /** `retry-after` is sent with `detail.seconds` where true; `x-should-retry: false` where "never". */
   retry: "after" | "never" | "client";
 }>;
 

@@ -51,7 +51,7 @@ export type Part =
   /** `url` is http(s): or data: as the client gave it. */
   | Readonly<{ kind: "image"; url: string; detail: string | null }>;
 
-/** A finished tool call in the conversation's history; `arguments` is JSON text that parses to an object. */
+/** A finished tool call in the conversation's history; `arguments` is what the client sent: usually JSON text of an object. */
 export type Call = Readonly<{ id: string; name: string; arguments: string }>;
 
 /** One step of the conversation, in no dialect. */
@@ -110,7 +110,7 @@ export type Ask = Readonly<{
 
 /**
  * One step of an answer, in no dialect. `literal` is a JSON string literal, quotes included, exactly as it stood in
- * the node's event, so that no dialect has to decode and encode it (design.md section 5); it is always valid JSON.
+ * the node's event, so that no dialect has to decode and encode it; it is always valid JSON.
  */
 export type Piece =
   | Readonly<{ kind: "reasoning"; literal: string }>

@@ -316,7 +316,7 @@ function readFormat(given: Record<string, any> | null, model: Model): Format | n
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// Stream: pieces -> events. The role comes in the first delta, a call's id and name once, usage last (wire.md 4.3).
+// Stream: pieces -> events. The role comes in the first delta, a call's id and name once, usage last.
 // ---------------------------------------------------------------------------------------------------------------
 
 const endOfDelta = '},"finish_reason":null,"logprobs":null}]}\n\n';

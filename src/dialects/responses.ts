@@ -26,10 +26,6 @@ export const responsesDialect = (options: ResponsesOptions): ResponsesDialect =>
 /** POST /v1/responses/compact: the same body, never streamed; the reply is a `response.compaction` object. */
 export const compactionDialect = (options: ResponsesOptions): ResponsesDialect => dialectOf(options, true);
 
-/** The reply of POST /v1/responses/input_tokens, whose body is read like any other. */
-export const inputTokensReply = (tokens: number): string =>
-  `{"object":"response.input_tokens","input_tokens":${tokens}}`;
-
 function dialectOf({ sealingKey, clock, storesResponses }: ResponsesOptions, compacts: boolean): ResponsesDialect {
   const sealer = new Sealer(sealingKey);
   return dialectWith({ sealer, clock, keep: null });

@@ -6,7 +6,7 @@ import type { Effort } from "../types.ts";
 export const clampBudget = (tokens: number | null | undefined, otherwise: number): number =>
   tokens == null ? otherwise : Math.min(Math.max(tokens, outputTokensMin), outputTokensMax);
 
-/** Clients send the values of several vendors (wire.md 1.7); all are accepted and mapped to one scale. */
+/** Clients send the values of several vendors; all are accepted and mapped to one scale. */
 export const efforts: Readonly<Record<string, Effort>> = {
   off: "off",
   none: "off",

@@ -1,4 +1,4 @@
-// GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list (wire.md 2.4).
+// GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list.
 import type { Catalog } from "../catalog.ts";
 import { outputTokensMax } from "../limits.ts";
 import type { Model } from "../types.ts";

@@ -16,7 +16,7 @@ export const streamHeaders = (requestId: string): Record<string, string> => ({
   "request-id": requestId,
 });
 
-/** Clients retry 429s for minutes unless told when to, or that it cannot help (wire.md 2.5). */
+/** Clients retry 429s for minutes unless told when to, or that it cannot help. */
 export function refusalReply(dialect: Dialect, refusal: Refusal, requestId: string, ask: Ask | null = null): Response {
   const reply = jsonReply(dialect.errorBody(refusal, requestId), requestId, dialect.statusOf(refusal, ask));
   const { retry } = refusals[refusal.refusal];

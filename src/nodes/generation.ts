@@ -1,5 +1,5 @@
-// One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. The table of what each
-// failure of a node means for the client is reliability.md, suite U; its rows are tested by number.
+// One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. What each failure of
+// a node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
 import { nodeErrorBodyMaxBytes } from "../limits.ts";
 import type { Ask, Ending, Sink } from "../types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
@@ -133,7 +133,7 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
       return this.#settle(this.#reader.fail(failure), true);
     }
     if (this.#status !== 0 && this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
-    // The answer was complete, only its connection was not closed in form: the finish reason decides (nodes.md rule 4).
+    // The answer was complete, only its connection was not closed in form: the finish reason decides.
     if (this.#reader.finished) return this.#settleByReader();
     this.#fail(nodeFailed(cause, kind === "no-reply"));
   }

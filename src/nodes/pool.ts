@@ -78,7 +78,7 @@ export type NodeState = Readonly<{
 
 /** Back-off of the first probe of a node that went down; doubles up to probeIntervalMs. */
 const firstProbeMs = 250;
-/** nodes.md rule 17: this much of the prompt's start decides which node has it cached. */
+/** This much of the prompt's start decides which node has it cached. */
 const affinityCharacters = 1_024;
 
 /** All configured nodes. */

@@ -347,7 +347,7 @@ function reasoningOf(delta: Record<string, unknown>): string {
   return isText(short) ? short : "";
 }
 
-/** nodes.md rule 7: what a node says about tools is not to be trusted, what it did is. */
+/** What a node says about tools is not to be trusted, what it did is. */
 function finishReason(reason: string, called: boolean): FinishReason {
   switch (reason) {
     case "length":

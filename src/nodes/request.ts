@@ -6,7 +6,7 @@ import type { EngineKind } from "./engine.ts";
 import { toolParameters } from "./tool-schema.ts";
 import type { AccountId, Ask, Effort, Format, Sampling, Tool, Turn } from "../types.ts";
 
-/** What an engine takes beyond what all take (nodes-api.md 1 to 3). */
+/** What an engine takes beyond what all take. */
 type EngineTraits = Readonly<{
   /** stream_options.continuous_usage_stats: usage with every event, for answers that are cut. */
   runningUsage: boolean;
@@ -139,7 +139,7 @@ export function nodeRequest(ask: Ask, account: AccountId, nodeModel: string, eng
     else if (ask.toolChoice === "required") body["tool_choice"] = "required";
     if (ask.parallelToolCalls !== null && traits.parallelToolCalls) body["parallel_tool_calls"] = ask.parallelToolCalls;
   }
-  // never a schema and tools in one request: the schema would win, or the engine refuses (nodes-api.md 2)
+  // never a schema and tools in one request: the schema would win, or the engine refuses
   if (format !== null && !sendsTools) body["response_format"] = responseFormat(format, engine, traits);
   // first-party tiers choose their own depth (spec, Behaviours across endpoints)
   if (ask.model.tier === "hosted" && ask.effort !== null) Object.assign(body, traits.depth(ask.effort, nodeModel));
@@ -264,7 +264,7 @@ function validArguments(json: string): string {
   return value === null ? JSON.stringify({ arguments: json }) : json;
 }
 
-/** Claude Code puts a hash that changes with every request first; it would spoil the prefix cache (nodes.md rule 16). */
+/** Claude Code puts a hash that changes with every request first; it would spoil the prefix cache. */
 function withoutBillingHeader(text: string): string {
   return text.startsWith("x-anthropic-billing-header") ? text.replace(/^[^\n]*\n*/, "") : text;
 }

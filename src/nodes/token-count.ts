@@ -1,4 +1,4 @@
-// Asking an engine how many tokens a prompt has, for the engines that can tell (nodes-api.md 4).
+// Asking an engine how many tokens a prompt has, for the engines that can tell.
 import { nodeCountTimeoutMs } from "../limits.ts";
 import type { Ask } from "../types.ts";
 import type { ExchangeHandler, NodeClient } from "./client.ts";

@@ -41,6 +41,10 @@ test("one conversation counts the same in every dialect and by each address, too
     (await json("/v1/messages/count_tokens?beta=true", conversation))["input_tokens"],
     (await json("/v1/responses/input_tokens", { model: "core-3", input: "Say hello" }))["input_tokens"],
   ];
+  expect(await json("/v1/responses/input_tokens", { model: "core-3", input: "Say hello" })).toEqual({
+    object: "response.input_tokens",
+    input_tokens: counts[2]!,
+  });
   expect(new Set(counts).size).toBe(1);
   const tools = [{ name: "get_weather", description: "The weather of a city", input_schema: { type: "object" } }];
   const more = await json("/v1/messages/count_tokens", { ...conversation, tools });

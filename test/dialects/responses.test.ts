@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { embeddedCatalog } from "../../src/catalog.ts";
-import { compactionDialect, inputTokensReply, responsesDialect } from "../../src/dialects/responses.ts";
+import { compactionDialect, responsesDialect } from "../../src/dialects/responses.ts";
 import type { ResponsesAsk } from "../../src/dialects/responses-request.ts";
 import { Sealer, sealingKeyBytes } from "../../src/dialects/sealed-content.ts";
 import { type Earlier, type Item, referencesOf } from "../../src/dialects/stored-responses.ts";
@@ -550,9 +550,5 @@ describe("compact and input_tokens", () => {
     const result = compact.read({ input: "x" }, 10, catalog);
     expect(isRefusal(result) && compact.statusOf(result, null)).toBe(400);
     expect(isRefusal(compact.read("x", 10, catalog))).toBe(true);
-  });
-
-  test("the count of input tokens has its own object", () => {
-    expect(JSON.parse(inputTokensReply(7))).toEqual({ object: "response.input_tokens", input_tokens: 7 });
   });
 });

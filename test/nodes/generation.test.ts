@@ -1,4 +1,4 @@
-// reliability.md, suite U: what a node can do wrong, by row number, when nothing was sent yet and when a Piece was.
+// What a node can do wrong, by row number, when nothing was sent yet and when a Piece was.
 // The nodes are scripted on raw sockets; the time limits are short ones.
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/clock.ts";

@@ -31,7 +31,7 @@ const layers = {
   store: ["account", "dialects"], // implements the journal, records and stored responses that these declare
   tools: ["tokens"],
   accounting: ["account", "store"],
-  gateway: ["dialects"],
+  gateway: ["dialects", "tools"],
   http: ["dialects", "gateway", "tokens", "tools"],
   console: ["http"],
   commands: ["account", "accounting", "console", "dialects", "gateway", "http", "nodes", "store", "tokens", "tools"],

@@ -1,6 +1,7 @@
 // Builds the single binary dist/tollgate: everything but the system's C library is inside.
 import { chmodSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { bundleConsole, type EmbeddedFile } from "./console/bundle.ts";
 
 const root = join(import.meta.dir, "..");
 const output = join(root, "dist", process.platform === "win32" ? "tollgate.exe" : "tollgate");
@@ -15,10 +16,18 @@ async function workerFiles(): Promise<string[]> {
   return files.sort();
 }
 
+/** The console's browser side as the source of `console/embedded.ts`: a binary has no sources to bundle. */
+async function embeddedConsole(): Promise<string> {
+  const files = await bundleConsole({ brotliQuality: 11 });
+  const embedded = files.map(({ path, type, brotli }) => ({ path, type, brotliBase64: brotli.toBase64() }));
+  return `export const embedded = ${JSON.stringify(embedded satisfies EmbeddedFile[])};`;
+}
+
 const partial = `${output}.partial`; // a running dist/tollgate cannot be overwritten, but replaced
 const built = await Bun.build({
   entrypoints: [join(root, "src/main.ts"), ...(await workerFiles())],
   root: join(root, "src"),
+  files: { [join(root, "src/console/embedded.ts")]: await embeddedConsole() },
   target: "bun",
   // What a file beside the binary says must not change the program.
   compile: { outfile: partial, autoloadDotenv: false, autoloadBunfig: false },

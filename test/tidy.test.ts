@@ -36,7 +36,7 @@ const layers = {
   console: ["http"],
   commands: ["account", "accounting", "console", "dialects", "gateway", "http", "nodes", "store", "tokens", "tools"],
   main: ["commands"],
-  build: ["commands", "main", "store", "tokens"],
+  build: ["commands", "console", "main", "store", "tokens"],
 } as const satisfies Record<string, readonly string[]>;
 type Layer = keyof typeof layers;
 

@@ -1,0 +1,99 @@
+// Bundles the console's browser side: from source at the first request of a page, for the binary at build time.
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { brotliCompress, constants } from "node:zlib";
+
+const web = join(import.meta.dir, "web");
+
+/** A file of the console as the single binary carries it. */
+export type EmbeddedFile = Readonly<{
+  /** Path below the site's root, e.g. `/assets/main-1a2b3c.js`; `/index.html` is the page itself. */
+  path: string;
+  type: string;
+  /** The content, compressed with brotli and written in base64. */
+  brotliBase64: string;
+}>;
+
+export type BundledFile = Readonly<{ path: string; type: string; bytes: Uint8Array; brotli: Uint8Array }>;
+
+export type BundleOptions = Readonly<{
+  /** 11 takes half a second for a few percent: right for a build, not for a start. */
+  brotliQuality: number;
+}>;
+
+const types: Readonly<Record<string, string>> = {
+  css: "text/css; charset=utf-8",
+  html: "text/html; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  svg: "image/svg+xml",
+  woff2: "font/woff2",
+};
+
+/** A font inside the style sheet would need `data:` in the content security policy. */
+const keptAsTheyAre = ["fonts/inter.woff2", "fonts/jetbrains-mono.woff2", "icon.svg"];
+
+const compress = promisify(brotliCompress);
+
+/** Every file of the console. Throws with the bundler's messages where a source does not compile. */
+export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<BundledFile[]> {
+  const kept = await Promise.all(keptAsTheyAre.map(hashed));
+  const built = await Bun.build({
+    entrypoints: ["main.tsx", "theme-first.ts", "styles.css"].map((file) => join(web, file)),
+    root: web,
+    target: "browser",
+    format: "esm",
+    splitting: true,
+    minify: true,
+    publicPath: "/assets/",
+    naming: { entry: "[name]-[hash].[ext]", chunk: "[name]-[hash].[ext]" },
+    // What a developer's environment says must not change what browsers get.
+    define: { "process.env.NODE_ENV": JSON.stringify("production") },
+    external: ["/assets/*"],
+    plugins: [
+      {
+        name: "addresses of the files kept as they are",
+        setup(build) {
+          build.onLoad({ filter: /\.css$/ }, async ({ path }) => ({
+            contents: withPaths(await Bun.file(path).text(), kept),
+            loader: "css",
+          }));
+        },
+      },
+    ],
+  });
+  const outputs = await Promise.all(
+    built.outputs
+      .filter(({ size }) => size > 0)
+      .map(async (output) => ({
+        path: `/assets/${output.path.replace(/^.*\//, "")}`,
+        bytes: new Uint8Array(await output.arrayBuffer()),
+      })),
+  );
+  const files = [...kept, ...outputs];
+  const page = withPaths(await Bun.file(join(web, "index.html")).text(), files);
+  return Promise.all(
+    [{ path: "/index.html", bytes: new TextEncoder().encode(page) }, ...files].map(async ({ path, bytes }) => ({
+      path,
+      type: types[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream",
+      bytes,
+      brotli: await compress(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: brotliQuality } }),
+    })),
+  );
+}
+
+type File = Readonly<{ path: string; bytes: Uint8Array }>;
+
+async function hashed(file: string): Promise<File> {
+  const bytes = await Bun.file(join(web, file)).bytes();
+  const name = file.slice(file.lastIndexOf("/") + 1);
+  const hash = Bun.hash(bytes).toString(36).slice(0, 8);
+  return { path: `/assets/${name.replace(".", `-${hash}.`)}`, bytes };
+}
+
+/** Fills in `{{name.extension}}`: files are named with a hash of their content, so that browsers may keep them. */
+const withPaths = (template: string, files: readonly File[]): string =>
+  template.replace(/\{\{([\w-]+)\.(\w+)\}\}/g, (_, name: string, extension: string) => {
+    const found = files.find(({ path }) => path.startsWith(`/assets/${name}-`) && path.endsWith(`.${extension}`));
+    if (found === undefined) throw new Error(`the console names ${name}.${extension}, which its bundle lacks`);
+    return found.path;
+  });

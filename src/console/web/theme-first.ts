@@ -1,0 +1,2 @@
+// x
+document.documentElement.dataset["theme"] = "x";

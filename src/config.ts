@@ -5,16 +5,21 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { Catalog } from "./catalog.ts";
 import {
   dayMs,
+  mcpCallTimeoutMs,
   nodeSlotsDefault,
   nodeSlotsMax,
   queueMaxWaitMs,
+  searchPagesDefault,
+  searchPagesMax,
+  searchRescanIntervalMs,
+  searchTimeoutMs,
   storedResponsesKeepDays,
   storedResponsesMaxMib,
 } from "./limits.ts";
 import { formatPath, misfitsOf, show } from "./misfit.ts";
 import { nearest } from "./nearest.ts";
 import { lineOf, lineOfSyntaxError } from "./toml-lines.ts";
-import type { Ms } from "./types.ts";
+import type { Ms, PlanId } from "./types.ts";
 
 /** One inference node. */
 export type NodeConfig = Readonly<{
@@ -31,10 +36,46 @@ export type NodeConfig = Readonly<{
   models: Readonly<Record<string, string>>;
 }>;
 
-export type SearchConfig = Readonly<{
-  provider: "searxng" | "brave" | "tavily" | "local";
+/** A service that searches the web. */
+export type WebSearchConfig = Readonly<{
+  provider: "searxng" | "brave" | "tavily";
+  /** Null = the service's own public address; never null for searxng. */
   url: string | null;
+  /** Never null for brave and tavily. */
   apiKey: string | null;
+  timeoutMs: Ms;
+  /** So many of the first results are read whole, so that a model sees more of them than a snippet. */
+  pages: number;
+}>;
+
+/** A folder of the operator's files, searched by an index of our own. */
+export type FolderSearchConfig = Readonly<{
+  provider: "local";
+  folder: string;
+  /** A file's address is this and its path; citations need an http(s) address. */
+  baseUrl: string;
+  rescanIntervalMs: Ms;
+}>;
+
+export type SearchConfig = WebSearchConfig | FolderSearchConfig;
+
+/** One MCP server, whose tools models may call. */
+export type McpConfig = Readonly<{
+  name: string;
+  reached:
+    | Readonly<{ by: "http"; url: string; apiKey: string | null }>
+    | Readonly<{
+        by: "stdio";
+        command: string;
+        args: readonly string[];
+        environment: Readonly<Record<string, string>>;
+      }>;
+  /** Who may use it: null = every model, every plan, every tool of the server. */
+  models: readonly string[] | null;
+  plans: readonly PlanId[] | null;
+  tools: readonly string[] | null;
+  /** The longest that one call may take. */
+  timeoutMs: Ms;
 }>;
 
 /** How long and how many of an account's responses are kept for `previous_response_id`. */
@@ -53,6 +94,7 @@ export type Config = Readonly<{
   nodes: readonly NodeConfig[];
   queueMaxWaitMs: number;
   search: SearchConfig | null;
+  mcp: readonly McpConfig[];
   /** Null = responses are not stored. */
   storedResponses: StoredResponsesConfig | null;
   /** Null = the catalogue that comes with the program. */
@@ -86,6 +128,9 @@ const text = (description: string) => Type.String({ minLength: 1, description })
 const key = () => Type.String({ minLength: 1, writeOnly: true, description: "a text that is not empty" });
 const variable = () =>
   Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$", description: "the name of an environment variable" });
+const plans = ["free", "plus", "standard", "pro"] as const satisfies readonly PlanId[];
+const names = (what: string) =>
+  Type.Array(Type.String({ minLength: 1 }), { minItems: 1, description: `a list of one or more ${what}` });
 const providers = ["searxng", "brave", "tavily", "local", "none"] as const;
 
 const NodeTable = Type.Object(
@@ -108,6 +153,39 @@ const NodeTable = Type.Object(
     ),
   },
   { additionalProperties: false, description: "a node" },
+);
+
+const McpTable = Type.Object(
+  {
+    // Its tools are named NAME__TOOL, and engines take at most 64 characters.
+    name: Type.String({
+      pattern: "^[A-Za-z0-9](?:[A-Za-z0-9-]{0,22}[A-Za-z0-9])?$",
+      description: "a name of up to 24 letters, digits and dashes",
+    }),
+    url: Type.Optional(text(webAddress)),
+    api_key: Type.Optional(key()),
+    api_key_env: Type.Optional(variable()),
+    command: Type.Optional(text("a program")),
+    args: Type.Optional(Type.Array(Type.String(), { description: "a list of texts" })),
+    env: Type.Optional(
+      Type.Record(Type.String(), Type.String({ writeOnly: true }), { description: "a table of environment variables" }),
+    ),
+    models: Type.Optional(names("model ids")),
+    plans: Type.Optional(
+      Type.Array(
+        Type.Union(
+          plans.map((plan) => Type.Literal(plan)),
+          { description: `one of ${plans.map((plan) => `"${plan}"`).join(", ")}` },
+        ),
+        { minItems: 1, description: "a list of one or more plans" },
+      ),
+    ),
+    tools: Type.Optional(names("names of the server's tools")),
+    timeout_seconds: Type.Optional(
+      Type.Number({ minimum: 1, maximum: 3_600, description: "a number of seconds from 1 to 3600" }),
+    ),
+  },
+  { additionalProperties: false, description: "an MCP server" },
 );
 
 const ConfigFile = Type.Object(
@@ -144,10 +222,26 @@ const ConfigFile = Type.Object(
           url: Type.Optional(text(webAddress)),
           api_key: Type.Optional(key()),
           api_key_env: Type.Optional(variable()),
+          timeout_seconds: Type.Optional(
+            Type.Number({ minimum: 1, maximum: 60, description: "a number of seconds from 1 to 60" }),
+          ),
+          fetch_pages: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              maximum: searchPagesMax,
+              description: `a whole number from 0 to ${searchPagesMax}`,
+            }),
+          ),
+          folder: Type.Optional(text("the path of a folder")),
+          base_url: Type.Optional(text(webAddress)),
+          rescan_seconds: Type.Optional(
+            Type.Number({ minimum: 1, maximum: 86_400, description: "a number of seconds from 1 to 86400" }),
+          ),
         },
         { additionalProperties: false, description: "a table [search]" },
       ),
     ),
+    mcp: Type.Optional(Type.Array(McpTable, { description: "one or more tables [[mcp]]" })),
     responses: Type.Optional(
       Type.Object(
         {
@@ -212,7 +306,8 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
         ? readNodes(tables.nodes ?? [], environment, faults)
         : flags.node.map((url, index) => nodeOfFlag(url, index, faults)),
     queueMaxWaitMs: queue?.max_wait_seconds === undefined ? queueMaxWaitMs : queue.max_wait_seconds * 1000,
-    search: search === undefined ? null : readSearch(search, environment, faults),
+    search: search === undefined ? null : readSearch(search, dirname(file ?? "."), environment, faults),
+    mcp: (tables.mcp ?? []).map((server, index, servers) => readMcp(server, index, servers, environment, faults)),
     storedResponses: readStoredResponses(responses ?? {}),
     catalogFile: catalog?.file === undefined ? null : resolve(dirname(file ?? "."), catalog.file),
   };
@@ -226,19 +321,32 @@ export function dataFolderOf(flags: Pick<ConfigFlags, "data">, environment: Envi
 }
 
 /**
- * What the schema of the file cannot know: each model id of [nodes.models] is an id of the catalogue.
+ * What the schema of the file cannot know: each model id of [nodes.models] and [[mcp]] is an id of the catalogue.
  * Throws ConfigError naming the nearest id.
  */
-export function checkNodeModels({ file, nodes }: Config, { models }: Catalog): void {
-  const lines = nodes.flatMap((node) =>
-    Object.keys(node.models)
-      .filter((id) => id !== "*" && !models.has(id))
-      .map((id) => {
-        const meant = nearest(id, models.keys());
-        const hint = meant === null ? 'or "*" for any' : `did you mean "${meant}"?`;
-        return `${file ?? "--node"}: node "${node.name}": models.${JSON.stringify(id)} must be a model id of the catalogue, ${hint}`;
-      }),
-  );
+export function checkModelIds({ file, nodes, mcp }: Config, { models }: Catalog): void {
+  const meantFor = (id: string, otherwise: string): string => {
+    const meant = nearest(id, models.keys());
+    return `must be a model id of the catalogue, ${meant === null ? otherwise : `did you mean "${meant}"?`}`;
+  };
+  const lines = [
+    ...nodes.flatMap((node) =>
+      Object.keys(node.models)
+        .filter((id) => id !== "*" && !models.has(id))
+        .map(
+          (id) =>
+            `${file ?? "--node"}: node "${node.name}": models.${JSON.stringify(id)} ${meantFor(id, 'or "*" for any')}`,
+        ),
+    ),
+    ...mcp.flatMap((server) =>
+      (server.models ?? [])
+        .filter((id) => !models.has(id))
+        .map(
+          (id) =>
+            `${file}: mcp "${server.name}": models: ${JSON.stringify(id)} ${meantFor(id, "or leave models out for any")}`,
+        ),
+    ),
+  ];
   if (lines.length > 0) throw new ConfigError(lines.join("\n"));
 }
 
@@ -342,20 +450,96 @@ function nodeOfFlag(url: string, index: number, faults: Faults): NodeConfig {
   };
 }
 
+type SearchTable = ConfigTables["search"] & {};
+
+/** Keys of [search] that mean nothing to the provider: a fault, since whoever wrote them expects something of them. */
+const keysOfWebSearch = ["url", "api_key", "api_key_env", "timeout_seconds", "fetch_pages"] as const;
+const keysOfFolderSearch = ["folder", "base_url", "rescan_seconds"] as const;
+
 function readSearch(
-  { provider, url, ...keys }: ConfigTables["search"] & {},
+  table: SearchTable,
+  configFolder: string,
   environment: Environment,
   faults: Faults,
 ): SearchConfig | null {
-  const apiKey = readKey(keys, ["search"], environment, faults);
+  const { provider } = table;
   if (provider === "none") return null;
+  for (const name of provider === "local" ? keysOfWebSearch : keysOfFolderSearch) {
+    if (table[name] !== undefined) faults.at(["search", name], `must be absent for provider "${provider}"`);
+  }
+  return provider === "local"
+    ? readFolderSearch(table, configFolder, faults)
+    : readWebSearch(provider, table, environment, faults);
+}
+
+function readWebSearch(
+  provider: WebSearchConfig["provider"],
+  table: SearchTable,
+  environment: Environment,
+  faults: Faults,
+): WebSearchConfig {
+  const { url, timeout_seconds, fetch_pages } = table;
+  const apiKey = readKey(table, ["search"], environment, faults);
   if (provider === "searxng" && url === undefined) {
     faults.at(["search", "url"], `is missing: must be ${webAddress} for provider "searxng"`);
   }
-  if ((provider === "brave" || provider === "tavily") && apiKey === null) {
+  if (provider !== "searxng" && apiKey === null) {
     faults.at(["search", "api_key_env"], `is missing: provider "${provider}" needs api_key_env or api_key`);
   }
-  return { provider, url: url === undefined ? null : faults.address(url, ["search", "url"]), apiKey };
+  return {
+    provider,
+    url: url === undefined ? null : faults.address(url, ["search", "url"]),
+    apiKey,
+    timeoutMs: timeout_seconds === undefined ? searchTimeoutMs : timeout_seconds * 1000,
+    pages: fetch_pages ?? searchPagesDefault[provider],
+  };
+}
+
+/** An address that resolves nowhere (RFC 6761), for who has none: a citation must have one. */
+const folderUrlDefault = "https://files.invalid";
+
+function readFolderSearch({ folder, base_url, rescan_seconds }: SearchTable, configFolder: string, faults: Faults) {
+  if (folder === undefined) faults.at(["search", "folder"], 'is missing: provider "local" searches a folder of files');
+  return {
+    provider: "local",
+    folder: resolve(configFolder, folder ?? ""),
+    baseUrl: base_url === undefined ? folderUrlDefault : faults.address(base_url, ["search", "base_url"]),
+    rescanIntervalMs: rescan_seconds === undefined ? searchRescanIntervalMs : rescan_seconds * 1000,
+  } satisfies FolderSearchConfig;
+}
+
+function readMcp(
+  table: Static<typeof McpTable>,
+  index: number,
+  servers: readonly Static<typeof McpTable>[],
+  environment: Environment,
+  faults: Faults,
+): McpConfig {
+  const { name, url, command, args, env, models, plans, tools, timeout_seconds } = table;
+  const first = servers.findIndex((server) => server.name === name);
+  if (first !== index) {
+    faults.at(["mcp", index, "name"], `must be unique, is also the name of mcp[${first}]`);
+  }
+  if ((url === undefined) === (command === undefined)) faults.at(["mcp", index], "must have either url or command");
+  for (const key of url === undefined ? (["api_key", "api_key_env"] as const) : (["args", "env"] as const)) {
+    if (table[key] === undefined) continue;
+    faults.at(["mcp", index, key], `must be absent where ${url === undefined ? "command" : "url"} is given`);
+  }
+  return {
+    name,
+    reached:
+      command === undefined
+        ? {
+            by: "http",
+            url: faults.address(url ?? "", ["mcp", index, "url"]),
+            apiKey: readKey(table, ["mcp", index], environment, faults),
+          }
+        : { by: "stdio", command, args: args ?? [], environment: env ?? {} },
+    models: models ?? null,
+    plans: plans ?? null,
+    tools: tools ?? null,
+    timeoutMs: timeout_seconds === undefined ? mcpCallTimeoutMs : timeout_seconds * 1000,
+  };
 }
 
 function readStoredResponses({

@@ -106,6 +106,46 @@ export const largeBodyMinBytes = 256 * 1024;
 export const countingCacheEntriesMax = 4_096;
 export const countingCacheMs = 60_000;
 
+// Web search
+export const searchTimeoutMs = 10_000;
+/** An answer of a search service; 20 results with their snippets are 100 KB. */
+export const searchAnswerMaxBytes = 2 * 1024 * 1024;
+export const searchQueryMaxLength = 400; // characters: what Brave takes; the others take as much
+/** Searches at once, over all accounts; more fail, and their requests are answered without. */
+export const searchesAtOnceMax = 64;
+/** What a model reads of one result. */
+export const searchResultTextMaxLength = 8_000;
+/** Results read whole: snippets of 150 characters seldom hold the answer. Tavily sends excerpts of the pages itself. */
+export const searchPagesDefault = { searxng: 3, brave: 3, tavily: 0 } as const;
+export const searchPagesMax = 10;
+export const searchPageMaxBytes = 2 * 1024 * 1024;
+/** For all pages of a search; those that are not there by then keep their snippets. */
+export const searchPagesTimeoutMs = 5_000;
+export const searchPageRedirectsMax = 5;
+
+// The local index of files
+export const searchRescanIntervalMs = 60_000;
+export const searchFileMaxBytes = 32 * 1024 * 1024;
+/** Of one file; a book has 1,000,000 characters. What is behind is not found. */
+export const searchFileTextMaxLength = 4_000_000;
+export const searchFilesMax = 200_000;
+/** Files are found by their passages, of about a page's half: long enough to answer, short enough to rank. */
+export const searchPassageLength = 1_500;
+
+// MCP servers
+export const mcpConnectTimeoutMs = 30_000; // npx may have to fetch the server first
+export const mcpCallTimeoutMs = 60_000;
+/** Calls of one server at once; more fail at once, and the model is told so. */
+export const mcpCallsAtOnceMax = 64;
+export const mcpResultTextMaxLength = 100_000;
+export const mcpToolsMax = 256; // of one server: they are part of every prompt
+export const mcpToolMaxBytes = 64 * 1024;
+export const mcpReconnectMinMs = 1_000;
+export const mcpReconnectMaxMs = 60_000;
+/** Of a server's standard error: a line is cut, and a minute's lines after these are dropped. */
+export const mcpLogLineMaxLength = 1_000;
+export const mcpLogLinesPerMinuteMax = 60;
+
 // JSON of request bodies
 export const jsonDepthMax = 128;
 

@@ -1,7 +1,7 @@
 // Flags win over the environment, the environment over the file, the file over the defaults; every fault is named.
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../src/catalog.ts";
-import { addressesOf, checkNodeModels, ConfigError, loadConfig, modelNameOn, readConfig } from "../src/config.ts";
+import { addressesOf, checkModelIds, ConfigError, loadConfig, modelNameOn, readConfig } from "../src/config.ts";
 
 const read = (toml: string, flags = {}, environment = {}) => readConfig("gate.toml", toml, flags, environment);
 const example = `
@@ -49,6 +49,7 @@ describe("a configuration", () => {
       nodes: [],
       queueMaxWaitMs: 600_000,
       search: null,
+      mcp: [],
       storedResponses: { keepMs: 30 * 86_400_000, accountBytesMax: 100 * 1024 ** 2 },
       catalogFile: null,
     });
@@ -73,7 +74,8 @@ describe("a configuration", () => {
         { name: "gpu-2", url: "http://127.0.0.1:8002/v1", apiKey: null, slots: 64, models: { "*": "*" } },
       ],
       queueMaxWaitMs: 30_000,
-      search: { provider: "searxng", url: "http://127.0.0.1:8888", apiKey: null },
+      search: { provider: "searxng", url: "http://127.0.0.1:8888", apiKey: null, timeoutMs: 10_000, pages: 3 },
+      mcp: [],
       storedResponses: { keepMs: 7 * 86_400_000, accountBytesMax: 64 * 1024 ** 2 },
       catalogFile: "/etc/tollgate/catalog.json",
     });
@@ -208,12 +210,12 @@ describe("a wrong configuration", () => {
 
   test("names a model id that the catalogue lacks, with the nearest one", () => {
     const config = read(`${node}[nodes.models]\n"core-33" = "x"`);
-    expect(() => checkNodeModels(config, embeddedCatalog())).toThrow(
+    expect(() => checkModelIds(config, embeddedCatalog())).toThrow(
       new ConfigError(
         'gate.toml: node "a": models."core-33" must be a model id of the catalogue, did you mean "core-3"?',
       ),
     );
-    checkNodeModels(read(`${node}[nodes.models]\n"core-3" = "x"\n"*" = "y"`), embeddedCatalog());
+    checkModelIds(read(`${node}[nodes.models]\n"core-3" = "x"\n"*" = "y"`), embeddedCatalog());
   });
 
   test("is named when its file cannot be read", () => {

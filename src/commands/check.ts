@@ -1,5 +1,5 @@
 // tollgate check: reads the configuration and the catalogue and asks each node. Opens no data folder.
-import { checkNodeModels, loadConfig } from "../config.ts";
+import { checkModelIds, loadConfig } from "../config.ts";
 import { systemClock } from "../clock.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";
@@ -14,7 +14,7 @@ const command: Command = {
       environment,
     );
     const catalog = await catalogOf(config.catalogFile);
-    checkNodeModels(config, catalog);
+    checkModelIds(config, catalog);
     const nodes = await Promise.all(config.nodes.map((node) => inspectNode(node, systemClock)));
     const wrong = nodes.some(({ problem }) => problem !== null);
     if (flags["json"] === true) {

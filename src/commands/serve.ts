@@ -2,14 +2,7 @@
 import { version } from "../../package.json" with { type: "json" };
 import { type Accounting, openAccounting } from "../accounting.ts";
 import { type Clock, systemClock } from "../clock.ts";
-import {
-  addressesOf,
-  checkNodeModels,
-  type Config,
-  type ConfigFlags,
-  type Environment,
-  loadConfig,
-} from "../config.ts";
+import { addressesOf, checkModelIds, type Config, type ConfigFlags, type Environment, loadConfig } from "../config.ts";
 import { sealingKeyBytes } from "../dialects/sealed-content.ts";
 import type { Parts } from "../gateway.ts";
 import { startServer } from "../http/app.ts";
@@ -48,7 +41,7 @@ const command: Command = {
     const given = flagsOf(flags);
     const config = await loadConfig(given, environment);
     const catalog = await catalogOf(config.catalogFile);
-    checkNodeModels(config, catalog);
+    checkModelIds(config, catalog);
 
     const clock = systemClock;
     const log = standardErrorLog(() => clock.wall());
@@ -174,7 +167,7 @@ async function reload(
 ): Promise<void> {
   try {
     const config = await loadConfig(flags, environment);
-    checkNodeModels(config, await catalogOf(config.catalogFile));
+    checkModelIds(config, await catalogOf(config.catalogFile));
     const nodes = config.nodes.length > 0 ? config.nodes : foundAtStart;
     pool.reconfigure(nodes, config.queueMaxWaitMs);
     log("info", "configuration applied: nodes and queue; the rest needs a restart", { nodes: nodes.length });

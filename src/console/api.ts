@@ -1,0 +1,564 @@
+// The contract of the console: every request and reply of /console/api/*, as a schema that the server checks requests
+// against and as a type for both sides. Browser code imports the types alone.
+//
+//   every reply but the event stream and the CSV is JSON; a failure is ApiError with its HTTP status
+//   every change (POST, DELETE) carries a JSON body, or none, and the browser's own Origin header
+//   GET  /console/api/session                       -> Session           no sign-in needed
+//   POST /console/api/sign-in           SignIn      -> Session           401 wrong, 429 too many tries, 503 busy
+//   POST /console/api/sign-up           SignUp      -> CreatedAccount    403 where it is off, 409 known e-mail
+//   POST /console/api/sign-out                      -> Session
+//   POST /console/api/password          PasswordChange -> Done           other sessions end; 401 wrong old password
+//   GET  /console/api/sessions                      -> BrowserSessions
+//   POST /console/api/sessions/end-others           -> Done
+//   POST /console/api/sessions/:id/end              -> Done
+//   GET  /console/api/overview                      -> Overview
+//   GET  /console/api/events                        -> text/event-stream of LiveEvent, see there
+//   GET  /console/api/models                        -> ConsoleModels
+//   GET  /console/api/key                           -> KeyState
+//   POST /console/api/key/regenerate    KeyRegeneration -> NewKey         the key is shown this once
+//   GET  /console/api/usage             UsageQuery  -> UsagePage
+//   GET  /console/api/usage/summary                 -> UsageSummary
+//   GET  /console/api/usage.csv         UsageFilter -> text/csv, streamed
+//   GET  /console/api/plan                          -> PlanPage
+//   POST /console/api/plan/requests     NewPurchaseRequest -> PurchaseRequest
+//   POST /console/api/plan/requests/:id/withdraw    -> PurchaseRequest
+//   POST /console/api/plan/checkout     Checkout    -> CheckoutPage       404 where no payment provider is configured
+//   GET  /console/api/operator/accounts AccountsQuery -> AccountsPage
+//   POST /console/api/operator/accounts NewConsoleAccount -> CreatedAccount
+//   GET  /console/api/operator/accounts/:id         -> OperatorAccount
+//   POST /console/api/operator/accounts/:id/plan    PlanChange -> OperatorAccount
+//   POST /console/api/operator/accounts/:id/credit  CreditGrant -> OperatorAccount
+//   POST /console/api/operator/accounts/:id/state   StateChange -> OperatorAccount
+//   POST /console/api/operator/accounts/:id/password PasswordReset -> Done
+//   GET  /console/api/operator/accounts/:id/usage   UsageQuery -> UsagePage
+//   GET  /console/api/operator/nodes                -> OperatorNodes
+//   GET  /console/api/operator/totals               -> OperatorTotals
+//   GET  /console/api/operator/requests PurchaseRequestsQuery -> PurchaseRequestsPage
+//   POST /console/api/operator/requests/:id/approve Decision -> PurchaseRequest   409 where it was decided otherwise
+//   POST /console/api/operator/requests/:id/decline Decision -> PurchaseRequest
+//   GET  /console/api/operator/audit    AuditQuery  -> AuditPage
+//
+// The playground has no route of its own. A signed-in browser may call /v1 of the same origin without a key: with its
+// cookie, the header `x-tollgate-console: 1` and the Origin header that browsers send with every POST. Everything else
+// about those calls, prices included, is as with a key. GET /v1/* still needs a key: see /console/api/models.
+//
+// Every operator route answers 403 to an account that is no operator. Times are ISO 8601 in UTC, amounts balance tokens.
+import { type Static, Type } from "@sinclair/typebox";
+import { creditGrantMaxTokens, creditPurchaseMaxTokens, creditPurchaseMinTokens, emailMaxLength } from "../limits.ts";
+
+// ---------------------------------------------------------------- shapes shared by several
+
+const closed = { additionalProperties: false } as const;
+const time = () => Type.String({ description: "a time such as 2026-03-28T00:00:00.000Z" });
+const tokens = () => Type.Integer({ description: "a whole number of balance tokens" });
+const count = () => Type.Integer({ minimum: 0, description: "a whole number" });
+const nullable = <Schema extends ReturnType<typeof time> | ReturnType<typeof tokens> | ReturnType<typeof Type.String>>(
+  schema: Schema,
+) => Type.Union([schema, Type.Null()]);
+const oneOf = <const Words extends readonly string[]>(words: Words) =>
+  Type.Union(
+    words.map((word) => Type.Literal(word as Words[number])),
+    { description: `one of ${words.map((word) => `"${word}"`).join(", ")}` },
+  );
+const reason = () => Type.String({ maxLength: 500, description: "a text of at most 500 characters" });
+/** In an address everything is text. */
+const wholeText = () => Type.String({ pattern: "^[0-9]{1,15}$", description: "a whole number" });
+
+export const passwordMinLength = 8;
+/** argon2id reads all of it, so it is bounded. */
+export const passwordMaxLength = 1024;
+export const usagePageMax = 200;
+export const pageMax = 100;
+
+const email = () => Type.String({ minLength: 3, maxLength: emailMaxLength, description: "an e-mail address" });
+const newPassword = () =>
+  Type.String({
+    minLength: passwordMinLength,
+    maxLength: passwordMaxLength,
+    writeOnly: true,
+    description: `a password of ${passwordMinLength} to ${passwordMaxLength} characters`,
+  });
+const knownPassword = () => Type.String({ maxLength: passwordMaxLength, writeOnly: true, description: "the password" });
+const planId = () => oneOf(["free", "plus", "standard", "pro"]);
+
+/** Every failure. `code` is fixed, `message` is a sentence for people. */
+export const ApiError = Type.Object({
+  error: Type.Object({
+    code: oneOf([
+      "invalid_request",
+      "not_signed_in",
+      "wrong_credentials",
+      "forbidden",
+      "foreign_origin",
+      "not_found",
+      "conflict",
+      "too_many_attempts",
+      "busy",
+      "unavailable",
+      "internal",
+    ]),
+    message: Type.String(),
+    /** Of too_many_attempts and busy: when to try again; also in the retry-after header. */
+    retry_seconds: Type.Optional(count()),
+  }),
+});
+export type ApiError = Static<typeof ApiError>;
+export type ApiErrorCode = ApiError["error"]["code"];
+
+export const Done = Type.Object({ done: Type.Literal(true) });
+export type Done = Static<typeof Done>;
+
+// ---------------------------------------------------------------- session
+
+/** Who is signed in, and what the sign-in page may offer. */
+export const Session = Type.Object({
+  account: Type.Union([
+    Type.Object({ id: count(), email: Type.String(), plan: planId(), operator: Type.Boolean() }),
+    Type.Null(),
+  ]),
+  /** Whether strangers may make an account. */
+  sign_up: Type.Boolean(),
+  version: Type.String(),
+  /** {base_url} for the examples of the key page, without /v1. */
+  base_url: Type.String(),
+  /** True where answers come from the built-in demo node and are synthetic. */
+  demo: Type.Boolean(),
+});
+export type Session = Static<typeof Session>;
+
+export const SignIn = Type.Object(
+  { email: Type.String({ maxLength: emailMaxLength, description: "an e-mail address" }), password: knownPassword() },
+  closed,
+);
+export type SignIn = Static<typeof SignIn>;
+
+export const SignUp = Type.Object({ email: email(), password: newPassword() }, closed);
+export type SignUp = Static<typeof SignUp>;
+
+/** A new account of the plan free, or that an operator made; `api_key` is shown this once. A sign-up is signed in. */
+export const CreatedAccount = Type.Object({
+  id: count(),
+  email: Type.String(),
+  plan: planId(),
+  api_key: Type.String(),
+});
+export type CreatedAccount = Static<typeof CreatedAccount>;
+
+export const PasswordChange = Type.Object({ old_password: knownPassword(), new_password: newPassword() }, closed);
+export type PasswordChange = Static<typeof PasswordChange>;
+
+export const BrowserSessions = Type.Object({
+  sessions: Type.Array(
+    Type.Object({
+      id: count(),
+      created_at: time(),
+      /** To within five minutes. */
+      last_used_at: time(),
+      address: Type.String(),
+      /** The browser's User-Agent header, at most 200 characters. */
+      browser: Type.String(),
+      /** True for the session that asks. */
+      current: Type.Boolean(),
+    }),
+  ),
+});
+export type BrowserSessions = Static<typeof BrowserSessions>;
+
+// ---------------------------------------------------------------- overview and events
+
+/** The live numbers of the account. */
+export const AccountNumbers = Type.Object({
+  /** Allowance left + credit - reserved; below 0 after a charge above its reservation. */
+  spendable: tokens(),
+  allowance: Type.Object({ granted: tokens(), left: tokens(), renews_at: time() }),
+  credit: tokens(),
+  reserved: Type.Object({ tokens: tokens(), requests: count() }),
+  /** Requests whose reply has not ended, coder calls included. */
+  requests_in_flight: count(),
+  coder_calls: Type.Object({ left: count(), limit: count(), renews_at: time() }),
+  searches: Type.Object({ left: count(), limit: count(), renews_at: time() }),
+});
+export type AccountNumbers = Static<typeof AccountNumbers>;
+
+export const UsageRow = Type.Object({
+  time: time(),
+  request_id: Type.String(),
+  endpoint: Type.String(),
+  model: Type.String(),
+  /** All input tokens of the model, cached ones included. */
+  input: count(),
+  cached_input: count(),
+  output: count(),
+  /** A part of output. */
+  reasoning: count(),
+  billed_tokens: count(),
+  cost_usd: Type.Number(),
+  /** True where the node gave no usable usage and the gateway counted by itself. */
+  estimated: Type.Boolean(),
+});
+export type UsageRow = Static<typeof UsageRow>;
+
+export const Overview = Type.Object({
+  plan: Type.Object({ id: planId(), name: Type.String() }),
+  numbers: AccountNumbers,
+  /** The last ten, newest first. */
+  last_requests: Type.Array(UsageRow),
+  /** What the API cost today (UTC) and in the last 30 days, today included. */
+  spend: Type.Object({
+    today_tokens: count(),
+    today_usd: Type.Number(),
+    days30_tokens: count(),
+    days30_usd: Type.Number(),
+  }),
+});
+export type Overview = Static<typeof Overview>;
+
+export const OperatorNode = Type.Object({
+  name: Type.String(),
+  /** well: takes requests; cooling: it said it was busy; down: it cannot be reached. */
+  health: Type.String(),
+  engine: Type.String(),
+  /** Requests it runs, of those it may run at once. */
+  busy: count(),
+  slots: count(),
+  /** Of the replies that ended in the last minute; null where none did. */
+  first_token_ms: Type.Union([Type.Number(), Type.Null()]),
+  tokens_per_second: Type.Number(),
+  /** Public model id or "*" -> the name on the node. */
+  models: Type.Record(Type.String(), Type.String()),
+});
+export type OperatorNode = Static<typeof OperatorNode>;
+
+export const OperatorNodes = Type.Object({
+  nodes: Type.Array(OperatorNode),
+  /** Requests in line for any of them. */
+  waiting: count(),
+});
+export type OperatorNodes = Static<typeof OperatorNodes>;
+
+/** All accounts together. `today` counts replies that are on disk. */
+export const OperatorTotals = Type.Object({
+  accounts: count(),
+  requests_in_flight: count(),
+  reserved_tokens: count(),
+  today: Type.Object({
+    requests: count(),
+    input: count(),
+    output: count(),
+    billed_tokens: count(),
+    billed_usd: Type.Number(),
+  }),
+  pending_purchase_requests: count(),
+  models: Type.Array(
+    Type.Object({ model: Type.String(), requests: count(), billed_tokens: count(), served: Type.Boolean() }),
+  ),
+});
+export type OperatorTotals = Static<typeof OperatorTotals>;
+
+/** What changes from moment to moment; `today` of OperatorTotals is fetched. */
+export const OperatorNumbers = Type.Object({
+  nodes: Type.Array(OperatorNode),
+  waiting: count(),
+  requests_in_flight: count(),
+  reserved_tokens: count(),
+});
+export type OperatorNumbers = Static<typeof OperatorNumbers>;
+
+/**
+ * The event stream: `event:` is the name, `data:` its JSON. Both are sent at once after connecting and then when they
+ * changed, at most twice a second. `ended` says that the session was ended elsewhere; the stream closes after it, and
+ * an EventSource must be closed by the page. A comment line every 10 s keeps the connection alive.
+ */
+export type LiveEvent =
+  | Readonly<{ event: "account"; data: AccountNumbers }>
+  /** To operators alone. */
+  | Readonly<{ event: "operator"; data: OperatorNumbers }>
+  | Readonly<{ event: "ended"; data: Record<string, never> }>;
+
+// ---------------------------------------------------------------- models and key
+
+export const ConsoleModels = Type.Object({
+  models: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      context_tokens: count(),
+      reads_images: Type.Boolean(),
+      structured_output: oneOf(["json_schema", "json_object", "none"]),
+      /** US cents per 1,000,000 model tokens; a flat price has three equal ones. */
+      price: Type.Object({ input_cents: count(), cached_input_cents: count(), output_cents: count() }),
+      flat_price: Type.Boolean(),
+      /** Counted in calls on chat-completions and messages. */
+      coder: Type.Boolean(),
+      /** Whether a configured node serves it. */
+      served: Type.Boolean(),
+    }),
+  ),
+});
+export type ConsoleModels = Static<typeof ConsoleModels>;
+
+/** Only a hash of the key is kept, so that it cannot be shown again. */
+export const KeyState = Type.Object({ prefix: Type.String(), created_at: time() });
+export type KeyState = Static<typeof KeyState>;
+
+/** The old key is void at once, so the page asks first and sends what was confirmed. */
+export const KeyRegeneration = Type.Object({ confirm: Type.Literal(true, { description: "true" }) }, closed);
+export type KeyRegeneration = Static<typeof KeyRegeneration>;
+
+export const NewKey = Type.Object({ api_key: Type.String(), created_at: time() });
+export type NewKey = Static<typeof NewKey>;
+
+// ---------------------------------------------------------------- usage
+
+export const UsageFilter = Type.Object(
+  {
+    model: Type.Optional(Type.String({ maxLength: 200 })),
+    endpoint: Type.Optional(oneOf(["/v1/chat/completions", "/v1/messages", "/v1/responses"])),
+    /** At or after. A day such as 2026-03-28 means its first moment in UTC. */
+    from: Type.Optional(time()),
+    /** Before. */
+    to: Type.Optional(time()),
+    /**
+     * A part of a model's id in any case, or the first ten or more characters of a request id or of the id of a reply
+     * (chatcmpl-, msg_, resp_). Every character stands for itself.
+     */
+    text: Type.Optional(Type.String({ maxLength: 200 })),
+  },
+  closed,
+);
+export type UsageFilter = Static<typeof UsageFilter>;
+
+export const UsageQuery = Type.Object(
+  {
+    ...UsageFilter.properties,
+    /** `next` of the page before. */
+    after: Type.Optional(
+      Type.String({ maxLength: 64, pattern: "^[0-9]+-[0-9]+$", description: "the `next` of a page" }),
+    ),
+    /** At most 200; 50 where it is absent. */
+    limit: Type.Optional(wholeText()),
+  },
+  closed,
+);
+export type UsageQuery = Static<typeof UsageQuery>;
+
+/** Newest first. `next` is null on the last page. */
+export const UsagePage = Type.Object({ rows: Type.Array(UsageRow), next: nullable(Type.String()) });
+export type UsagePage = Static<typeof UsagePage>;
+
+export const UsageSum = Type.Object({
+  requests: count(),
+  input: count(),
+  cached_input: count(),
+  output: count(),
+  reasoning: count(),
+  billed_tokens: count(),
+  cost_usd: Type.Number(),
+});
+export type UsageSum = Static<typeof UsageSum>;
+
+/** The last 30 days in UTC, today included. Days and models without a reply are absent from `days`. */
+export const UsageSummary = Type.Object({
+  from: time(),
+  /** Name of a day, 2026-03-28. Ascending. */
+  days: Type.Array(Type.Intersect([Type.Object({ day: Type.String(), model: Type.String() }), UsageSum])),
+  days30: UsageSum,
+  all_time: UsageSum,
+  /** Models and endpoints that the account ever used, for the filters. */
+  models: Type.Array(Type.String()),
+  endpoints: Type.Array(Type.String()),
+});
+export type UsageSummary = Static<typeof UsageSummary>;
+
+// ---------------------------------------------------------------- plan, credit and payment
+
+export const PurchaseRequest = Type.Object({
+  id: count(),
+  account: Type.Object({ id: count(), email: Type.String() }),
+  kind: oneOf(["credit", "plan"]),
+  /** Of kind credit. */
+  tokens: nullable(tokens()),
+  /** Of kind plan. */
+  plan: Type.Union([planId(), Type.Null()]),
+  note: Type.String(),
+  state: oneOf(["pending", "approved", "declined", "withdrawn"]),
+  created_at: time(),
+  decided_at: nullable(time()),
+  /** What the operator said. */
+  decision_note: Type.String(),
+});
+export type PurchaseRequest = Static<typeof PurchaseRequest>;
+
+export const PlanPage = Type.Object({
+  plan: planId(),
+  plans: Type.Array(
+    Type.Object({
+      id: planId(),
+      name: Type.String(),
+      tokens_per_day: count(),
+      worth_usd: Type.Number(),
+      coder_calls_per_window: count(),
+      searches_per_day: count(),
+    }),
+  ),
+  packs: Type.Array(Type.Object({ tokens: count(), price_usd: Type.Number() })),
+  custom: Type.Object({ min_tokens: count(), max_tokens: count(), usd_per_million: Type.Number() }),
+  credit: tokens(),
+  /** Name of the payment provider, or null: then credit is asked for and an operator approves it. */
+  payment: nullable(Type.String()),
+  /** The account's last 20, newest first. */
+  requests: Type.Array(PurchaseRequest),
+  /** The account's last 20 payments, newest first. */
+  payments: Type.Array(Type.Object({ id: Type.String(), tokens: count(), paid_at: time() })),
+});
+export type PlanPage = Static<typeof PlanPage>;
+
+const purchaseTokens = () =>
+  Type.Integer({
+    minimum: creditPurchaseMinTokens,
+    maximum: creditPurchaseMaxTokens,
+    description: `a whole number of tokens from ${creditPurchaseMinTokens} to ${creditPurchaseMaxTokens}`,
+  });
+
+/** At most five may be pending. */
+export const NewPurchaseRequest = Type.Union([
+  Type.Object({ kind: Type.Literal("credit"), tokens: purchaseTokens(), note: Type.Optional(reason()) }, closed),
+  Type.Object({ kind: Type.Literal("plan"), plan: planId(), note: Type.Optional(reason()) }, closed),
+]);
+export type NewPurchaseRequest = Static<typeof NewPurchaseRequest>;
+
+export const Checkout = Type.Object({ tokens: purchaseTokens() }, closed);
+export type Checkout = Static<typeof Checkout>;
+
+/** The provider's page on which the browser goes on. */
+export const CheckoutPage = Type.Object({ url: Type.String() });
+export type CheckoutPage = Static<typeof CheckoutPage>;
+
+// ---------------------------------------------------------------- operator
+
+export const AccountsQuery = Type.Object(
+  {
+    /** A part of the e-mail, in any case; every character stands for itself. */
+    search: Type.Optional(Type.String({ maxLength: emailMaxLength })),
+    /** `next` of the page before. */
+    after: Type.Optional(wholeText()),
+    /** At most 100; 50 where it is absent. */
+    limit: Type.Optional(wholeText()),
+  },
+  closed,
+);
+export type AccountsQuery = Static<typeof AccountsQuery>;
+
+export const AccountRow = Type.Object({
+  id: count(),
+  email: Type.String(),
+  plan: planId(),
+  credit: tokens(),
+  operator: Type.Boolean(),
+  disabled: Type.Boolean(),
+  created_at: time(),
+});
+export type AccountRow = Static<typeof AccountRow>;
+
+/** In the order in which they were made. `next` is null on the last page. */
+export const AccountsPage = Type.Object({ accounts: Type.Array(AccountRow), next: nullable(Type.String()) });
+export type AccountsPage = Static<typeof AccountsPage>;
+
+export const OperatorAccount = Type.Object({
+  ...AccountRow.properties,
+  key_created_at: time(),
+  has_password: Type.Boolean(),
+  numbers: AccountNumbers,
+});
+export type OperatorAccount = Static<typeof OperatorAccount>;
+
+export const NewConsoleAccount = Type.Object(
+  {
+    email: email(),
+    plan: Type.Optional(planId()),
+    password: Type.Optional(newPassword()),
+    credit: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: creditGrantMaxTokens, description: "a whole number of tokens" }),
+    ),
+    operator: Type.Optional(Type.Boolean({ description: "true or false" })),
+  },
+  closed,
+);
+export type NewConsoleAccount = Static<typeof NewConsoleAccount>;
+
+export const PlanChange = Type.Object({ plan: planId() }, closed);
+export type PlanChange = Static<typeof PlanChange>;
+
+/** `reference` makes a repeated grant count once; a page that may be sent twice mints one. */
+export const CreditGrant = Type.Object(
+  {
+    tokens: Type.Integer({
+      minimum: 1,
+      maximum: creditGrantMaxTokens,
+      description: `a whole number of tokens from 1 to ${creditGrantMaxTokens}`,
+    }),
+    reason: Type.String({ minLength: 1, maxLength: 500, description: "a text of 1 to 500 characters" }),
+    reference: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 100, description: "a text of 1 to 100 characters" }),
+    ),
+  },
+  closed,
+);
+export type CreditGrant = Static<typeof CreditGrant>;
+
+/** A disabled account's key and sessions are refused. An operator cannot disable the own account. */
+export const StateChange = Type.Object({ disabled: Type.Boolean({ description: "true or false" }) }, closed);
+export type StateChange = Static<typeof StateChange>;
+
+/** Ends the account's sessions. */
+export const PasswordReset = Type.Object({ password: newPassword() }, closed);
+export type PasswordReset = Static<typeof PasswordReset>;
+
+export const PurchaseRequestsQuery = Type.Object(
+  {
+    state: Type.Optional(oneOf(["pending", "approved", "declined", "withdrawn"])),
+    after: Type.Optional(wholeText()),
+    limit: Type.Optional(wholeText()),
+  },
+  closed,
+);
+export type PurchaseRequestsQuery = Static<typeof PurchaseRequestsQuery>;
+
+/** Newest first. */
+export const PurchaseRequestsPage = Type.Object({
+  requests: Type.Array(PurchaseRequest),
+  next: nullable(Type.String()),
+});
+export type PurchaseRequestsPage = Static<typeof PurchaseRequestsPage>;
+
+export const Decision = Type.Object({ note: Type.Optional(reason()) }, closed);
+export type Decision = Static<typeof Decision>;
+
+export const AuditQuery = Type.Object({ after: Type.Optional(wholeText()), limit: Type.Optional(wholeText()) }, closed);
+export type AuditQuery = Static<typeof AuditQuery>;
+
+/** Newest first. `action` is a fixed word such as "account.plan"; `detail` is a sentence without secrets. */
+export const AuditPage = Type.Object({
+  entries: Type.Array(
+    Type.Object({
+      id: count(),
+      time: time(),
+      operator: Type.String(),
+      address: Type.String(),
+      action: Type.String(),
+      /** E-mail of the account that was acted on. */
+      subject: Type.String(),
+      detail: Type.String(),
+    }),
+  ),
+  next: nullable(Type.String()),
+});
+export type AuditPage = Static<typeof AuditPage>;
+
+// ---------------------------------------------------------------- pages
+
+/** Addresses at which the browser's app is served; its router knows the same. */
+export const pagePaths = ["/", "/sign-in", "/playground", "/usage", "/key", "/plan", "/account"] as const;
+/** Everything below it is served the app too. */
+export const operatorPath = "/operator";
+/** Header of the playground's calls to /v1, which no other site can send along. */
+export const consoleHeader = "x-tollgate-console";

@@ -8,11 +8,14 @@ import { Ledger } from "./account/ledger.ts";
 import { Searches } from "./account/searches.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Clock } from "./clock.ts";
+import type { Log } from "./log.ts";
 import { type Backup, backUp } from "./store/backup.ts";
 import { takeDataFolder } from "./store/data-folder.ts";
+import { watchFlushTime } from "./store/flush-time.ts";
 import { BatchingJournal } from "./store/journal.ts";
 import { migrate, openForReading } from "./store/open.ts";
 import { SqliteRecords } from "./store/sqlite-records.ts";
+import { LedgerWatch, type OpenWork } from "./store/verify-watch.ts";
 import { verify } from "./store/verify.ts";
 import { WorkerStorage } from "./store/worker-storage.ts";
 
@@ -27,6 +30,8 @@ export type Accounting = Readonly<{
   journal: Journal & { readonly pending: number };
   /** Copies the database to a new file while it is in use. Throws BackupFailed. */
   backup(file: string, progress: (line: string) => void): Promise<Backup>;
+  /** For a server: checks the ledger again and again, and once how long the disk takes, until `close`. */
+  watch(log: Log, open: () => OpenWork): LedgerWatch;
   /** Commits what is pending and lets go of the data folder. */
   close(): Promise<void>;
 }>;
@@ -69,6 +74,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
       clock,
       verify: () => verify(reader, ledger, plans),
     });
+    let watched: LedgerWatch | null = null;
     return {
       accounts,
       admission: new Admission(ledger, new Flood(), journal, siteUrl),
@@ -77,7 +83,13 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
       ledger,
       journal,
       backup: (file, progress) => backUp(folder.databaseFile, file, progress),
+      watch(log, open) {
+        watchFlushTime(dataFolder, log);
+        watched = new LedgerWatch({ databaseFile: folder.databaseFile, reader, ledger, plans, clock, log, open });
+        return watched;
+      },
       async close() {
+        watched?.close();
         reader.close();
         await journal.close();
         folder.release();

@@ -15,6 +15,7 @@ import {
   searchTimeoutMs,
   storedResponsesKeepDays,
   storedResponsesMaxMib,
+  stopGraceMs,
 } from "./limits.ts";
 import { formatPath, misfitsOf, show } from "./misfit.ts";
 import { nearest } from "./nearest.ts";
@@ -90,6 +91,8 @@ export type Config = Readonly<{
   /** {base_url} and {site_url} of the spec; null where the listening address is meant (see `addressesOf`). */
   baseUrl: string | null;
   siteUrl: string | null;
+  /** Open replies may go on for this long after the signal to stop. */
+  stopGraceMs: Ms;
   dataFolder: string;
   nodes: readonly NodeConfig[];
   queueMaxWaitMs: number;
@@ -197,6 +200,9 @@ const ConfigFile = Type.Object(
           port: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535, description: portExpected })),
           base_url: Type.Optional(text(webAddress)),
           site_url: Type.Optional(text(webAddress)),
+          stop_grace_seconds: Type.Optional(
+            Type.Number({ minimum: 0, maximum: 3_600, description: "a number of seconds from 0 to 3600" }),
+          ),
         },
         { additionalProperties: false, description: "a table [server]" },
       ),
@@ -300,6 +306,7 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
     port: port === null ? (server?.port ?? portDefault) : readPort(port, faults),
     baseUrl: server?.base_url === undefined ? null : faults.address(server.base_url, ["server", "base_url"]),
     siteUrl: server?.site_url === undefined ? null : faults.address(server.site_url, ["server", "site_url"]),
+    stopGraceMs: (server?.stop_grace_seconds ?? stopGraceMs / 1000) * 1000,
     dataFolder: dataFolderOf(flags, environment),
     nodes:
       flags.node === undefined || flags.node.length === 0

@@ -69,6 +69,23 @@ export const journalRetryIntervalMs = 50; // between two tries of a batch that f
 export const journalProbeIntervalMs = 250; // between two looks whether a disk that took no writes takes them again
 export const journalIdleCheckpointMs = 1_000; // without a commit: then the log is moved into the database
 
+// The ledger's check of itself
+export const ledgerCheckFirstMs = 2_000; // after the start
+export const ledgerCheckIntervalMs = 60_000;
+/** A check of the disk ends after this long and goes on in the next. */
+export const ledgerCheckMaxMs = 45_000;
+
+// Flushes of the data folder's disk, measured at start
+export const flushSamples = 200;
+export const flushSamplePauseMs = 10; // so that the first requests' commits find the disk free
+/** No disk that keeps its promise is quicker: one that is has probably not written anything yet. */
+export const flushMedianMinUs = 20;
+export const flushSlowestPercentMaxMs = 50;
+
+// Stopping
+/** Open replies may go on for this long after SIGTERM, unless the configuration says otherwise. */
+export const stopGraceMs = 30_000;
+
 // Stored responses
 export const storedResponsesKeepDays = 30;
 /** An account's share, in which the oldest go first; both are far above what a person's conversations need. */
@@ -146,6 +163,25 @@ export const mcpReconnectMaxMs = 60_000;
 export const mcpLogLineMaxLength = 1_000;
 export const mcpLogLinesPerMinuteMax = 60;
 
+// Images and files by URL (spec, per-request limits)
+export const mediaFetchBytesMax = 8 * 1024 * 1024;
+export const mediaFetchTimeoutMs = 20_000;
+export const mediaRedirectsMax = 5;
+/** Of one request: so many at a time, so many in all, so much of them together, and so long until the rest is left out. */
+export const mediaFetchesAtOnceMax = 4;
+export const mediaFetchesMax = 100;
+export const mediaRequestBytesMax = 32 * 1024 * 1024; // as much as a body may bring inline
+export const mediaRequestTimeoutMs = 60_000;
+/** What open requests hold of fetched bytes, in all and for one account; a part that finds no room is left out. */
+export const mediaHeldBytesMax = 512 * 1024 * 1024;
+export const mediaAccountHeldBytesMax = 128 * 1024 * 1024;
+/** An image of 50 megapixels takes 200 MB of memory where it is decoded. */
+export const imagePixelsMax = 50_000_000;
+/** Fetches of addresses that strangers chose, of pages found by a search too. */
+export const publicFetchesMax = 64;
+export const publicFetchesAccountMax = 8;
+export const publicConnectTimeoutMs = 5_000;
+
 // JSON of request bodies
 export const jsonDepthMax = 128;
 
@@ -155,3 +191,5 @@ assert(nodeIdleSocketMs < 5_000, "nodes close idle sockets after 5 s");
 assert(20 * tokenizeTextMaxBytes <= countingAccountBytesMax, "20 of the largest texts fit in an account's share");
 assert(bodyMaxBytes <= countingAccountBytesMax, "every allowed body can be counted");
 assert(outputTokensDefault <= outputTokensMax, "the default budget must be allowed");
+assert(mediaFetchesAtOnceMax < publicFetchesAccountMax, "one request leaves turns to the account's others");
+assert(mediaRequestBytesMax <= mediaAccountHeldBytesMax, "every allowed request finds room");

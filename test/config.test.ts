@@ -45,6 +45,7 @@ describe("a configuration", () => {
       port: 8400,
       baseUrl: null,
       siteUrl: null,
+      stopGraceMs: 30_000,
       dataFolder: "./data",
       nodes: [],
       queueMaxWaitMs: 600_000,
@@ -62,6 +63,7 @@ describe("a configuration", () => {
       port: 8401,
       baseUrl: "https://api.example.com",
       siteUrl: "https://example.com",
+      stopGraceMs: 30_000,
       dataFolder: "./data",
       nodes: [
         {

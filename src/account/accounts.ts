@@ -50,8 +50,8 @@ export type AccountView = Readonly<{
   searches: Readonly<{ day: string; used: number; limit: number }>;
 }>;
 
-/** A broken invariant found by `verify`: its number, the account and what does not fit. */
-export type Violation = Readonly<{ invariant: string; account: AccountId; detail: string }>;
+/** A broken invariant: its number, the account (null where it is nobody's) and what does not fit. */
+export type Violation = Readonly<{ invariant: string; account: AccountId | null; detail: string }>;
 export type Verification = Readonly<{ accounts: number; violations: readonly Violation[] }>;
 /** Recomputes every balance from the journal. */
 export type Verify = () => Promise<Verification>;

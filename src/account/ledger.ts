@@ -42,6 +42,11 @@ export class Ledger implements JournalListener {
     return this.#accounts.get(id) ?? null;
   }
 
+  /** The accounts in memory, also those that are loaded while it runs. */
+  loaded(): Iterator<LoadedAccount> {
+    return this.#accounts.values();
+  }
+
   /** Takes in an account whose creation is on its way to disk. */
   add(account: LoadedAccount): void {
     assert(!this.#accounts.has(account.id), "an account is created once");

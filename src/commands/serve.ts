@@ -12,6 +12,7 @@ import { type Log, standardErrorLog } from "../log.ts";
 import { NodePool } from "../nodes/pool.ts";
 import { sealingKeyOf } from "../store/sealing-key.ts";
 import { StoredResponsesFile } from "../store/stored-responses.ts";
+import type { LedgerState, LedgerWatch } from "../store/verify-watch.ts";
 import { Counter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { type Command, CommandError, type Flags, textFlag } from "./command.ts";
@@ -23,8 +24,6 @@ import { catalogOf } from "./perform.ts";
 import { findServingNodes } from "./serving-nodes.ts";
 import { firstStopSignal } from "./stop-signals.ts";
 
-/** Open streams may go on for this long after SIGTERM. */
-const stopGraceMs = 30_000;
 const operatorEmail = "operator@localhost";
 const operatorPasswordBytes = 15;
 
@@ -70,6 +69,7 @@ const command: Command = {
     const counter = new Counter({ log });
     const counts = new TokenCounts(counter, pool, clock);
     const countInput: Parts["countInput"] = (ask, account) => counts.ofUnreported(ask, account);
+    let watch: LedgerWatch | null = null;
     const server = listen(config.host, port, () =>
       startServer(
         { keys, admission, catalog, pool, countInput, storedResponses, clock, log },
@@ -78,10 +78,16 @@ const command: Command = {
           port,
           counts,
           sealingKey: sealingKeyOf(config.dataFolder, sealingKeyBytes),
-          gauges: () => gaugesOf(pool, accounting, storedResponses),
+          unready: () => unreadyReason(watch?.state),
+          gauges: () => gaugesOf(pool, accounting, storedResponses, watch?.state),
         },
       ),
     );
+    watch = accounting.watch(log, () => ({
+      requests: server.openRequests,
+      nodesBusy: pool.states().reduce((sum, { busy }) => sum + busy, 0),
+      waiting: pool.waiting,
+    }));
     const control = openControlSocket(config.dataFolder, controlHandler(accounting, pool), isExpected);
     const stopped = firstStopSignal(clock, () => process.exit(1));
     process.on("SIGHUP", () => void reload(given, environment, serving.nodes, pool, log));
@@ -91,8 +97,8 @@ const command: Command = {
     console.log(serving.description);
 
     await stopped;
-    log("info", "stopping", { openRequests: server.openRequests, graceSeconds: stopGraceMs / 1000 });
-    await server.stop(stopGraceMs);
+    log("info", "stopping", { openRequests: server.openRequests, graceSeconds: config.stopGraceMs / 1000 });
+    await server.stop(config.stopGraceMs);
     await control.close();
     await pool.close();
     await counter.close();
@@ -177,11 +183,19 @@ async function reload(
   }
 }
 
+/** A ledger that contradicts itself goes on serving, but a balancer with another gateway should prefer that. */
+function unreadyReason(ledger: LedgerState | undefined): string | null {
+  const found = ledger?.violations.length ?? 0;
+  return found === 0 ? null : `the ledger breaks its invariants in ${found} places, see the log`;
+}
+
 function* gaugesOf(
   pool: NodePool,
   { journal }: Accounting,
   storedResponses: StoredResponsesFile | null,
+  ledger: LedgerState | undefined,
 ): Generator<Gauge> {
+  if (ledger !== undefined) yield* ledgerGauges(ledger);
   yield { name: "tollgate_queue_waiting", help: "Requests that wait for a node.", value: pool.waiting };
   yield { name: "tollgate_journal_pending", help: "Journal entries on their way to disk.", value: journal.pending };
   if (storedResponses !== null) {
@@ -202,4 +216,30 @@ function* gaugesOf(
     yield { name: "tollgate_node_busy", help: "Requests that the node runs.", value: busy, labels };
     yield { name: "tollgate_node_slots", help: "Requests that the node may run at once.", value: slots, labels };
   }
+}
+
+/** Times are left out until they are known: 0 would be a check in 1970. */
+function* ledgerGauges({ violations, checkedAt, durationMs, wholePassAt }: LedgerState): Generator<Gauge> {
+  yield {
+    name: "tollgate_ledger_violations",
+    help: "Places in which the ledger contradicts itself; the log names them.",
+    value: violations.length,
+  };
+  if (checkedAt === null || durationMs === null) return;
+  yield {
+    name: "tollgate_ledger_check_timestamp_seconds",
+    help: "When the ledger was last checked; once a minute.",
+    value: checkedAt / 1000,
+  };
+  yield {
+    name: "tollgate_ledger_check_duration_seconds",
+    help: "How long that check took, most of it resting.",
+    value: durationMs / 1000,
+  };
+  if (wholePassAt === null) return;
+  yield {
+    name: "tollgate_ledger_whole_pass_timestamp_seconds",
+    help: "When the walk over all accounts was last completed.",
+    value: wholePassAt / 1000,
+  };
 }

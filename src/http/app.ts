@@ -32,6 +32,8 @@ export type ServerOptions = Readonly<{
   /** Seals what clients of /v1/responses carry for us; the same after every restart. */
   sealingKey: Uint8Array;
   counts: TokenCounts;
+  /** Why requests should go to another gateway if there is one, in one line; null where all is well. */
+  unready?: () => string | null;
   /** What other parts tell Prometheus, asked for at each scrape. */
   gauges?: () => Iterable<Gauge>;
 }>;
@@ -53,7 +55,7 @@ const serverBodyMaxBytes = 4 * bodyMaxBytes;
 
 /** Starts to listen. Throws if the address is taken. */
 export function startServer(parts: Parts, options: ServerOptions): RunningServer {
-  const { host, port, sealingKey, counts, gauges = () => [] } = options;
+  const { host, port, sealingKey, counts, unready = () => null, gauges = () => [] } = options;
   const responsesOptions = { sealingKey, clock: parts.clock, storesResponses: parts.storedResponses !== null };
   const responses = responsesDialect(responsesOptions);
   const dialects: readonly Dialect[] = [chatCompletions, messages, responses];
@@ -71,7 +73,10 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
       return refusalReply(dialect, refuse("internal"), mintRequestId(parts.clock.wall()));
     })
     .get("/healthz", () => new Response("ok\n"))
-    .get("/readyz", () => (stopping ? new Response("stopping\n", { status: 503 }) : new Response("ready\n")))
+    .get("/readyz", () => {
+      const reason = stopping ? "stopping" : unready();
+      return new Response(`${reason ?? "ready"}\n`, { status: reason === null ? 200 : 503 });
+    })
     .get(
       "/metrics",
       () => new Response(metrics.text(allGauges()), { headers: { "content-type": "text/plain; version=0.0.4" } }),

@@ -127,7 +127,6 @@ export const countingCacheMs = 60_000;
 export const searchTimeoutMs = 10_000;
 /** An answer of a search service; 20 results with their snippets are 100 KB. */
 export const searchAnswerMaxBytes = 2 * 1024 * 1024;
-export const searchQueryMaxLength = 400; // characters: what Brave takes; the others take as much
 /** Searches at once, over all accounts; more fail, and their requests are answered without. */
 export const searchesAtOnceMax = 64;
 /** What a model reads of one result. */
@@ -157,6 +156,11 @@ export const mcpCallsAtOnceMax = 64;
 export const mcpResultTextMaxLength = 100_000;
 export const mcpToolsMax = 256; // of one server: they are part of every prompt
 export const mcpToolMaxBytes = 64 * 1024;
+/** Of one answer on the wire; what a model reads of it is far less. */
+export const mcpAnswerMaxBytes = 16 * 1024 * 1024;
+/** A server that does not answer a ping for this long is gone. */
+export const mcpProbeTimeoutMs = 5_000;
+export const mcpFarewellMs = 1_000;
 export const mcpReconnectMinMs = 1_000;
 export const mcpReconnectMaxMs = 60_000;
 /** Of a server's standard error: a line is cut, and a minute's lines after these are dropped. */
@@ -181,6 +185,32 @@ export const imagePixelsMax = 50_000_000;
 export const publicFetchesMax = 64;
 export const publicFetchesAccountMax = 8;
 export const publicConnectTimeoutMs = 5_000;
+
+// The automatic tool loop
+export const toolRoundsMax = 10; // generations of one request (spec, per-request limits)
+export const ownedCallsAtOnceMax = 8;
+/** Further calls of a round are not run, and the model is told so. */
+export const ownedCallsPerRoundMax = 32;
+/** What a model reads of one result, and of all results of a round: 64,000 characters are about 16,000 tokens. */
+export const toolResultMaxLength = 16_000;
+export const toolResultsOfRoundMaxLength = 64_000;
+export const searchResultsMax = 8;
+export const searchQueryMaxLength = 400; // what Brave takes; others take more
+
+// Structured output
+/** A schema is refused beyond these before anything is reserved; the vendors' own limits are far below. */
+export const schemaDepthMax = 64;
+export const schemaValuesMax = 20_000;
+export const schemaTextMaxLength = 256 * 1024;
+/** Longest answer that is checked, in UTF-16 units: 65,536 tokens are about a quarter of it. */
+export const checkedTextMaxLength = 1024 * 1024;
+/** Passes that an answer which does not fit is asked for again: not billed, not in usage. */
+export const answerRepeatsMax = 2;
+/** A check of one schema or answer: usual ones take under 20 ms, catastrophic patterns for ever. */
+export const checkTimeMaxMs = 2_000;
+export const checkStartMs = 10_000;
+/** The checking process is ended after this long without a check. */
+export const checkIdleMs = 5 * 60_000;
 
 // JSON of request bodies
 export const jsonDepthMax = 128;

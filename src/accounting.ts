@@ -1,15 +1,19 @@
 // Puts the accounting together: data folder, database, journal, ledger and those who decide on them.
 import { Accounts } from "./account/accounts.ts";
 import { Admission } from "./account/admission.ts";
+import { AuditLog } from "./account/audit.ts";
 import { Flood } from "./account/flood.ts";
 import type { Journal } from "./account/journal.ts";
 import { Keys } from "./account/keys.ts";
 import { Ledger } from "./account/ledger.ts";
+import { Purchases } from "./account/purchases.ts";
 import { Searches } from "./account/searches.ts";
+import { Sessions } from "./account/sessions.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 import { type Backup, backUp } from "./store/backup.ts";
+import { ConsoleRecords } from "./store/console-records.ts";
 import { takeDataFolder } from "./store/data-folder.ts";
 import { watchFlushTime } from "./store/flush-time.ts";
 import { BatchingJournal } from "./store/journal.ts";
@@ -27,6 +31,10 @@ export type Accounting = Readonly<{
   keys: Keys;
   searches: Searches;
   ledger: Ledger;
+  /** For the console. */
+  sessions: Sessions;
+  purchases: Purchases;
+  auditLog: AuditLog;
   journal: Journal & { readonly pending: number };
   /** Copies the database to a new file while it is in use. Throws BackupFailed. */
   backup(file: string, progress: (line: string) => void): Promise<Backup>;
@@ -62,6 +70,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
     const storage = await WorkerStorage.open(folder.databaseFile, epoch, onFatal);
     const reader = openForReading(folder.databaseFile);
     const records = new SqliteRecords(reader);
+    const consoleRecords = new ConsoleRecords(reader);
     const ledger = new Ledger(records, plans);
     const keys = new Keys(records, ledger);
     const journal = new BatchingJournal(storage, ledger, clock);
@@ -81,6 +90,9 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
       keys,
       searches: new Searches(ledger, journal),
       ledger,
+      sessions: new Sessions(consoleRecords, journal, ledger),
+      purchases: new Purchases({ accounts, records: consoleRecords, journal, clock }),
+      auditLog: new AuditLog(consoleRecords, journal),
       journal,
       backup: (file, progress) => backUp(folder.databaseFile, file, progress),
       watch(log, open) {

@@ -105,6 +105,38 @@ export const emailMaxLength = 254; // RFC 5321: a path of 256 octets with its an
 /** An operator's grant, in balance tokens: $5,000,000. Sums stay far below 2^53. */
 export const creditGrantMaxTokens = 1_000_000_000_000;
 
+// Console: sign-in
+export const sessionIdleMs = 7 * dayMs;
+export const sessionMaxMs = 30 * dayMs;
+/** A session's last use is written at most this often. */
+export const sessionUseIntervalMs = 5 * 60_000;
+/** An account's browsers; the one that was used least recently goes first. */
+export const sessionsMax = 20;
+/** Sessions in memory; the others are read from disk when they are used. */
+export const sessionsCachedMax = 10_000;
+export const signInWindowMs = 15 * 60_000;
+export const signInTriesMax = 10; // per account
+/** Per address: many people may share one, and one may try many accounts. */
+export const signInAddressTriesMax = 100;
+/** What is remembered of tries; beyond it the oldest are forgotten. */
+export const signInNamesMax = 100_000;
+/** argon2id takes 64 MiB and 50 ms of a core: two leave the other cores to the streams. */
+export const passwordHashesMax = 2;
+export const passwordHashesWaitingMax = 64; // about 2 s; more are refused
+
+// Console: purchases and live numbers
+export const purchaseRequestsPendingMax = 5;
+export const liveIntervalMs = 500; // numbers are sent at most twice a second
+export const liveStreamsMax = 2_000;
+export const liveStreamsPerAccountMax = 16;
+export const consoleBodyMaxBytes = 64 * 1024;
+export const webhookBodyMaxBytes = 1024 * 1024;
+
+// Console: the usage index, which the reader keeps beside the journal
+export const usageIndexSliceLines = 10_000; // lines of the journal in one step: about 30 ms
+export const usageIndexIntervalMs = 60_000; // between two looks for new lines while nobody asks
+export const usageExportPageRows = 1_000;
+
 // Token counts, which are free and not limited per minute: what may wait to be counted is
 export const countingPlacesMax = 4_096;
 export const countingBytesMax = 256 * 1024 * 1024;
@@ -130,7 +162,7 @@ export const searchAnswerMaxBytes = 2 * 1024 * 1024;
 /** Searches at once, over all accounts; more fail, and their requests are answered without. */
 export const searchesAtOnceMax = 64;
 /** What a model reads of one result. */
-export const searchResultTextMaxLength = 8_000;
+export const searchResultTextMaxLength = 4_000;
 /** Results read whole: snippets of 150 characters seldom hold the answer. Tavily sends excerpts of the pages itself. */
 export const searchPagesDefault = { searxng: 3, brave: 3, tavily: 0 } as const;
 export const searchPagesMax = 10;
@@ -181,6 +213,13 @@ export const mediaHeldBytesMax = 512 * 1024 * 1024;
 export const mediaAccountHeldBytesMax = 128 * 1024 * 1024;
 /** An image of 50 megapixels takes 200 MB of memory where it is decoded. */
 export const imagePixelsMax = 50_000_000;
+/** PDFs are read in processes of their own; a page of text takes a few milliseconds. */
+export const pdfPagesMax = 500;
+export const pdfTextMaxLength = 1_000_000; // more characters than the largest context holds
+export const pdfTimeoutMs = 15_000;
+export const pdfMemoryMaxBytes = 512 * 1024 * 1024;
+export const pdfReadersMax = 4;
+export const pdfReadersAccountMax = 2;
 /** Fetches of addresses that strangers chose, of pages found by a search too. */
 export const publicFetchesMax = 64;
 export const publicFetchesAccountMax = 8;

@@ -4,16 +4,23 @@ import type { Catalog } from "../catalog.ts";
 import type { Clock } from "../clock.ts";
 import { creditGrantMaxTokens, emailMaxLength } from "../limits.ts";
 import { StoreUnavailable, type AccountId, type PlanId } from "../types.ts";
-import type { Journal } from "./journal.ts";
+import type { Alongside, Journal } from "./journal.ts";
 import { hashApiKey, mintApiKey, type Keys } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
 import { LoadedAccount } from "./loaded-account.ts";
+import { Passwords } from "./passwords.ts";
 import { coderWindowName, coderWindowOf, dayName, dayOf } from "./quota.ts";
 import type { AccountRecord, AccountRecords, UsageRow } from "./records.ts";
 
 /** What was asked of an account cannot be done; the message is one line for whoever asked. */
 export class AccountError extends Error {
   override readonly name = "AccountError";
+}
+
+export class EmailTaken extends AccountError {
+  constructor(email: string) {
+    super(`an account with the e-mail ${email} exists already`);
+  }
 }
 
 export type NewAccount = Readonly<{
@@ -34,6 +41,7 @@ export type AccountSummary = Readonly<{
   plan: PlanId;
   credit: number;
   operator: boolean;
+  disabled: boolean;
   created_at: string;
 }>;
 
@@ -64,10 +72,12 @@ type Parts = Readonly<{
   plans: Catalog["plans"];
   clock: Clock;
   verify: Verify;
+  passwords?: Passwords;
 }>;
 
 export class Accounts {
   readonly #parts: Parts;
+  readonly #passwords: Passwords;
   #lastId: AccountId;
   /** E-mails whose accounts are on their way to disk, in lower case. */
   readonly #creating = new Set<string>();
@@ -79,6 +89,7 @@ export class Accounts {
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#passwords = parts.passwords ?? new Passwords();
     this.#lastId = parts.records.lastId();
   }
 
@@ -88,15 +99,18 @@ export class Accounts {
   }
 
   /** Throws AccountError for a bad or known e-mail, a bad plan or a bad amount. */
-  async create({ email, plan = "free", credit = 0, password, operator = false }: NewAccount): Promise<CreatedAccount> {
+  async create(
+    { email, plan = "free", credit = 0, password, operator = false }: NewAccount,
+    alongside?: (account: AccountId) => void,
+  ): Promise<CreatedAccount> {
     const { records, ledger, journal, plans, clock } = this.#parts;
     checkEmail(email);
     const planId = this.#plan(plan);
     if (credit !== 0) checkAmount(credit);
-    const passwordHash = password === undefined ? null : await Bun.password.hash(checkPassword(password));
+    const passwordHash = password === undefined ? null : await this.#passwords.hash(checkPassword(password));
     const folded = email.toLowerCase();
     if (this.#creating.has(folded) || records.byEmail(email) !== null) {
-      throw new AccountError(`an account with the e-mail ${email} exists already`);
+      throw new EmailTaken(email);
     }
     const id = (this.#lastId += 1);
     const key = mintApiKey();
@@ -116,6 +130,7 @@ export class Accounts {
         operator,
         at,
       });
+      alongside?.(id);
       if (credit > 0) sequence = this.#buy(account, credit, `opening:${id}`);
       await journal.durable(sequence);
     } catch (thrown) {
@@ -129,14 +144,22 @@ export class Accounts {
 
   /** Accounts in the order of their ids, from the one after `after`. */
   async list({ after = 0, limit = 1_000_000 } = {}): Promise<AccountSummary[]> {
-    return this.#parts.records.list(after, limit).map(({ id, email, plan, credit, operator, createdAt }) => ({
-      id,
-      email,
-      plan,
-      credit,
-      operator,
-      created_at: new Date(createdAt).toISOString(),
-    }));
+    return this.#parts.records.list(after, limit).map(summaryOf);
+  }
+
+  /** The same, of those whose e-mail contains `text`, in any case. */
+  search(text: string, after: AccountId, limit: number): AccountSummary[] {
+    return this.#parts.records.search(text, after, limit).map(summaryOf);
+  }
+
+  /** Null: there is no such account. */
+  record(account: AccountId): AccountRecord | null {
+    return this.#parts.records.byId(account);
+  }
+
+  /** How many there are. */
+  get count(): number {
+    return this.#lastId;
   }
 
   /** Throws AccountError for an unknown e-mail, as everything below that takes one. */
@@ -150,12 +173,37 @@ export class Accounts {
 
   /** Acts at once: today's use stays, the amounts are the new plan's. */
   async changePlan(email: string, plan: string): Promise<void> {
+    return this.changePlanById(this.#byEmail(email).id, this.#plan(plan));
+  }
+
+  async changePlanById(id: AccountId, plan: PlanId, alongside?: Alongside): Promise<void> {
     const { ledger, journal, plans } = this.#parts;
-    const { id } = this.#byEmail(email);
-    const planId = this.#plan(plan);
-    const account = ledger.account(id);
-    await journal.durable(journal.change({ change: "plan", account: id, plan: planId }));
-    account.plan = plans[planId];
+    const account = ledger.account(this.#byId(id).id);
+    const sequence = journal.change({ change: "plan", account: id, plan });
+    alongside?.();
+    await journal.durable(sequence);
+    account.plan = plans[plan];
+  }
+
+  /**
+   * A disabled account's key and sessions are refused at once; what runs may end. Enabling acts when it is on disk.
+   * Rejects with StoreUnavailable, when everything is as it was.
+   */
+  async setDisabled(id: AccountId, disabled: boolean, alongside?: Alongside): Promise<void> {
+    const { ledger, keys, journal, clock } = this.#parts;
+    const account = ledger.account(this.#byId(id).id);
+    const before = account.disabled;
+    account.disabled ||= disabled;
+    if (disabled) keys.forget(account);
+    const sequence = journal.change({ change: "disabled", account: id, at: disabled ? clock.wall() : null });
+    alongside?.();
+    try {
+      await journal.durable(sequence);
+      account.disabled = disabled;
+    } catch (thrown) {
+      account.disabled = before;
+      throw thrown;
+    }
   }
 
   /**
@@ -163,17 +211,28 @@ export class Accounts {
    * one. Resolves when the credit is on disk; it can be spent from then on.
    */
   async addCredit(email: string, tokens: number, reference?: string): Promise<{ credited: boolean }> {
-    const { records, ledger, journal } = this.#parts;
-    const { id } = this.#byEmail(email);
-    checkAmount(tokens);
     const billingKey = reference === undefined ? `purchase:${crypto.randomUUID()}` : `credit:${reference}`;
+    return this.addCreditById(this.#byEmail(email).id, tokens, billingKey);
+  }
+
+  /** The same billing key counts once. */
+  async addCreditById(
+    id: AccountId,
+    tokens: number,
+    billingKey: string,
+    alongside?: Alongside,
+  ): Promise<{ credited: boolean }> {
+    const { records, ledger, journal } = this.#parts;
+    checkAmount(tokens);
     const other = this.#buying.get(billingKey);
     if (other !== undefined) {
       await other;
       return { credited: false };
     }
     if (records.hasEntry(billingKey)) return { credited: false };
-    const bought = journal.durable(this.#buy(ledger.account(id), tokens, billingKey));
+    const sequence = this.#buy(ledger.account(this.#byId(id).id), tokens, billingKey);
+    alongside?.();
+    const bought = journal.durable(sequence);
     this.#buying.set(billingKey, bought);
     try {
       await bought;
@@ -193,22 +252,38 @@ export class Accounts {
   }
 
   async changePassword(email: string, password: string): Promise<void> {
+    return this.changePasswordById(this.#byEmail(email).id, password);
+  }
+
+  /** Throws PasswordsBusy. The account's sessions are the caller's business. */
+  async changePasswordById(id: AccountId, password: string, alongside?: Alongside): Promise<void> {
     const { journal } = this.#parts;
-    const passwordHash = await Bun.password.hash(checkPassword(password));
-    await journal.durable(journal.change({ change: "password", account: this.#byEmail(email).id, passwordHash }));
+    const passwordHash = await this.#passwords.hash(checkPassword(password));
+    const sequence = journal.change({ change: "password", account: this.#byId(id).id, passwordHash });
+    alongside?.();
+    await journal.durable(sequence);
   }
 
   /**
    * The account of an e-mail and password, or null. Unknown e-mails and accounts without a password cost the same
-   * work as a wrong password, so that the time says nothing.
+   * work as a wrong password, so that the time says nothing. Throws PasswordsBusy.
    */
   async signIn(email: string, password: string): Promise<AccountSummary | null> {
-    const record = this.#parts.records.byEmail(email);
-    this.#nobodysPasswordHash ??= Bun.password.hash(mintApiKey());
-    const matches = await Bun.password.verify(password, record?.passwordHash ?? (await this.#nobodysPasswordHash));
+    const { records } = this.#parts;
+    const record = records.byEmail(email);
+    const nobodys = await this.#hashOfNobody();
+    const matches = await this.#passwords.verify(password, record?.passwordHash ?? nobodys);
     if (!matches || record === null || record.passwordHash === null) return null;
-    const { id, plan, credit, operator, createdAt } = record;
-    return { id, email: record.email, plan, credit, operator, created_at: new Date(createdAt).toISOString() };
+    // The account may have changed meanwhile; an old password must not open a session after that.
+    const now = records.byId(record.id);
+    const isAsItWas = now !== null && now.passwordHash === record.passwordHash && now.disabledAt === null;
+    return isAsItWas ? summaryOf(now) : null;
+  }
+
+  /** Whether it is the account's password. Throws PasswordsBusy. */
+  async isPasswordOf(account: AccountId, password: string): Promise<boolean> {
+    const { passwordHash } = this.#byId(account);
+    return passwordHash !== null && (await this.#passwords.verify(password, passwordHash));
   }
 
   /** The account's replies, newest first. */
@@ -228,6 +303,15 @@ export class Accounts {
   /** Recomputes the balances of all accounts from the journal and compares them with the disk and the memory. */
   verify(): Promise<Verification> {
     return this.#parts.verify();
+  }
+
+  /** A hash that could not be made (too many wait) is made by the next who signs in. */
+  #hashOfNobody(): Promise<string> {
+    this.#nobodysPasswordHash ??= this.#passwords.hash(mintApiKey()).catch((thrown: unknown) => {
+      this.#nobodysPasswordHash = null;
+      throw thrown;
+    });
+    return this.#nobodysPasswordHash;
   }
 
   #view({ id, email, plan }: AccountRecord): AccountView {
@@ -308,6 +392,11 @@ export class Accounts {
     assert(record !== null, `account ${account} exists`);
     return record;
   }
+}
+
+function summaryOf({ id, email, plan, credit, operator, disabledAt, createdAt }: AccountRecord): AccountSummary {
+  const created_at = new Date(createdAt).toISOString();
+  return { id, email, plan, credit, operator, disabled: disabledAt !== null, created_at };
 }
 
 function checkEmail(email: string): void {

@@ -1,6 +1,15 @@
 // What accounts need of a journal. How lines reach the disk is the store's business.
 import type { AccountId, Ms, PlanId } from "../types.ts";
+import type { AuditEntry } from "./audit.ts";
 import type { Entry } from "./entry.ts";
+import type { PurchaseRequest } from "./purchases.ts";
+import type { SessionRecord } from "./sessions.ts";
+
+/**
+ * Appends what belongs to a change: called in the same turn of the event loop, so that both are in one commit, and not
+ * at all where the change is refused.
+ */
+export type Alongside = () => void;
 
 /** A change of an account that moves no money. */
 export type AccountChange =
@@ -16,7 +25,23 @@ export type AccountChange =
     }>
   | Readonly<{ change: "plan"; account: AccountId; plan: PlanId }>
   | Readonly<{ change: "key"; account: AccountId; keyHash: string; at: Ms }>
-  | Readonly<{ change: "password"; account: AccountId; passwordHash: string | null }>;
+  | Readonly<{ change: "password"; account: AccountId; passwordHash: string | null }>
+  /** `at` null: the account may be used again. */
+  | Readonly<{ change: "disabled"; account: AccountId; at: Ms | null }>
+  | ConsoleChange;
+
+/** What the console keeps beside the accounts. */
+export type ConsoleChange =
+  | Readonly<{ change: "open_session"; session: SessionRecord }>
+  | Readonly<{ change: "use_session"; id: number; at: Ms }>
+  | Readonly<{ change: "end_session"; id: number }>
+  /** All sessions of the account but one. */
+  | Readonly<{ change: "end_sessions"; account: AccountId; except: number | null }>
+  | Readonly<{ change: "purchase_request"; request: PurchaseRequest }>
+  /** Has no effect on a request that is not pending. */
+  | Readonly<{ change: "decision"; id: number; state: PurchaseRequest["state"]; at: Ms; note: string }>
+  | Readonly<{ change: "payment"; id: string; account: AccountId; tokens: number; at: Ms }>
+  | Readonly<{ change: "audit"; entry: AuditEntry }>;
 
 export interface Journal {
   /** False while the disk takes no writes (busy or full): nothing new may be admitted. */

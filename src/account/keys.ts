@@ -55,9 +55,16 @@ export class Keys {
     account.keyHash = keyHash;
   }
 
+  /** Looks at the account anew when its key comes next: it was disabled. */
+  forget(account: LoadedAccount): void {
+    this.#accounts.delete(account.keyHash);
+  }
+
   #find(keyHash: string): AccountId | null {
     const record = this.#records.byKeyHash(keyHash);
-    if (record === null || this.#ledger.account(record.id).keyHash !== keyHash) return null;
+    if (record === null) return null;
+    const account = this.#ledger.account(record.id);
+    if (account.keyHash !== keyHash || account.disabled) return null;
     this.#accounts.set(keyHash, record.id);
     return record.id;
   }

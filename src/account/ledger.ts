@@ -166,7 +166,13 @@ export class Ledger implements JournalListener {
   #load(id: AccountId): LoadedAccount {
     const record = this.#records.byId(id);
     assert(record !== null, `account ${id} exists`);
-    const account = new LoadedAccount(id, this.#plans[record.plan], record.credit, record.keyHash);
+    const account = new LoadedAccount(
+      id,
+      this.#plans[record.plan],
+      record.credit,
+      record.keyHash,
+      record.disabledAt !== null,
+    );
     this.#accounts.set(id, account);
     return account;
   }

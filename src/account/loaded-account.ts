@@ -29,5 +29,7 @@ export class LoadedAccount {
     /** Balance tokens bought and not spent; below 0 after a charge above the balance. */
     public credit: number,
     public keyHash: string,
+    /** Its key and its sessions are refused; what runs may end. */
+    public disabled = false,
   ) {}
 }

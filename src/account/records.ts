@@ -15,6 +15,8 @@ export type AccountRecord = Readonly<{
   operator: boolean;
   createdAt: Ms;
   keyCreatedAt: Ms;
+  /** Null where the account may be used. */
+  disabledAt: Ms | null;
 }>;
 
 /** A line of the usage page, in the words of `tollgate usage --json`. */
@@ -39,6 +41,8 @@ export interface AccountRecords {
   byKeyHash(keyHash: string): AccountRecord | null;
   /** Accounts with an id above `after`, in the order of their ids, at most `limit`. */
   list(after: AccountId, limit: number): readonly AccountRecord[];
+  /** The same, of those whose e-mail contains a text, in any case of ASCII letters. */
+  search(text: string, after: AccountId, limit: number): readonly AccountRecord[];
   /** The highest account id in use, 0 when there is no account. */
   lastId(): AccountId;
   used(account: AccountId, quota: Quota, period: Period): number;

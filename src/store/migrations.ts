@@ -56,6 +56,58 @@ export const migrations: readonly string[] = [
 
   INSERT INTO instance (id, epoch) VALUES (1, 0);
   `,
+  // The console: sessions, requests for credit or another plan, payments, and what operators did.
+  `
+  ALTER TABLE accounts ADD COLUMN disabled_at INTEGER;
+
+  CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    token_hash BLOB NOT NULL UNIQUE CHECK (length(token_hash) = 32),
+    account_id INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL,
+    address TEXT NOT NULL,
+    browser TEXT NOT NULL
+  ) STRICT;
+
+  CREATE INDEX sessions_by_account ON sessions (account_id);
+
+  CREATE TABLE purchase_requests (
+    id INTEGER PRIMARY KEY,
+    account_id INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('credit', 'plan')),
+    tokens INTEGER,
+    plan TEXT,
+    note TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'approved', 'declined', 'withdrawn')),
+    created_at INTEGER NOT NULL,
+    decided_at INTEGER,
+    decision_note TEXT NOT NULL DEFAULT ''
+  ) STRICT;
+
+  CREATE INDEX purchase_requests_by_account ON purchase_requests (account_id, id);
+  CREATE INDEX purchase_requests_by_state ON purchase_requests (state, id);
+
+  -- What a payment provider was paid; the credit itself is a line of the journal, in the same commit.
+  CREATE TABLE payments (
+    id TEXT PRIMARY KEY,
+    account_id INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    paid_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX payments_by_account ON payments (account_id, paid_at);
+
+  CREATE TABLE audit_log (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    operator_id INTEGER NOT NULL,
+    address TEXT NOT NULL,
+    action TEXT NOT NULL,
+    subject_id INTEGER NOT NULL,
+    detail TEXT NOT NULL
+  ) STRICT;
+  `,
 ];
 
 /** The same for the file of stored responses, which the ledger's database knows nothing of. */

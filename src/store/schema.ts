@@ -1,6 +1,7 @@
 // The tables as drizzle sees them, for reading. migrations.ts creates them; a test compares the two.
 import { blob, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { EntryKind } from "../account/entry.ts";
+import type { PurchaseRequest } from "../account/purchases.ts";
 import type { Quota } from "../account/quota.ts";
 import type { PlanId } from "../types.ts";
 
@@ -15,6 +16,8 @@ export const accounts = sqliteTable("accounts", {
   operator: integer({ mode: "boolean" }).notNull(),
   createdAt: integer("created_at").notNull(),
   keyCreatedAt: integer("key_created_at").notNull(),
+  /** Null where the account may be used. */
+  disabledAt: integer("disabled_at"),
 });
 
 export const quotaUse = sqliteTable(
@@ -55,3 +58,61 @@ export const journal = sqliteTable(
   },
   (table) => [index("journal_by_account").on(table.accountId, table.sequence)],
 );
+
+/** Browsers that are signed in to the console. */
+export const sessions = sqliteTable(
+  "sessions",
+  {
+    id: integer().primaryKey(),
+    tokenHash: blob("token_hash", { mode: "buffer" }).notNull(),
+    accountId: integer("account_id").notNull(),
+    createdAt: integer("created_at").notNull(),
+    usedAt: integer("used_at").notNull(),
+    address: text().notNull(),
+    browser: text().notNull(),
+  },
+  (table) => [index("sessions_by_account").on(table.accountId)],
+);
+
+export const purchaseRequests = sqliteTable(
+  "purchase_requests",
+  {
+    id: integer().primaryKey(),
+    accountId: integer("account_id").notNull(),
+    kind: text().$type<PurchaseRequest["kind"]>().notNull(),
+    /** Balance tokens of kind credit. */
+    tokens: integer(),
+    plan: text().$type<PlanId>(),
+    note: text().notNull(),
+    state: text().$type<PurchaseRequest["state"]>().notNull(),
+    createdAt: integer("created_at").notNull(),
+    decidedAt: integer("decided_at"),
+    decisionNote: text("decision_note").notNull(),
+  },
+  (table) => [
+    index("purchase_requests_by_account").on(table.accountId, table.id),
+    index("purchase_requests_by_state").on(table.state, table.id),
+  ],
+);
+
+export const payments = sqliteTable(
+  "payments",
+  {
+    /** The provider's name and its id of the payment. */
+    id: text().primaryKey(),
+    accountId: integer("account_id").notNull(),
+    tokens: integer().notNull(),
+    paidAt: integer("paid_at").notNull(),
+  },
+  (table) => [index("payments_by_account").on(table.accountId, table.paidAt)],
+);
+
+export const auditLog = sqliteTable("audit_log", {
+  id: integer().primaryKey(),
+  at: integer().notNull(),
+  operatorId: integer("operator_id").notNull(),
+  address: text().notNull(),
+  action: text().notNull(),
+  subjectId: integer("subject_id").notNull(),
+  detail: text().notNull(),
+});

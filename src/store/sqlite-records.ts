@@ -32,6 +32,10 @@ export class SqliteRecords implements AccountRecords {
     return read(() => this.#queries.list.all({ after, limit })).map(ofRow);
   }
 
+  search(text: string, after: AccountId, limit: number): readonly AccountRecord[] {
+    return read(() => this.#queries.search.all({ text: text.toLowerCase(), after, limit })).map(ofRow);
+  }
+
   lastId(): AccountId {
     return read(() => this.#queries.lastId.get())?.id ?? 0;
   }
@@ -95,6 +99,14 @@ function prepare(database: Database) {
       .orderBy(asc(accounts.id))
       .limit(place("limit"))
       .prepare(),
+    // instr, not LIKE: every character of the text stands for itself
+    search: db
+      .select()
+      .from(accounts)
+      .where(and(gt(accounts.id, place("after")), sql`instr(lower(${accounts.email}), ${place("text")}) > 0`))
+      .orderBy(asc(accounts.id))
+      .limit(place("limit"))
+      .prepare(),
     lastId: db.select({ id: accounts.id }).from(accounts).orderBy(desc(accounts.id)).limit(1).prepare(),
     used: db
       .select({ used: quotaUse.used })
@@ -135,7 +147,8 @@ function ofRow({ keyHash, ...row }: typeof accounts.$inferSelect): AccountRecord
   return { ...row, keyHash: Buffer.from(keyHash).toString("base64") };
 }
 
-function read<Result>(query: () => Result): Result {
+/** Throws StoreUnavailable for whatever keeps the database from being read. */
+export function read<Result>(query: () => Result): Result {
   try {
     return query();
   } catch (thrown) {

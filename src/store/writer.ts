@@ -4,6 +4,7 @@ import type { Database } from "bun:sqlite";
 import { assert } from "../assert.ts";
 import type { AccountChange } from "../account/journal.ts";
 import { AccountSum, type Batch, type JournalRow } from "./batch.ts";
+import { ConsoleWriter } from "./console-writer.ts";
 import { codeOf } from "./data-folder.ts";
 
 const insertLine = `
@@ -22,12 +23,14 @@ export class Writer {
   readonly #database: Database;
   readonly #epoch: number;
   readonly #statements: ReturnType<typeof prepare>;
+  readonly #console: ConsoleWriter;
 
   /** `epoch` is what `migrate` returned for this instance. */
   constructor(database: Database, epoch: number) {
     this.#database = database;
     this.#epoch = epoch;
     this.#statements = prepare(database);
+    this.#console = new ConsoleWriter(database);
   }
 
   /** Throws what SQLite threw, after taking the transaction back. */
@@ -90,7 +93,7 @@ export class Writer {
   }
 
   #change(change: AccountChange): void {
-    const { create, setPlan, setKey, setPassword } = this.#statements;
+    const { create, setPlan, setKey, setPassword, setDisabled } = this.#statements;
     switch (change.change) {
       case "create": {
         const { account, email, plan, keyHash, passwordHash, operator, at } = change;
@@ -106,8 +109,11 @@ export class Writer {
       case "password":
         setPassword.run(change.passwordHash, change.account);
         return;
+      case "disabled":
+        setDisabled.run(change.at, change.account);
+        return;
       default:
-        change satisfies never;
+        this.#console.write(change);
     }
   }
 }
@@ -131,6 +137,7 @@ function prepare(database: Database) {
     setKey: database.prepare<unknown, [Uint8Array, number, number]>(
       "UPDATE accounts SET key_hash = ?, key_created_at = ? WHERE id = ?",
     ),
+    setDisabled: database.prepare<unknown, [number | null, number]>("UPDATE accounts SET disabled_at = ? WHERE id = ?"),
     setPassword: database.prepare<unknown, [string | null, number]>(
       "UPDATE accounts SET password_hash = ? WHERE id = ?",
     ),

@@ -1,0 +1,54 @@
+// What operators did, for other operators to read. An entry is in one commit with what it tells of.
+import type { AccountId, Ms } from "../types.ts";
+import type { Journal } from "./journal.ts";
+
+export type AuditAction =
+  | "account.create"
+  | "account.plan"
+  | "account.credit"
+  | "account.disable"
+  | "account.enable"
+  | "account.password"
+  | "request.approve"
+  | "request.decline";
+
+export type AuditEntry = Readonly<{
+  id: number;
+  at: Ms;
+  operator: AccountId;
+  /** From which the operator's browser came. */
+  address: string;
+  action: AuditAction;
+  /** The account that was acted on. */
+  subject: AccountId;
+  /** A sentence without secrets. */
+  detail: string;
+}>;
+
+export interface AuditRecords {
+  lastAuditId(): number;
+  /** Newest first, those with an id below `before`. */
+  audit(before: number, limit: number): readonly AuditEntry[];
+}
+
+export class AuditLog {
+  readonly #records: AuditRecords;
+  readonly #journal: Journal;
+  #lastId: number;
+
+  constructor(records: AuditRecords, journal: Journal) {
+    this.#records = records;
+    this.#journal = journal;
+    this.#lastId = records.lastAuditId();
+  }
+
+  /** Queues an entry; on disk with whatever is appended in the same turn of the event loop. */
+  append(entry: Omit<AuditEntry, "id">): void {
+    this.#journal.change({ change: "audit", entry: { ...entry, id: (this.#lastId += 1) } });
+  }
+
+  /** Newest first, those with an id below `before`. */
+  list(before: number, limit: number): readonly AuditEntry[] {
+    return this.#records.audit(before, limit);
+  }
+}

@@ -1,0 +1,165 @@
+// Requests of accounts for credit or another plan, which an operator approves or declines once, and payments that a
+// provider reports, which are credited once however often they are reported.
+import type { Clock } from "../clock.ts";
+import { purchaseRequestsPendingMax } from "../limits.ts";
+import type { AccountId, Ms, PlanId } from "../types.ts";
+import { type Accounts, AccountError } from "./accounts.ts";
+import type { Journal } from "./journal.ts";
+
+export type PurchaseRequest = Readonly<{
+  id: number;
+  account: AccountId;
+  kind: "credit" | "plan";
+  /** Balance tokens of kind credit. */
+  tokens: number | null;
+  plan: PlanId | null;
+  note: string;
+  state: "pending" | "approved" | "declined" | "withdrawn";
+  createdAt: Ms;
+  decidedAt: Ms | null;
+  decisionNote: string;
+}>;
+
+export type Wanted = Readonly<{ kind: "credit"; tokens: number }> | Readonly<{ kind: "plan"; plan: PlanId }>;
+
+export type Payment = Readonly<{
+  /** The provider's name and its id of the payment, such as stripe:pi_123: the credit's billing key. */
+  id: string;
+  account: AccountId;
+  tokens: number;
+  paidAt: Ms;
+}>;
+
+/** Every call gives the committed state and throws StoreUnavailable when the disk cannot be read. */
+export interface PurchaseRecords {
+  request(id: number): PurchaseRequest | null;
+  lastRequestId(): number;
+  /** Newest first, those with an id below `before`. */
+  requestsOf(account: AccountId, before: number, limit: number): readonly PurchaseRequest[];
+  requestsIn(state: PurchaseRequest["state"] | null, before: number, limit: number): readonly PurchaseRequest[];
+  pendingRequests(account: AccountId | null): number;
+  /** Newest first. */
+  paymentsOf(account: AccountId, limit: number): readonly Payment[];
+}
+
+/** It was decided otherwise before. */
+export class DecidedOtherwise extends AccountError {
+  constructor({ state }: Pick<PurchaseRequest, "state">) {
+    super(`this request is ${state} already`);
+  }
+}
+
+type Decision = Exclude<PurchaseRequest["state"], "pending">;
+type Parts = Readonly<{ accounts: Accounts; records: PurchaseRecords; journal: Journal; clock: Clock }>;
+
+export class Purchases {
+  readonly #parts: Parts;
+  /** Decisions on their way to disk. */
+  readonly #deciding = new Map<number, Readonly<{ state: Decision; done: Promise<void> }>>();
+  /** Requests on their way to disk, by account. */
+  readonly #asking = new Map<AccountId, number>();
+  #lastId: number;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#lastId = parts.records.lastRequestId();
+  }
+
+  /** Asks an operator. Throws AccountError where too many requests of the account are pending. */
+  async ask(account: AccountId, wanted: Wanted, note: string): Promise<PurchaseRequest> {
+    const { records, journal, clock } = this.#parts;
+    const asking = this.#asking.get(account) ?? 0;
+    if (records.pendingRequests(account) + asking >= purchaseRequestsPendingMax) {
+      throw new AccountError(`at most ${purchaseRequestsPendingMax} requests may be pending; withdraw one first`);
+    }
+    const request: PurchaseRequest = {
+      id: (this.#lastId += 1),
+      account,
+      kind: wanted.kind,
+      tokens: wanted.kind === "credit" ? wanted.tokens : null,
+      plan: wanted.kind === "plan" ? wanted.plan : null,
+      note,
+      state: "pending",
+      createdAt: clock.wall(),
+      decidedAt: null,
+      decisionNote: "",
+    };
+    this.#asking.set(account, asking + 1);
+    try {
+      await journal.durable(journal.change({ change: "purchase_request", request }));
+    } finally {
+      const left = this.#asking.get(account)! - 1;
+      if (left === 0) this.#asking.delete(account);
+      else this.#asking.set(account, left);
+    }
+    return request;
+  }
+
+  /**
+   * Does what was asked for, once: the same decision again changes nothing, and another throws DecidedOtherwise.
+   * `alongside` is called only by the one that decides.
+   */
+  approve(request: PurchaseRequest, note: string, alongside?: () => void): Promise<PurchaseRequest> {
+    return this.#decide(request, "approved", note, alongside);
+  }
+
+  /** As `approve`. */
+  decline(request: PurchaseRequest, note: string, alongside?: () => void): Promise<PurchaseRequest> {
+    return this.#decide(request, "declined", note, alongside);
+  }
+
+  /** By the account itself; as `approve`. */
+  withdraw(request: PurchaseRequest): Promise<PurchaseRequest> {
+    return this.#decide(request, "withdrawn", "");
+  }
+
+  /** Credits a payment, once however often it is reported. Throws AccountError for an amount that cannot be. */
+  async paid({ id, account, tokens, paidAt }: Payment): Promise<{ credited: boolean }> {
+    const { accounts, journal } = this.#parts;
+    return accounts.addCreditById(account, tokens, `payment:${id}`, () => {
+      journal.change({ change: "payment", id, account, tokens, at: paidAt });
+    });
+  }
+
+  async #decide({ id }: PurchaseRequest, state: Decision, note: string, alongside?: () => void) {
+    const { records } = this.#parts;
+    const underWay = this.#deciding.get(id);
+    if (underWay !== undefined) {
+      if (underWay.state !== state) throw new DecidedOtherwise(underWay);
+      await underWay.done;
+      return records.request(id)!;
+    }
+    const request = records.request(id)!;
+    if (request.state === state) return request;
+    if (request.state !== "pending") throw new DecidedOtherwise(request);
+    const done = this.#carryOut(request, state, note, alongside);
+    this.#deciding.set(id, { state, done });
+    try {
+      await done;
+    } finally {
+      this.#deciding.delete(id);
+    }
+    return records.request(id)!;
+  }
+
+  /** What is given and the decision are in one commit. */
+  async #carryOut(
+    { id, account, tokens, plan }: PurchaseRequest,
+    state: Decision,
+    note: string,
+    alongside?: () => void,
+  ) {
+    const { accounts, journal, clock } = this.#parts;
+    const decision = () => {
+      const sequence = journal.change({ change: "decision", id, state, at: clock.wall(), note });
+      alongside?.();
+      return sequence;
+    };
+    if (state === "approved" && plan !== null) return accounts.changePlanById(account, plan, decision);
+    if (state === "approved" && tokens !== null) {
+      await accounts.addCreditById(account, tokens, `request:${id}`, decision);
+      return;
+    }
+    await journal.durable(decision());
+  }
+}

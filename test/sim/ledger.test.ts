@@ -4,26 +4,15 @@
 import { expect, test } from "bun:test";
 import type { SearchHold } from "../../src/account/searches.ts";
 import { isRefusal } from "../../src/refusals.ts";
-import type { Endpoint, Hold, PlanId, Price } from "../../src/types.ts";
-import { ask, coderAsk, model, noon, Office } from "../account/office.ts";
-import { LedgerModel } from "./ledger-model.ts";
+import type { Endpoint, Hold, Price } from "../../src/types.ts";
+import { ask, coderAsk, model, noon } from "../account/office.ts";
+import { seedOfRun } from "../fixtures/random.ts";
+import { LedgerWorld, runWorlds, type SimulatedAccount } from "./ledger-world.ts";
 
 const operations = Number(process.env["TOLLGATE_LEDGER_OPERATIONS"] ?? 50_000);
 const operationsPerWorld = 25_000;
-const seed = Number(process.env["TOLLGATE_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = seedOfRun();
 
-/** mulberry32: small, and the same everywhere for a seed. */
-function randomOf(start: number): () => number {
-  let state = start >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-const planIds: readonly PlanId[] = ["free", "plus", "standard", "pro"];
 const endpoints: readonly Endpoint[] = ["/v1/chat/completions", "/v1/messages", "/v1/responses"];
 const prices: readonly (readonly [Price, readonly number[]])[] = [
   [{ kind: "flat", cents: 335 }, [335, 335, 335]],
@@ -31,52 +20,24 @@ const prices: readonly (readonly [Price, readonly number[]])[] = [
   [{ kind: "split", inputCents: 195, cachedInputCents: 20, outputCents: 390 }, [195, 20, 390]],
   [{ kind: "split", inputCents: 383, cachedInputCents: 39, outputCents: 1912 }, [383, 39, 1912]],
 ];
-const day = 86_400_000;
 
 type Open = { account: string; request: string; hold: Hold; rates: readonly number[]; coder: boolean };
-type Account = { name: string; id: number; key: string; oldKeys: string[] };
 
-class Simulation {
-  office = new Office();
-  readonly model = new LedgerModel();
-  readonly random: () => number;
-  readonly accounts: Account[] = [];
+class Simulation extends LedgerWorld {
   open: Open[] = [];
   searches: { account: string; takenAt: number; hold: SearchHold }[] = [];
-  /** Movements in the batch that the storage has. */
-  underWay = 0;
   requests = 0;
   references = 0;
   /** References of purchases on their way to disk. */
   readonly buying = new Set<string>();
-  readonly done = new Map<string, number>();
 
-  constructor(readonly seed: number) {
-    this.random = randomOf(seed);
-  }
-
-  below(limit: number): number {
-    return Math.floor(this.random() * limit);
-  }
-
-  pick<Item>(items: readonly Item[]): Item {
-    return items[this.below(items.length)]!;
-  }
-
-  async start(accounts: number): Promise<void> {
-    for (let i = 0; i < accounts; i += 1) {
-      const email = `a${i}@x`;
-      const plan = this.pick(planIds);
-      const { id, api_key } = await this.office.accounts.create({ email, plan });
-      this.accounts.push({ name: email, id, key: api_key, oldKeys: [] });
-      this.model.create(email, plan);
-    }
-    this.office.storage.immediate = false;
+  expectedHolds() {
+    return { holds: this.open.filter(({ coder }) => !coder).length, searches: this.searches.length };
   }
 
   /** One random operation; returns the account it was about. */
-  async step(): Promise<Account> {
-    const account = this.accounts[Math.floor(this.random() ** 2 * this.accounts.length)]!;
+  async step(): Promise<SimulatedAccount> {
+    const account = this.pickAccount();
     const roll = this.random();
     const table: readonly [number, string, () => void | Promise<void>][] = [
       [0.26, "request", () => this.request(account)],
@@ -96,14 +57,14 @@ class Simulation {
     for (const [share, name, run] of table) {
       below += share;
       if (roll >= below) continue;
-      this.done.set(name, (this.done.get(name) ?? 0) + 1);
+      this.count(name);
       await run();
       break;
     }
     return account;
   }
 
-  request(account: Account): void {
+  request(account: SimulatedAccount): void {
     const [price, rates] = this.pick(prices);
     const budget = this.pick([0, 1, 100, 4_096, 4_096, 4_096, 65_536, this.below(65_536)]);
     const request = `r${(this.requests += 1)}`;
@@ -117,7 +78,7 @@ class Simulation {
     } else expect(admitted).toMatchObject({ refusal: "quota_exceeded" });
   }
 
-  coderCall(account: Account): void {
+  coderCall(account: SimulatedAccount): void {
     const request = `r${(this.requests += 1)}`;
     const admitted = this.office.admission.admit(account.id, coderAsk(), request, this.office.now);
     if (!this.model.takeCall(account.name, this.office.now)) {
@@ -150,7 +111,7 @@ class Simulation {
     this.model.release(open.account, open.request);
   }
 
-  search(account: Account): void {
+  search(account: SimulatedAccount): void {
     const takenAt = this.office.now;
     const hold = this.office.searches.take(account.id, takenAt);
     expect(hold !== null).toBe(this.model.takeSearch(account.name, takenAt));
@@ -166,7 +127,7 @@ class Simulation {
     this.model.endSearch(search.account, search.takenAt, found);
   }
 
-  buy(account: Account): void {
+  buy(account: SimulatedAccount): void {
     const isRepeat = this.random() < 0.3 && this.references > 0;
     const reference = isRepeat ? `${1 + this.below(this.references)}` : `${(this.references += 1)}`;
     const tokens = 1_000 + this.below(200_000);
@@ -178,87 +139,6 @@ class Simulation {
     bought.catch(() => this.model.forget(reference)).finally(() => this.buying.delete(reference));
   }
 
-  async changePlan(account: Account): Promise<void> {
-    await this.drain();
-    const plan = this.pick(planIds);
-    const changed = this.office.accounts.changePlan(account.name, plan);
-    this.office.journal.flush();
-    this.office.storage.succeed();
-    await changed;
-    this.model.changePlan(account.name, plan);
-  }
-
-  async rotate(account: Account): Promise<void> {
-    await this.drain();
-    const rotated = this.office.accounts.rotateKey(account.name);
-    expect(this.office.keys.account(account.key)).toBeNull();
-    this.office.journal.flush();
-    this.office.storage.succeed();
-    account.oldKeys = [account.key, ...account.oldKeys].slice(0, 3);
-    account.key = (await rotated).api_key;
-  }
-
-  time(): void {
-    const toMidnight = day - (this.office.now % day);
-    this.office.now += this.pick([
-      this.below(1_000),
-      this.below(20_000),
-      this.below(20_000),
-      60_000,
-      4 * 3_600_000,
-      toMidnight - 1,
-      toMidnight,
-      -1_000,
-      -day,
-      this.below(10) === 0 ? 40 * day : 1,
-    ]);
-  }
-
-  /** Sends the next batch, or ends the one under way. */
-  async commit(): Promise<void> {
-    if (!this.office.storage.waiting) {
-      this.underWay = this.model.pending;
-      this.office.journal.flush();
-      return;
-    }
-    this.office.storage.succeed();
-    this.model.committed(this.underWay);
-    // The journal sends what was gathered at once.
-    this.underWay = this.model.pending;
-    await this.continuations();
-  }
-
-  async fault(): Promise<void> {
-    const { storage } = this.office;
-    const kind = this.pick(["lost", "written, not acknowledged", "written twice", "torn", "busy", "crash"]);
-    this.done.set(`fault: ${kind}`, (this.done.get(`fault: ${kind}`) ?? 0) + 1);
-    if (!storage.waiting && kind !== "crash" && kind !== "busy") return;
-    switch (kind) {
-      case "lost": {
-        const lost = this.underWay;
-        // What follows in the journal is sent at once and stays under way.
-        storage.giveUp();
-        this.model.lost(lost);
-        this.underWay = this.model.pending;
-        return this.continuations();
-      }
-      case "written, not acknowledged":
-        storage.write();
-        return this.crash(this.underWay);
-      case "written twice":
-        storage.write();
-        storage.write();
-        return this.commit();
-      case "torn":
-        storage.tear();
-        return this.random() < 0.5 ? this.crash(0) : this.commit();
-      case "busy":
-        return this.busy();
-      case "crash":
-        return this.crash(0);
-    }
-  }
-
   busy(): void {
     const account = this.pick(this.accounts);
     this.office.storage.writable = false;
@@ -267,71 +147,14 @@ class Simulation {
     this.office.storage.writable = true;
   }
 
-  /** The process dies, having written the first `written` movements that are pending, and starts again. */
-  async crash(written: number): Promise<void> {
-    this.model.crash(written);
-    this.office = this.office.restart();
-    this.office.storage.immediate = false;
+  forgetOpen(): void {
     this.open = [];
     this.searches = [];
-    this.underWay = 0;
     // Purchases that died with the process may be made again: the disk says which they are.
     for (const reference of this.buying) {
       if (!this.office.records.hasEntry(`credit:${reference}`)) this.model.forget(reference);
     }
     this.buying.clear();
-    await this.compareAll();
-  }
-
-  /** Brings everything that is pending to disk. */
-  async drain(): Promise<void> {
-    while (this.office.storage.waiting || this.model.pending > 0) await this.commit();
-  }
-
-  compare(account: Account): void {
-    const { ledger, now } = this.office;
-    const loaded = ledger.account(account.id);
-    const expected = this.model.expected(account.name, now);
-    const left = ledger.allowanceLeft(loaded, now);
-    const calls = ledger.use(loaded, "coder_calls", Math.floor(now / (4 * 3_600_000))).used;
-    const searches = ledger.use(loaded, "searches", Math.floor(now / day)).used;
-    if (
-      loaded.plan.id !== expected.plan ||
-      left !== expected.left ||
-      loaded.credit !== expected.credit ||
-      loaded.held !== expected.reserved ||
-      calls !== expected.calls ||
-      searches !== expected.searches ||
-      left < 0 ||
-      left > loaded.plan.tokensPerDay
-    ) {
-      const found = { left, credit: loaded.credit, reserved: loaded.held, calls, searches, plan: loaded.plan.id };
-      throw new Error(`${account.name} has ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
-    }
-  }
-
-  /** Every account in memory and on disk, and the invariants recomputed from the journal. */
-  async compareAll(): Promise<void> {
-    for (const account of this.accounts) {
-      this.compare(account);
-      expect(this.office.keys.account(account.key)).toBe(account.id);
-      for (const old of account.oldKeys) expect(this.office.keys.account(old)).toBeNull();
-      expect(this.onDisk(account)).toEqual(this.model.onDisk(account.name));
-    }
-    const { holds, heldTokens, searchesHeld, uncommitted } = this.office.ledger.totals();
-    expect(holds).toBe(this.open.filter(({ coder }) => !coder).length);
-    if (holds === 0) expect(heldTokens).toBe(0);
-    expect(searchesHeld).toBe(this.searches.length);
-    expect(uncommitted).toBe(this.model.pending);
-  }
-
-  onDisk({ id }: Account) {
-    const { database } = this.office;
-    const { credit } = database.query("SELECT credit FROM accounts WHERE id = ?").get(id) as { credit: number };
-    const sum = (quota: string) =>
-      (database.query("SELECT coalesce(sum(used), 0) AS sum FROM quota_use WHERE account_id = ? AND quota = ?").get(id, quota) as { sum: number }) // prettier-ignore
-      .sum;
-    return { credit, tokens: sum("allowance"), calls: sum("coder_calls"), searches: sum("searches") };
   }
 
   takeOpen(): Open | null {
@@ -345,11 +168,6 @@ class Simulation {
     promise.catch((thrown: Error) => {
       if (thrown.name !== "StoreUnavailable") throw thrown;
     });
-  }
-
-  /** Lets what awaited a batch go on, without a turn of the event loop, in which the journal would send by itself. */
-  async continuations(): Promise<void> {
-    for (let i = 0; i < 8; i += 1) await null;
   }
 }
 
@@ -368,15 +186,7 @@ async function run(simulation: Simulation, count: number): Promise<void> {
       simulation.model.release(account, request);
     }
     while (simulation.searches.length > 0) simulation.endSearch();
-    await simulation.drain();
-    await simulation.compareAll();
-    expect(await simulation.office.accounts.verify()).toEqual({ accounts: 40, violations: [] });
-    expect(simulation.office.ledger.totals()).toMatchObject({
-      holds: 0,
-      heldTokens: 0,
-      searchesHeld: 0,
-      uncommitted: 0,
-    });
+    await simulation.expectQuiet();
   } catch (thrown) {
     throw new Error(`operation ${operation} of TOLLGATE_SEED=${simulation.seed}`, { cause: thrown });
   }
@@ -385,14 +195,8 @@ async function run(simulation: Simulation, count: number): Promise<void> {
 test(
   `${operations} random operations leave every account as the model says (TOLLGATE_SEED=${seed})`,
   async () => {
-    const done = new Map<string, number>();
-    // A world each, since the days that a world has seen make its crashes dearer.
-    for (let world = 0; world * operationsPerWorld < operations; world += 1) {
-      const simulation = new Simulation(seed + world);
-      await run(simulation, Math.min(operationsPerWorld, operations - world * operationsPerWorld));
-      for (const [name, count] of simulation.done) done.set(name, (done.get(name) ?? 0) + count);
-    }
-    if (process.env["TOLLGATE_LEDGER_OPERATIONS"] !== undefined) console.log(Object.fromEntries(done));
+    const done = await runWorlds({ operations, operationsPerWorld, seed }, (each) => new Simulation(each), run);
+    if (process.env["TOLLGATE_LEDGER_OPERATIONS"] !== undefined) console.log(done);
   },
   60_000 + operations,
 );

@@ -1,0 +1,235 @@
+// The accounting beside its model, with a disk that does what the simulation says: what every simulation here shares.
+import { expect } from "bun:test";
+import type { PlanId } from "../../src/types.ts";
+import { Office } from "../account/office.ts";
+import { randomOf } from "../fixtures/random.ts";
+import { LedgerModel } from "./ledger-model.ts";
+
+export const planIds: readonly PlanId[] = ["free", "plus", "standard", "pro"];
+export const dayMs = 86_400_000;
+
+export type SimulatedAccount = { name: string; id: number; key: string; oldKeys: string[] };
+
+export abstract class LedgerWorld {
+  office = new Office();
+  readonly model = new LedgerModel();
+  readonly random: () => number;
+  readonly accounts: SimulatedAccount[] = [];
+  /** Movements in the batch that the storage has. */
+  underWay = 0;
+  /** How often each operation was done. */
+  readonly done = new Map<string, number>();
+
+  constructor(readonly seed: number) {
+    this.random = randomOf(seed);
+  }
+
+  /** Reservations and searches that must be held now. */
+  abstract expectedHolds(): Readonly<{ holds: number; searches: number }>;
+  /** The process is gone, and with it whatever the simulation had open in it. */
+  abstract forgetOpen(): void;
+
+  below(limit: number): number {
+    return Math.floor(this.random() * limit);
+  }
+
+  pick<Item>(items: readonly Item[]): Item {
+    return items[this.below(items.length)]!;
+  }
+
+  count(operation: string): void {
+    this.done.set(operation, (this.done.get(operation) ?? 0) + 1);
+  }
+
+  /** Few accounts have most of the requests. */
+  pickAccount(): SimulatedAccount {
+    return this.accounts[Math.floor(this.random() ** 2 * this.accounts.length)]!;
+  }
+
+  async start(accounts: number): Promise<void> {
+    for (let i = 0; i < accounts; i += 1) {
+      const email = `a${i}@x`;
+      const plan = this.pick(planIds);
+      const { id, api_key } = await this.office.accounts.create({ email, plan });
+      this.accounts.push({ name: email, id, key: api_key, oldKeys: [] });
+      this.model.create(email, plan);
+    }
+    this.office.storage.immediate = false;
+  }
+
+  async changePlan(account: SimulatedAccount): Promise<void> {
+    await this.drain();
+    const plan = this.pick(planIds);
+    const changed = this.office.accounts.changePlan(account.name, plan);
+    this.office.journal.flush();
+    this.office.storage.succeed();
+    await changed;
+    this.model.changePlan(account.name, plan);
+  }
+
+  async rotate(account: SimulatedAccount): Promise<void> {
+    await this.drain();
+    const rotated = this.office.accounts.rotateKey(account.name);
+    expect(this.office.keys.account(account.key)).toBeNull();
+    this.office.journal.flush();
+    this.office.storage.succeed();
+    account.oldKeys = [account.key, ...account.oldKeys].slice(0, 3);
+    account.key = (await rotated).api_key;
+  }
+
+  /** Seconds, minutes, windows and days pass; the wall clock also steps back. */
+  time(): void {
+    const toMidnight = dayMs - (this.office.now % dayMs);
+    this.office.now += this.pick([
+      this.below(1_000),
+      this.below(20_000),
+      this.below(20_000),
+      60_000,
+      4 * 3_600_000,
+      toMidnight - 1,
+      toMidnight,
+      -1_000,
+      -dayMs,
+      this.below(10) === 0 ? 40 * dayMs : 1,
+    ]);
+  }
+
+  /** Sends the next batch, or ends the one under way. */
+  async commit(): Promise<void> {
+    if (!this.office.storage.waiting) {
+      this.underWay = this.model.pending;
+      this.office.journal.flush();
+      return;
+    }
+    this.office.storage.succeed();
+    this.model.committed(this.underWay);
+    // The journal sends what was gathered at once.
+    this.underWay = this.model.pending;
+    await this.continuations();
+  }
+
+  /** One fault of the disk, or the end of the process. */
+  async fault(): Promise<void> {
+    const { storage } = this.office;
+    const kind = this.pick(["lost", "written, not acknowledged", "written twice", "torn", "busy", "crash"]);
+    this.count(`fault: ${kind}`);
+    if (!storage.waiting && kind !== "crash" && kind !== "busy") return;
+    switch (kind) {
+      case "lost": {
+        const lost = this.underWay;
+        // What follows in the journal is sent at once and stays under way.
+        storage.giveUp();
+        this.model.lost(lost);
+        this.underWay = this.model.pending;
+        return this.continuations();
+      }
+      case "written, not acknowledged":
+        storage.write();
+        return this.crash(this.underWay);
+      case "written twice":
+        storage.write();
+        storage.write();
+        return this.commit();
+      case "torn":
+        storage.tear();
+        return this.random() < 0.5 ? this.crash(0) : this.commit();
+      case "busy":
+        return this.busy();
+      case "crash":
+        return this.crash(0);
+    }
+  }
+
+  /** What must be refused while the disk takes no writes. */
+  abstract busy(): void | Promise<void>;
+
+  /** The process dies, having written the first `written` movements that are pending, and starts again. */
+  async crash(written: number): Promise<void> {
+    this.model.crash(written);
+    this.office = this.office.restart();
+    this.office.storage.immediate = false;
+    this.underWay = 0;
+    this.forgetOpen();
+    await this.compareAll();
+  }
+
+  /** Brings everything that is pending to disk. */
+  async drain(): Promise<void> {
+    while (this.office.storage.waiting || this.model.pending > 0) await this.commit();
+  }
+
+  compare(account: SimulatedAccount): void {
+    const { ledger, now } = this.office;
+    const loaded = ledger.account(account.id);
+    const expected = this.model.expected(account.name, now);
+    const left = ledger.allowanceLeft(loaded, now);
+    const calls = ledger.use(loaded, "coder_calls", Math.floor(now / (4 * 3_600_000))).used;
+    const searches = ledger.use(loaded, "searches", Math.floor(now / dayMs)).used;
+    if (
+      loaded.plan.id !== expected.plan ||
+      left !== expected.left ||
+      loaded.credit !== expected.credit ||
+      loaded.held !== expected.reserved ||
+      calls !== expected.calls ||
+      searches !== expected.searches ||
+      left < 0 ||
+      left > loaded.plan.tokensPerDay
+    ) {
+      const found = { left, credit: loaded.credit, reserved: loaded.held, calls, searches, plan: loaded.plan.id };
+      throw new Error(`${account.name} has ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
+    }
+  }
+
+  /** Every account in memory and on disk. */
+  async compareAll(): Promise<void> {
+    for (const account of this.accounts) {
+      this.compare(account);
+      expect(this.office.keys.account(account.key)).toBe(account.id);
+      for (const old of account.oldKeys) expect(this.office.keys.account(old)).toBeNull();
+      expect(this.onDisk(account)).toEqual(this.model.onDisk(account.name));
+    }
+    const { holds, heldTokens, searchesHeld, uncommitted } = this.office.ledger.totals();
+    const expected = this.expectedHolds();
+    expect(holds).toBe(expected.holds);
+    if (holds === 0) expect(heldTokens).toBe(0);
+    expect(searchesHeld).toBe(expected.searches);
+    expect(uncommitted).toBe(this.model.pending);
+  }
+
+  /** Nothing is open any more: the invariants, recomputed from the journal, hold, and nothing is held. */
+  async expectQuiet(): Promise<void> {
+    await this.drain();
+    await this.compareAll();
+    expect(await this.office.accounts.verify()).toEqual({ accounts: this.accounts.length, violations: [] });
+    expect(this.office.ledger.totals()).toMatchObject({ holds: 0, heldTokens: 0, searchesHeld: 0, uncommitted: 0 });
+  }
+
+  onDisk({ id }: SimulatedAccount) {
+    const { database } = this.office;
+    const { credit } = database.query("SELECT credit FROM accounts WHERE id = ?").get(id) as { credit: number };
+    const sum = (quota: string) =>
+      (database.query("SELECT coalesce(sum(used), 0) AS sum FROM quota_use WHERE account_id = ? AND quota = ?").get(id, quota) as { sum: number }) // prettier-ignore
+      .sum;
+    return { credit, tokens: sum("allowance"), calls: sum("coder_calls"), searches: sum("searches") };
+  }
+
+  /** Lets what awaited something go on, without a turn of the event loop, in which the journal would send by itself. */
+  async continuations(turns = 8): Promise<void> {
+    for (let turn = 0; turn < turns; turn += 1) await null;
+  }
+}
+
+/** Runs worlds of a bounded length, since the days that a world has seen make its crashes dearer. */
+export async function runWorlds<World extends LedgerWorld>(
+  { operations, operationsPerWorld, seed }: Readonly<{ operations: number; operationsPerWorld: number; seed: number }>,
+  worldOf: (seed: number) => World,
+  run: (world: World, operations: number) => Promise<void>,
+): Promise<Record<string, number>> {
+  const done = new Map<string, number>();
+  for (let number = 0; number * operationsPerWorld < operations; number += 1) {
+    const world = worldOf(seed + number);
+    await run(world, Math.min(operationsPerWorld, operations - number * operationsPerWorld));
+    for (const [name, count] of world.done) done.set(name, (done.get(name) ?? 0) + count);
+  }
+  return Object.fromEntries(done);
+}

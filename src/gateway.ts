@@ -9,6 +9,9 @@ import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
 import type { StoredResponses } from "./dialects/stored-responses.ts";
 import type { Log } from "./log.ts";
 import { isRefusal, refuse } from "./refusals.ts";
+import { type Media, needsMedia } from "./tools/media.ts";
+import type { Round } from "./tools/round.ts";
+import type { ToolLoop } from "./tools/tool-loop.ts";
 import {
   type AccountId,
   type Ask,
@@ -39,6 +42,10 @@ export type Parts = Readonly<{
   };
   /** The input tokens of a request of which no node said them; null: not in time. Absent: estimates are charged. */
   countInput?: (ask: Ask, account: AccountId) => Promise<number | null>;
+  /** Fetches and reads images and files. Absent: those that are not inline images are left out. */
+  media?: Pick<Media, "ready">;
+  /** Runs the gateway's own tools between the rounds of an answer. Absent: there are none. */
+  toolLoop?: Pick<ToolLoop, "answer">;
   /** Null where nothing is kept: then no request can refer to an earlier one. */
   storedResponses: StoredResponses | null;
   clock: Clock;
@@ -118,8 +125,10 @@ export async function serve({ account, ask, hold: admitted }: Admitted, outlet: 
   using hold = admitted;
   try {
     if (hold.ready !== null) await hold.ready; // a coder call is on disk before the first byte goes out
-    const generated = await generate(ask, account, outlet, parts);
-    if (generated.kind === "failed") return outlet.fail(generated.refusal);
+    // No node fetches anything: what the request names by address is data before it waits for a place.
+    using media = needsMedia(ask) ? ((await parts.media?.ready(ask, account, outlet.gone)) ?? null) : null;
+    const ending = await answer(media?.ask ?? ask, account, outlet, parts);
+    if (ending.kind === "failed") return outlet.fail(ending.refusal);
     const { reason } = outlet.gone;
     if (generated.kind === "gone" && isRefusal(reason)) return outlet.fail(reason); // our own doing costs the client nothing
     const ending = generated.estimated ? await withCountedInput(generated, ask, account, parts) : generated;

@@ -49,7 +49,9 @@ export type Effort = "off" | "minimal" | "low" | "medium" | "high" | "max";
 export type Part =
   | Readonly<{ kind: "text"; text: string }>
   /** `url` is http(s): or data: as the client gave it. */
-  | Readonly<{ kind: "image"; url: string; detail: string | null }>;
+  | Readonly<{ kind: "image"; url: string; detail: string | null }>
+  /** A file whose text was not read yet; `url` as of an image. It is a text part before a node is asked. */
+  | Readonly<{ kind: "file"; url: string; name: string | null }>;
 
 /** A finished tool call in the conversation's history; `arguments` is what the client sent: usually JSON text of an object. */
 export type Call = Readonly<{ id: string; name: string; arguments: string }>;

@@ -29,7 +29,7 @@ const layers = {
   nodes: [],
   tokens: [],
   store: ["account", "dialects"], // implements the journal, records and stored responses that these declare
-  tools: ["tokens"],
+  tools: ["nodes", "tokens"], // reads HTTP responses with the strict parser of nodes
   accounting: ["account", "store"],
   gateway: ["dialects", "tools"],
   http: ["dialects", "gateway", "tokens", "tools"],

@@ -15,12 +15,16 @@ import { StoredResponsesFile } from "../store/stored-responses.ts";
 import type { LedgerState, LedgerWatch } from "../store/verify-watch.ts";
 import { Counter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
+import { Media } from "../tools/media.ts";
+import { PdfReader } from "../tools/pdf-reader.ts";
+import { PublicFetchClient } from "../tools/public-fetch-client.ts";
 import { type Command, CommandError, type Flags, textFlag } from "./command.ts";
 import { type Handler, openControlSocket } from "./control-socket.ts";
 import { isExpected } from "./expected-error.ts";
 import { nodeReports } from "./nodes.ts";
 import { isOperationName, type OperationArguments, type OperationName, runOperation } from "./operations.ts";
 import { catalogOf } from "./perform.ts";
+import { pdfTextCommand } from "./pdf-text.ts";
 import { findServingNodes } from "./serving-nodes.ts";
 import { firstStopSignal } from "./stop-signals.ts";
 
@@ -68,11 +72,12 @@ const command: Command = {
     const { keys, admission } = accounting;
     const counter = new Counter({ log });
     const counts = new TokenCounts(counter, pool, clock);
+    const media = new Media(new PublicFetchClient(), new PdfReader(pdfTextCommand));
     const countInput: Parts["countInput"] = (ask, account) => counts.ofUnreported(ask, account);
     let watch: LedgerWatch | null = null;
     const server = listen(config.host, port, () =>
       startServer(
-        { keys, admission, catalog, pool, countInput, storedResponses, clock, log },
+        { keys, admission, catalog, pool, countInput, storedResponses, media, clock, log },
         {
           host: config.host,
           port,

@@ -33,6 +33,8 @@ import {
 import { clampBudget, efforts, stopSequences } from "./settings.ts";
 
 // ---------------------------------------------------------------------------------------------------------------
+import { readFile, readImage } from "./media-part.ts";
+import { readSearchTool, anySearch, searchOf } from "./search-request.ts";
 // Body schema. Fields that are not named here are accepted and ignored: clients send what other servers know.
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -176,7 +178,7 @@ function readTurn(message: Message, at: string, model: Model): Turn | Refusal {
 
 type Content = string | readonly Part[];
 
-/** Parts that cannot be read by a model here (files) are left out; the request is answered without them. */
+/** Files that are uploaded elsewhere are left out; the request is answered without them. */
 function readParts(content: unknown, at: string, model: Model): Content | Refusal {
   if (content === null) return "";
   if (typeof content === "string") return content;
@@ -199,10 +201,17 @@ function readParts(content: unknown, at: string, model: Model): Content | Refusa
         if (typeof url !== "string") return malformed(`${name}.image_url.url must be a string`);
         if (!model.readsImages) return malformed(`${name}: the model ${model.id} reads text only, not images`);
         const detail = typeof image?.detail === "string" ? image.detail : null;
-        parts.push({ kind: "image", url, detail });
+        const read = readImage(url, detail, name, model);
+        if (isRefusal(read)) return read;
+        if (read !== null) parts.push(read);
         break;
       }
-      case "file":
+      case "file": {
+        const file = part.file;
+        if (typeof file?.file_data !== "string") break; // a file that was uploaded elsewhere is not here
+        const read = readFile(file.file_data, typeof file.filename === "string" ? file.filename : null, name);
+        if (isRefusal(read)) return read;
+        if (read !== null) parts.push(read);
         break;
       case "input_audio":
         return malformed(`${name}: the model ${model.id} does not read audio`);

@@ -5,6 +5,7 @@ import { isRefusal, refuse } from "../refusals.ts";
 import type { Ask, Call, Effort, Format, Model, Part, Refusal, Sampling, Tool, ToolChoice, Turn } from "../types.ts";
 import { BodySchema, flag, malformed, numberBetween, oneOf, optional, record, text, tooDeep, whole } from "./field.ts";
 import { clampBudget, efforts, stopSequences } from "./settings.ts";
+import { readFile, readImage, refusesImages } from "./media-part.ts";
 import { thinkingIn } from "./thinking-signature.ts";
 
 export type MessagesAsk = Ask &
@@ -119,14 +120,14 @@ export function read(value: unknown, bodyBytes: number, catalog: Catalog): Messa
   };
 }
 
-/** Four bytes are about one token, except in inline images, which stand in the body as base64. */
+/** Four bytes are about one token, except in inline images and files, which stand in the body as base64. */
 function estimateInputTokens(turns: readonly Turn[], model: Model, bodyBytes: number): number {
-  let imageBytes = 0;
+  let mediaBytes = 0;
   for (const { content } of turns) {
     if (content === null || typeof content === "string") continue;
-    for (const part of content) if (part.kind === "image") imageBytes += part.url.length;
+    for (const part of content) if (part.kind !== "text") mediaBytes += part.url.length;
   }
-  return Math.min(Math.max(Math.ceil((bodyBytes - imageBytes) / 4), 1), model.contextTokens);
+  return Math.min(Math.max(Math.ceil((bodyBytes - mediaBytes) / 4), 1), model.contextTokens);
 }
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -334,7 +335,7 @@ function readLeaf(block: Block, at: string, model: Model): readonly Part[] | Ref
   if (block.type === "text") {
     return typeof block.text === "string" ? [textPart(block.text)] : malformed(`${at}.text must be a string`);
   }
-  return block.type === "image" ? readImage(block.source, at, model) : [];
+  return block.type === "image" ? readImageBlock(block.source, at, model) : [];
 }
 
 function readBlock(block: Block, at: string, model: Model): readonly Part[] | Refusal {
@@ -353,30 +354,43 @@ function readBlock(block: Block, at: string, model: Model): readonly Part[] | Re
 }
 
 /** A source of another type (an uploaded file) names something that is not here; the image is left out. */
-function readImage(source: unknown, at: string, model: Model): readonly Part[] | Refusal {
-  if (!model.readsImages) return malformed(`${at}: the model ${model.id} reads text only, not images`);
+function readImageBlock(source: unknown, at: string, model: Model): readonly Part[] | Refusal {
+  if (!model.readsImages) return refusesImages(at, model);
   if (!isRecord(source)) return malformed(`${at}.source must be an object`);
-  if (source.type === "url") {
-    if (typeof source.url !== "string") return malformed(`${at}.source.url must be a string`);
-    return [{ kind: "image", url: source.url, detail: null }];
-  }
-  if (source.type !== "base64") return [];
-  if (typeof source.media_type !== "string") return malformed(`${at}.source.media_type must be a string`);
-  if (typeof source.data !== "string") return malformed(`${at}.source.data must be a string`);
-  return [{ kind: "image", url: `data:${source.media_type};base64,${source.data}`, detail: null }];
+  const url = sourceUrl(source, `${at}.source`);
+  if (isRefusal(url)) return url;
+  return url === null ? [] : partsOf(readImage(url, null, at, model));
 }
 
-/** Documents that are text are read; others (PDF, uploaded files) are left out and the request answered without. */
+/** The address or data URL of a source; null for one that names what is not here. */
+function sourceUrl(source: Readonly<Record<string, unknown>>, at: string): string | null | Refusal {
+  if (source.type === "url")
+    return typeof source.url === "string" ? source.url : malformed(`${at}.url must be a string`);
+  if (source.type !== "base64") return null;
+  if (typeof source.media_type !== "string") return malformed(`${at}.media_type must be a string`);
+  if (typeof source.data !== "string") return malformed(`${at}.data must be a string`);
+  return `data:${source.media_type};base64,${source.data}`;
+}
+
+/** Its title and context stand before it; uploaded files are left out. Citations are not made: its text is what counts. */
 function readDocument(block: Block, at: string, model: Model): readonly Part[] | Refusal {
   const { source } = block;
   if (!isRecord(source)) return malformed(`${at}.source must be an object`);
-  if (source.type !== "text" && source.type !== "content") return [];
-  const [field, content] = source.type === "text" ? ["data", source.data] : ["content", source.content];
-  const parts = readParts(content, `${at}.source.${field}`, model, readLeaf);
-  return isRefusal(parts) ? parts : [...headings(block.title, block.context), ...parts];
+  if (source.type === "text" || source.type === "content") {
+    const [field, content] = source.type === "text" ? ["data", source.data] : ["content", source.content];
+    const parts = readParts(content, `${at}.source.${field}`, model, readLeaf);
+    return isRefusal(parts) ? parts : [...headings(block.title, block.context), ...parts];
+  }
+  const url = sourceUrl(source, `${at}.source`);
+  if (isRefusal(url)) return url;
+  const names = [block.title, block.context].filter((name) => typeof name === "string" && name !== "");
+  return url === null ? [] : partsOf(readFile(url, names.length === 0 ? null : names.join(": "), at));
 }
 
 const headings = (...lines: readonly unknown[]): readonly Part[] =>
+const partsOf = (read: Part | null | Refusal): readonly Part[] | Refusal =>
+  isRefusal(read) ? read : read === null ? [] : [read];
+
   lines.filter((line) => typeof line === "string" && line !== "").map((line) => textPart(line as string));
 
 // ---------------------------------------------------------------------------------------------------------------

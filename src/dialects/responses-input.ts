@@ -5,6 +5,7 @@ import type { Call, Model, Part, Refusal, Turn } from "../types.ts";
 import { summaryTurn } from "./compaction.ts";
 import { inputParameter } from "./custom-tool-input.ts";
 import { malformed } from "./field.ts";
+import { readFile, readImage } from "./media-part.ts";
 import type { OfferedTools } from "./offered-tools.ts";
 import type { Sealer } from "./sealed-content.ts";
 import type { Item } from "./stored-responses.ts";
@@ -180,7 +181,7 @@ class ItemReader {
     });
   }
 
-  /** Texts become one string, so that a client's choice of form changes no prompt; with images they stay parts. */
+  /** Texts become one string, so that a client's choice of form changes no prompt; with other parts they stay parts. */
   #readContent(content: unknown, at: string): Content | Refusal {
     if (typeof content === "string") return content;
     if (!Array.isArray(content)) return malformed(`${at} must be a string or an array of parts`);
@@ -189,10 +190,16 @@ class ItemReader {
       const refusal = this.#readPart(part, `${at}[${index}]`, parts);
       if (refusal !== null) return refusal;
     }
-    return parts.some((part) => part.kind === "image") ? parts : textOf(parts);
+    return parts.every((part) => part.kind === "text") ? textOf(parts) : parts;
   }
 
-  /** Files cannot be read by a model here; the request is answered without them, as without any unknown part. */
+  #addPart(read: Part | null | Refusal, parts: Part[]): Refusal | null {
+    if (isRefusal(read)) return read;
+    if (read !== null) parts.push(read);
+    return null;
+  }
+
+  /** Files that are uploaded elsewhere are not here; the request is answered without them, as without any unknown part. */
   #readPart(value: unknown, at: string, parts: Part[]): Refusal | null {
     if (typeof value !== "object" || value === null) return malformed(`${at} must be an object`);
     const part = value as Item;
@@ -203,9 +210,14 @@ class ItemReader {
         if (typeof url !== "string") {
           return typeof part.file_id === "string" ? null : malformed(`${at}.image_url must be a string`);
         }
-        if (!model.readsImages) return malformed(`${at}: the model ${model.id} reads text only, not images`);
-        parts.push({ kind: "image", url, detail: typeof part.detail === "string" ? part.detail : null });
-        return null;
+        return this.#addPart(readImage(url, typeof part.detail === "string" ? part.detail : null, at, model), parts);
+      }
+      case "input_file": {
+        const given = part.file_url ?? part.file_data;
+        if (typeof given !== "string") {
+          return typeof part.file_id === "string" ? null : malformed(`${at} needs file_data or file_url, a string`);
+        }
+        return this.#addPart(readFile(given, typeof part.filename === "string" ? part.filename : null, at), parts);
       }
       case "input_audio":
         return malformed(`${at}: the model ${model.id} does not read audio`);

@@ -249,7 +249,7 @@ function contentOf(content: Extract<Turn, { role: "user" }>["content"]): string 
     if (part.kind === "text") {
       texts.push(part.text);
       parts.push({ type: "text", text: part.text });
-    } else if (part.url.startsWith("data:")) {
+    } else if (part.kind === "image" && part.url.startsWith("data:")) {
       images++;
       const detail = part.detail === null ? {} : { detail: part.detail };
       parts.push({ type: "image_url", image_url: { url: part.url, ...detail } });

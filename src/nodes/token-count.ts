@@ -16,16 +16,17 @@ const chatPaths: Partial<Record<EngineKind, string>> = {
 };
 
 /**
- * Null where this engine cannot count the request: images become tokens only when they are prefilled. `chatBody` writes
- * the body with which the engine would be asked to answer; what does not change the prompt, an engine ignores here.
+ * Null where this engine cannot count the request: images become tokens only when they are prefilled, files when they
+ * are read. `chatBody` writes the body with which the engine would be asked to answer; what does not change the prompt,
+ * an engine ignores here.
  */
 export function countRequestOfAsk(ask: Ask, chatBody: () => string, engine: EngineKind): CountRequest | null {
   const path = chatPaths[engine];
-  return path === undefined || ask.turns.some(hasImage) ? null : { path, body: chatBody() };
+  return path === undefined || ask.turns.some(hasMedia) ? null : { path, body: chatBody() };
 }
 
-function hasImage(turn: Ask["turns"][number]): boolean {
-  return Array.isArray(turn.content) && turn.content.some(({ kind }) => kind === "image");
+function hasMedia(turn: Ask["turns"][number]): boolean {
+  return Array.isArray(turn.content) && turn.content.some(({ kind }) => kind !== "text");
 }
 
 /** Null where this engine cannot count a text alone. */

@@ -1,8 +1,8 @@
 // What a model sees of a request, as texts to count and tokens to add. Templates differ between models, so the result is
 // an estimate that is rather a little high than low: everything is counted once, with what common templates (ChatML,
 // Llama 3, Qwen's tool instructions) write around it.
+import { inlineImageHeader, type ImageSize } from "../image-header.ts";
 import type { Ask, Part, Tool, Turn } from "../types.ts";
-import { inlineImageSize, type ImageSize } from "./image-size.ts";
 
 export type Rendering = Readonly<{
   /** The texts of the request, each once and as they are: nothing is joined. */
@@ -69,7 +69,8 @@ function renderContent(content: string | readonly Part[], texts: string[]): numb
   let extraTokens = 0;
   for (const part of content) {
     if (part.kind === "text") texts.push(part.text);
-    else extraTokens += imageTokens(part.detail === "low" ? null : inlineImageSize(part.url), part.detail);
+    else if (part.kind === "file") extraTokens += fileTokens(part.url);
+    else extraTokens += imageTokens(part.detail === "low" ? null : inlineImageHeader(part.url), part.detail);
   }
   return extraTokens;
 }
@@ -99,6 +100,16 @@ export function imageTokens(size: ImageSize | null, detail: string | null): numb
   const tiles = Math.ceil((long * scale) / imageTilePixels) * Math.ceil((short * scale) / imageTilePixels);
   return imageBaseTokens + imageTileTokens * tiles;
 }
+
+// ---------------------------------------------------------------- files
+
+/** A PDF of text has about 5 KB and 500 tokens a page, and scans and pictures have bytes without tokens. */
+const fileBytesPerToken = 10;
+const fileTokensMax = 100_000;
+
+/** A guess, as counting neither fetches nor opens a file; nothing for what is not here. */
+const fileTokens = (url: string): number =>
+  /^data:/i.test(url) ? Math.min(fileTokensMax, Math.ceil((url.length * 3) / 4 / fileBytesPerToken)) : 0;
 
 // ---------------------------------------------------------------- tools
 

@@ -1,29 +1,40 @@
-// Width and height of an image from its own header: PNG, GIF, WebP and JPEG, from as few bytes as that takes.
+// What an image says of itself in its header: PNG, GIF, WebP or JPEG, width and height, from as few bytes as that takes.
 
 export type ImageSize = Readonly<{ width: number; height: number }>;
+export type ImageHeader = ImageSize & Readonly<{ mediaType: "image/png" | "image/gif" | "image/webp" | "image/jpeg" }>;
 
 /** Enough for a JPEG's metadata before its frame header (a colour profile and an EXIF block with a preview). */
 const headerMaxBytes = 256 * 1024;
 
-/** The size of an inline image (`data:image/...;base64,...`); null for an address, and where the header does not say. */
-export function inlineImageSize(url: string): ImageSize | null {
+/** The header of an inline image (`data:image/...;base64,...`); null for an address, and where there is none. */
+export function inlineImageHeader(url: string): ImageHeader | null {
   if (!/^data:/i.test(url)) return null;
   const comma = url.indexOf(",");
   if (comma < 0 || comma > 200 || !/;base64$/i.test(url.slice(0, comma))) return null;
-  return imageSize(Buffer.from(url.slice(comma + 1, comma + 1 + Math.ceil((headerMaxBytes * 4) / 3)), "base64"));
+  return imageHeader(Buffer.from(url.slice(comma + 1, comma + 1 + Math.ceil((headerMaxBytes * 4) / 3)), "base64"));
 }
 
-/** The size that the file's header states; null where it is no known image or is cut off before that. */
-export function imageSize(bytes: Uint8Array): ImageSize | null {
+/** What the file's header states; null where it is no known image or is cut off before that. */
+export function imageHeader(bytes: Uint8Array): ImageHeader | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   try {
-    const size = pngSize(view) ?? gifSize(view) ?? webpSize(view) ?? jpegSize(view);
-    return size !== null && size.width > 0 && size.height > 0 ? size : null;
+    for (const [mediaType, sizeOf] of formats) {
+      const size = sizeOf(view);
+      if (size !== null) return size.width > 0 && size.height > 0 ? { mediaType, ...size } : null;
+    }
+    return null;
   } catch (thrown) {
     if (thrown instanceof RangeError) return null; // read past the end: the header is cut off
     throw thrown;
   }
 }
+
+const formats = [
+  ["image/png", pngSize],
+  ["image/gif", gifSize],
+  ["image/webp", webpSize],
+  ["image/jpeg", jpegSize],
+] as const;
 
 function pngSize(view: DataView): ImageSize | null {
   if (view.getUint32(0) !== 0x89504e47 || view.getUint32(4) !== 0x0d0a1a0a) return null;

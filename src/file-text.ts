@@ -1,0 +1,39 @@
+// A file's bytes as text for a model: which files are text, and how one stands in a prompt.
+
+const pdfStart = Buffer.from("%PDF-");
+/** Readers look for it in the first KiB, because some writers put something before it. */
+const pdfStartWithinBytes = 1_024;
+
+export const isPdf = (bytes: Uint8Array): boolean =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, pdfStartWithinBytes)).includes(pdfStart);
+
+/** What no text has: all below the space but tab, line feed, form feed and carriage return. */
+const controlCharacter = /[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]/;
+
+/**
+ * The text of a file of any kind that is text: UTF-8, what its byte order mark says, or `charset`. Null for all others;
+ * a media type is not asked, because senders say octet-stream of what they do not know.
+ */
+export function textOf(bytes: Uint8Array, charset: string | null = null): string | null {
+  const marked =
+    bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : null;
+  for (const encoding of new Set([marked ?? "utf-8", charset])) {
+    const text = encoding === null ? null : decoded(bytes, encoding);
+    if (text !== null) return text;
+  }
+  return null;
+}
+
+function decoded(bytes: Uint8Array, encoding: string): string | null {
+  try {
+    const text = new TextDecoder(encoding as Bun.Encoding, { fatal: true }).decode(bytes);
+    return controlCharacter.test(text) ? null : text;
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError) return null; // not in it, or no encoding of that name
+    throw error;
+  }
+}
+
+/** How a file stands in a prompt: marked off from what the user says of it. */
+export const fileAsText = (name: string | null, text: string): string =>
+  `<document${name === null ? "" : ` name=${JSON.stringify(name)}`}>\n${text}\n</document>`;

@@ -1,0 +1,203 @@
+// Images and files of an admitted request become data and text before a node is asked: nodes fetch nothing. What cannot
+// be had is left out, and the request is answered without it.
+import { assert } from "../assert.ts";
+import { fileAsText, isPdf, textOf } from "../file-text.ts";
+import { imageHeader } from "../image-header.ts";
+import {
+  imagePixelsMax,
+  mediaAccountHeldBytesMax,
+  mediaFetchBytesMax,
+  mediaFetchesAtOnceMax,
+  mediaFetchesMax,
+  mediaFetchTimeoutMs,
+  mediaHeldBytesMax,
+  mediaRedirectsMax,
+  mediaRequestBytesMax,
+  mediaRequestTimeoutMs,
+} from "../limits.ts";
+import type { AccountId, Ask, Part, Turn } from "../types.ts";
+import type { PdfReader } from "./pdf-reader.ts";
+import { type Fetched, FetchRefused, type PublicFetch } from "./public-fetch.ts";
+
+type MediaPart = Exclude<Part, { kind: "text" }>;
+
+/** An Ask whose media are data and text. Disposing it gives back the memory that they were counted for. */
+export type ReadyAsk = Disposable & Readonly<{ ask: Ask }>;
+
+/** True for a request with a part that `Media.ready` has to turn into something else. */
+export const needsMedia = (ask: Ask): boolean =>
+  ask.turns.some(({ content }) => typeof content === "object" && content !== null && content.some(isUnready));
+
+const isUnready = (part: Part): part is MediaPart =>
+  part.kind === "file" || (part.kind === "image" && !part.url.startsWith("data:"));
+
+export class Media {
+  readonly #fetch: PublicFetch;
+  readonly #pdf: PdfReader;
+  readonly #held = new Map<AccountId, number>();
+  #heldBytes = 0;
+
+  constructor(fetch: PublicFetch, pdf: PdfReader) {
+    this.#fetch = fetch;
+    this.#pdf = pdf;
+  }
+
+  /** Bytes that were fetched for open requests. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /**
+   * Fetches and reads, at most four parts at a time and each address once; ends at once when `gone` is aborted. Never
+   * rejects for what an address or a file did.
+   */
+  async ready(ask: Ask, account: AccountId, gone: AbortSignal): Promise<ReadyAsk> {
+    const request = new MediaRequest(ask, account, this.#fetch, this.#pdf, (bytes) => this.#hold(account, bytes));
+    const timer = setTimeout(() => request.stop(), mediaRequestTimeoutMs);
+    const stop = () => request.stop();
+    gone.addEventListener("abort", stop);
+    if (gone.aborted) stop();
+    try {
+      return { ask: await request.ready(), [Symbol.dispose]: () => this.#letGo(account, request.heldBytes) };
+    } catch (error) {
+      this.#letGo(account, request.heldBytes);
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      gone.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Counts `bytes` more, or fewer, for the account; false where there is no room for them. */
+  #hold(account: AccountId, bytes: number): boolean {
+    const held = (this.#held.get(account) ?? 0) + bytes;
+    if (bytes > 0 && (held > mediaAccountHeldBytesMax || this.#heldBytes + bytes > mediaHeldBytesMax)) return false;
+    assert(held >= 0, "what is held is given back once");
+    if (held === 0) this.#held.delete(account);
+    else this.#held.set(account, held);
+    this.#heldBytes += bytes;
+    return true;
+  }
+
+  #letGo(account: AccountId, bytes: number): void {
+    this.#hold(account, -bytes);
+  }
+}
+
+/** The media of one request. */
+class MediaRequest {
+  readonly #ask: Ask;
+  readonly #account: AccountId;
+  readonly #fetch: PublicFetch;
+  readonly #pdf: PdfReader;
+  readonly #hold: (bytes: number) => boolean;
+  readonly #over = new AbortController();
+  #fetchesLeft = mediaFetchesMax;
+  #heldBytes = 0;
+
+  constructor(ask: Ask, account: AccountId, fetch: PublicFetch, pdf: PdfReader, hold: (bytes: number) => boolean) {
+    this.#ask = ask;
+    this.#account = account;
+    this.#fetch = fetch;
+    this.#pdf = pdf;
+    this.#hold = hold;
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** What is not there yet is left out. */
+  stop(): void {
+    this.#over.abort();
+  }
+
+  async ready(): Promise<Ask> {
+    const unready = new Map<string, MediaPart>();
+    for (const { content } of this.#ask.turns) {
+      if (typeof content !== "object" || content === null) continue;
+      for (const part of content) if (isUnready(part)) unready.set(keyOf(part), part);
+    }
+    const found = new Map<string, Part>();
+    const next = unready.entries();
+    const work = async () => {
+      for (const [key, part] of next) {
+        const ready = this.#over.signal.aborted ? null : await this.#read(part);
+        if (ready !== null) found.set(key, ready);
+      }
+    };
+    await Promise.all(Array.from({ length: mediaFetchesAtOnceMax }, work));
+    return withParts(this.#ask, found);
+  }
+
+  async #read(part: MediaPart): Promise<Part | null> {
+    if (part.url.startsWith("data:")) {
+      const bytes = Buffer.from(part.url.slice(part.url.indexOf(",") + 1), "base64");
+      return part.kind === "file" ? this.#readFile(bytes, null, part.name) : null;
+    }
+    const fetched = await this.#get(part);
+    if (fetched === null) return null;
+    if (part.kind === "file") return this.#readFile(fetched.bytes, fetched.charset, part.name ?? nameIn(fetched.url));
+    const header = imageHeader(fetched.bytes);
+    if (header === null || header.width * header.height > imagePixelsMax) return null;
+    return { ...part, url: `data:${header.mediaType};base64,${Buffer.from(fetched.bytes).toString("base64")}` };
+  }
+
+  async #readFile(bytes: Uint8Array, charset: string | null, name: string | null): Promise<Part | null> {
+    const text = isPdf(bytes) ? await this.#pdf.read(bytes, this.#account, this.#over.signal) : textOf(bytes, charset);
+    return text === null ? null : { kind: "text", text: fileAsText(name, text) };
+  }
+
+  /** Room for the largest body is taken before it comes, and what it did not need is given back. */
+  async #get({ url, kind }: MediaPart): Promise<Fetched | null> {
+    const bytesMax = Math.min(mediaFetchBytesMax, mediaRequestBytesMax - this.#heldBytes);
+    if (this.#fetchesLeft === 0 || bytesMax <= 0 || !this.#hold(bytesMax)) return null;
+    this.#fetchesLeft--;
+    this.#heldBytes += bytesMax;
+    let kept = 0;
+    try {
+      const options = {
+        account: this.#account,
+        bytesMax,
+        timeoutMs: mediaFetchTimeoutMs,
+        redirectsMax: mediaRedirectsMax,
+        accept: kind === "image" ? "image/*" : "*/*",
+      };
+      const fetched = await this.#fetch.get(url, options, this.#over.signal);
+      kept = fetched.bytes.length;
+      return fetched;
+    } catch (error) {
+      if (error instanceof FetchRefused) return null;
+      throw error;
+    } finally {
+      this.#hold(kept - bytesMax);
+      this.#heldBytes += kept - bytesMax;
+    }
+  }
+}
+
+const keyOf = (part: MediaPart): string => `${part.kind} ${part.kind === "file" ? part.name : ""} ${part.url}`;
+
+/** The last step of the path: "report.pdf"; null where there is none. */
+function nameIn(url: string): string | null {
+  const step = new URL(url).pathname.split("/").at(-1) ?? "";
+  return step === "" ? null : step;
+}
+
+/** The Ask with each unready part replaced by what was found for it, or left out. */
+function withParts(ask: Ask, found: ReadonlyMap<string, Part>): Ask {
+  let bodyBytes = ask.bodyBytes;
+  const turns = ask.turns.map((turn): Turn => {
+    if ((turn.role !== "user" && turn.role !== "tool") || typeof turn.content === "string") return turn;
+    const content = turn.content.flatMap((part) => {
+      if (!isUnready(part)) return [part];
+      const ready = found.get(keyOf(part));
+      bodyBytes += (ready === undefined ? 0 : sizeOf(ready)) - part.url.length;
+      return ready === undefined ? [] : [ready];
+    });
+    return { ...turn, content };
+  });
+  return { ...ask, turns, bodyBytes };
+}
+
+const sizeOf = (part: Part): number => (part.kind === "text" ? part.text.length : part.url.length);

@@ -1,0 +1,79 @@
+// From an address that a stranger chose to the one place that may be dialled for it, or to nothing. One parser (WHATWG
+// URL) decides, and what it decided is dialled: a second reading of the same text is how such checks are passed.
+import { Resolver } from "node:dns/promises";
+import { type AddressBytes, formatAddress, isOwnAddress, isPublicAddress, parseAddress } from "./public-address.ts";
+
+/** All addresses of a name, as text; empty if it has none. Rejects with an Error when `gone` is aborted. */
+export type Resolve = (name: string, gone: AbortSignal) => Promise<readonly string[]>;
+
+export type Destination = Readonly<{
+  /** Checked addresses in the form that is dialled, in the order in which they are to be tried. */
+  addresses: readonly string[];
+  port: number;
+  /** What the certificate must be for; null for plain http. */
+  tlsName: string | null;
+  /** The `host` header. */
+  host: string;
+  /** Path and query. */
+  target: string;
+}>;
+
+const ports: ReadonlySet<string> = new Set(["80", "443", "8080", "8443"]);
+/** Signed addresses of object stores take 2 KB. */
+const urlMaxLength = 8_192;
+const addressesTried = 4;
+/** Names that by their registration (RFC 6761, 6762, 8375, 9476) are never the public internet; and one without a dot. */
+const localName = /^[^.]*$|(?:^|\.)(?:localhost|local|internal|home\.arpa|onion|invalid|test|example|alt)$/;
+
+/** Parses an http(s) address with an allowed port and without credentials; null for all others. */
+export function parsePublicUrl(text: string, base?: string): URL | null {
+  const url = text.length > urlMaxLength ? null : URL.parse(text, base);
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) return null;
+  if (url.username !== "" || url.password !== "" || !ports.has(portOf(url))) return null;
+  return url;
+}
+
+/**
+ * Looks the name up once and judges every address that it has: where one is not public, none is dialled, because an
+ * attacker's name server mixes them to be right at the second try. Null: not to be fetched.
+ */
+export async function destinationOf(url: URL, resolve: Resolve, gone: AbortSignal): Promise<Destination | null> {
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
+  const literal = parseAddress(hostname);
+  if (literal === null && localName.test(hostname)) return null;
+  const found = literal === null ? (await resolve(hostname, gone)).map(parseAddress) : [literal];
+  if (!found.every(isReachable)) return null;
+  // IPv4 first: a machine without IPv6 would wait for nothing
+  const addresses = found.sort((one, other) => one.length - other.length).map(formatAddress);
+  const secure = url.protocol === "https:";
+  return {
+    addresses: addresses.slice(0, addressesTried),
+    port: Number(portOf(url)),
+    tlsName: secure ? hostname : null,
+    host: url.host,
+    target: url.pathname + url.search,
+  };
+}
+
+const isReachable = (bytes: AddressBytes | null): bytes is AddressBytes =>
+  bytes !== null && isPublicAddress(bytes) && !isOwnAddress(bytes);
+
+const portOf = ({ port, protocol }: URL): string => port || (protocol === "https:" ? "443" : "80");
+
+const nameServerTimeoutMs = 3_000;
+
+/**
+ * Asks the system's name servers and nothing else: the hosts file and search domains know only private names. A lookup
+ * by the C library would also keep one of the process's few threads for as long as a hostile name server likes.
+ */
+export const resolvePublicName: Resolve = async (name, gone) => {
+  const resolver = new Resolver({ timeout: nameServerTimeoutMs, tries: 2 });
+  const cancel = () => resolver.cancel();
+  gone.addEventListener("abort", cancel, { once: true });
+  try {
+    const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    return answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+  } finally {
+    gone.removeEventListener("abort", cancel);
+  }
+};

@@ -1,0 +1,110 @@
+// A client of one dialect and the outlet that the gateway writes to: keeps what it received, reads slowly or leaves when
+// the simulation says so. The events and documents are the real dialects'.
+import { Collector } from "../../src/dialects/collector.ts";
+import type { AnswerEnd, Dialect, Encoder } from "../../src/dialects/dialect.ts";
+import type { Outlet } from "../../src/gateway.ts";
+import { refuse } from "../../src/refusals.ts";
+import type { Ask, Piece, Refusal } from "../../src/types.ts";
+
+export class SimulatedClient implements Outlet {
+  readonly #leave = new AbortController();
+  readonly gone: AbortSignal = this.#leave.signal;
+  readonly #encoder: Encoder | null;
+  readonly #collector = new Collector();
+  readonly #ask: Ask;
+  readonly #requestId: string;
+  readonly #dialect: Dialect;
+  #unsent = "";
+  #over = false;
+  #caughtUp: PromiseWithResolvers<void> | null = null;
+  /** The reads of the node's socket that this client is behind; null: it keeps up. */
+  slow = false;
+  received = "";
+  /** The status of its reply; null until the first byte. */
+  status: number | null = null;
+  left = false;
+  /** The end was written: from this moment on, its charge must be on disk. */
+  ended = false;
+  failed: Refusal | null = null;
+  /** Called in the moment in which the end goes out. */
+  onEnd: () => void = () => {};
+
+  constructor(ask: Ask, requestId: string, createdSeconds: number, dialect: Dialect) {
+    this.#ask = ask;
+    this.#requestId = requestId;
+    this.#dialect = dialect;
+    this.#encoder = ask.stream ? dialect.encoder(ask, { requestId, createdSeconds }) : null;
+  }
+
+  piece(piece: Piece): void {
+    if (this.#encoder === null) this.#collector.piece(piece);
+    else this.#unsent += this.#encoder.piece(piece);
+  }
+
+  flush(): Promise<void> | null {
+    if (this.#encoder === null || this.#over) return null;
+    this.#send();
+    if (!this.slow) return null;
+    this.#caughtUp ??= Promise.withResolvers();
+    return this.#caughtUp.promise;
+  }
+
+  end(end: AnswerEnd): void {
+    if (this.#over) return;
+    this.onEnd();
+    this.ended = true;
+    const reply = { requestId: this.#requestId, createdSeconds: 0 };
+    if (this.#encoder === null) {
+      this.status = 200;
+      this.received = this.#dialect.reply(this.#ask, reply, this.#collector.answer(), end);
+    } else {
+      this.#unsent += this.#encoder.end(end);
+      this.#send();
+    }
+    this.#finish();
+  }
+
+  fail(refusal: Refusal): void {
+    if (this.#over) return;
+    this.failed = refusal;
+    if (this.status === null) {
+      this.status = this.#dialect.statusOf(refusal, this.#ask);
+      this.received = this.#dialect.errorBody(refusal, this.#requestId);
+    } else {
+      this.#unsent += this.#encoder!.failure(refusal);
+      this.#send();
+    }
+    this.#finish();
+  }
+
+  /** The gateway stops, and with it this reply. */
+  cut(): void {
+    if (!this.#over) this.#leave.abort(refuse("stopping"));
+  }
+
+  /** The client closes its connection. */
+  depart(): void {
+    if (this.#over) return;
+    this.left = true;
+    this.#finish();
+    this.#leave.abort();
+  }
+
+  /** The client reads what was waiting. */
+  read(): void {
+    this.#caughtUp?.resolve();
+    this.#caughtUp = null;
+  }
+
+  #send(): void {
+    if (this.#unsent === "") return;
+    this.status ??= 200;
+    this.received += this.#unsent;
+    this.#unsent = "";
+  }
+
+  #finish(): void {
+    this.#over = true;
+    this.read();
+  }
+}

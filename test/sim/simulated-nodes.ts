@@ -1,0 +1,130 @@
+// Nodes whose every word, end and fault the simulation decides, behind the real slot queue: the pool as the spine sees
+// it, without sockets, timers or chance.
+import type { Parts } from "../../src/gateway.ts";
+import type { NodeHealth, Place, QueueNode } from "../../src/nodes/slot-queue.ts";
+import { SlotQueue } from "../../src/nodes/slot-queue.ts";
+import { refuse } from "../../src/refusals.ts";
+import type { AccountId, Ask, Ending, Ms, Piece, Refusal, Sink, Slot, Usage } from "../../src/types.ts";
+
+const busy = refuse("busy", { seconds: 5 });
+const nothing: ReadonlySet<string> = new Set();
+
+/** A generation that is running on a node. */
+export class Generation {
+  pieces = 0;
+  calls = 0;
+  /** The client reads too slowly, so the node's socket is not read. */
+  paused = false;
+  ended = false;
+  readonly #resolve: (ending: Ending) => void;
+
+  constructor(
+    readonly node: string,
+    readonly ask: Ask,
+    readonly sink: Sink,
+    resolve: (ending: Ending) => void,
+  ) {
+    this.#resolve = resolve;
+  }
+
+  /** One read of the node's socket. */
+  say(pieces: readonly Piece[]): void {
+    for (const piece of pieces) {
+      this.pieces += 1;
+      this.sink.piece(piece);
+    }
+    const caughtUp = this.sink.flush();
+    if (caughtUp === null) return;
+    this.paused = true;
+    void caughtUp.then(() => (this.paused = false));
+  }
+
+  end(ending: Ending): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.#resolve(ending);
+  }
+}
+
+export class SimulatedNodes {
+  readonly queue: SlotQueue;
+  readonly names: readonly string[];
+  running: Generation[] = [];
+  readonly #now: () => Ms;
+  /** What a client that left is charged: the node's running usage, or our own count of it. */
+  readonly #usageOfGone: (generation: Generation) => Readonly<{ usage: Usage; estimated: boolean }>;
+
+  constructor(
+    nodes: readonly QueueNode[],
+    now: () => Ms,
+    usageOfGone: (generation: Generation) => Readonly<{ usage: Usage; estimated: boolean }>,
+  ) {
+    this.queue = new SlotQueue(600_000);
+    this.queue.configure(nodes);
+    this.names = nodes.map(({ name }) => name);
+    this.#now = now;
+    this.#usageOfGone = usageOfGone;
+  }
+
+  get busy(): number {
+    return this.queue.states().reduce((sum, state) => sum + state.busy, 0);
+  }
+
+  setHealth(name: string, health: NodeHealth): void {
+    this.queue.setHealth(name, health);
+  }
+
+  readonly pool: Parts["pool"] = {
+    enter: (ask, account, gone, excluded = nothing) => this.#enter(ask, account, gone, excluded),
+  };
+
+  #enter(
+    ask: Ask,
+    account: AccountId,
+    gone: AbortSignal,
+    excluded: ReadonlySet<string>,
+  ): Slot | Refusal | Promise<Slot | Refusal> {
+    if (gone.aborted) return busy;
+    let result: Slot | Refusal | null = null;
+    let settle = (given: Slot | Refusal): void => void (result = given);
+    const place: Place = {
+      modelId: ask.model.id,
+      account,
+      affinity: 0,
+      excluded,
+      granted: (node) => settle(this.#slot(node)),
+      refused: () => settle(busy),
+    };
+    this.queue.enter(place, this.#now());
+    if (result !== null) return result;
+    const { promise, resolve } = Promise.withResolvers<Slot | Refusal>();
+    const leave = () => {
+      if (this.queue.leave(place)) resolve(busy);
+    };
+    settle = (given) => {
+      gone.removeEventListener("abort", leave);
+      resolve(given);
+    };
+    gone.addEventListener("abort", leave);
+    return promise;
+  }
+
+  #slot(nodeName: string): Slot {
+    return {
+      nodeName,
+      generate: (ask, _account, gone, sink) => {
+        const { promise, resolve } = Promise.withResolvers<Ending>();
+        const generation = new Generation(nodeName, ask, sink, (ending) => {
+          this.running.splice(this.running.indexOf(generation), 1);
+          resolve(ending);
+        });
+        const left = () => generation.end({ kind: "gone", ...this.#usageOfGone(generation) });
+        this.running.push(generation);
+        if (gone.aborted) left();
+        else gone.addEventListener("abort", left);
+        return promise;
+      },
+      [Symbol.dispose]: () => this.queue.release(nodeName),
+    };
+  }
+}

@@ -20,7 +20,7 @@ import {
 import { formatPath, misfitsOf, show } from "./misfit.ts";
 import { nearest } from "./nearest.ts";
 import { lineOf, lineOfSyntaxError } from "./toml-lines.ts";
-import type { Ms, PlanId } from "./types.ts";
+import type { Effort, Ms, PlanId } from "./types.ts";
 
 /** One inference node. */
 export type NodeConfig = Readonly<{
@@ -35,6 +35,10 @@ export type NodeConfig = Readonly<{
    * stands for the public id itself where the node lists that, else for the first model that the node lists.
    */
   models: Readonly<Record<string, string>>;
+  /** Reasoning depth -> the fields of the node's request that set it, in place of those usual for its engine. */
+  depth?: Readonly<Partial<Record<Effort, Readonly<Record<string, unknown>>>>>;
+  /** The node's names of models whose template opens a thought (`<think>`) that the node does not split off itself. */
+  thinkTagOpened?: readonly string[];
 }>;
 
 /** A service that searches the web. */
@@ -136,6 +140,27 @@ const names = (what: string) =>
   Type.Array(Type.String({ minLength: 1 }), { minItems: 1, description: `a list of one or more ${what}` });
 const providers = ["searxng", "brave", "tavily", "local", "none"] as const;
 
+/** What a request is about is not for a depth to change. */
+const notDepth: ReadonlySet<string> = new Set([
+  "model",
+  "messages",
+  "stream",
+  "stream_options",
+  "tools",
+  "tool_choice",
+]);
+const DepthFields = Type.Record(Type.String(), Type.Unknown(), {
+  description: "a table of fields of the node's request",
+});
+const depths = {
+  off: DepthFields,
+  minimal: DepthFields,
+  low: DepthFields,
+  medium: DepthFields,
+  high: DepthFields,
+  max: DepthFields,
+} as const satisfies Record<Effort, typeof DepthFields>;
+
 const NodeTable = Type.Object(
   {
     name: Type.String({
@@ -152,6 +177,17 @@ const NodeTable = Type.Object(
       Type.Record(Type.String(), text("the name the node knows the model by"), {
         minProperties: 1,
         description: 'a table of one or more models such as "core-3" = "qwen3-8b"',
+      }),
+    ),
+    depth: Type.Optional(
+      Type.Partial(Type.Object(depths, { additionalProperties: false }), {
+        description: "a table such as off = { chat_template_kwargs = { enable_thinking = false } }",
+      }),
+    ),
+    think_tag_opened: Type.Optional(
+      Type.Array(text("the name the node knows a model by"), {
+        minItems: 1,
+        description: 'a list of models as the node names them, or ["*"] for all',
       }),
     ),
   },
@@ -430,16 +466,23 @@ function parseTables(toml: string, faults: Faults): ConfigTables {
 
 function readNodes(tables: ConfigTables["nodes"] & {}, environment: Environment, faults: Faults): NodeConfig[] {
   const names = new Map<string, number>();
-  return tables.map(({ name, url, slots, models, ...keys }, index) => {
+  return tables.map(({ name, url, slots, models, depth, think_tag_opened: thinkTagOpened, ...keys }, index) => {
     const first = names.get(name);
     if (first === undefined) names.set(name, index);
     else faults.at(["nodes", index, "name"], `must be unique, is also the name of nodes[${first}]`);
+    for (const [effort, fields] of Object.entries(depth ?? {})) {
+      for (const field of Object.keys(fields).filter((field) => notDepth.has(field))) {
+        faults.at(["nodes", index, "depth", effort, field], "must be absent: it is not for a depth to set");
+      }
+    }
     return {
       name,
       url: nodeAddress(faults.address(url, ["nodes", index, "url"])),
       apiKey: readKey(keys, ["nodes", index], environment, faults),
       slots: slots ?? nodeSlotsDefault,
       models: models ?? { "*": "*" },
+      ...(depth === undefined ? {} : { depth }),
+      ...(thinkTagOpened === undefined ? {} : { thinkTagOpened }),
     };
   });
 }

@@ -21,6 +21,7 @@ export type GenerationParts = Readonly<{
   /** Head and body. */
   request: Buffer;
   textIsCallOf: string | null;
+  thinkTagOpened: boolean;
   client: NodeClient;
   limits: GenerationLimits;
   gone: AbortSignal;
@@ -67,7 +68,7 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
         this.#unflushed = true;
         parts.sink.piece(piece);
       },
-      { textIsCallOf: parts.textIsCallOf },
+      { textIsCallOf: parts.textIsCallOf, thinkTagOpened: parts.thinkTagOpened },
     );
   }
 

@@ -342,14 +342,24 @@ class PooledNode {
   }
 
   async generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink): Promise<Ending> {
-    const { apiKey, models } = this.config;
+    const { apiKey, models, depth, thinkTagOpened = [] } = this.config;
     const nodeModel = modelNameOn(models, ask.model.id, this.engine.models);
-    const { body, textIsCallOf } = nodeRequest(ask, account, nodeModel, this.engine.kind);
+    const { body, textIsCallOf } = nodeRequest(ask, account, nodeModel, this.engine.kind, depth);
+    const opened = ask.effort !== "off" && thinkTagOpened.some((name) => name === nodeModel || name === "*");
     const path = `${this.#basePath}/chat/completions`;
     const head = requestHead("POST", path, this.#client.origin.hostHeader, apiKey, Buffer.byteLength(body));
     const request = Buffer.from(head + body);
     const client = this.#client;
-    const outcome = await generate({ ask, request, textIsCallOf, client, limits: this.#limits, gone, sink });
+    const outcome = await generate({
+      ask,
+      request,
+      textIsCallOf,
+      thinkTagOpened: opened,
+      client,
+      limits: this.#limits,
+      gone,
+      sink,
+    });
     this.#met(outcome);
     return outcome.ending;
   }
@@ -357,7 +367,11 @@ class PooledNode {
   /** As for account 0: whose request it is changes the key of the node's prompt cache, not the prompt. */
   countRequestOfAsk(ask: Ask): CountRequest | null {
     const nodeModel = modelNameOn(this.config.models, ask.model.id, this.engine.models);
-    return countRequestOfAsk(ask, () => nodeRequest(ask, 0, nodeModel, this.engine.kind).body, this.engine.kind);
+    return countRequestOfAsk(
+      ask,
+      () => nodeRequest(ask, 0, nodeModel, this.engine.kind, this.config.depth).body,
+      this.engine.kind,
+    );
   }
 
   countRequestOfText(modelId: string, text: string): CountRequest | null {

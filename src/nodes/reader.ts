@@ -11,6 +11,7 @@ import type { Failure } from "./failure.ts";
 import { parseNodeJson, record } from "./json.ts";
 import { decodedLength, Template } from "./template.ts";
 import type { RunningNumbers, Simple } from "./template.ts";
+import { ThinkTags } from "./think-tags.ts";
 import { ToolCalls } from "./tool-calls.ts";
 import { reportedUsage, usageOf } from "./usage.ts";
 
@@ -27,6 +28,8 @@ const charactersPerTokenMax = 32;
 export type ReaderOptions = Readonly<{
   /** The node was asked for this tool's arguments as plain JSON text: the text becomes the one call. */
   textIsCallOf?: string | null;
+  /** The answer's text begins inside a thought (see think-tags.ts). */
+  thinkTagOpened?: boolean;
   /** False parses every event; for the tests that compare both ways. */
   fast?: boolean;
 }>;
@@ -37,6 +40,8 @@ export class AnswerReader {
   readonly #emit: (piece: Piece) => void;
   readonly #calls: ToolCalls;
   readonly #textIsCallOf: string | null;
+  /** Null once the answer's start was seen, so that a usual token costs one comparison. */
+  #tags: ThinkTags | null;
   readonly #outputMax: number;
   #lessonsLeft: number;
   #likely: Template<Channel> | null = null;
@@ -59,10 +64,16 @@ export class AnswerReader {
   /** First half of a surrogate pair that was cut between two events. */
   #highSurrogate: Readonly<{ channel: Channel; unit: string }> | null = null;
 
-  constructor(ask: Ask, emit: (piece: Piece) => void, { textIsCallOf = null, fast = true }: ReaderOptions = {}) {
+  constructor(ask: Ask, emit: (piece: Piece) => void, options: ReaderOptions = {}) {
+    const { textIsCallOf = null, thinkTagOpened = false, fast = true } = options;
     this.#ask = ask;
     this.#emit = emit;
     this.#textIsCallOf = textIsCallOf;
+    const parts = {
+      text: (literal: string, logprobs: string | null) => this.#giveText(literal, logprobs),
+      reasoning: (literal: string, characters: number) => this.#giveReasoning(literal, characters),
+    };
+    this.#tags = new ThinkTags(parts, thinkTagOpened);
     this.#lessonsLeft = fast ? lessonsMax : 0;
     this.#outputMax = ask.model.budgetLimitsAnswer ? ask.outputTokensMax : Number.POSITIVE_INFINITY;
     this.#calls = new ToolCalls(
@@ -230,6 +241,7 @@ export class AnswerReader {
     if (isText(content)) this.#takeText("text", content, isPresent(logprobs) ? JSON.stringify(logprobs) : null);
     const calls = delta["tool_calls"];
     if (!Array.isArray(calls) || this.#done) return;
+    if (calls.length > 0) this.#endTags();
     for (const [position, call] of calls.entries()) {
       const before = this.#calls.count;
       const characters = this.#calls.delta(call, position);
@@ -243,6 +255,7 @@ export class AnswerReader {
   #takeFinish(reason: string, choice: Record<string, unknown>): void {
     if (/^(abort|aborted|error|cancelled|canceled)$/i.test(reason)) return this.#fail(nodeFailed("node gave up"));
     this.#flushSurrogate();
+    this.#endTags();
     if (!this.#calls.finish()) return this.#fail(nodeFailed("tool call without a name"));
     this.#begun ||= this.#calls.count > 0;
     const called = this.#calls.count > 0 || (this.#textIsCallOf !== null && this.#begun);
@@ -287,15 +300,36 @@ export class AnswerReader {
     this.#deltas++;
     this.#characters += characters;
     if (channel === "text") {
-      if (this.#textIsCallOf !== null) this.#takeTextAsCall(this.#textIsCallOf, literal);
-      else this.#emit({ kind: "text", literal, logprobs });
+      if (this.#tags === null) this.#giveText(literal, logprobs);
+      else this.#splitThought(this.#tags, literal, logprobs);
     } else if (channel === "reasoning") {
-      this.#reasoningDeltas++;
-      this.#reasoningCharacters += characters;
-      this.#emit({ kind: "reasoning", literal });
+      this.#endTags(); // the node has a parser of its own
+      this.#giveReasoning(literal, characters);
     } else {
       this.#emit({ kind: "call-arguments", index: this.#calls.sentIndex(channel), literal });
     }
+  }
+
+  #splitThought(tags: ThinkTags, literal: string, logprobs: string | null): void {
+    tags.text(literal, logprobs);
+    if (tags.over) this.#tags = null;
+  }
+
+  /** What was held back as a tag goes out as what it is, and no tag is looked for any more. */
+  #endTags(): void {
+    this.#tags?.flush();
+    this.#tags = null;
+  }
+
+  #giveText(literal: string, logprobs: string | null): void {
+    if (this.#textIsCallOf !== null) this.#takeTextAsCall(this.#textIsCallOf, literal);
+    else this.#emit({ kind: "text", literal, logprobs });
+  }
+
+  #giveReasoning(literal: string, characters: number): void {
+    this.#reasoningDeltas++;
+    this.#reasoningCharacters += characters;
+    this.#emit({ kind: "reasoning", literal });
   }
 
   #takeTextAsCall(name: string, literal: string): void {
@@ -312,6 +346,7 @@ export class AnswerReader {
 
   /** A node that goes on after the budget: the answer ends here, and the node is stopped. */
   #cut(): void {
+    this.#endTags();
     this.#finish = "length";
     this.#done = true;
     // Its running count includes what was not passed on.

@@ -2,7 +2,9 @@
 // they know (grammars, slots, plugins) and some refuse all that they do not know.
 import { parseNodeJson, record } from "./json.ts";
 import { stopSequencesMax } from "../limits.ts";
+import type { NodeConfig } from "../config.ts";
 import type { EngineKind } from "./engine.ts";
+import { formatPrompt } from "./format-prompt.ts";
 import { toolParameters } from "./tool-schema.ts";
 import type { AccountId, Ask, Effort, Format, Sampling, Tool, Turn } from "../types.ts";
 
@@ -107,8 +109,14 @@ export type NodeRequest = Readonly<{
   textIsCallOf: string | null;
 }>;
 
-/** The request for a node that knows the model as `nodeModel`. */
-export function nodeRequest(ask: Ask, account: AccountId, nodeModel: string, engine: EngineKind): NodeRequest {
+/** The request for a node that knows the model as `nodeModel`; `depths` are the operator's words for the efforts. */
+export function nodeRequest(
+  ask: Ask,
+  account: AccountId,
+  nodeModel: string,
+  engine: EngineKind,
+  depths: NodeConfig["depth"] = {},
+): NodeRequest {
   const traits = engineTraits[engine];
   const forced = forcedTool(ask);
   const tools = forced === null ? (ask.toolChoice === "none" ? [] : ask.tools) : [forced];
@@ -120,9 +128,13 @@ export function nodeRequest(ask: Ask, account: AccountId, nodeModel: string, eng
       ? ask.format
       : { kind: "json_schema", name: textIsCallOf, schema: toolParameters(forced!), strict: null };
 
+  // never a schema and tools in one request: the schema would win, or the engine refuses
+  const constrains = format !== null && !sendsTools;
+  const inWords = format !== null && textIsCallOf === null && (sendsTools || engine === "unknown");
+
   const body: Record<string, unknown> = {
     model: nodeModel,
-    messages: messagesOf(ask.turns),
+    messages: messagesOf(ask.turns, inWords ? formatPrompt(format) : ""),
     stream: true,
     stream_options: traits.runningUsage
       ? { include_usage: true, continuous_usage_stats: true }
@@ -139,13 +151,16 @@ export function nodeRequest(ask: Ask, account: AccountId, nodeModel: string, eng
     else if (ask.toolChoice === "required") body["tool_choice"] = "required";
     if (ask.parallelToolCalls !== null && traits.parallelToolCalls) body["parallel_tool_calls"] = ask.parallelToolCalls;
   }
-  // never a schema and tools in one request: the schema would win, or the engine refuses
-  if (format !== null && !sendsTools) body["response_format"] = responseFormat(format, engine, traits);
+  if (constrains) body["response_format"] = responseFormat(format, engine, traits);
   // first-party tiers choose their own depth (spec, Behaviours across endpoints)
-  if (ask.model.tier === "hosted" && ask.effort !== null) Object.assign(body, traits.depth(ask.effort, nodeModel));
-  if (unthinking) Object.assign(body, thinking(false));
+  if (ask.model.tier === "hosted" && ask.effort !== null) Object.assign(body, depthOf(ask.effort));
+  if (unthinking) Object.assign(body, depths.off ?? thinking(false));
   if (traits.cacheSalt) body["cache_salt"] = Bun.hash(`account ${account}`).toString(36);
   return { body: JSON.stringify(body), textIsCallOf };
+
+  function depthOf(effort: Effort): Readonly<Record<string, unknown>> {
+    return depths[effort] ?? traits.depth(effort, nodeModel);
+  }
 }
 
 /** The one tool that must be called, or null. `required` with a single tool says the same. */
@@ -191,7 +206,8 @@ function responseFormat(format: Format, engine: EngineKind, traits: EngineTraits
   return { type: "json_schema", json_schema: { name: format.name, schema, ...strict } };
 }
 
-function messagesOf(turns: readonly Turn[]): Record<string, unknown>[] {
+/** `addition` follows the system message, or is one. */
+function messagesOf(turns: readonly Turn[], addition: string): Record<string, unknown>[] {
   const messages: Record<string, unknown>[] = [];
   const system: string[] = [];
   let index = 0;
@@ -200,6 +216,7 @@ function messagesOf(turns: readonly Turn[]): Record<string, unknown>[] {
     const text = withoutBillingHeader(turn.content);
     if (text !== "") system.push(text);
   }
+  if (addition !== "") system.push(addition);
   // one system message, and first: many chat templates refuse anything else
   if (system.length > 0) messages.push({ role: "system", content: system.join("\n\n") });
   for (const turn of turns.slice(index)) messages.push(...messagesOfTurn(turn));

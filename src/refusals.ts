@@ -115,6 +115,14 @@ export const refusals = {
     message: "The model stopped answering. Please retry.",
     retry: "client",
   },
+  /** It was asked for again already, where nobody had seen it. */
+  answer_misfit: {
+    status: 500,
+    type: "api_error",
+    code: null,
+    message: "The model's answer does not match the requested format. Nothing was charged.",
+    retry: "never",
+  },
   stopping: {
     status: 503,
     type: "api_error",

@@ -4,6 +4,7 @@ import type { Catalog } from "../catalog.ts";
 import { outputTokensDefault } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn } from "../types.ts";
+import { checkedFormat } from "./answer-format.ts";
 import { summarising } from "./compaction.ts";
 import {
   BodySchema,
@@ -198,24 +199,12 @@ function readEffort(given: unknown): Effort | null | Refusal {
 }
 
 function readFormat(given: unknown, model: Model): Format | null | Refusal {
+  const at = "text.format";
   if (given === null) return null;
-  if (typeof given !== "object") return malformed("text.format must be an object");
+  if (typeof given !== "object") return malformed(`${at} must be an object`);
   const { type, name, schema, strict } = given as Item;
   if (type === "text") return null;
-  if (type !== "json_object" && type !== "json_schema") {
-    return malformed("text.format.type must be one of text, json_object, json_schema");
-  }
-  if (model.structuredOutput === "none" || (model.structuredOutput === "json_object" && type === "json_schema")) {
-    return malformed(`text.format: the model ${model.id} does not support ${type}`);
-  }
-  if (type === "json_object") return { kind: "json_object" };
-  if (typeof schema !== "object" || schema === null || Array.isArray(schema)) {
-    return malformed("text.format.schema must be a JSON Schema object");
-  }
-  return {
-    kind: "json_schema",
-    name: typeof name === "string" ? name : "answer",
-    schema: schema as Record<string, unknown>,
-    strict: typeof strict === "boolean" ? strict : null,
-  };
+  if (type === "json_object") return checkedFormat({ at, kind: "json_object" }, model);
+  if (type !== "json_schema") return malformed(`${at}.type must be one of text, json_object, json_schema`);
+  return checkedFormat({ at, kind: "json_schema", schemaAt: `${at}.schema`, schema, name, strict }, model);
 }

@@ -1,0 +1,15 @@
+// tollgate check-answers: the process that checks answers against JSON Schemas. A server starts it and speaks to it over
+// a channel that it opens; without one there is nobody to answer.
+import { checkUntilDisconnected } from "../tools/checking-process.ts";
+import { type Command, CommandError } from "./command.ts";
+
+const command: Command = {
+  words: [],
+  flags: {},
+  async run() {
+    if (process.send === undefined) throw new CommandError("check-answers is started by a server, not by hand");
+    await checkUntilDisconnected();
+    return 0;
+  },
+};
+export default command;

@@ -133,7 +133,7 @@ export const consoleBodyMaxBytes = 64 * 1024;
 export const webhookBodyMaxBytes = 1024 * 1024;
 
 // Console: the usage index, which the reader keeps beside the journal
-export const usageIndexSliceLines = 10_000; // lines of the journal in one step: about 30 ms
+export const usageIndexSliceLines = 20_000; // lines of the journal in one step: about 70 ms
 export const usageIndexIntervalMs = 60_000; // between two looks for new lines while nobody asks
 export const usageExportPageRows = 1_000;
 

@@ -1,0 +1,60 @@
+// What the usage page asks for. An account's replies may be millions, so whoever answers keeps an index of its own.
+import type { AccountId, Endpoint, Ms } from "../types.ts";
+import type { UsageRow } from "./records.ts";
+
+/** Replies that all of it fits. */
+export type UsageFilter = Readonly<{
+  model: string | null;
+  endpoint: Endpoint | null;
+  /** At or after. */
+  from: Ms | null;
+  /** Before. */
+  to: Ms | null;
+  /**
+   * A part of a model's id in any case of ASCII letters, or the beginning of a request id or of the id of its reply;
+   * "" fits all.
+   */
+  text: string;
+}>;
+
+/** A place between two replies: those before it come next. `sequence` tells replies of the same moment apart. */
+export type UsagePlace = Readonly<{ at: Ms; sequence: number }>;
+
+export type UsagePage = Readonly<{
+  /** Newest first. */
+  rows: readonly UsageRow[];
+  /** Null after the last reply. */
+  next: UsagePlace | null;
+}>;
+
+export type UsageSum = Readonly<{
+  requests: number;
+  /** All input tokens of the models, cached ones included. */
+  input: number;
+  cachedInput: number;
+  output: number;
+  reasoning: number;
+  billedTokens: number;
+}>;
+
+/** What one model did on one UTC day, as a number of days since 1970. */
+export type DayUsage = UsageSum & Readonly<{ day: number; model: string }>;
+
+export type UsageSummary = Readonly<{
+  /** Of the days asked for, ascending. */
+  days: readonly DayUsage[];
+  /** Of all days. */
+  total: UsageSum;
+  models: readonly string[];
+  endpoints: readonly string[];
+}>;
+
+/** All accounts together, where a summary is asked for. */
+export const everyAccount: AccountId = 0;
+
+/** Every reply that is on disk when it is asked counts. Calls reject with StoreUnavailable. */
+export interface UsageQueries {
+  /** At most `limit` replies before `before`, or from the newest on. */
+  page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): Promise<UsagePage>;
+  summary(account: AccountId, fromDay: number): Promise<UsageSummary>;
+}

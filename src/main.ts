@@ -19,6 +19,7 @@ const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = 
   nodes: () => import("./commands/nodes.ts"),
   backup: () => import("./commands/backup.ts"),
   check: () => import("./commands/check.ts"),
+  "check-answers": () => import("./commands/check-answers.ts"),
   "pdf-text": () => import("./commands/pdf-text.ts"),
 };
 

@@ -22,6 +22,7 @@ tollgate usage EMAIL [--limit N]
 tollgate nodes              the inference nodes and how they are
 tollgate backup FILE        copies the database, also while it is in use, and checks the copy
 tollgate check              checks the configuration and asks each node; exit code 1 if something is wrong
+tollgate check-answers      what a server starts to check answers against JSON Schemas; of no use by itself
 tollgate pdf-text           writes the text of a PDF on standard input, as a model is given it
 tollgate help, --version
 

@@ -7,6 +7,7 @@ import type { PoolLimits } from "../../src/nodes/pool.ts";
 import { isRefusal } from "../../src/refusals.ts";
 import type { Ask, Ending, Piece, Slot } from "../../src/types.ts";
 import { askOf, firstPartyModel } from "../fixtures/asks.ts";
+import { begun, faultsAtStart, faultsWithin, isSilence, oddAnswers } from "../fixtures/node-faults.ts";
 import {
   chunk,
   doneEvent,
@@ -86,7 +87,6 @@ async function generateOn(
 
 const failed = (refusal: string, elsewhere: boolean) => ({ kind: "failed", refusal: { refusal }, elsewhere });
 const answerEvents = [textEvent("a"), textEvent("b"), finishEvent(), usageEvent(10, 2), doneEvent];
-const begun = streamHead + chunk(textEvent("a"));
 
 describe("nothing sent yet", () => {
   test("1 refused: busy, may go elsewhere, and the node is down", async () => {
@@ -119,135 +119,10 @@ describe("nothing sent yet", () => {
     expect(ending).toMatchObject(failed("busy", true));
   });
 
-  const rows: [string, (request: RawRequest, reply: RawReply) => void, object][] = [
-    ["3 RST before headers", (_, reply) => reply.reset(), failed("node_failed", true)],
-    ["4 FIN before headers", (_, reply) => reply.end(), failed("node_failed", true)],
-    [
-      "5 429",
-      (_, reply) => reply.write(wholeReply("429 Too Many Requests", '{"error":"Model is overloaded"}')),
-      failed("busy", true),
-    ],
-    ["5 503", (_, reply) => reply.write(wholeReply("503 Service Unavailable", "")), failed("busy", true)],
-    [
-      "5 503 whose body never ends",
-      (_, reply) => reply.write("HTTP/1.1 503 x\r\nContent-Length: 9\r\n\r\n"),
-      failed("busy", true),
-    ],
-    ["6 500", (_, reply) => reply.write(wholeReply("500 x", "Traceback at 10.0.0.7")), failed("node_failed", false)],
-    ["6 502", (_, reply) => reply.write(wholeReply("502 x", "")), failed("node_failed", false)],
-    ["6 504", (_, reply) => reply.write(wholeReply("504 x", "")), failed("node_failed", false)],
-    [
-      "7 400 prompt too long (vLLM)",
-      (_, reply) =>
-        reply.write(
-          wholeReply(
-            "400 Bad Request",
-            '{"error":{"message":"You passed 4000 input tokens and requested 100 output tokens. However, the model\'s context length is only 4096 tokens","code":400}}',
-          ),
-        ),
-      {
-        kind: "failed",
-        refusal: { refusal: "context_length_exceeded", detail: { tokens: 4_100, maximum: 4_096 } },
-        elsewhere: false,
-      },
-    ],
-    [
-      "7 422 prompt too long (TGI)",
-      (_, reply) =>
-        reply.write(
-          wholeReply(
-            "422 x",
-            '{"error":"`inputs` must have less than 1000 tokens. Given: 2000","error_type":"validation"}',
-          ),
-        ),
-      { refusal: { refusal: "context_length_exceeded", detail: { tokens: 2_000, maximum: 1_000 } } },
-    ],
-    [
-      "7 400 prompt too long without numbers",
-      (_, reply) =>
-        reply.write(wholeReply("400 x", '{"error":{"message":"prompt is longer than the context length"}}')),
-      { refusal: { refusal: "context_length_exceeded", detail: { tokens: 262_145, maximum: 262_144 } } },
-    ],
-    [
-      "another 400",
-      (_, reply) => reply.write(wholeReply("400 x", '{"error":{"message":"unknown field secret"}}')),
-      failed("malformed", false),
-    ],
-    ["8 401", (_, reply) => reply.write(wholeReply("401 x", '{"error":"Unauthorized"}')), failed("node_failed", false)],
-    ["8 403", (_, reply) => reply.write(wholeReply("403 x", "")), failed("node_failed", false)],
-    ["8 404", (_, reply) => reply.write(wholeReply("404 x", "")), failed("node_failed", false)],
-    [
-      "9 302",
-      (_, reply) => reply.write(wholeReply("302 Found", "", "Location: http://127.0.0.1:1/\r\n")),
-      failed("node_failed", false),
-    ],
-    [
-      "10 200 text/html",
-      (_, reply) => reply.write(wholeReply("200 OK", "<p>hello</p>", "Content-Type: text/html\r\n")),
-      failed("node_failed", false),
-    ],
-    [
-      "10 an answer that is called text/html",
-      (_, reply) =>
-        reply.write(wholeReply("200 OK", textEvent("a") + finishEvent() + doneEvent, "Content-Type: text/html\r\n")),
-      failed("node_failed", false),
-    ],
-    ["10 200 JSON", (_, reply) => reply.write(wholeReply("200 OK", "{}")), failed("node_failed", false)],
-    [
-      "11 200 empty",
-      (_, reply) => reply.write(wholeReply("200 OK", "", "Content-Type: text/event-stream\r\n")),
-      failed("node_failed", false),
-    ],
-    [
-      "11 200 empty without a type",
-      (_, reply) => reply.write(wholeReply("200 OK", "", "")),
-      failed("node_failed", false),
-    ],
-    [
-      "12 garbage events",
-      (_, reply) => reply.write(streamHead + chunk("data: garbage\n\n")),
-      failed("node_failed", false),
-    ],
-    [
-      "13 half an event, then the end",
-      (_, reply) => {
-        reply.write(streamHeadUntilClose + textEvent("a").slice(0, 40));
-        reply.end();
-      },
-      failed("node_failed", false),
-    ],
-    ["16 silent for ever", (_, reply) => reply.write(streamHead), failed("node_failed", false)],
-    ["16 silent for ever, no head", () => {}, failed("node_failed", false)],
-    [
-      "18 any content-encoding",
-      (_, reply) =>
-        reply.write(
-          "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nContent-Length: 20\r\n\r\n",
-        ),
-      failed("node_failed", false),
-    ],
-    [
-      "28 error event",
-      (_, reply) =>
-        reply.write(streamHead + chunk('data: {"error":{"message":"secret","code":500}}\n\n' + doneEvent) + lastChunk),
-      failed("node_failed", false),
-    ],
-    [
-      "28 overloaded by an error event",
-      (_, reply) =>
-        reply.write(
-          streamHead +
-            chunk('data: {"error":{"message":"The request queue is full","code":503}}\n\n' + doneEvent) +
-            lastChunk,
-        ),
-      failed("busy", true),
-    ],
-    ["not HTTP", (_, reply) => reply.write("SSH-2.0-OpenSSH_9.2\r\n\r\n"), failed("node_failed", false)],
-  ];
-  for (const [name, answer, expected] of rows)
+  for (const [name, answer, expected] of faultsAtStart)
     test(name, async () => {
       const { ending, pieces, log } = await generateOn(nodeOf(answer).url, {
-        given: name.startsWith("16") ? impatient : limits,
+        given: isSilence(name) ? impatient : limits,
       });
       expect(ending).toMatchObject(expected);
       expect(pieces).toEqual([]);
@@ -297,46 +172,26 @@ describe("nothing sent yet", () => {
 });
 
 describe("bytes sent", () => {
-  const rows: [string, (reply: RawReply) => void][] = [
-    ["12 garbage events", (reply) => reply.write(chunk("data: garbage\n\n"))],
-    [
-      "13 half an event, then the end",
-      (reply) => {
-        reply.write(chunk(textEvent("b").slice(0, 40)) + lastChunk);
-      },
-    ],
-    ["14 RST", (reply) => reply.reset()],
-    ["14 FIN within the chunks", (reply) => reply.end()],
-    ["14 the end in form, without a finish reason", (reply) => reply.write(lastChunk)],
-    ["14 [DONE] without a finish reason", (reply) => reply.write(chunk(doneEvent) + lastChunk)],
-    ["16 silent for ever", () => {}],
-    ["a chunk that is none", (reply) => reply.write("zz\r\n")],
-    ["28 error event", (reply) => reply.write(chunk('data: {"error":{"message":"secret","code":503}}\n\n'))],
-  ];
-  for (const [name, fault] of rows)
+  for (const [name, fault] of faultsWithin)
     test(name, async () => {
       const broken = nodeOf(async (_, reply) => {
         reply.write(begun);
         await Bun.sleep(5);
         fault(reply);
       });
-      const { ending, text, log } = await generateOn(broken.url, { given: name.startsWith("16") ? impatient : limits });
+      const { ending, text, log } = await generateOn(broken.url, { given: isSilence(name) ? impatient : limits });
       expect(text).toBe("a");
       expect(ending).toMatchObject({ kind: "failed", elsewhere: false });
       expect(JSON.stringify([ending, log])).not.toContain("secret");
     });
 
-  test("17 a slow answer is an answer", async () => {
-    const node = nodeOf(async (_, reply) => {
-      reply.write(streamHead);
-      for (const one of [textEvent("a"), textEvent("b"), finishEvent() + usageEvent(10, 2) + doneEvent]) {
-        await Bun.sleep(100);
-        reply.write(chunk(one));
-      }
-      reply.write(lastChunk);
+  for (const { name, answer, text, usage, estimated, reason } of oddAnswers)
+    test(name, async () => {
+      const found = await generateOn(nodeOf(answer).url, { ask: askOf({ bodyBytes: 40 }) });
+      expect(found).toMatchObject({ text, ending: { kind: "end", reason, estimated } });
+      const [input, output] = usage;
+      if (!estimated) expect(found.ending).toMatchObject({ usage: { inputFresh: input, output } });
     });
-    expect(await generateOn(node.url)).toMatchObject({ text: "ab", ending: { kind: "end", estimated: false } });
-  });
 
   test("19 a flood of tiny events does not hold up the others", async () => {
     const flood = Buffer.from(textEvent("x").repeat(50_000));
@@ -355,19 +210,6 @@ describe("bytes sent", () => {
     expect(turns).toBeGreaterThan(3);
   });
 
-  test("20, 21 usage missing or absurd: own count, flagged", async () => {
-    const node = nodeOf((_, reply) =>
-      reply.write(streamHead + chunk(textEvent("a") + finishEvent() + usageEvent(-1, 1e19) + doneEvent) + lastChunk),
-    );
-    expect((await generateOn(node.url, { ask: askOf({ bodyBytes: 40 }) })).ending).toEqual({
-      kind: "end",
-      reason: "stop",
-      stopSequence: null,
-      usage: { inputFresh: 10, inputCached: 0, output: 1, reasoning: 0 },
-      estimated: true,
-    });
-  });
-
   test("25 a node that never stops is cut at the budget and closed", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const node = nodeOf(async (_, reply) => {
@@ -382,63 +224,6 @@ describe("bytes sent", () => {
     expect(text).toBe("a".repeat(20));
     expect(ending).toMatchObject({ kind: "end", reason: "length", usage: { output: 20 } });
     await promise;
-  });
-
-  test("26 a socket left open after the finish reason", async () => {
-    const node = nodeOf((_, reply) => reply.write(streamHead + chunk(textEvent("a") + finishEvent())));
-    expect(await generateOn(node.url)).toMatchObject({ text: "a", ending: { kind: "end", estimated: true } });
-    const withUsage = nodeOf((_, reply) =>
-      reply.write(streamHead + chunk(textEvent("a") + finishEvent() + usageEvent(5, 1))),
-    );
-    expect((await generateOn(withUsage.url)).ending).toMatchObject({
-      kind: "end",
-      estimated: false,
-      usage: { inputFresh: 5 },
-    });
-  });
-
-  test("26 a connection cut after the finish reason", async () => {
-    const node = nodeOf((_, reply) => {
-      reply.write(streamHead + chunk(textEvent("a") + finishEvent() + usageEvent(5, 1)));
-      reply.end();
-    });
-    expect((await generateOn(node.url)).ending).toMatchObject({ kind: "end", estimated: false });
-  });
-
-  test("27 two ends: the first wins", async () => {
-    const node = nodeOf((_, reply) =>
-      reply.write(
-        streamHead +
-          chunk(
-            textEvent("a") +
-              finishEvent("length") +
-              usageEvent(5, 1) +
-              doneEvent +
-              textEvent("b") +
-              finishEvent() +
-              usageEvent(9, 9) +
-              doneEvent,
-          ) +
-          lastChunk,
-      ),
-    );
-    expect(await generateOn(node.url)).toMatchObject({
-      text: "a",
-      ending: { reason: "length", usage: { inputFresh: 5, output: 1 } },
-    });
-  });
-
-  test("29 UTF-8 split at any byte", async () => {
-    const bytes = Buffer.from(textEvent("é你😀") + finishEvent() + doneEvent);
-    const node = nodeOf(async (_, reply) => {
-      reply.write(streamHead);
-      for (const byte of bytes) {
-        reply.write(chunk(Buffer.from([byte])));
-        if (byte > 0x7f) await Bun.sleep(1);
-      }
-      reply.write(lastChunk);
-    });
-    expect((await generateOn(node.url)).text).toBe("é你😀");
   });
 });
 

@@ -177,6 +177,8 @@ export const searchFileMaxBytes = 32 * 1024 * 1024;
 /** Of one file; a book has 1,000,000 characters. What is behind is not found. */
 export const searchFileTextMaxLength = 4_000_000;
 export const searchFilesMax = 200_000;
+/** Between two lines of the log while files are being indexed. */
+export const searchProgressIntervalMs = 5_000;
 /** Files are found by their passages, of about a page's half: long enough to answer, short enough to rank. */
 export const searchPassageLength = 1_500;
 

@@ -9,6 +9,8 @@ const expectedNames: ReadonlySet<string> = new Set([
   "ConfigError",
   "DataFolderInUse",
   "DataFolderUnusable",
+  "SearchFailed",
+  "SearchFolderUnusable",
   "StorageFailed",
   "StoreUnavailable",
 ]);

@@ -1,0 +1,10 @@
+// Reads fields of a search service's answer, whose shape is promised by nobody.
+
+/** The objects of a list; throws TypeError where there is no list. */
+export function objectsOf(value: unknown): Readonly<Record<string, unknown>>[] {
+  if (!Array.isArray(value)) throw new TypeError("the answer has no list of results");
+  return value.filter((item) => typeof item === "object" && item !== null);
+}
+
+/** A text, or "" for anything else. */
+export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -1,0 +1,57 @@
+// The Worker that reads the folder and writes its index. It is stopped by message, between two files.
+import { systemClock } from "../../clock.ts";
+import { prepareSearchIndex, SearchIndexWriter } from "../../store/search-index.ts";
+import { PdfReader } from "../pdf-reader.ts";
+import { type ScanResult, scanFolder } from "./folder-scan.ts";
+import { serveLine } from "./worker-line.ts";
+
+export type ScanRequest =
+  /** Makes the index at `file` where there is none; null is answered. */
+  | Readonly<{ order: "prepare"; file: string }>
+  /** A ScanResult is answered; before it, the number of files read so far, again and again. */
+  | Readonly<{ order: "scan"; file: string; folder: string; pdfCommand: readonly string[] }>
+  | Readonly<{ order: "close" }>;
+
+declare const self: Worker;
+
+const stopping = new AbortController();
+let index: SearchIndexWriter | null = null;
+let scanning: Promise<unknown> = Promise.resolve();
+
+serveLine<ScanRequest>(self, async (request, progress) => {
+  switch (request.order) {
+    case "prepare":
+      prepareSearchIndex(request.file);
+      return null;
+    case "scan": {
+      const result = scan(request, progress);
+      scanning = result.catch(() => undefined); // whoever ordered it is told
+      return result;
+    }
+    case "close":
+      stopping.abort();
+      await scanning;
+      index?.close();
+      self.onmessage = null; // A Worker that listens to nothing ends.
+      return null;
+    default:
+      return request satisfies never;
+  }
+});
+
+function scan(
+  { file, folder, pdfCommand }: Extract<ScanRequest, { order: "scan" }>,
+  progress: (indexed: number) => void,
+): Promise<ScanResult> {
+  index ??= new SearchIndexWriter(file);
+  const pdf = new PdfReader(pdfCommand);
+  return scanFolder({
+    folder,
+    index,
+    // One after the other, and of nobody's account.
+    readPdf: (bytes) => pdf.read(bytes, 0, stopping.signal),
+    now: systemClock.wall(),
+    progress,
+    isStopped: () => stopping.signal.aborted,
+  });
+}

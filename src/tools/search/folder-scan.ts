@@ -1,0 +1,144 @@
+// Brings the index in line with the folder: reads what is new or has changed, forgets what is gone, leaves the rest.
+import type { IndexedFile, SearchIndexWriter } from "../../store/search-index.ts";
+import type { Ms } from "../../types.ts";
+import { type FileText, fileText, type ReadPdf } from "./file-text.ts";
+import { FolderFiles, type FileState } from "./folder-files.ts";
+
+/** What a scan came to, in files. */
+export type ScanResult = Readonly<{
+  /** Found in the folder. */
+  files: number;
+  /** Read and put into the index. */
+  indexed: number;
+  removed: number;
+  /** In the folder, but not to be found by a search. */
+  skipped: number;
+  /** The first of those that were skipped anew, with the reason. */
+  newlySkipped: readonly Readonly<{ path: string; reason: string }>[];
+}>;
+
+export type Scan = Readonly<{
+  folder: string;
+  index: SearchIndexWriter;
+  readPdf: ReadPdf;
+  now: Ms;
+  /** Called after each batch with the files read so far. */
+  progress(indexed: number): void;
+  /** Asked between files; true ends the scan, with what is done kept. */
+  isStopped(): boolean;
+}>;
+
+/** File systems count time in steps of up to 2 s: a file that was changed just now may change again unseen. */
+const settledAfterMs = 2_000;
+/** Files that are written together: fewer commits, and not too much in memory. */
+const batchFiles = 64;
+const batchLength = 4_000_000;
+const newlySkippedMax = 20;
+
+/** Rejects with SearchFolderUnusable where the folder is away: then the index stays as it is. */
+export async function scanFolder(scan: Scan): Promise<ScanResult> {
+  const files = await FolderFiles.open(scan.folder);
+  const known = new Map(scan.index.files().map((file) => [file.path, file]));
+  const update = new Update(scan, files);
+  const seen = new Set<string>();
+  for await (const path of files.paths()) {
+    if (scan.isStopped()) break;
+    seen.add(path);
+    await update.look(path, known.get(path) ?? null);
+  }
+  update.write();
+  const gone = scan.isStopped() ? [] : [...known.keys()].filter((path) => !seen.has(path) && !isHidden(path, files));
+  scan.index.remove(gone);
+  return update.result(seen.size, gone.length);
+}
+
+/** True for a file that may still be there, in a folder that could not be read. */
+const isHidden = (path: string, { unreadable }: FolderFiles): boolean =>
+  unreadable.some((folder) => folder === "" || path.startsWith(`${folder}/`));
+
+class Update {
+  readonly #scan: Scan;
+  readonly #files: FolderFiles;
+  readonly #newlySkipped: { path: string; reason: string }[] = [];
+  #batch: { file: IndexedFile; text: FileText | null }[] = [];
+  #touched: IndexedFile[] = [];
+  #batchLength = 0;
+  #indexed = 0;
+  #skipped = 0;
+
+  constructor(scan: Scan, files: FolderFiles) {
+    this.#scan = scan;
+    this.#files = files;
+  }
+
+  async look(path: string, known: IndexedFile | null): Promise<void> {
+    let read: Read;
+    try {
+      const state = await this.#files.state(path);
+      if (known !== null && known.modifiedMs === state.modifiedMs && known.bytes === state.bytes) {
+        if (known.skipped !== null) this.#skipped++;
+        return;
+      }
+      read = await this.#read(path, known);
+    } catch (error) {
+      // Gone, forbidden or replaced meanwhile: what was known of it is no longer true; the next scan looks again.
+      read = { file: { path, modifiedMs: -1, bytes: 0, hash: null, skipped: (error as Error).message }, text: null };
+    }
+    this.#add(read, known);
+  }
+
+  #add({ file, text }: Read, known: IndexedFile | null): void {
+    if (file.skipped !== null) {
+      this.#skipped++;
+      if (known?.skipped !== file.skipped && this.#newlySkipped.length < newlySkippedMax) {
+        this.#newlySkipped.push({ path: file.path, reason: file.skipped });
+      }
+    }
+    if (text === "unchanged") this.#touched.push(file);
+    else {
+      this.#batch.push({ file, text });
+      if (text !== null) this.#indexed++;
+      for (const passage of text?.passages ?? []) this.#batchLength += passage.length;
+    }
+    if (this.#batch.length + this.#touched.length >= batchFiles || this.#batchLength >= batchLength) this.write();
+  }
+
+  write(): void {
+    if (this.#touched.length > 0) this.#scan.index.touch(this.#touched);
+    if (this.#batch.length > 0) {
+      this.#scan.index.put(this.#batch);
+      this.#scan.progress(this.#indexed);
+    }
+    this.#touched = [];
+    this.#batch = [];
+    this.#batchLength = 0;
+  }
+
+  result(files: number, removed: number): ScanResult {
+    return { files, indexed: this.#indexed, removed, skipped: this.#skipped, newlySkipped: this.#newlySkipped };
+  }
+
+  async #read(path: string, known: IndexedFile | null): Promise<Read> {
+    await using opened = await this.#files.open(path);
+    const { bytes } = opened.state;
+    const modifiedMs = this.#trusted(opened.state);
+    if (opened.isTooLarge) {
+      return { file: { path, modifiedMs, bytes, hash: null, skipped: "it is too large" }, text: null };
+    }
+    const content = await opened.read();
+    const hash = new Uint8Array(new Bun.CryptoHasher("sha256").update(content).digest());
+    const file = { path, modifiedMs, bytes, hash, skipped: null };
+    if (known?.hash && Buffer.compare(known.hash, hash) === 0) {
+      return { file: { ...file, skipped: known.skipped }, text: "unchanged" };
+    }
+    const text = await fileText(path, content, this.#scan.readPdf);
+    return "skipped" in text ? { file: { ...file, skipped: text.skipped }, text: null } : { file, text };
+  }
+
+  /** A time that tells the next scan whether the file has changed; -1, which no file has, where it cannot tell. */
+  #trusted({ modifiedMs }: FileState): Ms {
+    return modifiedMs < this.#scan.now - settledAfterMs ? modifiedMs : -1;
+  }
+}
+
+type Read = Readonly<{ file: IndexedFile; text: FileText | "unchanged" | null }>;

@@ -1,0 +1,141 @@
+// A search in a folder of the operator's own files. Two Workers do the work, so that neither a stream of a model waits
+// for a query nor a query for a file that is being read.
+import { join } from "node:path";
+import type { Clock } from "../../clock.ts";
+import type { FolderSearchConfig } from "../../config.ts";
+import {
+  searchesAtOnceMax,
+  searchProgressIntervalMs,
+  searchResultTextMaxLength,
+  searchTimeoutMs,
+} from "../../limits.ts";
+import type { Log } from "../../log.ts";
+import { DataFolderUnusable } from "../../store/data-folder.ts";
+import type { Found } from "../../store/search-index.ts";
+import type { Source } from "../owned-tool.ts";
+import { SearchFailed, type SearchProvider } from "../search-provider.ts";
+import { FolderFiles } from "./folder-files.ts";
+import type { QueryRequest } from "./folder-query-worker.ts";
+import type { ScanResult } from "./folder-scan.ts";
+import type { ScanRequest } from "./folder-scan-worker.ts";
+import { WorkerFailed, WorkerLine } from "./worker-line.ts";
+
+// A compiled binary keeps its Workers' paths below src/.
+const workers = import.meta.url.includes("/$bunfs/") ? "./tools/search/" : "./";
+const startWorker = (file: string) => () => new Worker(new URL(workers + file, import.meta.url).href);
+
+export type FolderSearchParts = Readonly<{
+  /** Where the index is kept, as search.db. */
+  dataFolder: string;
+  clock: Clock;
+  log: Log;
+  /** The program that reads a PDF on its standard input and writes its text. */
+  pdfCommand: readonly string[];
+}>;
+
+export class FolderSearch implements SearchProvider {
+  readonly #config: FolderSearchConfig;
+  readonly #parts: FolderSearchParts;
+  readonly #file: string;
+  readonly #scanner = new WorkerLine<ScanRequest>(startWorker("folder-scan-worker.ts"));
+  readonly #querier = new WorkerLine<QueryRequest>(startWorker("folder-query-worker.ts"));
+  #nextScan: Timer | null = null;
+  #isClosed = false;
+
+  private constructor(config: FolderSearchConfig, parts: FolderSearchParts) {
+    this.#config = config;
+    this.#parts = parts;
+    this.#file = join(parts.dataFolder, "search.db");
+  }
+
+  /**
+   * Opens the index as it is; scan() or keepFresh() bring it in line with the folder. Throws SearchFolderUnusable or
+   * DataFolderUnusable.
+   */
+  static async open(config: FolderSearchConfig, parts: FolderSearchParts): Promise<FolderSearch> {
+    await FolderFiles.open(config.folder);
+    const search = new FolderSearch(config, parts);
+    try {
+      await search.#scanner.ask({ order: "prepare", file: search.#file });
+    } catch (error) {
+      await search.close();
+      throw new DataFolderUnusable((error as Error).message, { cause: error });
+    }
+    return search;
+  }
+
+  /** Brings the index in line with the folder. Rejects with WorkerFailed; what was indexed until then stays. */
+  async scan(): Promise<ScanResult> {
+    const { clock, log, pdfCommand } = this.#parts;
+    let loggedAt = clock.monotonic();
+    const progress = (indexed: unknown) => {
+      if (clock.monotonic() - loggedAt < searchProgressIntervalMs) return;
+      loggedAt = clock.monotonic();
+      log("info", "files are being indexed for searches", { indexed: indexed as number });
+    };
+    const { folder } = this.#config;
+    const order = { order: "scan", file: this.#file, folder, pdfCommand } as const;
+    const result = await this.#scanner.ask<ScanResult>(order, progress);
+    for (const { path, reason } of result.newlySkipped) {
+      log("warn", "a file cannot be found by searches", { path: JSON.stringify(path), reason });
+    }
+    if (result.indexed + result.removed > 0) {
+      const { files, indexed, removed, skipped } = result;
+      log("info", "the search index was brought up to date", { files, indexed, removed, skipped });
+    }
+    return result;
+  }
+
+  /** Scans now and again and again, until it is closed. */
+  async keepFresh(): Promise<void> {
+    try {
+      await this.scan();
+    } catch (error) {
+      if (!(error instanceof WorkerFailed)) throw error;
+      if (!this.#isClosed) this.#parts.log("error", "the search index stays as it is", { reason: error.message });
+    }
+    if (this.#isClosed) return;
+    this.#nextScan = setTimeout(() => void this.keepFresh(), this.#config.rescanIntervalMs);
+    this.#nextScan.unref();
+  }
+
+  async search(query: string, resultsMax: number, gone: AbortSignal): Promise<readonly Source[]> {
+    if (this.#isClosed) throw new SearchFailed("local: the index is closed");
+    if (this.#querier.waiting >= searchesAtOnceMax) {
+      throw new SearchFailed(`local: ${searchesAtOnceMax} searches run already`);
+    }
+    const found = await this.#find(query, resultsMax, gone);
+    return found.map(({ path, title, passages }) => ({
+      title,
+      url: `${this.#config.baseUrl}/${path.toWellFormed().split("/").map(encodeURIComponent).join("/")}`,
+      text: passages.join("\n\n…\n\n").slice(0, searchResultTextMaxLength).toWellFormed(),
+    }));
+  }
+
+  async #find(query: string, resultsMax: number, gone: AbortSignal): Promise<readonly Found[]> {
+    const over = AbortSignal.any([gone, AbortSignal.timeout(searchTimeoutMs)]);
+    const { promise: ended, reject } = Promise.withResolvers<never>();
+    const end = () =>
+      reject(new SearchFailed(gone.aborted ? "local: the client left" : "local: the query took too long"));
+    over.addEventListener("abort", end);
+    if (over.aborted) end();
+    try {
+      return await Promise.race([
+        ended,
+        this.#querier.ask<readonly Found[]>({ order: "search", file: this.#file, query, resultsMax }),
+      ]);
+    } catch (error) {
+      if (error instanceof WorkerFailed) throw new SearchFailed(`local: ${error.message}`, { cause: error });
+      throw error;
+    } finally {
+      over.removeEventListener("abort", end);
+    }
+  }
+
+  /** Ends both Workers; a scan stops after the file that it reads. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#nextScan !== null) clearTimeout(this.#nextScan);
+    await Promise.all([this.#scanner.end({ order: "close" }), this.#querier.end({ order: "close" })]);
+  }
+}

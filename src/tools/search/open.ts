@@ -1,0 +1,28 @@
+// Makes the search provider that the configuration names.
+import type { SearchConfig } from "../../config.ts";
+import type { PublicFetch } from "../public-fetch.ts";
+import type { SearchProvider } from "../search-provider.ts";
+import { FolderSearch, type FolderSearchParts } from "./folder-search.ts";
+import { withPages } from "./pages.ts";
+import { WebSearch } from "./web-search.ts";
+
+/** `publicFetch` reads the pages of results, whose addresses strangers chose. */
+export type SearchParts = FolderSearchParts & Readonly<{ publicFetch: PublicFetch }>;
+
+/**
+ * Null where there is no search. The index of a folder is brought up to date in the background: until then it finds
+ * what it has. Throws SearchFolderUnusable or DataFolderUnusable, which the operator can put right.
+ */
+export async function openSearchProvider(
+  config: SearchConfig | null,
+  parts: SearchParts,
+): Promise<SearchProvider | null> {
+  if (config === null) return null;
+  if (config.provider === "local") {
+    const search = await FolderSearch.open(config, parts);
+    void search.keepFresh();
+    return search;
+  }
+  const search = new WebSearch(config);
+  return config.pages === 0 ? search : withPages(search, config.pages, parts.publicFetch);
+}

@@ -1,0 +1,77 @@
+// Reads the pages of a search's first results, so that a model sees more of them than a snippet. Strangers chose the
+// addresses: they are fetched under the rules for those.
+import {
+  searchPageMaxBytes,
+  searchPageRedirectsMax,
+  searchPagesTimeoutMs,
+  searchResultTextMaxLength,
+} from "../../limits.ts";
+import type { Source } from "../owned-tool.ts";
+import { pageText } from "../page-text.ts";
+import { type Fetched, FetchRefused, type PublicFetch } from "../public-fetch.ts";
+import type { SearchProvider } from "../search-provider.ts";
+
+const options = {
+  // Turns are taken between accounts; the pages of all searches have one account's, which is nobody's.
+  account: 0,
+  bytesMax: searchPageMaxBytes,
+  timeoutMs: searchPagesTimeoutMs,
+  redirectsMax: searchPageRedirectsMax,
+  accept: "text/html, text/plain;q=0.9",
+} as const;
+
+/** The same provider, whose first `pages` results have the text of their page where that could be read in time. */
+export function withPages(provider: SearchProvider, pages: number, publicFetch: PublicFetch): SearchProvider {
+  return {
+    search: async (query, resultsMax, gone) => {
+      const sources = await provider.search(query, resultsMax, gone);
+      return Promise.all(
+        sources.map((source, index) => (index < pages ? withPage(source, publicFetch, gone) : source)),
+      );
+    },
+    close: () => provider.close(),
+  };
+}
+
+async function withPage(source: Source, publicFetch: PublicFetch, gone: AbortSignal): Promise<Source> {
+  const text = await textOfPage(source.url, publicFetch, gone);
+  if (text === "") return source;
+  // The snippet stays in front: it is what the page was found for, which may stand far down in it.
+  const whole = source.text === "" ? text : `${source.text}\n\n${text}`;
+  return { ...source, text: whole.slice(0, searchResultTextMaxLength).toWellFormed() };
+}
+
+/** "" for a page that cannot be read, is no text or has none. */
+async function textOfPage(url: string, publicFetch: PublicFetch, gone: AbortSignal): Promise<string> {
+  let fetched: Fetched;
+  try {
+    fetched = await publicFetch.get(url, options, gone);
+  } catch (error) {
+    if (error instanceof FetchRefused) return ""; // pages are away all the time, and the snippet is there
+    throw error;
+  }
+  if (fetched.mediaType === "text/plain") return decode(fetched, null).trim();
+  if (fetched.mediaType !== "text/html" && fetched.mediaType !== "application/xhtml+xml") return "";
+  const html = decode(fetched, charsetOfMeta(fetched.bytes));
+  const page = await pageText(html, searchResultTextMaxLength).catch(() => null); // the parser gave up on it
+  return page?.text ?? "";
+}
+
+/** Bytes that are wrong in their encoding become U+FFFD; an encoding that nobody knows is read as UTF-8. */
+function decode({ bytes, charset }: Fetched, named: string | null): string {
+  for (const label of [charset, named]) {
+    if (label === null) continue;
+    try {
+      return new TextDecoder(label as "utf-8").decode(bytes);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+    }
+  }
+  return new TextDecoder().decode(bytes);
+}
+
+/** `<meta charset>` or `<meta http-equiv>`, which stand in a page's first kilobyte (HTML, 4.2.5.4). */
+function charsetOfMeta(bytes: Uint8Array): string | null {
+  const head = new TextDecoder("latin1").decode(bytes.subarray(0, 1024));
+  return /<meta[^>]+charset\s*=\s*["']?([\w-]{1,40})/i.exec(head)?.[1] ?? null;
+}

@@ -1,0 +1,27 @@
+// SearXNG, a metasearch engine of the operator's own (docs.searxng.org, Search API). It has no setting for how many
+// results it gives; its results are plain text.
+import type { WebSearchConfig } from "../../config.ts";
+import { objectsOf, textOf } from "./answer-fields.ts";
+import type { SearchService } from "./web-search.ts";
+
+export function searxngSearch({ url, apiKey }: WebSearchConfig): SearchService {
+  // SearXNG itself knows no keys, the proxy before it may.
+  const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+  return {
+    request: (query) => ({
+      url: `${url}/search?${new URLSearchParams({ q: query, format: "json" })}`,
+      body: null,
+      headers,
+    }),
+    results: (answer) =>
+      objectsOf(answer["results"]).map(({ title, url, content }) => ({
+        title: textOf(title),
+        url: textOf(url),
+        text: textOf(content),
+      })),
+    remedy: (status) => {
+      if (status === 403) return 'add "json" to search.formats in its settings.yml';
+      return status === 429 ? "its limiter refuses; set server.limiter to false in its settings.yml" : null;
+    },
+  };
+}

@@ -1,0 +1,27 @@
+// Tavily (docs.tavily.com, POST /search). Its `content` holds the passages of a page that fit the query.
+import type { WebSearchConfig } from "../../config.ts";
+import { objectsOf, textOf } from "./answer-fields.ts";
+import type { SearchService } from "./web-search.ts";
+
+const publicUrl = "https://api.tavily.com";
+const resultsLimit = 20;
+
+export function tavilySearch({ url, apiKey }: WebSearchConfig): SearchService {
+  return {
+    request: (query, resultsMax) => ({
+      url: `${url ?? publicUrl}/search`,
+      body: JSON.stringify({ query, max_results: Math.min(resultsMax, resultsLimit), search_depth: "basic" }),
+      headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+    }),
+    results: (answer) =>
+      objectsOf(answer["results"]).map(({ title, url, content }) => ({
+        title: textOf(title),
+        url: textOf(url),
+        text: textOf(content),
+      })),
+    remedy: (status) => {
+      if (status === 401) return "is the API key right?";
+      return status === 429 || status === 432 || status === 433 ? "the rate or quota of its plan is used up" : null;
+    },
+  };
+}

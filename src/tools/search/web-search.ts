@@ -1,0 +1,132 @@
+// A search by a service on the web: one request, bounded in time and size, whose answer is read with suspicion.
+import type { WebSearchConfig } from "../../config.ts";
+import { searchAnswerMaxBytes, searchesAtOnceMax, searchResultTextMaxLength } from "../../limits.ts";
+import type { Source } from "../owned-tool.ts";
+import { SearchFailed, type SearchProvider } from "../search-provider.ts";
+import { braveSearch } from "./brave.ts";
+import { searxngSearch } from "./searxng.ts";
+import { tavilySearch } from "./tavily.ts";
+
+export type ServiceRequest = Readonly<{
+  url: string;
+  /** Of a POST; null: a GET. */
+  body: string | null;
+  headers: Readonly<Record<string, string>>;
+}>;
+
+/** A result as the service gave it; `url` may be anything. */
+export type ServiceResult = Readonly<{ title: string; url: string; text: string }>;
+
+/** How one service is asked, and what its answers look like. */
+export interface SearchService {
+  request(query: string, resultsMax: number): ServiceRequest;
+  /** Best first; [] for an answer without results. Throws where the answer has another shape. */
+  results(answer: Readonly<Record<string, unknown>>): readonly ServiceResult[];
+  /** What the operator can do about this status, or null. */
+  remedy(status: number): string | null;
+}
+
+const serviceOf = {
+  searxng: searxngSearch,
+  brave: braveSearch,
+  tavily: tavilySearch,
+} satisfies Record<WebSearchConfig["provider"], (config: WebSearchConfig) => SearchService>;
+
+const titleMaxLength = 300;
+const urlMaxLength = 2_000;
+
+export class WebSearch implements SearchProvider {
+  readonly #config: WebSearchConfig;
+  readonly #service: SearchService;
+  #running = 0;
+
+  constructor(config: WebSearchConfig) {
+    this.#config = config;
+    this.#service = serviceOf[config.provider](config);
+  }
+
+  async search(query: string, resultsMax: number, gone: AbortSignal): Promise<readonly Source[]> {
+    if (this.#running >= searchesAtOnceMax) throw this.#failed(`${searchesAtOnceMax} searches run already`);
+    this.#running++;
+    try {
+      const answer = await this.#ask(this.#service.request(query, resultsMax), gone);
+      return sourcesOf(this.#service.results(answer), resultsMax);
+    } catch (error) {
+      if (error instanceof SearchFailed) throw error;
+      throw this.#failed(this.#reasonOf(error as Error, gone), { cause: error });
+    } finally {
+      this.#running--;
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  /** No proxy, no redirect and nothing compressed: the operator named the address, and an inflated body is unbounded. */
+  async #ask({ url, body, headers }: ServiceRequest, gone: AbortSignal): Promise<Record<string, unknown>> {
+    const response = await fetch(url, {
+      method: body === null ? "GET" : "POST",
+      body,
+      headers: { accept: "application/json", "accept-encoding": "identity", ...headers },
+      signal: AbortSignal.any([gone, AbortSignal.timeout(this.#config.timeoutMs)]),
+      redirect: "manual",
+      decompress: false,
+      proxy: false,
+    });
+    if (response.status !== 200) {
+      await response.body?.cancel();
+      const remedy = this.#service.remedy(response.status);
+      throw this.#failed(`it answered with status ${response.status}${remedy === null ? "" : `: ${remedy}`}`);
+    }
+    const answer: unknown = JSON.parse(await this.#textOf(response));
+    if (typeof answer !== "object" || answer === null) throw this.#failed("its answer is no JSON object");
+    return answer as Record<string, unknown>;
+  }
+
+  async #textOf(response: Response): Promise<string> {
+    const decoder = new TextDecoder();
+    let text = "";
+    let bytes = 0;
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.byteLength;
+      if (bytes > searchAnswerMaxBytes) throw this.#failed(`its answer is larger than ${searchAnswerMaxBytes} bytes`);
+      text += decoder.decode(chunk, { stream: true });
+    }
+    return text + decoder.decode();
+  }
+
+  #reasonOf(error: Error, gone: AbortSignal): string {
+    if (gone.aborted) return "the client left";
+    if (error.name === "TimeoutError") return `it did not answer within ${this.#config.timeoutMs / 1000} seconds`;
+    if (error instanceof SyntaxError) return "its answer is no JSON";
+    // Messages of connection errors end with the address that was asked, which holds the query.
+    return "code" in error ? `it cannot be reached (${error.code})` : "its answer could not be understood";
+  }
+
+  #failed(reason: string, options?: ErrorOptions): SearchFailed {
+    return new SearchFailed(`${this.#config.provider}: ${reason}`, options);
+  }
+}
+
+/** Each address once, http and https only, everything bounded. */
+function sourcesOf(results: readonly ServiceResult[], resultsMax: number): Source[] {
+  const sources = new Map<string, Source>();
+  for (const { title, url, text } of results) {
+    if (sources.size >= resultsMax) break;
+    const address = readAddress(url);
+    if (address === null || sources.has(address)) continue;
+    const line = title.replace(/\s+/g, " ").trim();
+    sources.set(address, {
+      title: (line === "" ? new URL(address).hostname : line).slice(0, titleMaxLength).toWellFormed(),
+      url: address,
+      text: text.trim().slice(0, searchResultTextMaxLength).toWellFormed(),
+    });
+  }
+  return [...sources.values()];
+}
+
+function readAddress(url: string): string | null {
+  if (url.length > urlMaxLength || !URL.canParse(url)) return null;
+  const { protocol, username, password, href } = new URL(url);
+  const isWeb = protocol === "http:" || protocol === "https:";
+  return isWeb && username === "" && password === "" && href.length <= urlMaxLength ? href : null;
+}

@@ -10,7 +10,9 @@ import type { StoredResponses } from "./dialects/stored-responses.ts";
 import type { Log } from "./log.ts";
 import { isRefusal, refuse } from "./refusals.ts";
 import { type Media, needsMedia } from "./tools/media.ts";
+import type { Checker } from "./tools/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
+import { structuredOutput, wantsForm } from "./tools/structured-output.ts";
 import type { ToolLoop } from "./tools/tool-loop.ts";
 import {
   type AccountId,
@@ -46,6 +48,8 @@ export type Parts = Readonly<{
   media?: Pick<Media, "ready">;
   /** Runs the gateway's own tools between the rounds of an answer. Absent: there are none. */
   toolLoop?: Pick<ToolLoop, "answer">;
+  /** Checks answers against the format that a client asked for. Absent: they are delivered as the node wrote them. */
+  checker?: Checker;
   /** Null where nothing is kept: then no request can refer to an earlier one. */
   storedResponses: StoredResponses | null;
   clock: Clock;
@@ -130,14 +134,28 @@ export async function serve({ account, ask, hold: admitted }: Admitted, outlet: 
     const ending = await answer(media?.ask ?? ask, account, outlet, parts);
     if (ending.kind === "failed") return outlet.fail(ending.refusal);
     const { reason } = outlet.gone;
-    if (generated.kind === "gone" && isRefusal(reason)) return outlet.fail(reason); // our own doing costs the client nothing
-    const ending = generated.estimated ? await withCountedInput(generated, ask, account, parts) : generated;
+    if (ending.kind === "gone" && isRefusal(reason)) return outlet.fail(reason); // our own doing costs the client nothing
     await hold.settle(ending.usage, ending.estimated, parts.clock.wall()); // on disk before the client sees the end
     if (ending.kind === "end") outlet.end(ending);
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) parts.log("error", "request failed", { error: String(error) });
     outlet.fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"));
   }
+}
+
+/** One answer: a round of generation, or as many as the calls of our own tools take. */
+function answer(ask: Ask, account: AccountId, outlet: Outlet, parts: Parts): Promise<Ending> {
+  const { gone } = outlet;
+  const { checker, log } = parts;
+  const generation: Round = async (ask, sink) => {
+    const ending = await generate(ask, account, gone, sink, parts);
+    // What is not charged needs no count: a failure, and an end of our own doing.
+    if (ending.kind === "failed" || !ending.estimated || isRefusal(gone.reason)) return ending;
+    return withCountedInput(ending, ask, account, parts);
+  };
+  const isChecked = checker !== undefined && wantsForm(ask);
+  const round = isChecked ? structuredOutput(generation, { checker, account, log }) : generation;
+  return parts.toolLoop?.answer(ask, { account, gone }, outlet, round) ?? round(ask, outlet);
 }
 
 /** The size of a body says little about its tokens, so that an input which nobody counted is counted before its charge. */
@@ -154,17 +172,17 @@ async function withCountedInput<Charged extends Exclude<Ending, { kind: "failed"
 }
 
 /** Runs the request on a node, and once on another if the first gave no byte of a reply. */
-async function generate(ask: Ask, account: AccountId, outlet: Outlet, { pool }: Parts): Promise<Ending> {
+async function generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink, { pool }: Parts): Promise<Ending> {
   const first = await generateOnce();
   if (first.kind !== "failed" || !first.elsewhere || first.nodeName === null) return first;
   const second = await generateOnce(new Set([first.nodeName]));
   return second.kind === "failed" && second.nodeName === null ? first : second; // no other node: the first one's reason
 
   async function generateOnce(excluded?: ReadonlySet<string>): Promise<Ending & { nodeName: string | null }> {
-    const place = await pool.enter(ask, account, outlet.gone, excluded);
+    const place = await pool.enter(ask, account, gone, excluded);
     if (isRefusal(place)) return { kind: "failed", refusal: place, elsewhere: false, nodeName: null };
     using slot = place;
-    const ending = await slot.generate(ask, account, outlet.gone, outlet);
+    const ending = await slot.generate(ask, account, gone, sink);
     return { ...ending, nodeName: slot.nodeName };
   }
 }

@@ -90,6 +90,24 @@ export type Sampling = Readonly<{
   top_logprobs?: number;
 }>;
 
+/** How a client wants the web searched. */
+export type WebSearch = Readonly<{
+  /** The most searches that an answer may make; null: as many as the model wants. */
+  usesMax: number | null;
+  /** Domains, or beginnings of addresses, without a scheme; without allowed ones all are. */
+  allowedDomains: readonly string[];
+  blockedDomains: readonly string[];
+  /** Where the user is, in words, or null. */
+  location: string | null;
+  /** True if a function of the client's own in `tools`, `searchFunctionName`, is what the model calls. */
+  asFunction: boolean;
+  /** True if the model must search before it answers. */
+  forced: boolean;
+}>;
+
+/** A client's function of this name that takes a query is answered by our search (spec, Behaviours across endpoints). */
+export const searchFunctionName = "web_search";
+
 /** A client's request in no dialect. */
 export type Ask = Readonly<{
   endpoint: Endpoint;
@@ -103,11 +121,27 @@ export type Ask = Readonly<{
   outputTokensMax: number;
   effort: Effort | null;
   format: Format | null;
-  webSearch: boolean;
+  /** Null: not to be searched for. */
+  webSearch: WebSearch | null;
   stream: boolean;
   sampling: Sampling;
   /** Size of the request body in bytes: the basis of our own input estimate when a node reports no usage. */
   bodyBytes: number;
+}>;
+
+/** A document that an answer may cite; `text` is what the model reads of it, `url` is http(s). */
+export type Source = Readonly<{ title: string; url: string; text: string }>;
+
+/** A tool of an operator's MCP server, under the server's own names. */
+export type ServerTool = Readonly<{ server: string; name: string }>;
+
+/** What a call came to that the gateway ran itself. */
+export type ToolOutcome = Readonly<{
+  text: string;
+  failed: boolean;
+  /** True if it was not run because the client's limit of searches was reached. */
+  overLimit?: boolean;
+  sources: readonly Source[];
 }>;
 
 /**
@@ -120,7 +154,13 @@ export type Piece =
   | Readonly<{ kind: "text"; literal: string; logprobs: string | null }>
   /** First sight of a tool call; `index` counts from 0 in order of appearance, `id` and `name` are never empty. */
   | Readonly<{ kind: "call"; index: number; id: string; name: string }>
-  | Readonly<{ kind: "call-arguments"; index: number; literal: string }>;
+  | Readonly<{ kind: "call-arguments"; index: number; literal: string }>
+  /** The gateway begins to run a call itself: a tool of a server, or (null) a web search. Its arguments are an object. */
+  | Readonly<{ kind: "owned-call"; call: Call; tool: ServerTool | null }>
+  /** What came of the owned call that began last; the next one begins after it. */
+  | Readonly<{ kind: "owned-result"; outcome: ToolOutcome }>
+  /** The text ends with a reference to a source, which stands from `start` to `end` (UTF-16 units) of all its text. */
+  | Readonly<{ kind: "citation"; source: Source; start: number; end: number }>;
 
 export type FinishReason = "stop" | "tool_calls" | "length" | "content_filter";
 

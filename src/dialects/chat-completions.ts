@@ -2,20 +2,24 @@
 import { Type, type Static } from "@sinclair/typebox";
 import type { Catalog } from "../catalog.ts";
 import { messageOf, isRefusal, refusals, refuse } from "../refusals.ts";
-import type {
-  Ask,
-  Call,
-  Format,
-  Model,
-  Part,
-  Piece,
-  Refusal,
-  Sampling,
-  Tool,
-  ToolChoice,
-  Turn,
-  Usage,
+import {
+  type Ask,
+  type Call,
+  type Format,
+  type Model,
+  type Part,
+  type Piece,
+  type Refusal,
+  type Sampling,
+  searchFunctionName,
+  type Tool,
+  type ToolChoice,
+  type Turn,
+  type Usage,
+  type WebSearch,
 } from "../types.ts";
+import { checkedFormat } from "./answer-format.ts";
+import { callsOf, literalOf } from "./collector.ts";
 import type { Answer, AnswerEnd, Dialect, Encoder, ReplyIdentity } from "./dialect.ts";
 import {
   BodySchema,
@@ -30,11 +34,11 @@ import {
   whole,
   wholeBetween,
 } from "./field.ts";
+import { readFile, readImage } from "./media-part.ts";
+import { anySearch, readSearchTool, searchOf } from "./search-request.ts";
 import { clampBudget, efforts, stopSequences } from "./settings.ts";
 
 // ---------------------------------------------------------------------------------------------------------------
-import { readFile, readImage } from "./media-part.ts";
-import { readSearchTool, anySearch, searchOf } from "./search-request.ts";
 // Body schema. Fields that are not named here are accepted and ignored: clients send what other servers know.
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -107,7 +111,8 @@ function read(value: unknown, bodyBytes: number, catalog: Catalog): Ask | Refusa
   if (isRefusal(turns)) return turns;
   const tools = readTools(request.tools ?? []);
   if (isRefusal(tools)) return tools;
-  const choice = readToolChoice(request.tool_choice ?? "auto", tools.functions);
+  const hostedSearch = switchedSearch(request) ?? tools.webSearch;
+  const choice = readToolChoice(request.tool_choice ?? "auto", tools.functions, hostedSearch !== null);
   if (isRefusal(choice)) return choice;
   const format = readFormat(request.response_format ?? null, model);
   if (isRefusal(format)) return format;
@@ -127,11 +132,17 @@ function read(value: unknown, bodyBytes: number, catalog: Catalog): Ask | Refusa
     outputTokensMax: clampBudget(request.max_tokens ?? request.max_completion_tokens, model.outputTokensDefault),
     effort: request.reasoning_effort == null ? null : efforts[request.reasoning_effort]!,
     format,
-    webSearch: request.web_search === true || request.web_search_options != null || tools.webSearch,
+    webSearch: searchOf(hostedSearch, choice.tools, choice.forcesSearch),
     stream: request.stream === true,
     sampling: sampling as Sampling,
     bodyBytes,
   };
+}
+
+/** `web_search: true`, and the switch of other servers, which says more. */
+function switchedSearch({ web_search, web_search_options }: Body): WebSearch | null {
+  if (web_search_options != null) return readSearchTool(web_search_options);
+  return web_search === true ? anySearch : null;
 }
 
 type Message = Readonly<Record<string, unknown> & { role: string }>;
@@ -199,7 +210,6 @@ function readParts(content: unknown, at: string, model: Model): Content | Refusa
         const image = part.image_url;
         const url = typeof image === "string" ? image : image?.url;
         if (typeof url !== "string") return malformed(`${name}.image_url.url must be a string`);
-        if (!model.readsImages) return malformed(`${name}: the model ${model.id} reads text only, not images`);
         const detail = typeof image?.detail === "string" ? image.detail : null;
         const read = readImage(url, detail, name, model);
         if (isRefusal(read)) return read;
@@ -213,6 +223,7 @@ function readParts(content: unknown, at: string, model: Model): Content | Refusa
         if (isRefusal(read)) return read;
         if (read !== null) parts.push(read);
         break;
+      }
       case "input_audio":
         return malformed(`${name}: the model ${model.id} does not read audio`);
       default:
@@ -249,12 +260,12 @@ function readCalls(message: Message, at: string): readonly Call[] | Refusal {
 /** Tools of hosted kinds that the gateway does not run are left out; a hosted web search switches ours on. */
 function readTools(
   given: readonly Record<string, unknown>[],
-): { functions: readonly Tool[]; webSearch: boolean } | Refusal {
+): { functions: readonly Tool[]; webSearch: WebSearch | null } | Refusal {
   const functions: Tool[] = [];
-  let webSearch = false;
+  let webSearch: WebSearch | null = null;
   for (const [index, tool] of given.entries()) {
     const at = `tools[${index}]`;
-    if (typeof tool.type === "string" && tool.type.startsWith("web_search")) webSearch = true;
+    if (typeof tool.type === "string" && tool.type.startsWith("web_search")) webSearch = readSearchTool(tool);
     if (tool.type === "custom") return malformed(`${at}.type must be function: custom tools are not offered here`);
     if (tool.type !== "function") continue;
     const definition = tool.function as Record<string, unknown> | null | undefined;
@@ -274,15 +285,17 @@ function readTools(
   return { functions, webSearch };
 }
 
-type Choice = Readonly<{ tools: readonly Tool[]; toolChoice: ToolChoice }>;
+type Choice = Readonly<{ tools: readonly Tool[]; toolChoice: ToolChoice; forcesSearch?: boolean }>;
 
-function readToolChoice(given: unknown, tools: readonly Tool[]): Choice | Refusal {
+/** `searches`: the built-in web search is offered too, and may be what is forced. */
+function readToolChoice(given: unknown, tools: readonly Tool[], searches: boolean): Choice | Refusal {
   if (given === "auto" || given === "none") return { tools, toolChoice: given };
   if (given === "required") {
-    return tools.length === 0 ? malformed("tool_choice required needs tools") : { tools, toolChoice: "required" };
+    if (tools.length > 0) return { tools, toolChoice: "required" };
+    return searches ? { tools, toolChoice: "auto", forcesSearch: true } : malformed("tool_choice required needs tools");
   }
   const choice = given as Record<string, any>;
-  if (choice.type === "function") return readNamedTool(choice.function?.name, "tool_choice.function.name", tools);
+  if (choice.type === "function") return readNamedTool(choice.function?.name, tools, searches);
   if (choice.type === "allowed_tools") {
     const names = choice.allowed_tools?.tools;
     if (!Array.isArray(names)) return malformed("tool_choice.allowed_tools.tools must be an array");
@@ -290,38 +303,27 @@ function readToolChoice(given: unknown, tools: readonly Tool[]): Choice | Refusa
     return readToolChoice(
       choice.allowed_tools.mode ?? "auto",
       tools.filter((tool) => allowed.has(tool.name)),
+      searches,
     );
   }
   return malformed('tool_choice must be "none", "auto", "required" or {"type":"function","function":{"name":...}}');
 }
 
-function readNamedTool(name: unknown, at: string, tools: readonly Tool[]): Choice | Refusal {
+function readNamedTool(name: unknown, tools: readonly Tool[], searches: boolean): Choice | Refusal {
+  const at = "tool_choice.function.name";
   if (typeof name !== "string") return malformed(`${at} must be a string`);
-  if (!tools.some((tool) => tool.name === name)) return malformed(`${at}: there is no tool named ${name} in tools`);
-  return { tools, toolChoice: { named: name } };
+  if (tools.some((tool) => tool.name === name)) return { tools, toolChoice: { named: name } };
+  if (searches && name === searchFunctionName) return { tools, toolChoice: "auto", forcesSearch: true };
+  return malformed(`${at}: there is no tool named ${name} in tools`);
 }
 
 function readFormat(given: Record<string, any> | null, model: Model): Format | null | Refusal {
+  const at = "response_format";
   if (given === null || given.type === "text") return null;
-  if (given.type !== "json_object" && given.type !== "json_schema") {
-    return malformed("response_format.type must be one of text, json_object, json_schema");
-  }
-  if (model.structuredOutput === "none" || (model.structuredOutput === "json_object" && given.type === "json_schema")) {
-    return malformed(`response_format: the model ${model.id} does not support ${given.type}`);
-  }
-  if (given.type === "json_object") return { kind: "json_object" };
-  const definition = given.json_schema;
-  const schema = definition?.schema;
-  if (typeof schema !== "object" || schema === null || Array.isArray(schema)) {
-    return malformed("response_format.json_schema.schema must be a JSON Schema object");
-  }
-  if (tooDeep(schema)) return malformed("response_format.json_schema.schema nests too deep");
-  return {
-    kind: "json_schema",
-    name: typeof definition.name === "string" ? definition.name : "answer",
-    schema,
-    strict: typeof definition.strict === "boolean" ? definition.strict : null,
-  };
+  if (given.type === "json_object") return checkedFormat({ at, kind: "json_object" }, model);
+  if (given.type !== "json_schema") return malformed(`${at}.type must be one of text, json_object, json_schema`);
+  const { schema, name, strict } = given.json_schema ?? {};
+  return checkedFormat({ at, kind: "json_schema", schemaAt: `${at}.json_schema.schema`, schema, name, strict }, model);
 }
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -336,6 +338,7 @@ class ChatEncoder implements Encoder {
   /** The events of text and reasoning up to the literal: a token costs one concatenation. */
   readonly #text: string;
   readonly #reasoning: string;
+  readonly #annotations: string[] = [];
   #started = false;
 
   constructor(ask: Ask, reply: ReplyIdentity) {
@@ -350,7 +353,7 @@ class ChatEncoder implements Encoder {
   }
 
   piece(piece: Piece): string {
-    const started = this.#started ? "" : this.#start(piece.kind === "call" ? "null" : '""');
+    const started = this.#started || !isShown(piece) ? "" : this.#start(piece.kind === "call" ? "null" : '""');
     switch (piece.kind) {
       case "text":
         return piece.logprobs === null
@@ -369,13 +372,21 @@ class ChatEncoder implements Encoder {
         return (
           started + this.#delta(`"tool_calls":[{"index":${piece.index},"function":{"arguments":${piece.literal}}}]`)
         );
+      case "citation":
+        this.#annotations.push(annotationBody(piece));
+        return "";
+      case "owned-call":
+      case "owned-result":
+        return ""; // this dialect has no form for what a server does by itself
       default:
         return piece satisfies never;
     }
   }
 
   end({ reason, usage }: AnswerEnd): string {
-    const started = this.#started ? "" : this.#start('""');
+    let started = this.#started ? "" : this.#start('""');
+    // All in one delta: the official client's accumulator keeps the last list that it was given.
+    if (this.#annotations.length > 0) started += this.#delta(`"annotations":[${this.#annotations.join(",")}]`);
     const finish = `${this.#head}{"index":0,"delta":{},"finish_reason":"${reason}","logprobs":null}]}\n\n`;
     return `${started}${finish}${this.#head}],"usage":${JSON.stringify(usageBody(this.#model, usage))}}\n\ndata: [DONE]\n\n`;
   }
@@ -399,16 +410,26 @@ class ChatEncoder implements Encoder {
 // ---------------------------------------------------------------------------------------------------------------
 
 function reply(ask: Ask, identity: ReplyIdentity, answer: Answer, end: AnswerEnd): string {
-  const { text: content, reasoning, calls, logprobs } = answer;
+  const content = literalOf(answer, "text");
+  const reasoning = literalOf(answer, "reasoning");
+  const calls = callsOf(answer);
+  const annotations = answer.pieces.flatMap((piece) => (piece.kind === "citation" ? [annotationBody(piece)] : []));
+  const annotationsField = annotations.length === 0 ? "" : `,"annotations":[${annotations.join(",")}]`;
   const reasoningField = reasoning === null ? "" : `,"reasoning_content":${reasoning}`;
   const callsField = calls.length === 0 ? "" : `,"tool_calls":[${calls.map(callBody).join(",")}]`;
   // A text beside tool calls is kept: clients show it; without text the content of a call reply is null (spec).
-  const message = `{"role":"assistant","content":${content ?? (calls.length === 0 ? '""' : "null")},"refusal":null${reasoningField}${callsField}}`;
-  const choice = `{"index":0,"message":${message},"logprobs":${logprobsBody(logprobs)},"finish_reason":"${end.reason}"}`;
+  const message = `{"role":"assistant","content":${content ?? (calls.length === 0 ? '""' : "null")},"refusal":null${annotationsField}${reasoningField}${callsField}}`;
+  const choice = `{"index":0,"message":${message},"logprobs":${logprobsBody(answer.logprobs)},"finish_reason":"${end.reason}"}`;
   return `{"id":"${replyId(identity)}","object":"chat.completion","created":${identity.createdSeconds},"model":${JSON.stringify(ask.model.id)},"choices":[${choice}],"usage":${JSON.stringify(usageBody(ask.model, end.usage))}}`;
 }
 
-const callBody = (call: Answer["calls"][number]): string =>
+const isShown = ({ kind }: Piece): boolean => kind !== "owned-call" && kind !== "owned-result" && kind !== "citation";
+
+/** Positions count UTF-16 units of the whole content and stand around the mark. */
+const annotationBody = ({ source: { url, title }, start, end }: Extract<Piece, { kind: "citation" }>): string =>
+  JSON.stringify({ type: "url_citation", url_citation: { start_index: start, end_index: end, url, title } });
+
+const callBody = (call: ReturnType<typeof callsOf>[number]): string =>
   `{"id":${JSON.stringify(call.id)},"type":"function","function":{"name":${JSON.stringify(call.name)},"arguments":${call.arguments}}}`;
 
 /** Joins the pieces' logprobs objects, each `{content: [...]}`, into one. */

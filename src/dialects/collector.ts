@@ -1,46 +1,84 @@
 // Collects a stream into an Answer: the one way in which a non-streaming reply comes to be.
 import type { Piece } from "../types.ts";
 import type { Answer } from "./dialect.ts";
+import { LiteralText } from "./literal-text.ts";
 
-/**
- * Literals are joined without decoding: the insides of two JSON string literals, put together, are again the inside
- * of one, also where an escaped surrogate pair was split between them.
- */
+/** A piece that grows by literals, or one that is whole. */
+type Collected =
+  | Readonly<{ kind: "text" | "reasoning"; text: LiteralText }>
+  | Readonly<{ kind: "call"; index: number; id: string; name: string; text: LiteralText }>
+  | Exclude<Piece, { kind: "text" | "reasoning" | "call" | "call-arguments" }>;
+
 export class Collector {
-  readonly #reasoning: string[] = [];
-  readonly #text: string[] = [];
+  readonly #collected: Collected[] = [];
   readonly #logprobs: string[] = [];
-  readonly #calls: { id: string; name: string; arguments: string[] }[] = [];
+  /** By index: where a call's arguments go. */
+  readonly #calls: LiteralText[] = [];
 
   piece(piece: Piece): void {
     switch (piece.kind) {
-      case "reasoning":
-        this.#reasoning.push(inside(piece.literal));
-        return;
       case "text":
-        this.#text.push(inside(piece.literal));
         if (piece.logprobs !== null) this.#logprobs.push(piece.logprobs);
+        this.#grow("text", piece.literal);
         return;
-      case "call":
-        this.#calls[piece.index] = { id: piece.id, name: piece.name, arguments: [] };
+      case "reasoning":
+        this.#grow("reasoning", piece.literal);
         return;
+      case "call": {
+        const text = new LiteralText();
+        this.#calls[piece.index] = text;
+        this.#collected.push({ ...piece, text });
+        return;
+      }
       case "call-arguments":
-        this.#calls[piece.index]!.arguments.push(inside(piece.literal));
+        this.#calls[piece.index]!.push(piece.literal);
         return;
       default:
-        piece satisfies never;
+        this.#collected.push(piece);
     }
   }
 
   answer(): Answer {
-    return {
-      reasoning: joined(this.#reasoning),
-      text: joined(this.#text),
-      logprobs: this.#logprobs,
-      calls: this.#calls.map((call) => ({ id: call.id, name: call.name, arguments: joined(call.arguments) ?? '""' })),
-    };
+    return { pieces: this.#collected.flatMap(piecesOf), logprobs: this.#logprobs };
+  }
+
+  #grow(kind: "text" | "reasoning", literal: string): void {
+    if (literal === '""') return;
+    let last = this.#collected.at(-1);
+    if (last?.kind !== kind) this.#collected.push((last = { kind, text: new LiteralText() }));
+    last.text.push(literal);
   }
 }
 
-const inside = (literal: string): string => literal.slice(1, -1);
-const joined = (insides: readonly string[]): string | null => (insides.length === 0 ? null : `"${insides.join("")}"`);
+function piecesOf(collected: Collected): readonly Piece[] {
+  switch (collected.kind) {
+    case "text":
+      return [{ kind: "text", literal: collected.text.literal, logprobs: null }];
+    case "reasoning":
+      return [{ kind: "reasoning", literal: collected.text.literal }];
+    case "call": {
+      const { kind, index, id, name, text } = collected;
+      return [
+        { kind, index, id, name },
+        { kind: "call-arguments", index, literal: text.literal },
+      ];
+    }
+    default:
+      return [collected];
+  }
+}
+
+/** All of an answer's text or reasoning as one literal, or null where there is none. */
+export function literalOf({ pieces }: Answer, kind: "text" | "reasoning"): string | null {
+  const insides = pieces.flatMap((piece) => (piece.kind === kind ? [piece.literal.slice(1, -1)] : []));
+  return insides.length === 0 ? null : `"${insides.join("")}"`;
+}
+
+/** The calls of the client's tools; their arguments are JSON string literals. */
+export function callsOf({ pieces }: Answer): readonly Readonly<{ id: string; name: string; arguments: string }>[] {
+  return pieces.flatMap((piece, at) => {
+    const next = pieces[at + 1];
+    if (piece.kind !== "call" || next?.kind !== "call-arguments") return [];
+    return [{ id: piece.id, name: piece.name, arguments: next.literal }];
+  });
+}

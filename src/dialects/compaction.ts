@@ -21,9 +21,9 @@ export const summarising = <AnyAsk extends Ask>(ask: AnyAsk): AnyAsk => ({
   ...ask,
   turns: [...ask.turns, compactionTurn],
   tools: [],
-  toolChoice: "auto",
+  toolChoice: "none", // nor the gateway's own
   format: null,
-  webSearch: false,
+  webSearch: null,
 });
 
 /** How a summary comes back into a conversation: as the user's words, since not every template takes a late system turn. */

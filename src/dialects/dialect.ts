@@ -10,13 +10,12 @@ export type ReplyIdentity = Readonly<{ requestId: string; createdSeconds: number
 /** The end of an answer as a client sees it. */
 export type AnswerEnd = Readonly<{ reason: FinishReason; stopSequence: string | null; usage: Usage }>;
 
-/** A stream collected. Every text is a JSON string literal with its quotes, or null where there was none. */
+/** A stream collected. */
 export type Answer = Readonly<{
-  reasoning: string | null;
-  text: string | null;
+  /** In order; neighbouring texts are one, and each call is followed by all of its arguments. */
+  pieces: readonly Piece[];
   /** JSON texts of the pieces' logprobs objects, in order. */
   logprobs: readonly string[];
-  calls: readonly Readonly<{ id: string; name: string; arguments: string }>[];
 }>;
 
 /** Writes one streamed reply. Each result is zero or more whole server-sent events. */

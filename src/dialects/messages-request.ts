@@ -2,10 +2,27 @@
 import { Type, type Static } from "@sinclair/typebox";
 import type { Catalog } from "../catalog.ts";
 import { isRefusal, refuse } from "../refusals.ts";
-import type { Ask, Call, Effort, Format, Model, Part, Refusal, Sampling, Tool, ToolChoice, Turn } from "../types.ts";
+import {
+  type Ask,
+  type Call,
+  type Effort,
+  type Format,
+  type Model,
+  type Part,
+  type Refusal,
+  type Sampling,
+  searchFunctionName,
+  type Tool,
+  type ToolChoice,
+  type Turn,
+  type WebSearch,
+} from "../types.ts";
+import { checkedFormat } from "./answer-format.ts";
+import { textCarriedIn } from "./carried-text.ts";
 import { BodySchema, flag, malformed, numberBetween, oneOf, optional, record, text, tooDeep, whole } from "./field.ts";
-import { clampBudget, efforts, stopSequences } from "./settings.ts";
 import { readFile, readImage, refusesImages } from "./media-part.ts";
+import { anySearch, readSearchTool, searchOf } from "./search-request.ts";
+import { clampBudget, efforts, stopSequences } from "./settings.ts";
 import { thinkingIn } from "./thinking-signature.ts";
 
 export type MessagesAsk = Ask &
@@ -91,8 +108,9 @@ export function read(value: unknown, bodyBytes: number, catalog: Catalog): Messa
   if (isRefusal(turns)) return turns;
   const tools = readTools(request.tools ?? []);
   if (isRefusal(tools)) return tools;
-  const toolChoice = readToolChoice(request.tool_choice ?? null, tools);
-  if (isRefusal(toolChoice)) return toolChoice;
+  const search = tools.webSearch ?? (request.web_search === true ? anySearch : null);
+  const choice = readToolChoice(request.tool_choice ?? null, tools);
+  if (isRefusal(choice)) return choice;
   const format = readFormat(request, model);
   if (isRefusal(format)) return format;
 
@@ -105,13 +123,13 @@ export function read(value: unknown, bodyBytes: number, catalog: Catalog): Messa
     model,
     turns,
     tools: tools.functions,
-    toolChoice,
+    toolChoice: choice.toolChoice,
     parallelToolCalls: serial === null ? null : !serial,
     stop: stopSequences(request.stop_sequences),
     outputTokensMax: clampBudget(request.max_tokens, model.outputTokensDefault),
     effort: effortOf(request),
     format,
-    webSearch: request.web_search === true || tools.webSearch,
+    webSearch: searchOf(search, tools.functions, choice.forcesSearch),
     stream: request.stream === true,
     sampling,
     bodyBytes,
@@ -258,7 +276,8 @@ function addAssistant(turns: Turn[], blocks: readonly Block[], at: string): Refu
         const call = readCall(block, name);
         if (isRefusal(call)) return call;
         if (block.type === "tool_use") turn.calls.push(call);
-        else serverCalls.set(call.id, call);
+        else if (block.type === "server_tool_use") serverCalls.set(call.id, call);
+        else serverCalls.set(call.id, { ...call, name: `${String(block.server_name)}__${call.name}` });
         break;
       }
       default: {
@@ -287,15 +306,17 @@ function readCall(block: Block, at: string): Call | Refusal {
   return { id: block.id, name: block.name, arguments: JSON.stringify(input) };
 }
 
-/** Search results without their encrypted content, which only the server that made them can read. */
+/** Of search results the text that our own servers put into them; what others encrypted only they can read. */
 function serverResultText(content: unknown): string {
   const entries: readonly unknown[] = Array.isArray(content) ? content : [content];
-  return entries.map(entryText).join("\n");
+  return entries.map(entryText).join("\n\n");
 
   function entryText(entry: unknown): string {
     if (typeof entry === "string") return entry;
     if (isRecord(entry) && typeof entry.text === "string") return entry.text;
-    if (isRecord(entry) && entry.type === "web_search_result") return `${entry.title}\n${entry.url}`;
+    if (isRecord(entry) && entry.type === "web_search_result") {
+      return [entry.title, entry.url, textCarriedIn(entry.encrypted_content)].filter((line) => line !== "").join("\n");
+    }
     return JSON.stringify(entry ?? null);
   }
 }
@@ -387,17 +408,17 @@ function readDocument(block: Block, at: string, model: Model): readonly Part[] |
   return url === null ? [] : partsOf(readFile(url, names.length === 0 ? null : names.join(": "), at));
 }
 
-const headings = (...lines: readonly unknown[]): readonly Part[] =>
 const partsOf = (read: Part | null | Refusal): readonly Part[] | Refusal =>
   isRefusal(read) ? read : read === null ? [] : [read];
 
+const headings = (...lines: readonly unknown[]): readonly Part[] =>
   lines.filter((line) => typeof line === "string" && line !== "").map((line) => textPart(line as string));
 
 // ---------------------------------------------------------------------------------------------------------------
 // Tools and structured output
 // ---------------------------------------------------------------------------------------------------------------
 
-type Tools = Readonly<{ functions: readonly Tool[]; serverTools: ReadonlySet<unknown>; webSearch: boolean }>;
+type Tools = Readonly<{ functions: readonly Tool[]; serverTools: ReadonlySet<unknown>; webSearch: WebSearch | null }>;
 
 /**
  * A client's tools have no type or `custom`; one with `defer_loading` is a tool like the others. Every other type is a
@@ -406,12 +427,12 @@ type Tools = Readonly<{ functions: readonly Tool[]; serverTools: ReadonlySet<unk
 function readTools(given: readonly Record<string, unknown>[]): Tools | Refusal {
   const functions: Tool[] = [];
   const serverTools = new Set<unknown>();
-  let webSearch = false;
+  let webSearch: WebSearch | null = null;
   for (const [index, tool] of given.entries()) {
     const at = `tools[${index}]`;
     if (tool.type != null && tool.type !== "custom") {
       serverTools.add(tool.name);
-      if (String(tool.type).startsWith("web_search_")) webSearch = true;
+      if (String(tool.type).startsWith("web_search_")) webSearch = readSearchTool(tool);
       continue;
     }
     if (typeof tool.name !== "string" || tool.name === "") return malformed(`${at}.name must be a non-empty string`);
@@ -428,36 +449,37 @@ function readTools(given: readonly Record<string, unknown>[]): Tools | Refusal {
   return { functions, serverTools, webSearch };
 }
 
-/** A server tool cannot be forced: the gateway runs it or leaves it out as it sees fit. */
+type Choice = Readonly<{ toolChoice: ToolChoice; forcesSearch?: boolean }>;
+
+/** Of server tools only the web search can be forced: the others are not run here. */
 function readToolChoice(
   choice: (Body["tool_choice"] & {}) | null,
-  { functions, serverTools }: Tools,
-): ToolChoice | Refusal {
+  { functions, serverTools, webSearch }: Tools,
+): Choice | Refusal {
   switch (choice?.type) {
     case "none":
-      return "none";
+      return { toolChoice: "none" };
     case "any":
-      if (functions.length > 0) return "required";
-      return serverTools.size > 0 ? "auto" : malformed("tool_choice any needs tools");
+      if (functions.length > 0) return { toolChoice: "required" };
+      if (serverTools.size > 0) return { toolChoice: "auto", forcesSearch: webSearch !== null };
+      return malformed("tool_choice any needs tools");
     case "tool":
       if (choice.name == null) return malformed("tool_choice.name must be a string");
-      if (functions.some((tool) => tool.name === choice.name)) return { named: choice.name };
-      if (serverTools.has(choice.name)) return "auto";
+      if (functions.some((tool) => tool.name === choice.name)) return { toolChoice: { named: choice.name } };
+      if (serverTools.has(choice.name)) {
+        return { toolChoice: "auto", forcesSearch: webSearch !== null && choice.name === searchFunctionName };
+      }
       return malformed(`tool_choice.name: there is no tool named ${choice.name} in tools`);
     default:
-      return "auto";
+      return { toolChoice: "auto" };
   }
 }
 
 function readFormat({ output_config, output_format }: Body, model: Model): Format | null | Refusal {
-  const field = output_config?.format != null ? "output_config.format" : "output_format";
+  const at = output_config?.format != null ? "output_config.format" : "output_format";
   const given = output_config?.format ?? output_format ?? null;
   if (given === null) return null;
-  if (given.type !== "json_schema") return malformed(`${field}.type must be json_schema`);
-  if (model.structuredOutput !== "json_schema") {
-    return malformed(`${field}: the model ${model.id} does not support json_schema`);
-  }
-  if (!isRecord(given.schema)) return malformed(`${field}.schema must be a JSON Schema object`);
-  if (tooDeep(given.schema)) return malformed(`${field}.schema nests too deep`);
-  return { kind: "json_schema", name: "answer", schema: given.schema, strict: true };
+  if (given.type !== "json_schema") return malformed(`${at}.type must be json_schema`);
+  const { schema } = given;
+  return checkedFormat({ at, kind: "json_schema", schemaAt: `${at}.schema`, schema, name: null, strict: true }, model);
 }

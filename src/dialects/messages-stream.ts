@@ -5,41 +5,57 @@
 //   a block: content_block_start, content_block_delta*, content_block_stop
 import type { Piece, Refusal } from "../types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
-import { argumentsObject, errorBody, messageHead, stopOf, usageBody } from "./messages-reply.ts";
+import { callBlock, citationBody, continuesCited, resultBlock, shownCall, type ShownCall } from "./messages-blocks.ts";
+import { argumentsObject, errorBody, messageHead, stemOf, stopOf, usageBody } from "./messages-reply.ts";
 import type { MessagesAsk } from "./messages-request.ts";
 import { signatureOf } from "./thinking-signature.ts";
 
-type BlockKind = "thinking" | "text" | "tool_use";
+type BlockKind = "thinking" | "text" | "tool_use" | "owned-call" | "owned-result";
 
 /** A content block of the answer, in the order in which the blocks were first seen. */
 type Block = Readonly<{
   kind: BlockKind;
-  /** The call that a tool_use block is, else null. */
-  call: Readonly<{ index: number; id: string; name: string }> | null;
+  /** The `content_block` with which it starts, as JSON text. */
+  start: string;
+  /** Index of the client's call that a tool_use block is, else null. */
+  callIndex: number | null;
   /**
    * What waits to be written; of a tool_use block all of its arguments, which tell whether it is complete, and of
    * omitted thinking all of it, for the signature.
    */
   literals: string[];
+  /** Of a text block: JSON texts of its citations, those that wait to be written too. */
+  citations: string[];
 }>;
 
 const event = (name: string, data: string): string => `event: ${name}\ndata: ${data}\n\n`;
 const deltaEnd = "}}\n\n";
 
-const blockAtStart: Readonly<Record<Exclude<BlockKind, "tool_use">, string>> = {
+const blockAtStart = {
   thinking: '{"type":"thinking","thinking":"","signature":""}',
   text: '{"type":"text","text":""}',
-};
+} as const;
 const deltaFields: Readonly<Record<BlockKind, string>> = {
   thinking: '{"type":"thinking_delta","thinking":',
   text: '{"type":"text_delta","text":',
   tool_use: '{"type":"input_json_delta","partial_json":',
+  "owned-call": '{"type":"input_json_delta","partial_json":',
+  "owned-result": "", // it starts complete
 };
+
+const newBlock = (kind: BlockKind, start: string, literals: string[] = [], callIndex: number | null = null): Block => ({
+  kind,
+  start,
+  callIndex,
+  literals,
+  citations: [],
+});
 
 /**
  * The first of `#blocks` is open, the others wait. A text or thinking block ends when another block begins. A tool_use
  * block ends when its arguments are a whole object: nodes mix the fragments of parallel calls, and this dialect cannot,
- * so what belongs to a later block is held until the one before is complete or the answer has ended.
+ * so what belongs to a later block is held until the one before is complete or the answer has ended. What the gateway
+ * did by itself is known whole, and its blocks end at once.
  */
 export class MessagesEncoder implements Encoder {
   readonly #ask: MessagesAsk;
@@ -48,6 +64,10 @@ export class MessagesEncoder implements Encoder {
   /** Index of the open block; without one, of the next. */
   #index = 0;
   #started = false;
+  /** What the gateway ran by itself: the last call, how many there were, and how many searches gave an answer. */
+  #shown: ShownCall | null = null;
+  #ownedCalls = 0;
+  #searches = 0;
   /** The open block's delta event up to the literal: a token costs one concatenation. */
   #delta = "";
 
@@ -67,9 +87,19 @@ export class MessagesEncoder implements Encoder {
       case "reasoning":
         return this.#ask.thinking === "hidden" ? "" : this.#add("thinking", piece.literal);
       case "call":
-        return this.#begin({ kind: "tool_use", call: piece, literals: [] });
+        return this.#begin(newBlock("tool_use", toolUseAtStart(piece), [], piece.index));
       case "call-arguments":
         return this.#addArguments(piece.index, piece.literal);
+      case "owned-call":
+        this.#shown = shownCall(piece, stemOf(this.#reply), this.#ownedCalls++);
+        return this.#begin(
+          newBlock("owned-call", callBlock(piece, this.#shown, "{}"), [JSON.stringify(piece.call.arguments)]),
+        );
+      case "owned-result":
+        if (this.#shown!.isSearch && !piece.outcome.failed) this.#searches++;
+        return this.#begin(newBlock("owned-result", resultBlock(piece.outcome, this.#shown!)));
+      case "citation":
+        return this.#cite(citationBody(piece.source));
       default:
         return piece satisfies never;
     }
@@ -78,8 +108,7 @@ export class MessagesEncoder implements Encoder {
   end(end: AnswerEnd): string {
     let events = "";
     // A client that reads the first block's text must find one, also when the answer is empty.
-    if (this.#index === 0 && this.#blocks.length === 0)
-      events += this.#begin({ kind: "text", call: null, literals: [] });
+    if (this.#index === 0 && this.#blocks.length === 0) events += this.#begin(newBlock("text", blockAtStart.text));
     while (this.#blocks.length > 0) {
       events += this.#closeFirst();
       // A call that the budget cut before its turn came is not begun.
@@ -87,7 +116,11 @@ export class MessagesEncoder implements Encoder {
         this.#blocks.shift();
       events += this.#openFirst();
     }
-    const delta = { type: "message_delta", delta: stopOf(end), usage: usageBody(this.#ask.model, end.usage) };
+    const delta = {
+      type: "message_delta",
+      delta: stopOf(end),
+      usage: usageBody(this.#ask.model, end.usage, this.#searches),
+    };
     return events + event("message_delta", JSON.stringify(delta)) + event("message_stop", '{"type":"message_stop"}');
   }
 
@@ -99,18 +132,25 @@ export class MessagesEncoder implements Encoder {
 
   #add(kind: "text" | "thinking", literal: string): string {
     const last = this.#blocks.at(-1);
-    if (last?.kind === kind) return this.#append(last, literal);
-    return literal === '""' ? "" : this.#begin({ kind, call: null, literals: [literal] });
+    const goesOn = last?.kind === kind && (last.citations.length === 0 || continuesCited(literal));
+    if (goesOn) return this.#append(last, literal);
+    return literal === '""' ? "" : this.#begin(newBlock(kind, blockAtStart[kind], [literal]));
+  }
+
+  #cite(citation: string): string {
+    const last = this.#blocks.at(-1)!;
+    last.citations.push(citation);
+    return last === this.#blocks[0] ? this.#citation(citation) : "";
   }
 
   #addArguments(index: number, literal: string): string {
     const open = this.#blocks[0];
-    if (open?.call?.index === index) {
+    if (open?.callIndex === index) {
       open.literals.push(literal);
       return this.#delta + literal + deltaEnd + this.#advance();
     }
     // Not found: its block is closed, and after a whole object only white space can follow.
-    this.#blocks.find(({ call }) => call?.index === index)?.literals.push(literal);
+    this.#blocks.find(({ callIndex }) => callIndex === index)?.literals.push(literal);
     return "";
   }
 
@@ -122,13 +162,18 @@ export class MessagesEncoder implements Encoder {
 
   #begin(block: Block): string {
     this.#blocks.push(block);
-    return this.#blocks.length === 1 ? this.#openFirst() : this.#advance();
+    const opened = this.#blocks.length === 1 ? this.#openFirst() : "";
+    return opened + this.#advance();
   }
 
-  /** Closes what is complete while something waits behind it. */
+  /** Closes what is complete while something waits behind it, or nothing can be added to it. */
   #advance(): string {
     let events = "";
-    while (this.#blocks.length > 1 && isComplete(this.#blocks[0]!)) events += this.#closeFirst() + this.#openFirst();
+    for (let first = this.#blocks[0]; first !== undefined; first = this.#blocks[0]) {
+      const over = isWhole(first) || (this.#blocks.length > 1 && isComplete(first));
+      if (!over) break;
+      events += this.#closeFirst() + this.#openFirst();
+    }
     return events;
   }
 
@@ -138,11 +183,12 @@ export class MessagesEncoder implements Encoder {
     let events = this.#started ? "" : this.#start();
     events += event(
       "content_block_start",
-      `{"type":"content_block_start","index":${this.#index},"content_block":${startOf(block)}}`,
+      `{"type":"content_block_start","index":${this.#index},"content_block":${block.start}}`,
     );
     this.#delta = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},"delta":${deltaFields[block.kind]}`;
     if (block.kind === "tool_use") events += this.#write(block, '""'); // the dialect's own servers begin like this
     for (const literal of block.literals) events += this.#write(block, literal);
+    for (const citation of block.citations) events += this.#citation(citation);
     return events;
   }
 
@@ -155,6 +201,11 @@ export class MessagesEncoder implements Encoder {
   #signature(block: Block): string {
     const signature = signatureOf(this.#omits(block) ? JSON.parse(joined(block.literals)) : "");
     const delta = `{"type":"signature_delta","signature":"${signature}"}`;
+    return event("content_block_delta", `{"type":"content_block_delta","index":${this.#index},"delta":${delta}}`);
+  }
+
+  #citation(citation: string): string {
+    const delta = `{"type":"citations_delta","citation":${citation}}`;
     return event("content_block_delta", `{"type":"content_block_delta","index":${this.#index},"delta":${delta}}`);
   }
 
@@ -176,10 +227,10 @@ export class MessagesEncoder implements Encoder {
   }
 }
 
-const startOf = ({ kind, call }: Block): string =>
-  kind === "tool_use"
-    ? `{"type":"tool_use","id":${JSON.stringify(call!.id)},"name":${JSON.stringify(call!.name)},"input":{}}`
-    : blockAtStart[kind];
+const toolUseAtStart = ({ id, name }: Extract<Piece, { kind: "call" }>): string =>
+  `{"type":"tool_use","id":${JSON.stringify(id)},"name":${JSON.stringify(name)},"input":{}}`;
+
+const isWhole = ({ kind }: Block): boolean => kind === "owned-call" || kind === "owned-result";
 
 /** Asked only while another block waits, and parsed only when the last fragment can end an object. */
 function isComplete({ kind, literals }: Block): boolean {

@@ -2,15 +2,22 @@
 // to `<namespace>__<name>`, custom tools become functions with one string parameter, and calls are told by their flat
 // name what they were.
 import { isRefusal } from "../refusals.ts";
-import type { Refusal, Tool, ToolChoice } from "../types.ts";
+import type { Refusal, Tool, ToolChoice, WebSearch } from "../types.ts";
 import { inputParameter } from "./custom-tool-input.ts";
 import { malformed } from "./field.ts";
+import { readSearchTool } from "./search-request.ts";
 
 /** A tool as the client knows it. */
 export type ToolOrigin = Readonly<{ kind: "function" | "custom"; namespace: string | null; name: string }>;
 
 /** What `tool_choice` leaves of the tools. */
-export type ToolSelection = Readonly<{ tools: readonly Tool[]; toolChoice: ToolChoice }>;
+export type ToolSelection = Readonly<{
+  tools: readonly Tool[];
+  toolChoice: ToolChoice;
+  /** What is left of the hosted web search. */
+  webSearch: WebSearch | null;
+  forcesSearch?: boolean;
+}>;
 
 type Definition = Readonly<Record<string, unknown>>;
 type Entry = Readonly<{ origin: ToolOrigin; tool: Omit<Tool, "name"> }>;
@@ -21,14 +28,14 @@ const nameMaxLength = 64;
 export class OfferedTools {
   /** Function tools with flat names, in the order in which the client gave them. */
   readonly tools: readonly Tool[];
-  /** True if a hosted web search that may go online was among them. */
-  readonly webSearch: boolean;
+  /** The hosted web search among them that may go online, or null. */
+  readonly webSearch: WebSearch | null;
   readonly #anyGiven: boolean;
   readonly #origins = new Map<string, ToolOrigin>();
   readonly #flatNames = new Map<string, string>();
   readonly #lastNumbers = new Map<string, number>();
 
-  private constructor(entries: readonly Entry[], webSearch: boolean, anyGiven: boolean) {
+  private constructor(entries: readonly Entry[], webSearch: WebSearch | null, anyGiven: boolean) {
     this.webSearch = webSearch;
     this.#anyGiven = anyGiven;
     // Tools outside namespaces keep their names; those in namespaces make way for them.
@@ -44,11 +51,11 @@ export class OfferedTools {
    */
   static read(given: readonly Readonly<{ at: string; definition: Definition }>[]): OfferedTools | Refusal {
     const entries = new Map<string, Entry>();
-    let webSearch = false;
+    let webSearch: WebSearch | null = null;
     for (const { at, definition } of given) {
       const { type } = definition;
-      if (typeof type === "string" && type.startsWith("web_search")) {
-        webSearch ||= definition.external_web_access !== false;
+      if (isWebSearch(definition)) {
+        if (definition.external_web_access !== false) webSearch = readSearchTool(definition);
         continue;
       }
       const read = type === "namespace" ? readNamespace(definition, at) : readTool(definition, at, null);
@@ -70,34 +77,39 @@ export class OfferedTools {
 
   /** Applies `tool_choice`. `allowed_tools` is a hard limit: the model does not see the others. */
   select(choice: unknown): ToolSelection | Refusal {
-    if (choice === "auto" || choice === "none") return { tools: this.tools, toolChoice: choice };
+    const { tools, webSearch } = this;
+    if (choice === "auto" || choice === "none") return { tools, webSearch, toolChoice: choice };
     if (choice === "required" && !this.#anyGiven) return malformed("tool_choice required needs tools");
-    if (choice === "required") return this.#required(this.tools);
+    if (choice === "required") return this.#required(tools, webSearch);
     if (typeof choice !== "object" || choice === null) return unknownChoice();
     const chosen = choice as Record<string, unknown>;
     if (chosen.type === "function" || chosen.type === "custom") return this.#named(chosen);
     if (chosen.type === "allowed_tools") return this.#allowed(chosen);
     if (typeof chosen.type !== "string") return unknownChoice();
-    return { tools: this.tools, toolChoice: "auto" }; // a hosted tool, which is not offered to the model
+    // A hosted tool: of them only the web search is offered to the model.
+    return { tools, webSearch, toolChoice: "auto", forcesSearch: webSearch !== null && isWebSearch(chosen) };
   }
 
-  #required(tools: readonly Tool[]): ToolSelection {
-    // Without functions only hosted tools are meant, and those cannot be forced.
-    return { tools, toolChoice: tools.length === 0 ? "auto" : "required" };
+  #required(tools: readonly Tool[], webSearch: WebSearch | null): ToolSelection {
+    if (tools.length > 0) return { tools, webSearch, toolChoice: "required" };
+    // Without functions only hosted tools are meant, and of those only the web search can be forced.
+    return { tools, webSearch, toolChoice: "auto", forcesSearch: webSearch !== null };
   }
 
   #named(chosen: Definition): ToolSelection | Refusal {
     if (typeof chosen.name !== "string") return malformed("tool_choice.name must be a string");
     const named = this.#find(chosen);
     if (named === null) return malformed(`tool_choice.name: there is no tool named ${chosen.name} in tools`);
-    return { tools: this.tools, toolChoice: { named } };
+    return { tools: this.tools, webSearch: this.webSearch, toolChoice: { named } };
   }
 
   #allowed(chosen: Definition): ToolSelection | Refusal {
     if (!Array.isArray(chosen.tools)) return malformed("tool_choice.tools must be an array");
     const names = new Set(chosen.tools.map((tool: unknown) => this.#find((tool ?? {}) as Definition)));
     const tools = this.tools.filter((tool) => names.has(tool.name));
-    return chosen.mode === "required" ? this.#required(tools) : { tools, toolChoice: "auto" };
+    const searches = chosen.tools.some((tool: unknown) => isWebSearch((tool ?? {}) as Definition));
+    const webSearch = searches ? this.webSearch : null;
+    return chosen.mode === "required" ? this.#required(tools, webSearch) : { tools, webSearch, toolChoice: "auto" };
   }
 
   /** The flat name of the tool that `{type, name, namespace?}` means, or null. */
@@ -126,6 +138,7 @@ export class OfferedTools {
   }
 }
 
+const isWebSearch = ({ type }: Definition): boolean => typeof type === "string" && type.startsWith("web_search");
 const keyOf = ({ kind, namespace, name }: ToolOrigin): string => JSON.stringify([kind, namespace, name]);
 const joinedName = ({ namespace, name }: ToolOrigin): string => (namespace === null ? name : `${namespace}__${name}`);
 const safeName = (name: string): string => name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, nameMaxLength);

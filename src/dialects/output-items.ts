@@ -3,7 +3,9 @@
 import { CustomToolInput } from "./custom-tool-input.ts";
 import { JsonEnd } from "./json-end.ts";
 import { LiteralText } from "./literal-text.ts";
+import type { Call, ServerTool, ToolOutcome } from "../types.ts";
 import type { ToolOrigin } from "./offered-tools.ts";
+import { queryOf } from "./search-request.ts";
 import type { Sealer } from "./sealed-content.ts";
 
 /** Numbers the events of one stream. */
@@ -24,7 +26,7 @@ export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
 /** One output item. Before `open` it may already take fragments, which go out when it opens. */
 export abstract class OutputItem {
-  abstract readonly kind: "reasoning" | "message" | "call";
+  abstract readonly kind: "reasoning" | "message" | "call" | "owned";
   readonly #id: string;
   readonly #index: number;
   readonly #numbers: EventNumbers;
@@ -109,9 +111,14 @@ export abstract class OutputItem {
     return this.#id;
   }
 
-  /** An event about this item. */
-  protected event(type: string, members: string): string {
-    return this.#numbers.event(type, `"item_id":"${this.#id}","output_index":${this.#index},${members}`);
+  protected get isOpen(): boolean {
+    return this.#state === "open";
+  }
+
+  /** An event about this item; `members` are its further JSON members, if any. */
+  protected event(type: string, members: string | null): string {
+    const rest = members === null ? "" : `,${members}`;
+    return this.#numbers.event(type, `"item_id":"${this.#id}","output_index":${this.#index}${rest}`);
   }
 
   #event(type: string, item: string): string {
@@ -165,6 +172,9 @@ export class ReasoningItem extends OutputItem {
 
 export class MessageItem extends OutputItem {
   readonly kind = "message";
+  /** JSON texts, in order; as many of them as were shown went out as events. */
+  readonly #annotations: string[] = [];
+  #shown = 0;
 
   constructor(place: Place) {
     const end = ',"logprobs":[]}\n\n';
@@ -172,18 +182,38 @@ export class MessageItem extends OutputItem {
   }
 
   protected json(status: ItemStatus): string {
-    const content = status === "in_progress" ? "" : textPart(this.literal);
+    const content = status === "in_progress" ? "" : textPart(this.literal, this.#annotations);
     return `{"id":"${this.id}","type":"message","status":"${status}","role":"assistant","content":[${content}]}`;
   }
 
   protected openInside(): string {
-    return this.event("response.content_part.added", `"content_index":0,"part":${textPart('""')}`);
+    return this.event("response.content_part.added", `"content_index":0,"part":${textPart('""', [])}`);
+  }
+
+  /** Takes an annotation of the text so far; its event goes out at once, or with the text if the item waits. */
+  annotate(annotation: string): string {
+    this.#annotations.push(annotation);
+    return this.isOpen ? this.#showAnnotations() : "";
+  }
+
+  override open(): string {
+    return super.open() + this.#showAnnotations();
   }
 
   protected closeInside(): string {
     const { literal } = this;
     const done = this.event("response.output_text.done", `"content_index":0,"text":${literal},"logprobs":[]`);
-    return done + this.event("response.content_part.done", `"content_index":0,"part":${textPart(literal)}`);
+    const part = textPart(literal, this.#annotations);
+    return done + this.event("response.content_part.done", `"content_index":0,"part":${part}`);
+  }
+
+  #showAnnotations(): string {
+    let events = "";
+    for (; this.#shown < this.#annotations.length; this.#shown++) {
+      const members = `"content_index":0,"annotation_index":${this.#shown},"annotation":${this.#annotations[this.#shown]}`;
+      events += this.event("response.output_text.annotation.added", members);
+    }
+    return events;
   }
 }
 
@@ -269,12 +299,108 @@ export class CustomCallItem extends OutputItem {
   }
 }
 
+/** A call that the gateway runs by itself: it is open until what came of it is known. */
+export abstract class OwnedItem extends OutputItem {
+  readonly kind = "owned";
+  protected readonly call: Call;
+  protected outcome: ToolOutcome | null = null;
+
+  protected constructor(place: ItemPlace, call: Call, deltaType: string) {
+    super(place, deltaType, "", plainDeltaEnd);
+    this.call = call;
+  }
+
+  override get complete(): boolean {
+    return this.outcome !== null;
+  }
+
+  resolve(outcome: ToolOutcome): void {
+    this.outcome = outcome;
+  }
+
+  /** A failed call is an item like others: the answer goes on. */
+  protected statusOf(status: ItemStatus): string {
+    return status === "completed" && this.outcome?.failed === true ? "failed" : status;
+  }
+}
+
+export class WebSearchItem extends OwnedItem {
+  readonly #showsSources: boolean;
+
+  /** `showsSources`: the client asked for all addresses that were found, beside those that the answer cites. */
+  constructor(place: Place, call: Call, showsSources: boolean) {
+    super({ ...place, prefix: "ws" }, call, "");
+    this.#showsSources = showsSources;
+  }
+
+  /** It has no text that grows; that it still searches can be said again. */
+  override emptyDelta(): string {
+    return this.event("response.web_search_call.searching", null);
+  }
+
+  protected json(status: ItemStatus): string {
+    const query = queryOf(this.call);
+    const found = this.outcome?.sources.map(({ url }) => ({ type: "url", url })) ?? [];
+    const sources = this.#showsSources ? found : undefined;
+    const action = JSON.stringify({ type: "search", query, queries: [query], sources });
+    return `{"id":"${this.id}","type":"web_search_call","status":"${this.statusOf(status)}","action":${action}}`;
+  }
+
+  protected openInside(): string {
+    const begun = this.event("response.web_search_call.in_progress", null);
+    return begun + this.event("response.web_search_call.searching", null);
+  }
+
+  protected closeInside(): string {
+    return this.event("response.web_search_call.completed", null);
+  }
+}
+
+/** A call of a tool of an MCP server. Its arguments are known whole, so that they go out as one delta. */
+export class McpCallItem extends OwnedItem {
+  readonly #tool: ServerTool;
+  readonly #arguments: string;
+
+  constructor(place: Place, call: Call, tool: ServerTool) {
+    super({ ...place, prefix: "mcp" }, call, "response.mcp_call_arguments.delta");
+    this.#tool = tool;
+    this.#arguments = JSON.stringify(call.arguments);
+  }
+
+  protected json(status: ItemStatus): string {
+    const inProgress = status === "in_progress";
+    const { text = "", failed = false } = this.outcome ?? {};
+    const item = {
+      id: this.id,
+      type: "mcp_call",
+      status: this.statusOf(status),
+      server_label: this.#tool.server,
+      name: this.#tool.name,
+      arguments: inProgress ? "" : this.call.arguments,
+      approval_request_id: null,
+      output: inProgress || failed ? null : text,
+      error: failed ? { type: "mcp_tool_execution_error", content: [{ type: "text", text }] } : null,
+    };
+    return JSON.stringify(item);
+  }
+
+  protected openInside(): string {
+    const begun = this.event("response.mcp_call.in_progress", null) + this.push(this.#arguments);
+    return begun + this.event("response.mcp_call_arguments.done", `"arguments":${this.#arguments}`);
+  }
+
+  protected closeInside(): string {
+    return this.event(`response.mcp_call.${this.outcome?.failed === true ? "failed" : "completed"}`, null);
+  }
+}
+
 /** The one item of a compaction; it has no events of its own. */
 export function compactionItem(stem: string, sealed: string): string {
   return `{"id":"cmp_${stem}","type":"compaction","encrypted_content":"${sealed}"}`;
 }
 
-const textPart = (literal: string): string => `{"type":"output_text","text":${literal},"annotations":[],"logprobs":[]}`;
+const textPart = (literal: string, annotations: readonly string[]): string =>
+  `{"type":"output_text","text":${literal},"annotations":[${annotations.join(",")}],"logprobs":[]}`;
 const summaryPart = (literal: string): string => `{"type":"summary_text","text":${literal}}`;
 
 function calledMembers(callId: string, { name, namespace }: ToolOrigin): string {

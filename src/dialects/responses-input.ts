@@ -1,7 +1,7 @@
 // The `input` of a responses request: items -> turns. What a model did in one step arrives as several items
 // (reasoning, message, calls) and becomes one assistant turn, as chat templates know it.
 import { isRefusal } from "../refusals.ts";
-import type { Call, Model, Part, Refusal, Turn } from "../types.ts";
+import { type Call, type Model, type Part, type Refusal, searchFunctionName, type Turn } from "../types.ts";
 import { summaryTurn } from "./compaction.ts";
 import { inputParameter } from "./custom-tool-input.ts";
 import { malformed } from "./field.ts";
@@ -64,6 +64,10 @@ class ItemReader {
       case "function_call_output":
       case "custom_tool_call_output":
         return this.#output(item, at);
+      case "web_search_call":
+        return this.#search(item);
+      case "mcp_call":
+        return this.#serverCall(item, at);
       case "compaction":
         return this.#compaction(item);
       case "item_reference":
@@ -125,6 +129,33 @@ class ItemReader {
     if (isRefusal(content)) return content;
     this.#add({ role: "tool", callId: item.call_id, content });
     return null;
+  }
+
+  /** A search that the server made: a call and its result, of which the item holds the addresses at most. */
+  #search(item: Item): null {
+    const { query, queries, sources } = (item.action ?? {}) as Item;
+    const asked = query ?? (Array.isArray(queries) ? queries[0] : undefined);
+    if (typeof asked !== "string") return null; // it opened a page, say: nothing that a model here could do
+    const urls = (Array.isArray(sources) ? (sources as (Item | null)[]) : []).flatMap((source) => source?.url ?? []);
+    const found = urls.length === 0 ? "It was searched; the answer says what was found." : `Found:\n${urls.join("\n")}`;
+    this.#ran(item, searchFunctionName, JSON.stringify({ query: asked }), found);
+    return null;
+  }
+
+  /** A call of an MCP server's tool, under the name by which models know it. */
+  #serverCall(item: Item, at: string): Refusal | null {
+    const { name, server_label: server, output, error } = item;
+    if (typeof name !== "string") return malformed(`${at}.name must be a string`);
+    const result = output ?? error ?? "";
+    const text = typeof result === "string" ? result : JSON.stringify(result);
+    this.#ran(item, `${String(server)}__${name}`, argumentsOf(item.arguments), text);
+    return null;
+  }
+
+  #ran(item: Item, name: string, json: string, result: string): void {
+    const id = typeof item.id === "string" ? item.id : `call_${this.#turns.length}`;
+    this.#openAssistant().calls.push({ id, name, arguments: json });
+    this.#add({ role: "tool", callId: id, content: result });
   }
 
   #compaction(item: Item): null {

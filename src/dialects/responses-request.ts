@@ -23,6 +23,7 @@ import { OfferedTools } from "./offered-tools.ts";
 import { echoOf } from "./response-object.ts";
 import { readItems } from "./responses-input.ts";
 import type { Sealer } from "./sealed-content.ts";
+import { anySearch, searchOf } from "./search-request.ts";
 import { clampBudget, efforts } from "./settings.ts";
 import { type Earlier, type Item, nothingEarlier } from "./stored-responses.ts";
 
@@ -74,6 +75,8 @@ export type ResponsesAsk = Ask &
     echo: string;
     /** True if reasoning goes out sealed too, so that a client can send it back. */
     sealsReasoning: boolean;
+    /** True if web searches are shown with all addresses that they found. */
+    showsSources: boolean;
     /** True if the reply is one sealed summary of the conversation instead of an answer. */
     compacts: boolean;
     /** True if the response may be referred to by later requests. */
@@ -132,13 +135,18 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
     outputTokensMax: budget,
     effort,
     format,
-    webSearch: request.web_search === true || offered.webSearch,
+    webSearch: searchOf(
+      selection.webSearch ?? (request.web_search === true ? anySearch : null),
+      selection.tools,
+      selection.forcesSearch,
+    ),
     stream: request.stream === true,
     sampling: samplingOf(request),
     bodyBytes: bodyBytes + (context.earlier?.bytes ?? 0),
     offered,
     echo: echoOf(request, model, request.max_output_tokens == null ? null : budget, store),
     sealsReasoning: request.include?.includes("reasoning.encrypted_content") ?? false,
+    showsSources: request.include?.includes("web_search_call.action.sources") ?? false,
     compacts,
     store,
     previousResponseId: request.previous_response_id ?? null,

@@ -1,8 +1,17 @@
 // The stream of a response: pieces -> events. Items open one after the other, never two at a time; what comes for a
 // later item while an earlier one is not complete waits there.
-import type { Piece, Refusal } from "../types.ts";
+import type { Piece, Refusal, ToolOutcome } from "../types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
-import { CustomCallItem, FunctionCallItem, MessageItem, type OutputItem, ReasoningItem } from "./output-items.ts";
+import {
+  CustomCallItem,
+  FunctionCallItem,
+  McpCallItem,
+  MessageItem,
+  type OutputItem,
+  type OwnedItem,
+  ReasoningItem,
+  WebSearchItem,
+} from "./output-items.ts";
 import { type ReplyContext, ResponseLifecycle } from "./response-lifecycle.ts";
 import { incompleteReason, stemOf } from "./response-object.ts";
 import type { ResponsesAsk } from "./responses-request.ts";
@@ -18,6 +27,8 @@ export class ResponsesEncoder implements Encoder {
   readonly #queue: OutputItem[] = [];
   readonly #done: OutputItem[] = [];
   readonly #calls: OutputItem[] = [];
+  /** What the gateway runs by itself just now, or ran last. */
+  #owned: OwnedItem | null = null;
   #started = false;
 
   constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock, keep }: ReplyContext) {
@@ -49,6 +60,12 @@ export class ResponsesEncoder implements Encoder {
         return started + this.#addCall(piece.index, piece.id, piece.name);
       case "call-arguments":
         return started + this.#writeArguments(this.#calls[piece.index]!, piece.literal);
+      case "owned-call":
+        return started + this.#beginOwned(piece);
+      case "owned-result":
+        return started + this.#endOwned(piece.outcome);
+      case "citation":
+        return started + this.#cite(piece);
       default:
         return piece satisfies never;
     }
@@ -95,6 +112,29 @@ export class ResponsesEncoder implements Encoder {
   #writeArguments(item: OutputItem, literal: string): string {
     if (item.done) return ""; // the arguments had ended: this is white space
     return item.push(literal) + this.#advance();
+  }
+
+  #beginOwned({ call, tool }: Extract<Piece, { kind: "owned-call" }>): string {
+    const place = this.#place();
+    this.#owned =
+      tool === null ? new WebSearchItem(place, call, this.#ask.showsSources) : new McpCallItem(place, call, tool);
+    return this.#append(this.#owned);
+  }
+
+  /** Nothing more can come for it, so that it is done at once where its turn has come. */
+  #endOwned(outcome: ToolOutcome): string {
+    const owned = this.#owned!;
+    owned.resolve(outcome);
+    return this.#advance() + (this.#queue[0] === owned ? this.#close("completed") : "");
+  }
+
+  /** Positions count in the text of the item, those of the piece in all texts of the answer. */
+  #cite({ source: { url, title }, start, end }: Extract<Piece, { kind: "citation" }>): string {
+    const messages = [...this.#done, ...this.#queue].filter((item) => item instanceof MessageItem);
+    const cited = messages.pop()!;
+    const before = messages.reduce((length, { literal }) => length + (JSON.parse(literal) as string).length, 0);
+    const annotation = { type: "url_citation", url, title, start_index: start - before, end_index: end - before };
+    return cited.annotate(JSON.stringify(annotation));
   }
 
   #append(item: OutputItem): string {

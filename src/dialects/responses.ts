@@ -70,13 +70,8 @@ const compactBody = (body: unknown): unknown =>
     : body;
 
 /** A non-streaming reply is what the stream's last event says, so it is made by the stream's encoder. */
-function write(encoder: Encoder, { reasoning, text, calls }: Answer, end: AnswerEnd): void {
-  if (reasoning !== null) encoder.piece({ kind: "reasoning", literal: reasoning });
-  if (text !== null) encoder.piece({ kind: "text", literal: text, logprobs: null });
-  for (const [index, { id, name, arguments: literal }] of calls.entries()) {
-    encoder.piece({ kind: "call", index, id, name });
-    encoder.piece({ kind: "call-arguments", index, literal });
-  }
+function write(encoder: Encoder, { pieces }: Answer, end: AnswerEnd): void {
+  for (const piece of pieces) encoder.piece(piece);
   encoder.end(end);
 }
 

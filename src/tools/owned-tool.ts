@@ -1,6 +1,8 @@
 // A tool that the gateway runs itself, in the loop between a model and its answer: web search, or one of an operator's
 // MCP servers. Its results are untrusted text: they are fenced and bounded before a model reads them.
-import type { AccountId, Call, Tool } from "../types.ts";
+import type { AccountId, Call, ServerTool, Source, Tool, ToolOutcome } from "../types.ts";
+
+export type { Source, ToolOutcome };
 
 /** What a run may know of the request that it serves. */
 export type RunContext = Readonly<{
@@ -9,15 +11,14 @@ export type RunContext = Readonly<{
   gone: AbortSignal;
 }>;
 
-/** A document that an answer may cite; `text` is what the model reads of it, `url` is http(s). */
-export type Source = Readonly<{ title: string; url: string; text: string }>;
-
-/** What a call came to. An error is an outcome too: the model reads what went wrong and goes on. */
-export type ToolOutcome = Readonly<{ text: string; failed: boolean; sources: readonly Source[] }>;
-
 export interface OwnedTool {
   /** As the model sees it. */
   readonly tool: Tool;
-  /** Runs one finished call of the model. Never rejects for what the call, a provider or a server did wrong. */
+  /** How clients are told what was called; null: a web search. */
+  readonly serverTool: ServerTool | null;
+  /**
+   * Runs one finished call of the model; its arguments are JSON text of an object. Never rejects for what the call, a
+   * provider or a server did wrong.
+   */
   run(call: Call, context: RunContext): Promise<ToolOutcome>;
 }

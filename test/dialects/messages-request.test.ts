@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { embeddedCatalog } from "../../src/catalog.ts";
 import { messages } from "../../src/dialects/messages.ts";
 import type { MessagesAsk } from "../../src/dialects/messages-request.ts";
+import { anySearch } from "../../src/dialects/search-request.ts";
 import { isRefusal, messageOf } from "../../src/refusals.ts";
 import type { Refusal } from "../../src/types.ts";
 import { messagesCaptures } from "../fixtures/messages-captures.ts";
@@ -52,7 +53,7 @@ describe("requests of real clients", () => {
 
   test("Claude Code's search request switches our web search on and leaves no tool", () => {
     const capture = messagesCaptures.find(({ name }) => name.includes("cc_websearch 3"));
-    expect(ask({ ...capture?.body })).toMatchObject({ webSearch: true, tools: [], toolChoice: "auto" });
+    expect(ask({ ...capture?.body })).toMatchObject({ webSearch: { usesMax: 8 }, tools: [], toolChoice: "auto" });
   });
 });
 
@@ -389,9 +390,9 @@ describe("settings", () => {
       cache_control: { type: "ephemeral" },
       seed: 7,
     };
-    expect(ask(body)).toMatchObject({ stop: ["a", "b", "c", "d"], stream: true, webSearch: false });
+    expect(ask(body)).toMatchObject({ stop: ["a", "b", "c", "d"], stream: true, webSearch: null });
     expect(ask(body).sampling).toEqual({ temperature: 0, top_p: 1, top_k: 40 });
-    expect(ask({ web_search: true }).webSearch).toBe(true);
+    expect(ask({ web_search: true }).webSearch).toEqual(anySearch);
   });
 
   test("the prompt's size is estimated without its inline images", () => {
@@ -417,9 +418,9 @@ describe("tools", () => {
         { name: "a", description: "does a", parameters: { type: "object", properties: {} }, strict: true },
         { name: "b", description: null, parameters: { type: "object", properties: {} }, strict: null },
       ],
-      webSearch: true,
+      webSearch: { ...anySearch, usesMax: 8 },
     });
-    expect(ask({ tools: tools.slice(0, 3) }).webSearch).toBe(false);
+    expect(ask({ tools: tools.slice(0, 3) }).webSearch).toBeNull();
   });
 
   test.each([

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { embeddedCatalog } from "../../src/catalog.ts";
-import { Collector } from "../../src/dialects/collector.ts";
+import { callsOf, Collector, literalOf } from "../../src/dialects/collector.ts";
 import type { AnswerEnd } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages.ts";
 import type { MessagesAsk } from "../../src/dialects/messages-request.ts";
@@ -315,10 +315,10 @@ describe("any answer", () => {
           const collector = new Collector();
           for (const piece of pieces) collector.piece(piece);
           const answer = collector.answer();
-          expect(streamed.text).toBe(JSON.parse(answer.text ?? '""'));
-          expect(streamed.thinking).toBe(JSON.parse(answer.reasoning ?? '""'));
+          expect(streamed.text).toBe(JSON.parse(literalOf(answer, "text") ?? '""'));
+          expect(streamed.thinking).toBe(JSON.parse(literalOf(answer, "reasoning") ?? '""'));
           expect(streamed.tools.map(({ json }) => json)).toEqual(
-            answer.calls.map((each) => JSON.parse(each.arguments) as string),
+            callsOf(answer).map((each) => JSON.parse(each.arguments) as string),
           );
 
           const { content } = reply(pieces, toolCalls) as { content: Record<string, unknown>[] };

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { OfferedTools, type ToolOrigin } from "../../src/dialects/offered-tools.ts";
+import { anySearch } from "../../src/dialects/search-request.ts";
 import { isRefusal, messageOf } from "../../src/refusals.ts";
 
 const definitions = (tools: readonly Record<string, unknown>[]) =>
@@ -93,11 +94,11 @@ describe("offered tools", () => {
   test("hosted tools are left out; a web search counts unless it must stay offline", () => {
     const hosted = ["file_search", "code_interpreter", "mcp", "local_shell", "tool_search", "computer_use_preview"];
     expect(offered(...hosted.map((type) => ({ type }))).tools).toEqual([]);
-    expect(offered({ type: "file_search" }).webSearch).toBe(false);
-    expect(offered({ type: "web_search" }).webSearch).toBe(true);
-    expect(offered({ type: "web_search_preview" }).webSearch).toBe(true);
-    expect(offered({ type: "web_search_2025_08_26", external_web_access: true }).webSearch).toBe(true);
-    expect(offered({ type: "web_search", external_web_access: false }).webSearch).toBe(false);
+    expect(offered({ type: "file_search" }).webSearch).toBeNull();
+    expect(offered({ type: "web_search" }).webSearch).toEqual(anySearch);
+    expect(offered({ type: "web_search_preview" }).webSearch).toEqual(anySearch);
+    expect(offered({ type: "web_search_2025_08_26", external_web_access: true }).webSearch).toEqual(anySearch);
+    expect(offered({ type: "web_search", external_web_access: false }).webSearch).toBeNull();
   });
 
   test.each([
@@ -182,10 +183,19 @@ describe("tool_choice", () => {
     for (const choice of ["any", {}, 5, null]) expect(select(choice)).toStartWith('tool_choice must be "none"');
   });
 
-  test("required needs tools, though hosted ones, which cannot be forced, are enough", () => {
+  test("required needs tools, though hosted ones are enough, of which the web search alone can be forced", () => {
     const none = offered().select("required");
     expect(isRefusal(none) && messageOf(none)).toBe("tool_choice required needs tools");
-    expect(offered({ type: "file_search" }).select("required")).toEqual({ tools: [], toolChoice: "auto" });
+    expect(offered({ type: "file_search" }).select("required")).toMatchObject({
+      tools: [],
+      toolChoice: "auto",
+      forcesSearch: false,
+    });
+    expect(offered({ type: "web_search" }).select("required")).toMatchObject({
+      toolChoice: "auto",
+      forcesSearch: true,
+    });
+    expect(offered({ type: "web_search" }).select({ type: "web_search" })).toMatchObject({ forcesSearch: true });
   });
 
   test("an origin keeps its kind, name and namespace", () => {

@@ -292,7 +292,7 @@ describe("an answer", () => {
     const body = dialect.reply(
       ask(),
       identity,
-      { reasoning: null, text: '"Hi"', logprobs: [], calls: [] },
+      { pieces: text("Hi"), logprobs: [] },
       { ...ended, usage: { inputFresh: 1, inputCached: 2, output: 4, reasoning: 3 } },
     );
     expect(body).toEndWith(',"output_text":"Hi"}');
@@ -476,7 +476,7 @@ describe("compaction", () => {
   test("by its own endpoint is a response.compaction object", () => {
     const compact = compactionDialect(options);
     const request = compact.read({ model: "core-3", input: "build a boat" }, 10, catalog) as ResponsesAsk;
-    const answer = { reasoning: null, text: '"A boat."', logprobs: [], calls: [] };
+    const answer = { pieces: text("A boat."), logprobs: [] };
     expect(JSON.parse(compact.reply(request, identity, answer, ended))).toEqual({
       id: "resp_1",
       object: "response.compaction",

@@ -6,6 +6,7 @@ import { compactionDialect, responsesDialect } from "../../src/dialects/response
 import type { ResponsesAsk } from "../../src/dialects/responses-request.ts";
 import { Sealer, sealingKeyBytes } from "../../src/dialects/sealed-content.ts";
 import { type Earlier, type Item, referencesOf } from "../../src/dialects/stored-responses.ts";
+import { anySearch } from "../../src/dialects/search-request.ts";
 import { isRefusal, messageOf, refuse } from "../../src/refusals.ts";
 import type { Refusal } from "../../src/types.ts";
 import { responsesCaptures } from "../fixtures/responses-captures.ts";
@@ -65,7 +66,7 @@ describe("requests of real clients", () => {
       { role: "tool", callId: "call_rec1", content: expect.stringContaining("invalid agent id x") },
     ]);
     expect(result.tools.map((tool) => tool.name)).toContain("multi_agent_v1__wait_agent");
-    expect(result).toMatchObject({ webSearch: true, sealsReasoning: true, parallelToolCalls: true, store: false });
+    expect(result).toMatchObject({ webSearch: anySearch, sealsReasoning: true, parallelToolCalls: true, store: false });
   });
 
   test("Codex's tools in an additional_tools item are offered, custom ones too", () => {
@@ -88,7 +89,7 @@ describe("requests of real clients", () => {
   test("a compaction_trigger at the end asks for a summary without tools", () => {
     const { body } = responsesCaptures.find(({ name }) => name === "codex bcompact request 2")!;
     const result = ask(body);
-    expect(result).toMatchObject({ compacts: true, tools: [], toolChoice: "auto", webSearch: false, format: null });
+    expect(result).toMatchObject({ compacts: true, tools: [], toolChoice: "none", webSearch: null, format: null });
     expect(result.turns.at(-1)).toEqual({ role: "user", content: expect.stringContaining("handover note") });
   });
 });
@@ -161,8 +162,8 @@ describe("settings", () => {
       { type: "function", name: "f", parameters: { type: "object" }, description: null, strict: null },
       { type: "web_search", external_web_access: false },
     ]);
-    expect(ask({ tools }).webSearch).toBe(false);
-    expect(ask({ web_search: true }).webSearch).toBe(true);
+    expect(ask({ tools }).webSearch).toBeNull();
+    expect(ask({ web_search: true }).webSearch).toEqual(anySearch);
   });
 
   test("a response is kept unless the client or the operator does not want it", () => {
@@ -374,7 +375,6 @@ describe("conversation", () => {
         { type: "shell_call_output", call_id: "c2", output: [{ stdout: "x", outcome: { type: "exit" } }] },
         { type: "tool_search_call", call_id: "c3", arguments: { query: "q" } },
         { type: "tool_search_output", call_id: "c3", tools: [] },
-        { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "q" } },
         { type: "mcp_list_tools", id: "m" },
         { type: "configuration_update" },
         { type: "made_up" },
@@ -395,6 +395,53 @@ describe("conversation", () => {
         calls: [{ id: "c3", name: "tool_search", arguments: '{"query":"q"}' }],
       },
       { role: "tool", callId: "c3", content: "[]" },
+    ]);
+  });
+
+  test("searches and calls of servers' tools become calls with their results", () => {
+    const action = { type: "search", query: "bun", sources: [{ type: "url", url: "https://bun.com/" }] };
+    const mcp = { type: "mcp_call", id: "mcp_1", server_label: "files", name: "read", arguments: '{"path":"a"}' };
+    expect(
+      turns(
+        user,
+        { type: "message", role: "assistant", content: "I look." },
+        { type: "web_search_call", id: "ws_1", status: "completed", action },
+        { type: "web_search_call", id: "ws_2", status: "completed", action: { type: "search", queries: ["elysia"] } },
+        { type: "web_search_call", id: "ws_3", status: "completed", action: { type: "open_page" } },
+        { ...mcp, output: "text of a" },
+        { ...mcp, id: "mcp_2", output: null, error: { type: "mcp_tool_execution_error" } },
+        { type: "message", role: "assistant", content: "It is fast [1]." },
+      ).slice(1),
+    ).toEqual([
+      {
+        role: "assistant",
+        content: "I look.",
+        reasoning: null,
+        calls: [{ id: "ws_1", name: "web_search", arguments: '{"query":"bun"}' }],
+      },
+      { role: "tool", callId: "ws_1", content: "Found:\nhttps://bun.com/" },
+      {
+        role: "assistant",
+        content: null,
+        reasoning: null,
+        calls: [{ id: "ws_2", name: "web_search", arguments: '{"query":"elysia"}' }],
+      },
+      { role: "tool", callId: "ws_2", content: "It was searched; the answer says what was found." },
+      {
+        role: "assistant",
+        content: null,
+        reasoning: null,
+        calls: [{ id: "mcp_1", name: "files__read", arguments: '{"path":"a"}' }],
+      },
+      { role: "tool", callId: "mcp_1", content: "text of a" },
+      {
+        role: "assistant",
+        content: null,
+        reasoning: null,
+        calls: [{ id: "mcp_2", name: "files__read", arguments: '{"path":"a"}' }],
+      },
+      { role: "tool", callId: "mcp_2", content: '{"type":"mcp_tool_execution_error"}' },
+      { role: "assistant", content: "It is fast [1].", reasoning: null, calls: [] },
     ]);
   });
 

@@ -1,0 +1,123 @@
+// What comes of one round of the tool loop, on its way to the client: text, reasoning and calls of the client's tools
+// flow on as they come, calls of our tools stay here until the round has ended.
+import type { Call, Piece, Sink } from "../types.ts";
+import { CitationReader, type Sources } from "./citations.ts";
+import type { OwnedTool } from "./owned-tool.ts";
+
+/** A call of a tool of ours. Where `valid` is false, what the model wrote is no JSON object and stands in none. */
+export type CalledTool = Readonly<{ call: Call; offeredName: string; tool: OwnedTool; valid: boolean }>;
+
+export type RoundSinkParts = Readonly<{
+  sink: Sink;
+  /** Our tools by the names under which the model knows them. */
+  owned: ReadonlyMap<string, OwnedTool>;
+  /** Null where there is nothing to cite: then texts are not looked at. */
+  sources: Sources | null;
+  /** Of the rounds before: the client's calls, and UTF-16 units of text. */
+  clientCallsBefore: number;
+  textLengthBefore: number;
+}>;
+
+type Begun = { id: string; name: string; tool: OwnedTool; arguments: string[] };
+
+export class RoundSink implements Sink {
+  readonly #sink: Sink;
+  readonly #owned: RoundSinkParts["owned"];
+  readonly #clientCallsBefore: number;
+  readonly #citations: CitationReader | null;
+  readonly #text: string[] = [];
+  readonly #reasoning: string[] = [];
+  readonly #begun: Begun[] = [];
+  /** By the round's own index of a call: ours, or its place among all calls of the client's. */
+  readonly #calls: (Begun | number)[] = [];
+  #clientCalls = 0;
+
+  constructor({ sink, owned, sources, clientCallsBefore, textLengthBefore }: RoundSinkParts) {
+    this.#sink = sink;
+    this.#owned = owned;
+    this.#clientCallsBefore = clientCallsBefore;
+    this.#citations =
+      sources === null ? null : new CitationReader(sources, textLengthBefore, (piece) => sink.piece(piece));
+  }
+
+  piece(piece: Piece): void {
+    switch (piece.kind) {
+      case "text":
+        this.#text.push(piece.literal);
+        if (this.#citations === null) this.#sink.piece(piece);
+        else this.#citations.text(piece);
+        return;
+      case "reasoning":
+        this.#reasoning.push(piece.literal);
+        return this.#sink.piece(piece);
+      case "call":
+        return this.#call(piece);
+      case "call-arguments":
+        return this.#arguments(piece);
+      default:
+        return this.#sink.piece(piece);
+    }
+  }
+
+  flush(): Promise<void> | null {
+    return this.#sink.flush();
+  }
+
+  /** Calls of the client's tools in this round. */
+  get clientCalls(): number {
+    return this.#clientCalls;
+  }
+
+  get text(): string {
+    return decoded(this.#text);
+  }
+
+  get reasoning(): string {
+    return decoded(this.#reasoning);
+  }
+
+  /** The calls of our tools; whole once the round has ended. */
+  get ownedCalls(): readonly CalledTool[] {
+    return this.#begun.map(({ id, name: offeredName, tool, arguments: literals }) => {
+      const json = decoded(literals).trim() || "{}";
+      const valid = isObject(json);
+      const call: Call = {
+        id,
+        name: tool.serverTool?.name ?? tool.tool.name,
+        arguments: valid ? json : JSON.stringify({ arguments: json }),
+      };
+      return { call, offeredName, tool, valid };
+    });
+  }
+
+  #call(piece: Extract<Piece, { kind: "call" }>): void {
+    const tool = this.#owned.get(piece.name);
+    if (tool === undefined) {
+      const index = this.#clientCallsBefore + this.#clientCalls++;
+      this.#calls[piece.index] = index;
+      this.#sink.piece({ ...piece, index });
+      return;
+    }
+    const begun: Begun = { id: piece.id, name: piece.name, tool, arguments: [] };
+    this.#calls[piece.index] = begun;
+    this.#begun.push(begun);
+  }
+
+  #arguments(piece: Extract<Piece, { kind: "call-arguments" }>): void {
+    const call = this.#calls[piece.index]!;
+    if (typeof call === "number") this.#sink.piece({ ...piece, index: call });
+    else call.arguments.push(piece.literal);
+  }
+}
+
+const decoded = (literals: readonly string[]): string =>
+  literals.map((literal) => JSON.parse(literal) as string).join("");
+
+function isObject(json: string): boolean {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false; // what a model writes as arguments may be anything; that it does not parse is the answer
+  }
+}

@@ -1,0 +1,315 @@
+// The automatic tool loop: tools that the gateway runs itself are offered to the model beside the client's, its calls
+// of them are run, and what they gave is fed back for the next round. The client sees one answer: text and reasoning of
+// all rounds as they come, and their usage summed up.
+//
+// What follows a round that ended:
+//
+//   (1) it failed, or the client left                       -> so does the answer
+//   (2) it called no tool of ours                           -> the answer ends as the round did
+//   (3) the budget or a filter cut it                       -> the answer ends so: a call that may be cut is not run
+//   (4) it was the last round, which had no tools to call   -> the answer ends
+//   (5) the budget of all rounds is used up                 -> the answer ends with length
+//   (6) it called the client's tools too                    -> ours are run and shown; the client runs its own
+//   (7) anything else                                       -> ours are run, and the next round follows
+import type { Clock } from "../clock.ts";
+import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../limits.ts";
+import type { Log } from "../log.ts";
+import {
+  type AccountId,
+  type Ask,
+  type Call,
+  type Ending,
+  type Ms,
+  searchFunctionName,
+  type Sink,
+  type Tool,
+  type ToolOutcome,
+  type Turn,
+  type Usage,
+} from "../types.ts";
+import { Sources } from "./citations.ts";
+import type { OwnedTool } from "./owned-tool.ts";
+import type { Round } from "./round.ts";
+import { type CalledTool, RoundSink } from "./round-sink.ts";
+import type { SearchProvider } from "./search-provider.ts";
+import { madeSafe, resultText } from "./untrusted-text.ts";
+import { WebSearchTool } from "./web-search.ts";
+
+export type ToolLoopParts = Readonly<{
+  /** Null where nothing is searched. */
+  provider: SearchProvider | null;
+  /** Searches of the day; what is taken and not kept goes back on dispose. Throws StoreUnavailable. */
+  searches: { take(account: AccountId, now: Ms): (Disposable & { keep(): void }) | null };
+  /** The tools of MCP servers that a request may use. */
+  serverTools(ask: Ask, account: AccountId): readonly OwnedTool[];
+  clock: Pick<Clock, "wall">;
+  log: Log;
+}>;
+
+/** The request that a loop serves; `gone` is aborted when its client leaves. */
+export type LoopContext = Readonly<{ account: AccountId; gone: AbortSignal }>;
+
+const nothing: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
+
+export class ToolLoop {
+  readonly #parts: ToolLoopParts;
+
+  constructor(parts: ToolLoopParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Answers with as many rounds as the model's calls of our tools take; a request without such tools is one round.
+   * Throws StoreUnavailable when the searches left cannot be read.
+   */
+  async answer(ask: Ask, context: LoopContext, sink: Sink, round: Round): Promise<Ending> {
+    if (ask.toolChoice === "none") return round(ask, sink);
+    const serverTools = this.#serverTools(ask, context.account);
+    const { provider, searches, clock, log } = this.#parts;
+    if (ask.webSearch === null || provider === null) {
+      return this.#answer(ask, serverTools, null, context, sink, round);
+    }
+    using hold = searches.take(context.account, clock.wall());
+    const clientsTool = ask.webSearch.asFunction ? functionNamed(ask.tools, searchFunctionName) : null;
+    const rest = clientsTool === null ? ask : { ...ask, tools: ask.tools.filter((tool) => tool !== clientsTool) };
+    // None left: the answer comes without search and without error, so the model does not hear of it.
+    if (hold === null) {
+      return this.#answer({ ...rest, toolChoice: possibleChoice(rest) }, serverTools, null, context, sink, round);
+    }
+    const search = new WebSearchTool(ask.webSearch, clientsTool, provider, log);
+    const forced = ask.webSearch.forced ? search : null;
+    const ending = await this.#answer(rest, [search, ...serverTools], forced, context, sink, round);
+    if (search.found && ending.kind !== "failed") hold.keep();
+    return ending;
+  }
+
+  #answer(
+    ask: Ask,
+    owned: readonly OwnedTool[],
+    forced: OwnedTool | null,
+    context: LoopContext,
+    sink: Sink,
+    round: Round,
+  ): Promise<Ending> {
+    if (owned.length === 0) return round(ask, sink);
+    return new Answer(ask, owned, forced, { ...context, sink, round, log: this.#parts.log }).run();
+  }
+
+  /** Not offered where a format is asked for: engines hold a model to a format or give it tools, never both. */
+  #serverTools(ask: Ask, account: AccountId): readonly OwnedTool[] {
+    return ask.format === null ? this.#parts.serverTools(ask, account) : [];
+  }
+}
+
+const functionNamed = (tools: readonly Tool[], name: string): Tool | null =>
+  tools.find((tool) => tool.name === name) ?? null;
+
+/** A tool that is not offered cannot be forced, nor any where there is none. */
+function possibleChoice({ tools, toolChoice }: Ask): Ask["toolChoice"] {
+  if (toolChoice === "required") return tools.length > 0 ? toolChoice : "auto";
+  if (typeof toolChoice === "string") return toolChoice;
+  return functionNamed(tools, toolChoice.named) === null ? "auto" : toolChoice;
+}
+
+type AnswerContext = LoopContext & Readonly<{ sink: Sink; round: Round; log: Log }>;
+
+/** One answer, over all its rounds. */
+class Answer {
+  readonly #context: AnswerContext;
+  /** Our tools by the names under which the model knows them. */
+  readonly #owned = new Map<string, OwnedTool>();
+  readonly #sources = new Sources();
+  /** What the next round is asked. */
+  #ask: Ask;
+  readonly #budget: number;
+  #rounds = 0;
+  #usage: Usage = nothing;
+  #estimated = false;
+  /** Of the answer so far: the client's calls, and UTF-16 units of text. */
+  #clientCalls = 0;
+  #textLength = 0;
+
+  constructor(ask: Ask, owned: readonly OwnedTool[], forced: OwnedTool | null, context: AnswerContext) {
+    this.#context = context;
+    this.#budget = ask.outputTokensMax;
+    const tools = [...ask.tools];
+    let { toolChoice } = ask;
+    for (const tool of owned) {
+      const name = freeName(tool.tool.name, tools);
+      this.#owned.set(name, tool);
+      tools.push({ ...tool.tool, name });
+      if (tool === forced) toolChoice = { named: name };
+    }
+    this.#ask = { ...ask, tools, toolChoice };
+  }
+
+  async run(): Promise<Ending> {
+    for (;;) {
+      this.#rounds += 1;
+      const round = this.#newRound();
+      const ending = await this.#context.round(this.#ask, round);
+      const over = this.#afterRound(ending, round);
+      if (over !== null) return over;
+      const outcomes = await this.#runCalls(round.ownedCalls);
+      if (outcomes === null) return this.#left();
+      if (round.clientCalls > 0) return this.#end("tool_calls");
+      this.#ask = this.#nextAsk(round, outcomes);
+    }
+  }
+
+  #newRound(): RoundSink {
+    const sources = this.#sources.any && this.#cites ? this.#sources : null;
+    return new RoundSink({
+      sink: this.#context.sink,
+      owned: this.#owned,
+      sources,
+      clientCallsBefore: this.#clientCalls,
+      textLengthBefore: this.#textLength,
+    });
+  }
+
+  /** Marks would stand in the middle of an answer that must be JSON. */
+  get #cites(): boolean {
+    return this.#ask.format === null;
+  }
+
+  /** The answer's ending, or null where calls of ours are to be run: see the table above. */
+  #afterRound(ending: Ending, round: RoundSink): Ending | null {
+    if (ending.kind === "failed") {
+      // (1) A client that left while it waited for a node is charged for the rounds before.
+      return this.#rounds > 1 && this.#context.gone.aborted ? this.#left() : ending;
+    }
+    this.#usage = sumOf(this.#usage, ending.usage);
+    this.#estimated ||= ending.estimated;
+    this.#clientCalls += round.clientCalls;
+    this.#textLength += round.text.length;
+    if (ending.kind === "gone") return this.#left();
+    const { reason, stopSequence } = ending;
+    if (round.ownedCalls.length === 0) return this.#end(reason, stopSequence); // (2)
+    if (reason === "length" || reason === "content_filter") return this.#end(reason); // (3)
+    if (this.#rounds === toolRoundsMax) return this.#end(round.clientCalls > 0 ? "tool_calls" : "stop"); // (4)
+    if (this.#budgetLeft() < 1 && round.clientCalls === 0) return this.#end("length"); // (5)
+    return null; // (6) and (7)
+  }
+
+  /** Where the budget does not limit an answer's length, it does not limit that of all rounds either. */
+  #budgetLeft(): number {
+    return this.#ask.model.budgetLimitsAnswer ? this.#budget - this.#usage.output : this.#budget;
+  }
+
+  /** Runs the calls beside each other and shows them one after the other; null when the client left. */
+  async #runCalls(calls: readonly CalledTool[]): Promise<readonly ToolOutcome[] | null> {
+    const { gone, sink } = this.#context;
+    const left = Promise.withResolvers<null>();
+    const leave = (): void => left.resolve(null);
+    gone.addEventListener("abort", leave, { once: true });
+    if (gone.aborted) leave();
+    const turns = new Turns(ownedCallsAtOnceMax);
+    const running = calls.map((called, place) =>
+      place < ownedCallsPerRoundMax ? turns.run(() => this.#runCall(called)) : Promise.resolve(tooMany),
+    );
+    const outcomes: ToolOutcome[] = [];
+    try {
+      for (const [place, { call, tool }] of calls.entries()) {
+        if (gone.aborted) return null;
+        sink.piece({ kind: "owned-call", call, tool: tool.serverTool });
+        await sink.flush();
+        const raw = await Promise.race([running[place]!, left.promise]);
+        if (raw === null) return null;
+        const outcome = madeSafe(raw, calls.length);
+        sink.piece({ kind: "owned-result", outcome });
+        await sink.flush();
+        outcomes.push(outcome);
+      }
+      return outcomes;
+    } finally {
+      gone.removeEventListener("abort", leave);
+    }
+  }
+
+  async #runCall({ call, tool, valid }: CalledTool): Promise<ToolOutcome> {
+    const { account, gone, log } = this.#context;
+    if (!valid) return failure("The arguments must be a JSON object.");
+    if (gone.aborted) return failure("The client left."); // nobody reads it: a call that waited for its turn is not begun
+    try {
+      return await tool.run(call, { account, gone });
+    } catch (error) {
+      log("error", "a tool of the gateway failed", { tool: call.name, error: String(error) });
+      return failure("The tool failed.");
+    }
+  }
+
+  /** What the model is asked next: as before, with what it did and what came of it. */
+  #nextAsk({ text, reasoning, ownedCalls }: RoundSink, outcomes: readonly ToolOutcome[]): Ask {
+    const last = this.#rounds + 1 === toolRoundsMax;
+    const results = outcomes.map((outcome) => resultText(outcome, this.#sources, this.#cites));
+    // In a result, because not every chat template takes a turn of the user's or the system's after one.
+    if (last) results[results.length - 1] += `\n\n${answerNow}`;
+    const calls = ownedCalls.map(({ call, offeredName }): Call => ({ ...call, name: offeredName }));
+    const added: Turn[] = [
+      {
+        role: "assistant",
+        content: text === "" ? null : text,
+        reasoning: reasoning === "" ? null : reasoning,
+        calls,
+      },
+      ...calls.map(({ id }, place): Turn => ({ role: "tool", callId: id, content: results[place]! })),
+    ];
+    return {
+      ...this.#ask,
+      turns: [...this.#ask.turns, ...added],
+      toolChoice: last ? "none" : "auto", // what was forced was forced once
+      outputTokensMax: this.#budgetLeft(),
+      bodyBytes: this.#ask.bodyBytes + Buffer.byteLength(JSON.stringify(added)),
+    };
+  }
+
+  #end(reason: Extract<Ending, { kind: "end" }>["reason"], stopSequence: string | null = null): Ending {
+    return { kind: "end", reason, stopSequence, usage: this.#usage, estimated: this.#estimated };
+  }
+
+  #left(): Ending {
+    return { kind: "gone", usage: this.#usage, estimated: this.#estimated };
+  }
+}
+
+const answerNow = "No more tools can be called. Answer now with what is known, and say what could not be found out.";
+
+const failure = (text: string): ToolOutcome => ({ text, failed: true, sources: [] });
+const tooMany = failure("Too many calls at once: this one was not run.");
+
+/** The name, or with a number where a tool of the client's has it. */
+function freeName(name: string, taken: readonly Tool[]): string {
+  let free = name;
+  for (let number = 2; functionNamed(taken, free) !== null; number++) free = `${name}_${number}`;
+  return free;
+}
+
+const sumOf = (a: Usage, b: Usage): Usage => ({
+  inputFresh: a.inputFresh + b.inputFresh,
+  inputCached: a.inputCached + b.inputCached,
+  output: a.output + b.output,
+  reasoning: a.reasoning + b.reasoning,
+});
+
+/** Lets so many run at once; the others wait for their turn. */
+class Turns {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(atOnce: number) {
+    this.#free = atOnce;
+  }
+
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((begin) => this.#waiting.push(begin));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+}

@@ -18,11 +18,13 @@ import { TokenCounts } from "../tokens/node-count.ts";
 import { Media } from "../tools/media.ts";
 import { PdfReader } from "../tools/pdf-reader.ts";
 import { PublicFetchClient } from "../tools/public-fetch-client.ts";
+import { AnswerChecker } from "../tools/answer-checker.ts";
 import { type Command, CommandError, type Flags, textFlag } from "./command.ts";
 import { type Handler, openControlSocket } from "./control-socket.ts";
 import { isExpected } from "./expected-error.ts";
 import { nodeReports } from "./nodes.ts";
 import { isOperationName, type OperationArguments, type OperationName, runOperation } from "./operations.ts";
+import { openOwnedTools } from "./owned-tools.ts";
 import { catalogOf } from "./perform.ts";
 import { pdfTextCommand } from "./pdf-text.ts";
 import { findServingNodes } from "./serving-nodes.ts";
@@ -71,13 +73,17 @@ const command: Command = {
     });
     const { keys, admission } = accounting;
     const counter = new Counter({ log });
+    const checker = new AnswerChecker({ log });
     const counts = new TokenCounts(counter, pool, clock);
-    const media = new Media(new PublicFetchClient(), new PdfReader(pdfTextCommand));
+    const publicFetch = new PublicFetchClient();
+    const media = new Media(publicFetch, new PdfReader(pdfTextCommand));
+    const ownedTools = await openOwnedTools(config, { accounting, publicFetch, clock, log });
+    const { toolLoop } = ownedTools;
     const countInput: Parts["countInput"] = (ask, account) => counts.ofUnreported(ask, account);
     let watch: LedgerWatch | null = null;
     const server = listen(config.host, port, () =>
       startServer(
-        { keys, admission, catalog, pool, countInput, storedResponses, media, clock, log },
+        { keys, admission, catalog, pool, countInput, storedResponses, media, toolLoop, checker, clock, log },
         {
           host: config.host,
           port,
@@ -107,6 +113,8 @@ const command: Command = {
     await control.close();
     await pool.close();
     await counter.close();
+    await checker.close();
+    await ownedTools.close();
     await serving.stop();
     await storedResponses?.close();
     await accounting.close();

@@ -19,6 +19,8 @@ const nameKeywords: ReadonlySet<string> = new Set([
 /** How the keys of an object are to be read. */
 type Reading = "keywords" | "names" | "data";
 
+const tooMany = `has more than ${schemaValuesMax} values`;
+
 /** What is wrong with the schema, to follow its place in an error message, or null. */
 export function schemaFault(schema: Schema): string | null {
   const references: string[] = [];
@@ -29,10 +31,12 @@ export function schemaFault(schema: Schema): string | null {
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { value, depth, reading } = next;
     if (depth > schemaDepthMax) return `nests too deep: more than ${schemaDepthMax} levels`;
+    // for...in lists a million keys before it gives the first one
+    if (Array.isArray(value) && values + value.length > schemaValuesMax) return tooMany;
     for (const key in value) {
       const inner = (value as Schema)[key];
       length += key.length + (typeof inner === "string" ? inner.length : 0);
-      if (++values > schemaValuesMax) return `has more than ${schemaValuesMax} values`;
+      if (++values > schemaValuesMax) return tooMany;
       if (length > schemaTextMaxLength) return `is longer than ${schemaTextMaxLength / 1024} KiB`;
       if (typeof inner === "object" && inner !== null) {
         open.push({ value: inner, depth: depth + 1, reading: readingOf(key, value, reading) });

@@ -1,0 +1,199 @@
+// Checking answers in a process of its own: the verdicts, and that no schema can hold anybody else up.
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { schemaFault } from "../../src/dialects/schema-limits.ts";
+import { AnswerChecker, type AnswerCheckerOptions, type CheckResult } from "../../src/tools/answer-checker.ts";
+import { hostileSchemas } from "../fixtures/hostile-schemas.ts";
+
+const timeLimit = 60_000;
+const catastrophic = JSON.stringify({ items: { pattern: "^(a|a)*$" } });
+const catastrophe = JSON.stringify(Array.from({ length: 100 }, () => `${"a".repeat(60)}!`));
+
+const logged: string[] = [];
+const open: AnswerChecker[] = [];
+const checkerOf = (options: Partial<AnswerCheckerOptions> = {}): AnswerChecker => {
+  const checker = new AnswerChecker({ log: (_level, event) => void logged.push(event), ...options });
+  open.push(checker);
+  return checker;
+};
+afterEach(async () => {
+  for (const checker of open.splice(0)) await checker.close();
+  logged.length = 0;
+});
+
+describe("verdicts", () => {
+  const checker = new AnswerChecker({ log: () => {} });
+  afterAll(() => checker.close());
+  const verdict = async (schema: object | null, answer: string | null): Promise<CheckResult> =>
+    checker.check({ schema: schema === null ? null : JSON.stringify(schema), text: answer }, 1);
+  const book = {
+    type: "object",
+    properties: { title: { type: "string" }, year: { type: "integer" } },
+    required: ["title", "year"],
+    additionalProperties: false,
+  };
+  const tree = { type: "object", properties: { next: { $ref: "#" } }, required: ["value"] };
+
+  test.each([
+    [null, '{"a":[1]}', null],
+    [null, " 3\n", null],
+    [null, "", "it is not valid JSON: JSON Parse error: Unexpected EOF"],
+    [null, "```json\n{}\n```", "it is not valid JSON: JSON Parse error: Unrecognized token '`'"],
+    [book, '{"title":"Dune","year":1965}', null],
+    [book, '{"title":"Dune"}', "the value must have required property 'year'"],
+    [book, '{"title":"Dune","year":"1965"}', "/year must be integer"],
+    [book, '{"title":"Dune","year":1965,"a":1}', 'the value must not have the property "a"'],
+    [{ enum: ["a", "b"] }, '"c"', 'the value must be one of ["a","b"]'],
+    [tree, '{"value":1,"next":{"value":2}}', null],
+    [tree, '{"value":1,"next":{}}', "/next must have required property 'value'"],
+    [{ pattern: "^(?!b)[a-z]+$" }, '"b"', 'the value must match pattern "^(?!b)[a-z]+$"'],
+    [{ pattern: "^(?P<year>\\d+)$" }, '"not for JavaScript"', null],
+    [{ format: "email" }, '"annotations are not rules"', null],
+    [{ "x-vendor": true, deprecated: true }, "1", null],
+    [{ $schema: "http://json-schema.org/draft-07/schema#", items: [{ type: "string" }] }, "[1]", "/0 must be string"],
+    [{ items: [{ type: "string" }] }, "[1]", "/0 must be string"],
+    [{ prefixItems: [{ type: "string" }] }, "[1]", "/0 must be string"],
+    [{ definitions: { a: { type: "string" } }, items: { $ref: "#/definitions/a" } }, "[1]", "/0 must be string"],
+    [{ properties: { a: { anyOf: [{ type: "string" }, { type: "null" }] } } }, '{"a":null}', null],
+  ])(
+    "%j and %s: %p",
+    async (schema, answer, reason) => {
+      expect(await verdict(schema, answer)).toEqual(
+        reason === null ? { verdict: "fits" } : { verdict: "misfit", reason },
+      );
+    },
+    timeLimit,
+  );
+
+  test.each([
+    [{ type: "banana" }, "/type must be one of"],
+    [{ properties: [] }, "/properties must be object"],
+    [{ $ref: "#/nowhere" }, "can't resolve reference #/nowhere"],
+    [{ minLength: -1 }, "/minLength must be >= 0"],
+  ])(
+    "%j is no schema",
+    async (schema, reason) => {
+      expect(await verdict(schema, null)).toEqual({ verdict: "unusable", reason: expect.stringContaining(reason) });
+      expect(await verdict(schema, "1")).toMatchObject({ verdict: "unusable" });
+    },
+    timeLimit,
+  );
+
+  test(
+    "one schema's $id means nothing for the next, and none replaces the drafts' own",
+    async () => {
+      const $id = "https://a.example/x";
+      expect(await verdict({ $id, type: "string" }, '"x"')).toEqual({ verdict: "fits" });
+      expect(await verdict({ $id, type: "number" }, '"x"')).toMatchObject({ verdict: "misfit" });
+      expect(await verdict({ $ref: $id }, null)).toMatchObject({ verdict: "unusable" });
+      const draft = "https://json-schema.org/draft/2020-12/schema";
+      expect(await verdict({ $id: draft, type: "string" }, '"x"')).toEqual({ verdict: "fits" });
+      expect(await verdict({ type: "banana" }, null)).toMatchObject({ verdict: "unusable" });
+    },
+    timeLimit,
+  );
+});
+
+describe("the checking process", () => {
+  test(
+    "a check without end is ended, and the next ones are answered by a new process",
+    async () => {
+      const checker = checkerOf({ timeMaxMs: 200 });
+      const results = await Promise.all([
+        checker.check({ schema: catastrophic, text: catastrophe }, 1),
+        checker.check({ schema: '{"type":"number"}', text: "1" }, 1),
+        checker.check({ schema: null, text: "no" }, 2),
+      ]);
+      expect(results.map(({ verdict }) => verdict)).toEqual(["slow", "fits", "misfit"]);
+      expect(logged).toEqual(["a check of structured output took too long"]);
+    },
+    timeLimit,
+  );
+
+  test(
+    "accounts take turns: one that sends only hostile schemas holds another up by one of them",
+    async () => {
+      const checker = checkerOf({ timeMaxMs: 200 });
+      const order: string[] = [];
+      const hostile = Array.from({ length: 5 }, async () => {
+        order.push((await checker.check({ schema: catastrophic, text: catastrophe }, 1)).verdict);
+      });
+      const honest = Array.from({ length: 3 }, async () => {
+        order.push((await checker.check({ schema: null, text: "1" }, 2)).verdict);
+      });
+      await Promise.all([...hostile, ...honest]);
+      expect(order.slice(0, 2).toSorted()).toEqual(["fits", "slow"]);
+      expect(order.indexOf("fits", 2)).toBeLessThan(4);
+      expect(order.lastIndexOf("fits")).toBeLessThan(6);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a process that ends by itself costs the check that it was at",
+    async () => {
+      const command = [process.execPath, "-e", 'process.on("message", () => process.exit(9)); process.send("ready");'];
+      const checker = checkerOf({ command });
+      expect(await checker.check({ schema: null, text: "1" }, 1)).toEqual({ verdict: "slow" });
+      expect(logged).toEqual(["the process that checks structured output ended"]);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a process that cannot start is a failure of ours",
+    async () => {
+      const checker = checkerOf({ command: [process.execPath, "-e", "process.exit(1)"] });
+      expect(await checker.check({ schema: null, text: "1" }, 1)).toEqual({ verdict: "failed" });
+      expect(await checker.check({ schema: null, text: "1" }, 1)).toEqual({ verdict: "failed" });
+    },
+    timeLimit,
+  );
+
+  test(
+    "it sees nothing of the environment, and goes when it was idle",
+    async () => {
+      const say =
+        'process.on("message", () => process.send({ verdict: "misfit", reason: Object.keys(process.env).join() }));';
+      const checker = checkerOf({ command: [process.execPath, "-e", `${say} process.send("ready");`], idleMs: 1 });
+      const result = await checker.check({ schema: null, text: "1" }, 1);
+      expect(result).toEqual({ verdict: "misfit", reason: "" });
+      await Bun.sleep(20);
+      expect(await checker.check({ schema: null, text: "1" }, 1)).toEqual(result); // a new one
+      expect(logged).toEqual([]);
+    },
+    timeLimit,
+  );
+
+  test(
+    "closing answers what waits",
+    async () => {
+      const checker = checkerOf();
+      const waiting = [1, 2].map((account) => checker.check({ schema: catastrophic, text: catastrophe }, account));
+      await checker.close();
+      expect(await Promise.all(waiting)).toEqual([{ verdict: "failed" }, { verdict: "failed" }]);
+    },
+    timeLimit,
+  );
+});
+
+describe("hostile schemas", () => {
+  const count = process.env["TOLLGATE_TESTS"] === "all" ? 500 : 100;
+  test(`${count} of them: none stops the event loop for 50 ms, and every one gets a verdict`, async () => {
+    const checker = checkerOf({ timeMaxMs: 40 });
+    const verdicts = new Set<string>();
+    // All that a schema costs the main thread, in processor time, which other processes do not lengthen: a single
+    // stop of the event loop cannot be longer.
+    let worst = { ms: 0, name: "" };
+    for (const [index, { name, schema, answer }] of hostileSchemas(count).entries()) {
+      const before = process.threadCpuUsage();
+      const checked = schemaFault(schema) === null;
+      const order = { schema: checked ? JSON.stringify(schema) : null, text: answer };
+      verdicts.add(checked ? (await checker.check(order, index % 7)).verdict : "refused");
+      const { user, system } = process.threadCpuUsage(before);
+      const ms = (user + system) / 1000;
+      if (ms > worst.ms) worst = { ms, name };
+    }
+    expect(worst.ms, worst.name).toBeLessThan(50);
+    expect([...verdicts].toSorted()).toEqual(["fits", "misfit", "refused", "slow", "unusable"]);
+  }, 240_000);
+});

@@ -17,6 +17,18 @@ test(
     // a run in which nothing was finished or nothing was cut has shown nothing
     expect(report.complete).toBeGreaterThan(rounds * 10);
     expect(report.cut).toBeGreaterThan(0);
+    expect(Object.keys(report.ways)).toHaveLength(6); // three dialects, streamed and not
+  },
+  60_000 + rounds * 20_000,
+);
+
+test(
+  "after each of as many orderly stops under load nothing was cut, and the books agree",
+  async () => {
+    const stops = Math.ceil(rounds / 3);
+    const report = await crash({ rounds: stops, seed, clients: 50, accounts: 10, signal: "SIGTERM" });
+    expect([report.wrong, report.cut]).toEqual([[], 0]);
+    expect(report.complete).toBeGreaterThan(stops * 10);
   },
   60_000 + rounds * 20_000,
 );
@@ -45,8 +57,8 @@ const state: AccountState = {
   coder_calls: { window: "", used: 0, limit: 3 },
   searches: { day: "", used: 0, limit: 3 },
 };
-const usage = { prompt_tokens: 100, completion_tokens: 40 };
-const seen = (...ids: string[]) => new Map(ids.map((id) => [id, { model: "core-3", complete: true, usage }]));
+const usage = { input: 100, cached: null, output: 40 };
+const seen = (...ids: string[]) => new Map(ids.map((id) => [id, { way: "", usage }]));
 const oracle = { email: "a@example.com", key: "", seen: seen("a"), anonymous: 0 };
 
 test("the oracle finds nothing where all is well", () => {

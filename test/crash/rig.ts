@@ -3,19 +3,29 @@
 // and the specification's prices; nothing of the gateway's own arithmetic is used.
 import type { AccountState, UsageRow } from "../fixtures/gateway-process.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
+import { billedTokens, bodyOf, budgetField, endpoints, type ToldUsage, viewOf } from "../fixtures/client-view.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
+import { randomOf } from "../fixtures/random.ts";
 import { finish, once, text } from "../fixtures/scripts.ts";
 import { nodeTable } from "../fixtures/stack.ts";
 
-export type CrashOptions = Readonly<{ rounds: number; seed: number; clients: number; accounts: number }>;
+export type CrashOptions = Readonly<{
+  rounds: number;
+  seed: number;
+  clients: number;
+  accounts: number;
+  /** SIGTERM: an orderly stop, after which no reply may have been cut. */
+  signal?: "SIGKILL" | "SIGTERM";
+}>;
 
 export type CrashReport = Readonly<{
   rounds: number;
   seed: number;
   killsWhileStarting: number;
   requests: number;
-  /** Replies that a client received to their end. */
+  /** Replies that a client received to their end, in all and by dialect and way. */
   complete: number;
+  ways: Readonly<Record<string, number>>;
   /** Requests that had a reply's head and were cut. */
   cut: number;
   rows: number;
@@ -25,25 +35,11 @@ export type CrashReport = Readonly<{
   wrong: readonly string[];
 }>;
 
-/** Cents per million tokens: flat, or [input, cached input, output]. A cached token costs a tenth, rounded up. */
-const prices: Readonly<Record<string, number | readonly [number, number, number]>> = {
-  "core-3": 335,
-  "core-1.6-pro": 780,
-  "core-2-pro": 585,
-  "open-01-3BIT-REAP": [195, 20, 390],
-  "open-03-3BIT-REAP": [383, 39, 1912],
-  "open-05-3BIT-REAP": [50, 5, 200],
-  "open-09-W4A16-AUTOROUND-REAP": [142, 15, 607],
-};
-const models = Object.keys(prices);
+const models = ["core-3", "core-1.6-pro", "core-2-pro", "open-01-3BIT-REAP", "open-03-3BIT-REAP", "open-05-3BIT-REAP"];
 const creditTokens = 100_000_000;
 
-type Seen = Readonly<{ model: string; complete: boolean; usage: SeenUsage | null }>;
-type SeenUsage = {
-  prompt_tokens: number;
-  completion_tokens: number;
-  prompt_tokens_details?: { cached_tokens?: number };
-};
+/** `usage` is what the client was told; null unless the reply is whole. */
+type Seen = Readonly<{ way: string; usage: ToldUsage | null }>;
 
 /** Everything that the clients of one account know. */
 type Oracle = {
@@ -55,7 +51,13 @@ type Oracle = {
   anonymous: number;
 };
 
-export async function crash({ rounds, seed, clients, accounts }: CrashOptions): Promise<CrashReport> {
+export async function crash({
+  rounds,
+  seed,
+  clients,
+  accounts,
+  signal = "SIGKILL",
+}: CrashOptions): Promise<CrashReport> {
   const random = randomOf(seed);
   const below = (limit: number): number => Math.floor(random() * limit);
   const wrong: string[] = [];
@@ -87,10 +89,11 @@ export async function crash({ rounds, seed, clients, accounts }: CrashOptions): 
     const running = new AbortController();
     const load = Array.from({ length: clients }, (_, i) => client(oracles[i % accounts]!, running.signal));
     await Bun.sleep(200 + below(1_200));
-    await gateway.kill("SIGKILL");
+    const exitCode = await gateway.kill(signal);
+    if (signal === "SIGTERM" && exitCode !== 0) wrong.push(`round ${round}: a stop ended with ${exitCode}`);
     running.abort();
     await Promise.all(load);
-    if (random() < 0.25) {
+    if (signal === "SIGKILL" && random() < 0.25) {
       killsWhileStarting++;
       await gateway.crashWhileStarting(below(250));
     }
@@ -101,15 +104,17 @@ export async function crash({ rounds, seed, clients, accounts }: CrashOptions): 
 
   const rows = await rowsOfAll();
   const seen = oracles.flatMap((oracle) => [...oracle.seen.values()]);
+  const whole = seen.filter(({ usage }) => usage !== null);
   return {
     rounds,
     seed,
     killsWhileStarting,
     requests,
-    complete: seen.filter(({ complete }) => complete).length,
-    cut: seen.filter(({ complete }) => !complete).length,
+    complete: whole.length,
+    ways: Object.fromEntries([...Map.groupBy(whole, ({ way }) => way)].map(([way, each]) => [way, each.length]).sort()),
+    cut: seen.length - whole.length,
     rows,
-    chargedUnseen: rows - seen.filter(({ complete }) => complete).length,
+    chargedUnseen: rows - whole.length,
     wrong,
   };
 
@@ -123,19 +128,16 @@ export async function crash({ rounds, seed, clients, accounts }: CrashOptions): 
   async function client(oracle: Oracle, gone: AbortSignal): Promise<void> {
     while (!gone.aborted) {
       const model = models[below(models.length)]!;
+      const endpoint = endpoints[below(endpoints.length)]!;
       const stream = random() < 0.5;
+      const prompt = `[[crash-${below(scriptCount)}]]`;
       requests++;
       let reply: Response;
       try {
-        reply = await fetch(`${gateway.url}/v1/chat/completions`, {
+        reply = await fetch(gateway.url + endpoint, {
           method: "POST",
           headers: { authorization: `Bearer ${oracle.key}` },
-          body: JSON.stringify({
-            model,
-            stream,
-            max_tokens: 1_000,
-            messages: [{ role: "user", content: `[[crash-${below(scriptCount)}]]` }],
-          }),
+          body: JSON.stringify(bodyOf(endpoint, model, prompt, { stream, [budgetField[endpoint]]: 1_000 })),
         });
       } catch {
         oracle.anonymous++;
@@ -148,9 +150,11 @@ export async function crash({ rounds, seed, clients, accounts }: CrashOptions): 
         wrong.push(`a request was answered ${reply.status}: ${body.slice(0, 200)}`);
         return;
       }
-      const usage = usageOf(body, stream);
+      const view = viewOf(endpoint, stream, body);
+      const usage = view.complete ? view.usage : null;
       if (oracle.seen.has(id)) wrong.push(`two replies carry the id ${id}`);
-      oracle.seen.set(id, { model, complete: usage !== null, usage });
+      oracle.seen.set(id, { way: `${endpoint} ${stream ? "stream" : "whole"}`, usage });
+      if (view.error !== null) wrong.push(`${id} failed: ${view.error.message}`);
       if (usage === null) return;
     }
   }
@@ -168,12 +172,11 @@ export function contradictions(oracle: Oracle, rows: readonly UsageRow[], state:
   const wrong: string[] = [];
   const byId = Map.groupBy(rows, ({ request_id }) => request_id);
   for (const [id, { length }] of byId) if (length > 1) wrong.push(`${id} was charged ${length} times`);
-  for (const [id, { complete, usage }] of oracle.seen) {
+  for (const [id, { usage }] of oracle.seen) {
     const row = byId.get(id)?.[0];
-    if (complete && row === undefined) wrong.push(`${id} was seen complete and has no charge`);
+    if (usage !== null && row === undefined) wrong.push(`${id} was seen complete and has no charge`);
     if (row !== undefined && usage !== null) {
-      const cached = usage.prompt_tokens_details?.cached_tokens;
-      const told = [usage.prompt_tokens, usage.completion_tokens, cached ?? row.cached_input];
+      const told = [usage.input, usage.output, usage.cached ?? row.cached_input];
       const written = [row.input, row.output, row.cached_input];
       if (told.join() !== written.join()) wrong.push(`${id}: the client was told ${told}, on disk is ${written}`);
     }
@@ -202,17 +205,6 @@ export function contradictions(oracle: Oracle, rows: readonly UsageRow[], state:
   return wrong;
 }
 
-/** Whole balance tokens, half up, once a reply; $5.00 are 1,000,000 tokens. */
-function billedTokens({ model, input, cached_input, output }: UsageRow): number {
-  const price = prices[model];
-  if (price === undefined) throw new Error(`no price for ${model}`);
-  const tokenCents =
-    typeof price === "number"
-      ? (input + output) * price
-      : (input - cached_input) * price[0] + cached_input * price[1] + output * price[2];
-  return Number((2n * BigInt(tokenCents) + 500n) / 1_000n);
-}
-
 /** What arrived before the connection broke, if it did. */
 async function readUntilCut(reply: Response): Promise<string> {
   const decoder = new TextDecoder();
@@ -223,29 +215,4 @@ async function readUntilCut(reply: Response): Promise<string> {
     // cut: the gateway was killed in the middle of this reply
   }
   return body;
-}
-
-/** The usage of a reply that is complete to its last byte, else null. */
-function usageOf(body: string, stream: boolean): SeenUsage | null {
-  if (stream) {
-    if (!body.endsWith("data: [DONE]\n\n")) return null;
-    const last = body.trimEnd().split("\n\n").at(-2) ?? "";
-    return (JSON.parse(last.slice("data: ".length)) as { usage: SeenUsage }).usage;
-  }
-  try {
-    return (JSON.parse(body) as { usage: SeenUsage }).usage;
-  } catch {
-    return null; // half a JSON document
-  }
-}
-
-/** Mulberry32: small, seeded, good enough to choose moments. */
-function randomOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

@@ -6,6 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
+import { pixelUrl } from "../fixtures/pictures.ts";
 import { type ErrorReply, post } from "../fixtures/requests.ts";
 import {
   expectOrderedResponse,
@@ -406,7 +407,7 @@ describe("compaction", () => {
 describe("A53 the cases of the Open Responses suite", () => {
   const message = (role: string, content: unknown, more: object = {}) => ({ type: "message", role, content, ...more });
   const hello = message("user", "Say hello in exactly 3 words.");
-  const image = { type: "input_image", image_url: "data:image/png;base64,iVBORw0KGgo=" };
+  const image = { type: "input_image", image_url: pixelUrl };
   const tool = {
     type: "function",
     name: "get_weather",

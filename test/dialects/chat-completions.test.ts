@@ -8,6 +8,7 @@ import type { AnswerEnd } from "../../src/dialects/dialect.ts";
 import { anySearch } from "../../src/dialects/search-request.ts";
 import { isRefusal, messageOf } from "../../src/refusals.ts";
 import type { Ask, Piece, Refusal } from "../../src/types.ts";
+import { pixelUrl } from "../fixtures/pictures.ts";
 
 const catalog = embeddedCatalog();
 const hello = [{ role: "user", content: "hello" }];
@@ -117,11 +118,11 @@ describe("conversation", () => {
     const messages = [
       {
         role: "user",
-        content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AA==", detail: "low" } }],
+        content: [{ type: "image_url", image_url: { url: pixelUrl, detail: "low" } }],
       },
     ];
     expect(ask({ messages }).turns).toEqual([
-      { role: "user", content: [{ kind: "image", url: "data:image/png;base64,AA==", detail: "low" }] },
+      { role: "user", content: [{ kind: "image", url: pixelUrl, detail: "low" }] },
     ]);
     expect(refusal({ model: "open-01-3BIT-REAP", messages })).toBe(
       "malformed: messages[0].content[0]: the model open-01-3BIT-REAP reads text only, not images",

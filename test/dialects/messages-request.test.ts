@@ -8,6 +8,7 @@ import { anySearch } from "../../src/dialects/search-request.ts";
 import { isRefusal, messageOf } from "../../src/refusals.ts";
 import type { Refusal } from "../../src/types.ts";
 import { messagesCaptures } from "../fixtures/messages-captures.ts";
+import { pixelBase64, pixelUrl, png } from "../fixtures/pictures.ts";
 
 const catalog = embeddedCatalog();
 const hello = [{ role: "user", content: "hello" }];
@@ -31,8 +32,8 @@ const turns = (...given: object[]) => ask({ messages: given }).turns;
 const user = (...content: object[]) => ({ role: "user", content });
 const assistant = (...content: object[]) => ({ role: "assistant", content });
 const textBlock = (text: string) => ({ type: "text", text });
-const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "AA==" } };
-const imagePart = { kind: "image", url: "data:image/png;base64,AA==", detail: null };
+const image = { type: "image", source: { type: "base64", media_type: "image/png", data: pixelBase64 } };
+const imagePart = { kind: "image", url: pixelUrl, detail: null };
 
 describe("requests of real clients", () => {
   test.each(messagesCaptures.map((capture) => [capture.name, capture] as const))("%s", (_, { body }) => {
@@ -127,7 +128,7 @@ describe("conversation", () => {
     expect(result([found])).toMatchObject({ content: "Bun\nhttps://bun.sh\nA runtime." });
   });
 
-  test("images by address and inline, documents as far as they are text", () => {
+  test("images by address and inline, text of documents at once, the rest to be fetched and read", () => {
     const document = (source: object, more: object = {}) => ({ type: "document", source, ...more });
     expect(
       turns(
@@ -138,7 +139,10 @@ describe("conversation", () => {
           { type: "image", source: { type: "file", file_id: "file_1" } },
           document({ type: "text", media_type: "text/plain", data: "plain" }, { title: "T", context: "C" }),
           document({ type: "content", content: [textBlock("inside"), image] }),
-          document({ type: "base64", media_type: "application/pdf", data: "JVBERi0=" }, { title: "left out" }),
+          document({ type: "base64", media_type: "application/pdf", data: "JVBERi0=" }, { title: "P", context: "C" }),
+          document({ type: "base64", media_type: "text/plain", data: btoa("a,b") }),
+          document({ type: "url", url: "https://example.com/a.pdf" }, { citations: { enabled: true } }),
+          document({ type: "file", file_id: "file_1" }, { title: "left out" }),
         ),
       ),
     ).toEqual([
@@ -153,6 +157,9 @@ describe("conversation", () => {
           { kind: "text", text: "plain" },
           { kind: "text", text: "inside" },
           imagePart,
+          { kind: "file", url: "data:application/pdf;base64,JVBERi0=", name: "P: C" },
+          { kind: "text", text: "<document>\na,b\n</document>" },
+          { kind: "file", url: "https://example.com/a.pdf", name: null },
         ],
       },
     ] as never);
@@ -398,7 +405,10 @@ describe("settings", () => {
   test("the prompt's size is estimated without its inline images", () => {
     const size = (body: object) =>
       (messages.read(body, JSON.stringify(body).length, catalog) as MessagesAsk).inputTokensEstimate;
-    const picture = { type: "image", source: { type: "base64", media_type: "image/png", data: "A".repeat(400_000) } };
+    const picture = {
+      type: "image",
+      source: { type: "base64", media_type: "image/png", data: png(1, 1, 300_000).toString("base64") },
+    };
     expect(size({ model: "core-3", messages: [user(textBlock("a".repeat(4_000)), picture)] })).toBeWithin(1_000, 1_100);
     expect(size({ model: "core-3", messages: [user(textBlock("a".repeat(4_000_000)))] })).toBe(196_608);
   });

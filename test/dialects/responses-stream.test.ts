@@ -18,6 +18,7 @@ import {
   textOfItem,
 } from "../fixtures/response-events.ts";
 import { goldenResponses } from "../fixtures/responses-captures.ts";
+import { pixelUrl } from "../fixtures/pictures.ts";
 
 const catalog = embeddedCatalog();
 const sealingKey = new Uint8Array(sealingKeyBytes).fill(1);
@@ -490,7 +491,7 @@ describe("compaction", () => {
 describe("the cases of the Open Responses suite", () => {
   const message = (role: string, content: unknown) => ({ type: "message", role, content });
   const weather = { type: "function", name: "get_weather", description: "weather", parameters: { type: "object" } };
-  const image = "data:image/png;base64,iVBORw0KGgo=";
+  const image = pixelUrl;
   const cases: Record<string, { body: object; pieces: readonly Piece[]; has: string }> = {
     "basic-response": { body: { input: [message("user", "Say hello")] }, pieces: text("Hello"), has: "message" },
     "assistant-phase": {

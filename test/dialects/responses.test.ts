@@ -10,6 +10,7 @@ import { anySearch } from "../../src/dialects/search-request.ts";
 import { isRefusal, messageOf, refuse } from "../../src/refusals.ts";
 import type { Refusal } from "../../src/types.ts";
 import { responsesCaptures } from "../fixtures/responses-captures.ts";
+import { pixelUrl } from "../fixtures/pictures.ts";
 
 const catalog = embeddedCatalog();
 const sealingKey = new Uint8Array(sealingKeyBytes).fill(1);
@@ -275,12 +276,14 @@ describe("conversation", () => {
     expect(turns({ role: "user", content: parts })).toEqual(turns(user));
   });
 
-  test("images are kept where the model sees them and refused, naming the model, where not; files are left out", () => {
+  test("images are kept where the model sees them and refused, naming the model, where not; files are kept", () => {
     const content = [
       { type: "input_text", text: "look" },
-      { type: "input_image", image_url: "data:image/png;base64,AA==", detail: "low" },
+      { type: "input_image", image_url: pixelUrl, detail: "low" },
       { type: "input_image", file_id: "file_1" },
-      { type: "input_file", filename: "a.pdf", file_data: "data:application/pdf;base64,AA==" },
+      { type: "input_file", filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0=" },
+      { type: "input_file", file_url: "https://example.com/b.csv" },
+      { type: "input_file", file_id: "file_2" },
       { type: "input_hologram" },
     ];
     expect(turns({ role: "user", content })).toEqual([
@@ -288,7 +291,9 @@ describe("conversation", () => {
         role: "user",
         content: [
           { kind: "text", text: "look" },
-          { kind: "image", url: "data:image/png;base64,AA==", detail: "low" },
+          { kind: "image", url: pixelUrl, detail: "low" },
+          { kind: "file", url: "data:application/pdf;base64,JVBERi0=", name: "a.pdf" },
+          { kind: "file", url: "https://example.com/b.csv", name: null },
         ],
       },
     ]);

@@ -7,7 +7,8 @@ import { FetchRefused, type FetchOptions } from "../../src/tools/public-fetch.ts
 import { NameServer, type Answer, type RecordType } from "../fixtures/name-server.ts";
 import { nameServerAddress } from "../fixtures/network-namespace.ts";
 import { PacketLog } from "../fixtures/packet-log.ts";
-import { pixel, pixelUrl, PublicServer } from "../fixtures/public-server.ts";
+import { pixel, pixelUrl } from "../fixtures/pictures.ts";
+import { PublicServer } from "../fixtures/public-server.ts";
 import { post } from "../fixtures/requests.ts";
 import { Stack } from "../fixtures/stack.ts";
 

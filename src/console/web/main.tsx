@@ -1,4 +1,9 @@
-// x
+// The console's first file in the browser: draws the app and finds out who is signed in.
 import { render } from "preact";
-render(<p>Hi</p>, document.getElementById("app")!);
-void import("./lazy.ts");
+import { App } from "./app.tsx";
+import { followLinks } from "./route.ts";
+
+followLinks();
+const root = document.getElementById("app");
+if (root === null) throw new Error("index.html has no #app");
+render(<App />, root);

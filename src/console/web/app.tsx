@@ -1,0 +1,74 @@
+// Which page is drawn: sign-in for strangers, else the page of the address inside the shell.
+import { type ComponentType, type VNode } from "preact";
+import { useEffect } from "preact/hooks";
+import { type PageEntry, pageAt } from "./pages.ts";
+import { SignInPage } from "./pages/sign-in.tsx";
+import { Mark } from "./parts/icons.tsx";
+import { Page } from "./parts/page.tsx";
+import { Shell } from "./parts/shell.tsx";
+import { Empty, Failure, Loading } from "./parts/states.tsx";
+import { Toasts } from "./parts/toasts.tsx";
+import { useResource } from "./resource.ts";
+import { navigate, place } from "./route.ts";
+import { account, loadSession, session } from "./session.ts";
+
+export const App = (): VNode => (
+  <>
+    <Content />
+    <Toasts />
+  </>
+);
+
+function Content(): VNode {
+  const start = useResource(loadSession, "session");
+  const { path, query } = place.value;
+  const signedIn = account.value !== null;
+  useEffect(() => {
+    if (signedIn && path === "/sign-in" && query.get("new") === null) navigate(nextPath(query), { replace: true });
+  }, [signedIn, path]);
+
+  if (session.value === null) {
+    return (
+      <div class="splash">
+        {start.error === null ? <Mark size={40} /> : <Failure message={start.error} onRetry={start.reload} />}
+      </div>
+    );
+  }
+  if (!signedIn || path === "/sign-in") return <SignInPage />;
+  const page = pageAt(path);
+  return <Shell>{page === undefined ? <UnknownPage /> : <LazyPage key={page.path} page={page} />}</Shell>;
+}
+
+/** Where to go after the sign-in: a page of this console, never another site. */
+function nextPath(query: URLSearchParams): string {
+  const next = query.get("next") ?? "/";
+  return pageAt(next) === undefined ? "/" : next;
+}
+
+const loaded = new Map<string, ComponentType>();
+
+function LazyPage({ page }: { page: PageEntry }): VNode {
+  const resource = useResource(async () => {
+    loaded.set(page.path, await page.load());
+  }, page.path);
+  const Drawn = loaded.get(page.path);
+  if (Drawn !== undefined) return <Drawn />;
+  return (
+    <Page title={page.name}>
+      {resource.error === null ? (
+        <Loading />
+      ) : (
+        // After an update of the server the old page's files are gone: a new load brings the new ones.
+        <Failure message="This page could not be loaded." onRetry={() => location.reload()} />
+      )}
+    </Page>
+  );
+}
+
+const UnknownPage = (): VNode => (
+  <Page title="Nothing here">
+    <Empty icon="search" title="There is no page at this address.">
+      <a href="/">Go to the overview</a>
+    </Empty>
+  </Page>
+);

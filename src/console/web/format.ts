@@ -1,0 +1,62 @@
+// Numbers, money and times as people read them.
+import { now } from "./clock.ts";
+
+/** 1,000,000 balance tokens are worth $5.00. */
+const dollarsPerMillionTokens = 5;
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+
+const whole = new Intl.NumberFormat("en-US");
+const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+const dateTime = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+const dateOnly = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+const dayOnly = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+
+export const count = (value: number): string => whole.format(value);
+/** 1.2K, 3.4M: for axes and small places. */
+export const compact = (value: number): string => short.format(value);
+
+/** What so many balance tokens are worth: `$0.15`, and `$0.0004` where cents would hide it. */
+export const worth = (tokens: number): string => dollars((tokens / 1_000_000) * dollarsPerMillionTokens);
+
+export function dollars(amount: number): string {
+  const size = Math.abs(amount);
+  const digits = size === 0 || size >= 0.995 ? 2 : size >= 0.01 ? 3 : 6;
+  const text = size.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: digits });
+  return `${amount < 0 ? "−" : ""}$${text}`;
+}
+
+export const cents = (amount: number): string => dollars(amount / 100);
+
+export const moment = (time: number | string): string => dateTime.format(new Date(time));
+export const date = (time: number | string): string => dateOnly.format(new Date(time));
+export const day = (time: number | string): string => dayOnly.format(new Date(time));
+export const utc = (time: number | string): string =>
+  `${new Date(time).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+
+/** `just now`, `4 min ago`, `3 h ago`, then the date. */
+export function ago(time: number | string): string {
+  const passed = now() - new Date(time).getTime();
+  if (passed < minuteMs) return "just now";
+  if (passed < hourMs) return `${Math.floor(passed / minuteMs)} min ago`;
+  if (passed < dayMs) return `${Math.floor(passed / hourMs)} h ago`;
+  return date(time);
+}
+
+/** `5 h 12 min`, and seconds in the last hour. */
+export function duration(ms: number): string {
+  const left = Math.max(0, ms);
+  const hours = Math.floor(left / hourMs);
+  const minutes = Math.floor((left % hourMs) / minuteMs);
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return `${minutes} min ${Math.floor((left % minuteMs) / 1000)} s`;
+}
+
+export const plural = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;

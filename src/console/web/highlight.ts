@@ -1,0 +1,49 @@
+// Colours for code. The highlighter is loaded when the first code is shown, and its tokens become elements, never HTML.
+import type { LanguageFn } from "highlight.js";
+
+export type Token = string | Readonly<{ scope: string; children: readonly Token[] }>;
+
+export type Highlighter = (code: string, language: string) => readonly Token[] | null;
+
+/** highlight.js gives its result as a tree under this name; `value` is the same as HTML, which is not used here. */
+type TokenNode = string | Readonly<{ scope?: string; children: readonly TokenNode[] }>;
+type WithTree = Readonly<{ _emitter: Readonly<{ rootNode: TokenNode }> }>;
+
+/** Longer code stays plain: colours would cost more time than they help. */
+const codeMaxLength = 40_000;
+
+let loading: Promise<Highlighter> | null = null;
+
+export function loadHighlighter(): Promise<Highlighter> {
+  loading ??= load();
+  return loading;
+}
+
+async function load(): Promise<Highlighter> {
+  const [{ default: core }, ...languages] = await Promise.all([
+    import("highlight.js/lib/core"),
+    import("highlight.js/lib/languages/bash"),
+    import("highlight.js/lib/languages/javascript"),
+    import("highlight.js/lib/languages/json"),
+    import("highlight.js/lib/languages/python"),
+    import("highlight.js/lib/languages/ini"),
+  ]);
+  const names = ["bash", "javascript", "json", "python", "ini"];
+  for (const [index, { default: language }] of languages.entries()) {
+    core.registerLanguage(names[index] ?? "", language as LanguageFn);
+  }
+  core.registerAliases(["typescript", "ts", "jsx", "tsx"], { languageName: "javascript" });
+  core.registerAliases(["sh", "shell", "zsh", "console"], { languageName: "bash" });
+  return (code, language) => {
+    if (code.length > codeMaxLength || core.getLanguage(language) === undefined) return null;
+    const { _emitter } = core.highlight(code, { language, ignoreIllegals: true }) as unknown as WithTree;
+    return tokensOf(_emitter.rootNode);
+  };
+}
+
+const tokensOf = (node: TokenNode): readonly Token[] =>
+  typeof node === "string"
+    ? [node]
+    : node.children.map((child) =>
+        typeof child === "string" ? child : { scope: child.scope ?? "", children: tokensOf(child) },
+      );

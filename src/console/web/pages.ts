@@ -1,0 +1,78 @@
+// Every page of the console: its address, name and icon, and the file it is loaded from when it is first shown.
+import type { ComponentType } from "preact";
+import type { IconName } from "./parts/icons.tsx";
+
+export type PageEntry = Readonly<{
+  path: string;
+  name: string;
+  icon: IconName;
+  load: () => Promise<ComponentType>;
+}>;
+
+const lazy = <Name extends string>(
+  file: () => Promise<Readonly<Record<Name, ComponentType>>>,
+  name: Name,
+): (() => Promise<ComponentType>) => {
+  return async () => (await file())[name];
+};
+
+export const accountPages: readonly PageEntry[] = [
+  { path: "/", name: "Overview", icon: "overview", load: lazy(() => import("./pages/overview.tsx"), "OverviewPage") },
+  {
+    path: "/playground",
+    name: "Playground",
+    icon: "playground",
+    load: lazy(() => import("./pages/playground/page.tsx"), "PlaygroundPage"),
+  },
+  { path: "/key", name: "API key", icon: "key", load: lazy(() => import("./pages/key.tsx"), "KeyPage") },
+  { path: "/usage", name: "Usage", icon: "usage", load: lazy(() => import("./pages/usage.tsx"), "UsagePage") },
+  { path: "/plan", name: "Plan", icon: "plan", load: lazy(() => import("./pages/plan.tsx"), "PlanPage") },
+  {
+    path: "/account",
+    name: "Account",
+    icon: "account",
+    load: lazy(() => import("./pages/account.tsx"), "AccountPage"),
+  },
+];
+
+export const operatorPages: readonly PageEntry[] = [
+  {
+    path: "/operator",
+    name: "Totals",
+    icon: "totals",
+    load: lazy(() => import("./pages/operator/totals.tsx"), "TotalsPage"),
+  },
+  {
+    path: "/operator/accounts",
+    name: "Accounts",
+    icon: "accounts",
+    load: lazy(() => import("./pages/operator/accounts.tsx"), "AccountsPage"),
+  },
+  {
+    path: "/operator/requests",
+    name: "Requests",
+    icon: "requests",
+    load: lazy(() => import("./pages/operator/requests.tsx"), "RequestsPage"),
+  },
+  {
+    path: "/operator/nodes",
+    name: "Nodes",
+    icon: "nodes",
+    load: lazy(() => import("./pages/operator/nodes.tsx"), "NodesPage"),
+  },
+  {
+    path: "/operator/models",
+    name: "Models",
+    icon: "models",
+    load: lazy(() => import("./pages/operator/models.tsx"), "ModelsPage"),
+  },
+  {
+    path: "/operator/audit",
+    name: "Audit log",
+    icon: "audit",
+    load: lazy(() => import("./pages/operator/audit.tsx"), "AuditPage"),
+  },
+];
+
+export const pageAt = (path: string): PageEntry | undefined =>
+  [...accountPages, ...operatorPages].find((page) => page.path === path);

@@ -1,0 +1,212 @@
+// The account itself: password, the browsers that are signed in, and the theme.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { BrowserSessions, Done, PasswordChange } from "../../api.ts";
+import { ago, utc } from "../format.ts";
+import { Confirm } from "../parts/dialog.tsx";
+import { Field, FormError } from "../parts/field.tsx";
+import { Page } from "../parts/page.tsx";
+import { Loaded } from "../parts/states.tsx";
+import { ThemeChoice } from "../parts/theme-choice.tsx";
+import { toast } from "../parts/toasts.tsx";
+import { get, post } from "../request.ts";
+import { useAction, useResource } from "../resource.ts";
+import { account, session, signOut } from "../session.ts";
+
+type BrowserSession = BrowserSessions["sessions"][number];
+
+const passwordMinLength = 8;
+
+export function AccountPage(): VNode {
+  const sessions = useResource(() => get<BrowserSessions>("/sessions"), "sessions");
+  return (
+    <Page
+      title="Account"
+      lead={account.value?.email}
+      actions={
+        <button
+          type="button"
+          class="button"
+          onClick={() => void signOut().catch((error: Error) => toast(error.message, "failed"))}
+        >
+          Sign out
+        </button>
+      }
+    >
+      <div class="stack-large">
+        <section class="card">
+          <header>
+            <div>
+              <h2>Theme</h2>
+              <p class="quiet small-text">Kept in this browser.</p>
+            </div>
+            <ThemeChoice labelled />
+          </header>
+        </section>
+        <PasswordForm onChanged={sessions.reload} />
+        <section class="card flush">
+          <header>
+            <h2>Signed-in browsers</h2>
+            <EndOthers shown={(sessions.value?.sessions.length ?? 0) > 1} onEnded={sessions.reload} />
+          </header>
+          <Loaded resource={sessions}>
+            {(value) => (
+              <ul class="item-list">
+                {value.sessions.map((shown) => (
+                  <SessionItem key={shown.id} session={shown} onEnded={sessions.reload} />
+                ))}
+              </ul>
+            )}
+          </Loaded>
+        </section>
+        <p class="quiet small-text">Tollgate {session.value?.version}</p>
+      </div>
+    </Page>
+  );
+}
+
+function PasswordForm({ onChanged }: { onChanged: () => void }): VNode {
+  const [oldPassword, setOld] = useState("");
+  const [newPassword, setNew] = useState("");
+  const action = useAction();
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const done = await action.run(async () => {
+      await post<Done, PasswordChange>("/password", { old_password: oldPassword, new_password: newPassword });
+    });
+    if (!done) return;
+    setOld("");
+    setNew("");
+    toast("The password was changed; all other browsers were signed out.");
+    onChanged();
+  };
+  return (
+    <form class="card stack" onSubmit={(event) => void submit(event)}>
+      <h2>Password</h2>
+      <div class="grid-2">
+        <Field label="Present password">
+          {(control) => (
+            <input
+              {...control}
+              type="password"
+              required
+              autocomplete="current-password"
+              value={oldPassword}
+              onInput={(event) => setOld(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <Field label="New password" hint={`At least ${passwordMinLength} characters`}>
+          {(control) => (
+            <input
+              {...control}
+              type="password"
+              required
+              minLength={passwordMinLength}
+              autocomplete="new-password"
+              value={newPassword}
+              onInput={(event) => setNew(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+      </div>
+      <FormError message={action.error} />
+      <div>
+        <button type="submit" class="button" aria-busy={action.busy} disabled={action.busy}>
+          Change password
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function EndOthers({ shown, onEnded }: { shown: boolean; onEnded: () => void }): VNode | null {
+  const [asking, setAsking] = useState(false);
+  const action = useAction();
+  if (!shown) return null;
+  const end = async (): Promise<void> => {
+    const done = await action.run(async () => {
+      await post<Done>("/sessions/end-others");
+    });
+    if (!done) return;
+    setAsking(false);
+    toast("All other browsers were signed out.");
+    onEnded();
+  };
+  return (
+    <>
+      <button type="button" class="button small" onClick={() => setAsking(true)}>
+        Sign out all others
+      </button>
+      {asking && (
+        <Confirm
+          title="Sign out all other browsers?"
+          confirm="Sign out all others"
+          action={action}
+          onConfirm={() => void end()}
+          onClose={() => setAsking(false)}
+        >
+          <p>They need the password to come back. This browser stays signed in, and the API key stays as it is.</p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onEnded: () => void }): VNode {
+  const action = useAction();
+  const end = async (): Promise<void> => {
+    const done = await action.run(async () => {
+      await post<Done>(`/sessions/${shown.id}/end`);
+    });
+    if (done) onEnded();
+  };
+  return (
+    <li>
+      <div>
+        <p title={shown.browser}>
+          {browserName(shown.browser)} {shown.current && <span class="badge good">This browser</span>}
+        </p>
+        <p class="quiet small-text">
+          {shown.address} · signed in <time title={utc(shown.created_at)}>{ago(shown.created_at)}</time> · last used{" "}
+          <time title={utc(shown.last_used_at)}>{ago(shown.last_used_at)}</time>
+        </p>
+        <FormError message={action.error} />
+      </div>
+      {!shown.current && (
+        <button
+          type="button"
+          class="button small"
+          disabled={action.busy}
+          aria-label={`Sign out ${browserName(shown.browser)} at ${shown.address}`}
+          onClick={() => void end()}
+        >
+          Sign out
+        </button>
+      )}
+    </li>
+  );
+}
+
+const browsers = [
+  [/Edg\//, "Edge"],
+  [/OPR\//, "Opera"],
+  [/Firefox\//, "Firefox"],
+  [/Chrome\//, "Chrome"],
+  [/Safari\//, "Safari"],
+] as const;
+const systems = [
+  [/iPhone|iPad/, "iOS"],
+  [/Android/, "Android"],
+  [/Windows/, "Windows"],
+  [/Mac OS X/, "macOS"],
+  [/Linux/, "Linux"],
+] as const;
+
+/** `Firefox on Linux`, or the header itself where it is of another kind. */
+function browserName(agent: string): string {
+  const browser = browsers.find(([sign]) => sign.test(agent))?.[1];
+  const system = systems.find(([sign]) => sign.test(agent))?.[1];
+  if (browser === undefined) return agent === "" ? "Unknown browser" : agent;
+  return system === undefined ? browser : `${browser} on ${system}`;
+}

@@ -1,0 +1,93 @@
+// The account's key: when it was made, a new one on request, and how each client takes it.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { KeyRegeneration, KeyState, NewKey } from "../../api.ts";
+import { ago, utc } from "../format.ts";
+import { SnippetTabs } from "../parts/code-block.tsx";
+import { CopyButton } from "../parts/copy-button.tsx";
+import { Confirm } from "../parts/dialog.tsx";
+import { Page } from "../parts/page.tsx";
+import { Loaded } from "../parts/states.tsx";
+import { get, post } from "../request.ts";
+import { useAction, useResource } from "../resource.ts";
+import { session } from "../session.ts";
+import { quickStart } from "./quick-start.tsx";
+
+const placeholder = "sk-tg-...";
+
+export function KeyPage(): VNode {
+  const state = useResource(() => get<KeyState>("/key"), "key");
+  const [fresh, setFresh] = useState<NewKey | null>(null);
+  const [asking, setAsking] = useState(false);
+  const action = useAction();
+  const regenerate = async (): Promise<void> => {
+    const done = await action.run(async () => {
+      setFresh(await post<NewKey, KeyRegeneration>("/key/regenerate", { confirm: true }));
+      state.reload();
+    });
+    if (done) setAsking(false);
+  };
+  const baseUrl = session.value?.base_url ?? location.origin;
+  return (
+    <Page title="API key" lead="One key works for all endpoints and spends this account's balance.">
+      <div class="stack-large">
+        <section class="card stack" aria-label="Key">
+          {fresh !== null && <FreshKey fresh={fresh} />}
+          <Loaded resource={state} lines={2}>
+            {({ prefix, created_at }) => (
+              <div class="row spread">
+                <div>
+                  <code class="key-prefix">{prefix}…</code>
+                  <p class="quiet small-text">
+                    Made <time title={utc(created_at)}>{ago(created_at)}</time>. Only its hash is kept here, so it
+                    cannot be shown again.
+                  </p>
+                </div>
+                <button
+                  type="button"
+                  class="button"
+                  onClick={() => {
+                    action.clear();
+                    setAsking(true);
+                  }}
+                >
+                  Regenerate key
+                </button>
+              </div>
+            )}
+          </Loaded>
+        </section>
+        <section class="card stack">
+          <h2>Quick start</h2>
+          <SnippetTabs label="Clients" snippets={quickStart(baseUrl, fresh?.api_key ?? placeholder)} />
+        </section>
+      </div>
+      {asking && (
+        <Confirm
+          title="Regenerate the API key?"
+          confirm="Regenerate key"
+          action={action}
+          onConfirm={() => void regenerate()}
+          onClose={() => setAsking(false)}
+        >
+          <p>
+            The present key is void <strong>at once</strong>: every program that uses it is refused until it has the new
+            one. Replies that are running now still finish.
+          </p>
+        </Confirm>
+      )}
+    </Page>
+  );
+}
+
+const FreshKey = ({ fresh }: { fresh: NewKey }): VNode => (
+  <div class="fresh-key" role="status">
+    <p>
+      <strong>Your new key.</strong> It is shown this once: copy it now.
+    </p>
+    <div class="secret">
+      <code data-secret>{fresh.api_key}</code>
+      <CopyButton text={fresh.api_key} label="Copy the new key" caption="Copy" />
+    </div>
+  </div>
+);

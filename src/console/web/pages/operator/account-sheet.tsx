@@ -1,0 +1,334 @@
+// One account as its operator sees it: balance, last requests, and changes of plan, credit, password and state.
+import type { ComponentChildren, VNode } from "preact";
+import { useState } from "preact/hooks";
+import type {
+  CreditGrant,
+  Done,
+  OperatorAccount,
+  PasswordReset,
+  PlanChange,
+  StateChange,
+  UsagePage,
+} from "../../../api.ts";
+import { ago, count, utc, worth } from "../../format.ts";
+import { Confirm, Dialog } from "../../parts/dialog.tsx";
+import { Field, FormError } from "../../parts/field.tsx";
+import { Empty, Loaded } from "../../parts/states.tsx";
+import { toast } from "../../parts/toasts.tsx";
+import { UsageTable } from "../../parts/usage-table.tsx";
+import { get, post } from "../../request.ts";
+import { useAction, useResource } from "../../resource.ts";
+import { account as own } from "../../session.ts";
+import { planIds } from "./new-account.tsx";
+
+const usageRows = 10;
+const passwordMinLength = 8;
+
+type SheetProps = Readonly<{ id: number; onClose: () => void; onChanged: () => void }>;
+
+export function AccountSheet({ id, onClose, onChanged }: SheetProps): VNode {
+  const account = useResource(() => get<OperatorAccount>(`/operator/accounts/${id}`), String(id));
+  const usage = useResource(() => get<UsagePage>(`/operator/accounts/${id}/usage`, { limit: usageRows }), String(id));
+  const changed = (next: OperatorAccount): void => {
+    account.replace(next);
+    onChanged();
+  };
+  return (
+    <Dialog title={account.value?.email ?? "Account"} kind="sheet" onClose={onClose}>
+      <Loaded resource={account} lines={8}>
+        {(value) => (
+          <div class="stack-large">
+            <Facts account={value} />
+            <CreditForm account={value} onChanged={changed} />
+            <PlanForm account={value} onChanged={changed} />
+            <PasswordForm account={value} onChanged={account.reload} />
+            <StateForm account={value} onChanged={changed} />
+            <section class="card flush">
+              <header>
+                <h3>Last requests</h3>
+              </header>
+              <Loaded resource={usage}>
+                {({ rows }) =>
+                  rows.length === 0 ? (
+                    <Empty icon="usage" title="No requests yet" />
+                  ) : (
+                    <UsageTable rows={rows} caption="The last requests of this account" />
+                  )
+                }
+              </Loaded>
+            </section>
+          </div>
+        )}
+      </Loaded>
+    </Dialog>
+  );
+}
+
+const Facts = ({ account }: { account: OperatorAccount }): VNode => (
+  <section class="stack" aria-label="Balance">
+    <div class="row">
+      {account.disabled ? <span class="badge bad">Disabled</span> : <span class="badge good">Active</span>}
+      {account.operator && <span class="badge accent">Operator</span>}
+      {!account.has_password && <span class="badge">No password</span>}
+    </div>
+    <dl class="facts">
+      <dt>To spend now</dt>
+      <dd class="number">{count(account.numbers.spendable)} tokens</dd>
+      <dt>Allowance left today</dt>
+      <dd class="number">
+        {count(account.numbers.allowance.left)} of {count(account.numbers.allowance.granted)}
+      </dd>
+      <dt>Credit</dt>
+      <dd class="number">
+        {count(account.credit)}, {worth(account.credit)}
+      </dd>
+      <dt>Reserved, in flight</dt>
+      <dd class="number">
+        {count(account.numbers.reserved.tokens)}, {count(account.numbers.requests_in_flight)}
+      </dd>
+      <dt>Made</dt>
+      <dd title={utc(account.created_at)}>{ago(account.created_at)}</dd>
+      <dt>Key made</dt>
+      <dd title={utc(account.key_created_at)}>{ago(account.key_created_at)}</dd>
+    </dl>
+  </section>
+);
+
+type FormProps = Readonly<{ account: OperatorAccount; onChanged: (next: OperatorAccount) => void }>;
+
+const Panel = ({ title, children }: { title: string; children: ComponentChildren }): VNode => (
+  <section class="card stack">
+    <h3>{title}</h3>
+    {children}
+  </section>
+);
+
+function CreditForm({ account, onChanged }: FormProps): VNode {
+  const [tokens, setTokens] = useState(1_000_000);
+  const [reason, setReason] = useState("");
+  const [asking, setAsking] = useState(false);
+  const action = useAction();
+  const valid = Number.isInteger(tokens) && tokens > 0 && reason.trim() !== "";
+  /** Minted when the question is shown: a grant that is sent twice counts once. */
+  const [reference, setReference] = useState("");
+  const grant = async (): Promise<void> => {
+    const done = await action.run(async () => {
+      const body = { tokens, reason: reason.trim(), reference };
+      onChanged(await post<OperatorAccount, CreditGrant>(`/operator/accounts/${account.id}/credit`, body));
+    });
+    if (!done) return;
+    setAsking(false);
+    setReason("");
+    toast(`${count(tokens)} tokens were credited to ${account.email}.`);
+  };
+  return (
+    <Panel title="Credit">
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          action.clear();
+          setReference(randomReference());
+          setAsking(true);
+        }}
+      >
+        <div class="grid-2">
+          <Field label="Tokens" hint={Number.isNaN(tokens) ? undefined : worth(tokens)}>
+            {(control) => (
+              <input
+                {...control}
+                type="number"
+                min={1}
+                step={1}
+                required
+                value={tokens}
+                onInput={(event) => setTokens(event.currentTarget.valueAsNumber)}
+              />
+            )}
+          </Field>
+          <Field label="Reason" hint="Kept in the audit log">
+            {(control) => (
+              <input
+                {...control}
+                type="text"
+                required
+                maxLength={500}
+                value={reason}
+                onInput={(event) => setReason(event.currentTarget.value)}
+              />
+            )}
+          </Field>
+        </div>
+        <div>
+          <button type="submit" class="button" disabled={!valid}>
+            Grant credit
+          </button>
+        </div>
+      </form>
+      {asking && (
+        <Confirm
+          title="Grant credit?"
+          confirm="Grant credit"
+          danger={false}
+          action={action}
+          onConfirm={() => void grant()}
+          onClose={() => setAsking(false)}
+        >
+          <p>
+            <strong>{account.email}</strong> gets <strong>{count(tokens)}</strong> tokens, worth {worth(tokens)}.
+          </p>
+        </Confirm>
+      )}
+    </Panel>
+  );
+}
+
+/** `crypto.randomUUID` is missing where the console is used over plain http from another machine. */
+const randomReference = (): string =>
+  `console-${Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+
+function PlanForm({ account, onChanged }: FormProps): VNode {
+  const [plan, setPlan] = useState(account.plan);
+  const [asking, setAsking] = useState(false);
+  const action = useAction();
+  const change = async (): Promise<void> => {
+    const done = await action.run(async () => {
+      onChanged(await post<OperatorAccount, PlanChange>(`/operator/accounts/${account.id}/plan`, { plan }));
+    });
+    if (!done) return;
+    setAsking(false);
+    toast(`${account.email} is on the plan ${plan} now.`);
+  };
+  return (
+    <Panel title="Plan">
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          action.clear();
+          setAsking(true);
+        }}
+      >
+        <div class="grow">
+          <select
+            aria-label="Plan"
+            value={plan}
+            onChange={(event) => setPlan(event.currentTarget.value as OperatorAccount["plan"])}
+          >
+            {planIds.map((id) => (
+              <option key={id}>{id}</option>
+            ))}
+          </select>
+        </div>
+        <button type="submit" class="button" disabled={plan === account.plan}>
+          Change plan
+        </button>
+      </form>
+      {asking && (
+        <Confirm
+          title="Change the plan?"
+          confirm="Change plan"
+          danger={false}
+          action={action}
+          onConfirm={() => void change()}
+          onClose={() => setAsking(false)}
+        >
+          <p>
+            <strong>{account.email}</strong> goes from {account.plan} to <strong>{plan}</strong>. The new limits count
+            at once.
+          </p>
+        </Confirm>
+      )}
+    </Panel>
+  );
+}
+
+function PasswordForm({ account, onChanged }: { account: OperatorAccount; onChanged: () => void }): VNode {
+  const [password, setPassword] = useState("");
+  const action = useAction();
+  const reset = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const done = await action.run(async () => {
+      await post<Done, PasswordReset>(`/operator/accounts/${account.id}/password`, { password });
+    });
+    if (!done) return;
+    setPassword("");
+    onChanged();
+    toast(`${account.email} has a new password; its browsers were signed out.`);
+  };
+  return (
+    <Panel title={account.has_password ? "New password" : "Password"}>
+      <form class="row" onSubmit={(event) => void reset(event)}>
+        <div class="grow">
+          <input
+            type="password"
+            aria-label="New password"
+            placeholder={`At least ${passwordMinLength} characters`}
+            required
+            minLength={passwordMinLength}
+            autocomplete="new-password"
+            value={password}
+            onInput={(event) => setPassword(event.currentTarget.value)}
+          />
+        </div>
+        <button type="submit" class="button" aria-busy={action.busy} disabled={action.busy}>
+          Set password
+        </button>
+      </form>
+      <FormError message={action.error} />
+    </Panel>
+  );
+}
+
+function StateForm({ account, onChanged }: FormProps): VNode {
+  const [asking, setAsking] = useState(false);
+  const action = useAction();
+  const disabled = !account.disabled;
+  const change = async (): Promise<void> => {
+    const done = await action.run(async () => {
+      onChanged(await post<OperatorAccount, StateChange>(`/operator/accounts/${account.id}/state`, { disabled }));
+    });
+    if (!done) return;
+    setAsking(false);
+    toast(`${account.email} is ${disabled ? "disabled" : "active again"}.`);
+  };
+  const verb = disabled ? "Disable account" : "Enable account";
+  return (
+    <Panel title={disabled ? "Disable" : "Enable"}>
+      <div class="row spread">
+        <p class="quiet small-text grow">
+          {disabled
+            ? "Its key and its browsers are refused until it is enabled again. Balance and usage stay."
+            : "Its key works again, and it may sign in."}
+        </p>
+        <button
+          type="button"
+          class={disabled ? "button danger-quiet" : "button"}
+          disabled={account.id === own.value?.id}
+          title={account.id === own.value?.id ? "This is your own account" : undefined}
+          onClick={() => {
+            action.clear();
+            setAsking(true);
+          }}
+        >
+          {verb}
+        </button>
+      </div>
+      {asking && (
+        <Confirm
+          title={`${verb}?`}
+          confirm={verb}
+          danger={disabled}
+          action={action}
+          onConfirm={() => void change()}
+          onClose={() => setAsking(false)}
+        >
+          <p>
+            <strong>{account.email}</strong>{" "}
+            {disabled ? "is refused everywhere at once; running replies finish." : "may use its key and sign in again."}
+          </p>
+        </Confirm>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,117 @@
+// Every account: found by e-mail, opened in a sheet with what an operator may change.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { AccountRow, AccountsPage as AccountsPageReply } from "../../../api.ts";
+import { ago, count, utc } from "../../format.ts";
+import { Icon } from "../../parts/icons.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Pager } from "../../parts/pager.tsx";
+import { Empty, Loaded } from "../../parts/states.tsx";
+import { get } from "../../request.ts";
+import { useResource } from "../../resource.ts";
+import { AccountSheet } from "./account-sheet.tsx";
+import { NewAccountDialog } from "./new-account.tsx";
+
+const pageRows = 50;
+
+export function AccountsPage(): VNode {
+  const [search, setSearch] = useState("");
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const [open, setOpen] = useState<number | null>(null);
+  const [making, setMaking] = useState(false);
+  const after = cursors.at(-1);
+  const page = useResource(
+    () => get<AccountsPageReply>("/operator/accounts", { search, after, limit: pageRows }),
+    `${search} ${after}`,
+  );
+  return (
+    <Page
+      title="Accounts"
+      wide
+      actions={
+        <button type="button" class="button primary" onClick={() => setMaking(true)}>
+          <Icon name="plus" size={16} /> New account
+        </button>
+      }
+    >
+      <section class="card flush" aria-label="Accounts">
+        <div class="filters" role="search">
+          <input
+            class="grow"
+            type="search"
+            aria-label="Part of an e-mail address"
+            placeholder="Search by e-mail"
+            value={search}
+            onInput={(event) => {
+              setCursors([]);
+              setSearch(event.currentTarget.value.trim());
+            }}
+          />
+        </div>
+        <Loaded resource={page} lines={8}>
+          {({ accounts, next }) => (
+            <>
+              {accounts.length === 0 ? (
+                <Empty icon="accounts" title="No account has this in its e-mail" />
+              ) : (
+                <AccountTable accounts={accounts} onOpen={setOpen} />
+              )}
+              <Pager
+                label="Pages of accounts"
+                cursors={cursors}
+                next={next}
+                onMove={setCursors}
+                names={["Previous", "Next"]}
+              />
+            </>
+          )}
+        </Loaded>
+      </section>
+      {open !== null && <AccountSheet id={open} onClose={() => setOpen(null)} onChanged={page.reload} />}
+      {making && <NewAccountDialog onClose={() => setMaking(false)} onMade={page.reload} />}
+    </Page>
+  );
+}
+
+type AccountTableProps = Readonly<{ accounts: readonly AccountRow[]; onOpen: (id: number) => void }>;
+
+const AccountTable = ({ accounts, onOpen }: AccountTableProps): VNode => (
+  <div class="table-scroll">
+    <table class="cards">
+      <caption class="for-readers">Accounts, oldest first</caption>
+      <thead>
+        <tr>
+          <th scope="col">E-mail</th>
+          <th scope="col">Plan</th>
+          <th scope="col">State</th>
+          <th scope="col" class="number">
+            Credit
+          </th>
+          <th scope="col">Made</th>
+        </tr>
+      </thead>
+      <tbody>
+        {accounts.map((account) => (
+          <tr key={account.id}>
+            <td>
+              <button type="button" class="row-button" onClick={() => onOpen(account.id)}>
+                {account.email}
+              </button>
+            </td>
+            <td class="capital">{account.plan}</td>
+            <td>
+              {account.disabled ? <span class="badge bad">Disabled</span> : <span class="badge good">Active</span>}{" "}
+              {account.operator && <span class="badge accent">Operator</span>}
+            </td>
+            <td class="number" data-name="Credit">
+              {count(account.credit)}
+            </td>
+            <td class="quiet nowrap wide-only">
+              <time title={utc(account.created_at)}>{ago(account.created_at)}</time>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);

@@ -1,0 +1,21 @@
+// Every model of the catalogue with its price, what it can and whether a node serves it.
+import type { VNode } from "preact";
+import type { ConsoleModels } from "../../../api.ts";
+import { ModelTable } from "../../parts/model-table.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Loaded } from "../../parts/states.tsx";
+import { get } from "../../request.ts";
+import { useResource } from "../../resource.ts";
+
+export function ModelsPage(): VNode {
+  const models = useResource(() => get<ConsoleModels>("/models"), "models");
+  return (
+    <Page title="Models" lead="Prices are US dollars for each 1,000,000 model tokens." wide>
+      <section class="card flush" aria-label="Models">
+        <Loaded resource={models} lines={10}>
+          {(value) => <ModelTable models={value.models} />}
+        </Loaded>
+      </section>
+    </Page>
+  );
+}

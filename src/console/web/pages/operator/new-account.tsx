@@ -1,0 +1,103 @@
+// The dialog that makes an account; its key is shown there once.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { CreatedAccount, NewConsoleAccount, PlanPage } from "../../../api.ts";
+import { CopyButton } from "../../parts/copy-button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Field, FormError } from "../../parts/field.tsx";
+import { post } from "../../request.ts";
+import { useAction } from "../../resource.ts";
+
+type PlanId = PlanPage["plan"];
+export const planIds: readonly PlanId[] = ["free", "plus", "standard", "pro"];
+
+const passwordMinLength = 8;
+
+export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onMade: () => void }): VNode {
+  const [email, setEmail] = useState("");
+  const [password, setPassword] = useState("");
+  const [plan, setPlan] = useState<PlanId>("free");
+  const [operator, setOperator] = useState(false);
+  const [made, setMade] = useState<CreatedAccount | null>(null);
+  const action = useAction();
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    void action.run(async () => {
+      const wanted = { email, plan, operator, ...(password === "" ? {} : { password }) };
+      setMade(await post<CreatedAccount, NewConsoleAccount>("/operator/accounts", wanted));
+      onMade();
+    });
+  };
+  if (made !== null) {
+    return (
+      <Dialog title="The account was made" onClose={onClose}>
+        <p>
+          The key of <strong>{made.email}</strong> is shown this once:
+        </p>
+        <div class="secret">
+          <code>{made.api_key}</code>
+          <CopyButton text={made.api_key} label="Copy the API key" />
+        </div>
+        <footer>
+          <button type="button" class="button primary" onClick={onClose}>
+            Done
+          </button>
+        </footer>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title="New account" onClose={onClose}>
+      <form class="stack" onSubmit={submit}>
+        <Field label="E-mail">
+          {(control) => (
+            <input
+              {...control}
+              type="text"
+              inputMode="email"
+              required
+              autocomplete="off"
+              autofocus
+              value={email}
+              onInput={(event) => setEmail(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <Field label="Password" hint="Leave empty for an account that only uses its key">
+          {(control) => (
+            <input
+              {...control}
+              type="password"
+              minLength={passwordMinLength}
+              autocomplete="new-password"
+              value={password}
+              onInput={(event) => setPassword(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <Field label="Plan">
+          {(control) => (
+            <select {...control} value={plan} onChange={(event) => setPlan(event.currentTarget.value as PlanId)}>
+              {planIds.map((id) => (
+                <option key={id}>{id}</option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <label class="check">
+          <input type="checkbox" checked={operator} onChange={(event) => setOperator(event.currentTarget.checked)} />
+          Operator: may see and change every account
+        </label>
+        <FormError message={action.error} />
+        <footer>
+          <button type="button" class="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="button primary" aria-busy={action.busy} disabled={action.busy}>
+            Create account
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,189 @@
+// What accounts ask for: credit and plan changes, approved or declined here.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { Decision, PurchaseRequest, PurchaseRequestsPage } from "../../../api.ts";
+import { ago, utc } from "../../format.ts";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Field, FormError } from "../../parts/field.tsx";
+import { Page } from "../../parts/page.tsx";
+import { requestTitle, StateBadge } from "../../parts/purchase-request.tsx";
+import { Pager } from "../../parts/pager.tsx";
+import { Empty, Loaded } from "../../parts/states.tsx";
+import { toast } from "../../parts/toasts.tsx";
+import { get, post } from "../../request.ts";
+import { useAction, useResource } from "../../resource.ts";
+
+const states = ["pending", "approved", "declined", "withdrawn"] as const;
+type State = (typeof states)[number];
+type Verdict = "approve" | "decline";
+
+export function RequestsPage(): VNode {
+  const [state, setState] = useState<State>("pending");
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const [deciding, setDeciding] = useState<{ request: PurchaseRequest; verdict: Verdict } | null>(null);
+  const after = cursors.at(-1);
+  const page = useResource(
+    () => get<PurchaseRequestsPage>("/operator/requests", { state, after }),
+    `${state} ${after}`,
+  );
+  return (
+    <Page
+      title="Requests"
+      lead="Credit and plan changes that accounts ask for."
+      actions={
+        <div class="segments" role="group" aria-label="State">
+          {states.map((name) => (
+            <button
+              key={name}
+              type="button"
+              class="capital"
+              aria-pressed={state === name}
+              onClick={() => {
+                setCursors([]);
+                setState(name);
+              }}
+            >
+              {name}
+            </button>
+          ))}
+        </div>
+      }
+    >
+      <section class="card flush" aria-label={`Requests, ${state}`}>
+        <Loaded resource={page} lines={6}>
+          {({ requests, next }) => (
+            <>
+              {requests.length === 0 && (
+                <Empty
+                  icon="requests"
+                  title={state === "pending" ? "Nothing waits for a decision" : `None is ${state}`}
+                />
+              )}
+              <ul class="item-list">
+                {requests.map((request) => (
+                  <RequestItem
+                    key={request.id}
+                    request={request}
+                    onDecide={(verdict) => setDeciding({ request, verdict })}
+                  />
+                ))}
+              </ul>
+              <Pager label="Pages of requests" cursors={cursors} next={next} onMove={setCursors} />
+            </>
+          )}
+        </Loaded>
+      </section>
+      {deciding !== null && (
+        <DecisionDialog
+          {...deciding}
+          onClose={() => setDeciding(null)}
+          onDecided={() => {
+            setDeciding(null);
+            page.reload();
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+type ItemProps = Readonly<{ request: PurchaseRequest; onDecide: (verdict: Verdict) => void }>;
+
+const RequestItem = ({ request, onDecide }: ItemProps): VNode => (
+  <li>
+    <div class="grow">
+      <p>
+        <strong>{request.account.email}</strong>: {requestTitle(request)}
+      </p>
+      <p class="quiet small-text">
+        <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
+        {request.note !== "" && <> · “{request.note}”</>}
+        {request.decision_note !== "" && <> · answer: “{request.decision_note}”</>}
+      </p>
+    </div>
+    {request.state === "pending" ? (
+      <div class="row">
+        <button
+          type="button"
+          class="button small"
+          aria-label={`Decline ${request.account.email}`}
+          onClick={() => onDecide("decline")}
+        >
+          Decline
+        </button>
+        <button
+          type="button"
+          class="button small primary"
+          aria-label={`Approve ${request.account.email}`}
+          onClick={() => onDecide("approve")}
+        >
+          Approve
+        </button>
+      </div>
+    ) : (
+      <StateBadge state={request.state} />
+    )}
+  </li>
+);
+
+type DecisionProps = Readonly<{
+  request: PurchaseRequest;
+  verdict: Verdict;
+  onClose: () => void;
+  onDecided: () => void;
+}>;
+
+function DecisionDialog({ request, verdict, onClose, onDecided }: DecisionProps): VNode {
+  const [note, setNote] = useState("");
+  const action = useAction();
+  const approve = verdict === "approve";
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const done = await action.run(async () => {
+      const decision = note.trim() === "" ? {} : { note: note.trim() };
+      await post<PurchaseRequest, Decision>(`/operator/requests/${request.id}/${verdict}`, decision);
+    });
+    if (!done) return;
+    toast(`${request.account.email} was ${approve ? "approved" : "declined"}.`);
+    onDecided();
+  };
+  return (
+    <Dialog title={approve ? "Approve this request?" : "Decline this request?"} onClose={onClose}>
+      <form class="stack" onSubmit={(event) => void submit(event)}>
+        <p>
+          <strong>{request.account.email}</strong>: {requestTitle(request)}
+        </p>
+        <p class="quiet">
+          {approve
+            ? "It takes effect at once. Make sure first that the payment is settled."
+            : "Nothing changes for the account; it sees that the request was declined."}
+        </p>
+        <Field label="Note to the account (optional)">
+          {(control) => (
+            <textarea
+              {...control}
+              rows={2}
+              maxLength={500}
+              value={note}
+              onInput={(event) => setNote(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <FormError message={action.error} />
+        <footer>
+          <button type="button" class="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button
+            type="submit"
+            class={`button ${approve ? "primary" : "danger"}`}
+            aria-busy={action.busy}
+            disabled={action.busy}
+          >
+            {approve ? "Approve" : "Decline"}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,117 @@
+// All accounts together: what runs now, what today brought and which models carried it.
+import type { VNode } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { OperatorTotals } from "../../../api.ts";
+import { count, dollars } from "../../format.ts";
+import { Page } from "../../parts/page.tsx";
+import { Empty, Loaded } from "../../parts/states.tsx";
+import { get } from "../../request.ts";
+import { useResource } from "../../resource.ts";
+import { operatorNumbers } from "../../session.ts";
+
+/** What happened today is asked for this often while requests come in. */
+const refreshMs = 5_000;
+
+export function TotalsPage(): VNode {
+  const totals = useResource(() => get<OperatorTotals>("/operator/totals"), "totals");
+  useRefreshWhileBusy(totals.reload);
+  return (
+    <Page title="Totals" lead="All accounts of this server. Days in UTC." wide>
+      <Loaded resource={totals} lines={8}>
+        {(value) => (
+          <div class="stack-large">
+            <section class="grid-4" aria-label="Now">
+              <Figure name="In flight" value={operatorNumbers.value?.requests_in_flight ?? value.requests_in_flight}>
+                {count(operatorNumbers.value?.waiting ?? 0)} waiting for a node
+              </Figure>
+              <Figure name="Reserved" value={operatorNumbers.value?.reserved_tokens ?? value.reserved_tokens}>
+                tokens of open requests
+              </Figure>
+              <Figure name="Accounts" value={value.accounts}>
+                <a href="/operator/accounts">All accounts</a>
+              </Figure>
+              <Figure name="Requests to decide" value={value.pending_purchase_requests}>
+                <a href="/operator/requests">Plan and credit requests</a>
+              </Figure>
+            </section>
+            <section class="grid-4" aria-label="Today">
+              <Figure name="Requests today" value={value.today.requests} />
+              <Figure name="Input today" value={value.today.input}>
+                tokens
+              </Figure>
+              <Figure name="Output today" value={value.today.output}>
+                tokens
+              </Figure>
+              <Figure name="Billed today" value={value.today.billed_tokens}>
+                worth {dollars(value.today.billed_usd)}
+              </Figure>
+            </section>
+            <Models models={value.models} />
+          </div>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+type FigureProps = Readonly<{ name: string; value: number; children?: VNode | string | (VNode | string)[] }>;
+
+const Figure = ({ name, value, children }: FigureProps): VNode => (
+  <div class="card">
+    <span class="figure-name">{name}</span>
+    <p class="figure">{count(value)}</p>
+    <p class="quiet small-text">{children ?? " "}</p>
+  </div>
+);
+
+function Models({ models }: { models: OperatorTotals["models"] }): VNode {
+  const used = models.filter(({ requests }) => requests > 0).sort((a, b) => b.billed_tokens - a.billed_tokens);
+  return (
+    <section class="card flush">
+      <header>
+        <h2>Models today</h2>
+        <a href="/operator/models">All models</a>
+      </header>
+      {used.length === 0 ? (
+        <Empty icon="models" title="No model was asked today" />
+      ) : (
+        <div class="table-scroll">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Model</th>
+                <th scope="col" class="number">
+                  Requests
+                </th>
+                <th scope="col" class="number">
+                  Billed tokens
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {used.map(({ model, requests, billed_tokens }) => (
+                <tr key={model}>
+                  <td>{model}</td>
+                  <td class="number">{count(requests)}</td>
+                  <td class="number">{count(billed_tokens)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function useRefreshWhileBusy(reload: () => void): void {
+  const numbers = operatorNumbers.value;
+  const seen = useRef(numbers);
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (seen.current !== operatorNumbers.value) reload();
+      seen.current = operatorNumbers.value;
+    }, refreshMs);
+    return () => clearInterval(timer);
+  }, []);
+}

@@ -1,0 +1,318 @@
+// Plans, credit and the requests for them. Without a payment provider an operator approves each.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type {
+  Checkout,
+  CheckoutPage,
+  ConsoleModels,
+  NewPurchaseRequest,
+  PlanPage as PlanPageReply,
+  PurchaseRequest,
+} from "../../api.ts";
+import { ago, count, date, dollars, utc, worth } from "../format.ts";
+import { Confirm, Dialog } from "../parts/dialog.tsx";
+import { Field, FormError } from "../parts/field.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { ModelTable } from "../parts/model-table.tsx";
+import { Page } from "../parts/page.tsx";
+import { requestTitle, StateBadge } from "../parts/purchase-request.tsx";
+import { Empty, Loaded } from "../parts/states.tsx";
+import { toast } from "../parts/toasts.tsx";
+import { get, post } from "../request.ts";
+import { useAction, useResource } from "../resource.ts";
+
+type Plan = PlanPageReply["plans"][number];
+
+export function PlanPage(): VNode {
+  const page = useResource(() => get<PlanPageReply>("/plan"), "plan");
+  const models = useResource(() => get<ConsoleModels>("/models"), "models");
+  return (
+    <Page title="Plan and credit" lead="The daily allowance is spent first; purchased credit never expires." wide>
+      <Loaded resource={page} lines={10}>
+        {(value) => (
+          <div class="stack-large">
+            <Plans page={value} onRequested={page.reload} />
+            <div class="grid-2">
+              <Credit page={value} onRequested={page.reload} />
+              <Requests page={value} onChanged={page.reload} />
+            </div>
+          </div>
+        )}
+      </Loaded>
+      <section class="card flush apart">
+        <header>
+          <h2>Prices</h2>
+          <span class="quiet small-text">US dollars for each 1,000,000 model tokens</span>
+        </header>
+        <Loaded resource={models}>{(value) => <ModelTable models={value.models} />}</Loaded>
+      </section>
+    </Page>
+  );
+}
+
+type PartProps = Readonly<{ page: PlanPageReply; onRequested: () => void }>;
+
+function Plans({ page, onRequested }: PartProps): VNode {
+  const [wanted, setWanted] = useState<Plan | null>(null);
+  const asked = page.requests.find(({ kind, state }) => kind === "plan" && state === "pending")?.plan ?? null;
+  return (
+    <section class="grid-3" aria-label="Plans">
+      {page.plans.map((plan) => (
+        <article key={plan.id} class={plan.id === page.plan ? "card plan current" : "card plan"}>
+          <div class="plan-name">
+            <h2>{plan.name}</h2>
+            {plan.id === page.plan && <span class="badge accent">Your plan</span>}
+            {plan.id === asked && <span class="badge warn">Requested</span>}
+          </div>
+          <div>
+            <p class="figure">{count(plan.tokens_per_day)}</p>
+            <p class="quiet small-text">tokens a day, worth {dollars(plan.worth_usd)}</p>
+          </div>
+          <ul>
+            <li>
+              <Icon name="check" size={14} /> {count(plan.coder_calls_per_window)} coder calls in 4 hours
+            </li>
+            <li>
+              <Icon name="check" size={14} /> {count(plan.searches_per_day)} web searches a day
+            </li>
+            <li>
+              <Icon name="check" size={14} /> 120 requests a minute
+            </li>
+          </ul>
+          {plan.id !== page.plan && (
+            <button
+              type="button"
+              class="button block"
+              disabled={plan.id === asked}
+              onClick={() => setWanted(plan)}
+              aria-label={`Change to ${plan.name}`}
+            >
+              {plan.id === asked ? "Requested" : `Change to ${plan.name}`}
+            </button>
+          )}
+        </article>
+      ))}
+      {wanted !== null && (
+        <RequestDialog
+          title={`Change to ${wanted.name}?`}
+          about="An operator of this server decides about plan changes. Tokens used today count in the new plan too."
+          send={(note) =>
+            post<PurchaseRequest, NewPurchaseRequest>("/plan/requests", { kind: "plan", plan: wanted.id, note })
+          }
+          onClose={() => setWanted(null)}
+          onRequested={onRequested}
+        />
+      )}
+    </section>
+  );
+}
+
+function Credit({ page, onRequested }: PartProps): VNode {
+  const [tokens, setTokens] = useState(page.packs[0]?.tokens ?? page.custom.min_tokens);
+  const [custom, setCustom] = useState(false);
+  const [asking, setAsking] = useState(false);
+  const checkout = useAction();
+  const { min_tokens, max_tokens, usd_per_million } = page.custom;
+  const valid = Number.isInteger(tokens) && tokens >= min_tokens && tokens <= max_tokens;
+  const buy = (): void => {
+    if (page.payment === null) return setAsking(true);
+    void checkout.run(async () => {
+      const { url } = await post<CheckoutPage, Checkout>("/plan/checkout", { tokens });
+      location.assign(url);
+    });
+  };
+  return (
+    <section class="card stack">
+      <div>
+        <h2>Buy credit</h2>
+        <p class="quiet small-text">
+          You have {count(page.credit)} tokens of credit, worth {worth(page.credit)}.
+        </p>
+      </div>
+      <div class="stack" role="group" aria-label="Amount">
+        {page.packs.map((pack) => (
+          <button
+            key={pack.tokens}
+            type="button"
+            class="pack"
+            aria-pressed={!custom && tokens === pack.tokens}
+            onClick={() => {
+              setCustom(false);
+              setTokens(pack.tokens);
+            }}
+          >
+            <span>{count(pack.tokens)} tokens</span>
+            <strong>{dollars(pack.price_usd)}</strong>
+          </button>
+        ))}
+        <button type="button" class="pack" aria-pressed={custom} onClick={() => setCustom(true)}>
+          <span>Custom amount</span>
+          {custom && valid && <strong>{dollars((tokens / 1e6) * usd_per_million)}</strong>}
+        </button>
+      </div>
+      {custom && (
+        <Field
+          label="Tokens"
+          hint={`From ${count(min_tokens)} to ${count(max_tokens)}, at ${dollars(usd_per_million)} for each million`}
+          error={valid ? null : `A whole number from ${count(min_tokens)} to ${count(max_tokens)}`}
+        >
+          {(control) => (
+            <input
+              {...control}
+              type="number"
+              min={min_tokens}
+              max={max_tokens}
+              step={100_000}
+              value={tokens}
+              onInput={(event) => setTokens(event.currentTarget.valueAsNumber)}
+            />
+          )}
+        </Field>
+      )}
+      <FormError message={checkout.error} />
+      <button
+        type="button"
+        class="button primary block"
+        disabled={!valid || checkout.busy}
+        aria-busy={checkout.busy}
+        onClick={buy}
+      >
+        {page.payment === null ? "Request credit" : `Pay with ${page.payment}`}
+      </button>
+      {asking && (
+        <RequestDialog
+          title={`Request ${count(tokens)} tokens?`}
+          about={`Worth ${worth(tokens)}. An operator of this server approves it and arranges the payment.`}
+          send={(note) => post<PurchaseRequest, NewPurchaseRequest>("/plan/requests", { kind: "credit", tokens, note })}
+          onClose={() => setAsking(false)}
+          onRequested={onRequested}
+        />
+      )}
+    </section>
+  );
+}
+
+type RequestDialogProps = Readonly<{
+  title: string;
+  about: string;
+  send: (note: string | undefined) => Promise<unknown>;
+  onClose: () => void;
+  onRequested: () => void;
+}>;
+
+function RequestDialog({ title, about, send, onClose, onRequested }: RequestDialogProps): VNode {
+  const [note, setNote] = useState("");
+  const action = useAction();
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const done = await action.run(async () => {
+      await send(note.trim() === "" ? undefined : note.trim());
+    });
+    if (!done) return;
+    onClose();
+    onRequested();
+    toast("The request was sent to the operator.");
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form class="stack" onSubmit={(event) => void submit(event)}>
+        <p class="quiet">{about}</p>
+        <Field label="Note to the operator (optional)">
+          {(control) => (
+            <textarea
+              {...control}
+              rows={2}
+              maxLength={500}
+              value={note}
+              onInput={(event) => setNote(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <FormError message={action.error} />
+        <footer>
+          <button type="button" class="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="button primary" aria-busy={action.busy} disabled={action.busy}>
+            Send request
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function Requests({ page, onChanged }: { page: PlanPageReply; onChanged: () => void }): VNode {
+  const [withdrawing, setWithdrawing] = useState<PurchaseRequest | null>(null);
+  const action = useAction();
+  const withdraw = async (id: number): Promise<void> => {
+    const done = await action.run(async () => {
+      await post<PurchaseRequest>(`/plan/requests/${id}/withdraw`);
+    });
+    if (!done) return;
+    setWithdrawing(null);
+    onChanged();
+    toast("The request was withdrawn.");
+  };
+  return (
+    <section class="card flush">
+      <header>
+        <h2>Your requests</h2>
+      </header>
+      {page.requests.length === 0 && page.payments.length === 0 && (
+        <Empty icon="requests" title="Nothing requested yet">
+          Plan changes and credit that you ask for are listed here with their state.
+        </Empty>
+      )}
+      <ul class="item-list">
+        {page.requests.map((request) => (
+          <li key={request.id}>
+            <div>
+              <p>{requestTitle(request)}</p>
+              <p class="quiet small-text">
+                <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
+                {request.decision_note !== "" && <> · “{request.decision_note}”</>}
+              </p>
+            </div>
+            <div class="row">
+              <StateBadge state={request.state} />
+              {request.state === "pending" && (
+                <button
+                  type="button"
+                  class="button small"
+                  aria-label={`Withdraw: ${requestTitle(request)}`}
+                  onClick={() => {
+                    action.clear();
+                    setWithdrawing(request);
+                  }}
+                >
+                  Withdraw
+                </button>
+              )}
+            </div>
+          </li>
+        ))}
+        {page.payments.map((payment) => (
+          <li key={payment.id}>
+            <div>
+              <p>Paid for {count(payment.tokens)} tokens</p>
+              <p class="quiet small-text">{date(payment.paid_at)}</p>
+            </div>
+            <span class="badge good">Paid</span>
+          </li>
+        ))}
+      </ul>
+      {withdrawing !== null && (
+        <Confirm
+          title="Withdraw this request?"
+          confirm="Withdraw"
+          action={action}
+          onConfirm={() => void withdraw(withdrawing.id)}
+          onClose={() => setWithdrawing(null)}
+        >
+          <p>{requestTitle(withdrawing)}</p>
+        </Confirm>
+      )}
+    </section>
+  );
+}

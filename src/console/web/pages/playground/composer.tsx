@@ -1,0 +1,128 @@
+// Where the next message is written: text, pictures by drop, paste or choice, web search, and sending or stopping.
+import type { VNode } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { Icon } from "../../parts/icons.tsx";
+import { toast } from "../../parts/toasts.tsx";
+import { change, type Picture, settings } from "./conversation.ts";
+import { pictureTypes, readPictures, Thumbs } from "./pictures.tsx";
+
+type ComposerProps = Readonly<{
+  streaming: boolean;
+  /** Why nothing can be sent now, or null. */
+  obstacle: string | null;
+  readsImages: boolean;
+  onSend: (text: string, pictures: readonly Picture[]) => void;
+  onStop: () => void;
+}>;
+
+export function Composer({ streaming, obstacle, readsImages, onSend, onStop }: ComposerProps): VNode {
+  const [text, setText] = useState("");
+  const [pictures, setPictures] = useState<readonly Picture[]>([]);
+  const [dropping, setDropping] = useState(false);
+  const chooser = useRef<HTMLInputElement>(null);
+  const writing = useRef<HTMLTextAreaElement>(null);
+  const empty = text.trim() === "" && pictures.length === 0;
+
+  const add = async (files: FileList | null | undefined): Promise<void> => {
+    if (files == null || files.length === 0) return;
+    const read = await readPictures([...files]);
+    setPictures((before) => [...before, ...read.pictures]);
+    for (const sentence of read.refused) toast(sentence, "failed");
+    if (read.pictures.length > 0 && !readsImages) toast(`${settings.value.model} reads no images.`, "failed");
+  };
+  const send = (): void => {
+    if (streaming || obstacle !== null || empty) return;
+    onSend(text, pictures);
+    setText("");
+    setPictures([]);
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <div class="composer-column">
+        <div
+          class={dropping ? "composer-box dropping" : "composer-box"}
+          onDragOver={(event) => {
+            event.preventDefault();
+            setDropping(true);
+          }}
+          onDragLeave={() => setDropping(false)}
+          onDrop={(event) => {
+            event.preventDefault();
+            setDropping(false);
+            void add(event.dataTransfer?.files);
+          }}
+        >
+          <Thumbs pictures={pictures} onRemove={(gone) => setPictures(pictures.filter((kept) => kept !== gone))} />
+          <textarea
+            ref={writing}
+            rows={1}
+            aria-label="Message"
+            placeholder="Ask something…"
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+            onPaste={(event) => void add(event.clipboardData?.files)}
+            onKeyDown={(event) => {
+              if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+              event.preventDefault();
+              send();
+            }}
+          />
+          <div class="composer-tools">
+            <button
+              type="button"
+              class="icon-button"
+              aria-label="Add images"
+              title="Add images: choose, drop or paste them"
+              onClick={() => chooser.current?.click()}
+            >
+              <Icon name="image" />
+            </button>
+            <input
+              ref={chooser}
+              type="file"
+              accept={pictureTypes}
+              multiple
+              hidden
+              onChange={(event) => {
+                void add(event.currentTarget.files);
+                event.currentTarget.value = "";
+              }}
+            />
+            <button
+              type="button"
+              class="toggle"
+              aria-pressed={settings.value.webSearch}
+              onClick={() => change({ webSearch: !settings.value.webSearch })}
+            >
+              <Icon name="globe" size={15} /> Web search
+            </button>
+            <span class="grow quiet small-text right" role="status">
+              {obstacle}
+            </span>
+            {streaming ? (
+              <button type="button" class="round-button" aria-label="Stop" title="Stop" onClick={onStop}>
+                <Icon name="stop" />
+              </button>
+            ) : (
+              <button
+                type="submit"
+                class="round-button"
+                aria-label="Send"
+                title="Send (Enter)"
+                disabled={empty || obstacle !== null}
+              >
+                <Icon name="send" />
+              </button>
+            )}
+          </div>
+        </div>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,51 @@
+// The interface of a dialect as the playground speaks it: a conversation into a body, and events into the answer.
+import { type Answer, readSchema, readTools, type Settings, stopSequences, type Turn } from "./conversation.ts";
+
+export interface PlaygroundDialect {
+  readonly name: string;
+  readonly endpoint: string;
+  body(settings: Settings, turns: readonly Turn[]): Record<string, unknown>;
+  /** What takes the events of one stream into the answer. Events that it does not know it leaves alone. */
+  reader(answer: Answer): (event: WireEvent) => void;
+}
+
+/** The JSON of one `data:` line. Its shape is the dialect's; fields are looked at before they are used. */
+export type WireEvent = Readonly<Record<string, unknown>>;
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export const record = (value: unknown): Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
+export const list = (value: unknown): readonly Json[] => (Array.isArray(value) ? value.map(record) : []);
+export const text = (value: unknown): string => (typeof value === "string" ? value : "");
+export const whole = (value: unknown): number => (typeof value === "number" ? value : 0);
+
+/** The tools and schema of the editors; the page does not send while one of them is wrong. */
+export function editedOf(settings: Settings): {
+  tools: Exclude<ReturnType<typeof readTools>, string>;
+  schema: Exclude<ReturnType<typeof readSchema>, string>;
+  stop: readonly string[];
+} {
+  const tools = readTools(settings.tools);
+  const schema = readSchema(settings.schema);
+  return {
+    tools: typeof tools === "string" ? [] : tools,
+    schema: typeof schema === "string" ? null : schema,
+    stop: stopSequences(settings.stop),
+  };
+}
+
+/** Without the fields that are undefined: the shown request has only what was set. */
+export const compactBody = (body: Json): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined));
+
+export function addSource(answer: Answer, citation: Json): void {
+  const url = text(citation["url"]);
+  if (url === "" || answer.sources.some((source) => source.url === url)) return;
+  answer.sources.push({ url, title: text(citation["title"]) || url });
+}
+
+export function fail(answer: Answer, error: Json): void {
+  answer.state = "failed";
+  answer.error = text(error["message"]) || "The answer could not be finished.";
+}

@@ -1,0 +1,102 @@
+// Sends a request of the playground and reads its stream into the answer, event by event.
+import { consoleHeader } from "../../console-header.ts";
+import { now } from "../../clock.ts";
+import { messageOf } from "../../request.ts";
+import { type Answer, type DialectName, newAnswer, revision, type Settings, type Turn, turns } from "./conversation.ts";
+import { chatCompletions } from "./chat-completions.ts";
+import { fail, type Json, type PlaygroundDialect, record } from "./dialect.ts";
+import { messages } from "./messages.ts";
+import { responses } from "./responses.ts";
+
+export const dialects: Readonly<Record<DialectName, PlaygroundDialect>> = {
+  "chat-completions": chatCompletions,
+  messages,
+  responses,
+};
+
+let running: AbortController | null = null;
+
+/** Ends the answer that is being written; what came so far stays and is billed. */
+export function stop(): void {
+  running?.abort();
+}
+
+/** Adds the turns and streams the answer to the whole conversation. Resolves when it ended, however it did. */
+export async function ask(settings: Settings, added: readonly Turn[]): Promise<void> {
+  const dialect = dialects[settings.dialect];
+  const conversation = [...turns.value, ...added];
+  const answer = newAnswer(settings.model, now());
+  turns.value = [...conversation, answer];
+  const controller = new AbortController();
+  running = controller;
+  try {
+    await stream(dialect, dialect.body(settings, conversation), answer, controller.signal);
+    finish(answer);
+  } catch (error) {
+    if (controller.signal.aborted) answer.state = "stopped";
+    else fail(answer, { message: `The connection broke off. ${messageOf(error)}` });
+  } finally {
+    if (running === controller) running = null;
+    answer.totalMs = now() - answer.startedAt;
+    revision.value++;
+  }
+}
+
+function finish(answer: Answer): void {
+  if (answer.state !== "streaming") return;
+  if (answer.complete) answer.state = "done";
+  else fail(answer, { message: "The stream ended before the answer was complete. It was not billed." });
+}
+
+async function stream(dialect: PlaygroundDialect, body: object, answer: Answer, gone: AbortSignal): Promise<void> {
+  const response = await fetch(dialect.endpoint, {
+    method: "POST",
+    headers: { "content-type": "application/json", [consoleHeader]: "1", "anthropic-version": "2023-06-01" },
+    body: JSON.stringify(body),
+    signal: gone,
+  });
+  answer.requestId = response.headers.get("x-request-id");
+  if (!response.ok || response.body === null) {
+    const reply = record((await response.json().catch(() => null)) as unknown);
+    const fallback = { message: `The server answered with status ${response.status}.` };
+    return fail(answer, { ...fallback, ...record(reply["error"]) });
+  }
+  const read = dialect.reader(answer);
+  const show = oncePerFrame(() => revision.value++);
+  for await (const data of dataOf(response.body)) {
+    if (data === "[DONE]") answer.complete = true;
+    else read(JSON.parse(data) as Json);
+    if (answer.firstTokenMs === null && (answer.text !== "" || answer.reasoning !== "" || answer.calls.length > 0)) {
+      answer.firstTokenMs = now() - answer.startedAt;
+    }
+    show();
+  }
+}
+
+/** The `data:` of each event; comments, which only keep the connection alive, are left out. */
+async function* dataOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      if (line.startsWith("data:")) yield line.slice("data:".length).trim();
+    }
+  }
+}
+
+/** Drawing costs more than reading: many events are drawn together. */
+function oncePerFrame(draw: () => void): () => void {
+  let waiting = false;
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      draw();
+    });
+  };
+}

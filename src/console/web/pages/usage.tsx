@@ -1,0 +1,242 @@
+// What was used: sums and a chart of the last 30 days, and every request with filters.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { Overview, UsagePage as UsagePageReply, UsageRow, UsageSummary } from "../../api.ts";
+import { count, dollars, plural, utc, worth } from "../format.ts";
+import { CopyButton } from "../parts/copy-button.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { Page } from "../parts/page.tsx";
+import { Pager } from "../parts/pager.tsx";
+import { Empty, Loaded } from "../parts/states.tsx";
+import { UsageChart } from "../parts/usage-chart.tsx";
+import { UsageTable } from "../parts/usage-table.tsx";
+import { get, search } from "../request.ts";
+import { useResource } from "../resource.ts";
+import { navigate, place } from "../route.ts";
+import { numbers } from "../session.ts";
+
+const filterNames = ["text", "model", "endpoint", "from", "to"] as const;
+type Filter = Readonly<Record<(typeof filterNames)[number], string>>;
+
+const pageRows = 25;
+const dayMs = 86_400_000;
+
+/** The filter stands in the page's address, so that it can be kept and shared. */
+function filterOf(query: URLSearchParams): Filter {
+  const [text = "", model = "", endpoint = "", from = "", to = ""] = filterNames.map((name) => query.get(name) ?? "");
+  return { text, model, endpoint, from, to };
+}
+
+/** The API's `to` is the first moment after; people mean the whole last day. */
+function queryOf(filter: Filter): Record<string, string> {
+  const last = Date.parse(filter.to);
+  const to = Number.isNaN(last) ? "" : new Date(last + dayMs).toISOString().slice(0, 10);
+  return { ...filter, to };
+}
+
+export function UsagePage(): VNode {
+  const summary = useResource(() => get<UsageSummary>("/usage/summary"), "summary");
+  const filter = filterOf(place.value.query);
+  return (
+    <Page
+      title="Usage"
+      wide
+      actions={
+        <a class="button" data-leaves download href={`/console/api/usage.csv${search(queryOf(filter))}`}>
+          <Icon name="download" size={16} /> Download CSV
+        </a>
+      }
+    >
+      <div class="stack-large">
+        <Loaded resource={summary} lines={8}>
+          {(value) => <Summary summary={value} />}
+        </Loaded>
+        <Requests filter={filter} summary={summary.value} />
+      </div>
+    </Page>
+  );
+}
+
+const Summary = ({ summary }: { summary: UsageSummary }): VNode => (
+  <div class="stack-large">
+    <Sums summary={summary} />
+    <section class="card">
+      <header>
+        <h2>Billed tokens by model, last 30 days</h2>
+        <span class="quiet small-text">Days in UTC</span>
+      </header>
+      {summary.days.length === 0 ? (
+        <Empty icon="usage" title="Nothing in the last 30 days" />
+      ) : (
+        <UsageChart summary={summary} />
+      )}
+    </section>
+  </div>
+);
+
+function Sums({ summary }: { summary: UsageSummary }): VNode {
+  const overview = useResource(() => get<Overview>("/overview"), "overview");
+  const current = numbers.value ?? overview.value?.numbers ?? null;
+  return (
+    <section class="grid-4" aria-label="Balance and spend">
+      <Figure
+        name="To spend now"
+        value={current && count(current.spendable)}
+        about={current && worth(current.spendable)}
+      />
+      <Figure
+        name="Today's allowance"
+        value={current && count(current.allowance.left)}
+        about={current && `of ${count(current.allowance.granted)} a day`}
+      />
+      <Figure
+        name="Purchased credit"
+        value={current && count(current.credit)}
+        about={current && worth(current.credit)}
+      />
+      <Figure
+        name="API spend, 30 days"
+        value={dollars(summary.days30.cost_usd)}
+        about={`${plural(summary.days30.requests, "request")}, ${count(summary.days30.billed_tokens)} tokens`}
+      />
+    </section>
+  );
+}
+
+const Figure = ({ name, value, about }: { name: string; value: string | null; about: string | null }): VNode => (
+  <div class="card">
+    <span class="figure-name">{name}</span>
+    <p class="figure">{value ?? "–"}</p>
+    <p class="quiet small-text">{about ?? " "}</p>
+  </div>
+);
+
+function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary | null }): VNode {
+  /** Cursors of the pages before the one shown; the first page has none. */
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const [shown, setShown] = useState<UsageRow | null>(null);
+  const query = queryOf(filter);
+  const after = cursors.at(-1);
+  const key = search({ ...query, after });
+  const page = useResource(() => get<UsagePageReply>("/usage", { ...query, after, limit: pageRows }), key);
+  const change = (name: keyof Filter, value: string): void => {
+    setCursors([]);
+    navigate(`/usage${search({ ...filter, [name]: value })}`, { replace: true });
+  };
+  const filtered = filterNames.some((name) => filter[name] !== "");
+  return (
+    <section class="card flush" aria-label="Requests">
+      <header>
+        <h2>Requests</h2>
+        {filtered && (
+          <button
+            type="button"
+            class="link-button"
+            onClick={() => {
+              setCursors([]);
+              navigate("/usage", { replace: true });
+            }}
+          >
+            Clear filters
+          </button>
+        )}
+      </header>
+      <Filters filter={filter} summary={summary} change={change} />
+      <Loaded resource={page} lines={6}>
+        {({ rows, next }) => (
+          <>
+            {rows.length === 0 ? (
+              <Empty icon="search" title={filtered ? "No request fits these filters" : "No requests yet"} />
+            ) : (
+              <UsageTable rows={rows} caption="Requests, newest first" onChoose={setShown} />
+            )}
+            <Pager label="Pages of requests" cursors={cursors} next={next} onMove={setCursors} />
+          </>
+        )}
+      </Loaded>
+      {shown !== null && <Details row={shown} onClose={() => setShown(null)} />}
+    </section>
+  );
+}
+
+type FiltersProps = Readonly<{
+  filter: Filter;
+  summary: UsageSummary | null;
+  change: (name: keyof Filter, value: string) => void;
+}>;
+
+const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
+  <div class="filters" role="search" aria-label="Filter requests">
+    <input
+      class="grow"
+      type="search"
+      aria-label="Part of a model's id, or the start of a request id"
+      placeholder="Model or request id"
+      value={filter.text}
+      onChange={(event) => change("text", event.currentTarget.value.trim())}
+    />
+    <select aria-label="Model" value={filter.model} onChange={(event) => change("model", event.currentTarget.value)}>
+      <option value="">All models</option>
+      {optionsOf(summary?.models, filter.model).map((model) => (
+        <option key={model}>{model}</option>
+      ))}
+    </select>
+    <select
+      aria-label="Endpoint"
+      value={filter.endpoint}
+      onChange={(event) => change("endpoint", event.currentTarget.value)}
+    >
+      <option value="">All endpoints</option>
+      {optionsOf(summary?.endpoints, filter.endpoint).map((endpoint) => (
+        <option key={endpoint}>{endpoint}</option>
+      ))}
+    </select>
+    <input
+      type="date"
+      aria-label="From day (UTC)"
+      value={filter.from}
+      onChange={(event) => change("from", event.currentTarget.value)}
+    />
+    <input
+      type="date"
+      aria-label="To day (UTC), included"
+      value={filter.to}
+      onChange={(event) => change("to", event.currentTarget.value)}
+    />
+  </div>
+);
+
+/** A chosen value is offered even where it was never used: else the list would show another. */
+const optionsOf = (known: readonly string[] = [], chosen: string): readonly string[] =>
+  chosen === "" || known.includes(chosen) ? known : [chosen, ...known];
+
+const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNode => (
+  <Dialog title="Request" onClose={onClose}>
+    <dl class="facts">
+      <dt>Request id</dt>
+      <dd>
+        <code>{row.request_id}</code> <CopyButton text={row.request_id} label="Copy the request id" />
+      </dd>
+      <dt>Time</dt>
+      <dd>{utc(row.time)}</dd>
+      <dt>Model</dt>
+      <dd>{row.model}</dd>
+      <dt>Endpoint</dt>
+      <dd>{row.endpoint}</dd>
+      <dt>Input</dt>
+      <dd class="number">{count(row.input)} tokens</dd>
+      <dt>of it cached</dt>
+      <dd class="number">{count(row.cached_input)} tokens</dd>
+      <dt>Output</dt>
+      <dd class="number">{count(row.output)} tokens</dd>
+      <dt>of it reasoning</dt>
+      <dd class="number">{count(row.reasoning)} tokens</dd>
+      <dt>Billed</dt>
+      <dd class="number">{count(row.billed_tokens)} tokens of balance</dd>
+      <dt>Cost</dt>
+      <dd class="number">{dollars(row.cost_usd)}</dd>
+    </dl>
+    {row.estimated && <p class="quiet">The node reported no usable usage, so the gateway counted the tokens itself.</p>}
+  </Dialog>
+);

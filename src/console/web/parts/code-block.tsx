@@ -1,0 +1,113 @@
+// A piece of code with its language's colours and a button that copies it.
+import { signal } from "@preact/signals";
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import { type Highlighter, loadHighlighter, type Token } from "../highlight.ts";
+import { CopyButton } from "./copy-button.tsx";
+
+/** Null until it is loaded: code is shown plain before. */
+const highlighter = signal<Highlighter | null>(null);
+
+const colours: readonly (readonly [scope: RegExp, className: string])[] = [
+  [/^comment/, "tok-comment"],
+  [/^(?:keyword|literal|built_in|type)/, "tok-keyword"],
+  [/^(?:string|regexp|subst)/, "tok-string"],
+  [/^(?:number|symbol)/, "tok-number"],
+  [/^(?:title|section|function)/, "tok-title"],
+  [/^(?:attr|property|variable|name|params)/, "tok-attr"],
+];
+
+const draw = (tokens: readonly Token[]): ComponentChildren =>
+  tokens.map((token, index) =>
+    typeof token === "string" ? (
+      token
+    ) : (
+      <span key={index} class={colours.find(([scope]) => scope.test(token.scope))?.[1]}>
+        {draw(token.children)}
+      </span>
+    ),
+  );
+
+type CodeProps = Readonly<{
+  code: string;
+  language: string;
+  name?: string;
+  /** What is copied, where the shown text leaves something out. */
+  copied?: string;
+}>;
+
+export function CodeBlock({ code, language, name = language, copied = code }: CodeProps): VNode {
+  useEffect(() => {
+    // Without its colours code is still code.
+    void loadHighlighter().then(
+      (loaded) => {
+        highlighter.value = loaded;
+      },
+      () => {},
+    );
+  }, []);
+  const paint = highlighter.value;
+  const drawn = useMemo(() => draw(paint?.(code, language.toLowerCase()) ?? [code]), [paint, code, language]);
+  return (
+    <div class="code">
+      <header>
+        <span>{name === "" ? "code" : name}</span>
+        <CopyButton text={copied} label="Copy the code" />
+      </header>
+      <pre tabIndex={0}>
+        <code>{drawn}</code>
+      </pre>
+    </div>
+  );
+}
+
+export type Snippet = Readonly<{
+  name: string;
+  language: string;
+  code: string;
+  copied?: string;
+  note?: ComponentChildren;
+}>;
+
+/** Several snippets of which one is shown; arrow keys go from tab to tab. */
+export function SnippetTabs({ snippets, label }: { snippets: readonly Snippet[]; label: string }): VNode | null {
+  const [chosen, setChosen] = useState(0);
+  const id = useId();
+  const snippet = snippets[chosen] ?? snippets[0];
+  if (snippet === undefined) return null;
+  const current = snippets.indexOf(snippet);
+  const choose = (index: number): void => {
+    setChosen(index);
+    document.getElementById(`${id}-tab-${index}`)?.focus();
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (step === 0) return;
+    event.preventDefault();
+    choose((current + step + snippets.length) % snippets.length);
+  };
+  return (
+    <div class="stack">
+      <div class="tab-list" role="tablist" aria-label={label} onKeyDown={onKeyDown}>
+        {snippets.map(({ name }, index) => (
+          <button
+            key={name}
+            id={`${id}-tab-${index}`}
+            type="button"
+            role="tab"
+            aria-selected={index === current}
+            aria-controls={`${id}-panel`}
+            tabIndex={index === current ? 0 : -1}
+            onClick={() => setChosen(index)}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+      <div id={`${id}-panel`} role="tabpanel" aria-labelledby={`${id}-tab-${current}`} class="stack">
+        {snippet.note !== undefined && <p class="quiet">{snippet.note}</p>}
+        <CodeBlock code={snippet.code} language={snippet.language} copied={snippet.copied} />
+      </div>
+    </div>
+  );
+}

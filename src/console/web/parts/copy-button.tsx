@@ -1,0 +1,44 @@
+// A button that puts a text into the clipboard and says that it did.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import { Icon } from "./icons.tsx";
+import { toast } from "./toasts.tsx";
+
+const confirmedMs = 1_500;
+
+type CopyButtonProps = Readonly<{ text: string; label: string; caption?: string }>;
+
+export function CopyButton({ text, label, caption }: CopyButtonProps): VNode {
+  const [copied, setCopied] = useState(false);
+  const copy = async (): Promise<void> => {
+    try {
+      await writeClipboard(text);
+    } catch {
+      toast("The browser did not allow copying. Select the text and copy it yourself.", "failed");
+      return;
+    }
+    setCopied(true);
+    setTimeout(() => setCopied(false), confirmedMs);
+  };
+  return (
+    <button type="button" class={caption === undefined ? "icon-button" : "button"} aria-label={label} onClick={copy}>
+      <Icon name={copied ? "check" : "copy"} size={16} />
+      {caption !== undefined && <span>{copied ? "Copied" : caption}</span>}
+      <span class="for-readers" role="status">
+        {copied ? "Copied" : ""}
+      </span>
+    </button>
+  );
+}
+
+/** Over plain http from another machine, browsers offer no clipboard but that of an edited field. */
+async function writeClipboard(text: string): Promise<void> {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  const field = document.createElement("textarea");
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const copied = document.execCommand("copy");
+  field.remove();
+  if (!copied) throw new Error("copying was refused");
+}

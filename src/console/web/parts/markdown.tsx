@@ -1,0 +1,168 @@
+// A model's Markdown as elements. Nothing of it ever becomes HTML: its tokens are drawn one by one, HTML in it is shown
+// as text, images become links, and links say where they lead. So a model cannot run code here nor make the browser
+// load anything by itself.
+import { lexer, type Token, type Tokens } from "marked";
+import type { ComponentChildren, VNode } from "preact";
+import { useMemo } from "preact/hooks";
+import { CodeBlock } from "./code-block.tsx";
+
+export function Markdown({ text }: { text: string }): VNode {
+  const tokens = useMemo(() => lexer(text, { gfm: true }), [text]);
+  return <div class="markdown">{blocks(tokens)}</div>;
+}
+
+const blocks = (tokens: readonly Token[]): ComponentChildren => tokens.map((token, index) => block(token, index));
+
+function block(token: Token, key: number): ComponentChildren {
+  switch (token.type) {
+    case "space":
+    case "def":
+      return null;
+    case "heading":
+      return heading(token as Tokens.Heading, key);
+    case "paragraph":
+      return <p key={key}>{inline((token as Tokens.Paragraph).tokens)}</p>;
+    case "text": {
+      const { tokens, text } = token as Tokens.Text;
+      return tokens === undefined ? plain(text) : <span key={key}>{inline(tokens)}</span>;
+    }
+    case "code": {
+      const { text, lang } = token as Tokens.Code;
+      return <CodeBlock key={key} code={text} language={(lang ?? "").split(/\s/)[0] ?? ""} />;
+    }
+    case "blockquote":
+      return <blockquote key={key}>{blocks((token as Tokens.Blockquote).tokens)}</blockquote>;
+    case "list":
+      return list(token as Tokens.List, key);
+    case "table":
+      return table(token as Tokens.Table, key);
+    case "hr":
+      return <hr key={key} />;
+    default: // HTML, and what this version of the reader does not know: as it was written
+      return <p key={key}>{token.raw}</p>;
+  }
+}
+
+/** Below the page's own headings. */
+function heading({ depth, tokens }: Tokens.Heading, key: number): VNode {
+  const children = inline(tokens);
+  return depth <= 1 ? <h2 key={key}>{children}</h2> : <h3 key={key}>{children}</h3>;
+}
+
+function list({ ordered, start, items }: Tokens.List, key: number): VNode {
+  const children = items.map((item, index) => (
+    <li key={index}>
+      {item.task && <input type="checkbox" checked={item.checked === true} disabled aria-label="Task" />}
+      {blocks(item.tokens.filter(({ type }) => type !== "checkbox"))}
+    </li>
+  ));
+  if (!ordered) return <ul key={key}>{children}</ul>;
+  return (
+    <ol key={key} start={start === "" ? 1 : start}>
+      {children}
+    </ol>
+  );
+}
+
+const table = ({ header, rows, align }: Tokens.Table, key: number): VNode => (
+  <div key={key} class="table-scroll" tabIndex={0} role="group" aria-label="Table">
+    <table>
+      <thead>
+        <tr>
+          {header.map((cell, index) => (
+            <th key={index} scope="col" class={align[index] === "right" ? "right" : undefined}>
+              {inline(cell.tokens)}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, index) => (
+          <tr key={index}>
+            {row.map((cell, column) => (
+              <td key={column} class={align[column] === "right" ? "right" : undefined}>
+                {inline(cell.tokens)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
+
+const inline = (tokens: readonly Token[]): ComponentChildren => tokens.map((token, index) => span(token, index));
+
+function span(token: Token, key: number): ComponentChildren {
+  switch (token.type) {
+    case "text":
+    case "escape": {
+      const { tokens, text } = token as Tokens.Text;
+      return tokens === undefined ? plain(text) : inline(tokens);
+    }
+    case "strong":
+      return <strong key={key}>{inline((token as Tokens.Strong).tokens)}</strong>;
+    case "em":
+      return <em key={key}>{inline((token as Tokens.Em).tokens)}</em>;
+    case "del":
+      return <del key={key}>{inline((token as Tokens.Del).tokens)}</del>;
+    case "codespan":
+      return <code key={key}>{(token as Tokens.Codespan).text}</code>;
+    case "br":
+      return <br key={key} />;
+    case "link": {
+      const { href, tokens, text } = token as Tokens.Link;
+      return (
+        <SafeLink key={key} href={href} told={text}>
+          {inline(tokens)}
+        </SafeLink>
+      );
+    }
+    case "image": {
+      const { href, text } = token as Tokens.Image;
+      return (
+        <SafeLink key={key} href={href} told={text}>
+          Image: {text === "" ? "without a description" : plain(text)}
+        </SafeLink>
+      );
+    }
+    default:
+      return token.raw;
+  }
+}
+
+const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'" };
+
+/** In a text, though not in code, an entity stands for its character. */
+const plain = (text: string): string =>
+  text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name] ?? "");
+
+type SafeLinkProps = Readonly<{ href: string; told: string; children: ComponentChildren }>;
+
+/**
+ * A link to the web that shows its target and opens beside the console, which it learns nothing about. Any other
+ * address (javascript:, data:, of this server) is shown as text only.
+ */
+export function SafeLink({ href, told, children }: SafeLinkProps): VNode {
+  const url = webAddress(href);
+  if (url === null) {
+    return (
+      <span>
+        {children} <span class="link-target">({href})</span>
+      </span>
+    );
+  }
+  return (
+    <span>
+      <a href={url.href} target="_blank" rel="noopener noreferrer nofollow" title={url.href}>
+        {children}
+      </a>
+      {told !== url.href && <span class="link-target"> ({url.host})</span>}
+    </span>
+  );
+}
+
+function webAddress(href: string): URL | null {
+  const url = URL.parse(href);
+  return url !== null && (url.protocol === "https:" || url.protocol === "http:") ? url : null;
+}

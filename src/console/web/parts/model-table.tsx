@@ -1,0 +1,49 @@
+// Models with what they read, what they can and what they cost.
+import type { VNode } from "preact";
+import type { ConsoleModels } from "../../api.ts";
+import { cents } from "../format.ts";
+
+export type ConsoleModel = ConsoleModels["models"][number];
+
+const formats = { json_schema: "JSON schema", json_object: "JSON object", none: "–" } as const;
+
+export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNode => (
+  <div class="table-scroll">
+    <table class="cards">
+      <caption class="for-readers">Models</caption>
+      <thead>
+        <tr>
+          <th scope="col">Model</th>
+          <th scope="col" class="number">
+            Input / cached / output
+          </th>
+          <th scope="col">Reads</th>
+          <th scope="col">Structured output</th>
+          <th scope="col" class="number">
+            Context
+          </th>
+          <th scope="col">Served</th>
+        </tr>
+      </thead>
+      <tbody>
+        {models.map((model) => (
+          <tr key={model.id}>
+            <td class="nowrap">{model.id}</td>
+            <td class="number nowrap">{priceOf(model)}</td>
+            <td class="quiet nowrap">{model.reads_images ? "Text, images" : "Text"}</td>
+            <td class="quiet nowrap wide-only">{formats[model.structured_output]}</td>
+            <td class="number quiet">{Math.round(model.context_tokens / 1024)}K</td>
+            <td class="wide-only">
+              {model.served ? <span class="badge good">Served</span> : <span class="badge">No node</span>}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
+
+function priceOf({ flat_price, price }: ConsoleModel): string {
+  if (flat_price) return `${cents(price.input_cents)} flat`;
+  return `${cents(price.input_cents)} / ${cents(price.cached_input_cents)} / ${cents(price.output_cents)}`;
+}

@@ -1,0 +1,41 @@
+// The frame of a page: its heading, which takes the focus when the page is shown, and its actions.
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+type PageProps = Readonly<{
+  title: string;
+  children: ComponentChildren;
+  actions?: ComponentChildren;
+  lead?: ComponentChildren;
+  /** As wide as the window, for tables and the playground. */
+  wide?: boolean;
+}>;
+
+let first = true;
+
+export function Page({ title, children, actions, lead, wide = false }: PageProps): VNode {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · Tollgate`;
+  }, [title]);
+  useEffect(() => {
+    // A screen reader says where it is after each change of the page, but the browser's own start is left alone.
+    if (!first) heading.current?.focus({ preventScroll: true });
+    if (!first) scrollTo(0, 0);
+    first = false;
+  }, []);
+  return (
+    <div class={wide ? "page wide" : "page"}>
+      <header class="page-head">
+        <div>
+          <h1 ref={heading} tabIndex={-1}>
+            {title}
+          </h1>
+          {lead !== undefined && <p class="quiet">{lead}</p>}
+        </div>
+        {actions !== undefined && <div class="actions">{actions}</div>}
+      </header>
+      {children}
+    </div>
+  );
+}

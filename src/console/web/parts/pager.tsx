@@ -1,0 +1,41 @@
+// Goes through pages of which each only knows the next one: the cursors of the pages before are kept.
+import type { VNode } from "preact";
+
+type PagerProps = Readonly<{
+  /** What is paged, for screen readers. */
+  label: string;
+  /** Cursors of the pages shown so far; the first page has none. */
+  cursors: readonly string[];
+  /** Cursor of the next page, or null on the last. */
+  next: string | null;
+  onMove: (cursors: readonly string[]) => void;
+  /** Names of the two directions. */
+  names?: readonly [back: string, forth: string];
+}>;
+
+export function Pager({ label, cursors, next, onMove, names = ["Newer", "Older"] }: PagerProps): VNode | null {
+  if (next === null && cursors.length === 0) return null;
+  return (
+    <nav class="table-foot" aria-label={label}>
+      <span class="quiet">Page {cursors.length + 1}</span>
+      <div class="row">
+        <button
+          type="button"
+          class="button small"
+          disabled={cursors.length === 0}
+          onClick={() => onMove(cursors.slice(0, -1))}
+        >
+          {names[0]}
+        </button>
+        <button
+          type="button"
+          class="button small"
+          disabled={next === null}
+          onClick={() => next !== null && onMove([...cursors, next])}
+        >
+          {names[1]}
+        </button>
+      </div>
+    </nav>
+  );
+}

@@ -1,0 +1,13 @@
+// A request for credit or another plan, in words, and its state.
+import type { VNode } from "preact";
+import type { PurchaseRequest } from "../../api.ts";
+import { count, worth } from "../format.ts";
+
+export const requestTitle = ({ kind, tokens, plan }: PurchaseRequest): string =>
+  kind === "credit" ? `${count(tokens ?? 0)} tokens of credit, ${worth(tokens ?? 0)}` : `Change to the plan ${plan}`;
+
+const looks = { pending: "warn", approved: "good", declined: "bad", withdrawn: "" } as const;
+
+export const StateBadge = ({ state }: { state: PurchaseRequest["state"] }): VNode => (
+  <span class={`badge ${looks[state]}`}>{state}</span>
+);

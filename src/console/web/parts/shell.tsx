@@ -1,0 +1,144 @@
+// What surrounds every page of a signed-in account: navigation at the side, on a phone at the bottom.
+import type { ComponentChildren, VNode } from "preact";
+import { useState } from "preact/hooks";
+import { count } from "../format.ts";
+import { accountPages, operatorPages, type PageEntry } from "../pages.ts";
+import { place } from "../route.ts";
+import { account, live, numbers, session, signOut } from "../session.ts";
+import { Dialog } from "./dialog.tsx";
+import { Icon, Mark } from "./icons.tsx";
+import { ThemeChoice } from "./theme-choice.tsx";
+import { toast } from "./toasts.tsx";
+
+/** On a phone the rest is behind "More". */
+const phonePages = accountPages.slice(0, 4);
+
+export function Shell({ children }: { children: ComponentChildren }): VNode {
+  const [menuOpen, setMenuOpen] = useState(false);
+  const closeMenu = (): void => setMenuOpen(false);
+  return (
+    <div class="shell">
+      <a class="skip-link" href="#content">
+        Skip to the content
+      </a>
+      <aside class="side">
+        <Brand />
+        <Navigation />
+        <SideFoot />
+      </aside>
+      <header class="top">
+        <Brand />
+        <Balance />
+      </header>
+      <main id="content">
+        {session.value?.demo === true && <DemoNotice />}
+        {!live.value && (
+          <p class="notice quiet-notice" role="status">
+            <Icon name="refresh" size={16} /> Live numbers are interrupted. Connecting again…
+          </p>
+        )}
+        {children}
+      </main>
+      <nav class="tabs" aria-label="Main">
+        {phonePages.map((page) => (
+          <NavigationLink key={page.path} page={page} />
+        ))}
+        <button type="button" aria-haspopup="dialog" aria-expanded={menuOpen} onClick={() => setMenuOpen(true)}>
+          <Icon name="menu" size={20} />
+          <span>More</span>
+        </button>
+      </nav>
+      {menuOpen && (
+        <Dialog title="Menu" kind="sheet" onClose={closeMenu}>
+          <div
+            class="menu"
+            onClick={(event) => event.target instanceof Element && event.target.closest("a") && closeMenu()}
+          >
+            <Navigation />
+            <SideFoot />
+          </div>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+const Brand = (): VNode => (
+  <a class="brand" href="/" aria-label="Tollgate, overview">
+    <Mark />
+    <span>Tollgate</span>
+  </a>
+);
+
+const Navigation = (): VNode => (
+  <nav class="navigation" aria-label="Pages">
+    <ul>
+      {accountPages.map((page) => (
+        <li key={page.path}>
+          <NavigationLink page={page} />
+        </li>
+      ))}
+    </ul>
+    {account.value?.operator === true && (
+      <>
+        <h2 class="navigation-group">Operator</h2>
+        <ul>
+          {operatorPages.map((page) => (
+            <li key={page.path}>
+              <NavigationLink page={page} />
+            </li>
+          ))}
+        </ul>
+      </>
+    )}
+  </nav>
+);
+
+/** Loads the page's file as soon as somebody points at the link: it is there when it is clicked. */
+const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
+  <a
+    href={page.path}
+    aria-current={place.value.path === page.path ? "page" : undefined}
+    onPointerEnter={() => void page.load().catch(() => {})}
+  >
+    <Icon name={page.icon} />
+    <span>{page.name}</span>
+  </a>
+);
+
+const Balance = (): VNode | null =>
+  numbers.value === null ? null : (
+    <a class="balance-chip" href="/" aria-label={`${count(numbers.value.spendable)} tokens to spend`}>
+      {count(numbers.value.spendable)}
+    </a>
+  );
+
+function SideFoot(): VNode {
+  const leave = (): void => void signOut().catch((error: Error) => toast(error.message, "failed"));
+  return (
+    <div class="side-foot">
+      <div class="who">
+        <a href="/account" title={account.value?.email}>
+          {account.value?.email}
+        </a>
+        <span class="quiet">{numbers.value === null ? " " : `${count(numbers.value.spendable)} tokens to spend`}</span>
+      </div>
+      <div class="side-tools">
+        <ThemeChoice />
+        <button type="button" class="icon-button" aria-label="Sign out" title="Sign out" onClick={leave}>
+          <Icon name="leave" size={17} />
+        </button>
+      </div>
+    </div>
+  );
+}
+
+const DemoNotice = (): VNode => (
+  <p class="notice">
+    <Icon name="bolt" size={16} />
+    <span>
+      <strong>Demo node.</strong> No inference node is configured, so every answer is synthetic. Balances, limits and
+      billing are real.
+    </span>
+  </p>
+);

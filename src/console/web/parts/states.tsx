@@ -1,0 +1,50 @@
+// What a page shows while it waits, when there is nothing, and when something went wrong.
+import type { ComponentChildren, VNode } from "preact";
+import type { Resource } from "../resource.ts";
+import { Icon, type IconName } from "./icons.tsx";
+
+export const Loading = ({ lines = 4 }: { lines?: number }): VNode => (
+  <div class="loading" role="status" aria-label="Loading">
+    {Array.from({ length: lines }, (_, line) => (
+      <div key={line} class="shimmer" />
+    ))}
+  </div>
+);
+
+type EmptyProps = Readonly<{ icon: IconName; title: string; children?: ComponentChildren }>;
+
+export const Empty = ({ icon, title, children }: EmptyProps): VNode => (
+  <div class="empty">
+    <Icon name={icon} size={26} />
+    <p class="empty-title">{title}</p>
+    {children !== undefined && <div class="quiet">{children}</div>}
+  </div>
+);
+
+export const Failure = ({ message, onRetry }: { message: string; onRetry: () => void }): VNode => (
+  <div class="failure" role="alert">
+    <Icon name="warning" />
+    <p>{message}</p>
+    <button type="button" class="button small" onClick={onRetry}>
+      Try again
+    </button>
+  </div>
+);
+
+type LoadedProps<Value> = Readonly<{
+  resource: Resource<Value>;
+  lines?: number;
+  children: (value: Value) => ComponentChildren;
+}>;
+
+/** The value once it is there; a failed reload keeps what was shown and says so above it. */
+export function Loaded<Value>({ resource, lines, children }: LoadedProps<Value>): VNode {
+  const { value, error, loading, reload } = resource;
+  return (
+    <>
+      {error !== null && <Failure message={error} onRetry={reload} />}
+      {value !== null && <div aria-busy={loading}>{children(value)}</div>}
+      {value === null && error === null && <Loading lines={lines} />}
+    </>
+  );
+}

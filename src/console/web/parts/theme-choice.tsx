@@ -1,0 +1,30 @@
+// Light, dark or as the system says, as three small buttons of which one is pressed.
+import { signal } from "@preact/signals";
+import type { VNode } from "preact";
+import { chooseTheme, storedTheme, type Theme, themes } from "../theme.ts";
+import { Icon, type IconName } from "./icons.tsx";
+
+const chosen = signal(storedTheme());
+const icons: Readonly<Record<Theme, IconName>> = { system: "system", light: "sun", dark: "moon" };
+const names: Readonly<Record<Theme, string>> = { system: "As the system", light: "Light", dark: "Dark" };
+
+export const ThemeChoice = ({ labelled = false }: { labelled?: boolean }): VNode => (
+  <div class="segments" role="group" aria-label="Theme">
+    {themes.map((theme) => (
+      <button
+        key={theme}
+        type="button"
+        aria-pressed={chosen.value === theme}
+        aria-label={names[theme]}
+        title={names[theme]}
+        onClick={() => {
+          chooseTheme(theme);
+          chosen.value = theme;
+        }}
+      >
+        <Icon name={icons[theme]} size={15} />
+        {labelled && <span>{names[theme]}</span>}
+      </button>
+    ))}
+  </div>
+);

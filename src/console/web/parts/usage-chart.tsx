@@ -1,0 +1,198 @@
+// The last 30 days as stacked bars by model, drawn as SVG: crisp at any size, and each day can be reached by keyboard.
+import type { VNode } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { UsageSummary } from "../../api.ts";
+import { compact, count, day as dayName, dollars } from "../format.ts";
+
+const dayMs = 86_400_000;
+const days = 30;
+const height = 210;
+const top = 10;
+const bottom = 26;
+const left = 44;
+/** More models than colours: the rest is one. */
+const seriesMax = 5;
+const others = "other models";
+
+type Part = Readonly<{ model: string; series: number; tokens: number; usd: number }>;
+type Column = Readonly<{ day: string; total: number; usd: number; requests: number; parts: readonly Part[] }>;
+
+type Columns = Readonly<{ columns: readonly Column[]; models: readonly string[] }>;
+
+/** One column for each day, also those without a request; the models that cost most get a colour of their own. */
+export function columnsOf(summary: UsageSummary): Columns {
+  const byModel = new Map<string, number>();
+  for (const { model, billed_tokens, requests } of summary.days) {
+    byModel.set(model, (byModel.get(model) ?? 0) + billed_tokens + requests / 1e6);
+  }
+  const ranked = [...byModel].sort(([, a], [, b]) => b - a).map(([model]) => model);
+  const models = ranked.length > seriesMax + 1 ? [...ranked.slice(0, seriesMax), others] : ranked;
+  const first = Date.parse(summary.from);
+  const columns = Array.from({ length: days }, (_, index): Column => {
+    const day = new Date(first + index * dayMs).toISOString().slice(0, 10);
+    const rows = summary.days.filter((row) => row.day === day);
+    const parts = models.map((model, series): Part => {
+      const own = rows.filter((row) => row.model === model || (model === others && !models.includes(row.model)));
+      return {
+        model,
+        series,
+        tokens: sum(own.map((row) => row.billed_tokens)),
+        usd: sum(own.map((row) => row.cost_usd)),
+      };
+    });
+    return {
+      day,
+      parts: parts.filter(({ tokens }) => tokens > 0),
+      total: sum(parts.map(({ tokens }) => tokens)),
+      usd: sum(parts.map(({ usd }) => usd)),
+      requests: sum(rows.map((row) => row.requests)),
+    };
+  });
+  return { columns, models };
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+/** The next of 1, 2, 5, 10, 20, ... that is not below the value. */
+export function roundUp(value: number): number {
+  if (value <= 0) return 1;
+  const magnitude = 10 ** Math.floor(Math.log10(value));
+  return magnitude * ([1, 2, 5, 10].find((step) => step * magnitude >= value) ?? 10);
+}
+
+export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
+  const { columns, models } = useMemo(() => columnsOf(summary), [summary]);
+  const [frame, width] = useWidth();
+  const [chosen, setChosen] = useState<number | null>(null);
+  const most = roundUp(Math.max(...columns.map(({ total }) => total)));
+  const step = (width - left) / days;
+  const y = (tokens: number): number => top + (height - top - bottom) * (1 - tokens / most);
+  const column = chosen === null ? undefined : columns[chosen];
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const move = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (move === 0) return;
+    event.preventDefault();
+    setChosen(Math.min(days - 1, Math.max(0, (chosen ?? days) + move)));
+  };
+  return (
+    <figure>
+      <div
+        ref={frame}
+        class="chart"
+        role="group"
+        tabIndex={0}
+        aria-label="Billed tokens of the last 30 days. Arrow keys go from day to day."
+        onKeyDown={onKeyDown}
+        onBlur={() => setChosen(null)}
+        onPointerLeave={() => setChosen(null)}
+      >
+        <svg height={height} aria-hidden="true">
+          {[0, 0.5, 1].map((part) => (
+            <g key={part}>
+              <line class="grid" x1={left} x2={width} y1={y(most * part)} y2={y(most * part)} />
+              <text class="axis" x={left - 8} y={y(most * part) + 4} text-anchor="end">
+                {compact(most * part)}
+              </text>
+            </g>
+          ))}
+          {columns.map((shown, index) => (
+            <g key={shown.day} onPointerEnter={() => setChosen(index)} onPointerDown={() => setChosen(index)}>
+              <rect
+                class={index === chosen ? "hit chosen" : "hit"}
+                x={left + index * step}
+                y={top}
+                width={Math.max(0, step)}
+                height={height - top - bottom}
+              />
+              <Bars column={shown} x={left + index * step + step * 0.16} width={Math.max(1, step * 0.68)} y={y} />
+              {index % (width < 560 ? 7 : 5) === (days - 1) % (width < 560 ? 7 : 5) && (
+                <text
+                  class="axis"
+                  x={index === days - 1 ? width : left + (index + 0.5) * step}
+                  y={height - 6}
+                  text-anchor={index === days - 1 ? "end" : "middle"}
+                >
+                  {dayName(shown.day)}
+                </text>
+              )}
+            </g>
+          ))}
+        </svg>
+        {column !== undefined && chosen !== null && (
+          <Tip column={column} left={Math.min(Math.max(0, left + chosen * step - 90), Math.max(0, width - 210))} />
+        )}
+        <p class="for-readers" role="status">
+          {column === undefined
+            ? ""
+            : `${dayName(column.day)}: ${count(column.total)} tokens, ${dollars(column.usd)}, ${count(column.requests)} requests`}
+        </p>
+      </div>
+      <ul class="legend">
+        {models.map((model, series) => (
+          <li key={model}>
+            <span class={`swatch series-${series + 1}`} />
+            {model}
+          </li>
+        ))}
+      </ul>
+    </figure>
+  );
+}
+
+type BarsProps = Readonly<{ column: Column; x: number; width: number; y: (tokens: number) => number }>;
+
+function Bars({ column, x, width, y }: BarsProps): VNode {
+  let below = 0;
+  return (
+    <>
+      {column.parts.map(({ model, series, tokens }) => {
+        const from = below;
+        below += tokens;
+        return (
+          <rect
+            key={model}
+            class={`series-${series + 1}`}
+            fill="currentColor"
+            x={x}
+            y={y(below)}
+            width={width}
+            height={Math.max(1, y(from) - y(below))}
+            rx={Math.min(2, width / 4)}
+          />
+        );
+      })}
+    </>
+  );
+}
+
+const Tip = ({ column, left: x }: { column: Column; left: number }): VNode => (
+  <div class="chart-tip" style={{ left: `${x}px` }} aria-hidden="true">
+    <strong>{dayName(column.day)}</strong> <span class="quiet">{dollars(column.usd)}</span>
+    <dl>
+      {column.parts.map(({ model, series, tokens }) => (
+        <>
+          <dt>
+            <span class={`swatch series-${series + 1}`} />
+            {model}
+          </dt>
+          <dd class="number">{count(tokens)}</dd>
+        </>
+      ))}
+      {column.parts.length === 0 && <dt class="quiet">No billed tokens</dt>}
+    </dl>
+  </div>
+);
+
+/** The width of an element, kept up to date. */
+function useWidth(): [{ current: HTMLDivElement | null }, number] {
+  const frame = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const element = frame.current;
+    if (element === null) return;
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return [frame, width];
+}

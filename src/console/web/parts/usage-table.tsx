@@ -1,0 +1,70 @@
+// Usage records as a table; on a phone each is a small card.
+import type { VNode } from "preact";
+import type { UsageRow } from "../../api.ts";
+import { ago, count, dollars, utc } from "../format.ts";
+
+type UsageTableProps = Readonly<{ rows: readonly UsageRow[]; caption: string; onChoose?: (row: UsageRow) => void }>;
+
+export const UsageTable = ({ rows, caption, onChoose }: UsageTableProps): VNode => (
+  <div class="table-scroll">
+    <table class="cards">
+      <caption class="for-readers">{caption}</caption>
+      <thead>
+        <tr>
+          <th scope="col">Model</th>
+          <th scope="col">Time</th>
+          <th scope="col">Endpoint</th>
+          <th scope="col" class="number">
+            Input
+          </th>
+          <th scope="col" class="number">
+            Cached input
+          </th>
+          <th scope="col" class="number">
+            Output
+          </th>
+          <th scope="col" class="number">
+            Billed tokens
+          </th>
+          <th scope="col" class="number">
+            Cost
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={row.request_id}>
+            <td>
+              {onChoose === undefined ? (
+                <span class="nowrap">{row.model}</span>
+              ) : (
+                <button type="button" class="row-button nowrap" onClick={() => onChoose(row)}>
+                  {row.model}
+                </button>
+              )}
+            </td>
+            <td class="nowrap quiet">
+              <time dateTime={row.time} title={utc(row.time)}>
+                {ago(row.time)}
+              </time>
+            </td>
+            <td class="nowrap quiet wide-only">{row.endpoint.replace("/v1", "")}</td>
+            <td class="number wide-only">{count(row.input)}</td>
+            <td class="number wide-only quiet">{count(row.cached_input)}</td>
+            <td class="number wide-only">{count(row.output)}</td>
+            <td class="number" data-name="Billed">
+              {count(row.billed_tokens)}
+              {row.estimated && (
+                <span class="quiet" title="The node reported no usage: counted by the gateway">
+                  {" "}
+                  ≈
+                </span>
+              )}
+            </td>
+            <td class="number">{dollars(row.cost_usd)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);

@@ -1,0 +1,56 @@
+// Requests to the console's own API.
+import type { ApiError } from "../api.ts";
+
+/** A request that was not answered with a success; `message` is a sentence for people. */
+export class RequestError extends Error {
+  override readonly name = "RequestError";
+  constructor(
+    message: string,
+    /** HTTP status, or 0 where no answer came. */
+    readonly status: number,
+    readonly code: ApiError["error"]["code"] | null,
+  ) {
+    super(message);
+  }
+}
+
+/** Called when the server says that nobody is signed in any more. */
+let onSignedOut: () => void = () => {};
+export function whenSignedOut(act: () => void): void {
+  onSignedOut = act;
+}
+
+export const get = <Reply>(path: string, query: Query = {}): Promise<Reply> => send<Reply>("GET", path + search(query));
+
+export const post = <Reply, Body extends object = Record<string, never>>(path: string, body?: Body): Promise<Reply> =>
+  send<Reply>("POST", path, body);
+
+export type Query = Readonly<Record<string, string | number | null | undefined>>;
+
+/** `?a=1&b=2` of those that have a value. */
+export function search(query: Query): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+async function send<Reply>(method: string, path: string, body?: object): Promise<Reply> {
+  let response: Response;
+  try {
+    response = await fetch(`/console/api${path}`, {
+      method,
+      headers: body === undefined ? {} : { "content-type": "application/json" },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+  } catch {
+    throw new RequestError("The server cannot be reached. Check the connection and try again.", 0, null);
+  }
+  const reply: unknown = await response.json().catch(() => null);
+  if (response.ok) return reply as Reply;
+  const { code = null, message = `The server answered with status ${response.status}.` } =
+    (reply as Partial<ApiError> | null)?.error ?? {};
+  if (code === "not_signed_in") onSignedOut();
+  throw new RequestError(message, response.status, code);
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

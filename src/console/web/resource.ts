@@ -1,0 +1,80 @@
+// What a page fetches when it is shown: loading, then the value or what went wrong.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { messageOf } from "./request.ts";
+
+export type Resource<Value> = Readonly<{
+  /** The newest value, kept while the next one loads; null before the first. */
+  value: Value | null;
+  error: string | null;
+  loading: boolean;
+  /** Fetches again; a value at hand stays until then. */
+  reload(): void;
+  /** Takes a value that an action returned. */
+  replace(value: Value): void;
+}>;
+
+/** Fetches at first and whenever `key` changed. Answers that were overtaken by a newer question are dropped. */
+export function useResource<Value>(fetchValue: () => Promise<Value>, key: string): Resource<Value> {
+  const [state, setState] = useState<{ value: Value | null; error: string | null; loading: boolean }>({
+    value: null,
+    error: null,
+    loading: true,
+  });
+  const question = useRef(0);
+  const latest = useRef(fetchValue);
+  latest.current = fetchValue;
+  const reload = useCallback(() => {
+    const asked = ++question.current;
+    setState(({ value }) => ({ value, error: null, loading: true }));
+    latest.current().then(
+      (value) => asked === question.current && setState({ value, error: null, loading: false }),
+      (error: unknown) =>
+        asked === question.current && setState(({ value }) => ({ value, error: messageOf(error), loading: false })),
+    );
+  }, []);
+  const replace = useCallback((value: Value) => {
+    question.current++;
+    setState({ value, error: null, loading: false });
+  }, []);
+  useEffect(reload, [key]);
+  useEffect(
+    () => () => {
+      question.current++; // an answer for a page that is gone
+    },
+    [],
+  );
+  return { ...state, reload, replace };
+}
+
+export type Action = Readonly<{
+  busy: boolean;
+  error: string | null;
+  /** Runs once at a time; resolves to true if it succeeded. */
+  run(act: () => Promise<void>): Promise<boolean>;
+  clear(): void;
+}>;
+
+/** A change that the user asked for: its button is busy until the answer, and what went wrong stands beside it. */
+export function useAction(): Action {
+  const [state, setState] = useState<{ busy: boolean; error: string | null }>({ busy: false, error: null });
+  const busy = useRef(false);
+  return {
+    ...state,
+    async run(act) {
+      if (busy.current) return false;
+      busy.current = true;
+      setState({ busy: true, error: null });
+      try {
+        await act();
+        setState({ busy: false, error: null });
+        return true;
+      } catch (error) {
+        setState({ busy: false, error: messageOf(error) });
+        return false;
+      } finally {
+        busy.current = false;
+      }
+    },
+    clear: () => setState({ busy: false, error: null }),
+  };
+}

@@ -1,0 +1,30 @@
+// Which page is shown: the browser's address as a signal, and links that change it without a new load.
+import { signal } from "@preact/signals";
+
+export type Place = Readonly<{ path: string; query: URLSearchParams }>;
+
+const here = (): Place => ({ path: location.pathname, query: new URLSearchParams(location.search) });
+
+export const place = signal<Place>(here());
+
+export function navigate(to: string, { replace = false } = {}): void {
+  if (replace) history.replaceState(null, "", to);
+  else history.pushState(null, "", to);
+  place.value = here();
+}
+
+/** Links to pages of the console change the address; all others are the browser's. */
+export function followLinks(): void {
+  addEventListener("popstate", () => {
+    place.value = here();
+  });
+  document.addEventListener("click", (event) => {
+    if (event.defaultPrevented || event.button !== 0) return;
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    if (link === null || link.target !== "" || link.hasAttribute("download") || link.origin !== location.origin) return;
+    if (link.dataset["leaves"] !== undefined || link.hash !== "") return;
+    event.preventDefault();
+    navigate(link.pathname + link.search);
+  });
+}

@@ -1,0 +1,69 @@
+// Who is signed in, what this server offers, and the live numbers that its event stream brings.
+import { computed, signal } from "@preact/signals";
+import type { AccountNumbers, OperatorNumbers, Session } from "../api.ts";
+import { navigate, place } from "./route.ts";
+import { get, post, whenSignedOut } from "./request.ts";
+
+/** Null until the first answer. */
+export const session = signal<Session | null>(null);
+export const account = computed(() => session.value?.account ?? null);
+export const numbers = signal<AccountNumbers | null>(null);
+export const operatorNumbers = signal<OperatorNumbers | null>(null);
+/** False while the event stream is broken: the numbers may be old. */
+export const live = signal(true);
+
+let events: EventSource | null = null;
+
+export async function loadSession(): Promise<void> {
+  become(await get<Session>("/session"));
+}
+
+export function become(next: Session): void {
+  const changed = session.value?.account?.id !== next.account?.id;
+  session.value = next;
+  if (!changed) return;
+  stopListening();
+  if (next.account !== null) listen();
+}
+
+export async function signOut(): Promise<void> {
+  become(await post<Session>("/sign-out"));
+  navigate("/sign-in");
+}
+
+/** Forgets the account, and remembers the page for after the next sign-in. */
+function leave(): void {
+  const known = session.value;
+  if (known?.account == null) return;
+  const { path } = place.value;
+  become({ ...known, account: null });
+  navigate(path === "/" || path === "/sign-in" ? "/sign-in" : `/sign-in?next=${encodeURIComponent(path)}`);
+}
+
+whenSignedOut(leave);
+
+function listen(): void {
+  const source = new EventSource("/console/api/events");
+  events = source;
+  source.addEventListener("open", () => {
+    live.value = true;
+  });
+  source.addEventListener("error", () => {
+    live.value = false;
+  });
+  source.addEventListener("account", ({ data }) => {
+    numbers.value = JSON.parse(data) as AccountNumbers;
+  });
+  source.addEventListener("operator", ({ data }) => {
+    operatorNumbers.value = JSON.parse(data) as OperatorNumbers;
+  });
+  source.addEventListener("ended", leave);
+}
+
+function stopListening(): void {
+  events?.close();
+  events = null;
+  numbers.value = null;
+  operatorNumbers.value = null;
+  live.value = true;
+}

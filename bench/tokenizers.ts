@@ -17,7 +17,7 @@ export type Tokenizers = Readonly<{
 const peersFolder = `${import.meta.dir}/peers`;
 
 export async function loadTokenizers(): Promise<Tokenizers> {
-  const own = new Tokenizer();
+  const own = new Tokenizer("o200k_base");
   const tiktoken = new Tiktoken(o200kBase.bpe_ranks, o200kBase.special_tokens, o200kBase.pat_str);
   const makers = new Map<string, MakeEncoder>([
     ["tollgate", () => (text) => own.encode(text)],

@@ -65,7 +65,7 @@ function randomRuns(bytes: number, characters: string, longest: number): Uint8Ar
 
 /** Fits the longest tokens everywhere, and hardly ever two beside each other. */
 function randomTokens(bytes: number): Uint8Array {
-  const vocabulary = loadVocabulary();
+  const vocabulary = loadVocabulary("o200k_base");
   const decoder = new TextDecoder();
   return joined(bytes, (number) => {
     const rank = number(vocabulary.size);
@@ -102,7 +102,7 @@ type Start = Readonly<{ mbPerSecond: number; sameTokens: boolean }>;
 
 /** Counts every text `runs` times on this thread, and its start with every tokenizer; throws where ours is not exact. */
 export function measureTexts(flags: TokensFlags, tokenizers: Tokenizers): Measured[] {
-  const tokenizer = new Tokenizer();
+  const tokenizer = new Tokenizer("o200k_base");
   return Object.entries(texts).map(([name, make]) => {
     const bytes = make(flags.bytes);
     const starts = measureStarts(new TextDecoder().decode(bytes.subarray(0, flags.referenceBytes)), flags, tokenizers);
@@ -151,7 +151,8 @@ export async function measureCounter(flags: TokensFlags) {
   const counter = new Counter({ log: (_level, event) => console.log(`  ${event}`) });
   const roundTrip = async (account: number) => {
     const startedMs = performance.now();
-    if (isRefusal(await counter.count(["How many tokens is this?"], account, stays))) throw new Error("refused");
+    if (isRefusal(await counter.count("o200k_base", ["How many tokens is this?"], account, stays)))
+      throw new Error("refused");
     return performance.now() - startedMs;
   };
   const withoutMb = residentMb();
@@ -166,7 +167,7 @@ export async function measureCounter(flags: TokensFlags) {
   const postMs: number[] = [];
   const longs = Array.from({ length: longLeft }, () => {
     const startedMs = performance.now();
-    const counted = counter.count([long], 2, stays).then(() => longLeft--);
+    const counted = counter.count("o200k_base", [long], 2, stays).then(() => longLeft--);
     postMs.push(performance.now() - startedMs);
     return counted;
   });

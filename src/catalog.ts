@@ -4,7 +4,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import embedded from "../data/catalog.json" with { type: "json" };
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens, outputTokensDefault, outputTokensMax } from "./limits.ts";
 import { formatPath, misfitsOf } from "./misfit.ts";
-import type { Model, Plan, PlanId, Price } from "./types.ts";
+import type { EncodingName, Model, Plan, PlanId, Price } from "./types.ts";
 
 export type Catalog = Readonly<{
   models: ReadonlyMap<string, Model>;
@@ -16,6 +16,10 @@ export type Catalog = Readonly<{
 export class CatalogError extends Error {
   override readonly name = "CatalogError";
 }
+
+const encodings = ["o200k_base", "cl100k_base", "p50k_base", "r50k_base"] as const satisfies readonly EncodingName[];
+/** Of models that name none, and of texts that are counted for no model. */
+export const encodingDefault: EncodingName = "o200k_base";
 
 const planIds = ["free", "plus", "standard", "pro"] as const satisfies readonly PlanId[];
 
@@ -56,6 +60,7 @@ const ModelRow = Type.Object(
         description: `a whole number of tokens from 1 to ${outputTokensMax}`,
       }),
     ),
+    encoding: Type.Optional(oneOf(encodings)),
     coder: Type.Optional(yesOrNo()),
   },
   { additionalProperties: false, description: "a model" },
@@ -167,6 +172,7 @@ function modelOf(row: Static<typeof ModelRow>): Model {
     price: priceOf(row.price),
     budgetLimitsAnswer: row.budget_limits_answer,
     outputTokensDefault: row.output_tokens_default ?? outputTokensDefault,
+    encoding: row.encoding ?? encodingDefault,
     coder: row.coder ?? false,
   };
 }

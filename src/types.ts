@@ -13,6 +13,9 @@ export type Price =
   | Readonly<{ kind: "flat"; cents: number }>
   | Readonly<{ kind: "split"; inputCents: number; cachedInputCents: number; outputCents: number }>;
 
+/** A tokenizer by which tokens can be counted without a node, as the tiktoken package calls it. */
+export type EncodingName = "o200k_base" | "cl100k_base" | "p50k_base" | "r50k_base";
+
 export type StructuredOutput = "json_schema" | "json_object" | "none";
 
 /** One row of the catalogue (`data/catalog.json`). */
@@ -29,6 +32,8 @@ export type Model = Readonly<{
   /** Output budget in tokens of a chat-completions or messages request that names none; /v1/responses takes 4,096
    * (limits.outputTokensDefault) for every model (spec, per-request limits). */
   outputTokensDefault: number;
+  /** What estimates the tokens of a text for this model where no node counts them. */
+  encoding: EncodingName;
   /** True for the coder tier: chat-completions and messages are counted in calls, not tokens. */
   coder: boolean;
 }>;

@@ -71,6 +71,7 @@ describe("the committed catalogue", () => {
       price: priceOf(price),
       budgetLimitsAnswer: hosted || ["core-1.6-lite", "core-1.6-pro", "core-coder-1"].includes(id),
       outputTokensDefault: id === "core-coder-1" ? 65_536 : 4_096,
+      encoding: "o200k_base",
       coder: id === "core-coder-1",
     });
   });

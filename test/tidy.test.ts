@@ -133,8 +133,9 @@ const homes: readonly Home[] = [
   {
     what: "parsing of untrusted JSON",
     sign: /\bJSON\.parse\(|\.json\(\)/,
-    // a client's body, a node's events, our own journal's messages, the control socket, the operator's catalogue
-    home: /^src\/(catalog\.ts$|http\/incoming\.ts$|nodes\/|store\/|dialects\/|tools\/|commands\/|console\/)/,
+    // a client's body, a node's events, our own journal's messages, the control socket, the operator's catalogue; the
+    // rank files that come with the program
+    home: /^src\/(catalog\.ts$|http\/incoming\.ts$|nodes\/|store\/|dialects\/|tools\/|tokens\/sequences\.ts$|commands\/|console\/)/,
     example: "JSON.parse(body)",
   },
   {

@@ -10,7 +10,7 @@ import {
 } from "../limits.ts";
 import type { Log } from "../log.ts";
 import { refuse } from "../refusals.ts";
-import type { AccountId, Ms, Refusal } from "../types.ts";
+import type { AccountId, EncodingName, Ms, Refusal } from "../types.ts";
 import { CountingRoom, type RoomLimits } from "./counting-room.ts";
 import type { Answer, Order } from "./counting-worker.ts";
 
@@ -35,7 +35,7 @@ export type CounterOptions = Readonly<{
 
 type Waiting = Readonly<{ answered(answer: Answer | Refusal): void }>;
 
-/** Counts tokens of o200k_base off the main thread. */
+/** Counts tokens off the main thread. */
 export class Counter {
   readonly #log: Log;
   readonly #idleMs: Ms;
@@ -69,14 +69,24 @@ export class Counter {
    * The sum of the texts' tokens; lone surrogates count as U+FFFD. Refused as busy when too much waits, and when `gone`
    * aborts (nobody is left to read it); as internal when the Worker died over it. Never rejects.
    */
-  async count(texts: readonly string[], account: AccountId, gone: AbortSignal): Promise<number | Refusal> {
-    const answer = await this.#ask(texts, account, gone, false);
+  async count(
+    encoding: EncodingName,
+    texts: readonly string[],
+    account: AccountId,
+    gone: AbortSignal,
+  ): Promise<number | Refusal> {
+    const answer = await this.#ask(encoding, texts, account, gone, false);
     return "refusal" in answer ? answer : answer.count;
   }
 
   /** The tokens of one text; refused like `count`. */
-  async encode(text: string, account: AccountId, gone: AbortSignal): Promise<Uint32Array | Refusal> {
-    const answer = await this.#ask([text], account, gone, true);
+  async encode(
+    encoding: EncodingName,
+    text: string,
+    account: AccountId,
+    gone: AbortSignal,
+  ): Promise<Uint32Array | Refusal> {
+    const answer = await this.#ask(encoding, [text], account, gone, true);
     return "refusal" in answer ? answer : answer.tokens[0]!;
   }
 
@@ -87,7 +97,13 @@ export class Counter {
     await Promise.all(this.#closing);
   }
 
-  #ask(texts: readonly string[], account: AccountId, gone: AbortSignal, keep: boolean): Promise<Answer | Refusal> {
+  #ask(
+    encoding: EncodingName,
+    texts: readonly string[],
+    account: AccountId,
+    gone: AbortSignal,
+    keep: boolean,
+  ): Promise<Answer | Refusal> {
     const busy = refuse("busy", { seconds: busyRetrySeconds });
     let byteLength = 0;
     for (const text of texts) byteLength += Buffer.byteLength(text);
@@ -108,7 +124,7 @@ export class Counter {
       },
     });
     gone.addEventListener("abort", abandon);
-    this.#send({ order: "count", id, account, ...encodeTexts(texts, byteLength), keep });
+    this.#send({ order: "count", id, account, encoding, ...encodeTexts(texts, byteLength), keep });
     return promise;
   }
 

@@ -1,13 +1,21 @@
 // The Worker that counts. The tables live here alone, so that a gateway that counts nothing does not hold them, and a
 // count never stops the streams of the main thread. It is ended by message, never terminated.
 import { setPriority } from "node:os";
-import type { AccountId } from "../types.ts";
+import type { AccountId, EncodingName } from "../types.ts";
 import { CountingQueue } from "./counting-queue.ts";
 import { Reading, Tokenizer } from "./tokenizer.ts";
 
 /** To the Worker. `bytes` holds the texts in UTF-8, one after the other; `ends` says where each ends. */
 export type Order =
-  | Readonly<{ order: "count"; id: number; account: AccountId; bytes: Uint8Array; ends: Uint32Array; keep: boolean }>
+  | Readonly<{
+      order: "count";
+      id: number;
+      account: AccountId;
+      encoding: EncodingName;
+      bytes: Uint8Array;
+      ends: Uint32Array;
+      keep: boolean;
+    }>
   | Readonly<{ order: "forget"; id: number }>
   | Readonly<{ order: "close" }>;
 
@@ -17,6 +25,7 @@ export type Answer = Readonly<{ id: number; count: number; tokens: readonly Uint
 type Job = {
   readonly id: number;
   readonly account: AccountId;
+  readonly tokenizer: Tokenizer;
   readonly bytes: Uint8Array;
   readonly ends: Uint32Array;
   readonly keep: boolean;
@@ -41,8 +50,9 @@ let running = false;
 self.onmessage = ({ data }: MessageEvent<Order>) => {
   switch (data.order) {
     case "count": {
-      const { id, account, bytes, ends, keep } = data;
-      const job: Job = { id, account, bytes, ends, keep, reading: null, index: 0, count: 0, tokens: [] };
+      const { id, account, encoding, bytes, ends, keep } = data;
+      const tokenizer = tokenizerOf(encoding);
+      const job: Job = { id, account, tokenizer, bytes, ends, keep, reading: null, index: 0, count: 0, tokens: [] };
       jobs.set(id, job);
       queue.enter(job);
       if (!running) {
@@ -63,7 +73,15 @@ self.onmessage = ({ data }: MessageEvent<Order>) => {
 
 // On Linux a priority is a thread's own; elsewhere it would be the whole process's.
 if (process.platform === "linux") setPriority(0, niceness);
-const tokenizer = new Tokenizer();
+
+const tokenizers = new Map<EncodingName, Tokenizer>();
+
+/** The tokenizer of an encoding, whose tables are loaded when it is first asked for. */
+function tokenizerOf(encoding: EncodingName): Tokenizer {
+  let tokenizer = tokenizers.get(encoding);
+  if (tokenizer === undefined) tokenizers.set(encoding, (tokenizer = new Tokenizer(encoding)));
+  return tokenizer;
+}
 
 /** One slice for the job whose turn it is; between two slices messages come in. */
 function runSlice(): void {
@@ -72,7 +90,7 @@ function runSlice(): void {
     running = false;
     return;
   }
-  if (advance(job, tokenizer.steps + sliceSteps)) {
+  if (advance(job, job.tokenizer.steps + sliceSteps)) {
     leave(job);
     self.postMessage({ id: job.id, count: job.count, tokens: job.tokens } satisfies Answer);
   }
@@ -81,6 +99,7 @@ function runSlice(): void {
 
 /** Counts until the tokenizer has made `lastStep` steps; true when all texts of the job are counted. */
 function advance(job: Job, lastStep: number): boolean {
+  const { tokenizer } = job;
   while (job.index < job.ends.length) {
     if (tokenizer.steps >= lastStep) return false;
     const start = job.index === 0 ? 0 : job.ends[job.index - 1]!;

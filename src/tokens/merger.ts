@@ -1,86 +1,145 @@
-// Byte-pair merging, from the left to the right. The tokens that merging gives are the one row in which each two
-// neighbours can stand together (tokenizer.ts says why), so the row is built like this: the longest token that can stand
-// beside the one before; where none can, the one before is taken back for the next shorter one. A place from which the
-// row could not go on is not gone to again, so that each place is left once at most. tiktoken looks through all
-// pairs for every merge, which takes minutes for a megabyte of one letter.
+// Byte-pair merging: of all neighbours that can be merged, those with the lowest rank are, the leftmost first, until none
+// can. tiktoken looks through all pairs for every merge, which takes minutes for a megabyte of one letter. Here the pairs
+// are the leaves of a tree of which each node is the lesser of its two, so that the next merge stands at the root, and a
+// merge changes three leaves and what is above them. Its time depends on nothing but the number of bytes and of merges.
 import { assert } from "../assert.ts";
-import { MergeTable } from "./merge-table.ts";
-import { PrefixTree } from "./prefix-tree.ts";
+import { none, PairTable, tokenBits } from "./pair-table.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
-const none = -1;
+/** A leaf is the rank of what its pair is merged to, and below that its place, so that the leftmost of equals is least. */
+const placeBits = 31 - tokenBits;
+const placeMask = 2 ** placeBits - 1;
+/** A leaf whose pair is not merged; above all that are. */
+const never = 2 ** 31 - 1;
+
+/** More bytes than this cannot be merged at once. */
+export const mergedBytesMax = 2 ** placeBits;
 
 export class Merger {
-  readonly #vocabulary: Vocabulary;
-  readonly #tree: PrefixTree;
-  readonly #table: MergeTable;
-  #capacity = 0;
-  /** 1 at each place, counted from the start, from which the row cannot go on. */
-  #blocked = new Uint8Array();
-  #tries = 0;
+  readonly #pairs = new PairTable();
+  /** By byte, and by two bytes: their tokens. Every merge starts with these. */
+  readonly #byteTokens = new Int32Array(2 ** 8).fill(none);
+  readonly #twoByteTokens = new Int32Array(2 ** 16).fill(none);
+
+  /** The parts, named by the place of their first byte: their token, where the next begins, and where the one before. */
+  readonly #tokens = new Int32Array(mergedBytesMax);
+  readonly #nexts = new Int32Array(mergedBytesMax);
+  readonly #befores = new Int32Array(mergedBytesMax + 1);
+  /** Node n is the lesser of nodes 2n and 2n + 1. The leaf of the pair whose left part is at `place` is `pairs + place`. */
+  readonly #tree = new Int32Array(2 * mergedBytesMax);
 
   /** Tokens of the last merge, and where in the bytes each ends. */
-  tokens = new Int32Array();
-  ends = new Int32Array();
+  readonly tokens = new Int32Array(mergedBytesMax);
+  readonly ends = new Int32Array(mergedBytesMax);
+  /** Bytes looked at, and merges, since the merger was made. */
+  steps = 0;
 
-  constructor(vocabulary: Vocabulary) {
-    this.#vocabulary = vocabulary;
-    this.#tree = new PrefixTree(vocabulary);
-    this.#table = new MergeTable(vocabulary, this.#tree);
-  }
-
-  /** Tokens looked for, tokens tried and pairs looked up since the merger was made. */
-  get steps(): number {
-    return this.#tries + this.#tree.steps + this.#table.steps;
+  constructor({ size, bytes, starts }: Vocabulary) {
+    assert(size <= 2 ** tokenBits && size <= never >>> placeBits, "a token fits in a leaf and in the table");
+    for (let token = 0; token < size; token++) {
+      const start = starts[token]!;
+      if (starts[token + 1]! - start === 1) this.#byteTokens[bytes[start]!] = token;
+    }
+    // What merges of lower ranks make of a token's bytes are the two that are merged to it.
+    for (let token = 0; token < size; token++) {
+      const start = starts[token]!;
+      const end = starts[token + 1]!;
+      if (end - start < 2) continue;
+      const count = this.merge(bytes, start, end);
+      assert(count === 2, "every token is the merge of two");
+      this.#pairs.insert(this.tokens[0]!, this.tokens[1]!, token);
+      if (end - start === 2) this.#twoByteTokens[(bytes[start]! << 8) | bytes[start + 1]!] = token;
+    }
+    this.steps = 0;
   }
 
   /**
-   * Merges the bytes from `start` to before `end`, beside the token `neighbour` on their left if there is one. Returns
-   * the number of tokens, which are in `tokens` and `ends`; 0 where that neighbour cannot stand there.
+   * Merges the bytes from `start` to before `end`, at most `mergedBytesMax` of them. Returns the number of tokens, which
+   * are in `tokens` and `ends`.
    */
-  merge(bytes: Uint8Array, start: number, end: number, neighbour: number | null = null): number {
-    if (end - start > this.#capacity) this.#grow(end - start);
-    const { tokens, ends } = this;
-    const blocked = this.#blocked.fill(0, 0, end - start + 1);
-    const vocabulary = this.#vocabulary;
+  merge(bytes: Uint8Array, start: number, end: number): number {
+    assert(end > start && end - start <= mergedBytesMax, "there are bytes, and each has a place");
+    const length = end - start;
+    this.#lay(bytes, start, length);
+    if (length > 1) this.#mergeAll(length);
+    this.steps += length;
+    return this.#collect(start, length);
+  }
+
+  /** Every byte is a part by itself. */
+  #lay(bytes: Uint8Array, start: number, length: number): void {
+    const tokens = this.#tokens;
+    const nexts = this.#nexts;
+    const befores = this.#befores;
     const tree = this.#tree;
-    const first = neighbour ?? none;
+    const byteTokens = this.#byteTokens;
+    const twoByteTokens = this.#twoByteTokens;
+    const pairs = length - 1;
+    let byte = bytes[start]!;
+    for (let place = 0; place < pairs; place++) {
+      const next = bytes[start + place + 1]!;
+      const merged = twoByteTokens[(byte << 8) | next]!;
+      tokens[place] = byteTokens[byte]!;
+      nexts[place] = place + 1;
+      befores[place + 1] = place;
+      tree[pairs + place] = leafOf(merged, place);
+      byte = next;
+    }
+    tokens[pairs] = byteTokens[byte]!;
+    nexts[pairs] = length;
+    befores[0] = none;
+    for (let node = pairs - 1; node > 0; node--) tree[node] = Math.min(tree[2 * node]!, tree[2 * node + 1]!);
+  }
+
+  #mergeAll(length: number): void {
+    const tokens = this.#tokens;
+    const nexts = this.#nexts;
+    const befores = this.#befores;
+    const tree = this.#tree;
+    const table = this.#pairs;
+    const pairs = length - 1;
+    for (let least = tree[1]!; least !== never; least = tree[1]!) {
+      const merged = least >>> placeBits;
+      const place = least & placeMask;
+      const right = nexts[place]!;
+      const after = nexts[right]!;
+      const before = befores[place]!;
+      tokens[place] = merged;
+      nexts[place] = after;
+      befores[after] = place;
+      if (right < pairs) setLeaf(tree, pairs + right, never);
+      if (before !== none) setLeaf(tree, pairs + before, leafOf(table.find(tokens[before]!, merged), before));
+      const next = after < length ? table.find(merged, tokens[after]!) : none;
+      setLeaf(tree, pairs + place, leafOf(next, place));
+      this.steps++;
+    }
+  }
+
+  #collect(start: number, length: number): number {
     let count = 0;
-    let at = start;
-    let before = first;
-    let token = tree.longest(bytes, start, end);
-    while (at < end) {
-      while (token !== none && !this.#fits(before, token, at - start)) token = tree.shorter[token]!;
-      if (token !== none) {
-        at += vocabulary.lengthOf(token);
-        tokens[count] = token;
-        ends[count++] = at;
-        before = token;
-        token = tree.longest(bytes, at, end);
-      } else if (count > 0) {
-        blocked[at - start] = 1;
-        token = before; // leads to a blocked place now, so that a shorter one is next
-        count--;
-        at = count === 0 ? start : ends[count - 1]!;
-        before = count === 0 ? first : tokens[count - 1]!;
-      } else {
-        assert(neighbour !== null, "every text has a row of tokens");
-        return 0;
-      }
+    for (let place = 0; place < length;) {
+      this.tokens[count] = this.#tokens[place]!;
+      place = this.#nexts[place]!;
+      this.ends[count++] = start + place;
     }
     return count;
   }
+}
 
-  #fits(before: number, token: number, place: number): boolean {
-    this.#tries++;
-    if (this.#blocked[place + this.#vocabulary.lengthOf(token)] === 1) return false;
-    return before === none || this.#table.standTogether(before, token);
-  }
+function leafOf(merged: number, place: number): number {
+  return merged === none ? never : (merged << placeBits) | place;
+}
 
-  #grow(length: number): void {
-    this.#capacity = 2 ** Math.ceil(Math.log2(length));
-    this.#blocked = new Uint8Array(this.#capacity + 1);
-    this.tokens = new Int32Array(this.#capacity);
-    this.ends = new Int32Array(this.#capacity);
+/** Sets a leaf, and the nodes above it as far as they change. */
+function setLeaf(tree: Int32Array, leaf: number, value: number): void {
+  let least = value;
+  let node = leaf;
+  tree[node] = least;
+  while (node > 1) {
+    // Math.min is compiled without a branch: which of the two is less cannot be guessed.
+    least = Math.min(least, tree[node ^ 1]!);
+    node >>= 1;
+    if (tree[node] === least) return;
+    tree[node] = least;
   }
 }

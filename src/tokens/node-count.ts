@@ -1,12 +1,12 @@
 // How many tokens a request or text has for its model: the node's own count where the node can count (then it is what
 // the reply's usage will say), else ours, which is an estimate for every model that has another tokenizer.
+import { encodingDefault } from "../catalog.ts";
 import type { Clock } from "../clock.ts";
 import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax, unreportedCountTimeoutMs } from "../limits.ts";
 import { isRefusal } from "../refusals.ts";
-import type { AccountId, Ask, Model, Ms, Refusal } from "../types.ts";
+import type { AccountId, Ask, EncodingName, Model, Ms, Refusal } from "../types.ts";
 import type { Counter } from "./counter.ts";
-import { renderAsk } from "./render.ts";
-import { encodingName } from "./encoding.ts";
+import { renderAsk, type Rendering } from "./render.ts";
 
 /** What the nodes can count. Both give null where no node for the model can, or none answered in time; never rejects. */
 export interface NodeCounter {
@@ -20,7 +20,7 @@ export type TokenCount = Readonly<{
   tokens: number;
   /** True where this is what the reply's usage will say. */
   exact: boolean;
-  /** `model` where the model's own counted, else the name of ours. */
+  /** `model` where the model's own counted, else the encoding of the catalogue with which we did. */
   tokenizer: string;
 }>;
 
@@ -51,7 +51,7 @@ export class TokenCounts {
       const tokens = (await this.#nodes?.countAsk(ask, gone)) ?? null;
       // What searching adds is known when the model has searched.
       if (tokens !== null) return { tokens, exact: !webSearch, tokenizer: ownTokenizer };
-      return this.estimateOfAsk(ask, account, gone);
+      return this.estimateOfAsk(ask, model.encoding, account, gone);
     });
   }
 
@@ -62,9 +62,13 @@ export class TokenCounts {
   }
 
   /** Like `ofAsk` without asking a node: for a request of which the model is not known. */
-  estimateOfAsk(ask: Ask, account: AccountId, gone: AbortSignal): Promise<TokenCount | Refusal> {
-    const { texts, extraTokens } = renderAsk(ask);
-    return this.#estimate(texts, extraTokens, account, gone);
+  estimateOfAsk(
+    ask: Ask,
+    encoding: EncodingName,
+    account: AccountId,
+    gone: AbortSignal,
+  ): Promise<TokenCount | Refusal> {
+    return this.#estimate(renderAsk(ask), encoding, account, gone);
   }
 
   /** The tokens of a text; `model` is null where the caller named none. Refused like `Counter.count`. */
@@ -78,24 +82,24 @@ export class TokenCounts {
     return this.#cached(text.length, content, async () => {
       const tokens = model === null ? null : ((await this.#nodes?.countText(model, text, gone)) ?? null);
       if (tokens !== null) return { tokens, exact: true, tokenizer: ownTokenizer };
-      return this.#estimate([text], 0, account, gone);
+      return this.#estimate({ texts: [text], extraTokens: 0 }, model?.encoding ?? encodingDefault, account, gone);
     });
   }
 
-  /** The tokens of a text in our own encoding; refused like `Counter.count`. */
-  encode(text: string, account: AccountId, gone: AbortSignal): Promise<Uint32Array | Refusal> {
-    return this.#counter.encode(text, account, gone);
+  /** The ids of a text's tokens; refused like `Counter.count`. */
+  encode(text: string, encoding: EncodingName, account: AccountId, gone: AbortSignal): Promise<Uint32Array | Refusal> {
+    return this.#counter.encode(encoding, text, account, gone);
   }
 
   async #estimate(
-    texts: readonly string[],
-    extraTokens: number,
+    { texts, extraTokens }: Rendering,
+    encoding: EncodingName,
     account: AccountId,
     gone: AbortSignal,
   ): Promise<TokenCount | Refusal> {
-    const tokens = await this.#counter.count(texts, account, gone);
+    const tokens = await this.#counter.count(encoding, texts, account, gone);
     if (isRefusal(tokens)) return tokens;
-    return { tokens: tokens + extraTokens, exact: false, tokenizer: encodingName };
+    return { tokens: tokens + extraTokens, exact: false, tokenizer: encoding };
   }
 
   /**

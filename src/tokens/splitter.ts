@@ -1,5 +1,7 @@
-// Cuts a text into the pieces that byte-pair merging works on: o200k_base's regular expression as a scanner over UTF-8.
+// Cuts a text into the pieces that byte-pair merging works on: the regular expressions of the encodings as a scanner over
+// UTF-8.
 //
+//   o200k_base
 //   1  [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //   2  [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //   3  \p{N}{1,3}
@@ -8,8 +10,16 @@
 //   6  \s+(?!\S)
 //   7  \s+
 //
+//   cl100k_base                                   p50k_base, r50k_base
+//   1  (?i:'s|'t|'re|'ve|'m|'ll|'d)               1  's|'t|'re|'ve|'m|'ll|'d
+//   2  [^\r\n\p{L}\p{N}]?\p{L}+                   2   ?\p{L}+
+//   3  \p{N}{1,3}                                 3   ?\p{N}+
+//   4   ?[^\s\p{L}\p{N}]+[\r\n]*                 4   ?[^\s\p{L}\p{N}]+
+//   5, 6, 7 as above                              6, 7 as above
+//
 // Where the expression would go back, the scanner remembers on its way what going back would find. A character is looked
 // at no more than 5 times, however long the runs are, nothing is allocated, and no other Unicode version interferes.
+import type { EncodingName } from "../types.ts";
 import { CharacterClass, classifyCodePoints } from "./character-class.ts";
 
 const { Upper, Lower, Caseless, Mark, Number: Numeral, Space, Newline, Other } = CharacterClass;
@@ -33,8 +43,10 @@ const blank = 0x20;
 const apostrophe = 0x27;
 const slash = 0x2f;
 
+const classes = classifyCodePoints();
+
 export class Splitter {
-  readonly #classes = classifyCodePoints();
+  readonly #encoding: EncodingName;
   #bytes: Uint8Array = new Uint8Array();
   #end = 0;
   /** Bytes of the character that `#classAt` looked at last. */
@@ -44,6 +56,10 @@ export class Splitter {
   /** Characters looked at since the splitter was made. */
   steps = 0;
 
+  constructor(encoding: EncodingName) {
+    this.#encoding = encoding;
+  }
+
   /** `bytes` from 0 to `end` must be UTF-8. */
   open(bytes: Uint8Array, end: number): void {
     this.#bytes = bytes;
@@ -52,6 +68,20 @@ export class Splitter {
 
   /** Where the piece that starts at `start` ends; `start` is before the end and between two pieces. */
   pieceEnd(start: number): number {
+    switch (this.#encoding) {
+      case "o200k_base":
+        return this.#o200kEnd(start);
+      case "cl100k_base":
+        return this.#cl100kEnd(start);
+      case "p50k_base":
+      case "r50k_base":
+        return this.#r50kEnd(start);
+      default:
+        return this.#encoding satisfies never;
+    }
+  }
+
+  #o200kEnd(start: number): number {
     const first = this.#classAt(start);
     const second = start + this.#width;
     if ((first & (letter | prefix)) !== 0) {
@@ -59,10 +89,40 @@ export class Splitter {
       if (end !== failed) return this.#contractionEnd(end);
     }
     if ((first & Numeral) !== 0) return this.#numberEnd(second); // 3
-    const symbols = first === Space && this.#bytes[start] === blank ? second : start;
+    const symbols = this.#behindBlank(start);
     const symbolsEnd = this.#runEnd(symbols, symbol);
-    if (symbolsEnd > symbols) return this.#lineEnds(symbolsEnd); // 4
-    return this.#whiteSpaceEnd(start); // 5, 6, 7
+    if (symbolsEnd > symbols) return this.#lineEnds(symbolsEnd, slash); // 4
+    return this.#whiteSpaceEnd(start, Newline); // 5, 6, 7
+  }
+
+  #cl100kEnd(start: number): number {
+    const contraction = this.#contractionEnd(start);
+    if (contraction > start) return contraction; // 1
+    const first = this.#classAt(start);
+    const second = start + this.#width;
+    const letters = (first & prefix) === 0 ? start : second;
+    const lettersEnd = this.#runEnd(letters, letter);
+    if (lettersEnd > letters) return lettersEnd; // 2
+    if ((first & Numeral) !== 0) return this.#numberEnd(second); // 3
+    const symbols = this.#behindBlank(start);
+    const symbolsEnd = this.#runEnd(symbols, symbol);
+    if (symbolsEnd > symbols) return this.#lineEnds(symbolsEnd, lineFeed); // 4
+    return this.#whiteSpaceEnd(start, Newline); // 5, 6, 7
+  }
+
+  #r50kEnd(start: number): number {
+    const contraction = this.#contractionEnd(start);
+    if (contraction > start && this.#isSmall(start + 1, contraction)) return contraction; // 1
+    const run = this.#behindBlank(start);
+    const found = this.#classAt(run);
+    for (const classes of [letter, Numeral, symbol]) {
+      if ((found & classes) !== 0) return this.#runEnd(run, classes); // 2, 3, 4
+    }
+    return this.#whiteSpaceEnd(start, nothing); // 6, 7
+  }
+
+  #behindBlank(start: number): number {
+    return this.#bytes[start] === blank ? start + 1 : start;
   }
 
   #word(start: number, first: number, second: number): number {
@@ -105,22 +165,30 @@ export class Splitter {
     return first === 0x6c && lower === 0x6c ? at + 3 : at; // ll
   }
 
+  /** Whether there are only ASCII small letters. */
+  #isSmall(start: number, end: number): boolean {
+    for (let at = start; at < end; at++) if (this.#bytes[at]! < 0x61 || this.#bytes[at]! > 0x7a) return false;
+    return true;
+  }
+
   #numberEnd(second: number): number {
     let at = second;
     for (let count = 1; count < 3 && (this.#classAt(at) & Numeral) !== 0; count++) at += this.#width;
     return at;
   }
 
-  #lineEnds(start: number): number {
+  /** The end of the line ends at `start`, among which may also be `other`. */
+  #lineEnds(start: number, other: number): number {
     let at = start;
     for (; at < this.#end; at++, this.steps++) {
       const byte = this.#bytes[at]!;
-      if (byte !== lineFeed && byte !== carriageReturn && byte !== slash) break;
+      if (byte !== lineFeed && byte !== carriageReturn && byte !== other) break;
     }
     return at;
   }
 
-  #whiteSpaceEnd(start: number): number {
+  /** `lineEnd`: the class behind whose last character the piece ends, if there is one. */
+  #whiteSpaceEnd(start: number, lineEnd: number): number {
     let at = start;
     let last = start;
     let newlineEnd = failed;
@@ -129,7 +197,7 @@ export class Splitter {
       if ((found & whiteSpace) === 0) break;
       last = at;
       at += this.#width;
-      if (found === Newline) newlineEnd = at;
+      if (found === lineEnd) newlineEnd = at;
     }
     if (newlineEnd !== failed) return newlineEnd; // 5
     // 6 leaves the last one to the word that follows; 7 where there is only one
@@ -149,7 +217,7 @@ export class Splitter {
     const lead = bytes[at]!;
     if (lead < 0x80) {
       this.#width = 1;
-      return this.#classes[lead]!;
+      return classes[lead]!;
     }
     let codePoint: number;
     if (lead < 0xe0) {
@@ -166,6 +234,6 @@ export class Splitter {
         ((bytes[at + 2]! & 0x3f) << 6) |
         (bytes[at + 3]! & 0x3f);
     }
-    return this.#classes[codePoint]!;
+    return classes[codePoint]!;
   }
 }

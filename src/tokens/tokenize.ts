@@ -1,12 +1,11 @@
 // POST /v1/tokenize, /v1/messages/count_tokens and /v1/responses/input_tokens, apart from HTTP: what a body asks for, and
 // what is answered. The specification leaves the shape of the replies open; count_tokens and input_tokens are answered as
 // the SDKs of their dialects expect it, tokenize with the names that vLLM gave its own endpoint.
-import type { Catalog } from "../catalog.ts";
+import { type Catalog, encodingDefault } from "../catalog.ts";
 import { tokenIdsTextMaxBytes, tokenizeTextMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import type { AccountId, Ask, Model, Refusal } from "../types.ts";
 import type { TokenCount, TokenCounts } from "./node-count.ts";
-import { encodingName } from "./encoding.ts";
 
 export type TokenizeRequest =
   | Readonly<{ kind: "text"; text: string; model: Model | null; returnTokens: boolean }>
@@ -22,7 +21,7 @@ export type TokenizeReply = Readonly<{
   tokenizer: string;
   /** Context window in tokens, where a model was named. */
   max_model_len: number | null;
-  /** With `return_tokens: true` only: the ids in our own encoding, which then also counts. */
+  /** With `return_tokens: true` only: the ids in the model's encoding of the catalogue, which then also counts. */
   tokens?: readonly number[];
 }>;
 
@@ -75,11 +74,12 @@ export async function tokenize(
 ): Promise<TokenizeReply | Refusal> {
   const { model } = request;
   const head = { object: "tokenization", model: model?.id ?? null } as const;
+  const encoding = model?.encoding ?? encodingDefault;
   const window = { max_model_len: model?.contextTokens ?? null };
   if (request.kind === "text" && request.returnTokens) {
-    const tokens = await counts.encode(request.text, account, gone);
+    const tokens = await counts.encode(request.text, encoding, account, gone);
     if (isRefusal(tokens)) return tokens;
-    return { ...head, count: tokens.length, exact: false, tokenizer: encodingName, ...window, tokens: [...tokens] };
+    return { ...head, count: tokens.length, exact: false, tokenizer: encoding, ...window, tokens: [...tokens] };
   }
   const counted = await countOf(request, counts, account, gone);
   if (isRefusal(counted)) return counted;
@@ -94,7 +94,7 @@ function countOf(
   gone: AbortSignal,
 ): Promise<TokenCount | Refusal> {
   if (request.kind === "text") return counts.ofText(request.text, request.model, account, gone);
-  if (request.model === null) return counts.estimateOfAsk(request.ask, account, gone);
+  if (request.model === null) return counts.estimateOfAsk(request.ask, encodingDefault, account, gone);
   return counts.ofAsk(request.ask, account, gone);
 }
 

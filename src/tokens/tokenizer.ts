@@ -1,32 +1,40 @@
-// Text to tokens exactly as tiktoken's `encode_ordinary` does it with o200k_base, in time that is linear in the text
-// whatever it holds, in steps that can be interrupted, and in memory that does not grow with the text.
+// Text to tokens exactly as tiktoken's `encode_ordinary` does it, in time that is linear in the text whatever it holds, in
+// steps that can be interrupted, and in memory that does not grow with the text.
 //
 // A piece longer than a window is merged window by window. This is exact: merges happen within the final tokens only,
 // and what two neighbouring stretches do depends on nothing else as long as nothing merges across their ends. So a row of
 // tokens is the result of merging a piece if and only if each two neighbours, merged from their bytes alone, give these
-// two again. A window is merged beside the last token of the window before it, so that the whole is such a row.
+// two again. A window begins with the last token of the one before and must give it again, so that the whole is such a
+// row.
 import { assert } from "../assert.ts";
-import { Merger } from "./merger.ts";
+import type { EncodingName } from "../types.ts";
+import { Merger, mergedBytesMax } from "./merger.ts";
+import { none } from "./pair-table.ts";
 import { Splitter } from "./splitter.ts";
 import { hashAppend, loadVocabulary, type Vocabulary } from "./vocabulary.ts";
 
-/** The merger's arrays then fit a core's cache, and a step takes about a millisecond at most. */
-const windowBytesDefault = 4_096;
-/** This part of a window is left to the next one, as what follows could change its tokens. */
-const windowOverlap = 1 / 16;
+/** The merger's arrays then fit a core's nearest cache, and a window takes a tenth of a millisecond. */
+const windowBytesDefault = 2_048;
+/**
+ * One part in so many of a window is left to the next one, as what follows could change its tokens. How far back that
+ * reaches is limited: each token on the way is merged later, that is with a higher rank, than the one on its right, and
+ * the longest such row of o200k_base is 137 tokens.
+ */
+const windowOverlap = 8;
 
 /** The tables, which texts share. One text is read at a time. */
 export class Tokenizer {
   readonly vocabulary: Vocabulary;
-  readonly splitter = new Splitter();
+  readonly splitter: Splitter;
   readonly merger: Merger;
   readonly windowBytes: number;
 
   /** `windowBytes` is smaller in tests only. */
-  constructor(vocabulary: Vocabulary = loadVocabulary(), windowBytes: number = windowBytesDefault) {
-    assert(windowBytes * windowOverlap >= 1, "windows overlap");
-    this.vocabulary = vocabulary;
-    this.merger = new Merger(vocabulary);
+  constructor(encoding: EncodingName, windowBytes: number = windowBytesDefault) {
+    assert(windowBytes % windowOverlap === 0 && windowBytes <= mergedBytesMax, "windows overlap");
+    this.vocabulary = loadVocabulary(encoding);
+    this.splitter = new Splitter(encoding);
+    this.merger = new Merger(this.vocabulary);
     this.windowBytes = windowBytes;
   }
 
@@ -103,75 +111,84 @@ export class Reading {
       }
     }
     if (pieceEnd - start <= windowBytes) {
-      const count = merger.merge(this.#bytes, start, pieceEnd);
-      this.#keep(merger.tokens, count);
+      this.#keep(0, merger.merge(this.#bytes, start, pieceEnd));
       this.#at = pieceEnd;
     } else {
-      this.#long = { start, end: pieceEnd, countBefore: this.#count, windowBytes, lastToken: null };
+      const countBefore = this.#count;
+      this.#long = { pieceStart: start, end: pieceEnd, countBefore, windowBytes, start, lastToken: none };
     }
   }
 
   #readWindow(piece: LongPiece): void {
     const { merger } = this.#tokenizer;
-    const start = this.#at;
-    const windowEnd = Math.min(start + piece.windowBytes, piece.end);
-    const count = merger.merge(this.#bytes, start, windowEnd, piece.lastToken);
-    if (count === 0) return this.#restart(piece);
+    const { start, windowBytes, lastToken } = piece;
+    const windowEnd = Math.min(start + windowBytes, piece.end);
+    const count = merger.merge(this.#bytes, start, windowEnd);
+    const first = lastToken === none ? 0 : 1;
+    if (first === 1 && merger.tokens[0] !== lastToken) return this.#restart(piece);
     if (windowEnd === piece.end) {
-      this.#keep(merger.tokens, count);
+      this.#keep(first, count);
       this.#at = windowEnd;
       this.#long = null;
       return;
     }
-    const certainEnd = windowEnd - Math.ceil(piece.windowBytes * windowOverlap);
+    const certainEnd = windowEnd - windowBytes / windowOverlap;
     let certain = count;
-    while (certain > 0 && merger.ends[certain - 1]! > certainEnd) certain--;
-    if (certain === 0) return this.#restart(piece); // a token as long as the window
-    this.#keep(merger.tokens, certain);
+    while (certain > first && merger.ends[certain - 1]! > certainEnd) certain--;
+    if (certain === first) return this.#restart(piece); // a token as long as the window
+    this.#keep(first, certain);
     this.#at = merger.ends[certain - 1]!;
-    const neighbour = piece.lastToken;
     piece.lastToken = merger.tokens[certain - 1]!;
-    if (piece.lastToken === neighbour) this.#repeat(start, windowEnd, certain, piece.end);
+    piece.start = this.#at - this.#tokenizer.vocabulary.lengthOf(piece.lastToken);
+    if (piece.lastToken === lastToken) this.#repeat(piece, start, windowEnd, first, certain);
   }
 
   /**
-   * A window with the same bytes and the same token on its left as the one before has the same tokens: what repeats
-   * itself, such as a run of dashes, is read at the speed of comparing. `tokens`: those of the merger that were kept.
+   * A window with the same bytes as the one before, which begins with the same token, has the same tokens: what repeats
+   * itself, such as a run of dashes, is read at the speed of comparing. `start` and `end`: of the window before;
+   * `first` and `certain`: its tokens that were kept.
    */
-  #repeat(start: number, end: number, tokens: number, pieceEnd: number): void {
-    const period = this.#at - start;
+  #repeat(piece: LongPiece, start: number, end: number, first: number, certain: number): void {
+    const period = piece.start - start;
     const window = this.#bytes.subarray(start, end);
     let windowEnd = end + period;
     while (
-      windowEnd < pieceEnd &&
+      windowEnd < piece.end &&
       Buffer.compare(window, this.#bytes.subarray(windowEnd - window.length, windowEnd)) === 0
     ) {
-      this.#keep(this.#tokenizer.merger.tokens, tokens);
+      this.#keep(first, certain);
       this.#at += period;
+      piece.start += period;
       windowEnd += period;
     }
   }
 
   /** What follows a window changed its tokens further back than the overlap: once more with windows twice as long. */
   #restart(piece: LongPiece): void {
-    this.#at = piece.start;
+    this.#at = piece.pieceStart;
     this.#count = piece.countBefore;
     if (this.#kept !== null) this.#kept.length = piece.countBefore;
+    piece.start = piece.pieceStart;
     piece.windowBytes *= 2;
-    piece.lastToken = null;
+    piece.lastToken = none;
   }
 
-  #keep(tokens: Int32Array, count: number): void {
-    this.#count += count;
-    if (this.#kept !== null) for (let index = 0; index < count; index++) this.#kept.push(tokens[index]!);
+  /** Keeps the merger's tokens from `first` to before `end`. */
+  #keep(first: number, end: number): void {
+    const { tokens } = this.#tokenizer.merger;
+    this.#count += end - first;
+    if (this.#kept !== null) for (let index = first; index < end; index++) this.#kept.push(tokens[index]!);
   }
 }
 
+/** A piece that is read window by window. */
 type LongPiece = {
-  readonly start: number;
+  readonly pieceStart: number;
   readonly end: number;
   readonly countBefore: number;
   windowBytes: number;
-  /** The last token before the window; null in the first window. */
-  lastToken: number | null;
+  /** The next window's start: where `lastToken` starts. */
+  start: number;
+  /** The last token that was kept; `none` in the first window. */
+  lastToken: number;
 };

@@ -43,6 +43,7 @@ export function model(id: string, price: Price = parPrice): Model {
     price,
     budgetLimitsAnswer: true,
     outputTokensDefault: 4_096,
+    encoding: "o200k_base",
     coder: id === "core-coder-1",
   };
 }

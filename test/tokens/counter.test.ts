@@ -66,14 +66,16 @@ describe("results", () => {
     const counter = makeCounter();
     const texts = ["hello world", "", "日本語 <|endoftext|>", "\ud800", " a".repeat(70_000)];
     const expected = texts.reduce((sum, text) => sum + reference.encode_ordinary(text).length, 0);
-    expect(await counter.count(texts, 1, stays)).toBe(expected);
-    expect(await counter.count([], 1, stays)).toBe(0);
-    expect(await counter.encode("hello 日本", 1, stays)).toEqual(reference.encode_ordinary("hello 日本"));
+    expect(await counter.count("o200k_base", texts, 1, stays)).toBe(expected);
+    expect(await counter.count("o200k_base", [], 1, stays)).toBe(0);
+    expect(await counter.encode("o200k_base", "hello 日本", 1, stays)).toEqual(reference.encode_ordinary("hello 日本"));
   });
 
   test("24 at once are all answered", async () => {
     const counter = makeCounter();
-    const counts = Array.from({ length: 24 }, (_none, index) => counter.count(["a b ".repeat(index)], 1, stays));
+    const counts = Array.from({ length: 24 }, (_none, index) =>
+      counter.count("o200k_base", ["a b ".repeat(index)], 1, stays),
+    );
     expect(await Promise.all(counts)).toEqual(
       Array.from({ length: 24 }, (_none, index) => reference.encode_ordinary("a b ".repeat(index)).length),
     );
@@ -83,10 +85,10 @@ describe("results", () => {
     const counter = makeCounter();
     const ended: string[] = [];
     const long = [
-      counter.count(["a".repeat(4_000_000)], 1, stays).then(() => ended.push("one line")),
-      counter.count(["some prose. ".repeat(333_333)], 2, stays).then(() => ended.push("prose")),
+      counter.count("o200k_base", ["a".repeat(4_000_000)], 1, stays).then(() => ended.push("one line")),
+      counter.count("o200k_base", ["some prose. ".repeat(333_333)], 2, stays).then(() => ended.push("prose")),
     ];
-    await counter.count(["short"], 3, stays);
+    await counter.count("o200k_base", ["short"], 3, stays);
     ended.push("short");
     await Promise.all(long);
     expect(ended[0]).toBe("short");
@@ -115,14 +117,14 @@ describe("refusals", () => {
     const { counter, workers } = scripted({
       room: { places: 100, bytes: 1_000, accountPlaces: 2, accountBytes: 500 },
     });
-    const first = counter.count(["a".repeat(300)], 1, stays);
+    const first = counter.count("o200k_base", ["a".repeat(300)], 1, stays);
     const busy = { refusal: "busy", detail: { seconds: 5 } } as const;
-    expect(await counter.count(["é".repeat(101)], 1, stays)).toEqual(busy);
-    const second = counter.count(["é".repeat(100)], 1, stays);
-    expect(await counter.count([""], 1, stays)).toEqual(busy);
+    expect(await counter.count("o200k_base", ["é".repeat(101)], 1, stays)).toEqual(busy);
+    const second = counter.count("o200k_base", ["é".repeat(100)], 1, stays);
+    expect(await counter.count("o200k_base", [""], 1, stays)).toEqual(busy);
     workers[0]!.answer(0, 38);
     expect(await first).toBe(38);
-    const third = counter.count(["x"], 1, stays);
+    const third = counter.count("o200k_base", ["x"], 1, stays);
     workers[0]!.answer(1, 100);
     workers[0]!.answer(2, 1);
     expect(await Promise.all([second, third])).toEqual([100, 1]);
@@ -132,20 +134,20 @@ describe("refusals", () => {
   test("a client that has gone is not counted for", async () => {
     const { counter, workers } = scripted();
     const gone = new AbortController();
-    const counted = counter.count(["text"], 1, gone.signal);
+    const counted = counter.count("o200k_base", ["text"], 1, gone.signal);
     gone.abort();
     expect(await counted).toMatchObject({ refusal: "busy" });
     expect(workers[0]!.orders.map(({ order }) => order)).toEqual(["count", "forget"]);
     workers[0]!.answer(0, 1); // crossed the message on its way
-    expect(await counter.count(["text"], 1, gone.signal)).toMatchObject({ refusal: "busy" });
+    expect(await counter.count("o200k_base", ["text"], 1, gone.signal)).toMatchObject({ refusal: "busy" });
     expect(workers[0]!.orders).toHaveLength(2);
   });
 
   test("the Worker drops what is given up, and counts on", async () => {
     const counter = makeCounter();
     const gone = new AbortController();
-    const long = counter.count(["a".repeat(4_000_000)], 1, gone.signal);
-    const short = counter.count(["behind it"], 1, stays);
+    const long = counter.count("o200k_base", ["a".repeat(4_000_000)], 1, gone.signal);
+    const short = counter.count("o200k_base", ["behind it"], 1, stays);
     gone.abort();
     expect(await long).toMatchObject({ refusal: "busy" });
     expect(await short).toBe(2);
@@ -155,11 +157,11 @@ describe("refusals", () => {
 describe("the Worker's life", () => {
   test("when it dies, this is reported, what it had is refused, and the next count gets another", async () => {
     const { counter, workers } = scripted();
-    const counts = [counter.count(["a"], 1, stays), counter.count(["b"], 2, stays)];
+    const counts = [counter.count("o200k_base", ["a"], 1, stays), counter.count("o200k_base", ["b"], 2, stays)];
     workers[0]!.die("out of memory");
     expect(await Promise.all(counts)).toEqual([{ refusal: "internal" }, { refusal: "internal" }]);
     expect(logged).toEqual([["the token counter died", { reason: "out of memory", counts: 2 }]]);
-    const next = counter.count(["c"], 1, stays);
+    const next = counter.count("o200k_base", ["c"], 1, stays);
     expect(workers).toHaveLength(2);
     workers[1]!.answer(2, 7);
     expect(await next).toBe(7);
@@ -169,25 +171,25 @@ describe("the Worker's life", () => {
     const file = join(import.meta.dir, "failing-worker.ts");
     let started = 0;
     const counter = makeCounter({ startWorker: () => new Worker(started++ === 0 ? file : realWorker) });
-    expect(await counter.count(["a"], 1, stays)).toEqual({ refusal: "internal" });
+    expect(await counter.count("o200k_base", ["a"], 1, stays)).toEqual({ refusal: "internal" });
     expect(logged[0]![0]).toBe("the token counter died");
     expect(logged[0]![1].reason).toContain("planted");
-    expect(await counter.count(["a"], 1, stays)).toBe(1);
+    expect(await counter.count("o200k_base", ["a"], 1, stays)).toBe(1);
   });
 
   test("it ends when nothing was counted for a while, and comes back when needed", async () => {
     const counter = makeCounter({ idleMs: 20 });
-    expect(await counter.count(["a"], 1, stays)).toBe(1);
+    expect(await counter.count("o200k_base", ["a"], 1, stays)).toBe(1);
     expect(counter.isLoaded).toBe(true);
     while (counter.isLoaded) await Bun.sleep(5);
     expect(logged).toEqual([]);
-    expect(await counter.count(["a b"], 1, stays)).toBe(2);
+    expect(await counter.count("o200k_base", ["a b"], 1, stays)).toBe(2);
   });
 
   test("it does not end while something is counted, however long that takes", async () => {
     const { counter, workers } = scripted({ idleMs: 1 });
-    const first = counter.count(["a"], 1, stays);
-    const second = counter.count(["b"], 1, stays);
+    const first = counter.count("o200k_base", ["a"], 1, stays);
+    const second = counter.count("o200k_base", ["b"], 1, stays);
     workers[0]!.answer(0, 1);
     await first;
     await Bun.sleep(10);
@@ -200,7 +202,7 @@ describe("the Worker's life", () => {
 
   test("closing refuses what still waits", async () => {
     const { counter } = scripted();
-    const counted = counter.count(["a"], 1, stays);
+    const counted = counter.count("o200k_base", ["a"], 1, stays);
     await counter.close();
     expect(await counted).toMatchObject({ refusal: "busy" });
   });

@@ -45,7 +45,7 @@ describe("who counts", () => {
     const { counts, node } = setUp();
     const own = { tokens: 2, exact: false, tokenizer: "o200k_base" };
     expect(await counts.ofText("hello world", null, 1, stays)).toEqual(own);
-    expect(await counts.estimateOfAsk(askOf(), 1, stays)).toMatchObject({ exact: false });
+    expect(await counts.estimateOfAsk(askOf(), "o200k_base", 1, stays)).toMatchObject({ exact: false });
     expect(node.asked).toBe(0);
     node.able = false;
     expect(await counts.ofText("hello world", model, 1, stays)).toEqual(own);
@@ -58,7 +58,7 @@ describe("who counts", () => {
     const { counts, node } = setUp();
     expect(await counts.ofUnreported(askOf(), 1)).toBe(1_000);
     node.able = false;
-    const own = await counts.estimateOfAsk(askOf({ stream: true }), 1, stays);
+    const own = await counts.estimateOfAsk(askOf({ stream: true }), "o200k_base", 1, stays);
     expect(await counts.ofUnreported(askOf({ effort: "high" }), 1)).toBe((own as { tokens: number }).tokens);
     const room = { places: 4, bytes: 4, accountPlaces: 2, accountBytes: 2 };
     const full = new TokenCounts(new Counter({ log: () => {}, room }), node, { monotonic: () => 0 });

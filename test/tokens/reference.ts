@@ -2,14 +2,13 @@
 import { Tiktoken } from "tiktoken/lite";
 import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "json" };
 import { Reading, Tokenizer } from "../../src/tokens/tokenizer.ts";
-import { loadVocabulary } from "../../src/tokens/vocabulary.ts";
 
 export const reference = new Tiktoken(o200kBase.bpe_ranks, o200kBase.special_tokens, o200kBase.pat_str);
 
-export const vocabulary = loadVocabulary();
-export const tokenizer = new Tokenizer(vocabulary);
+export const tokenizer = new Tokenizer("o200k_base");
+export const { vocabulary } = tokenizer;
 /** Its windows are so small that ordinary pieces need several, and that some do not fit together at first. */
-export const tinyWindows = new Tokenizer(vocabulary, 16);
+export const tinyWindows = new Tokenizer("o200k_base", 16);
 
 /** The same tokens read a few steps at a time. */
 export function encodeInSteps(text: string): Uint32Array {

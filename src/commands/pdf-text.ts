@@ -1,6 +1,7 @@
 // tollgate pdf-text: reads a PDF on standard input and writes its text. The server runs it for every PDF of a request, so
 // that a file made to exhaust its reader exhausts a process that may die.
 import { pdfText } from "../tools/pdf-text.ts";
+import { standBehindGateway } from "../tools/worker-process.ts";
 import { type Command, CommandError } from "./command.ts";
 
 /** The command line of this same program; a compiled one is its own program, else the runtime is given the source. */
@@ -12,6 +13,7 @@ const command: Command = {
   words: [],
   flags: {},
   async run() {
+    standBehindGateway();
     const bytes = await Bun.stdin.bytes();
     const text = await pdfText(bytes).catch((error: Error) => {
       throw new CommandError(`pdf-text: not a PDF that can be read: ${error.message}`);

@@ -3,9 +3,11 @@
 import { getDocumentProxy } from "unpdf";
 import { pdfPagesMax, pdfTextMaxLength } from "../limits.ts";
 
+const errorsOnly = 0;
+
 /** The text of the first pages; empty for scanned ones. Rejects where it is no PDF that can be read (encrypted, broken). */
 export async function pdfText(bytes: Uint8Array): Promise<string> {
-  const document = await getDocumentProxy(bytes);
+  const document = await getDocumentProxy(bytes, { verbosity: errorsOnly }); // warnings would stand within the text
   const pages: string[] = [];
   let length = 0;
   for (let number = 1; number <= Math.min(document.numPages, pdfPagesMax) && length < pdfTextMaxLength; number++) {

@@ -318,6 +318,15 @@ export abstract class OwnedItem extends OutputItem {
     this.outcome = outcome;
   }
 
+  /** Nothing of it grows, but how far it is can be said again, also when it is done and the model reads the result. */
+  override emptyDelta(): string {
+    return this.outcome === null ? this.running() : this.ended();
+  }
+
+  /** The event that says that it runs, and the one that says that it ended. */
+  protected abstract running(): string;
+  protected abstract ended(): string;
+
   /** A failed call is an item like others: the answer goes on. */
   protected statusOf(status: ItemStatus): string {
     return status === "completed" && this.outcome?.failed === true ? "failed" : status;
@@ -333,11 +342,6 @@ export class WebSearchItem extends OwnedItem {
     this.#showsSources = showsSources;
   }
 
-  /** It has no text that grows; that it still searches can be said again. */
-  override emptyDelta(): string {
-    return this.event("response.web_search_call.searching", null);
-  }
-
   protected json(status: ItemStatus): string {
     const query = queryOf(this.call);
     const found = this.outcome?.sources.map(({ url }) => ({ type: "url", url })) ?? [];
@@ -347,11 +351,18 @@ export class WebSearchItem extends OwnedItem {
   }
 
   protected openInside(): string {
-    const begun = this.event("response.web_search_call.in_progress", null);
-    return begun + this.event("response.web_search_call.searching", null);
+    return this.event("response.web_search_call.in_progress", null) + this.running();
+  }
+
+  protected running(): string {
+    return this.event("response.web_search_call.searching", null);
   }
 
   protected closeInside(): string {
+    return this.ended();
+  }
+
+  protected ended(): string {
     return this.event("response.web_search_call.completed", null);
   }
 }
@@ -359,12 +370,11 @@ export class WebSearchItem extends OwnedItem {
 /** A call of a tool of an MCP server. Its arguments are known whole, so that they go out as one delta. */
 export class McpCallItem extends OwnedItem {
   readonly #tool: ServerTool;
-  readonly #arguments: string;
 
   constructor(place: Place, call: Call, tool: ServerTool) {
     super({ ...place, prefix: "mcp" }, call, "response.mcp_call_arguments.delta");
     this.#tool = tool;
-    this.#arguments = JSON.stringify(call.arguments);
+    this.text.push(JSON.stringify(call.arguments));
   }
 
   protected json(status: ItemStatus): string {
@@ -385,11 +395,18 @@ export class McpCallItem extends OwnedItem {
   }
 
   protected openInside(): string {
-    const begun = this.event("response.mcp_call.in_progress", null) + this.push(this.#arguments);
-    return begun + this.event("response.mcp_call_arguments.done", `"arguments":${this.#arguments}`);
+    return this.running();
+  }
+
+  protected running(): string {
+    return this.event("response.mcp_call.in_progress", null);
   }
 
   protected closeInside(): string {
+    return this.event("response.mcp_call_arguments.done", `"arguments":${this.literal}`) + this.ended();
+  }
+
+  protected ended(): string {
     return this.event(`response.mcp_call.${this.outcome?.failed === true ? "failed" : "completed"}`, null);
   }
 }

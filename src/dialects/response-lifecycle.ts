@@ -50,7 +50,7 @@ export class ResponseLifecycle {
     return this.#inProgress("response.created") + this.#inProgress("response.in_progress");
   }
 
-  /** A comment, or an event that changes nothing; `open` is the item that grows just now. */
+  /** A comment, or an event that changes nothing; `open` is the item that was at work last. */
   signOfLife(open: OutputItem | undefined): string {
     if (++this.#signs % signsPerEvent !== 0) return ": waiting\n\n";
     if (open !== undefined) return open.emptyDelta();

@@ -41,7 +41,8 @@ export class ResponsesEncoder implements Encoder {
 
   /** To be sent when it is read: now and then it is an event, and those are numbered. */
   keepAlive(): string {
-    return this.#lifecycle.signOfLife(this.#queue[0]);
+    // Without an open item a model reads what a tool gave, or nothing came yet.
+    return this.#lifecycle.signOfLife(this.#queue[0] ?? this.#owned ?? undefined);
   }
 
   /** The finished response object as JSON text, for whoever keeps responses; null before the end. */

@@ -4,18 +4,24 @@ import { decodeEntities } from "./html-entities.ts";
 export type PageText = Readonly<{ title: string; text: string }>;
 
 /** What holds no text of the page itself. */
-const skipped =
-  "script, style, noscript, template, svg, math, iframe, object, nav, footer, aside, form, button, select, dialog, " +
-  "[hidden], [aria-hidden='true'], [role='navigation'], [role='banner'], [role='contentinfo']";
-const blocks =
-  "p, div, section, article, main, header, h1, h2, h3, h4, h5, h6, li, dt, dd, tr, table, ul, ol, blockquote, pre, figure, figcaption";
+const skippedTags = new Set(
+  "script style noscript template svg math iframe object nav footer aside form button select dialog".split(" "),
+);
+const skippedRoles = new Set(["navigation", "banner", "contentinfo", "search"]);
+/** What begins and ends a line. */
+const blockTags = new Set(
+  (
+    "p div section article main header h1 h2 h3 h4 h5 h6 li dt dd tr table ul ol dl blockquote pre figure figcaption " +
+    "address details summary fieldset"
+  ).split(" "),
+);
 /** A page that marks its main part says the rest is beside the point, unless the part is hardly there. */
 const mainMinLength = 200;
 
 /** A page without a main part is read until it gave this many times what is wanted: its main part may come late. */
 const readAheadFactor = 10;
 /** Of a document, between two turns of the event loop: 2 ms of work, so that no stream of a model waits for a page. */
-const sliceBytes = 32 * 1024;
+const sliceBytes = 16 * 1024;
 
 /**
  * Title and text of an HTML document of any quality, at most `lengthMax` characters of text; both are empty where there
@@ -24,14 +30,8 @@ const sliceBytes = 32 * 1024;
 export async function pageText(html: string, lengthMax: number): Promise<PageText> {
   const page = new PageReader(lengthMax);
   const rewriter = new HTMLRewriter()
-    .on("title", { element: (element) => page.enter("title", element) })
-    .on(skipped, { element: (element) => page.enter("skipped", element) })
-    .on("main, article, [role='main']", { element: (element) => page.enter("main", element) })
-    .on("pre, textarea", { element: (element) => page.enter("literal", element) })
-    .on(blocks, { element: (element) => page.block(element) })
-    .on("br, hr", { element: () => page.write("\n") })
-    .on("td, th", { element: () => page.write(" ") })
-    .onDocument({ text: (chunk) => page.textChunk(chunk) });
+    .on("*", { element: (element) => page.element(element) })
+    .onDocument({ text: (chunk) => page.text(chunk) });
   // The rewritten document is of no use, but reading it is what drives the rewriter.
   const body = rewriter.transform(new Response(slicesOf(html))).body;
   if (body !== null) for await (const _ of body) if (page.isFull) break;
@@ -55,6 +55,17 @@ function slicesOf(html: string): ReadableStream<Uint8Array> {
 
 type Region = "title" | "skipped" | "main" | "literal";
 
+function regionOf(element: HTMLRewriterTypes.Element): Region | null {
+  const { tagName } = element;
+  if (skippedTags.has(tagName) || element.hasAttribute("hidden")) return "skipped";
+  if (element.getAttribute("aria-hidden") === "true") return "skipped";
+  const role = element.getAttribute("role");
+  if (role !== null && skippedRoles.has(role)) return "skipped";
+  if (tagName === "main" || tagName === "article" || role === "main") return "main";
+  if (tagName === "pre" || tagName === "textarea") return "literal";
+  return tagName === "title" ? "title" : null;
+}
+
 class PageReader {
   readonly #lengthMax: number;
   /** How many elements of each kind are open. */
@@ -74,30 +85,32 @@ class PageReader {
     return this.#main.length >= 2 * this.#lengthMax || this.#all.length >= readAheadFactor * this.#lengthMax;
   }
 
-  enter(region: Region, element: HTMLRewriterTypes.Element): void {
-    if (element.selfClosing || !element.canHaveContent) return;
-    this.#open[region]++;
+  element(element: HTMLRewriterTypes.Element): void {
+    const { tagName } = element;
+    const region = regionOf(element);
+    const isBlock = blockTags.has(tagName);
+    if (isBlock || tagName === "br" || tagName === "hr") this.#write(tagName === "li" ? "\n- " : "\n");
+    else if (tagName === "td" || tagName === "th") this.#write(" ");
+    if ((region === null && !isBlock) || element.selfClosing || !element.canHaveContent) return;
+    if (region !== null) this.#open[region]++;
+    // One handler does all: of several for the same element, Bun 1.4.5 calls the last alone.
     element.onEndTag(() => {
-      this.#open[region]--;
+      if (region !== null) this.#open[region]--;
+      if (isBlock) this.#write("\n");
     });
   }
 
-  block(element: HTMLRewriterTypes.Element): void {
-    this.write(element.tagName === "li" ? "\n- " : "\n");
-    if (element.canHaveContent && !element.selfClosing) element.onEndTag(() => this.write("\n"));
-  }
-
-  textChunk({ text, lastInTextNode }: HTMLRewriterTypes.Text): void {
+  text({ text, lastInTextNode }: HTMLRewriterTypes.Text): void {
     if (this.#open.skipped > 0) return;
     this.#node += text;
     if (!lastInTextNode) return;
     const node = decodeEntities(this.#node);
     this.#node = "";
     if (this.#open.title > 0) this.#title ??= node;
-    else this.write(this.#open.literal > 0 ? node : node.replace(/\s+/g, " "));
+    else this.#write(this.#open.literal > 0 ? node : node.replace(/\s+/g, " "));
   }
 
-  write(text: string): void {
+  #write(text: string): void {
     if (this.#open.skipped > 0) return;
     this.#all += text;
     if (this.#open.main > 0) this.#main += text;

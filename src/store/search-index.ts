@@ -185,12 +185,12 @@ export class SearchIndexReader {
 
   /** Files with all words of the query come first, then those with any; at most `resultsMax`. */
   search(query: string, resultsMax: number): Found[] {
-    const words = wordsOf(query);
-    if (words.length === 0) return [];
+    const phrases = phrasesOf(query);
+    if (phrases.length === 0) return [];
     return this.#database.transaction(() => {
       const best = new Map<number, number[]>();
-      this.#collect(words.join(" AND "), resultsMax, best);
-      if (best.size < resultsMax && words.length > 1) this.#collect(words.join(" OR "), resultsMax, best);
+      this.#collect(phrases.join(" AND "), resultsMax, best);
+      if (best.size < resultsMax && phrases.length > 1) this.#collect(phrases.join(" OR "), resultsMax, best);
       return [...best].slice(0, resultsMax).map(([file, passages]) => this.#found(file, passages));
     })();
   }
@@ -219,27 +219,41 @@ export class SearchIndexReader {
 // ---------------------------------------------------------------- words
 
 /** Scripts whose words have no spaces between them, or particles without one after them (Hangul). */
-const unspacedScript =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+/gu;
+const unspacedScripts =
+  "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}" +
+  "\\p{Script=Khmer}\\p{Script=Myanmar}ー";
+const unspacedRun = new RegExp(`[${unspacedScripts}]+`, "gu");
+/** A run of such characters, or of other letters, digits and marks. */
+const queryRun = new RegExp(`[${unspacedScripts}]+|(?:(?![${unspacedScripts}])[\\p{L}\\p{N}\\p{M}\\p{Co}])+`, "gu");
 /** Ends a word for SQLite's tokenizer and shows as nothing. */
 const breakPoint = "\u200b";
-const wordsMax = 32;
+const phrasesMax = 48;
 const wordMaxLength = 64;
 
 /** Each character of such scripts as a word of its own, so that any part of them can be found, as a phrase. */
 const spaced = (text: string): string =>
-  text.replace(unspacedScript, (run) => breakPoint + [...run].join(breakPoint) + breakPoint);
+  text.replace(unspacedRun, (run) => breakPoint + [...run].join(breakPoint) + breakPoint);
 const unspaced = (text: string): string => text.replaceAll(breakPoint, "");
 
 /**
  * The words of a query as phrases of FTS5's query language. They consist of letters, digits and marks alone, so that no
  * quote, operator or column name of a client can be part of it.
  */
-function wordsOf(query: string): string[] {
-  const words = query.toWellFormed().match(/[\p{L}\p{N}\p{M}\p{Co}]+/gu) ?? [];
-  const phrases = words
-    .filter((word) => /[\p{L}\p{N}]/u.test(word))
-    .slice(0, wordsMax)
-    .map((word) => `"${spaced(word.slice(0, wordMaxLength).toWellFormed())}"`);
-  return [...new Set(phrases)];
+function phrasesOf(query: string): string[] {
+  const phrases = new Set<string>();
+  for (const [run] of query.toWellFormed().matchAll(queryRun)) {
+    for (const word of run.search(unspacedRun) === 0 ? pairsOf(run) : [run]) {
+      if (!/[\p{L}\p{N}]/u.test(word)) continue;
+      phrases.add(`"${spaced(word.slice(0, wordMaxLength).toWellFormed())}"`);
+      if (phrases.size === phrasesMax) return [...phrases];
+    }
+  }
+  return [...phrases];
+}
+
+/** Nobody says where the words in it begin: each two characters together are what most of them have in common. */
+function pairsOf(run: string): string[] {
+  const characters = [...run];
+  if (characters.length <= 2) return [run];
+  return characters.slice(1).map((character, index) => characters[index] + character);
 }

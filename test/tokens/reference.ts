@@ -1,14 +1,39 @@
-// tiktoken itself, as WebAssembly: what the tokenizer is compared with. The gateway never runs it.
+// tiktoken itself, as WebAssembly: what the tokenizers are compared with. The gateway never runs it.
 import { Tiktoken } from "tiktoken/lite";
+import cl100kBase from "tiktoken/encoders/cl100k_base.json" with { type: "json" };
 import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "json" };
+import p50kBase from "tiktoken/encoders/p50k_base.json" with { type: "json" };
+import r50kBase from "tiktoken/encoders/r50k_base.json" with { type: "json" };
 import { Reading, Tokenizer } from "../../src/tokens/tokenizer.ts";
+import type { EncodingName } from "../../src/types.ts";
 
-export const reference = new Tiktoken(o200kBase.bpe_ranks, o200kBase.special_tokens, o200kBase.pat_str);
+/** A tokenizer, and what it is compared with. */
+export type Compared = Readonly<{
+  reference: Tiktoken;
+  tokenizer: Tokenizer;
+  /** Its windows are so small that ordinary pieces need several, and that some do not fit together at first. */
+  tinyWindows: Tokenizer;
+}>;
 
-export const tokenizer = new Tokenizer("o200k_base");
-export const { vocabulary } = tokenizer;
-/** Its windows are so small that ordinary pieces need several, and that some do not fit together at first. */
-export const tinyWindows = new Tokenizer("o200k_base", 16);
+function compared(
+  encoding: EncodingName,
+  file: Readonly<{ bpe_ranks: string; special_tokens: Record<string, number>; pat_str: string }>,
+): Compared {
+  return {
+    reference: new Tiktoken(file.bpe_ranks, file.special_tokens, file.pat_str),
+    tokenizer: new Tokenizer(encoding),
+    tinyWindows: new Tokenizer(encoding, 16),
+  };
+}
+
+export const encodings: Readonly<Record<EncodingName, Compared>> = {
+  o200k_base: compared("o200k_base", o200kBase),
+  cl100k_base: compared("cl100k_base", cl100kBase),
+  p50k_base: compared("p50k_base", p50kBase),
+  r50k_base: compared("r50k_base", r50kBase),
+};
+
+export const { reference, tokenizer } = encodings.o200k_base;
 
 /** The same tokens read a few steps at a time. */
 export function encodeInSteps(text: string): Uint32Array {
@@ -30,6 +55,8 @@ export const fragments: readonly string[] = [
   "'RE",
   "'ſ",
   "'Ll",
+  "'ll",
+  "'ve",
   "ing",
   "the",
   " the",

@@ -8,26 +8,48 @@ import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "json" };
 import { CharacterClass, classifyCodePoints } from "../../src/tokens/character-class.ts";
 import { Reading } from "../../src/tokens/tokenizer.ts";
 import { hashAppend } from "../../src/tokens/vocabulary.ts";
-import { encodeInSteps, fragments, reference, tinyWindows, tokenizer, vocabulary } from "./reference.ts";
+import type { EncodingName } from "../../src/types.ts";
+import { mergeChains } from "./merge-chains.ts";
+import { encodeInSteps, encodings, fragments, reference, tokenizer } from "./reference.ts";
 
-/** 3,000 random texts take half a second; TOKENS_RUNS=1000000 looks longer. */
-const runs = Number(process.env["TOKENS_RUNS"] ?? 3_000);
+/** 3,000 random texts take half a second for an encoding; TOLLGATE_TOKENS_RUNS=100000 looks longer. */
+const runs = Number(process.env["TOLLGATE_TOKENS_RUNS"] ?? 3_000);
+const timeLimit = Math.max(20_000, runs * 10);
 const root = join(import.meta.dir, "../..");
+const names = Object.keys(encodings) as EncodingName[];
 
 function expectSameTokens(text: string): void {
+  for (const encoding of names) expectSameTokensIn(encoding, text);
+}
+
+function expectSameTokensIn(encoding: EncodingName, text: string): void {
+  const { reference, tokenizer, tinyWindows } = encodings[encoding];
   const expected = reference.encode_ordinary(text);
   expect(tokenizer.encode(text)).toEqual(expected);
   expect(tinyWindows.encode(text)).toEqual(expected);
 }
 
 describe("the tables", () => {
-  test("every token is found by its bytes", () => {
-    expect(vocabulary.size).toBe(199_998);
-    for (let rank = 0; rank < vocabulary.size; rank++) {
+  test.each([
+    ["o200k_base", 199_998, 199_998],
+    ["cl100k_base", 100_256, 100_256],
+    ["p50k_base", 50_281, 50_280],
+    ["r50k_base", 50_256, 50_256],
+  ] as const)("every token of %s is found by its bytes", (encoding, size, used) => {
+    const { reference, tokenizer } = encodings[encoding];
+    const { vocabulary } = tokenizer;
+    expect(vocabulary.size).toBe(size);
+    const ranks = Array.from({ length: size }, (_none, rank) => rank).filter((rank) => vocabulary.lengthOf(rank) > 0);
+    expect(ranks).toHaveLength(used);
+    for (const rank of ranks) {
       const bytes = reference.decode_single_token_bytes(rank);
       const found = vocabulary.find(bytes, 0, bytes.length, bytes.reduce(hashAppend, 0));
       if (found !== rank) expect({ rank, found }).toEqual({ rank, found: rank });
     }
+  });
+
+  test.each(names)("what follows a place in %s changes no token beyond the overlap of windows", (encoding) => {
+    expect(mergeChains(encodings[encoding].tokenizer.vocabulary).furthestBytes).toBeLessThanOrEqual(293);
   });
 
   test("every code point has the class that tiktoken's regular expression gives it", () => {
@@ -88,23 +110,31 @@ describe("the same tokens as tiktoken", () => {
     "\u0000\u0001\u007f",
   ])("for %j", expectSameTokens);
 
-  test("for random texts of every character class", () => {
-    const run = fc
-      .tuple(
-        fc.constantFrom(...fragments),
-        fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, fc.integer({ min: 2, max: 30 })),
-      )
-      .map(([fragment, times]) => fragment.repeat(times));
-    fc.assert(
-      fc.property(fc.array(run, { maxLength: 40 }), (texts) => expectSameTokens(texts.join(""))),
-      { numRuns: runs },
-    );
-  });
+  test(
+    "for random texts of every character class",
+    () => {
+      const run = fc
+        .tuple(
+          fc.constantFrom(...fragments),
+          fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, fc.integer({ min: 2, max: 30 })),
+        )
+        .map(([fragment, times]) => fragment.repeat(times));
+      fc.assert(
+        fc.property(fc.array(run, { maxLength: 40 }), (texts) => expectSameTokens(texts.join(""))),
+        { numRuns: runs },
+      );
+    },
+    timeLimit,
+  );
 
-  test("for random UTF-16, lone surrogates included", () => {
-    const unit = fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code));
-    fc.assert(fc.property(fc.string({ unit, maxLength: 60 }), expectSameTokens), { numRuns: runs });
-  });
+  test(
+    "for random UTF-16, lone surrogates included",
+    () => {
+      const unit = fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code));
+      fc.assert(fc.property(fc.string({ unit, maxLength: 60 }), expectSameTokens), { numRuns: runs });
+    },
+    timeLimit,
+  );
 
   test("for random words that are far from the vocabulary, over several windows", () => {
     for (const letters of ["ab", "aA", "abcdefghijklmnopqrstuvwxyz", "éàü", "日本語中文", "=-", "xyzzy "]) {
@@ -112,7 +142,7 @@ describe("the same tokens as tiktoken", () => {
         numRuns: 5,
         seed: letters.length,
       });
-      for (const characters of text) expectSameTokens(characters.join(""));
+      for (const characters of text) expectSameTokensIn("o200k_base", characters.join(""));
     }
   });
 
@@ -120,8 +150,8 @@ describe("the same tokens as tiktoken", () => {
     "for long runs of %j",
     (unit) => {
       for (const length of [127, 128, 129, 1_000, 2_048]) {
-        expectSameTokens(unit.repeat(length));
-        expectSameTokens(`x${unit.repeat(length)}y`);
+        expectSameTokensIn("o200k_base", unit.repeat(length));
+        expectSameTokensIn("o200k_base", `x${unit.repeat(length)}y`);
       }
     },
   );
@@ -133,25 +163,42 @@ describe("the same tokens as tiktoken", () => {
     }
   });
 
-  test("for runs of the characters whose runs have the longest tokens", () => {
-    const run = fc
-      .tuple(fc.constantFrom(..."-=*#/_. \t\n"), fc.integer({ min: 1, max: 200 }))
-      .map(([character, length]) => character.repeat(length));
-    fc.assert(
-      fc.property(fc.array(run, { maxLength: 12 }), (texts) => expectSameTokens(texts.join(""))),
-      { numRuns: runs / 10 },
-    );
-  });
+  test(
+    "for runs of the characters whose runs have the longest tokens",
+    () => {
+      const run = fc
+        .tuple(fc.constantFrom(..."-=*#/_. \t\n"), fc.integer({ min: 1, max: 200 }))
+        .map(([character, length]) => character.repeat(length));
+      fc.assert(
+        fc.property(fc.array(run, { maxLength: 12 }), (texts) => expectSameTokens(texts.join(""))),
+        { numRuns: runs / 10 },
+      );
+    },
+    timeLimit,
+  );
 
-  test("for random halves of tokens put together", () => {
-    const half = fc.integer({ min: 0, max: vocabulary.size - 1 }).map((rank) => {
-      const text = new TextDecoder().decode(reference.decode_single_token_bytes(rank));
-      return text.slice(rank % 2 === 0 ? 0 : text.length >> 1);
-    });
-    fc.assert(
-      fc.property(fc.array(half, { maxLength: 40 }), (texts) => expectSameTokens(texts.join(""))),
-      { numRuns: runs },
-    );
+  test(
+    "for random halves of tokens put together",
+    () => {
+      const half = fc.integer({ min: 0, max: tokenizer.vocabulary.size - 1 }).map((rank) => {
+        const text = new TextDecoder().decode(reference.decode_single_token_bytes(rank));
+        return text.slice(rank % 2 === 0 ? 0 : text.length >> 1);
+      });
+      fc.assert(
+        fc.property(fc.array(half, { maxLength: 40 }), (texts) => expectSameTokens(texts.join(""))),
+        { numRuns: runs },
+      );
+    },
+    timeLimit,
+  );
+
+  test.each(names)("for %s where one more token changes those on its left as far back as it can", (encoding) => {
+    const { longest } = mergeChains(encodings[encoding].tokenizer.vocabulary);
+    expect(longest.length).toBeGreaterThan(50);
+    // The end of the first window is at one place of it after the other.
+    for (let before = 0; before <= longest.length; before += 11) {
+      expectSameTokensIn(encoding, "ab".repeat(1_024).slice(before) + longest + longest);
+    }
   });
 
   test("when it is read a step at a time", () => {

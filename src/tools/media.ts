@@ -93,6 +93,8 @@ class MediaRequest {
   readonly #hold: (bytes: number) => boolean;
   readonly #over = new AbortController();
   #fetchesLeft = mediaFetchesMax;
+  #keptBytes = 0;
+  /** Of `keptBytes` and of the fetches that run. */
   #heldBytes = 0;
 
   constructor(ask: Ask, account: AccountId, fetch: PublicFetch, pdf: PdfReader, hold: (bytes: number) => boolean) {
@@ -148,31 +150,39 @@ class MediaRequest {
     return text === null ? null : { kind: "text", text: fileAsText(name, text) };
   }
 
-  /** Room for the largest body is taken before it comes, and what it did not need is given back. */
+  /** Memory for the largest body is taken before it comes, and what it did not need is given back. */
   async #get({ url, kind }: MediaPart): Promise<Fetched | null> {
-    const bytesMax = Math.min(mediaFetchBytesMax, mediaRequestBytesMax - this.#heldBytes);
-    if (this.#fetchesLeft === 0 || bytesMax <= 0 || !this.#hold(bytesMax)) return null;
+    if (this.#fetchesLeft === 0 || !this.#take(mediaFetchBytesMax)) return null;
     this.#fetchesLeft--;
-    this.#heldBytes += bytesMax;
     let kept = 0;
     try {
       const options = {
         account: this.#account,
-        bytesMax,
+        bytesMax: mediaFetchBytesMax,
         timeoutMs: mediaFetchTimeoutMs,
         redirectsMax: mediaRedirectsMax,
         accept: kind === "image" ? "image/*" : "*/*",
       };
       const fetched = await this.#fetch.get(url, options, this.#over.signal);
+      if (this.#keptBytes + fetched.bytes.length > mediaRequestBytesMax) {
+        this.#fetchesLeft = 0; // a smaller one might still fit, but the next might be as large, and be fetched for nothing
+        return null;
+      }
       kept = fetched.bytes.length;
       return fetched;
     } catch (error) {
       if (error instanceof FetchRefused) return null;
       throw error;
     } finally {
-      this.#hold(kept - bytesMax);
-      this.#heldBytes += kept - bytesMax;
+      this.#keptBytes += kept;
+      this.#take(kept - mediaFetchBytesMax);
     }
+  }
+
+  #take(bytes: number): boolean {
+    if (!this.#hold(bytes)) return false;
+    this.#heldBytes += bytes;
+    return true;
   }
 }
 

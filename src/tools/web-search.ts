@@ -1,10 +1,9 @@
 // Web search as a tool that the gateway runs: what the model is offered, and what comes of a call.
-import { searchFunctionName, type Call, type Tool, type ToolOutcome, type WebSearch } from "../types.ts";
-import type { Log } from "../log.ts";
 import { searchQueryMaxLength, searchResultsMax } from "../limits.ts";
+import type { Log } from "../log.ts";
+import { type Call, searchFunctionName, type Source, type Tool, type ToolOutcome, type WebSearch } from "../types.ts";
 import type { OwnedTool, RunContext } from "./owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "./search-provider.ts";
-import type { Source } from "./owned-tool.ts";
 
 /** Where the client filters by domain, so many times more results are asked for. */
 const filteredFactor = 3;
@@ -55,7 +54,10 @@ export class WebSearchTool implements OwnedTool {
     const filtered = allowedDomains.length + blockedDomains.length > 0;
     const wanted = filtered ? searchResultsMax * filteredFactor : searchResultsMax;
     const sources = await this.#provider.search(query, wanted, gone);
-    return sources.filter(({ url }) => isAllowed(url, this.#request)).slice(0, searchResultsMax);
+    return sources
+      .filter(({ url }) => isAllowed(url, this.#request))
+      .slice(0, searchResultsMax)
+      .map((source) => ({ ...source, url: new URL(source.url).href })); // percent-encodes what is no part of an address
   }
 
   #outcome(sources: readonly Source[]): ToolOutcome {
@@ -88,7 +90,8 @@ export function isAllowed(
   { allowedDomains, blockedDomains }: Pick<WebSearch, "allowedDomains" | "blockedDomains">,
 ): boolean {
   if (!URL.canParse(url)) return false;
-  const { hostname, pathname } = new URL(url);
+  const { protocol, hostname, pathname } = new URL(url);
+  if (protocol !== "https:" && protocol !== "http:") return false;
   if (blockedDomains.some(matches)) return false;
   return allowedDomains.length === 0 || allowedDomains.some(matches);
 

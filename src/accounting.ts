@@ -6,7 +6,7 @@ import { Flood } from "./account/flood.ts";
 import type { Journal } from "./account/journal.ts";
 import { Keys } from "./account/keys.ts";
 import { Ledger } from "./account/ledger.ts";
-import { Purchases } from "./account/purchases.ts";
+import { type PurchaseRecords, Purchases } from "./account/purchases.ts";
 import { Searches } from "./account/searches.ts";
 import { Sessions } from "./account/sessions.ts";
 import type { Catalog } from "./catalog.ts";
@@ -34,8 +34,10 @@ export type Accounting = Readonly<{
   /** For the console. */
   sessions: Sessions;
   purchases: Purchases;
+  purchaseRecords: PurchaseRecords;
   auditLog: AuditLog;
   journal: Journal & { readonly pending: number };
+  databaseFile: string;
   /** Copies the database to a new file while it is in use. Throws BackupFailed. */
   backup(file: string, progress: (line: string) => void): Promise<Backup>;
   /** For a server: checks the ledger again and again, and once how long the disk takes, until `close`. */
@@ -91,9 +93,11 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
       searches: new Searches(ledger, journal),
       ledger,
       sessions: new Sessions(consoleRecords, journal, ledger),
+      purchaseRecords: consoleRecords,
       purchases: new Purchases({ accounts, records: consoleRecords, journal, clock }),
       auditLog: new AuditLog(consoleRecords, journal),
       journal,
+      databaseFile: folder.databaseFile,
       backup: (file, progress) => backUp(folder.databaseFile, file, progress),
       watch(log, open) {
         watchFlushTime(dataFolder, log);

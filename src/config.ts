@@ -86,6 +86,21 @@ export type McpConfig = Readonly<{
 /** How long and how many of an account's responses are kept for `previous_response_id`. */
 export type StoredResponsesConfig = Readonly<{ keepMs: Ms; accountBytesMax: number }>;
 
+export type ConsoleConfig = Readonly<{
+  /** Whether strangers may make an account of the plan free. */
+  signUp: boolean;
+  /** Header in which a proxy in front names a browser's address, in lower case; null: there is no proxy. */
+  addressHeader: string | null;
+}>;
+
+export type StripeConfig = Readonly<{
+  secretKey: string;
+  /** Signs what Stripe tells about payments. */
+  webhookSecret: string;
+  /** Where Stripe's API is; null = at Stripe. */
+  url: string | null;
+}>;
+
 export type Config = Readonly<{
   /** The file it was read from; null when no file was named. */
   file: string | null;
@@ -104,6 +119,9 @@ export type Config = Readonly<{
   mcp: readonly McpConfig[];
   /** Null = responses are not stored. */
   storedResponses: StoredResponsesConfig | null;
+  console: ConsoleConfig;
+  /** Null = credit is not sold: an operator grants it. */
+  stripe: StripeConfig | null;
   /** Null = the catalogue that comes with the program. */
   catalogFile: string | null;
 }>;
@@ -297,6 +315,29 @@ const ConfigFile = Type.Object(
         { additionalProperties: false, description: "a table [responses]" },
       ),
     ),
+    console: Type.Optional(
+      Type.Object(
+        {
+          sign_up: Type.Optional(Type.Boolean({ description: "true or false" })),
+          address_header: Type.Optional(
+            Type.String({ pattern: "^[A-Za-z][A-Za-z0-9-]{0,63}$", description: 'a header such as "x-forwarded-for"' }),
+          ),
+        },
+        { additionalProperties: false, description: "a table [console]" },
+      ),
+    ),
+    stripe: Type.Optional(
+      Type.Object(
+        {
+          secret_key: Type.Optional(key()),
+          secret_key_env: Type.Optional(variable()),
+          webhook_secret: Type.Optional(key()),
+          webhook_secret_env: Type.Optional(variable()),
+          url: Type.Optional(text(webAddress)),
+        },
+        { additionalProperties: false, description: "a table [stripe]" },
+      ),
+    ),
     catalog: Type.Optional(
       Type.Object(
         { file: Type.Optional(text("the path of a file")) },
@@ -330,7 +371,7 @@ export async function loadConfig(flags: ConfigFlags, environment: Environment): 
 export function readConfig(file: string | null, toml: string, flags: ConfigFlags, environment: Environment): Config {
   const faults = new Faults(file, toml);
   const tables = parseTables(toml, faults);
-  const { server, queue, search, responses, catalog } = tables;
+  const { server, queue, search, responses, console, stripe, catalog } = tables;
   const port = firstOf([
     [flags.port, "--port"],
     [given(environment["TOLLGATE_PORT"]), "TOLLGATE_PORT"],
@@ -352,6 +393,8 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
     search: search === undefined ? null : readSearch(search, dirname(file ?? "."), environment, faults),
     mcp: (tables.mcp ?? []).map((server, index, servers) => readMcp(server, index, servers, environment, faults)),
     storedResponses: readStoredResponses(responses ?? {}),
+    console: { signUp: console?.sign_up ?? false, addressHeader: console?.address_header?.toLowerCase() ?? null },
+    stripe: stripe === undefined ? null : readStripe(stripe, environment, faults),
     catalogFile: catalog?.file === undefined ? null : resolve(dirname(file ?? "."), catalog.file),
   };
   faults.throwIfAny();
@@ -599,17 +642,42 @@ function readStoredResponses({
   return keep_days === 0 ? null : { keepMs: keep_days * dayMs, accountBytesMax: keep_max_mib * 1024 ** 2 };
 }
 
+function readStripe(table: ConfigTables["stripe"] & {}, environment: Environment, faults: Faults): StripeConfig {
+  const read = (name: "secret_key" | "webhook_secret"): string => {
+    const secret = readSecret(name, table, ["stripe"], environment, faults);
+    if (secret === null && table[`${name}_env`] === undefined) {
+      faults.at(["stripe", `${name}_env`], `is missing: payments need ${name}_env or ${name}`);
+    }
+    return secret ?? "";
+  };
+  const url = table.url === undefined ? null : faults.address(table.url, ["stripe", "url"]);
+  return { secretKey: read("secret_key"), webhookSecret: read("webhook_secret"), url };
+}
+
 function readKey(
-  { api_key, api_key_env }: { api_key?: string; api_key_env?: string },
+  keys: { api_key?: string; api_key_env?: string },
   table: readonly (string | number)[],
   environment: Environment,
   faults: Faults,
 ): string | null {
-  if (api_key_env === undefined) return api_key ?? null;
-  if (api_key !== undefined) faults.at([...table, "api_key"], "must be absent where api_key_env is given");
-  const value = environment[api_key_env];
+  return readSecret("api_key", keys, table, environment, faults);
+}
+
+/** A secret of the file, or of the environment variable that the key `<name>_env` names; null where it has neither. */
+function readSecret<Name extends string>(
+  name: Name,
+  keys: { readonly [Key in Name | `${Name}_env`]?: string },
+  table: readonly (string | number)[],
+  environment: Environment,
+  faults: Faults,
+): string | null {
+  const secret = keys[name];
+  const variable = keys[`${name}_env`];
+  if (variable === undefined) return secret ?? null;
+  if (secret !== undefined) faults.at([...table, name], `must be absent where ${name}_env is given`);
+  const value = environment[variable];
   if (value === undefined || value === "") {
-    faults.at([...table, "api_key_env"], `must name a set environment variable, but ${api_key_env} is not set`);
+    faults.at([...table, `${name}_env`], `must name a set environment variable, but ${variable} is not set`);
   }
   return value ?? null;
 }

@@ -61,6 +61,8 @@ export type Incoming = Readonly<{
   requestId: string;
   /** Null: no key, or two different ones. */
   key: string | null;
+  /** The account of a signed-in browser's request, which brings no key. Null or absent: a key is needed. */
+  signedIn?: (() => AccountId | null) | null;
   /** The parsed body with its size in bytes, or why it cannot be read. */
   body(): Promise<Body | Refusal>;
 }>;
@@ -87,7 +89,7 @@ export const isRefused = (result: Admitted | Refused): result is Refused => "ref
 export async function admit(incoming: Incoming, dialect: Dialect, parts: Parts): Promise<Admitted | Refused> {
   let ask: Ask | null = null;
   try {
-    const account = incoming.key === null ? null : parts.keys.account(incoming.key);
+    const account = incoming.key === null ? (incoming.signedIn?.() ?? null) : parts.keys.account(incoming.key);
     if (account === null) return { refused: refuse("invalid_api_key"), ask };
     const body = await incoming.body();
     if (isRefusal(body)) return { refused: body, ask };

@@ -52,6 +52,8 @@ describe("a configuration", () => {
       search: null,
       mcp: [],
       storedResponses: { keepMs: 30 * 86_400_000, accountBytesMax: 100 * 1024 ** 2 },
+      console: { signUp: false, addressHeader: null },
+      stripe: null,
       catalogFile: null,
     });
   });
@@ -79,6 +81,8 @@ describe("a configuration", () => {
       search: { provider: "searxng", url: "http://127.0.0.1:8888", apiKey: null, timeoutMs: 10_000, pages: 3 },
       mcp: [],
       storedResponses: { keepMs: 7 * 86_400_000, accountBytesMax: 64 * 1024 ** 2 },
+      console: { signUp: false, addressHeader: null },
+      stripe: null,
       catalogFile: "/etc/tollgate/catalog.json",
     });
   });

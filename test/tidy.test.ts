@@ -33,7 +33,7 @@ const layers = {
   accounting: ["account", "store"],
   gateway: ["dialects", "tools"],
   http: ["dialects", "gateway", "tokens", "tools"],
-  console: ["http"],
+  console: ["account", "http"],
   commands: ["account", "accounting", "console", "dialects", "gateway", "http", "nodes", "store", "tokens", "tools"],
   main: ["commands"],
   build: ["commands", "console", "main", "store", "tokens"],
@@ -78,6 +78,7 @@ describe("who may import whom", () => {
     ["src/nodes/a.ts", 'import type {\n  A,\n  B,\n} from "../store/open.ts";'],
     ["src/types.ts", 'import { gateway } from "./gateway.ts";'],
     ["src/gateway.ts", 'import { x } from "./http/app.ts";'],
+    ["src/console/a.ts", 'import { x } from "../store/open.ts";'],
     ["src/http/a.ts", 'const x = await import("../main.ts");'],
     ["src/account/a.ts", 'export type { A } from "../store/schema.ts";'],
   ])("the table forbids %s: %s", (path, text) => {

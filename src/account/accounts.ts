@@ -171,6 +171,11 @@ export class Accounts {
     return this.#view(this.#byId(account));
   }
 
+  /** What `show` shows, and the number of open reservations; without a look at the disk for an account in memory. */
+  numbers(id: AccountId): Omit<AccountView, "email"> & Readonly<{ openReservations: number }> {
+    return { ...this.#numbers(id), openReservations: this.#parts.ledger.account(id).holds };
+  }
+
   /** Acts at once: today's use stays, the amounts are the new plan's. */
   async changePlan(email: string, plan: string): Promise<void> {
     return this.changePlanById(this.#byEmail(email).id, this.#plan(plan));
@@ -314,14 +319,18 @@ export class Accounts {
     return this.#nobodysPasswordHash;
   }
 
-  #view({ id, email, plan }: AccountRecord): AccountView {
+  #view({ id, email }: AccountRecord): AccountView {
+    const { id: _, plan, ...numbers } = this.#numbers(id);
+    return { id, email, plan, ...numbers };
+  }
+
+  #numbers(id: AccountId): Omit<AccountView, "email"> {
     const { ledger, clock } = this.#parts;
     const now = clock.wall();
     const account = ledger.account(id);
     const day = dayName(dayOf(now));
     return {
       id,
-      email,
       plan: account.plan.id,
       allowance: { day, granted: account.plan.tokensPerDay, left: ledger.allowanceLeft(account, now) },
       credit: account.credit,

@@ -24,6 +24,8 @@ export type LedgerTotals = Readonly<{
 }>;
 
 export class Ledger implements JournalListener {
+  /** Of all accounts together. */
+  heldTokens = 0;
   readonly #accounts = new Map<AccountId, LoadedAccount>();
   readonly #records: AccountRecords;
   readonly #plans: Catalog["plans"];
@@ -71,6 +73,7 @@ export class Ledger implements JournalListener {
     if (tokens > this.spendable(account, now)) return false;
     account.held += tokens;
     account.holds += 1;
+    this.heldTokens += tokens;
     return true;
   }
 
@@ -78,6 +81,7 @@ export class Ledger implements JournalListener {
     assert(account.holds > 0 && account.held >= tokens, "only what is held can be given back");
     account.held -= tokens;
     account.holds -= 1;
+    this.heldTokens -= tokens;
   }
 
   /**

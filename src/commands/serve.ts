@@ -27,6 +27,7 @@ import { isOperationName, type OperationArguments, type OperationName, runOperat
 import { openOwnedTools } from "./owned-tools.ts";
 import { catalogOf } from "./perform.ts";
 import { pdfTextCommand } from "./pdf-text.ts";
+import { makeConsole } from "./serving-console.ts";
 import { findServingNodes } from "./serving-nodes.ts";
 import { firstStopSignal } from "./stop-signals.ts";
 
@@ -80,6 +81,15 @@ const command: Command = {
     const ownedTools = await openOwnedTools(config, { accounting, publicFetch, clock, log });
     const { toolLoop } = ownedTools;
     const countInput: Parts["countInput"] = (ask, account) => counts.ofUnreported(ask, account);
+    const webConsole = await makeConsole(config, {
+      accounting,
+      catalog,
+      pool,
+      demo: serving.demo,
+      port,
+      clock,
+      log,
+    });
     let watch: LedgerWatch | null = null;
     const server = listen(config.host, port, () =>
       startServer(
@@ -89,6 +99,7 @@ const command: Command = {
           port,
           counts,
           sealingKey: sealingKeyOf(config.dataFolder, sealingKeyBytes),
+          openSite: webConsole.openSite,
           unready: () => unreadyReason(watch?.state),
           gauges: () => gaugesOf(pool, accounting, storedResponses, watch?.state),
         },
@@ -117,6 +128,7 @@ const command: Command = {
     await ownedTools.close();
     await serving.stop();
     await storedResponses?.close();
+    await webConsole.close();
     await accounting.close();
     return 0;
   },

@@ -11,6 +11,8 @@ export type ServingNodes = Readonly<{
   nodes: readonly NodeConfig[];
   /** Says in one line which they are and why. */
   description: string;
+  /** True where it is the demo node, whose answers are synthetic. */
+  demo: boolean;
   /** Stops what was started here. */
   stop(): Promise<void>;
 }>;
@@ -19,18 +21,18 @@ export type ServingNodes = Readonly<{
 export async function findServingNodes(config: Config, catalog: Catalog, clock: Clock): Promise<ServingNodes> {
   const stop = () => Promise.resolve();
   if (config.nodes.length > 0) {
-    return { nodes: config.nodes, description: `Nodes: ${list(config.nodes)}.`, stop };
+    return { nodes: config.nodes, description: `Nodes: ${list(config.nodes)}.`, demo: false, stop };
   }
   const local = await discoverLocalEngine();
   if (local !== null) {
-    return { nodes: [local], description: `Nodes: ${list([local])}, found on this machine.`, stop };
+    return { nodes: [local], description: `Nodes: ${list([local])}, found on this machine.`, demo: false, stop };
   }
   const demo = startDemoNode({ models: [...catalog.models.values()], clock });
   const node = { name: "demo", url: demo.url, apiKey: null, slots: nodeSlotsDefault, models: { "*": "*" } };
   const description =
     "Nodes: the built-in demo node, whose answers are synthetic: no inference engine was found on this machine. " +
     "Name one with --node URL.";
-  return { nodes: [node], description, stop: demo.stop };
+  return { nodes: [node], description, demo: true, stop: demo.stop };
 }
 
 const list = (nodes: readonly NodeConfig[]): string => nodes.map(({ name, url }) => `${name} at ${url}`).join(", ");

@@ -10,12 +10,14 @@ import { bodyMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
+import type { AccountId } from "../types.ts";
 import { CollectOutlet } from "./collect-outlet.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { accountOf, incomingOf } from "./incoming.ts";
 import { type Gauge, Metrics } from "./metrics.ts";
 import { modelBody, modelsBody } from "./models.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
+import type { LiveRequests, Site } from "./site.ts";
 import {
   cancelResponse,
   deleteResponse,
@@ -32,6 +34,8 @@ export type ServerOptions = Readonly<{
   /** Seals what clients of /v1/responses carry for us; the same after every restart. */
   sealingKey: Uint8Array;
   counts: TokenCounts;
+  /** Pages and routes that another part adds, and browsers that are signed in to them. */
+  openSite?: (requests: LiveRequests) => Site;
   /** Why requests should go to another gateway if there is one, in one line; null where all is well. */
   unready?: () => string | null;
   /** What other parts tell Prometheus, asked for at each scrape. */
@@ -55,15 +59,23 @@ const serverBodyMaxBytes = 4 * bodyMaxBytes;
 
 /** Starts to listen. Throws if the address is taken. */
 export function startServer(parts: Parts, options: ServerOptions): RunningServer {
-  const { host, port, sealingKey, counts, unready = () => null, gauges = () => [] } = options;
+  const { host, port, sealingKey, counts, openSite, unready = () => null, gauges = () => [] } = options;
   const responsesOptions = { sealingKey, clock: parts.clock, storesResponses: parts.storedResponses !== null };
   const responses = responsesDialect(responsesOptions);
   const dialects: readonly Dialect[] = [chatCompletions, messages, responses];
   const compaction = compactionDialect(responsesOptions);
-  const tokens = new TokenRoutes(parts, counts);
   const heartbeat = new Heartbeat();
   const metrics = new Metrics();
   const open = new Map<StreamOutlet | CollectOutlet, Promise<void>>();
+  const openOf = new Map<AccountId, number>();
+  const site =
+    openSite?.({
+      get openRequests() {
+        return open.size;
+      },
+      openRequestsOf: (account) => openOf.get(account) ?? 0,
+    }) ?? null;
+  const tokens = new TokenRoutes(parts, counts, site);
   let stopping = false;
 
   const app = new Elysia({ normalize: false, aot: true })
@@ -106,6 +118,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
   for (const path of ["/v1/responses/compact", "/responses/compact", "/v1/v1/responses/compact"]) {
     app.post(path, ({ request, server }) => answer(request, server, compaction), { parse: "none" });
   }
+  if (site !== null) app.use(site.routes);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
   app.listen({
     hostname: host,
@@ -124,6 +137,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     },
     async stop(graceMs) {
       stopping = true;
+      site?.close();
       const stopped = server.stop();
       await settledWithin(graceMs, open.values());
       for (const outlet of open.keys()) outlet.cut(refuse("stopping"));
@@ -147,7 +161,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
   async function reply(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
     const now = parts.clock.wall();
     const requestId = mintRequestId(now);
-    const admitted = await admit(incomingOf(request, requestId), dialect, parts);
+    const admitted = await admit(incomingOf(request, requestId, site), dialect, parts);
     if (isRefused(admitted)) return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
     const createdSeconds = Math.floor(now / 1000);
     const { account, ask } = admitted;
@@ -157,12 +171,20 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
       : new CollectOutlet(ask, requestId, createdSeconds, own, request.signal);
     // A non-streaming reply is silent until it is complete; the exemption sticks to the connection, so it is undone.
     if (!ask.stream) connection?.timeout(request, 0);
+    openOf.set(account, (openOf.get(account) ?? 0) + 1);
     const served = serve(admitted, outlet, parts).finally(() => {
       open.delete(outlet);
+      closeOf(account);
       if (!ask.stream) connection?.timeout(request, idleTimeoutSeconds);
     });
     open.set(outlet, served);
     return outlet.response;
+  }
+
+  function closeOf(account: AccountId): void {
+    const left = openOf.get(account)! - 1;
+    if (left === 0) openOf.delete(account);
+    else openOf.set(account, left);
   }
 
   function* allGauges(): Iterable<Gauge> {
@@ -178,14 +200,14 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
 
   function listModels(request: Request): Response {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = accountOf(request, parts.keys);
+    const account = accountOf(request, parts.keys, site);
     if (isRefusal(account)) return refusalReply(listDialect(request), account, requestId);
     return jsonReply(JSON.stringify(modelsBody(parts.catalog, new URL(request.url).searchParams)), requestId);
   }
 
   function showModel(request: Request, id: string): Response {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = accountOf(request, parts.keys);
+    const account = accountOf(request, parts.keys, site);
     if (isRefusal(account)) return refusalReply(listDialect(request), account, requestId);
     const model = parts.catalog.models.get(id);
     if (model === undefined) {
@@ -198,7 +220,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
   /** A request about one response that the account stored earlier. */
   async function stored(request: Request, id: string, act: StoredResponseAction): Promise<Response> {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = accountOf(request, parts.keys);
+    const account = accountOf(request, parts.keys, site);
     const found = isRefusal(account)
       ? account
       : await act(parts.storedResponses, account, id, new URL(request.url).searchParams);

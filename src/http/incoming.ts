@@ -4,12 +4,18 @@ import { bodyMaxBytes, largeBodyMinBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { type AccountId, type Refusal, StoreUnavailable } from "../types.ts";
 import type { BodyTurns } from "./body-turns.ts";
+import type { Site } from "./site.ts";
 
-export const incomingOf = (request: Request, requestId: string): Incoming => ({
+export const incomingOf = (request: Request, requestId: string, site: Site | null): Incoming => ({
   requestId,
   key: keyOf(request.headers),
+  signedIn: mayBeSignedIn(request.headers, site) ? () => site!.accountOf(request) : null,
   body: () => readJson(request),
 });
+
+/** A key, right or wrong, is never passed over for a cookie. */
+const mayBeSignedIn = (headers: Headers, site: Site | null): boolean =>
+  site !== null && headers.has("cookie") && !headers.has("authorization") && !headers.has("x-api-key");
 
 /** `Authorization: Bearer` or `x-api-key`, on every endpoint; two different keys are no key. */
 export function keyOf(headers: Headers): string | null {
@@ -21,11 +27,12 @@ export function keyOf(headers: Headers): string | null {
   return bearer ?? named;
 }
 
-/** The account of a route that needs no more than a key. */
-export function accountOf(request: Request, keys: Parts["keys"]): AccountId | Refusal {
+/** The account of a route that needs no more than a key, or a page of the site on which somebody is signed in. */
+export function accountOf(request: Request, keys: Parts["keys"], site: Site | null): AccountId | Refusal {
   try {
     const key = keyOf(request.headers);
-    return (key === null ? null : keys.account(key)) ?? refuse("invalid_api_key");
+    if (key !== null) return keys.account(key) ?? refuse("invalid_api_key");
+    return (mayBeSignedIn(request.headers, site) ? site!.accountOf(request) : null) ?? refuse("invalid_api_key");
   } catch (error) {
     if (error instanceof StoreUnavailable) return refuse("quota_unverified");
     throw error;

@@ -10,6 +10,7 @@ import type { AccountId, Ask, Refusal } from "../types.ts";
 import { BodyTurns } from "./body-turns.ts";
 import { accountOf, readJson } from "./incoming.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
+import type { Site } from "./site.ts";
 
 /** Answers a request whose key and body are in order. */
 type Count = (body: Body, account: AccountId, gone: AbortSignal) => Promise<object | Refusal>;
@@ -19,11 +20,13 @@ type TokenParts = Pick<Parts, "keys" | "catalog" | "storedResponses" | "clock">;
 export class TokenRoutes {
   readonly #parts: TokenParts;
   readonly #counts: TokenCounts;
+  readonly #site: Site | null;
   readonly #bodyTurns = new BodyTurns();
 
-  constructor(parts: TokenParts, counts: TokenCounts) {
+  constructor(parts: TokenParts, counts: TokenCounts, site: Site | null) {
     this.#parts = parts;
     this.#counts = counts;
+    this.#site = site;
   }
 
   /** POST /v1/tokenize; `dialect` reads its `messages`. */
@@ -57,7 +60,7 @@ export class TokenRoutes {
 
   async #answer(request: Request, dialect: Dialect, count: Count): Promise<Response> {
     const requestId = mintRequestId(this.#parts.clock.wall());
-    const account = accountOf(request, this.#parts.keys);
+    const account = accountOf(request, this.#parts.keys, this.#site);
     if (isRefusal(account)) return refusalReply(dialect, account, requestId);
     const body = await readJson(request, this.#bodyTurns);
     if (isRefusal(body)) return refusalReply(dialect, body, requestId);

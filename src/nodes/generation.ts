@@ -26,6 +26,8 @@ export type GenerationParts = Readonly<{
   limits: GenerationLimits;
   gone: AbortSignal;
   sink: Sink;
+  /** Called once, when the first pieces are there. */
+  began?: () => void;
 }>;
 
 /** After an answer that is complete, its connection may take this long to end it in form, to be used again. */
@@ -52,6 +54,7 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
   #errorBody: Buffer[] = [];
   #errorBodyBytes = 0;
   #unflushed = false;
+  #begun = false;
   #paused = false;
   /** An event came since the watch last looked. */
   #heard = false;
@@ -143,6 +146,10 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
   #flush(): void {
     if (!this.#unflushed) return;
     this.#unflushed = false;
+    if (!this.#begun) {
+      this.#begun = true;
+      this.#parts.began?.();
+    }
     const caughtUp = this.#parts.sink.flush();
     if (caughtUp === null || this.#settled) return;
     this.#paused = true;

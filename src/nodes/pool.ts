@@ -24,6 +24,7 @@ import { busy } from "./failure.ts";
 import { generate } from "./generation.ts";
 import type { GenerationLimits, Outcome } from "./generation.ts";
 import { get } from "./get.ts";
+import { type Quickness, RecentReplies } from "./recent-replies.ts";
 import { nodeRequest } from "./request.ts";
 import { requestHead } from "./request-head.ts";
 import { SlotQueue } from "./slot-queue.ts";
@@ -74,6 +75,7 @@ export type NodeState = Readonly<{
   slots: number;
   engine: Engine;
   models: Readonly<Record<string, string>>;
+  quickness: Quickness;
 }>;
 
 /** Back-off of the first probe of a node that went down; doubles up to probeIntervalMs. */
@@ -168,8 +170,8 @@ export class NodePool {
 
   states(): NodeState[] {
     return this.#queue.states().map((state) => {
-      const { engine, config } = this.#nodes.get(state.name)!;
-      return { ...state, engine, models: config.models };
+      const { engine, config, recent } = this.#nodes.get(state.name)!;
+      return { ...state, engine, models: config.models, quickness: recent.quickness(this.#now()) };
     });
   }
 
@@ -321,6 +323,7 @@ class PooledNode {
   config: NodeConfig;
   health: NodeHealth = "well";
   engine: Engine = unknownEngine;
+  readonly recent = new RecentReplies();
   readonly #client: NodeClient;
   readonly #options: PoolOptions;
   readonly #limits: PoolLimits;
@@ -350,6 +353,12 @@ class PooledNode {
     const head = requestHead("POST", path, this.#client.origin.hostHeader, apiKey, Buffer.byteLength(body));
     const request = Buffer.from(head + body);
     const client = this.#client;
+    const { clock } = this.#options;
+    const askedAt = clock.monotonic();
+    let firstPieceMs: Ms | null = null;
+    const began = (): void => {
+      firstPieceMs = clock.monotonic() - askedAt;
+    };
     const outcome = await generate({
       ask,
       request,
@@ -359,9 +368,14 @@ class PooledNode {
       limits: this.#limits,
       gone,
       sink,
+      began,
     });
     this.#met(outcome);
-    return outcome.ending;
+    const { ending } = outcome;
+    if (ending.kind === "end" && firstPieceMs !== null) {
+      this.recent.add(firstPieceMs, ending.usage.output, clock.monotonic());
+    }
+    return ending;
   }
 
   /** As for account 0: whose request it is changes the key of the node's prompt cache, not the prompt. */

@@ -1,0 +1,196 @@
+// The console on the server: its API from one table of routes, its pages and files, and the webhooks of a payment
+// provider. Decided for each call of the API, in this order:
+//   (1) a change must come from this site's own pages, as JSON                             403 foreign_origin
+//   (2) whoever is not signed in sees the public routes alone                              401 not_signed_in
+//   (3) whoever is no operator sees no operator route, whether what it names exists or not 403 forbidden
+//   (4) body and query must fit their schemas                                              400 invalid_request
+import type { TSchema } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { Elysia } from "elysia";
+import { AccountError, EmailTaken } from "../account/accounts.ts";
+import { PasswordsBusy } from "../account/passwords.ts";
+import { DecidedOtherwise } from "../account/purchases.ts";
+import { isSameOrigin } from "../http/same-origin.ts";
+import type { LiveRequests, Site } from "../http/site.ts";
+import { busyRetrySeconds, consoleBodyMaxBytes } from "../limits.ts";
+import { formatPath, misfitsOf } from "../misfit.ts";
+import { StoreUnavailable } from "../types.ts";
+import { accountRoutes } from "./account-routes.ts";
+import { pagePaths } from "./api.ts";
+import { readBody } from "./body.ts";
+import { Live } from "./live.ts";
+import { operatorRoutes } from "./operator-routes.ts";
+import { Pages } from "./pages.ts";
+import type { ConsoleParts } from "./parts.ts";
+import { planRoutes } from "./plan-routes.ts";
+import { failureReply, jsonReply } from "./reply.ts";
+import { type Access, type Answer, fail, type Failure, isFailure, type Route, type Visitor } from "./route.ts";
+import { SignedIn } from "./signed-in.ts";
+import { sessionRoutes } from "./session-routes.ts";
+import { usageRoutes } from "./usage-routes.ts";
+import { webhookReply } from "./webhook.ts";
+
+/** What a call has of its connection. */
+type Connection = {
+  requestIP(request: Request): { address: string } | null;
+};
+
+/** Absent where the path has none. */
+type Params = Readonly<{ id?: string }> | undefined;
+
+const browserMaxLength = 200;
+
+/** Every route of the API. */
+export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[] {
+  return [
+    ...sessionRoutes(parts),
+    ...accountRoutes(parts, live),
+    ...usageRoutes(parts),
+    ...planRoutes(parts),
+    ...operatorRoutes(parts, live),
+  ];
+}
+
+/** The console for an HTTP server to use; `requests` says what that server does at the moment. */
+export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
+  const live = new Live(parts, requests);
+  const signedIn = new SignedIn(parts);
+  const pages = new Pages(parts.log, parts.assets);
+  const app = new Elysia({ normalize: false, aot: true });
+  for (const route of consoleRoutes(parts, live)) {
+    const path = `/console/api${route.path}`;
+    if (route.method === "GET") app.get(path, ({ request, server, params }) => answer(route, request, server, params));
+    else {
+      app.post(path, ({ request, server, params }) => answer(route, request, server, params), { parse: "none" });
+    }
+  }
+  app.all("/console/api/*", () => failureReply(fail("not_found", "There is nothing at this address.")), {
+    parse: "none",
+  });
+  const { payment } = parts;
+  if (payment !== null) {
+    app.post(`/console/webhooks/${payment.name}`, ({ request }) => webhookReply(parts, payment, request), {
+      parse: "none",
+    });
+  }
+  for (const path of [...pagePaths, "/operator", "/operator/*"]) app.get(path, ({ request }) => pages.page(request));
+  app.get("/assets/*", ({ request }) => pages.file(request));
+  return {
+    routes: app,
+    accountOf: (request) => signedIn.account(request),
+    close: () => live.close(),
+  };
+
+  async function answer(
+    route: Route,
+    request: Request,
+    connection: Connection | null,
+    params: Params,
+  ): Promise<Response> {
+    try {
+      const answered = await decide(route, request, connection, params);
+      if (answered instanceof Response) return answered;
+      return isFailure(answered) ? failureReply(answered) : jsonReply(answered);
+    } catch (thrown) {
+      const failure = failureOf(thrown);
+      if (failure.failure === "internal") {
+        parts.log("error", "a console route failed", { route: route.path, error: String(thrown) });
+      }
+      return failureReply(failure);
+    }
+  }
+
+  async function decide(
+    route: Route,
+    request: Request,
+    connection: Connection | null,
+    params: Params,
+  ): Promise<Answer> {
+    // (1)
+    if (route.method !== "GET" && !isOwnChange(request, parts.baseUrl)) {
+      return fail("foreign_origin", "This change does not come from a page of this console.");
+    }
+    // (2)
+    const visitor = signedIn.visitor(request.headers);
+    const denied = refuseAccess(route.access, visitor);
+    if (denied !== null) return denied;
+    // (4)
+    const body = route.body === null ? null : await readJson(request, route.body);
+    if (isFailure(body)) return body;
+    const query = route.query === null ? null : readQuery(request, route.query);
+    if (isFailure(query)) return query;
+    const id = params?.id ?? "0";
+    if (!/^[0-9]{1,15}$/.test(id)) return fail("not_found", "There is nothing at this address.");
+    return route.handle({
+      visitor: visitor as Visitor,
+      body,
+      query,
+      id: Number(id),
+      request,
+      address: addressOf(request, connection),
+      browser: (request.headers.get("user-agent") ?? "").slice(0, browserMaxLength),
+    });
+  }
+
+  /** The peer's address; where a proxy stands in front and the operator said so, the last one that it names. */
+  function addressOf(request: Request, connection: Connection | null): string {
+    const named = parts.addressHeader === null ? null : request.headers.get(parts.addressHeader);
+    const last = named?.split(",").at(-1)?.trim();
+    if (last !== undefined && last !== "") return last.slice(0, 64);
+    return connection?.requestIP(request)?.address ?? "";
+  }
+}
+
+/** A form of another site could send neither our Origin nor JSON; both are asked for. */
+function isOwnChange({ headers }: Request, baseUrl: string): boolean {
+  const type = headers.get("content-type");
+  const isJson = type === null || /^application\/json(?:$|[;\s])/i.test(type);
+  return isJson && isSameOrigin(headers, baseUrl);
+}
+
+function refuseAccess(access: Access, visitor: Visitor | null): Failure | null {
+  switch (access) {
+    case "public":
+      return null;
+    case "account":
+    case "operator": {
+      if (visitor === null) return fail("not_signed_in", "Sign in first.");
+      // (3)
+      const isAllowed = access === "account" || visitor.account.operator;
+      return isAllowed ? null : fail("forbidden", "Only operators may do this.");
+    }
+    default:
+      return access satisfies never;
+  }
+}
+
+async function readJson(request: Request, schema: TSchema): Promise<unknown> {
+  const text = await readBody(request, consoleBodyMaxBytes);
+  if (text === null) return fail("invalid_request", `The request is larger than ${consoleBodyMaxBytes} bytes.`);
+  try {
+    return checked(JSON.parse(text), schema, "The request");
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return fail("invalid_request", "The request is not valid JSON.");
+  }
+}
+
+const readQuery = ({ url }: Request, schema: TSchema): unknown =>
+  checked(Object.fromEntries(new URL(url).searchParams), schema, "The address");
+
+function checked(value: unknown, schema: TSchema, what: string): unknown {
+  if (Value.Check(schema, value)) return value;
+  const [misfit] = misfitsOf(schema, value);
+  const where = misfit === undefined || misfit.path.length === 0 ? what : formatPath(misfit.path);
+  return fail("invalid_request", `${where} ${misfit?.problem ?? "is not understood"}.`);
+}
+
+function failureOf(thrown: unknown): Failure {
+  if (thrown instanceof PasswordsBusy) return fail("busy", "Too many people sign in. Try again.", busyRetrySeconds);
+  if (thrown instanceof StoreUnavailable) return fail("unavailable", "The data cannot be read or written right now.");
+  if (thrown instanceof EmailTaken || thrown instanceof DecidedOtherwise) return fail("conflict", sentence(thrown));
+  if (thrown instanceof AccountError) return fail("invalid_request", sentence(thrown));
+  return fail("internal", "Something went wrong on the server.");
+}
+
+const sentence = ({ message }: Error): string => `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;

@@ -1,0 +1,27 @@
+// Usage as CSV (RFC 4180), in the words of `tollgate usage --json`.
+import type { UsageRow } from "../account/records.ts";
+
+const columns = [
+  "time",
+  "request_id",
+  "endpoint",
+  "model",
+  "input",
+  "cached_input",
+  "output",
+  "reasoning",
+  "billed_tokens",
+  "cost_usd",
+  "estimated",
+] as const satisfies readonly (keyof UsageRow)[];
+
+export const csvHead = `${columns.join(",")}\r\n`;
+
+export const csvLine = (row: UsageRow): string => `${columns.map((column) => cell(row[column])).join(",")}\r\n`;
+
+/** A spreadsheet would run a text that begins like a formula, so it is told by a quote that it is a text. */
+function cell(value: string | number | boolean): string {
+  if (typeof value !== "string") return String(value);
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

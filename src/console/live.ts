@@ -1,0 +1,153 @@
+// The event stream of the console: an account's numbers, and for operators the nodes'. One timer for all streams looks
+// twice a second and sends what changed; it stops when nobody listens.
+import { keepAliveIntervalMs, liveIntervalMs, liveStreamsMax, liveStreamsPerAccountMax } from "../limits.ts";
+import type { LiveRequests } from "../http/site.ts";
+import { StoreUnavailable } from "../types.ts";
+import type { LiveEvent, OperatorNumbers } from "./api.ts";
+import { numbersOf } from "./numbers.ts";
+import type { ConsoleParts } from "./parts.ts";
+import { privateHeaders } from "./reply.ts";
+import { fail, type Failure, type Visitor } from "./route.ts";
+
+type Parts = Pick<ConsoleParts, "accounts" | "sessions" | "nodes" | "reserved" | "clock" | "log">;
+
+/** Looks without a change after which a sign of life is sent. */
+const keepAliveLooks = keepAliveIntervalMs / liveIntervalMs;
+
+export class Live {
+  readonly #parts: Parts;
+  readonly #requests: LiveRequests;
+  readonly #streams = new Set<Stream>();
+  #timer: Timer | null = null;
+
+  constructor(parts: Parts, requests: LiveRequests) {
+    this.#parts = parts;
+    this.#requests = requests;
+  }
+
+  get requests(): LiveRequests {
+    return this.#requests;
+  }
+
+  /** A stream for the browser that is signed in. */
+  open(visitor: Visitor): Response | Failure {
+    const { id } = visitor.account;
+    const own = [...this.#streams].filter(({ visitor: { account } }) => account.id === id).length;
+    if (own >= liveStreamsPerAccountMax || this.#streams.size >= liveStreamsMax) {
+      return fail("busy", "Too many pages are open.", 60);
+    }
+    let stream: Stream;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        stream = new Stream(visitor, controller);
+        this.#streams.add(stream);
+        this.#look(stream, visitor.account.operator ? this.operatorNumbers() : null);
+        this.#timer ??= setInterval(() => this.look(), liveIntervalMs);
+      },
+      cancel: () => this.#drop(stream),
+    });
+    const headers = {
+      ...privateHeaders,
+      "content-type": "text/event-stream; charset=utf-8",
+      "x-accel-buffering": "no",
+    };
+    return new Response(body, { headers });
+  }
+
+  operatorNumbers(): OperatorNumbers {
+    const { nodes, reserved } = this.#parts;
+    return {
+      nodes: [...nodes.states()],
+      waiting: nodes.waiting,
+      requests_in_flight: this.#requests.openRequests,
+      reserved_tokens: reserved.heldTokens,
+    };
+  }
+
+  /** One look at everything that somebody listens to. */
+  look(): void {
+    const forOperators = [...this.#streams].some(({ visitor }) => visitor.account.operator)
+      ? this.operatorNumbers()
+      : null;
+    for (const stream of this.#streams) this.#look(stream, forOperators);
+  }
+
+  /** Ends all streams; their pages connect again. */
+  close(): void {
+    for (const stream of this.#streams) {
+      stream.end();
+      this.#drop(stream);
+    }
+  }
+
+  #look(stream: Stream, forOperators: OperatorNumbers | null): void {
+    const { visitor } = stream;
+    const { sessions, clock, log } = this.#parts;
+    try {
+      if (!sessions.isOpen(visitor.session, clock.wall())) {
+        stream.send({ event: "ended", data: {} });
+        stream.end();
+        return this.#drop(stream);
+      }
+      if (!stream.isRead) return;
+      const { id, operator } = visitor.account;
+      stream.send({ event: "account", data: numbersOf(this.#parts, id, this.#requests.openRequestsOf(id)) });
+      if (operator && forOperators !== null) stream.send({ event: "operator", data: forOperators });
+      stream.keepAlive();
+    } catch (thrown) {
+      // The next look may find the disk well again.
+      if (!(thrown instanceof StoreUnavailable)) throw thrown;
+      log("warn", "live numbers cannot be read", { reason: thrown.message });
+    }
+  }
+
+  #drop(stream: Stream): void {
+    this.#streams.delete(stream);
+    if (this.#streams.size > 0 || this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
+  }
+}
+
+const encoder = new TextEncoder();
+
+/** One browser's stream; it gets what it has not seen. */
+class Stream {
+  readonly #controller: ReadableStreamDefaultController<Uint8Array>;
+  readonly #sent = new Map<string, string>();
+  #silentLooks = 0;
+
+  constructor(
+    readonly visitor: Visitor,
+    controller: ReadableStreamDefaultController<Uint8Array>,
+  ) {
+    this.#controller = controller;
+  }
+
+  /** False while the browser takes nothing: then nothing is queued, and it gets the latest later. */
+  get isRead(): boolean {
+    return (this.#controller.desiredSize ?? 0) > 0;
+  }
+
+  send({ event, data }: LiveEvent): void {
+    const json = JSON.stringify(data);
+    if (this.#sent.get(event) === json) return;
+    this.#sent.set(event, json);
+    this.#write(`event: ${event}\ndata: ${json}\n\n`);
+  }
+
+  /** Called at each look. */
+  keepAlive(): void {
+    this.#silentLooks += 1;
+    if (this.#silentLooks > keepAliveLooks) this.#write(": alive\n\n");
+  }
+
+  end(): void {
+    this.#controller.close();
+  }
+
+  #write(text: string): void {
+    this.#silentLooks = 0;
+    this.#controller.enqueue(encoder.encode(text));
+  }
+}

@@ -1,0 +1,36 @@
+// An account's live numbers, from memory.
+import { coderWindowOf, dayOf } from "../account/quota.ts";
+import { coderWindowMs, dayMs } from "../limits.ts";
+import type { AccountId } from "../types.ts";
+import type { AccountNumbers } from "./api.ts";
+import type { ConsoleParts } from "./parts.ts";
+
+/** Throws StoreUnavailable where the account was not in memory and the disk cannot be read. */
+export function numbersOf(
+  { accounts, clock }: Pick<ConsoleParts, "accounts" | "clock">,
+  id: AccountId,
+  requestsInFlight: number,
+): AccountNumbers {
+  const { allowance, credit, reserved, openReservations, spendable, coder_calls, searches } = accounts.numbers(id);
+  const now = clock.wall();
+  const tomorrow = timeOf((dayOf(now) + 1) * dayMs);
+  return {
+    spendable,
+    allowance: { granted: allowance.granted, left: allowance.left, renews_at: tomorrow },
+    credit,
+    reserved: { tokens: reserved, requests: openReservations },
+    requests_in_flight: requestsInFlight,
+    coder_calls: {
+      left: Math.max(0, coder_calls.limit - coder_calls.used),
+      limit: coder_calls.limit,
+      renews_at: timeOf((coderWindowOf(now) + 1) * coderWindowMs),
+    },
+    searches: {
+      left: Math.max(0, searches.limit - searches.used),
+      limit: searches.limit,
+      renews_at: tomorrow,
+    },
+  };
+}
+
+export const timeOf = (at: number): string => new Date(at).toISOString();

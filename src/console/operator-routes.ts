@@ -1,0 +1,249 @@
+// What operators see and do. Every change is in the audit log, in one commit with what it did.
+import type { AuditAction } from "../account/audit.ts";
+import { costUsd } from "../account/price.ts";
+import { dayOf } from "../account/quota.ts";
+import type { PurchaseRequest as Request_ } from "../account/purchases.ts";
+import type { AccountRecord } from "../account/records.ts";
+import { everyAccount } from "../account/usage-queries.ts";
+import type { AccountId } from "../types.ts";
+import { done } from "./account-routes.ts";
+import {
+  type AccountRow,
+  type AccountsPage,
+  AccountsQuery,
+  type AuditPage,
+  AuditQuery,
+  type CreatedAccount,
+  CreditGrant,
+  Decision,
+  NewConsoleAccount,
+  type OperatorAccount,
+  type OperatorNodes,
+  type OperatorTotals,
+  pageMax,
+  PasswordReset,
+  PlanChange,
+  type PurchaseRequest,
+  type PurchaseRequestsPage,
+  PurchaseRequestsQuery,
+  StateChange,
+  UsageQuery,
+} from "./api.ts";
+import type { Live } from "./live.ts";
+import { numbersOf, timeOf } from "./numbers.ts";
+import type { ConsoleParts } from "./parts.ts";
+import { requestOf } from "./plan-routes.ts";
+import { type Call, fail, type Failure, type Route, route, routeWithBody, routeWithQuery } from "./route.ts";
+import { usagePage } from "./usage-routes.ts";
+
+const pageDefault = 50;
+const newest = Number.MAX_SAFE_INTEGER;
+const noAccount = fail("not_found", "There is no such account.");
+const noRequest = fail("not_found", "There is no such request.");
+
+type OperatorCall = Pick<Call<"operator", unknown, unknown>, "visitor" | "address">;
+
+export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
+  return [...accountRoutesOf(parts, live), ...serverRoutes(parts, live), ...requestRoutes(parts)];
+}
+
+// ---------------------------------------------------------------- accounts
+
+function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
+  const { accounts, sessions } = parts;
+  const audit = auditOf(parts);
+  const show = (id: AccountId): OperatorAccount | Failure => {
+    const record = accounts.record(id);
+    return record === null ? noAccount : operatorAccount(parts, live, record);
+  };
+
+  return [
+    routeWithQuery("/operator/accounts", "operator", AccountsQuery, ({ query }): AccountsPage => {
+      const limit = limitOf(query.limit);
+      const found = accounts.search(query.search ?? "", Number(query.after ?? 0), limit + 1);
+      const shown = found.slice(0, limit);
+      return { accounts: shown, next: found.length > limit ? String(shown.at(-1)!.id) : null };
+    }),
+
+    routeWithBody("/operator/accounts", "operator", NewConsoleAccount, (call): Promise<CreatedAccount> => {
+      const { plan = "free", credit = 0, operator = false } = call.body;
+      const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
+      return accounts.create(call.body, (id) => audit(call, "account.create", id, detail));
+    }),
+
+    route("GET", "/operator/accounts/:id", "operator", ({ id }) => show(id)),
+
+    routeWithBody("/operator/accounts/:id/plan", "operator", PlanChange, async (call) => {
+      const record = accounts.record(call.id);
+      if (record === null) return noAccount;
+      const { plan } = call.body;
+      const detail = `from ${record.plan} to ${plan}`;
+      await accounts.changePlanById(call.id, plan, () => audit(call, "account.plan", call.id, detail));
+      return show(call.id);
+    }),
+
+    routeWithBody("/operator/accounts/:id/credit", "operator", CreditGrant, async (call) => {
+      if (accounts.record(call.id) === null) return noAccount;
+      const { tokens, reason, reference = crypto.randomUUID() } = call.body;
+      // The reference counts for this account alone: nobody else's grant may use it up.
+      await accounts.addCreditById(call.id, tokens, `grant:${call.id}:${reference}`, () =>
+        audit(call, "account.credit", call.id, `${tokens} tokens: ${reason}`),
+      );
+      return show(call.id);
+    }),
+
+    routeWithBody("/operator/accounts/:id/state", "operator", StateChange, async (call) => {
+      const { disabled } = call.body;
+      if (accounts.record(call.id) === null) return noAccount;
+      if (disabled && call.id === call.visitor.account.id) {
+        return fail("conflict", "An operator cannot disable the own account.");
+      }
+      const action = disabled ? "account.disable" : "account.enable";
+      await accounts.setDisabled(call.id, disabled, () => audit(call, action, call.id, ""));
+      if (disabled) await sessions.endAll(call.id, null);
+      return show(call.id);
+    }),
+
+    routeWithBody("/operator/accounts/:id/password", "operator", PasswordReset, async (call) => {
+      if (accounts.record(call.id) === null) return noAccount;
+      await accounts.changePasswordById(call.id, call.body.password, () =>
+        audit(call, "account.password", call.id, ""),
+      );
+      const { account, session } = call.visitor;
+      await sessions.endAll(call.id, call.id === account.id ? session.id : null);
+      return done;
+    }),
+
+    routeWithQuery("/operator/accounts/:id/usage", "operator", UsageQuery, async ({ id, query }) =>
+      accounts.record(id) === null ? noAccount : usagePage(parts, id, query),
+    ),
+  ];
+}
+
+function operatorAccount(parts: ConsoleParts, live: Live, record: AccountRecord): OperatorAccount {
+  const { id, email, plan, credit, operator, disabledAt, createdAt, keyCreatedAt, passwordHash } = record;
+  const row: AccountRow = {
+    id,
+    email,
+    plan,
+    credit,
+    operator,
+    disabled: disabledAt !== null,
+    created_at: timeOf(createdAt),
+  };
+  return {
+    ...row,
+    key_created_at: timeOf(keyCreatedAt),
+    has_password: passwordHash !== null,
+    numbers: numbersOf(parts, id, live.requests.openRequestsOf(id)),
+  };
+}
+
+// ---------------------------------------------------------------- nodes, totals and the log
+
+function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
+  const { accounts, nodes, usage, catalog, purchaseRecords, auditLog, clock } = parts;
+
+  return [
+    route("GET", "/operator/nodes", "operator", (): OperatorNodes => {
+      return { nodes: [...nodes.states()], waiting: nodes.waiting };
+    }),
+
+    route("GET", "/operator/totals", "operator", async (): Promise<OperatorTotals> => {
+      const { days } = await usage.summary(everyAccount, dayOf(clock.wall()));
+      const sum = (of: (day: (typeof days)[number]) => number) => days.reduce((total, day) => total + of(day), 0);
+      const billed = sum(({ billedTokens }) => billedTokens);
+      const { requests_in_flight, reserved_tokens } = live.operatorNumbers();
+      return {
+        accounts: accounts.count,
+        requests_in_flight,
+        reserved_tokens,
+        today: {
+          requests: sum(({ requests }) => requests),
+          input: sum(({ input }) => input),
+          output: sum(({ output }) => output),
+          billed_tokens: billed,
+          billed_usd: costUsd(billed),
+        },
+        pending_purchase_requests: purchaseRecords.pendingRequests(null),
+        models: [...catalog.models.keys()].map((model) => {
+          const day = days.find((each) => each.model === model);
+          return {
+            model,
+            requests: day?.requests ?? 0,
+            billed_tokens: day?.billedTokens ?? 0,
+            served: nodes.serves(model),
+          };
+        }),
+      };
+    }),
+
+    routeWithQuery("/operator/audit", "operator", AuditQuery, ({ query }): AuditPage => {
+      const limit = limitOf(query.limit);
+      const found = auditLog.list(Number(query.after ?? newest), limit + 1);
+      const shown = found.slice(0, limit);
+      const emailOf = (id: AccountId) => accounts.record(id)?.email ?? "";
+      return {
+        entries: shown.map(({ id, at, operator, address, action, subject, detail }) => ({
+          id,
+          time: timeOf(at),
+          operator: emailOf(operator),
+          address,
+          action,
+          subject: emailOf(subject),
+          detail,
+        })),
+        next: found.length > limit ? String(shown.at(-1)!.id) : null,
+      };
+    }),
+  ];
+}
+
+// ---------------------------------------------------------------- requests for credit and plans
+
+function requestRoutes(parts: ConsoleParts): Route[] {
+  const { purchases, purchaseRecords } = parts;
+  const audit = auditOf(parts);
+
+  return [
+    routeWithQuery("/operator/requests", "operator", PurchaseRequestsQuery, ({ query }): PurchaseRequestsPage => {
+      const limit = limitOf(query.limit);
+      const found = purchaseRecords.requestsIn(query.state ?? null, Number(query.after ?? newest), limit + 1);
+      const shown = found.slice(0, limit);
+      return {
+        requests: shown.map((request) => requestOf(parts, request)),
+        next: found.length > limit ? String(shown.at(-1)!.id) : null,
+      };
+    }),
+
+    routeWithBody("/operator/requests/:id/approve", "operator", Decision, (call) =>
+      decide(call, "request.approve", (request, note, alongside) => purchases.approve(request, note, alongside)),
+    ),
+
+    routeWithBody("/operator/requests/:id/decline", "operator", Decision, (call) =>
+      decide(call, "request.decline", (request, note, alongside) => purchases.decline(request, note, alongside)),
+    ),
+  ];
+
+  async function decide(
+    call: Call<"operator", Decision, null>,
+    action: AuditAction,
+    carryOut: (request: Request_, note: string, alongside: () => void) => Promise<Request_>,
+  ): Promise<PurchaseRequest | Failure> {
+    const request = purchaseRecords.request(call.id);
+    if (request === null) return noRequest;
+    const { note = "" } = call.body;
+    const wanted = request.kind === "plan" ? `plan ${request.plan}` : `${request.tokens} tokens`;
+    const detail = `request ${request.id}: ${wanted}${note === "" ? "" : `: ${note}`}`;
+    const decided = await carryOut(request, note, () => audit(call, action, request.account, detail));
+    return requestOf(parts, decided);
+  }
+}
+
+/** Writes an operator's action down, in one commit with what is appended in the same turn. */
+function auditOf({ auditLog, clock }: Pick<ConsoleParts, "auditLog" | "clock">) {
+  return ({ visitor, address }: OperatorCall, action: AuditAction, subject: AccountId, detail: string): void =>
+    auditLog.append({ at: clock.wall(), operator: visitor.account.id, address, action, subject, detail });
+}
+
+const limitOf = (limit: string | undefined): number => Math.min(pageMax, Math.max(1, Number(limit ?? pageDefault)));

@@ -1,0 +1,67 @@
+// The console's pages and files. Every page is the browser's app, which reads its own address.
+import type { Log } from "../log.ts";
+import type { Asset } from "./assets.ts";
+import { safetyHeaders } from "./reply.ts";
+
+/** Nothing is loaded from elsewhere, run from within a page, or shown inside another site. */
+const contentSecurityPolicy = [
+  "default-src 'self'",
+  "img-src 'self' data: blob:", // pictures that were chosen for a prompt
+  "object-src 'none'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const pageHeaders = { ...safetyHeaders, "content-security-policy": contentSecurityPolicy, vary: "accept-encoding" };
+/** A year; the name of an immutable file changes with its content. */
+const immutable = "public, max-age=31536000, immutable";
+
+export class Pages {
+  readonly #log: Log;
+  readonly #assets: () => Promise<ReadonlyMap<string, Asset>>;
+
+  constructor(log: Log, assets: () => Promise<ReadonlyMap<string, Asset>>) {
+    this.#log = log;
+    this.#assets = assets;
+  }
+
+  /** Any page. */
+  page(request: Request): Promise<Response> {
+    return this.#serve("/index.html", request);
+  }
+
+  /** A file of the app, by the path of its address. */
+  file(request: Request): Promise<Response> {
+    return this.#serve(new URL(request.url).pathname, request);
+  }
+
+  async #serve(path: string, { headers, method }: Request): Promise<Response> {
+    let asset: Asset | undefined;
+    try {
+      asset = (await this.#assets()).get(path);
+    } catch (error) {
+      this.#log("error", "the console's pages cannot be made", { reason: String(error) });
+      return new Response("The console cannot be shown.\n", { status: 500, headers: pageHeaders });
+    }
+    if (asset === undefined) return new Response("There is no such file.\n", { status: 404, headers: pageHeaders });
+    const { type, etag } = asset;
+    const shared = { ...pageHeaders, etag, "cache-control": asset.immutable ? immutable : "no-cache" };
+    if (headers.get("if-none-match")?.includes(etag) === true)
+      return new Response(null, { status: 304, headers: shared });
+    const { body, encoding } = chosen(asset, headers.get("accept-encoding") ?? "");
+    const encoded = encoding === null ? {} : { "content-encoding": encoding };
+    return new Response(method === "HEAD" ? null : body, { headers: { ...shared, "content-type": type, ...encoded } });
+  }
+}
+
+function chosen(
+  { bytes, brotli, gzip }: Asset,
+  accepted: string,
+): { body: Uint8Array<ArrayBuffer>; encoding: string | null } {
+  const takes = (encoding: string) =>
+    new RegExp(`(?:^|[,\\s])${encoding}(?!\\s*;\\s*q=0(?:\\.0*)?(?:\\s*,|\\s*$))`).test(accepted);
+  if (takes("br")) return { body: brotli as Uint8Array<ArrayBuffer>, encoding: "br" };
+  if (takes("gzip")) return { body: gzip as Uint8Array<ArrayBuffer>, encoding: "gzip" };
+  return { body: bytes as Uint8Array<ArrayBuffer>, encoding: null };
+}

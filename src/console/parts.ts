@@ -1,0 +1,47 @@
+// What the console works with; `tollgate serve` puts it together.
+import type { Accounts } from "../account/accounts.ts";
+import type { AuditLog } from "../account/audit.ts";
+import type { PurchaseRecords, Purchases } from "../account/purchases.ts";
+import type { Sessions } from "../account/sessions.ts";
+import type { UsageQueries } from "../account/usage-queries.ts";
+import type { Catalog } from "../catalog.ts";
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import type { OperatorNode } from "./api.ts";
+import type { Asset } from "./assets.ts";
+import type { PaymentProvider } from "./payment-provider.ts";
+
+/** The nodes as operators see them. */
+export type NodesView = Readonly<{
+  states(): readonly OperatorNode[];
+  /** Requests in line for any of them. */
+  readonly waiting: number;
+  /** Whether a configured node serves the model. */
+  serves(modelId: string): boolean;
+}>;
+
+export type ConsoleParts = Readonly<{
+  accounts: Accounts;
+  sessions: Sessions;
+  purchases: Purchases;
+  purchaseRecords: PurchaseRecords;
+  auditLog: AuditLog;
+  usage: UsageQueries;
+  /** Balance tokens reserved by open requests of all accounts. */
+  reserved: Readonly<{ heldTokens: number }>;
+  catalog: Catalog;
+  nodes: NodesView;
+  /** Null: credit is asked for, and an operator approves it. */
+  payment: PaymentProvider | null;
+  assets: () => Promise<ReadonlyMap<string, Asset>>;
+  clock: Clock;
+  log: Log;
+  /** {base_url} without a trailing slash; under https the cookie is for https alone. */
+  baseUrl: string;
+  signUp: boolean;
+  /** Header in which a proxy in front names the browser's address; null: there is none. */
+  addressHeader: string | null;
+  version: string;
+  /** True where answers come from the demo node. */
+  demo: boolean;
+}>;

@@ -1,0 +1,93 @@
+// The plan page: what plans and credit packs there are, and how to get them.
+import { costUsd } from "../account/price.ts";
+import type { PurchaseRequest as Request_, Wanted } from "../account/purchases.ts";
+import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../limits.ts";
+import { Checkout, NewPurchaseRequest, type PlanPage, type PurchaseRequest } from "./api.ts";
+import { timeOf } from "./numbers.ts";
+import type { ConsoleParts } from "./parts.ts";
+import { centsOf } from "./payment-provider.ts";
+import { fail, type Route, route, routeWithBody } from "./route.ts";
+
+const shownRequests = 20;
+const newest = Number.MAX_SAFE_INTEGER;
+
+export function planRoutes(parts: ConsoleParts): Route[] {
+  const { accounts, purchases, purchaseRecords, catalog, payment, baseUrl, log } = parts;
+
+  return [
+    route("GET", "/plan", "account", ({ visitor: { account } }): PlanPage => {
+      const requests = purchaseRecords.requestsOf(account.id, newest, shownRequests);
+      return {
+        plan: account.plan,
+        plans: Object.values(catalog.plans).map((plan) => ({
+          id: plan.id,
+          name: plan.name,
+          tokens_per_day: plan.tokensPerDay,
+          worth_usd: costUsd(plan.tokensPerDay),
+          coder_calls_per_window: plan.coderCallsPerWindow,
+          searches_per_day: plan.searchesPerDay,
+        })),
+        packs: catalog.creditPacksTokens.map((tokens) => ({ tokens, price_usd: costUsd(tokens) })),
+        custom: {
+          min_tokens: creditPurchaseMinTokens,
+          max_tokens: creditPurchaseMaxTokens,
+          usd_per_million: costUsd(1_000_000),
+        },
+        credit: accounts.numbers(account.id).credit,
+        payment: payment?.name ?? null,
+        requests: requests.map((request) => requestOf(parts, request)),
+        payments: purchaseRecords
+          .paymentsOf(account.id, shownRequests)
+          .map(({ id, tokens, paidAt }) => ({ id, tokens, paid_at: timeOf(paidAt) })),
+      };
+    }),
+
+    routeWithBody("/plan/requests", "account", NewPurchaseRequest, async ({ visitor: { account }, body }) => {
+      const { note = "", ...wanted } = body;
+      if (wanted.kind === "plan" && wanted.plan === account.plan) {
+        return fail("invalid_request", `The account has the plan ${wanted.plan} already.`);
+      }
+      return requestOf(parts, await purchases.ask(account.id, wanted satisfies Wanted, note));
+    }),
+
+    route("POST", "/plan/requests/:id/withdraw", "account", async ({ visitor: { account }, id }) => {
+      const request = purchaseRecords.request(id);
+      if (request?.account !== account.id) return fail("not_found", "There is no such request.");
+      return requestOf(parts, await purchases.withdraw(request));
+    }),
+
+    routeWithBody("/plan/checkout", "account", Checkout, async ({ visitor: { account }, body: { tokens } }) => {
+      if (payment === null) return fail("not_found", "Nothing can be paid here: ask for credit instead.");
+      const { id, email } = account;
+      const order = { account: id, email, tokens, cents: centsOf(tokens) };
+      try {
+        const { url } = await payment.checkout({
+          ...order,
+          paidUrl: `${baseUrl}/plan?paid=1`,
+          cancelledUrl: `${baseUrl}/plan`,
+        });
+        return { url };
+      } catch (error) {
+        log("error", "the payment provider gave no page", { error: String(error) });
+        return fail("unavailable", "The payment provider does not answer right now. Nothing was paid.");
+      }
+    }),
+  ];
+}
+
+/** A request in the words of the API. */
+export function requestOf({ accounts }: Pick<ConsoleParts, "accounts">, request: Request_): PurchaseRequest {
+  const { id, account, kind, tokens, plan, note, state, createdAt, decidedAt, decisionNote } = request;
+  return {
+    id,
+    account: { id: account, email: accounts.record(account)?.email ?? "" },
+    kind,
+    tokens,
+    plan,
+    note,
+    state,
+    created_at: timeOf(createdAt),
+    decided_at: decidedAt === null ? null : timeOf(decidedAt),
+    decision_note: decisionNote,
+  };
+}

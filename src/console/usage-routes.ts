@@ -1,0 +1,115 @@
+// The usage page: replies by filter, sums by day and model, and everything as CSV.
+import { costUsd } from "../account/price.ts";
+import { dayName, dayOf } from "../account/quota.ts";
+import type { UsageFilter as Filter, UsagePlace, UsageSum as Sum } from "../account/usage-queries.ts";
+import { dayMs, usageExportPageRows } from "../limits.ts";
+import type { AccountId } from "../types.ts";
+import { UsageFilter, type UsagePage, usagePageMax, UsageQuery, type UsageSum, type UsageSummary } from "./api.ts";
+import { csvHead, csvLine } from "./csv.ts";
+import { timeOf } from "./numbers.ts";
+import type { ConsoleParts } from "./parts.ts";
+import { privateHeaders } from "./reply.ts";
+import { fail, type Failure, isFailure, type Route, route, routeWithQuery } from "./route.ts";
+
+const pageDefault = 50;
+const summaryDays = 30;
+
+/** The filter that every reply fits. */
+export const everything: Filter = { model: null, endpoint: null, from: null, to: null, text: "" };
+
+export function usageRoutes(parts: ConsoleParts): Route[] {
+  const { usage, clock } = parts;
+
+  return [
+    routeWithQuery("/usage", "account", UsageQuery, ({ visitor: { account }, query }) =>
+      usagePage(parts, account.id, query),
+    ),
+
+    route("GET", "/usage/summary", "account", async ({ visitor: { account } }): Promise<UsageSummary> => {
+      const fromDay = dayOf(clock.wall()) - (summaryDays - 1);
+      const { days, total, models, endpoints } = await usage.summary(account.id, fromDay);
+      return {
+        from: timeOf(fromDay * dayMs),
+        days: days.map(({ day, model, ...sum }) => ({ day: dayName(day), model, ...sumOf(sum) })),
+        days30: sumOf(days.reduce(plus, nothing)),
+        all_time: sumOf(total),
+        models: [...models],
+        endpoints: [...endpoints],
+      };
+    }),
+
+    routeWithQuery("/usage.csv", "account", UsageFilter, ({ visitor: { account }, query }) => {
+      const filter = filterOf(query);
+      if (isFailure(filter)) return filter;
+      const headers = {
+        ...privateHeaders,
+        "content-type": "text/csv; charset=utf-8",
+        "content-disposition": `attachment; filename="usage-${dayName(dayOf(clock.wall()))}.csv"`,
+      };
+      return new Response(csvOf(parts, account.id, filter), { headers });
+    }),
+  ];
+}
+
+/** A page of an account's replies. */
+export async function usagePage(
+  { usage }: Pick<ConsoleParts, "usage">,
+  account: AccountId,
+  { after, limit, ...query }: UsageQuery,
+): Promise<UsagePage | Failure> {
+  const filter = filterOf(query);
+  if (isFailure(filter)) return filter;
+  const rows = Math.min(usagePageMax, Math.max(1, Number(limit ?? pageDefault)));
+  const page = await usage.page(account, filter, after === undefined ? null : placeOf(after), rows);
+  return { rows: [...page.rows], next: page.next === null ? null : `${page.next.at}-${page.next.sequence}` };
+}
+
+function placeOf(after: string): UsagePlace {
+  const [at = 0, sequence = 0] = after.split("-").map(Number);
+  return { at, sequence };
+}
+
+function filterOf({ model, endpoint, from, to, text }: UsageFilter): Filter | Failure {
+  const moments = [from, to].map((time) => (time === undefined || time === "" ? null : Date.parse(time)));
+  if (moments.some((moment) => Number.isNaN(moment))) {
+    return fail("invalid_request", "from and to must be times such as 2026-03-28 or 2026-03-28T12:00:00Z.");
+  }
+  const [fromMs = null, toMs = null] = moments;
+  return { model: model ?? null, endpoint: endpoint ?? null, from: fromMs, to: toMs, text: text ?? "" };
+}
+
+/** Read page by page as the browser takes it, so that millions of rows need no memory. */
+function csvOf({ usage }: Pick<ConsoleParts, "usage">, account: AccountId, filter: Filter): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let place: UsagePlace | null = null;
+  return new ReadableStream({
+    start: (controller) => controller.enqueue(encoder.encode(csvHead)),
+    async pull(controller) {
+      const page = await usage.page(account, filter, place, usageExportPageRows);
+      if (page.rows.length > 0) controller.enqueue(encoder.encode(page.rows.map(csvLine).join("")));
+      if (page.next === null) controller.close();
+      place = page.next;
+    },
+  });
+}
+
+const nothing: Sum = { requests: 0, input: 0, cachedInput: 0, output: 0, reasoning: 0, billedTokens: 0 };
+
+const plus = (one: Sum, other: Sum): Sum => ({
+  requests: one.requests + other.requests,
+  input: one.input + other.input,
+  cachedInput: one.cachedInput + other.cachedInput,
+  output: one.output + other.output,
+  reasoning: one.reasoning + other.reasoning,
+  billedTokens: one.billedTokens + other.billedTokens,
+});
+
+export const sumOf = ({ requests, input, cachedInput, output, reasoning, billedTokens }: Sum): UsageSum => ({
+  requests,
+  input,
+  cached_input: cachedInput,
+  output,
+  reasoning,
+  billed_tokens: billedTokens,
+  cost_usd: costUsd(billedTokens),
+});

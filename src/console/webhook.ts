@@ -1,0 +1,54 @@
+// The webhook of the payment provider. Its calls are authenticated by their signature alone; they come again until they
+// are answered with a success, so whatever cannot be done now must not be.
+import { webhookBodyMaxBytes } from "../limits.ts";
+import { StoreUnavailable } from "../types.ts";
+import { readBody } from "./body.ts";
+import type { ConsoleParts } from "./parts.ts";
+import type { PaymentProvider } from "./payment-provider.ts";
+import { failureReply, jsonReply } from "./reply.ts";
+import { fail } from "./route.ts";
+
+type Parts = Pick<ConsoleParts, "purchases" | "accounts" | "log">;
+
+export async function webhookReply(parts: Parts, provider: PaymentProvider, request: Request): Promise<Response> {
+  const body = await readBody(request, webhookBodyMaxBytes);
+  if (body === null) return failureReply(fail("invalid_request", "The body is too large."));
+  try {
+    return await credit(parts, provider, body, request.headers);
+  } catch (thrown) {
+    parts.log("error", "a payment could not be credited; the provider tells it again", { error: String(thrown) });
+    const isDisk = thrown instanceof StoreUnavailable;
+    return failureReply(isDisk ? fail("unavailable", "Try again.") : fail("internal", "Try again."));
+  }
+}
+
+async function credit(
+  { purchases, accounts, log }: Parts,
+  provider: PaymentProvider,
+  body: string,
+  headers: Headers,
+): Promise<Response> {
+  const notice = await provider.notice(body, headers);
+  switch (notice.kind) {
+    case "forged":
+      return failureReply(fail("invalid_request", "The signature is wrong."));
+    case "other":
+      return jsonReply({ received: true });
+    case "unusable":
+      // Another call will say the same, so it is taken, and left to an operator.
+      log("error", "a payment was not credited: it is not what was ordered", { reason: notice.reason });
+      return jsonReply({ received: true });
+    case "paid": {
+      const { payment } = notice;
+      if (accounts.record(payment.account) === null) {
+        log("error", "a payment was not credited: its account does not exist", { payment: payment.id });
+        return jsonReply({ received: true });
+      }
+      const { credited } = await purchases.paid(payment);
+      if (credited) log("info", "a payment was credited", { account: payment.account, tokens: payment.tokens });
+      return jsonReply({ received: true });
+    }
+    default:
+      return notice satisfies never;
+  }
+}

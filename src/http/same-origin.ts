@@ -1,0 +1,14 @@
+// Whether a request comes from this site's own pages. Browsers send the Origin header with every POST and DELETE, and
+// no page can change it; a request without one is from no browser page, or from one that hides where it is from.
+
+/** True where the Origin header names {base_url}, or the very host that the request was sent to. */
+export function isSameOrigin(headers: Headers, baseUrl: string): boolean {
+  const origin = headers.get("origin");
+  if (origin === null || !URL.canParse(origin)) return false; // "null" is no URL
+  const own = new URL(baseUrl);
+  const { protocol, host, origin: given } = new URL(origin);
+  if (given === own.origin) return true;
+  // A page that was read over plain http may be somebody else's where the site has https.
+  const isWebAddress = protocol === "https:" || (protocol === "http:" && own.protocol === "http:");
+  return isWebAddress && host === headers.get("host")?.toLowerCase();
+}

@@ -8,6 +8,10 @@ const timeLimit = 60_000;
 const catastrophic = JSON.stringify({ items: { pattern: "^(a|a)*$" } });
 const catastrophe = JSON.stringify(Array.from({ length: 100 }, () => `${"a".repeat(60)}!`));
 
+// A server's socket keeps its event loop waiting; without anything of the kind the test runner turns it as fast as it can.
+const listening = setInterval(() => {}, 1_000);
+afterAll(() => clearInterval(listening));
+
 const logged: string[] = [];
 const open: AnswerChecker[] = [];
 const checkerOf = (options: Partial<AnswerCheckerOptions> = {}): AnswerChecker => {
@@ -193,7 +197,7 @@ describe("hostile schemas", () => {
     for (const [index, hostile] of hostileSchemas(count).entries()) {
       let leastMs = Number.POSITIVE_INFINITY;
       // garbage of other tests may be collected meanwhile, but not each time
-      for (let tries = 0; tries < 4 && leastMs >= 50; tries++) {
+      for (let tries = 0; tries < 3 && leastMs >= 50; tries++) {
         leastMs = Math.min(leastMs, await costMs(hostile, index % 7));
       }
       expect(leastMs, hostile.name).toBeLessThan(50);

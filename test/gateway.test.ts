@@ -36,6 +36,7 @@ class World {
   countedInput: number | null = null;
   charged: Usage | null = null;
   answered: Usage | null = null;
+  asked: Ask | null = null;
   admission: Hold | Refusal | null = null;
   generate: (() => Promise<Ending>) | null = null;
 
@@ -46,6 +47,13 @@ class World {
       return this.countedInput;
     },
     storedResponses: null,
+    media: {
+      ready: async (ask, _account, gone) => {
+        this.events.push(gone.aborted ? "media, gone" : "media");
+        const turns: Ask["turns"] = [{ role: "user", content: "what came of it" }];
+        return { ask: { ...ask, turns }, [Symbol.dispose]: () => this.events.push("media let go") };
+      },
+    },
     clock: { wall: () => 1000, monotonic: () => 0 },
     log: (level, event) => this.events.push(`log ${level} ${event}`),
     keys: {
@@ -93,7 +101,8 @@ class World {
   slot(node: { name: string; endings: Ending[] }): Slot {
     return {
       nodeName: node.name,
-      generate: async (_ask, _account, _gone, sink) => {
+      generate: async (ask, _account, _gone, sink) => {
+        this.asked = ask;
         sink.piece({ kind: "text", literal: '"x"', logprobs: null });
         return this.generate === null ? node.endings.shift()! : this.generate();
       },
@@ -125,8 +134,8 @@ class World {
     };
   }
 
-  async serve(): Promise<string[]> {
-    const ask = chatCompletions.read(goodBody, 50, catalog) as Ask;
+  async serve(body: object = goodBody): Promise<string[]> {
+    const ask = chatCompletions.read(body, 50, catalog) as Ask;
     await serve({ account: 7, ask, hold: this.hold() }, this.outlet(), this.parts);
     return this.events;
   }
@@ -286,5 +295,57 @@ describe("another node", () => {
 
   test("that does not exist leaves the first one's reason", async () => {
     expect(await run([failed("node_failed", true)])).toEqual(["enter a", "fail node_failed", "hold given back"]);
+  });
+});
+
+describe("images and files", () => {
+  const url = "http://pictures.com/a.png";
+  const body = { ...goodBody, messages: [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }] };
+
+  test("are fetched after the hold is ready and before a place is taken, and let go when the charge is on disk", async () => {
+    const world = new World();
+    world.holdReady = Bun.sleep(1).then(() => void world.events.push("counted on disk"));
+    expect(await world.serve(body)).toEqual([
+      "counted on disk",
+      "media",
+      "enter a",
+      "piece text",
+      "leave a",
+      "settle",
+      "end stop",
+      "media let go",
+      "hold closed",
+    ]);
+    expect(world.asked!.turns).toEqual([{ role: "user", content: "what came of it" }]);
+  });
+
+  test("are no business of a request without any", async () => {
+    const world = new World();
+    expect(await world.serve()).not.toContain("media");
+    expect(world.asked!.turns).toEqual([{ role: "user", content: "x" }]);
+  });
+
+  test("are never fetched for a request that is refused", async () => {
+    for (const admission of [refuse("too_many_requests", { seconds: 5 }), refuse("quota_exceeded")]) {
+      const world = new World();
+      world.admission = admission;
+      await admit(world.incoming("good", body), chatCompletions, world.parts);
+      expect(world.events).toEqual(["key", "body", "admit"]);
+    }
+    const world = new World();
+    const textOnly = { ...body, model: "open-01-3BIT-REAP" };
+    await admit(world.incoming("good", textOnly), chatCompletions, world.parts);
+    expect(world.events).toEqual(["key", "body", "count"]);
+  });
+
+  test("are let go when the node fails, too", async () => {
+    const world = new World();
+    world.generate = () => Promise.reject(new Error("bug"));
+    expect((await world.serve(body)).slice(-4)).toEqual([
+      "media let go",
+      "log error request failed",
+      "fail internal",
+      "hold given back",
+    ]);
   });
 });

@@ -78,7 +78,7 @@ describe("a query", () => {
 
   test("shows the passages that fit, in the order of the file, as they were written", () => {
     put("long.md", "Long", "first 東京 apple", "second", "third apple apple apple", "fourth apple", "fifth apple");
-    const [found] = reader.search("東京 apple", 1);
+    const [found] = reader.search("東京 apple", 2);
     expect(found!.title).toBe("Long");
     expect(found!.passages).toHaveLength(3);
     expect(found!.passages[0]).toBe("first 東京 apple");

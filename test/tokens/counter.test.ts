@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { LogFields } from "../../src/log.ts";
 import { Counter, type CounterOptions } from "../../src/tokens/counter.ts";
 import type { Answer, Order } from "../../src/tokens/counting-worker.ts";
-import { reference } from "./reference.ts";
+import { encodings, reference } from "./reference.ts";
 
 const stays = new AbortController().signal;
 const open: Counter[] = [];
@@ -70,6 +70,44 @@ describe("results", () => {
     expect(await counter.count("o200k_base", [], 1, stays)).toBe(0);
     expect(await counter.encode("o200k_base", "hello 日本", 1, stays)).toEqual(reference.encode_ordinary("hello 日本"));
   });
+
+  test("each encoding by its own tables", async () => {
+    const counter = makeCounter();
+    for (const encoding of ["cl100k_base", "o200k_base", "p50k_base", "r50k_base"] as const) {
+      const expected = encodings[encoding].reference.encode_ordinary("日本語 HELLO'S  12345\n\n");
+      expect(await counter.encode(encoding, "日本語 HELLO'S  12345\n\n", 1, stays)).toEqual(expected);
+      expect(await counter.count(encoding, ["日本語", " HELLO'S"], 1, stays)).toBeGreaterThan(0);
+    }
+  });
+
+  test("the main thread goes on while megabytes are counted", async () => {
+    const counter = makeCounter();
+    await counter.count("o200k_base", ["loads the tables"], 1, stays);
+    let longestTurnMs = 0;
+    let counting = true;
+    const turns = (async () => {
+      for (let beforeMs = performance.now(); counting;) {
+        await Bun.sleep(1);
+        const nowMs = performance.now();
+        longestTurnMs = Math.max(longestTurnMs, nowMs - beforeMs);
+        beforeMs = nowMs;
+      }
+    })();
+    let letters = "";
+    while (letters.length < 1_000_000) letters += Math.random().toString(36).slice(2).replace(/\d/g, "");
+    const startedMs = performance.now();
+    const counts: Promise<unknown>[] = [];
+    for (let index = 0; index < 8; index++) {
+      counts.push(counter.count("o200k_base", [letters], 1, stays));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all(counts);
+    const countedMs = performance.now() - startedMs;
+    counting = false;
+    await turns;
+    // Counted on the main thread, one text alone would take an eighth.
+    expect(longestTurnMs).toBeLessThan(countedMs / 8);
+  }, 60_000);
 
   test("24 at once are all answered", async () => {
     const counter = makeCounter();

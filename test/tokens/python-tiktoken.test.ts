@@ -6,7 +6,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { missing } from "../fixtures/optional.ts";
-import { fragments, tokenizer } from "./reference.ts";
+import type { EncodingName } from "../../src/types.ts";
+import { encodings, fragments } from "./reference.ts";
 
 const root = join(import.meta.dir, "../..");
 const python = process.env["TOLLGATE_TOKENS_PYTHON"] ?? join(import.meta.dir, ".venv/bin/python");
@@ -34,19 +35,23 @@ function texts(): string[] {
 }
 
 describe.skipIf(absent)("the official tiktoken", () => {
-  test("gives the same tokens for every text", async () => {
-    const all = texts();
-    const encoder = join(root, "node_modules/tiktoken/encoders/o200k_base.json");
-    const child = Bun.spawn([python, join(import.meta.dir, "python_tiktoken.py"), encoder], {
-      stdin: new Blob([JSON.stringify(all)]),
-      stdout: "pipe",
-      stderr: "inherit",
-    });
-    const lines = (await new Response(child.stdout).text()).trimEnd().split("\n");
-    expect(await child.exited).toBe(0);
-    expect(lines).toHaveLength(all.length);
-    for (const [index, text] of all.entries()) {
-      expect([...tokenizer.encode(text)]).toEqual(JSON.parse(lines[index]!) as number[]);
-    }
-  }, 60_000);
+  test.each(Object.keys(encodings) as EncodingName[])(
+    "gives the same tokens of %s for every text",
+    async (encoding) => {
+      const all = texts();
+      const encoder = join(root, `node_modules/tiktoken/encoders/${encoding}.json`);
+      const child = Bun.spawn([python, join(import.meta.dir, "python_tiktoken.py"), encoder], {
+        stdin: new Blob([JSON.stringify(all)]),
+        stdout: "pipe",
+        stderr: "inherit",
+      });
+      const lines = (await new Response(child.stdout).text()).trimEnd().split("\n");
+      expect(await child.exited).toBe(0);
+      expect(lines).toHaveLength(all.length);
+      for (const [index, text] of all.entries()) {
+        expect([...encodings[encoding].tokenizer.encode(text)]).toEqual(JSON.parse(lines[index]!) as number[]);
+      }
+    },
+    60_000,
+  );
 });

@@ -1,5 +1,6 @@
-// The Worker that measures how long the disk takes to make 4 KiB durable: a write and an fdatasync, again and again.
-import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from "node:fs";
+// The Worker that measures how long the disk takes to make 4 KiB durable: a write and an fsync, which is how
+// SQLite flushes a commit, again and again.
+import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import { messageOf } from "./data-folder.ts";
 
@@ -27,7 +28,7 @@ async function measure({ file, samples, pauseMs }: FlushOrder): Promise<number[]
       page.fill(sample);
       writeSync(descriptor, page, 0, page.length, 0);
       const from = systemClock.monotonic();
-      fdatasyncSync(descriptor);
+      fsyncSync(descriptor);
       flushedMs.push(systemClock.monotonic() - from);
       await Bun.sleep(pauseMs);
     }

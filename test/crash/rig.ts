@@ -4,9 +4,11 @@
 import type { AccountState, UsageRow } from "../fixtures/gateway-process.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { billedTokens, bodyOf, budgetField, endpoints, type ToldUsage, viewOf } from "../fixtures/client-view.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
 import { randomOf } from "../fixtures/random.ts";
 import { finish, once, text } from "../fixtures/scripts.ts";
+import { traced } from "../fixtures/strace.ts";
 import { nodeTable } from "../fixtures/stack.ts";
 
 export type CrashOptions = Readonly<{
@@ -16,12 +18,16 @@ export type CrashOptions = Readonly<{
   accounts: number;
   /** SIGTERM: an orderly stop, after which no reply may have been cut. */
   signal?: "SIGKILL" | "SIGTERM";
+  /** What the system does to the process in a round: arguments of strace, by chance. */
+  inject?: (below: (limit: number) => number) => readonly string[];
 }>;
 
 export type CrashReport = Readonly<{
   rounds: number;
   seed: number;
   killsWhileStarting: number;
+  /** Rounds in which the process had ended before it was killed. */
+  endedByItself: number;
   requests: number;
   /** Replies that a client received to their end, in all and by dialect and way. */
   complete: number;
@@ -57,12 +63,14 @@ export async function crash({
   clients,
   accounts,
   signal = "SIGKILL",
+  inject,
 }: CrashOptions): Promise<CrashReport> {
   const random = randomOf(seed);
   const below = (limit: number): number => Math.floor(random() * limit);
   const wrong: string[] = [];
   let requests = 0;
   let killsWhileStarting = 0;
+  let endedByItself = 0;
 
   await using node = await ScriptedNode.start();
   const scriptCount = 8;
@@ -89,7 +97,10 @@ export async function crash({
     const running = new AbortController();
     const load = Array.from({ length: clients }, (_, i) => client(oracles[i % accounts]!, running.signal));
     await Bun.sleep(200 + below(1_200));
+    const { ended } = gateway;
     const exitCode = await gateway.kill(signal);
+    if (ended) endedByItself++;
+    if (ended && exitCode !== null && exitCode !== 1) wrong.push(`round ${round}: it ended with ${exitCode}`);
     if (signal === "SIGTERM" && exitCode !== 0) wrong.push(`round ${round}: a stop ended with ${exitCode}`);
     running.abort();
     await Promise.all(load);
@@ -97,7 +108,7 @@ export async function crash({
       killsWhileStarting++;
       await gateway.crashWhileStarting(below(250));
     }
-    await gateway.restart();
+    await startAgain();
     const everything = round % 10 === 0 || round === rounds;
     for (const oracle of everything ? oracles : [oracles[below(accounts)]!]) await verify(oracle, round);
   }
@@ -109,6 +120,7 @@ export async function crash({
     rounds,
     seed,
     killsWhileStarting,
+    endedByItself,
     requests,
     complete: whole.length,
     ways: Object.fromEntries([...Map.groupBy(whole, ({ way }) => way)].map(([way, each]) => [way, each.length]).sort()),
@@ -117,6 +129,23 @@ export async function crash({
     chargedUnseen: rows - whole.length,
     wrong,
   };
+
+  /** Under the next injection, which it may not survive; then without. */
+  async function startAgain(): Promise<void> {
+    if (inject === undefined) return gateway.restart();
+    try {
+      await gateway.restart(traced("-o", "/dev/null", ...inject(below)));
+    } catch (thrown) {
+      // A traced process that was killed may hold its lock for a moment longer. Else it ended before it listened: as meant.
+      if (!String(thrown).includes("is in use")) killsWhileStarting++;
+      await eventually("the data folder is free", () =>
+        gateway.restart().then(
+          () => true,
+          () => false,
+        ),
+      );
+    }
+  }
 
   async function rowsOfAll(): Promise<number> {
     let count = 0;

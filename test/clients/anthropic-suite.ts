@@ -3,6 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
+import { foundPages, type SearchService, startSearchService } from "../fixtures/search-service.ts";
 import { Stack } from "../fixtures/stack.ts";
 
 type Block = { type: string; text?: string; thinking?: string; signature?: string } & Record<string, unknown>;
@@ -59,11 +60,16 @@ const timeLimit = 30_000;
 /** `waits`: also run the test that sits out a flood window, up to a minute. */
 export function describeAnthropic(label: string, module: AnthropicModule, waits = false): void {
   describe(label, () => {
+    let service: SearchService;
     let stack: Stack;
     beforeAll(async () => {
-      stack = await Stack.start();
+      service = startSearchService();
+      stack = await Stack.start({ config: service.config });
     }, timeLimit);
-    afterAll(() => stack[Symbol.asyncDispose]());
+    afterAll(async () => {
+      await stack[Symbol.asyncDispose]();
+      service[Symbol.dispose]();
+    });
     afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
 
     /** A client of a new account, and the number of HTTP requests that it made. */
@@ -105,6 +111,39 @@ export function describeAnthropic(label: string, module: AnthropicModule, waits 
           usage: { input_tokens: 100, cache_read_input_tokens: 20, cache_creation_input_tokens: 0, output_tokens: 20 },
         });
         expect(reply._request_id).toBeString();
+      },
+      timeLimit,
+    );
+
+    test(
+      "a web search gives its blocks and citations, streamed and not, and goes back as it came",
+      async () => {
+        const { client } = await newClient();
+        const tools = [{ type: "web_search_20250305", name: "web_search", max_uses: 3 }];
+        const whole = await client.messages.create(prompt("web-search", { tools }));
+        const streamed = await client.messages.stream(prompt("web-search", { tools })).finalMessage();
+        const withoutIds = ({ content }: Message) =>
+          JSON.parse(JSON.stringify(content).replaceAll(/srvtoolu_\w+/g, "x"));
+        expect(withoutIds(streamed)).toEqual(withoutIds(whole));
+        expect(whole.content).toMatchObject([
+          { type: "text", text: "I look. " },
+          { type: "server_tool_use", name: "web_search", input: { query: "bun runtime" } },
+          { type: "web_search_tool_result", content: foundPages.map(({ url, title }) => ({ url, title })) },
+          { type: "text", text: "Bun is fast [1]", citations: [{ url: foundPages[0].url }] },
+          { type: "text", text: ". Elysia runs on it [2]", citations: [{ url: foundPages[1].url }] },
+          { type: "text", text: "." },
+        ]);
+        expect([whole.usage["server_tool_use"], streamed.usage["server_tool_use"]] as unknown[]).toEqual([
+          { web_search_requests: 1, web_fetch_requests: 0 },
+          { web_search_requests: 1, web_fetch_requests: 0 },
+        ]);
+        const marker = stack.node.marker("text");
+        const next = { role: "user", content: `and? [[${marker}]]` };
+        const history = [{ role: "user", content: "hello" }, { role: "assistant", content: streamed.content }, next];
+        await client.messages.create(asks(marker, { tools, messages: history }));
+        const seen = (await stack.node.request(marker)).body!["messages"] as { role: string; content: string }[];
+        expect(seen.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
+        expect(seen[2]!.content).toContain(foundPages[0].content);
       },
       timeLimit,
     );

@@ -15,6 +15,7 @@ import {
   stream,
   text,
 } from "../fixtures/scripts.ts";
+import { foundPages, type SearchService, startSearchService } from "../fixtures/search-service.ts";
 import { Stack } from "../fixtures/stack.ts";
 import { ClaudeCode, type ClaudeRun, claudeCodeInstalled, claudeCodePlatform } from "./claude-code.ts";
 
@@ -39,13 +40,16 @@ const attempts = (...replies: NodeReply[]): Script => ({ advance: "attempts", re
 describe.skipIf(absent)("Claude Code", () => {
   let stack: Stack;
   let claude: ClaudeCode;
+  let service: SearchService;
   beforeAll(async () => {
-    stack = await Stack.start();
+    service = startSearchService();
+    stack = await Stack.start({ config: service.config });
     claude = await ClaudeCode.start(stack.gateway.url);
   }, timeLimit);
   afterAll(async () => {
     await claude[Symbol.asyncDispose]();
     await stack[Symbol.asyncDispose]();
+    service[Symbol.dispose]();
   });
   afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
 
@@ -183,15 +187,22 @@ describe.skipIf(absent)("Claude Code", () => {
   );
 
   test(
-    "its own search tool is answered, served or not",
+    "its own search tool gets links and text from ours",
     async () => {
-      const { run } = await task(
+      await stack.node.define("scripted", scripts["web-search"]!); // the search's own request has no marker
+      const { run, account, marker } = await task(
         "search",
-        rounds(calls("call_1", "WebSearch", { query: "tollgate [[text]]" }), says("Searched.")),
+        rounds(calls("call_1", "WebSearch", { query: "bun runtime" }), says("Searched.")),
         { args: ["--allowedTools", "WebSearch"] },
       );
       expect(run.exitCode).toBe(0);
       expect(statuses(run)).toEqual([200, 200, 200]);
+      expect((await stack.gateway.show(account.email)).searches.used).toBe(1);
+      const result = JSON.stringify((await nodeMessages(marker)).at(-1)?.["content"]);
+      for (const { title, url } of foundPages)
+        expect(result).toContain(JSON.stringify({ title, url }).replaceAll('"', '\\"'));
+      expect(result).toContain("Elysia runs on it [2]");
+      await stack.node.define("scripted", scripts["text"]!);
     },
     timeLimit,
   );

@@ -8,6 +8,7 @@ import catalog from "../../data/catalog.json" with { type: "json" };
 import { longForm, missing } from "../fixtures/optional.ts";
 import type { NodeReply } from "../fixtures/scripts.ts";
 import { callArguments, callStart, finish, nodeError, reasoning, stream, text } from "../fixtures/scripts.ts";
+import { foundPages, type SearchService, startSearchService } from "../fixtures/search-service.ts";
 import { Stack } from "../fixtures/stack.ts";
 import { Codex, codexInstalled, codexPlatform, type CodexRun } from "./codex.ts";
 
@@ -40,17 +41,20 @@ describe.skipIf(absent)("Codex", () => {
   let stack: Stack;
   let codex: Codex;
   let folder: string;
+  let service: SearchService;
   beforeAll(async () => {
+    service = startSearchService();
     folder = await mkdtemp(join(tmpdir(), "tollgate-codex-test-"));
     const models = [...catalog.models, { ...catalog.models[0], id: knownId }];
     await writeFile(join(folder, "catalog.json"), JSON.stringify({ ...catalog, models }));
-    stack = await Stack.start({ config: `[catalog]\nfile = "${join(folder, "catalog.json")}"` });
+    stack = await Stack.start({ config: `[catalog]\nfile = "${join(folder, "catalog.json")}"\n${service.config}` });
     codex = await Codex.start(stack.gateway.url);
   }, timeLimit);
   afterAll(async () => {
     await codex[Symbol.asyncDispose]();
     await stack[Symbol.asyncDispose]();
     await rm(folder, { recursive: true });
+    service[Symbol.dispose]();
   });
   afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
 
@@ -98,6 +102,32 @@ describe.skipIf(absent)("Codex", () => {
       expect(JSON.stringify(rounds[5])).toContain("Process exited with code 0");
       const rows = await stack.gateway.usage(account.email);
       expect(rows.map(({ endpoint }) => endpoint)).toEqual(Array.from({ length: 4 }, () => "/v1/responses"));
+    },
+    timeLimit,
+  );
+
+  test(
+    "A38 its own web search is ours where it is switched on",
+    async () => {
+      const account = await stack.gateway.account();
+      for (const [mode, searches] of [
+        ["live", 1],
+        ["disabled", 0],
+      ] as const) {
+        const marker = stack.node.marker(mode === "live" ? "web-search" : "text");
+        const options = { key: account.api_key, config: `web_search = "${mode}"\n` };
+        const run = await codex.run(`look it up [[${marker}]]`, options);
+        expectServed(run, 1);
+        const [{ body }] = (await stack.node.requests(marker)) as [
+          { body: { tools: { function: { name: string } }[] } },
+        ];
+        expect(body.tools.map((tool) => tool.function.name).includes("web_search")).toBe(searches === 1);
+        if (searches === 1) {
+          expect(run.answer).toBe("Bun is fast [1]. Elysia runs on it [2].");
+          expect(run.events.map(({ item }) => item?.type)).toContain("web_search");
+        }
+        expect((await stack.gateway.show(account.email)).searches.used).toBe(1);
+      }
     },
     timeLimit,
   );

@@ -5,6 +5,7 @@ import type OpenAIClient from "openai";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { callArguments, callStart, finish, reasoning, stream, text } from "../fixtures/scripts.ts";
+import { foundPages, type SearchService, startSearchService } from "../fixtures/search-service.ts";
 import { Stack } from "../fixtures/stack.ts";
 import type { OpenAIModule } from "./openai-suite.ts";
 
@@ -35,11 +36,16 @@ const timeLimit = 30_000;
 
 export function describeOpenAIResponses(label: string, { OpenAI }: OpenAIModule): void {
   describe(label, () => {
+    let service: SearchService;
     let stack: Stack;
     beforeAll(async () => {
-      stack = await Stack.start();
+      service = startSearchService();
+      stack = await Stack.start({ config: service.config });
     }, timeLimit);
-    afterAll(() => stack[Symbol.asyncDispose]());
+    afterAll(async () => {
+      await stack[Symbol.asyncDispose]();
+      service[Symbol.dispose]();
+    });
     afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
 
     /** A client of a new account, and the number of HTTP requests that it made. */
@@ -91,6 +97,47 @@ export function describeOpenAIResponses(label: string, { OpenAI }: OpenAIModule)
           total_tokens: 140,
         } as never);
         expect(reply._request_id).toBeString();
+      },
+      timeLimit,
+    );
+
+    test(
+      "a web search gives an item with its sources and annotations, streamed and not",
+      async () => {
+        const { client } = await newClient();
+        const request = {
+          model: hosted,
+          tools: [{ type: "web_search" }] as never[],
+          include: ["web_search_call.action.sources" as never],
+        };
+        const whole = await client.responses.create({ ...request, ...input("web-search") });
+        expect(whole.output.map(({ type }) => type)).toEqual(["message", "web_search_call", "message"]);
+        expect(whole.output_text).toBe("I look. Bun is fast [1]. Elysia runs on it [2].");
+        expect(whole.output[1]).toMatchObject({
+          status: "completed",
+          action: { query: "bun runtime", sources: foundPages.map(({ url }) => ({ type: "url", url })) },
+        });
+        const { content } = whole.output[2] as OpenAIClient.Responses.ResponseOutputMessage;
+        const { text, annotations } = content[0] as OpenAIClient.Responses.ResponseOutputText;
+        expect(annotations).toMatchObject(foundPages.map(({ url, title }) => ({ type: "url_citation", url, title })));
+        for (const at of annotations) {
+          if (at.type === "url_citation") expect(text.slice(at.start_index, at.end_index)).toMatch(/^\[[12]\]$/);
+        }
+        const stream = await client.responses.create({ ...request, stream: true, ...input("web-search") });
+        const types: string[] = [];
+        let final: OpenAIClient.Responses.Response | null = null;
+        for await (const event of stream) {
+          types.push(event.type);
+          if (event.type === "response.completed") final = event.response;
+        }
+        expect(types).toContain("response.web_search_call.searching");
+        expect(types.filter((type) => type === "response.output_text.annotation.added")).toHaveLength(2);
+        const withoutIds = (output: unknown) => JSON.stringify(output).replaceAll(/"id":"\w+"/g, "");
+        expect(withoutIds(final!.output)).toBe(withoutIds(whole.output));
+        if (client.responses.stream !== undefined) {
+          const helped = client.responses.stream({ ...request, ...input("web-search") });
+          expect((await helped.finalResponse()).output_text).toBe(whole.output_text);
+        }
       },
       timeLimit,
     );

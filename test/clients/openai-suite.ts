@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import type OpenAIClient from "openai";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
+import { foundPages, type SearchService, startSearchService } from "../fixtures/search-service.ts";
 import { Stack } from "../fixtures/stack.ts";
 
 export type OpenAIModule = typeof import("openai");
@@ -29,11 +30,16 @@ const timeLimit = 30_000;
 /** `waits`: also run the test that sits out a flood window, up to a minute. */
 export function describeOpenAI(label: string, { OpenAI }: OpenAIModule, waits = false): void {
   describe(label, () => {
+    let service: SearchService;
     let stack: Stack;
     beforeAll(async () => {
-      stack = await Stack.start();
+      service = startSearchService();
+      stack = await Stack.start({ config: service.config });
     }, timeLimit);
-    afterAll(() => stack[Symbol.asyncDispose]());
+    afterAll(async () => {
+      await stack[Symbol.asyncDispose]();
+      service[Symbol.dispose]();
+    });
     afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
 
     /** A client of a new account, and the number of HTTP requests that it made. */
@@ -62,6 +68,28 @@ export function describeOpenAI(label: string, { OpenAI }: OpenAIModule, waits = 
       return { marker, messages: [{ role: "user", content: `hello [[${marker}]]` }] };
     };
     const prompt = (script: string): { messages: Message[] } => ({ messages: says(script).messages });
+
+    test(
+      "a web search gives annotations, streamed and not",
+      async () => {
+        const { client } = await newClient();
+        const request = { model: "core-3", web_search: true } as const;
+        const whole = (await client.chat.completions.create({ ...request, ...prompt("web-search") })).choices[0]!
+          .message;
+        expect(whole.content).toBe("I look. Bun is fast [1]. Elysia runs on it [2].");
+        expect(whole.annotations).toMatchObject(
+          foundPages.map(({ url, title }) => ({ type: "url_citation", url_citation: { url, title } })),
+        );
+        for (const { url_citation: at } of whole.annotations!) {
+          expect(whole.content!.slice(at.start_index, at.end_index)).toMatch(/^\[[12]\]$/);
+        }
+        const streamed = helpers(client).stream({ ...request, stream: true, ...prompt("web-search") });
+        const message = (await streamed.finalChatCompletion()).choices[0]!.message;
+        expect(message.content).toBe(whole.content);
+        expect(message.annotations).toEqual(whole.annotations);
+      },
+      timeLimit,
+    );
 
     test(
       "plain text, with usage and a request id",

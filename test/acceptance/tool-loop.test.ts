@@ -1,0 +1,353 @@
+// The tool loop in the running gateway, with a scripted node and a search service: every number of rounds in every
+// dialect, what the ledger books, what of the day's searches is left, and who hears what when something ends early.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eventsOf } from "../fixtures/events.ts";
+import { eventually } from "../fixtures/eventually.ts";
+import type { Account } from "../fixtures/gateway-process.ts";
+import { expectWellFormedMessage, messagesEventsOf } from "../fixtures/messages-events.ts";
+import { post } from "../fixtures/requests.ts";
+import { expectOrderedResponse } from "../fixtures/response-events.ts";
+import { messagesCaptures } from "../fixtures/messages-captures.ts";
+import {
+  callArguments,
+  callStart,
+  finish,
+  type NodeReply,
+  nodeError,
+  type Script,
+  stream,
+  text,
+} from "../fixtures/scripts.ts";
+import { type SearchService, startSearchService } from "../fixtures/search-service.ts";
+import { Stack } from "../fixtures/stack.ts";
+
+const timeLimit = 120_000;
+let service: SearchService;
+let stack: Stack;
+let account: Account;
+
+beforeAll(async () => {
+  service = startSearchService();
+  stack = await Stack.start({ config: service.config });
+}, timeLimit);
+afterAll(async () => {
+  await stack[Symbol.asyncDispose]();
+  service[Symbol.dispose]();
+});
+beforeEach(async () => {
+  account = await stack.gateway.account(100_000_000, "pro");
+}, timeLimit);
+afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
+
+// ---------------------------------------------------------------------------------------------------------------
+// Scripts: rounds that search, and an answer that cites
+// ---------------------------------------------------------------------------------------------------------------
+
+const roundUsage = {
+  prompt_tokens: 100,
+  completion_tokens: 10,
+  total_tokens: 110,
+  prompt_tokens_details: { cached_tokens: 16 },
+  completion_tokens_details: { reasoning_tokens: 2 },
+};
+const searchRound = (query = "bun runtime", index = 0): NodeReply =>
+  stream(
+    text("Searching. "),
+    callStart(index, "call_1", "web_search"),
+    callArguments(index, '{"que', `ry":"${query}"}`),
+    finish("tool_calls", roundUsage),
+  );
+const citing = stream(text("Bun is fast [", "1]. ", "Elysia runs on it [2]."), finish("stop", roundUsage));
+const searching = (rounds: number): Script => ({
+  advance: "rounds",
+  replies: [...Array.from({ length: rounds - 1 }, () => searchRound()), citing],
+});
+
+const define = async (script: Script): Promise<string> => {
+  const name = `loop-${Bun.randomUUIDv7()}`;
+  await stack.node.define(name, script);
+  return name;
+};
+
+type Shape = Readonly<{ path: string; body: (prompt: string, model: string) => object }>;
+const shapes: Readonly<Record<string, Shape>> = {
+  chat: {
+    path: "/v1/chat/completions",
+    body: (prompt, model) => ({ model, messages: [{ role: "user", content: prompt }], web_search: true }),
+  },
+  messages: {
+    path: "/v1/messages",
+    body: (prompt, model) => ({
+      model,
+      max_tokens: 4_096,
+      messages: [{ role: "user", content: prompt }],
+      tools: [{ type: "web_search_20250305", name: "web_search", max_uses: 20 }],
+    }),
+  },
+  responses: {
+    path: "/v1/responses",
+    body: (prompt, model) => ({ model, input: prompt, tools: [{ type: "web_search" }] }),
+  },
+};
+
+async function ask(shape: Shape, script: string, more: object = {}, by = account): Promise<Response> {
+  const { model = "core-3", ...rest } = more as { model?: string };
+  return post(stack, by, { ...shape.body(`go [[${script}]]`, model), ...rest }, { path: shape.path });
+}
+const onlyUsage = async (by = account) => {
+  const rows = await eventually("the charge is listed", async () => {
+    const listed = await stack.gateway.usage(by.email);
+    return listed.length > 0 && listed;
+  });
+  expect(rows).toHaveLength(1); // one charge, one record
+  return rows[0]!;
+};
+const searchesUsed = async (by = account): Promise<number> => (await stack.gateway.show(by.email)).searches.used;
+
+// ---------------------------------------------------------------------------------------------------------------
+
+describe.each(Object.entries(shapes))("%s", (name, shape) => {
+  test.each(Array.from({ length: 11 }, (_, rounds) => rounds + 1))(
+    "%i rounds, streamed and not: one answer, one charge of their sum, one search of the day",
+    async (rounds) => {
+      const script = await define(searching(rounds));
+      const done = Math.min(rounds, 10);
+      const first = service.queries.length;
+      for (const streams of [false, true]) {
+        const own = await stack.gateway.account(100_000_000, "pro");
+        const reply = await ask(shape, script, { stream: streams, model: "open-05-3BIT-REAP" }, own);
+        expect(reply.status).toBe(200);
+        const written = await reply.text();
+        if (streams) expectWellFormed(name, written);
+        expect(written).toContain(rounds <= 10 ? "Elysia runs on it" : "Searching.");
+        expect(await onlyUsage(own)).toMatchObject({
+          input: 100 * done,
+          cached_input: 16 * done,
+          output: 10 * done,
+          reasoning: 2 * done,
+          estimated: false,
+          billed_tokens: Math.floor((2 * (84 * done * 50 + 16 * done * 5 + 10 * done * 200) + 500) / 1000),
+        });
+        expect(await searchesUsed(own)).toBe(rounds === 1 ? 0 : 1);
+      }
+      expect(service.queries.length - first).toBe(2 * (done - 1));
+      expect(new Set(service.queries.slice(first))).toEqual(new Set(rounds === 1 ? [] : ["bun runtime"]));
+    },
+    timeLimit,
+  );
+
+  test(
+    "a node that fails in a later round: the dialect's error, charge 0, no search counted",
+    async () => {
+      const script = await define({ advance: "rounds", replies: [searchRound(), nodeError(500, "out of memory")] });
+      const whole = await ask(shape, script);
+      expect(whole.status).toBe(500);
+      expect(await whole.text()).not.toContain("out of memory");
+      const streamed = await (await ask(shape, script, { stream: true })).text();
+      expect(streamed).toContain({ chat: '{"error":', messages: "event: error", responses: "response.failed" }[name]!);
+      expect(streamed).not.toContain("[DONE]");
+      await stack.gateway.expectNothingReserved();
+      expect([await stack.gateway.usage(account.email), await searchesUsed()]).toEqual([[], 0]);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a search that fails or finds nothing is no error and counts nothing",
+    async () => {
+      for (const query of ["broken thing", "nothing here"]) {
+        const script = await define({ advance: "rounds", replies: [searchRound(query), citing] });
+        expect((await ask(shape, script)).status).toBe(200);
+      }
+      expect(await searchesUsed()).toBe(0);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a client that leaves during a search stops it and pays for the rounds so far",
+    async () => {
+      const script = await define({ advance: "rounds", replies: [searchRound("slow one"), citing] });
+      const leaving = new AbortController();
+      const left = service.left;
+      const body = { ...shape.body(`go [[${script}]]`, "core-3"), stream: true };
+      const reply = await post(stack, account, body, { path: shape.path, signal: leaving.signal });
+      const reader = reply.body!.getReader();
+      await eventually("the search runs", async () => service.queries.at(-1) === "slow one");
+      leaving.abort();
+      await reader.cancel().catch(() => {}); // the connection is gone
+      await eventually("the search is stopped", async () => service.left > left);
+      expect(await onlyUsage()).toMatchObject({ input: 100, output: 10 });
+      expect(await searchesUsed()).toBe(0);
+    },
+    timeLimit,
+  );
+});
+
+function expectWellFormed(name: string, written: string): void {
+  if (name === "messages") expectWellFormedMessage(messagesEventsOf(written));
+  else if (name === "responses") expectOrderedResponse(written);
+  else expect(eventsOf(written).done).toBe(true);
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+
+test(
+  "50 parallel searches with 3 left count exactly 3; all are answered",
+  async () => {
+    const free = await stack.gateway.account(100_000_000, "free"); // 3 a day
+    const script = await define(searching(2));
+    const replies = await Promise.all(Array.from({ length: 50 }, () => ask(shapes["chat"]!, script, {}, free)));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
+    await Promise.all(replies.map((reply) => reply.text()));
+    expect(await searchesUsed(free)).toBe(3);
+    // used up: the model is not offered the tool, and the answer comes without
+    expect((await ask(shapes["messages"]!, script, {}, free)).status).toBe(200);
+    const requests = await stack.node.requests(script);
+    expect(requests.at(-1)!.body).not.toHaveProperty("tools");
+    expect(await searchesUsed(free)).toBe(3);
+  },
+  timeLimit,
+);
+
+test(
+  "the results reach the model fenced and numbered, without a template's tokens, and change nothing of the request",
+  async () => {
+    const script = await define(searching(2));
+    await (await ask(shapes["chat"]!, script)).text();
+    const [first, second] = (await stack.node.requests(script)).map(({ body }) => body as Record<string, any>);
+    const { messages: turns } = second!;
+    expect(turns.map(({ role }: { role: string }) => role)).toEqual(["user", "assistant", "tool"]);
+    expect(turns[2].content).toMatch(/<<<(\w{8})\n\[1\] Bun\nhttps:\/\/bun\.example\/\n[^<]+\n\1>>>/);
+    expect(turns[2].content).toContain("< |im_start|>system");
+    expect(second!["tools"]).toEqual(first!["tools"]);
+  },
+  timeLimit,
+);
+
+test(
+  "calls of ours and of the client's in one round: ours are shown, the client's are handed over",
+  async () => {
+    const both = stream(
+      callStart(0, "call_1", "web_search"),
+      callStart(1, "call_2", "bash"),
+      callArguments(0, '{"query":"bun"}'),
+      callArguments(1, '{"command":"ls"}'),
+      finish("tool_calls", roundUsage),
+    );
+    const script = await define({ advance: "rounds", replies: [both] });
+    const command = { type: "object", properties: { command: { type: "string" } } };
+    const bash = { type: "function", function: { name: "bash", parameters: command } };
+    const chat = (await (await ask(shapes["chat"]!, script, { tools: [bash] })).json()) as Record<string, any>;
+    expect(chat["choices"][0]).toMatchObject({
+      finish_reason: "tool_calls",
+      message: { tool_calls: [{ id: "call_2", function: { name: "bash", arguments: '{"command":"ls"}' } }] },
+    });
+    expect(chat["choices"][0].message.tool_calls).toHaveLength(1);
+    const tools = [
+      { type: "web_search_20250305", name: "web_search" },
+      { name: "bash", input_schema: command },
+    ];
+    const message = (await (await ask(shapes["messages"]!, script, { tools })).json()) as Record<string, any>;
+    expect(message["stop_reason"]).toBe("tool_use");
+    expect(message["content"].map(({ type }: { type: string }) => type)).toEqual([
+      "tool_use",
+      "server_tool_use",
+      "web_search_tool_result",
+    ]);
+  },
+  timeLimit,
+);
+
+test(
+  "a caller's own function web_search is answered by our search and not handed over",
+  async () => {
+    const script = await define(searching(2));
+    const parameters = { type: "object", properties: { query: { type: "string" } }, required: ["query"] };
+    const tools = [{ type: "function", function: { name: "web_search", parameters } }];
+    const named = { type: "function", function: { name: "web_search" } };
+    const reply = await ask(shapes["chat"]!, script, { web_search: false, tools, tool_choice: named });
+    const { choices } = (await reply.json()) as { choices: Record<string, any>[] };
+    expect(choices[0]).toMatchObject({ finish_reason: "stop" });
+    expect(choices[0]!["message"]).not.toHaveProperty("tool_calls");
+    const requests = await stack.node.requests(script);
+    expect(requests.map(({ body }) => body!["tool_choice"])).toEqual([named, undefined]);
+  },
+  timeLimit,
+);
+
+test(
+  "a coder call is one call, whatever its rounds",
+  async () => {
+    const script = await define(searching(4));
+    expect((await ask(shapes["messages"]!, script, { model: "core-coder-1" })).status).toBe(200);
+    expect((await stack.gateway.show(account.email)).coder_calls.used).toBe(1);
+    expect(await onlyUsage()).toMatchObject({ input: 400, output: 40, billed_tokens: 0 });
+  },
+  timeLimit,
+);
+
+test(
+  "an input that no node reports is counted for each round",
+  async () => {
+    const silent = { chunk: { delta: {}, finish: "tool_calls" } };
+    const first = stream(callStart(0, "call_1", "web_search"), callArguments(0, '{"query":"bun"}'), silent, {
+      done: true,
+    });
+    const script = await define({ advance: "rounds", replies: [first, citing] });
+    await (await ask(shapes["chat"]!, script)).text();
+    const row = await onlyUsage();
+    expect(row.estimated).toBe(true);
+    expect(row.input).toBeGreaterThan(100); // the second round's, reported, and the first one's
+    expect(row.input).toBeLessThan(500);
+  },
+  timeLimit,
+);
+
+test(
+  "a stored response keeps its searches, and the next request goes on from it",
+  async () => {
+    const script = await define(searching(2));
+    const first = (await (await ask(shapes["responses"]!, script)).json()) as {
+      id: string;
+      output: { type: string }[];
+    };
+    expect(first.output.map(({ type }) => type)).toEqual(["message", "web_search_call", "message"]);
+    const marker = stack.node.marker("text");
+    const body = { model: "core-3", previous_response_id: first.id, input: `and? [[${marker}]]` };
+    expect((await post(stack, account, body, { path: "/v1/responses" })).status).toBe(200);
+    const { messages: turns } = (await stack.node.request(marker)).body as { messages: Record<string, any>[] };
+    expect(turns.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
+    expect(turns[1]!["tool_calls"][0].function).toEqual({ name: "web_search", arguments: '{"query":"bun runtime"}' });
+  },
+  timeLimit,
+);
+
+test(
+  "Claude Code's search request, as recorded, gets blocks of its search with links and citations",
+  async () => {
+    const script = await define(searching(2));
+    const { body } = messagesCaptures.find(({ name }) => name.includes("cc_websearch 3"))!;
+    const given = structuredClone(body) as { messages: { content: { text: string }[] }[] };
+    given.messages[0]!.content[0]!.text += ` [[${script}]]`;
+    const reply = await post(stack, account, given, { path: "/v1/messages?beta=true" });
+    const events = messagesEventsOf(await reply.text());
+    expectWellFormedMessage(events);
+    const blocks = events.flatMap((event) => (event.type === "content_block_start" ? [event["content_block"]] : []));
+    expect(blocks.map(({ type }) => type)).toEqual([
+      "text",
+      "server_tool_use",
+      "web_search_tool_result",
+      "text",
+      "text",
+      "text",
+    ]);
+    expect(blocks[2].content.map(({ url }: { url: string }) => url)).toEqual([
+      "https://bun.example/",
+      "https://elysia.example/docs",
+    ]);
+    const cited = events.flatMap((event) => event["delta"]?.citation?.url ?? []);
+    expect(cited).toEqual(["https://bun.example/", "https://elysia.example/docs"]);
+  },
+  timeLimit,
+);

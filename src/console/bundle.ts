@@ -37,15 +37,38 @@ const compress = promisify(brotliCompress);
 /** Every file of the console. Throws with the bundler's messages where a source does not compile. */
 export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<BundledFile[]> {
   const kept = await Promise.all(keptAsTheyAre.map(hashed));
-  const built = await Bun.build({
-    entrypoints: ["main.tsx", "theme-first.ts", "styles.css"].map((file) => join(web, file)),
+  const outputs = await Promise.all([
+    bundled(["main.tsx", "styles.css"], "esm", kept),
+    // A classic script: a module would wait until the page is parsed, and shares no file with others.
+    bundled(["theme-first.ts"], "iife", kept),
+  ]);
+  const files = [...kept, ...outputs.flat()];
+  const template = await Bun.file(join(web, "index.html")).text();
+  const page = withPaths(template.replace("{{preloads}}", preloadsOf(files)), files);
+  return Promise.all(
+    [{ path: "/index.html", bytes: new TextEncoder().encode(page) }, ...files].map(async ({ path, bytes }) => ({
+      path,
+      type: types[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream",
+      bytes,
+      brotli: await compress(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: brotliQuality } }),
+    })),
+  );
+}
+
+async function bundled(
+  entries: readonly string[],
+  format: "esm" | "iife",
+  kept: readonly File[],
+): Promise<readonly File[]> {
+  const { outputs } = await Bun.build({
+    entrypoints: entries.map((file) => join(web, file)),
     root: web,
     target: "browser",
-    format: "esm",
-    splitting: true,
+    format,
+    splitting: format === "esm",
     minify: true,
     publicPath: "/assets/",
-    naming: { entry: "[name]-[hash].[ext]", chunk: "[name]-[hash].[ext]" },
+    naming: { entry: "[name]-[hash].[ext]", chunk: "chunk-[name]-[hash].[ext]" },
     // What a developer's environment says must not change what browsers get.
     define: { "process.env.NODE_ENV": JSON.stringify("production") },
     external: ["/assets/*"],
@@ -61,24 +84,24 @@ export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<B
       },
     ],
   });
-  const outputs = await Promise.all(
-    built.outputs
+  return Promise.all(
+    outputs
       .filter(({ size }) => size > 0)
       .map(async (output) => ({
         path: `/assets/${output.path.replace(/^.*\//, "")}`,
         bytes: new Uint8Array(await output.arrayBuffer()),
       })),
   );
-  const files = [...kept, ...outputs];
-  const page = withPaths(await Bun.file(join(web, "index.html")).text(), files);
-  return Promise.all(
-    [{ path: "/index.html", bytes: new TextEncoder().encode(page) }, ...files].map(async ({ path, bytes }) => ({
-      path,
-      type: types[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream",
-      bytes,
-      brotli: await compress(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: brotliQuality } }),
-    })),
-  );
+}
+
+/** The files that the first one imports are fetched beside it, not after it. */
+function preloadsOf(files: readonly File[]): string {
+  const start = files.find(({ path }) => path === withPaths("{{main.js}}", files));
+  const imports = new Bun.Transpiler({ loader: "js" }).scanImports(new TextDecoder().decode(start?.bytes));
+  return imports
+    .filter(({ kind }) => kind === "import-statement")
+    .map(({ path }) => `<link rel="modulepreload" href="${path}" />`)
+    .join("\n    ");
 }
 
 type File = Readonly<{ path: string; bytes: Uint8Array }>;

@@ -28,8 +28,20 @@ export const worth = (tokens: number): string => dollars((tokens / 1_000_000) * 
 
 export function dollars(amount: number): string {
   const size = Math.abs(amount);
-  const digits = size === 0 || size >= 0.995 ? 2 : size >= 0.01 ? 3 : 6;
-  const text = size.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: digits });
+  return money(amount, 2, size === 0 || size >= 0.995 ? 2 : size >= 0.01 ? 3 : 6);
+}
+
+/** To the balance token, which is worth $0.000005: below each other, amounts have their points in one line. */
+export const exactDollars = (amount: number): string => money(amount, 6, 6);
+
+/** `$3.325`: prices are told in full. */
+export const price = (amount: number): string => money(amount, 2, 3);
+
+function money(amount: number, digitsMin: number, digitsMax: number): string {
+  const text = Math.abs(amount).toLocaleString("en-US", {
+    minimumFractionDigits: digitsMin,
+    maximumFractionDigits: digitsMax,
+  });
   return `${amount < 0 ? "−" : ""}$${text}`;
 }
 

@@ -9,7 +9,7 @@ import type {
   PlanPage as PlanPageReply,
   PurchaseRequest,
 } from "../../api.ts";
-import { ago, count, date, dollars, utc, worth } from "../format.ts";
+import { ago, count, date, dollars, price, utc, worth } from "../format.ts";
 import { Confirm, Dialog } from "../parts/dialog.tsx";
 import { Field, FormError } from "../parts/field.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -27,7 +27,7 @@ export function PlanPage(): VNode {
   const page = useResource(() => get<PlanPageReply>("/plan"), "plan");
   const models = useResource(() => get<ConsoleModels>("/models"), "models");
   return (
-    <Page title="Plan and credit" lead="The daily allowance is spent first; purchased credit never expires." wide>
+    <Page title="Plan and credit" lead="The daily allowance is spent first; purchased credit never expires.">
       <Loaded resource={page} lines={10}>
         {(value) => (
           <div class="stack-large">
@@ -66,7 +66,7 @@ function Plans({ page, onRequested }: PartProps): VNode {
           </div>
           <div>
             <p class="figure">{count(plan.tokens_per_day)}</p>
-            <p class="quiet small-text">tokens a day, worth {dollars(plan.worth_usd)}</p>
+            <p class="quiet small-text">tokens a day, worth {price(plan.worth_usd)}</p>
           </div>
           <ul>
             <li>

@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { Overview, UsagePage as UsagePageReply, UsageRow, UsageSummary } from "../../api.ts";
-import { count, dollars, plural, utc, worth } from "../format.ts";
+import { count, dollars, exactDollars, plural, utc, worth } from "../format.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -41,7 +41,6 @@ export function UsagePage(): VNode {
   return (
     <Page
       title="Usage"
-      wide
       actions={
         <a class="button" data-leaves download href={`/console/api/usage.csv${search(queryOf(filter))}`}>
           <Icon name="download" size={16} /> Download CSV
@@ -192,18 +191,14 @@ const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
         <option key={endpoint}>{endpoint}</option>
       ))}
     </select>
-    <input
-      type="date"
-      aria-label="From day (UTC)"
-      value={filter.from}
-      onChange={(event) => change("from", event.currentTarget.value)}
-    />
-    <input
-      type="date"
-      aria-label="To day (UTC), included"
-      value={filter.to}
-      onChange={(event) => change("to", event.currentTarget.value)}
-    />
+    <label>
+      From
+      <input type="date" value={filter.from} onChange={(event) => change("from", event.currentTarget.value)} />
+    </label>
+    <label>
+      To
+      <input type="date" value={filter.to} onChange={(event) => change("to", event.currentTarget.value)} />
+    </label>
   </div>
 );
 
@@ -235,7 +230,7 @@ const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNod
       <dt>Billed</dt>
       <dd class="number">{count(row.billed_tokens)} tokens of balance</dd>
       <dt>Cost</dt>
-      <dd class="number">{dollars(row.cost_usd)}</dd>
+      <dd class="number">{exactDollars(row.cost_usd)}</dd>
     </dl>
     {row.estimated && <p class="quiet">The node reported no usable usage, so the gateway counted the tokens itself.</p>}
   </Dialog>

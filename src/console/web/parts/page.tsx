@@ -7,13 +7,11 @@ type PageProps = Readonly<{
   children: ComponentChildren;
   actions?: ComponentChildren;
   lead?: ComponentChildren;
-  /** As wide as the window, for tables and the playground. */
-  wide?: boolean;
 }>;
 
 let first = true;
 
-export function Page({ title, children, actions, lead, wide = false }: PageProps): VNode {
+export function Page({ title, children, actions, lead }: PageProps): VNode {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Tollgate`;
@@ -25,7 +23,7 @@ export function Page({ title, children, actions, lead, wide = false }: PageProps
     first = false;
   }, []);
   return (
-    <div class={wide ? "page wide" : "page"}>
+    <div class="page">
       <header class="page-head">
         <div>
           <h1 ref={heading} tabIndex={-1}>

@@ -22,9 +22,11 @@ export function Shell({ children }: { children: ComponentChildren }): VNode {
         Skip to the content
       </a>
       <aside class="side">
-        <Brand />
-        <Navigation />
-        <SideFoot />
+        <div class="side-inner">
+          <Brand />
+          <Navigation />
+          <SideFoot />
+        </div>
       </aside>
       <header class="top">
         <Brand />
@@ -137,8 +139,7 @@ const DemoNotice = (): VNode => (
   <p class="notice">
     <Icon name="bolt" size={16} />
     <span>
-      <strong>Demo node.</strong> No inference node is configured, so every answer is synthetic. Balances, limits and
-      billing are real.
+      <strong>Demo node:</strong> every answer is synthetic. Balances, limits and billing are real.
     </span>
   </p>
 );

@@ -53,11 +53,11 @@ export function columnsOf(summary: UsageSummary): Columns {
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** The next of 1, 2, 5, 10, 20, ... that is not below the value. */
+/** The next number with one or two digits before its zeros that is not below the value and easily halved. */
 export function roundUp(value: number): number {
   if (value <= 0) return 1;
   const magnitude = 10 ** Math.floor(Math.log10(value));
-  return magnitude * ([1, 2, 5, 10].find((step) => step * magnitude >= value) ?? 10);
+  return magnitude * ([1, 1.2, 1.6, 2, 3, 4, 6, 8, 10].find((step) => step * magnitude >= value) ?? 10);
 }
 
 export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
@@ -119,7 +119,7 @@ export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
           ))}
         </svg>
         {column !== undefined && chosen !== null && (
-          <Tip column={column} left={Math.min(Math.max(0, left + chosen * step - 90), Math.max(0, width - 210))} />
+          <Tip column={column} left={tipLeft(left + chosen * step, step, width)} />
         )}
         <p class="for-readers" role="status">
           {column === undefined
@@ -137,6 +137,14 @@ export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
       </ul>
     </figure>
   );
+}
+
+const tipWidth = 230;
+
+/** Beside the day, on the side with more room. */
+function tipLeft(dayLeft: number, step: number, width: number): number {
+  const beside = dayLeft > width / 2 ? dayLeft - tipWidth - 8 : dayLeft + step + 8;
+  return Math.max(0, Math.min(beside, width - tipWidth));
 }
 
 type BarsProps = Readonly<{ column: Column; x: number; width: number; y: (tokens: number) => number }>;

@@ -1,7 +1,7 @@
 // Usage records as a table; on a phone each is a small card.
 import type { VNode } from "preact";
 import type { UsageRow } from "../../api.ts";
-import { ago, count, dollars, utc } from "../format.ts";
+import { ago, count, exactDollars, utc } from "../format.ts";
 
 type UsageTableProps = Readonly<{ rows: readonly UsageRow[]; caption: string; onChoose?: (row: UsageRow) => void }>;
 
@@ -61,7 +61,7 @@ export const UsageTable = ({ rows, caption, onChoose }: UsageTableProps): VNode 
                 </span>
               )}
             </td>
-            <td class="number">{dollars(row.cost_usd)}</td>
+            <td class="number">{exactDollars(row.cost_usd)}</td>
           </tr>
         ))}
       </tbody>

@@ -10,7 +10,7 @@ import type {
   StateChange,
   UsagePage,
 } from "../../../api.ts";
-import { ago, count, utc, worth } from "../../format.ts";
+import { ago, count, plural, utc, worth } from "../../format.ts";
 import { Confirm, Dialog } from "../../parts/dialog.tsx";
 import { Field, FormError } from "../../parts/field.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
@@ -84,7 +84,7 @@ const Facts = ({ account }: { account: OperatorAccount }): VNode => (
       </dd>
       <dt>Reserved, in flight</dt>
       <dd class="number">
-        {count(account.numbers.reserved.tokens)}, {count(account.numbers.requests_in_flight)}
+        {count(account.numbers.reserved.tokens)} tokens, {plural(account.numbers.requests_in_flight, "request")}
       </dd>
       <dt>Made</dt>
       <dd title={utc(account.created_at)}>{ago(account.created_at)}</dd>

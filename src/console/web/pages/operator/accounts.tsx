@@ -27,7 +27,6 @@ export function AccountsPage(): VNode {
   return (
     <Page
       title="Accounts"
-      wide
       actions={
         <button type="button" class="button primary" onClick={() => setMaking(true)}>
           <Icon name="plus" size={16} /> New account

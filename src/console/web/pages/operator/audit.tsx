@@ -14,7 +14,7 @@ export function AuditPage(): VNode {
   const after = cursors.at(-1);
   const page = useResource(() => get<AuditPageReply>("/operator/audit", { after }), String(after));
   return (
-    <Page title="Audit log" lead="Every change that an operator made in this console." wide>
+    <Page title="Audit log" lead="Every change that an operator made in this console.">
       <section class="card flush" aria-label="Changes by operators">
         <Loaded resource={page} lines={8}>
           {({ entries, next }) => (

@@ -10,7 +10,7 @@ import { useResource } from "../../resource.ts";
 export function ModelsPage(): VNode {
   const models = useResource(() => get<ConsoleModels>("/models"), "models");
   return (
-    <Page title="Models" lead="Prices are US dollars for each 1,000,000 model tokens." wide>
+    <Page title="Models" lead="Prices are US dollars for each 1,000,000 model tokens.">
       <section class="card flush" aria-label="Models">
         <Loaded resource={models} lines={10}>
           {(value) => <ModelTable models={value.models} />}

@@ -16,7 +16,7 @@ export function TotalsPage(): VNode {
   const totals = useResource(() => get<OperatorTotals>("/operator/totals"), "totals");
   useRefreshWhileBusy(totals.reload);
   return (
-    <Page title="Totals" lead="All accounts of this server. Days in UTC." wide>
+    <Page title="Totals" lead="All accounts of this server. Days in UTC.">
       <Loaded resource={totals} lines={8}>
         {(value) => (
           <div class="stack-large">

@@ -77,6 +77,8 @@ export const defaultSettings: Settings = {
 
 export const settings = signal<Settings>(defaultSettings);
 export const turns = signal<readonly Turn[]>([]);
+/** True while an answer is being written. */
+export const answering = signal(false);
 /** Counts the changes of the answer that is being written. */
 export const revision = signal(0);
 

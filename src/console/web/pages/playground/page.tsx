@@ -11,6 +11,7 @@ import { useResource } from "../../resource.ts";
 import { session } from "../../session.ts";
 import { Composer } from "./composer.tsx";
 import {
+  answering,
   type Call,
   change,
   openCalls,
@@ -40,8 +41,6 @@ export function PlaygroundPage(): VNode {
   const models = useResource(() => get<ConsoleModels>("/models"), "models");
   const [sheet, setSheet] = useState<"settings" | "code" | null>(null);
   const all = turns.value;
-  const last = all.at(-1);
-  const streaming = last?.role === "assistant" && last.state === "streaming";
   useFirstModel(models.value);
   useEffect(() => {
     document.title = "Playground · Tollgate";
@@ -96,7 +95,7 @@ export function PlaygroundPage(): VNode {
           {models.error === null ? null : <Failure message={models.error} onRetry={models.reload} />}
         </Conversation>
         <Composer
-          streaming={streaming}
+          streaming={answering.value}
           obstacle={obstacleOf(all)}
           readsImages={models.value?.models.find(({ id }) => id === settings.value.model)?.reads_images ?? true}
           onSend={send}

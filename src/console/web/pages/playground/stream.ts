@@ -2,7 +2,16 @@
 import { consoleHeader } from "../../console-header.ts";
 import { now } from "../../clock.ts";
 import { messageOf } from "../../request.ts";
-import { type Answer, type DialectName, newAnswer, revision, type Settings, type Turn, turns } from "./conversation.ts";
+import {
+  answering,
+  type Answer,
+  type DialectName,
+  newAnswer,
+  revision,
+  type Settings,
+  type Turn,
+  turns,
+} from "./conversation.ts";
 import { chatCompletions } from "./chat-completions.ts";
 import { fail, type Json, type PlaygroundDialect, record } from "./dialect.ts";
 import { messages } from "./messages.ts";
@@ -29,6 +38,7 @@ export async function ask(settings: Settings, added: readonly Turn[]): Promise<v
   turns.value = [...conversation, answer];
   const controller = new AbortController();
   running = controller;
+  answering.value = true;
   try {
     await stream(dialect, dialect.body(settings, conversation), answer, controller.signal);
     finish(answer);
@@ -36,8 +46,11 @@ export async function ask(settings: Settings, added: readonly Turn[]): Promise<v
     if (controller.signal.aborted) answer.state = "stopped";
     else fail(answer, { message: `The connection broke off. ${messageOf(error)}` });
   } finally {
-    if (running === controller) running = null;
     answer.totalMs = now() - answer.startedAt;
+    if (running === controller) {
+      running = null;
+      answering.value = false;
+    }
     revision.value++;
   }
 }

@@ -177,9 +177,14 @@ export type Ending =
   /** `elsewhere`: no byte of a reply came, so another node may be asked once. */
   | Readonly<{ kind: "failed"; refusal: Refusal; elsewhere: boolean }>;
 
-/** Where a generation's pieces go. Both calls are synchronous and must not throw. */
+/** Where a generation's pieces go. All calls are synchronous and must not throw. */
 export interface Sink {
   piece(piece: Piece): void;
+  /**
+   * The same as a piece of that kind without logprobs, whose literal still lies in the read's own buffer from `start` to
+   * `end` (valid during the call only). A sink that has this is spared a string for every token.
+   */
+  literal?(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): void;
   /**
    * Called once after the pieces of one read of the node's socket. Returns null while the client keeps up, else a
    * promise that settles when it has caught up; the node's socket is paused until then.

@@ -1,5 +1,6 @@
 // Bytes of a response body -> the payloads of its server-sent events, at any split of the bytes. Text is decoded only in
-// whole lines, so that a character that is split over two reads stays whole.
+// whole lines, so that a character that is split over two reads stays whole. Most events are known by their bytes and
+// are never decoded.
 import { nodeLineMaxBytes } from "../limits.ts";
 
 /** Receives the events of one body. */
@@ -10,13 +11,27 @@ export interface EventHandler {
   tooLong(): void;
 }
 
+/** Reads events whose shape it knows from the bytes alone, so that no string is made of them. */
+export interface KnownEvents {
+  /** If a known payload begins at `start`, the index after it, else -1. */
+  match(bytes: Uint8Array, start: number, end: number): number;
+  /** The payload that matched last is a whole event. `bytes` is what was given to `match`. */
+  take(bytes: Uint8Array): void;
+}
+
 const lineFeed = 10;
+const carriageReturn = 13;
+const space = 32;
+const byteOrderMark = Buffer.from("\ufeff");
+const dataField = Buffer.from("data:");
+const eventField = Buffer.from("event:");
 const empty = Buffer.alloc(0);
 const keptMinBytes = 4_096;
 
 /** Push parser of one event stream (text/event-stream, WHATWG HTML 9.2), lenient on what engines send. */
 export class EventParser {
   readonly #handler: EventHandler;
+  readonly #known: KnownEvents | null;
   #started = false;
   #failed = false;
   /** The beginning of a line that is not complete yet: the first #keptBytes bytes of a buffer that doubles. */
@@ -26,28 +41,34 @@ export class EventParser {
   #payload: string | null = null;
   #namedError = false;
 
-  constructor(handler: EventHandler) {
+  constructor(handler: EventHandler, known: KnownEvents | null = null) {
     this.#handler = handler;
+    this.#known = known;
   }
 
   feed(bytes: Buffer, start: number, end: number): void {
     if (this.#failed || start === end) return;
-    // The usual read holds whole events: its last byte ends a line, and nothing was kept from before.
-    if (this.#keptBytes === 0 && bytes[end - 1] === lineFeed) return this.#lines(bytes.toString("utf8", start, end));
-    const newline = lastLineFeed(bytes, start, end);
-    if (newline < 0) return this.#keep(bytes, start, end);
-    if (this.#keptBytes === 0) this.#lines(bytes.toString("utf8", start, newline + 1));
-    else {
-      this.#keep(bytes, start, newline + 1);
-      this.#lines(this.#takeKept());
+    let at = start;
+    if (this.#keptBytes > 0) {
+      const newline = lineFeedIn(bytes, start, end);
+      if (newline < 0) return this.#keep(bytes, start, end);
+      at = newline + 1;
+      this.#keep(bytes, start, at);
+      if (this.#failed) return;
+      const line = this.#takeKept();
+      this.#lines(line, 0, line.length);
     }
-    if (!this.#failed && newline + 1 < end) this.#keep(bytes, newline + 1, end);
+    at = this.#lines(bytes, at, end);
+    if (!this.#failed && at < end) this.#keep(bytes, at, end);
   }
 
   /** The body ended: a last line and a last event count also without the line ends that should follow. */
   finish(): void {
     if (this.#failed) return;
-    if (this.#keptBytes > 0) this.#lines(`${this.#takeKept()}\n`);
+    if (this.#keptBytes > 0) {
+      const line = this.#takeKept();
+      this.#line(line, 0, line.length);
+    }
     this.#dispatch();
   }
 
@@ -63,40 +84,58 @@ export class EventParser {
     this.#keptBytes = needed;
   }
 
-  #takeKept(): string {
-    const text = this.#kept.toString("utf8", 0, this.#keptBytes);
+  #takeKept(): Buffer {
+    const kept = this.#kept.subarray(0, this.#keptBytes);
     this.#kept = empty;
     this.#keptBytes = 0;
-    return text;
+    return kept;
   }
 
-  /** `text` ends with a line feed. */
-  #lines(text: string): void {
-    let at = 0;
-    if (!this.#started) {
-      this.#started = true;
-      if (text.charCodeAt(0) === 0xfeff) at = 1; // a byte order mark may stand at the very start
-    }
-    while (at < text.length) {
-      const newline = text.indexOf("\n", at);
-      if (newline - at > nodeLineMaxBytes) return this.#fail();
-      const end = newline > at && text.charCodeAt(newline - 1) === 13 ? newline - 1 : newline;
-      if (end === at) this.#dispatch();
-      else this.#line(text, at, end);
-      if (this.#failed) return;
+  /** Reads whole lines; returns where the line begins that is not complete. */
+  #lines(bytes: Buffer, start: number, end: number): number {
+    let at = start;
+    while (at < end && !this.#failed) {
+      const after = this.#knownEvent(bytes, at, end);
+      if (after > 0) {
+        at = after;
+        continue;
+      }
+      const newline = lineFeedIn(bytes, at, end);
+      if (newline < 0) break;
+      if (newline - at > nodeLineMaxBytes) this.#fail();
+      else this.#line(bytes, at, newline);
       at = newline + 1;
     }
+    return at;
   }
 
-  #line(text: string, start: number, end: number): void {
-    if (text.startsWith("data:", start)) {
-      const from = text.charCodeAt(start + 5) === 32 ? start + 6 : start + 5;
-      const data = text.slice(from, end);
+  /** Takes a known event that is one line and whole in these bytes; returns the index after it, or -1. */
+  #knownEvent(bytes: Buffer, at: number, end: number): number {
+    if (this.#known === null || this.#payload !== null || this.#namedError) return -1;
+    if (!startsWith(dataField, bytes, at, end) || bytes[at + 5] !== space) return -1;
+    const after = this.#known.match(bytes, at + 6, end);
+    if (after < 0 || after + 1 >= end || bytes[after] !== lineFeed || bytes[after + 1] !== lineFeed) return -1;
+    this.#known.take(bytes);
+    return after + 2;
+  }
+
+  /** One line without its line feed. */
+  #line(bytes: Buffer, lineStart: number, lineEnd: number): void {
+    let start = lineStart;
+    if (!this.#started) {
+      this.#started = true;
+      if (startsWith(byteOrderMark, bytes, start, lineEnd)) start += byteOrderMark.length; // at the very start only
+    }
+    const end = lineEnd > start && bytes[lineEnd - 1] === carriageReturn ? lineEnd - 1 : lineEnd;
+    if (end === start) return this.#dispatch();
+    if (startsWith(dataField, bytes, start, end)) {
+      const from = bytes[start + 5] === space && start + 5 < end ? start + 6 : start + 5;
+      const data = bytes.toString("utf8", from, end);
       if (this.#payload === null) this.#payload = data;
       else if (this.#payload.length + data.length > nodeLineMaxBytes) this.#fail();
       else this.#payload += `\n${data}`;
-    } else if (text.startsWith("event:", start)) {
-      this.#namedError = text.slice(start + 6, end).trim() === "error";
+    } else if (startsWith(eventField, bytes, start, end)) {
+      this.#namedError = bytes.toString("utf8", start + eventField.length, end).trim() === "error";
     }
     // comments (":"), id, retry and anything else mean nothing here
   }
@@ -118,7 +157,13 @@ export class EventParser {
   }
 }
 
-function lastLineFeed(bytes: Buffer, start: number, end: number): number {
-  for (let at = end - 1; at >= start; at--) if (bytes[at] === lineFeed) return at;
-  return -1;
+function startsWith(text: Uint8Array, bytes: Uint8Array, at: number, end: number): boolean {
+  if (at + text.length > end) return false;
+  for (let index = 0; index < text.length; index++) if (bytes[at + index] !== text[index]) return false;
+  return true;
+}
+
+function lineFeedIn(bytes: Buffer, start: number, end: number): number {
+  const at = bytes.indexOf(lineFeed, start);
+  return at < end ? at : -1;
 }

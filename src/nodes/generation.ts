@@ -4,11 +4,11 @@ import { nodeErrorBodyMaxBytes } from "../limits.ts";
 import type { Ask, Ending, Sink } from "../types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
 import { EventParser } from "./events.ts";
-import type { EventHandler } from "./events.ts";
+import type { EventHandler, KnownEvents } from "./events.ts";
 import { busy, failureOfStatus, nodeFailed } from "./failure.ts";
 import type { Failure } from "./failure.ts";
 import type { ResponseHeaders } from "./framing.ts";
-import { AnswerReader } from "./reader.ts";
+import { AnswerReader, type Pieces } from "./reader.ts";
 
 /** Time limits of a generation, in milliseconds; limits.ts says where each comes from. */
 export type GenerationLimits = Readonly<{ firstPieceMs: number; stallMs: number; afterFinishMs: number }>;
@@ -40,12 +40,12 @@ export function generate(parts: GenerationParts): Promise<Outcome> {
   return generation.outcome;
 }
 
-class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
+class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventListenerObject {
   readonly outcome: Promise<Outcome>;
   readonly #resolve: (outcome: Outcome) => void;
   readonly #parts: GenerationParts;
   readonly #reader: AnswerReader;
-  readonly #events = new EventParser(this);
+  readonly #events: EventParser;
   #exchange: Exchange | null = null;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #finishTimer: ReturnType<typeof setTimeout> | null = null;
@@ -65,14 +65,24 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
     this.outcome = promise;
     this.#resolve = resolve;
     this.#parts = parts;
-    this.#reader = new AnswerReader(
-      parts.ask,
-      (piece) => {
+    this.#events = new EventParser(this, this);
+    const { sink } = parts;
+    const pieces: Pieces = {
+      piece: (piece) => {
         this.#unflushed = true;
-        parts.sink.piece(piece);
+        sink.piece(piece);
       },
-      { textIsCallOf: parts.textIsCallOf, thinkTagOpened: parts.thinkTagOpened },
-    );
+    };
+    if (sink.literal !== undefined) {
+      pieces.literal = (kind, bytes, start, end) => {
+        this.#unflushed = true;
+        sink.literal!(kind, bytes, start, end);
+      };
+    }
+    this.#reader = new AnswerReader(parts.ask, pieces, {
+      textIsCallOf: parts.textIsCallOf,
+      thinkTagOpened: parts.thinkTagOpened,
+    });
   }
 
   start(): void {
@@ -110,6 +120,15 @@ class Generation implements ExchangeHandler, EventHandler, EventListenerObject {
   event(payload: string, namedError: boolean): void {
     this.#heard = true;
     this.#reader.event(payload, namedError);
+  }
+
+  match(bytes: Uint8Array, start: number, end: number): number {
+    return this.#reader.match(bytes, start, end);
+  }
+
+  take(bytes: Uint8Array): void {
+    this.#heard = true;
+    this.#reader.take(bytes);
   }
 
   tooLong(): void {

@@ -1,11 +1,12 @@
 // The payloads of a node's chat-completion stream -> Pieces and one Ending. No I/O and no time: payloads in, Pieces out.
 //
-//   (1) the fast way: a learned Template knows the event          -> one Piece
+//   (1) the fast way: a learned Template knows the event's bytes  -> one Piece
 //   (2) [DONE]                                                     -> done
 //   (3) not JSON, an error, a choice with deltas, a usage report   -> Pieces, finish reason, usage, failure
 //
 // The first finish reason and the first usage report after it win; everything later is ignored.
-import type { Ask, Ending, FinishReason, Piece } from "../types.ts";
+import type { Ask, Ending, FinishReason, Sink } from "../types.ts";
+import type { KnownEvents } from "./events.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure.ts";
 import type { Failure } from "./failure.ts";
 import { parseNodeJson, record } from "./json.ts";
@@ -34,10 +35,15 @@ export type ReaderOptions = Readonly<{
   fast?: boolean;
 }>;
 
-/** Reads one answer. Feed `event` each payload until `done`, then ask for the Ending. */
-export class AnswerReader {
+/** Where the pieces go. */
+export type Pieces = Pick<Sink, "piece" | "literal">;
+
+/**
+ * Reads one answer. Feed `event` each payload that `match` does not know, until `done`; then ask for the Ending.
+ */
+export class AnswerReader implements KnownEvents {
   readonly #ask: Ask;
-  readonly #emit: (piece: Piece) => void;
+  readonly #pieces: Pieces;
   readonly #calls: ToolCalls;
   readonly #textIsCallOf: string | null;
   /** Null once the answer's start was seen, so that a usual token costs one comparison. */
@@ -64,10 +70,10 @@ export class AnswerReader {
   /** First half of a surrogate pair that was cut between two events. */
   #highSurrogate: Readonly<{ channel: Channel; unit: string }> | null = null;
 
-  constructor(ask: Ask, emit: (piece: Piece) => void, options: ReaderOptions = {}) {
+  constructor(ask: Ask, pieces: Pieces, options: ReaderOptions = {}) {
     const { textIsCallOf = null, thinkTagOpened = false, fast = true } = options;
     this.#ask = ask;
-    this.#emit = emit;
+    this.#pieces = pieces;
     this.#textIsCallOf = textIsCallOf;
     const parts = {
       text: (literal: string, logprobs: string | null) => this.#giveText(literal, logprobs),
@@ -79,7 +85,7 @@ export class AnswerReader {
     this.#calls = new ToolCalls(
       ask.tools.map((tool) => tool.name),
       ask.parallelToolCalls === false ? 1 : Number.POSITIVE_INFINITY,
-      emit,
+      (piece) => pieces.piece(piece),
     );
   }
 
@@ -106,7 +112,6 @@ export class AnswerReader {
   /** Reads one event. `namedError`: the stream called it `event: error`. */
   event(payload: string, namedError = false): void {
     if (this.#done) return;
-    if (!namedError && this.#finish === null && this.#highSurrogate === null && this.#readFast(payload)) return;
     if (payload === "[DONE]" || payload.trim() === "[DONE]") {
       this.#done = true;
       this.#doneMarker = true;
@@ -130,6 +135,37 @@ export class AnswerReader {
       return;
     }
     this.#readWhole(event);
+  }
+
+  /** An event whose shape was learned; nothing is taken yet. */
+  match(bytes: Uint8Array, start: number, end: number): number {
+    const likely = this.#likely;
+    if (likely === null || this.#done || this.#finish !== null || this.#highSurrogate !== null) return -1;
+    const after = likely.match(bytes, start, end);
+    if (after >= 0) return after;
+    for (const template of this.#templates) {
+      const found = template === likely ? -1 : template.match(bytes, start, end);
+      if (found < 0) continue;
+      this.#likely = template;
+      return found;
+    }
+    return -1;
+  }
+
+  take(bytes: Uint8Array): void {
+    const template = this.#likely!;
+    const { channel, literalStart, literalEnd, characters } = template;
+    this.#lessonsLeft = lessonsMax;
+    this.#reported = template.numbers ?? this.#reported;
+    if (characters === 0) return;
+    const plain = this.#pieces.literal !== undefined && this.#tags === null && this.#textIsCallOf === null;
+    if (!plain || typeof channel === "number") {
+      const literal = Buffer.from(bytes.buffer, bytes.byteOffset + literalStart, literalEnd - literalStart).toString();
+      return this.#takeLiteral(channel, literal, characters, null);
+    }
+    if (!this.#count(characters)) return;
+    if (channel === "reasoning") this.#countReasoning(characters);
+    this.#pieces.literal!(channel, bytes, literalStart, literalEnd);
   }
 
   /** The Ending when the body ended or nothing more is expected. A stream without a finish reason is a failure. */
@@ -162,21 +198,6 @@ export class AnswerReader {
       reasoningDeltas: this.#reasoningDeltas,
       reasoningCharacters: this.#reasoningCharacters,
     });
-  }
-
-  #readFast(payload: string): boolean {
-    let template = this.#likely;
-    if (template === null || !template.match(payload)) {
-      template = this.#templates.find((other) => other !== this.#likely && other.match(payload)) ?? null;
-      if (template === null) return false;
-      this.#likely = template;
-    }
-    this.#lessonsLeft = lessonsMax;
-    if (template.numbers !== null) this.#reported = template.numbers;
-    const literal = template.literal;
-    const characters = decodedLength(literal);
-    if (characters > 0) this.#takeLiteral(template.channel, literal, characters, null);
-    return true;
   }
 
   #learn(payload: string, simple: Simple<Channel>): void {
@@ -295,10 +316,7 @@ export class AnswerReader {
   }
 
   #takeLiteral(channel: Channel, literal: string, characters: number, logprobs: string | null): void {
-    if (this.#isOverBudget()) return this.#cut();
-    this.#begun = true;
-    this.#deltas++;
-    this.#characters += characters;
+    if (!this.#count(characters)) return;
     if (channel === "text") {
       if (this.#tags === null) this.#giveText(literal, logprobs);
       else this.#splitThought(this.#tags, literal, logprobs);
@@ -306,8 +324,25 @@ export class AnswerReader {
       this.#endTags(); // the node has a parser of its own
       this.#giveReasoning(literal, characters);
     } else {
-      this.#emit({ kind: "call-arguments", index: this.#calls.sentIndex(channel), literal });
+      this.#pieces.piece({ kind: "call-arguments", index: this.#calls.sentIndex(channel), literal });
     }
+  }
+
+  /** False where the budget was used up already: the answer is cut. */
+  #count(characters: number): boolean {
+    if (this.#isOverBudget()) {
+      this.#cut();
+      return false;
+    }
+    this.#begun = true;
+    this.#deltas++;
+    this.#characters += characters;
+    return true;
+  }
+
+  #countReasoning(characters: number): void {
+    this.#reasoningDeltas++;
+    this.#reasoningCharacters += characters;
   }
 
   #splitThought(tags: ThinkTags, literal: string, logprobs: string | null): void {
@@ -323,13 +358,12 @@ export class AnswerReader {
 
   #giveText(literal: string, logprobs: string | null): void {
     if (this.#textIsCallOf !== null) this.#takeTextAsCall(this.#textIsCallOf, literal);
-    else this.#emit({ kind: "text", literal, logprobs });
+    else this.#pieces.piece({ kind: "text", literal, logprobs });
   }
 
   #giveReasoning(literal: string, characters: number): void {
-    this.#reasoningDeltas++;
-    this.#reasoningCharacters += characters;
-    this.#emit({ kind: "reasoning", literal });
+    this.#countReasoning(characters);
+    this.#pieces.piece({ kind: "reasoning", literal });
   }
 
   #takeTextAsCall(name: string, literal: string): void {

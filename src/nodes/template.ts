@@ -1,6 +1,7 @@
 // The fast way past JSON.parse. A node's token events differ from each other in one string, and with running usage in a
 // few whole numbers. From one parsed event a Template learns the fixed text around them; a later event that consists of
 // exactly that text, a valid JSON string and valid whole numbers is then known to mean the same with the new values.
+// Events are compared as the bytes that were read: a token of which no string is made costs a third less CPU time.
 //
 //   {"choices":[{"delta":{"content":"Hel"}}],"usage":{"completion_tokens":7}}
 //   <-------- prefix -------------->^^^^^<--------- fixed[0] ------------->^<>  fixed[1]
@@ -30,18 +31,20 @@ const numberAfterColon = /:[\t ]?(0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/g;
 /** More numbers than any engine's usage object has; keeps learning cheap. */
 const numbersMax = 8;
 
-/** A learned event shape. `literal` and `numbers` hold the values of the last event that matched. */
+/** A learned event shape. The fields hold the values of the last event that matched. */
 export class Template<Channel> {
   readonly channel: Channel;
-  /** The matched event's string, as JSON text with its quotes. */
-  literal = "";
-  /** The matched event's running usage, or null when the shape has none. */
-  readonly numbers: RunningNumbers | null;
-  readonly #prefix: string;
+  /** Where in the bytes the matched event's JSON string literal stands, quotes included. */
+  literalStart = 0;
+  literalEnd = 0;
+  /** Length of the string that the literal stands for, in UTF-16 units. */
+  characters = 0;
+  readonly #prefix: Uint8Array;
   /** Fixed text after the literal, and between and after the numbers. */
-  readonly #fixed: readonly string[];
+  readonly #fixed: readonly Uint8Array[];
   readonly #fields: readonly (RunningField | null)[];
   readonly #values: number[] = [];
+  readonly #numbers: RunningNumbers | null;
 
   private constructor(
     channel: Channel,
@@ -51,10 +54,10 @@ export class Template<Channel> {
     numbers: RunningNumbers | null,
   ) {
     this.channel = channel;
-    this.#prefix = detached(prefix);
-    this.#fixed = fixed.map(detached);
+    this.#prefix = Buffer.from(prefix);
+    this.#fixed = fixed.map((text) => Buffer.from(text));
     this.#fields = fields;
-    this.numbers = numbers;
+    this.#numbers = numbers;
   }
 
   /**
@@ -68,7 +71,7 @@ export class Template<Channel> {
   ): Template<Channel> | null {
     if (simple.text === otherText || payload.includes(otherLiteral)) return null;
     for (let at = payload.indexOf('"'); at >= 0;) {
-      const end = endOfLiteral(payload, at);
+      const end = endOfString(payload, at);
       if (end < 0) return null;
       if (isText(payload.slice(at, end), simple.text)) {
         const template = Template.#prove(payload, at, end, simple, read);
@@ -99,74 +102,110 @@ export class Template<Channel> {
     return new Template(simple.channel, prefix, fixed, fields, simple.usage === null ? null : { ...simple.usage });
   }
 
-  /** Whether `payload` has this shape; if so, `literal` and `numbers` are its values. */
-  match(payload: string): boolean {
-    if (!payload.startsWith(this.#prefix)) return false;
-    const start = this.#prefix.length;
-    const end = endOfLiteral(payload, start);
-    if (end < 0) return false;
+  /** If an event of this shape begins at `start`, the index after it, else -1. The values are then the event's. */
+  match(bytes: Uint8Array, start: number, end: number): number {
+    const literalStart = start + this.#prefix.length;
+    if (literalStart >= end || !standsAt(this.#prefix, bytes, start, end)) return -1;
+    const literalEnd = this.#endOfLiteral(bytes, literalStart, end);
+    if (literalEnd < 0) return -1;
     const fixed = this.#fixed;
-    const first = fixed[0]!;
-    if (!payload.startsWith(first, end)) return false;
-    let at = end + first.length;
+    if (!standsAt(fixed[0]!, bytes, literalEnd, end)) return -1;
+    let at = literalEnd + fixed[0]!.length;
     for (let hole = 0; hole < this.#fields.length; hole++) {
       const from = at;
       let value = 0;
-      for (let code = payload.charCodeAt(at); code >= 0x30 && code <= 0x39; code = payload.charCodeAt(++at))
-        value = value * 10 + code - 0x30;
+      for (let byte = bytes[at]!; at < end && byte >= 0x30 && byte <= 0x39; byte = bytes[++at]!)
+        value = value * 10 + byte - 0x30;
       const digits = at - from;
-      if (digits === 0 || digits > 15 || (digits > 1 && payload.charCodeAt(from) === 0x30)) return false;
+      if (digits === 0 || digits > 15 || (digits > 1 && bytes[from] === 0x30)) return -1;
       const next = fixed[hole + 1]!;
-      if (!payload.startsWith(next, at)) return false;
+      if (!standsAt(next, bytes, at, end)) return -1;
       at += next.length;
       this.#values[hole] = value;
     }
-    if (at !== payload.length) return false;
+    this.literalStart = literalStart;
+    this.literalEnd = literalEnd;
+    return at;
+  }
+
+  /** The matched event's running usage, or null when the shape has none; the same object each time. */
+  get numbers(): RunningNumbers | null {
+    if (this.#numbers === null) return null;
     for (let hole = 0; hole < this.#fields.length; hole++) {
       const field = this.#fields[hole];
-      if (field) this.numbers![field] = this.#values[hole];
+      if (field) this.#numbers[field] = this.#values[hole];
     }
-    this.literal = payload.slice(start, end);
-    return true;
+    return this.#numbers;
+  }
+
+  /**
+   * Index after the JSON string literal that starts at `start`, or -1 when there is none, or when it is not UTF-8 or
+   * names a surrogate by escape: what strict readers refuse must not be handed on as it is. Counts its characters.
+   */
+  #endOfLiteral(bytes: Uint8Array, start: number, end: number): number {
+    if (bytes[start] !== quote) return -1;
+    let characters = 0;
+    for (let at = start + 1; at < end;) {
+      const byte = bytes[at]!;
+      if (byte === quote) {
+        this.characters = characters;
+        return at + 1;
+      }
+      if (byte < 0x20) return -1;
+      const length =
+        byte === backslash ? escapeLength(bytes, at, end) : byte < 0x80 ? 1 : sequenceLength(bytes, at, end);
+      if (length === 0) return -1;
+      characters += byte >= 0xf0 ? 2 : 1;
+      at += length;
+    }
+    return -1;
   }
 }
 
-/**
- * Index after the JSON string literal that starts at `start`, or -1 when there is none, or when it names a surrogate
- * by escape: those may stand alone, and what strict readers refuse must not be handed on as it is.
- */
-export function endOfLiteral(text: string, start: number): number {
-  if (text.charCodeAt(start) !== quote) return -1;
+/** Whether all of `text` stands at `at`. */
+function standsAt(text: Uint8Array, bytes: Uint8Array, at: number, end: number): boolean {
+  if (at + text.length > end) return false;
+  for (let index = 0; index < text.length; index++) if (bytes[at + index] !== text[index]) return false;
+  return true;
+}
+
+/** Length of the escape whose backslash is at `at`, or 0 when it is none or half of a surrogate pair. */
+function escapeLength(bytes: Uint8Array, at: number, end: number): number {
+  if (at + 1 >= end) return 0;
+  if (bytes[at + 1] !== letterU) return plainEscapes.includes(bytes[at + 1]!) ? 2 : 0;
+  if (at + 6 > end) return 0;
+  let value = 0;
+  for (let digit = at + 2; digit < at + 6; digit++) {
+    const byte = bytes[digit]!;
+    const lower = byte | 0x20;
+    if (byte >= 0x30 && byte <= 0x39) value = value * 16 + byte - 0x30;
+    else if (lower >= 0x61 && lower <= 0x66) value = value * 16 + lower - 0x57;
+    else return 0;
+  }
+  return value < 0xd800 || value > 0xdfff ? 6 : 0;
+}
+
+/** Length of the UTF-8 sequence of two to four bytes at `at`, or 0 when it is not well formed (Unicode, table 3-7). */
+function sequenceLength(bytes: Uint8Array, at: number, end: number): number {
+  const first = bytes[at]!;
+  const length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  if (length === 0 || at + length > end) return 0;
+  const second = bytes[at + 1]!;
+  const least = first === 0xe0 ? 0xa0 : first === 0xf0 ? 0x90 : 0x80;
+  const most = first === 0xed ? 0x9f : first === 0xf4 ? 0x8f : 0xbf;
+  if (second < least || second > most) return 0;
+  for (let next = at + 2; next < at + length; next++) if ((bytes[next]! & 0xc0) !== 0x80) return 0;
+  return length;
+}
+
+/** Index after the closing quote of the JSON string literal at `start` in JSON text, or -1 when there is none. */
+function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === quote) return at + 1;
-    if (code < 0x20) return -1;
-    if (code !== backslash) continue;
-    at = endOfEscape(text, at + 1);
-    if (at < 0) return -1;
+    if (code === backslash) at++;
   }
   return -1;
-}
-
-/** Index of the last character of the escape whose letter is at `at`, or -1. */
-function endOfEscape(text: string, at: number): number {
-  // by character codes: text[at] costs 0.7 us on a string that was just decoded
-  const letter = text.charCodeAt(at);
-  if (letter === letterU) return isUnpairedHex(text, at + 1) ? at + 4 : -1;
-  return plainEscapes.includes(letter) ? at : -1;
-}
-
-/** Whether four hexadecimal digits stand at `at` that are no half of a surrogate pair. */
-function isUnpairedHex(text: string, at: number): boolean {
-  let value = 0;
-  for (let digit = at; digit < at + 4; digit++) {
-    const code = text.charCodeAt(digit);
-    const lower = code | 0x20;
-    if (code >= 0x30 && code <= 0x39) value = value * 16 + code - 0x30;
-    else if (lower >= 0x61 && lower <= 0x66) value = value * 16 + lower - 0x57;
-    else return false;
-  }
-  return value < 0xd800 || value > 0xdfff;
 }
 
 /** Length of the string that a valid literal stands for, in UTF-16 units. */
@@ -178,11 +217,6 @@ export function decodedLength(literal: string): number {
     at = literal.indexOf("\\", at + extra + 1);
   }
   return length;
-}
-
-/** A copy that does not keep the whole read alive, as a substring does, for as long as the answer runs. */
-function detached(text: string): string {
-  return Buffer.from(text).toString();
 }
 
 function isText(literal: string, text: string): boolean {

@@ -2,10 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AnswerReader } from "../../src/nodes/reader.ts";
-import type { Ask, Ending } from "../../src/types.ts";
+import type { Ask, Ending, Piece } from "../../src/types.ts";
 import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
 import { doneEvent, event, finishEvent, textEvent, usageEvent } from "../fixtures/raw-node.ts";
-import { collector, readEvents } from "../fixtures/read-answer.ts";
+import { collector, eventsOf, readEvents } from "../fixtures/read-answer.ts";
 
 const delta = (given: object, more: object = {}): string => event({ delta: given, finish_reason: null }, more);
 const call = (item: object): string => delta({ tool_calls: [item] });
@@ -52,7 +52,7 @@ describe("text and reasoning", () => {
   });
   test("log probabilities travel with their text", () => {
     const pieces: unknown[] = [];
-    const reader = new AnswerReader(askOf(), (piece) => pieces.push(piece));
+    const reader = new AnswerReader(askOf(), { piece: (piece) => pieces.push(piece) });
     const logprobs = { content: [{ token: "x", logprob: -0.1, bytes: [120], top_logprobs: [] }] };
     reader.event(JSON.stringify({ choices: [{ delta: { content: "x" }, logprobs }] }));
     expect(pieces).toEqual([{ kind: "text", literal: '"x"', logprobs: JSON.stringify(logprobs) }]);
@@ -254,7 +254,7 @@ describe("usage", () => {
 
   describe("when the client leaves", () => {
     const gone = (body: string, ask = askOf({ bodyBytes: 400 })): Ending => {
-      const reader = new AnswerReader(ask, () => {});
+      const reader = new AnswerReader(ask, { piece() {} });
       for (const line of body.split("\n\n")) if (line !== "") reader.event(line.slice(6));
       return reader.gone();
     };
@@ -528,18 +528,24 @@ describe("the fast way equals the full parse", () => {
     { maxLength: 8 },
   );
 
-  const read = (payloads: string[], fast: boolean): object => {
+  const feed = (reader: AnswerReader, payloads: readonly string[]): void => {
+    const body = Buffer.from(payloads.map((payload) => `data: ${payload}\n\n`).join(""));
+    eventsOf(reader, () => {}).feed(body, 0, body.length);
+  };
+  const read = (payloads: string[], fast: boolean, takesBytes = true): object => {
     const collected = collector();
     const pieces: string[] = [];
-    const reader = new AnswerReader(
-      askOf({ tools: [toolOf("get")], outputTokensMax: 65_536 }),
-      (piece) => {
-        pieces.push(piece.kind);
-        collected.emit(piece);
-      },
-      { fast },
-    );
-    for (const payload of payloads) reader.event(payload);
+    const piece = (given: Piece): void => {
+      pieces.push(given.kind);
+      collected.piece(given);
+    };
+    const literal: typeof collected.literal = (kind, bytes, start, end) => {
+      pieces.push(kind);
+      collected.literal(kind, bytes, start, end);
+    };
+    const ask = askOf({ tools: [toolOf("get")], outputTokensMax: 65_536 });
+    const reader = new AnswerReader(ask, takesBytes ? { piece, literal } : { piece }, { fast });
+    feed(reader, payloads);
     const running = reader.gone();
     reader.event('{"choices":[{"delta":{},"finish_reason":"stop"}]}');
     return {
@@ -559,7 +565,9 @@ describe("the fast way equals the full parse", () => {
           texts.slice(0, count).map((one, index) => escape(JSON.stringify(shapes[shape]!(one, index)), style)),
         );
         const hidden = (result: object) => JSON.stringify(result).replace(/call_[0-9A-Za-z]{24}/g, "call_");
-        expect(hidden(read(payloads, true))).toBe(hidden(read(payloads, false)));
+        const whole = hidden(read(payloads, false));
+        expect(hidden(read(payloads, true))).toBe(whole);
+        expect(hidden(read(payloads, true, false))).toBe(whole);
       }),
       { numRuns: Number(process.env["TOLLGATE_TEST_RUNS"] ?? 400) },
     );
@@ -573,13 +581,30 @@ describe("the fast way equals the full parse", () => {
       parses++;
       return parse(source) as unknown;
     };
-    const reader = new AnswerReader(askOf(), () => {});
+    const reader = new AnswerReader(askOf(), { piece() {} });
     try {
-      for (const payload of payloads) reader.event(payload);
+      feed(reader, payloads);
     } finally {
       JSON.parse = parse;
     }
     expect(parses).toBeLessThan(16);
+  });
+
+  test("bytes that are no UTF-8 are replaced, as a decoder does", () => {
+    const known = textEvent("x").repeat(9);
+    for (const bad of [
+      [0xff],
+      [0xc3],
+      [0xc0, 0x80],
+      [0xed, 0xa0, 0x80],
+      [0xf0, 0x9f, 0x98],
+      [0xf4, 0x90, 0x80, 0x80],
+    ]) {
+      const [before, after] = textEvent("@").split("@") as [string, string];
+      const event = Buffer.concat([Buffer.from(before), Buffer.from(bad), Buffer.from(after)]);
+      const body = Buffer.concat([Buffer.from(known), event, Buffer.from(textEvent("é你😀") + ended)]);
+      expect(readEvents(body).text).toBe(`${"x".repeat(9)}${Buffer.from(bad).toString()}é你😀`);
+    }
   });
 
   test("a string elsewhere that equals the text is not taken for it", () => {

@@ -2,7 +2,6 @@
 // making strings of them and turning those into bytes again.
 
 const textEncoder = new TextEncoder();
-const quote = 0x22;
 const zero = 0x30;
 
 export class ByteWriter {
@@ -50,16 +49,6 @@ export class ByteWriter {
     let length = this.#length;
     for (let at = start; at < end; at++) target[length++] = bytes[at]!;
     this.#length = length;
-  }
-
-  /** A JSON string literal's inside: what stands between its quotes. */
-  inside(bytes: Uint8Array, start: number, end: number): void {
-    this.slice(bytes, start + 1, end - 1);
-  }
-
-  quote(): void {
-    this.#reserve(1);
-    this.#bytes[this.#length++] = quote;
   }
 
   /** A whole number >= 0 in decimal digits. */

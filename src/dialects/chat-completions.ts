@@ -1,5 +1,6 @@
 // The chat-completions dialect: POST /v1/chat/completions.
 import { Type, type Static } from "@sinclair/typebox";
+import type { ByteWriter } from "../byte-writer.ts";
 import type { Catalog } from "../catalog.ts";
 import { messageOf, isRefusal, refusals, refuse } from "../refusals.ts";
 import {
@@ -18,6 +19,7 @@ import {
   type Usage,
   type WebSearch,
 } from "../types.ts";
+import { DeltaFrame } from "./delta-frame.ts";
 import { checkedFormat } from "./answer-format.ts";
 import { callsOf, literalOf } from "./collector.ts";
 import type { Answer, AnswerEnd, Dialect, Encoder, ReplyIdentity } from "./dialect.ts";
@@ -339,6 +341,7 @@ class ChatEncoder implements Encoder {
   readonly #text: string;
   readonly #reasoning: string;
   readonly #annotations: string[] = [];
+  readonly #frames: { text: DeltaFrame | null; reasoning: DeltaFrame | null } = { text: null, reasoning: null };
   #started = false;
 
   constructor(ask: Ask, reply: ReplyIdentity) {
@@ -381,6 +384,13 @@ class ChatEncoder implements Encoder {
       default:
         return piece satisfies never;
     }
+  }
+
+  literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean {
+    if (!this.#started) return false;
+    const frame = (this.#frames[kind] ??= new DeltaFrame(kind === "text" ? this.#text : this.#reasoning, endOfDelta));
+    frame.write(bytes, start, end, out);
+    return true;
   }
 
   end({ reason, usage }: AnswerEnd): string {

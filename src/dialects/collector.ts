@@ -38,15 +38,23 @@ export class Collector {
     }
   }
 
+  /** A piece of text or reasoning whose literal lies in `bytes` from `start` to `end`. */
+  literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): void {
+    if (end - start > 2) this.#growing(kind).pushBytes(bytes, start, end);
+  }
+
   answer(): Answer {
     return { pieces: this.#collected.flatMap(piecesOf), logprobs: this.#logprobs };
   }
 
   #grow(kind: "text" | "reasoning", literal: string): void {
-    if (literal === '""') return;
+    if (literal !== '""') this.#growing(kind).push(literal);
+  }
+
+  #growing(kind: "text" | "reasoning"): LiteralText {
     let last = this.#collected.at(-1);
     if (last?.kind !== kind) this.#collected.push((last = { kind, text: new LiteralText() }));
-    last.text.push(literal);
+    return last.text;
   }
 }
 

@@ -1,5 +1,6 @@
 // What a dialect is: it reads a client's body into an Ask and writes an answer's pieces as its own events or JSON.
 // A dialect knows no balance, node, database or server.
+import type { ByteWriter } from "../byte-writer.ts";
 import type { Catalog } from "../catalog.ts";
 import type { Ask, Endpoint, FinishReason, Piece, Refusal, Usage } from "../types.ts";
 import type { Earlier, References, StoredResponse } from "./stored-responses.ts";
@@ -23,6 +24,11 @@ export interface Encoder {
   /** A sign of life while nothing else can be sent; valid before and between all events. */
   keepAlive(): string;
   piece(piece: Piece): string;
+  /**
+   * Writes the event of a text or reasoning literal that lies in `bytes` from `start` to `end` (see `Sink.literal`), if
+   * that event is all there is to write; else false, nothing was written, and the literal is to come as a piece.
+   */
+  literal?(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean;
   /** The last events; called once, after the charge is on disk. */
   end(end: AnswerEnd): string;
   /** The dialect's error event; called instead of `end`, never followed by a terminator. */

@@ -3,6 +3,8 @@
 //
 //   message_start, then blocks 0, 1, 2... one open at a time, then message_delta, message_stop
 //   a block: content_block_start, content_block_delta*, content_block_stop
+import type { ByteWriter } from "../byte-writer.ts";
+import { DeltaFrame } from "./delta-frame.ts";
 import type { Piece, Refusal } from "../types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
 import { callBlock, citationBody, continuesCited, resultBlock, shownCall, type ShownCall } from "./messages-blocks.ts";
@@ -70,6 +72,8 @@ export class MessagesEncoder implements Encoder {
   #searches = 0;
   /** The open block's delta event up to the literal: a token costs one concatenation. */
   #delta = "";
+  /** The same as bytes, made for the block's first token that comes as bytes. */
+  #frame: DeltaFrame | null = null;
 
   constructor(ask: MessagesAsk, reply: ReplyIdentity) {
     this.#ask = ask;
@@ -103,6 +107,15 @@ export class MessagesEncoder implements Encoder {
       default:
         return piece satisfies never;
     }
+  }
+
+  literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean {
+    const block = this.#blocks[0];
+    const goesOn = block?.kind === (kind === "text" ? "text" : "thinking") && this.#blocks.length === 1;
+    if (!goesOn || block.citations.length > 0 || this.#omits(block)) return false;
+    this.#frame ??= new DeltaFrame(this.#delta, deltaEnd);
+    this.#frame.write(bytes, start, end, out);
+    return true;
   }
 
   end(end: AnswerEnd): string {
@@ -186,6 +199,7 @@ export class MessagesEncoder implements Encoder {
       `{"type":"content_block_start","index":${this.#index},"content_block":${block.start}}`,
     );
     this.#delta = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},"delta":${deltaFields[block.kind]}`;
+    this.#frame = null;
     if (block.kind === "tool_use") events += this.#write(block, '""'); // the dialect's own servers begin like this
     for (const literal of block.literals) events += this.#write(block, literal);
     for (const citation of block.citations) events += this.#citation(citation);

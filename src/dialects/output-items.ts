@@ -1,6 +1,8 @@
 // The items of a response's output: how each opens, grows and is done as events, and what it is as JSON. The events
 // are those that every client's accumulator wants, in the order in which it wants them.
+import type { ByteWriter } from "../byte-writer.ts";
 import { CustomToolInput } from "./custom-tool-input.ts";
+import { DeltaFrame } from "./delta-frame.ts";
 import { JsonEnd } from "./json-end.ts";
 import { LiteralText } from "./literal-text.ts";
 import type { Call, ServerTool, ToolOutcome } from "../types.ts";
@@ -33,6 +35,9 @@ export abstract class OutputItem {
   readonly #deltaBegin: string;
   readonly #deltaMiddle: string;
   readonly #deltaEnd: string;
+  /** Parts of the delta event as bytes, made for the first token that comes as bytes. */
+  #begin: Uint8Array | null = null;
+  #frame: DeltaFrame | null = null;
   /** All fragments so far. */
   protected readonly text = new LiteralText();
   #state: "waiting" | "open" | "done" = "waiting";
@@ -66,6 +71,16 @@ export abstract class OutputItem {
   push(literal: string): string {
     this.text.push(literal);
     return this.#state === "open" ? this.#delta(literal) : "";
+  }
+
+  /** Takes a literal that lies in `bytes` from `start` to `end`, and writes its event: the item must be open. */
+  pushBytes(bytes: Uint8Array, start: number, end: number, out: ByteWriter): void {
+    this.text.pushBytes(bytes, start, end);
+    const frame = (this.#frame ??= new DeltaFrame(this.#deltaMiddle, this.#deltaEnd));
+    this.#begin ??= Buffer.from(this.#deltaBegin);
+    out.bytes(this.#begin);
+    out.number(this.#numbers.next());
+    frame.write(bytes, start, end, out);
   }
 
   /** An event that adds nothing to the open item. */

@@ -1,5 +1,6 @@
 // The stream of a response: pieces -> events. Items open one after the other, never two at a time; what comes for a
 // later item while an earlier one is not complete waits there.
+import type { ByteWriter } from "../byte-writer.ts";
 import type { Piece, Refusal, ToolOutcome } from "../types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
 import {
@@ -70,6 +71,13 @@ export class ResponsesEncoder implements Encoder {
       default:
         return piece satisfies never;
     }
+  }
+
+  literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean {
+    const item = this.#queue[0];
+    if (item?.kind !== (kind === "text" ? "message" : "reasoning") || this.#queue.length > 1) return false;
+    item.pushBytes(bytes, start, end, out);
+    return true;
   }
 
   end(end: AnswerEnd): string {

@@ -31,6 +31,10 @@ export class CollectOutlet implements Outlet {
     this.#collector.piece(piece);
   }
 
+  literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): void {
+    this.#collector.literal(kind, bytes, start, end);
+  }
+
   flush(): null {
     return null;
   }

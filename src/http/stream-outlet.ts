@@ -1,10 +1,26 @@
 // The outlet of a streaming reply: pieces become server-sent events, the events of one read of the node's socket one
 // write to the client's.
+import { ByteWriter } from "../byte-writer.ts";
 import type { AnswerEnd, Dialect, Encoder } from "../dialects/dialect.ts";
 import type { Outlet } from "../gateway.ts";
 import type { Ask, Piece, Refusal } from "../types.ts";
 import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamOpenBeats } from "./heartbeat.ts";
 import { refusalReply, streamHeaders } from "./reply.ts";
+
+/** Buffers that no stream needs just now. */
+const spareWriters: ByteWriter[] = [];
+const spareWritersMax = 64;
+const writerBytes = 4_096;
+/** One that had to grow beyond this is not kept. */
+const spareWriterMaxBytes = 64 * 1024;
+
+const takeWriter = (): ByteWriter => spareWriters.pop() ?? new ByteWriter(writerBytes);
+
+function returnWriter(writer: ByteWriter): void {
+  if (spareWriters.length === spareWritersMax || writer.length > spareWriterMaxBytes) return;
+  writer.clear();
+  spareWriters.push(writer);
+}
 
 /**
  * The HTTP status is decided by what comes first: the first piece or a short wait opens the stream with 200; a failure
@@ -23,7 +39,8 @@ export class StreamOutlet implements Outlet, Beating {
   #state: "waiting" | "open" | "over" = "waiting";
   #controller: ReadableStreamDirectController | null = null;
   #closed: (() => void) | null = null;
-  #unsent = "";
+  /** What waits to be sent; null while nothing does, so that an idle stream holds no buffer. */
+  #unsent: ByteWriter | null = null;
   /** Set while the client's socket is full. */
   #caughtUp: Promise<void> | null = null;
   #age = 0;
@@ -51,18 +68,26 @@ export class StreamOutlet implements Outlet, Beating {
   }
 
   piece(piece: Piece): void {
-    this.#unsent += this.#encoder.piece(piece);
+    this.#write(this.#encoder.piece(piece));
+  }
+
+  literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): void {
+    if (this.#state === "over") return;
+    this.#unsent ??= takeWriter();
+    if (this.#encoder.literal?.(kind, bytes, start, end, this.#unsent) === true) return;
+    const literal = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+    this.piece(kind === "text" ? { kind, literal, logprobs: null } : { kind, literal });
   }
 
   flush(): Promise<void> | null {
-    if (this.#state === "over" || this.#unsent === "") return null;
+    if (this.#state === "over" || this.#unsent === null) return null;
     if (this.#state === "waiting") this.#open();
     return this.#send();
   }
 
   end(end: AnswerEnd): void {
     if (this.#state === "over") return;
-    this.#unsent += this.#encoder.end(end);
+    this.#write(this.#encoder.end(end));
     this.#finish();
   }
 
@@ -73,8 +98,19 @@ export class StreamOutlet implements Outlet, Beating {
       this.#respond(refusalReply(this.#dialect, refusal, this.#requestId, this.#ask));
       return;
     }
-    this.#unsent += this.#encoder.failure(refusal);
+    this.#write(this.#encoder.failure(refusal));
     this.#finish();
+  }
+
+  #write(events: string): void {
+    if (events === "" || this.#state === "over") return;
+    this.#unsent ??= takeWriter();
+    this.#unsent.text(events);
+  }
+
+  #dropUnsent(): void {
+    if (this.#unsent !== null) returnWriter(this.#unsent);
+    this.#unsent = null;
   }
 
   /** Ends the reply from our side. */
@@ -90,7 +126,7 @@ export class StreamOutlet implements Outlet, Beating {
       this.#stalledBeats++;
       if (this.#stalledBeats >= clientStallBeats) this.#depart();
     } else if (this.#state === "open" && this.#silentBeats >= keepAliveBeats) {
-      this.#unsent += this.#encoder.keepAlive();
+      this.#write(this.#encoder.keepAlive());
       this.#send();
     }
   }
@@ -98,7 +134,7 @@ export class StreamOutlet implements Outlet, Beating {
   #open(): void {
     this.#state = "open";
     // Headers without a byte of body would leave in two pieces; a sign of life goes with them.
-    if (this.#unsent === "") this.#unsent = this.#encoder.keepAlive();
+    if (this.#unsent === null) this.#write(this.#encoder.keepAlive());
     const source: Bun.DirectUnderlyingSource = {
       type: "direct",
       pull: (controller) => {
@@ -116,11 +152,12 @@ export class StreamOutlet implements Outlet, Beating {
 
   #send(): Promise<void> | null {
     const controller = this.#controller;
-    if (controller === null || this.#unsent === "") return null;
+    const unsent = this.#unsent;
+    if (controller === null || unsent === null) return null;
     this.#silentBeats = 0;
-    const written = controller.write(this.#unsent) as number | Promise<number>;
-    this.#unsent = "";
+    const written = controller.write(unsent.written) as number | Promise<number>;
     controller.flush();
+    this.#dropUnsent(); // what the socket did not take, the controller has copied
     if (typeof written === "number") return this.#caughtUp;
     this.#stalledBeats = 0;
     const caughtUp: Promise<void> = Promise.resolve(written).then(
@@ -154,7 +191,7 @@ export class StreamOutlet implements Outlet, Beating {
     const wasWaiting = this.#state === "waiting";
     const wasOver = this.#state === "over";
     this.#over();
-    this.#unsent = "";
+    this.#dropUnsent();
     if (!wasOver) this.#leave.abort();
     if (wasWaiting) this.#respond(new Response(null, { status: 499 }));
     this.#close();

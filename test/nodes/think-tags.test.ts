@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { AnswerReader } from "../../src/nodes/reader.ts";
 import type { Piece } from "../../src/types.ts";
 import { askOf, toolOf } from "../fixtures/asks.ts";
+import { eventsOf } from "../fixtures/read-answer.ts";
 
 type Seen = { reasoning: string; text: string; calls: number; order: string };
 
@@ -16,10 +17,20 @@ function read(fragments: readonly string[], options: { opened?: boolean; fast?: 
     if (piece.kind === "call") seen.calls++;
     if (seen.order.at(-1) !== piece.kind[0]) seen.order += piece.kind[0];
   };
-  const reader = new AnswerReader(ask, take, { thinkTagOpened: options.opened ?? false, fast: options.fast ?? true });
-  for (const content of fragments) reader.event(chunk({ content }));
-  for (const delta of options.more ?? []) reader.event(chunk(delta));
-  reader.event(JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }));
+  const literal = (kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): void =>
+    take({ kind, literal: Buffer.from(bytes.subarray(start, end)).toString(), logprobs: null });
+  const reader = new AnswerReader(
+    ask,
+    { piece: take, literal },
+    { thinkTagOpened: options.opened ?? false, fast: options.fast ?? true },
+  );
+  const payloads = [
+    ...fragments.map((content) => chunk({ content })),
+    ...(options.more ?? []).map(chunk),
+    JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }),
+  ];
+  const body = Buffer.from(payloads.map((payload) => `data: ${payload}\n\n`).join(""));
+  eventsOf(reader, () => {}).feed(body, 0, body.length);
   expect(reader.ending().kind).toBe("end");
   return seen;
 }
@@ -94,7 +105,7 @@ describe("thoughts in tags", () => {
     expect(seen).toMatchObject({ reasoning: tokens.slice(1, 41).join(""), text: "Hi", order: "rt" });
 
     const pieces: Piece[] = [];
-    const reader = new AnswerReader(askOf(), (piece) => pieces.push(piece));
+    const reader = new AnswerReader(askOf(), { piece: (piece) => pieces.push(piece) });
     for (const token of tokens)
       reader.event(chunk({ content: token }).replaceAll("<", "\\u003c").replaceAll(">", "\\u003e"));
     expect(pieces.at(-1)).toEqual({ kind: "text", literal: '"Hi"', logprobs: null });
@@ -103,9 +114,9 @@ describe("thoughts in tags", () => {
 
   test("a node with a parser of its own is believed: tags in its text are text", () => {
     const pieces: string[] = [];
-    const reader = new AnswerReader(askOf(), (piece) =>
-      pieces.push(`${piece.kind} ${"literal" in piece && piece.literal}`),
-    );
+    const reader = new AnswerReader(askOf(), {
+      piece: (piece) => pieces.push(`${piece.kind} ${"literal" in piece && piece.literal}`),
+    });
     reader.event(chunk({ reasoning_content: "hm" }));
     reader.event(chunk({ content: "<think>" }));
     expect(pieces).toEqual(['reasoning "hm"', 'text "<think>"']);
@@ -120,7 +131,7 @@ describe("thoughts in tags", () => {
 
   test("log probabilities of held pieces stay with them", () => {
     const pieces: Piece[] = [];
-    const reader = new AnswerReader(askOf(), (piece) => pieces.push(piece));
+    const reader = new AnswerReader(askOf(), { piece: (piece) => pieces.push(piece) });
     const logprobs = { content: [{ token: "<" }] };
     reader.event(JSON.stringify({ choices: [{ index: 0, delta: { content: "<" }, logprobs }] }));
     reader.event(chunk({ content: "b" }));
@@ -131,7 +142,7 @@ describe("thoughts in tags", () => {
   });
 
   test("thoughts are counted as reasoning where the node counts nothing", () => {
-    const reader = new AnswerReader(askOf(), () => {});
+    const reader = new AnswerReader(askOf(), { piece() {} });
     for (const content of ["<think>", "a", "b", "</think>", "c"]) reader.event(chunk({ content }));
     reader.event(JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }));
     const ending = reader.ending();

@@ -43,8 +43,7 @@ export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<B
     bundled(["theme-first.ts"], "iife", kept),
   ]);
   const files = [...kept, ...outputs.flat()];
-  const template = await Bun.file(join(web, "index.html")).text();
-  const page = withPaths(template.replace("{{preloads}}", preloadsOf(files)), files);
+  const page = withPaths(await Bun.file(join(web, "index.html")).text(), files);
   return Promise.all(
     [{ path: "/index.html", bytes: new TextEncoder().encode(page) }, ...files].map(async ({ path, bytes }) => ({
       path,
@@ -92,16 +91,6 @@ async function bundled(
         bytes: new Uint8Array(await output.arrayBuffer()),
       })),
   );
-}
-
-/** The files that the first one imports are fetched beside it, not after it. */
-function preloadsOf(files: readonly File[]): string {
-  const start = files.find(({ path }) => path === withPaths("{{main.js}}", files));
-  const imports = new Bun.Transpiler({ loader: "js" }).scanImports(new TextDecoder().decode(start?.bytes));
-  return imports
-    .filter(({ kind }) => kind === "import-statement")
-    .map(({ path }) => `<link rel="modulepreload" href="${path}" />`)
-    .join("\n    ");
 }
 
 type File = Readonly<{ path: string; bytes: Uint8Array }>;

@@ -6,11 +6,12 @@ import { safetyHeaders } from "./reply.ts";
 /** Nothing is loaded from elsewhere, run from within a page, or shown inside another site. */
 const contentSecurityPolicy = [
   "default-src 'self'",
-  "img-src 'self' data: blob:", // pictures that were chosen for a prompt
   "object-src 'none'",
   "base-uri 'none'",
   "form-action 'self'",
   "frame-ancestors 'none'",
+  // The app draws elements only: a text that is given to the browser as HTML is a mistake, and is not run.
+  "require-trusted-types-for 'script'",
 ].join("; ");
 
 const pageHeaders = { ...safetyHeaders, "content-security-policy": contentSecurityPolicy, vary: "accept-encoding" };

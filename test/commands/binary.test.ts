@@ -3,6 +3,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { pdf } from "../fixtures/pdf.ts";
 import { chat, run, Server, temporaryFolder } from "./program.ts";
 
 setDefaultTimeout(60_000); // the binary has 100 MiB and is copied
@@ -52,6 +53,8 @@ test.skipIf(reason !== null)("the binary serves, streams and does every command 
     JSON.parse(stdout);
   }
   expect((await run(["--version"], options)).code).toBe(0);
+  const reading = Bun.spawnSync([binary, "pdf-text"], { stdin: pdf("Hello"), cwd: folder.path });
+  expect(reading.stdout.toString()).toBe("Hello");
   server.signal("SIGTERM");
   expect(await server.ended()).toBe(0);
   expect((await run(["accounts", "list", ...here], options)).code).toBe(0);

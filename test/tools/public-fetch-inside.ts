@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { PublicFetchClient } from "../../src/tools/public-fetch-client.ts";
 import { FetchRefused, type FetchOptions } from "../../src/tools/public-fetch.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { NameServer, type Answer, type RecordType } from "../fixtures/name-server.ts";
 import { nameServerAddress } from "../fixtures/network-namespace.ts";
 import { PacketLog } from "../fixtures/packet-log.ts";
@@ -314,6 +315,52 @@ describe("the gateway", () => {
       const given = await imagesAtNode(urls);
       expect(given.length).toBeGreaterThanOrEqual(3);
       expect(given.length).toBeLessThanOrEqual(4);
+    },
+    timeLimit,
+  );
+
+  test.each([
+    ["/v1/messages/count_tokens", { type: "image", source: { type: "url", url: "http://pictures.com/image" } }],
+    ["/v1/messages/count_tokens", { type: "document", source: { type: "url", url: "http://pictures.com/hello.pdf" } }],
+    ["/v1/responses/input_tokens", { type: "input_image", image_url: "http://pictures.com/image" }],
+    ["/v1/tokenize", image("http://pictures.com/image")],
+  ])("counting at %s fetches nothing: %j", async (path, part) => {
+    packets.destinations();
+    const messages = [{ role: "user", content: [part] }];
+    const body = { model: "core-3", ...(path.includes("responses") ? { input: messages } : { messages }) };
+    const reply = await post(stack, await stack.gateway.account(), body, { path });
+    expect(reply.status, await reply.text()).toBe(200);
+    expect([...packets.destinations()].filter((destination) => destination.includes(publicIPv4))).toEqual([]);
+  });
+
+  test("nor does a request that is refused: a model that reads text only, an empty balance", async () => {
+    packets.destinations();
+    const messages = [{ role: "user", content: [image("http://pictures.com/image")] }];
+    const poor = await stack.gateway.account(0);
+    const refusals = [
+      await post(stack, await stack.gateway.account(), { model: "open-01-3BIT-REAP", messages }),
+      await post(stack, poor, { model: "core-3", max_tokens: 60_000, messages }),
+    ];
+    expect(refusals.map(({ status }) => status)).toEqual([400, 429]);
+    expect([...packets.destinations()].filter((destination) => destination.includes(publicIPv4))).toEqual([]);
+  });
+
+  test(
+    "a stream is kept alive while an address is slow, and ends it when the client leaves",
+    async () => {
+      const marker = stack.node.marker("text");
+      const content = [{ type: "text", text: `[[${marker}]]` }, image("http://pictures.com/silent")];
+      const leave = new AbortController();
+      const account = await stack.gateway.account();
+      const body = { model: "core-3", stream: true, messages: [{ role: "user", content }] };
+      const reply = await post(stack, account, body, { signal: leave.signal });
+      const first = await reply.body!.getReader().read();
+      expect(Buffer.from(first.value!).toString()).toStartWith(":");
+      expect(web.open).toBe(1);
+      leave.abort();
+      await eventually("the address is let go", async () => web.open === 0);
+      await stack.gateway.expectNothingReserved();
+      expect(await stack.node.requests(marker)).toEqual([]);
     },
     timeLimit,
   );

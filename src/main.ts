@@ -18,6 +18,8 @@ const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = 
   usage: () => import("./commands/usage.ts"),
   nodes: () => import("./commands/nodes.ts"),
   backup: () => import("./commands/backup.ts"),
+  search: () => import("./commands/search.ts"),
+  "search index": () => import("./commands/search-index.ts"),
   check: () => import("./commands/check.ts"),
   "check-answers": () => import("./commands/check-answers.ts"),
   "pdf-text": () => import("./commands/pdf-text.ts"),

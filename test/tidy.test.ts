@@ -29,7 +29,8 @@ const layers = {
   nodes: [],
   tokens: [],
   store: ["account", "dialects"], // implements the journal, records and stored responses that these declare
-  tools: ["nodes", "tokens"], // reads HTTP responses with the strict parser of nodes
+  // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
+  tools: ["nodes", "store", "tokens"],
   accounting: ["account", "store"],
   gateway: ["dialects", "tools"],
   http: ["dialects", "gateway", "tokens", "tools"],
@@ -80,6 +81,7 @@ describe("who may import whom", () => {
     ["src/gateway.ts", 'import { x } from "./http/app.ts";'],
     ["src/console/a.ts", 'import { x } from "../store/open.ts";'],
     ["src/http/a.ts", 'const x = await import("../main.ts");'],
+    ["src/store/a.ts", 'import { x } from "../tools/page-text.ts";'],
     ["src/account/a.ts", 'export type { A } from "../store/schema.ts";'],
   ])("the table forbids %s: %s", (path, text) => {
     expect(misplacedImports({ path, text: `${text}\nexport const used = [x, gateway];` })).toHaveLength(1);
@@ -100,6 +102,12 @@ type Home = Readonly<{ what: string; sign: RegExp; home: RegExp; example: string
 const homes: readonly Home[] = [
   { what: "SQLite", sign: /["']bun:sqlite["']|["']drizzle-orm/, home: /^src\/store\//, example: 'from "bun:sqlite"' },
   { what: "Elysia", sign: /["']elysia["']/, home: /^src\/(http|console)\//, example: 'from "elysia"' },
+  {
+    what: "the client of MCP servers",
+    sign: /["']@modelcontextprotocol\//,
+    home: /^src\/tools\/mcp-/,
+    example: 'await import("@modelcontextprotocol/client")',
+  },
   {
     what: "the clock",
     sign: /\bDate\.now\(|\bperformance\.now\(|\bnew Date\(\)/,

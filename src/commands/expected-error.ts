@@ -13,6 +13,7 @@ const expectedNames: ReadonlySet<string> = new Set([
   "SearchFolderUnusable",
   "StorageFailed",
   "StoreUnavailable",
+  "WorkerFailed",
 ]);
 
 export function isExpected(error: unknown): boolean {

@@ -20,6 +20,8 @@ tollgate usage EMAIL [--limit N]
     Replies, newest first.
 
 tollgate nodes              the inference nodes and how they are
+tollgate search QUERY       what the configured web search finds, as a model reads it; [--results N]
+tollgate search index       brings the index of the search folder up to date and says what is in it
 tollgate backup FILE        copies the database, also while it is in use, and checks the copy
 tollgate check              checks the configuration and asks each node; exit code 1 if something is wrong
 tollgate check-answers      what a server starts to check answers against JSON Schemas; of no use by itself

@@ -13,9 +13,12 @@ export type ScanResult = Readonly<{
   removed: number;
   /** In the folder, but not to be found by a search. */
   skipped: number;
-  /** The first of those that were skipped anew, with the reason. */
-  newlySkipped: readonly Readonly<{ path: string; reason: string }>[];
+  /** The first of them. */
+  skippedFiles: readonly SkippedFile[];
 }>;
+
+/** `isNew`: the scan before found it to be otherwise, or not at all. */
+export type SkippedFile = Readonly<{ path: string; reason: string; isNew: boolean }>;
 
 export type Scan = Readonly<{
   folder: string;
@@ -33,7 +36,7 @@ const settledAfterMs = 2_000;
 /** Files that are written together: fewer commits, and not too much in memory. */
 const batchFiles = 64;
 const batchLength = 4_000_000;
-const newlySkippedMax = 20;
+const skippedFilesMax = 100;
 
 /** Rejects with SearchFolderUnusable where the folder is away: then the index stays as it is. */
 export async function scanFolder(scan: Scan): Promise<ScanResult> {
@@ -59,7 +62,7 @@ const isHidden = (path: string, { unreadable }: FolderFiles): boolean =>
 class Update {
   readonly #scan: Scan;
   readonly #files: FolderFiles;
-  readonly #newlySkipped: { path: string; reason: string }[] = [];
+  readonly #skippedFiles: SkippedFile[] = [];
   #batch: { file: IndexedFile; text: FileText | null }[] = [];
   #touched: IndexedFile[] = [];
   #batchLength = 0;
@@ -76,8 +79,7 @@ class Update {
     try {
       const state = await this.#files.state(path);
       if (known !== null && known.modifiedMs === state.modifiedMs && known.bytes === state.bytes) {
-        if (known.skipped !== null) this.#skipped++;
-        return;
+        return this.#countSkipped(known, known);
       }
       read = await this.#read(path, known);
     } catch (error) {
@@ -88,12 +90,7 @@ class Update {
   }
 
   #add({ file, text }: Read, known: IndexedFile | null): void {
-    if (file.skipped !== null) {
-      this.#skipped++;
-      if (known?.skipped !== file.skipped && this.#newlySkipped.length < newlySkippedMax) {
-        this.#newlySkipped.push({ path: file.path, reason: file.skipped });
-      }
-    }
+    this.#countSkipped(file, known);
     if (text === "unchanged") this.#touched.push(file);
     else {
       this.#batch.push({ file, text });
@@ -101,6 +98,13 @@ class Update {
       for (const passage of text?.passages ?? []) this.#batchLength += passage.length;
     }
     if (this.#batch.length + this.#touched.length >= batchFiles || this.#batchLength >= batchLength) this.write();
+  }
+
+  #countSkipped({ path, skipped: reason }: IndexedFile, known: IndexedFile | null): void {
+    if (reason === null) return;
+    this.#skipped++;
+    if (this.#skippedFiles.length === skippedFilesMax) return;
+    this.#skippedFiles.push({ path, reason, isNew: known?.skipped !== reason });
   }
 
   write(): void {
@@ -115,7 +119,7 @@ class Update {
   }
 
   result(files: number, removed: number): ScanResult {
-    return { files, indexed: this.#indexed, removed, skipped: this.#skipped, newlySkipped: this.#newlySkipped };
+    return { files, indexed: this.#indexed, removed, skipped: this.#skipped, skippedFiles: this.#skippedFiles };
   }
 
   async #read(path: string, known: IndexedFile | null): Promise<Read> {

@@ -76,8 +76,8 @@ export class FolderSearch implements SearchProvider {
     const { folder } = this.#config;
     const order = { order: "scan", file: this.#file, folder, pdfCommand } as const;
     const result = await this.#scanner.ask<ScanResult>(order, progress);
-    for (const { path, reason } of result.newlySkipped) {
-      log("warn", "a file cannot be found by searches", { path: JSON.stringify(path), reason });
+    for (const { path, reason, isNew } of result.skippedFiles) {
+      if (isNew) log("warn", "a file cannot be found by searches", { path: JSON.stringify(path), reason });
     }
     if (result.indexed + result.removed > 0) {
       const { files, indexed, removed, skipped } = result;

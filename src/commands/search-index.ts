@@ -1,0 +1,53 @@
+// tollgate search index: brings the index of the search folder up to date, and says what is in it. A running server's is
+// the same one: both may write it.
+import { existsSync } from "node:fs";
+import { systemClock } from "../clock.ts";
+import { dataFolderOf, loadConfig, type SearchConfig } from "../config.ts";
+import { standardErrorLog } from "../log.ts";
+import { FolderSearch, type FolderSearchParts } from "../tools/search/folder-search.ts";
+import { type Command, CommandError, folderFlags, type Invocation, textFlag } from "./command.ts";
+import { pdfTextCommand } from "./pdf-text.ts";
+import { configFlags } from "./perform.ts";
+
+const command: Command = {
+  words: [],
+  flags: folderFlags,
+  async run(invocation) {
+    const search = await searchConfigOf(invocation);
+    if (search.provider !== "local") {
+      throw new CommandError(`only provider "local" has an index; the configuration names "${search.provider}"`);
+    }
+    const folder = await FolderSearch.open(search, folderSearchParts(invocation));
+    try {
+      const { files, indexed, removed, skipped, skippedFiles } = await folder.scan();
+      if (invocation.flags["json"] === true) {
+        console.log(JSON.stringify({ files, indexed, removed, skipped, skippedFiles }));
+      } else {
+        console.log(`${files} files in ${search.folder}, of which ${skipped} cannot be found by searches`);
+        console.log(`${indexed} were read because they are new or have changed, ${removed} are gone`);
+        for (const { path, reason } of skippedFiles) console.log(`cannot be found: ${JSON.stringify(path)}: ${reason}`);
+      }
+      return 0;
+    } finally {
+      await folder.close();
+    }
+  },
+};
+export default command;
+
+/** Throws CommandError where the configuration names no search. */
+export async function searchConfigOf({ flags, environment }: Invocation): Promise<SearchConfig> {
+  const { search, file } = await loadConfig(configFlags(flags), environment);
+  if (search !== null) return search;
+  throw new CommandError(
+    file === null ? "no configuration is named; add --config FILE" : `${file}: there is no [search] with a provider`,
+  );
+}
+
+/** Throws CommandError where there is no data folder to keep the index in. */
+export function folderSearchParts({ flags, environment }: Invocation): FolderSearchParts {
+  const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
+  if (!existsSync(dataFolder)) throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
+  const log = standardErrorLog(() => systemClock.wall());
+  return { dataFolder, clock: systemClock, log, pdfCommand: pdfTextCommand };
+}

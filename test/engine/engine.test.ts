@@ -5,6 +5,7 @@ import { collected, eventsOf, expectWellFormed } from "../fixtures/events.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
+import { type SearchService, startSearchService } from "../fixtures/search-service.ts";
 import { Engine, engineMissing } from "./engine.ts";
 
 const timeLimit = 60_000;
@@ -24,10 +25,12 @@ describe.skipIf(engineMissing)("with a real engine", () => {
   let gateway: GatewayProcess;
   let account: Account;
   let client: OpenAI;
+  let service: SearchService;
   beforeAll(async () => {
+    service = startSearchService();
     engine = await Engine.start(1);
     gateway = await GatewayProcess.start({
-      config: `[[nodes]]\nname = "llama"\nurl = "${engine.url}/v1"\nslots = 1\n[nodes.models]\n"*" = "tiny"\n`,
+      config: `[[nodes]]\nname = "llama"\nurl = "${engine.url}/v1"\nslots = 1\n[nodes.models]\n"*" = "tiny"\n${service.config}`,
     });
     account = await gateway.account();
     client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: account.api_key });
@@ -36,6 +39,7 @@ describe.skipIf(engineMissing)("with a real engine", () => {
     await gateway.expectNothingReserved();
     await gateway[Symbol.asyncDispose]();
     await engine[Symbol.asyncDispose]();
+    service[Symbol.dispose]();
   });
 
   const ask = (content: string, more: object = {}): object => ({
@@ -125,6 +129,24 @@ describe.skipIf(engineMissing)("with a real engine", () => {
     timeLimit,
   );
 
+  test.each(["auto", "required"] as const)(
+    "the model searches the web through the gateway and is asked again with the results; tool_choice %s",
+    async (tool_choice) => {
+      const before = service.queries.length;
+      const reply = await send(ask("Search the web for llamas", { web_search: true, tool_choice, max_tokens: 1_000 }));
+      const { choices, usage } = (await reply.json()) as OpenAI.Chat.ChatCompletion;
+      expect(service.queries.length).toBeGreaterThan(before);
+      expect(choices[0]!.message).not.toHaveProperty("tool_calls");
+      // What this model makes of the results is nonsense at best: it is too small to read them.
+      expect(choices[0]!.finish_reason).toBe("stop");
+      const [row] = await gateway.usage(account.email, 1);
+      expect(row).toMatchObject({ input: usage!.prompt_tokens, output: usage!.completion_tokens, estimated: false });
+      // the second round's prompt holds what was found
+      expect(usage!.prompt_tokens).toBeGreaterThan(400);
+    },
+    timeLimit,
+  );
+
   test(
     "two parallel tool calls, streamed",
     async () => {
@@ -168,6 +190,47 @@ describe.skipIf(engineMissing)("with a real engine", () => {
       );
       const { choices } = (await reply.json()) as OpenAI.ChatCompletion;
       expect(JSON.parse(choices[0]?.message.content ?? "")).toEqual({ name: "Ada", age: 36 });
+    },
+    timeLimit,
+  );
+
+  test.each([true, false])(
+    "the gateway's own check agrees with the engine's grammar, streamed: %p",
+    async (stream) => {
+      const schema = {
+        type: "object",
+        properties: {
+          colour: { enum: ["red", "green"] },
+          sizes: { type: "array", items: { type: "integer" }, minItems: 1, maxItems: 3 },
+        },
+        required: ["colour", "sizes"],
+        additionalProperties: false,
+      };
+      const response_format = { type: "json_schema", json_schema: { name: "thing", strict: true, schema } };
+      const reply = await send(ask("Say hello", { stream, max_tokens: 200, response_format }));
+      expect(reply.status).toBe(200);
+      const answer = stream
+        ? collected(eventsOf(await reply.text())).content
+        : ((await reply.json()) as OpenAI.ChatCompletion).choices[0]?.message.content;
+      expect(["red", "green"]).toContain((JSON.parse(answer ?? "") as { colour: string }).colour);
+    },
+    timeLimit,
+  );
+
+  test(
+    "thinking on and off, with a format and without",
+    async () => {
+      for (const more of [{}, { response_format: { type: "json_object" } }]) {
+        for (const [effort, thinks] of [
+          ["high", true],
+          ["off", false],
+        ] as const) {
+          const body = ask("Say hello", { stream: true, reasoning_effort: effort, max_tokens: 200, ...more });
+          const { reasoning, content } = collected(eventsOf(await (await send(body)).text()));
+          expect(reasoning !== "").toBe(thinks);
+          expect(content).not.toContain("think>");
+        }
+      }
     },
     timeLimit,
   );

@@ -1,7 +1,7 @@
 // What the demo node answers, worked out from the request alone: the same request gives the same answer.
 //
 //   (1) `tools` are offered and tool_choice is "required" or names one           -> call it (or the first)
-//   (2) the last message is a tool's result                                      -> say what the tool gave
+//   (2) the last message is a tool's result                                      -> say what the tool gave, citing it
 //   (3) `tools` are offered, tool_choice is not "none", and the last user message
 //       contains a word of a tool's name ("weather" of get_weather)              -> call that tool
 //   (4) response_format is json_schema or json_object                            -> JSON that fits
@@ -152,7 +152,7 @@ function contentOf({ messages, response_format, tools }: DemoRequest): string {
   const last = messages.at(-1);
   if (last?.role === "tool") {
     const results = messages.slice(messages.findLastIndex(({ role }) => role === "assistant") + 1);
-    const said = results.map((result) => `${toolName(messages, result)} gave ${quote(textOf(result.content))}`);
+    const said = results.map((result) => `${toolName(messages, result)} gave ${given(textOf(result.content))}`);
     return `This is a synthetic answer of Tollgate's demo node. The tools were run: ${said.join("; ")}.`;
   }
   const received = [`${messages.length} message${messages.length === 1 ? "" : "s"}`];
@@ -175,6 +175,15 @@ function thought({ messages, reasoning_effort }: DemoRequest): string {
 function thinks({ reasoning_effort, chat_template_kwargs }: DemoRequest): boolean {
   if (reasoning_effort === "none" || reasoning_effort === "off") return false;
   return chat_template_kwargs?.enable_thinking !== false && chat_template_kwargs?.thinking !== false;
+}
+
+/** Of numbered sources their titles, each with its mark, as a model cites them; of other fenced results the inside. */
+function given(result: string): string {
+  const sources = [...result.matchAll(/^\[(\d+)\] (.+)\nhttps?:\S+$/gm)].map(
+    ([, number, title]) => `${title} [${number}]`,
+  );
+  if (sources.length > 0) return sources.join(", ");
+  return quote(/^<<<(\w+)\n([^]*)\n\1>>>$/m.exec(result)?.[2] ?? result);
 }
 
 function toolName(messages: readonly DemoMessage[], result: DemoMessage): string {

@@ -46,13 +46,18 @@ const howToCite =
 
 /** What a model reads of an outcome that was made safe. `cites`: it is asked to refer to its sources. */
 export function resultText(outcome: ToolOutcome, sources: Sources, cites: boolean): string {
-  const fence = crypto.randomUUID().slice(0, 8); // nobody who wrote a page knows it
+  const fence = fenceOf(outcome);
   if (outcome.sources.length === 0) return `${notOrders}\n${fenced(outcome.text, fence)}`;
   const documents = outcome.sources.map((source) => {
     return fenced(`[${sources.add(source)}] ${source.title}\n${source.url}\n${source.text}`, fence);
   });
   return [cites ? `${notOrders} ${howToCite}` : notOrders, ...documents].join("\n\n");
 }
+
+/** Nobody who wrote a page knows it; the same results give the same prompt as long as the process runs. */
+const fenceOf = (outcome: ToolOutcome): string =>
+  new Bun.CryptoHasher("sha256", fenceSecret).update(JSON.stringify(outcome)).digest("hex").slice(0, 12);
+const fenceSecret = crypto.getRandomValues(new Uint8Array(32));
 
 const fenced = (text: string, fence: string): string => `<<<${fence}\n${text}\n${fence}>>>`;
 

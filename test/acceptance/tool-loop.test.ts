@@ -218,7 +218,7 @@ test(
     const [first, second] = (await stack.node.requests(script)).map(({ body }) => body as Record<string, any>);
     const { messages: turns } = second!;
     expect(turns.map(({ role }: { role: string }) => role)).toEqual(["user", "assistant", "tool"]);
-    expect(turns[2].content).toMatch(/<<<(\w{8})\n\[1\] Bun\nhttps:\/\/bun\.example\/\n[^<]+\n\1>>>/);
+    expect(turns[2].content).toMatch(/<<<(\w{12})\n\[1\] Bun\nhttps:\/\/bun\.example\/\n[^<]+\n\1>>>/);
     expect(turns[2].content).toContain("< |im_start|>system");
     expect(second!["tools"]).toEqual(first!["tools"]);
   },
@@ -299,7 +299,7 @@ test(
     const row = await onlyUsage();
     expect(row.estimated).toBe(true);
     expect(row.input).toBeGreaterThan(100); // the second round's, reported, and the first one's
-    expect(row.input).toBeLessThan(500);
+    expect(row.input).toBeLessThan(1_000);
   },
   timeLimit,
 );

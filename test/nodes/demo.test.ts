@@ -215,6 +215,26 @@ describe("a tool call of the demo node", () => {
     expect(chunks.at(-1)!["choices"][0].finish_reason).toBe("tool_calls");
   });
 
+  test("is a search where one is asked for, and the answer cites what it found", async () => {
+    const parameters = { type: "object", properties: { query: { type: "string" } }, required: ["query"] };
+    const search = { type: "function", function: { name: "web_search", parameters } };
+    const { choices } = await complete(ask("Search for Bun", { tools: [search] }));
+    const [call] = choices[0].message.tool_calls;
+    expect(JSON.parse(call.function.arguments)).toEqual({ query: "Search for Bun" });
+    const content =
+      "Material.\n\n<<<ab12\n[1] Bun\nhttps://bun.example/\nfast\nab12>>>\n\n<<<ab12\n[2] Elysia\nhttps://e.example/\nab12>>>";
+    const messages = [
+      { role: "user", content: "Search for Bun" },
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: call.id, content },
+    ];
+    const after = await complete({ model: "core-3", messages, tools: [search] });
+    expect(after["choices"][0].message.content).toContain("web_search gave Bun [1], Elysia [2].");
+    messages[2]!.content = "Material.\n<<<ab12\nnothing\nab12>>>";
+    const none = await complete({ model: "core-3", messages, tools: [search] });
+    expect(none["choices"][0].message.content).toContain('web_search gave "nothing".');
+  });
+
   test("is followed by an answer that tells what the tools gave", async () => {
     const call = { id: "call_1", type: "function", function: { name: "get_weather", arguments: "{}" } };
     const messages = [

@@ -474,7 +474,8 @@ class Faults {
   }
 
   at(path: readonly (string | number)[], problem: string): void {
-    const line = lineOf(this.#toml, path);
+    // An item of a list in one line has the line of the list.
+    const line = lineOf(this.#toml, path) ?? lineOf(this.#toml, path.slice(0, -1));
     this.add(`${this.#file}${line === null ? "" : `:${line}`}: ${formatPath(path)} ${problem}`);
   }
 
@@ -488,6 +489,14 @@ class Faults {
     const address = readAddress(url);
     if (address === null) this.at(path, `must be ${webAddress} without user, query and fragment, is ${show(url)}`);
     return address ?? "";
+  }
+
+  /** A checked http(s) address exactly as it was written: a query or a slash at its end may be part of it. */
+  endpoint(url: string, path: readonly (string | number)[]): string {
+    const parsed = URL.parse(url);
+    const isWeb = parsed !== null && /^https?:$/.test(parsed.protocol) && parsed.username + parsed.password === "";
+    if (!isWeb) this.at(path, `must be ${webAddress} without user, is ${show(url)}`);
+    return url;
   }
 
   throwIfAny(): void {
@@ -624,7 +633,7 @@ function readMcp(
       command === undefined
         ? {
             by: "http",
-            url: faults.address(url ?? "", ["mcp", index, "url"]),
+            url: url === undefined ? "" : faults.endpoint(url, ["mcp", index, "url"]),
             apiKey: readKey(table, ["mcp", index], environment, faults),
           }
         : { by: "stdio", command, args: args ?? [], environment: env ?? {} },

@@ -146,6 +146,52 @@ describe("a configuration", () => {
   });
 });
 
+describe("search and tools", () => {
+  test("a folder is found from the configuration file, and cited under an address of its own", () => {
+    const { search } = readConfig("/etc/tollgate/gate.toml", '[search]\nprovider = "local"\nfolder = "docs"', {}, {});
+    expect(search).toEqual({
+      provider: "local",
+      folder: "/etc/tollgate/docs",
+      baseUrl: "https://files.invalid",
+      rescanIntervalMs: 60_000,
+    });
+  });
+
+  test("MCP servers are reached by address or command, by all or by some", () => {
+    const servers = `[[mcp]]
+      name = "web"
+      url = "http://127.0.0.1:9000/mcp"
+      api_key_env = "MCP_KEY"
+      models = ["core-3"]
+      plans = ["pro"]
+      tools = ["forecast"]
+      timeout_seconds = 5
+      [[mcp]]
+      name = "files"
+      command = "npx"
+      args = ["-y", "server"]
+      env = { LEVEL = "warn" }`;
+    expect(read(servers, {}, { MCP_KEY: "secret" }).mcp).toEqual([
+      {
+        name: "web",
+        reached: { by: "http", url: "http://127.0.0.1:9000/mcp", apiKey: "secret" },
+        models: ["core-3"],
+        plans: ["pro"],
+        tools: ["forecast"],
+        timeoutMs: 5_000,
+      },
+      {
+        name: "files",
+        reached: { by: "stdio", command: "npx", args: ["-y", "server"], environment: { LEVEL: "warn" } },
+        models: null,
+        plans: null,
+        tools: null,
+        timeoutMs: 60_000,
+      },
+    ]);
+  });
+});
+
 describe("a wrong configuration", () => {
   const node = '[[nodes]]\nname = "a"\nurl = "http://127.0.0.1:1/v1"\n';
   const faults: [string, string, string][] = [
@@ -196,6 +242,42 @@ describe("a wrong configuration", () => {
       'gate.toml:1: search.api_key_env is missing: provider "brave" needs api_key_env or api_key',
       "a search without its key",
     ],
+    [
+      '[search]\nprovider = "local"',
+      'gate.toml:1: search.folder is missing: provider "local" searches a folder of files',
+      "a search in no folder",
+    ],
+    [
+      '[search]\nprovider = "local"\nfolder = "docs"\nfetch_pages = 3',
+      'gate.toml:4: search.fetch_pages must be absent for provider "local"',
+      "a key of another provider",
+    ],
+    [
+      '[search]\nprovider = "tavily"\napi_key = "x"\nfetch_pages = 11',
+      "gate.toml:4: search.fetch_pages must be a whole number from 0 to 10, is 11",
+      "too many pages",
+    ],
+    ['[[mcp]]\nname = "a"', "gate.toml:1: mcp[0] must have either url or command", "a server that is nowhere"],
+    [
+      '[[mcp]]\nname = "a"\nurl = "http://h/mcp"\nargs = ["x"]',
+      "gate.toml:4: mcp[0].args must be absent where url is given",
+      "arguments of no program",
+    ],
+    [
+      '[[mcp]]\nname = "a"\ncommand = "x"\n[[mcp]]\nname = "a"\ncommand = "y"',
+      "gate.toml:5: mcp[1].name must be unique, is also the name of mcp[0]",
+      "two servers of one name",
+    ],
+    [
+      '[[mcp]]\nname = "a_b"\ncommand = "x"',
+      'gate.toml:2: mcp[0].name must be a name of up to 24 letters, digits and dashes, is "a_b"',
+      "a server's name that no tool can begin with",
+    ],
+    [
+      '[[mcp]]\nname = "a"\ncommand = "x"\nplans = ["gold"]',
+      'gate.toml:4: mcp[0].plans[0] must be one of "free", "plus", "standard", "pro", is "gold"',
+      "a plan that nobody has",
+    ],
   ];
   test.each(faults)("is refused: %j", (toml, message) => {
     expect(() => read(toml, {}, { SET: "x" })).toThrow(new ConfigError(message));
@@ -222,6 +304,15 @@ describe("a wrong configuration", () => {
       ),
     );
     checkModelIds(read(`${node}[nodes.models]\n"core-3" = "x"\n"*" = "y"`), embeddedCatalog());
+  });
+
+  test("names a model id of an MCP server that the catalogue lacks", () => {
+    const config = read('[[mcp]]\nname = "a"\ncommand = "x"\nmodels = ["core-3", "core-33"]');
+    expect(() => checkModelIds(config, embeddedCatalog())).toThrow(
+      new ConfigError(
+        'gate.toml: mcp "a": models: "core-33" must be a model id of the catalogue, did you mean "core-3"?',
+      ),
+    );
   });
 
   test("is named when its file cannot be read", () => {

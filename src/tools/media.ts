@@ -128,7 +128,9 @@ class MediaRequest {
         if (ready !== null) found.set(key, ready);
       }
     };
-    await Promise.all(Array.from({ length: mediaFetchesAtOnceMax }, work));
+    // A fault of ours waits for the others: what they hold is given back by themselves.
+    const works = await Promise.allSettled(Array.from({ length: mediaFetchesAtOnceMax }, work));
+    for (const outcome of works) if (outcome.status === "rejected") throw outcome.reason;
     return withParts(this.#ask, found);
   }
 
@@ -142,7 +144,7 @@ class MediaRequest {
     if (part.kind === "file") return this.#readFile(fetched.bytes, fetched.charset, part.name ?? nameIn(fetched.url));
     const header = imageHeader(fetched.bytes);
     if (header === null || header.width * header.height > imagePixelsMax) return null;
-    return { ...part, url: `data:${header.mediaType};base64,${Buffer.from(fetched.bytes).toString("base64")}` };
+    return { ...part, url: `data:${header.mediaType};base64,${fetched.bytes.toBase64()}` };
   }
 
   async #readFile(bytes: Uint8Array, charset: string | null, name: string | null): Promise<Part | null> {

@@ -1,12 +1,14 @@
 // Reads PDFs in processes of their own, each with a limit on time and memory: a file made to exhaust its reader ends that
 // process and nothing else. (A Worker shares the gateway's memory: 600 KB of PDF filled 2.6 GB.)
 import { readFile } from "node:fs/promises";
-import { pdfMemoryMaxBytes, pdfReadersAccountMax, pdfReadersMax, pdfTimeoutMs } from "../limits.ts";
+import { pdfMemoryMaxBytes, pdfReadersAccountMax, pdfReadersMax, pdfTextMaxLength, pdfTimeoutMs } from "../limits.ts";
 import type { AccountId } from "../types.ts";
 import { AccountTurns } from "./account-turns.ts";
 
 const memoryCheckIntervalMs = 25;
 const pageBytes = 4_096;
+/** Of one UTF-16 unit. */
+const utf8BytesMax = 3;
 
 export class PdfReader {
   readonly #command: readonly string[];
@@ -30,6 +32,7 @@ export class PdfReader {
       env: {}, // nothing of ours: it reads what a stranger wrote
       timeout: pdfTimeoutMs,
       killSignal: "SIGKILL",
+      maxBuffer: utf8BytesMax * pdfTextMaxLength,
     });
     const kill = () => child.kill("SIGKILL");
     gone.addEventListener("abort", kill);

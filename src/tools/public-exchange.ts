@@ -13,9 +13,6 @@ export type ExchangeLimits = Readonly<{
   connectTimeoutMs: number;
 }>;
 
-/** Certificates that count beside the system's; only tests bring their own. */
-export type Trust = Readonly<{ certificateAuthority?: string }>;
-
 /** Beside the body: headers, and the sizes of chunks. More is a server that talks without end. */
 const framingBytesMax = 1024 * 1024;
 
@@ -39,13 +36,13 @@ export function exchange(
   address: string,
   destination: Destination,
   limits: ExchangeLimits,
-  trust: Trust,
   gone: AbortSignal,
 ): Promise<ExchangeResult> {
   return new Promise((resolve, reject) => {
     const connection = new PublicConnection(destination, limits, gone, resolve, reject);
     const { port, tlsName } = destination;
-    const tls = tlsName === null ? {} : { tls: tlsOptions(tlsName, trust) };
+    // The certificate must be for the name that was asked for, whatever address is dialled.
+    const tls = tlsName === null ? {} : { tls: { serverName: tlsName, rejectUnauthorized: true } };
     Bun.connect<PublicConnection>({
       hostname: address,
       port,
@@ -55,13 +52,6 @@ export function exchange(
     }).catch((error: Error) => connection.fail(error.message));
   });
 }
-
-/** The certificate must be for the name that was asked for, whatever address is dialled. */
-const tlsOptions = (serverName: string, { certificateAuthority }: Trust) => ({
-  serverName,
-  rejectUnauthorized: true,
-  ...(certificateAuthority === undefined ? {} : { ca: certificateAuthority }),
-});
 
 class PublicConnection {
   readonly #destination: Destination;

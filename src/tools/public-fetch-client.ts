@@ -9,7 +9,7 @@
 // Nothing of ours or of the client goes along: no cookies, no keys, no proxy from the environment.
 import { publicConnectTimeoutMs, publicFetchesAccountMax, publicFetchesMax } from "../limits.ts";
 import { AccountTurns } from "./account-turns.ts";
-import { exchange, ExchangeFailed, type ExchangeResult, type Trust } from "./public-exchange.ts";
+import { exchange, ExchangeFailed, type ExchangeResult } from "./public-exchange.ts";
 import { destinationOf, parsePublicUrl, type Resolve, resolvePublicName } from "./public-destination.ts";
 import { type Fetched, type FetchOptions, FetchRefused, type PublicFetch } from "./public-fetch.ts";
 
@@ -18,7 +18,6 @@ export type PublicFetchOptions = Readonly<{
   resolve?: Resolve;
   /** Asks one judged address. */
   ask?: typeof exchange;
-  trust?: Trust;
 }>;
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -27,13 +26,11 @@ export class PublicFetchClient implements PublicFetch {
   readonly #turns: AccountTurns;
   readonly #resolve: Resolve;
   readonly #ask: typeof exchange;
-  readonly #trust: Trust;
 
   constructor(options: PublicFetchOptions = {}) {
     this.#turns = options.turns ?? new AccountTurns(publicFetchesMax, publicFetchesAccountMax);
     this.#resolve = options.resolve ?? resolvePublicName;
     this.#ask = options.ask ?? exchange;
-    this.#trust = options.trust ?? {};
   }
 
   async get(url: string, options: FetchOptions, gone: AbortSignal): Promise<Fetched> {
@@ -71,7 +68,7 @@ export class PublicFetchClient implements PublicFetch {
     const limits = { accept, bytesMax, connectTimeoutMs: publicConnectTimeoutMs };
     for (const address of destination?.addresses ?? []) {
       try {
-        return await this.#ask(address, destination!, limits, this.#trust, gone);
+        return await this.#ask(address, destination!, limits, gone);
       } catch (error) {
         if (!(error instanceof ExchangeFailed && error.unreached) || gone.aborted) throw error;
       }

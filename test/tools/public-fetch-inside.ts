@@ -18,6 +18,8 @@ const timeLimit = 120_000;
 const publicIPv4 = "8.8.4.4";
 const publicIPv6 = "2606:4700:0:0:0:0:68:1";
 const otherPublicIPv4 = "93.184.216.34";
+const ownPublicIPv4 = "93.184.216.35";
+const unreachableIPv4 = "93.184.216.36";
 
 /** What names are; a function is asked at each question. */
 const names: Readonly<Record<string, Answer | ((type: RecordType) => Answer)>> = {
@@ -34,6 +36,8 @@ const names: Readonly<Record<string, Answer | ((type: RecordType) => Answer)>> =
   "mixed6.pictures.com": { addresses: [publicIPv4, "fd00::1"] },
   "private-alias.pictures.com": { alias: "private.pictures.com", addresses: ["10.0.0.1"] },
   "metadata.pictures.com": { addresses: ["169.254.169.254"] },
+  "own.pictures.com": { addresses: [ownPublicIPv4] },
+  "half.pictures.com": { addresses: [unreachableIPv4, publicIPv4] },
   localhost: { addresses: [publicIPv4] },
   "printer.local": { addresses: [publicIPv4] },
   intranet: { addresses: [publicIPv4] },
@@ -74,6 +78,7 @@ const refused: Readonly<Record<string, readonly string[]>> = {
     ...["private.pictures.com.", "localhost", "localhost.", "LOCALHOST", "printer.local", "intranet", "nowhere.com"],
     ...["①②⑦.⓪.⓪.①", "127。0。0。1"],
   ].map((host) => `http://${host}/image`),
+  "an address of this machine itself": [`http://${ownPublicIPv4}/image`, "http://own.pictures.com/image"],
   "F5 redirects": [
     ...[
       "http://127.0.0.1/image",
@@ -126,6 +131,7 @@ const served: readonly string[] = [
   "http://six.pictures.com/image",
   "https://both.pictures.com/image",
   "http://alias.pictures.com/image",
+  "http://half.pictures.com/image",
   `http://${publicIPv4}/image`,
   `https://${publicIPv4}/image`,
   `http://[${publicIPv6}]/image`,
@@ -173,6 +179,8 @@ beforeAll(async () => {
     return typeof answer === "function" ? answer(type) : answer;
   });
   web = new PublicServer([80, 8080], [443, 8443]);
+  expect(Bun.spawnSync(["ip", "address", "add", `${ownPublicIPv4}/32`, "dev", "lo"]).success).toBe(true);
+  expect(Bun.spawnSync(["ip", "route", "add", "unreachable", `${unreachableIPv4}/32`]).success).toBe(true);
   packets = new PacketLog();
   // Proxies of the environment would be asked instead of the address that was judged.
   const proxies = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];

@@ -16,6 +16,8 @@ export type RoundSinkParts = Readonly<{
   /** Of the rounds before: the client's calls, and UTF-16 units of text. */
   clientCallsBefore: number;
   textLengthBefore: number;
+  /** True where the text is no part of the answer if the round calls tools: then it waits for `release`. */
+  holdsText: boolean;
 }>;
 
 type Begun = { id: string; name: string; tool: OwnedTool; arguments: string[] };
@@ -31,9 +33,12 @@ export class RoundSink implements Sink {
   /** By the round's own index of a call: ours, or its place among all calls of the client's. */
   readonly #calls: (Begun | number)[] = [];
   #clientCalls = 0;
+  /** What waits; null where nothing does. */
+  readonly #held: Piece[] | null;
 
-  constructor({ sink, owned, sources, clientCallsBefore, textLengthBefore }: RoundSinkParts) {
+  constructor({ sink, owned, sources, clientCallsBefore, textLengthBefore, holdsText }: RoundSinkParts) {
     this.#sink = sink;
+    this.#held = holdsText ? [] : null;
     this.#owned = owned;
     this.#clientCallsBefore = clientCallsBefore;
     this.#citations =
@@ -44,7 +49,8 @@ export class RoundSink implements Sink {
     switch (piece.kind) {
       case "text":
         this.#text.push(piece.literal);
-        if (this.#citations === null) this.#sink.piece(piece);
+        if (this.#held !== null) this.#held.push(piece);
+        else if (this.#citations === null) this.#sink.piece(piece);
         else this.#citations.text(piece);
         return;
       case "reasoning":
@@ -61,6 +67,11 @@ export class RoundSink implements Sink {
 
   flush(): Promise<void> | null {
     return this.#sink.flush();
+  }
+
+  /** The round was the last: what was held is the answer. */
+  release(): void {
+    for (const piece of this.#held ?? []) this.#sink.piece(piece);
   }
 
   /** Calls of the client's tools in this round. */

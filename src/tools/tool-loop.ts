@@ -7,7 +7,7 @@
 //   (1) it failed, or the client left                       -> so does the answer
 //   (2) it called no tool of ours                           -> the answer ends as the round did
 //   (3) the budget or a filter cut it                       -> the answer ends so: a call that may be cut is not run
-//   (4) it was the last round, which had no tools to call   -> the answer ends
+//   (4) it was the last round, without tools to call        -> the answer ends
 //   (5) the budget of all rounds is used up                 -> the answer ends with length
 //   (6) it called the client's tools too                    -> ours are run and shown; the client runs its own
 //   (7) anything else                                       -> ours are run, and the next round follows
@@ -77,7 +77,7 @@ export class ToolLoop {
       return this.#answer({ ...rest, toolChoice: possibleChoice(rest) }, serverTools, null, context, sink, round);
     }
     const search = new WebSearchTool(ask.webSearch, clientsTool, provider, log);
-    const forced = ask.webSearch.forced ? search : null;
+    const forced = ask.webSearch.forced || isOneShot(rest) ? search : null;
     const ending = await this.#answer(rest, [search, ...serverTools], forced, context, sink, round);
     if (search.found && ending.kind !== "failed") hold.keep();
     return ending;
@@ -101,6 +101,12 @@ export class ToolLoop {
   }
 }
 
+/**
+ * Engines hold a model to a format or offer it tools, never both in one round: so the model searches in the first one,
+ * and answers in the second, which is held to the format. With tools of the client's own that cannot be told apart.
+ */
+const isOneShot = ({ format, tools }: Ask): boolean => format !== null && tools.length === 0;
+
 const functionNamed = (tools: readonly Tool[], name: string): Tool | null =>
   tools.find((tool) => tool.name === name) ?? null;
 
@@ -122,6 +128,7 @@ class Answer {
   /** What the next round is asked. */
   #ask: Ask;
   readonly #budget: number;
+  readonly #isOneShot: boolean;
   #rounds = 0;
   #usage: Usage = nothing;
   #estimated = false;
@@ -132,6 +139,7 @@ class Answer {
   constructor(ask: Ask, owned: readonly OwnedTool[], forced: OwnedTool | null, context: AnswerContext) {
     this.#context = context;
     this.#budget = ask.outputTokensMax;
+    this.#isOneShot = isOneShot(ask);
     const tools = [...ask.tools];
     let { toolChoice } = ask;
     for (const tool of owned) {
@@ -149,7 +157,10 @@ class Answer {
       const round = this.#newRound();
       const ending = await this.#context.round(this.#ask, round);
       const over = this.#afterRound(ending, round);
-      if (over !== null) return over;
+      if (over !== null) {
+        round.release();
+        return over;
+      }
       const outcomes = await this.#runCalls(round.ownedCalls);
       if (outcomes === null) return this.#left();
       if (round.clientCalls > 0) return this.#end("tool_calls");
@@ -165,6 +176,7 @@ class Answer {
       sources,
       clientCallsBefore: this.#clientCalls,
       textLengthBefore: this.#textLength,
+      holdsText: this.#isOneShot && this.#rounds === 1, // "I search." before the JSON would spoil it
     });
   }
 
@@ -187,7 +199,7 @@ class Answer {
     const { reason, stopSequence } = ending;
     if (round.ownedCalls.length === 0) return this.#end(reason, stopSequence); // (2)
     if (reason === "length" || reason === "content_filter") return this.#end(reason); // (3)
-    if (this.#rounds === toolRoundsMax) return this.#end(round.clientCalls > 0 ? "tool_calls" : "stop"); // (4)
+    if (this.#ask.toolChoice === "none") return this.#end(round.clientCalls > 0 ? "tool_calls" : "stop"); // (4)
     if (this.#budgetLeft() < 1 && round.clientCalls === 0) return this.#end("length"); // (5)
     return null; // (6) and (7)
   }
@@ -241,7 +253,7 @@ class Answer {
 
   /** What the model is asked next: as before, with what it did and what came of it. */
   #nextAsk({ text, reasoning, ownedCalls }: RoundSink, outcomes: readonly ToolOutcome[]): Ask {
-    const last = this.#rounds + 1 === toolRoundsMax;
+    const last = this.#rounds + 1 === toolRoundsMax || this.#isOneShot;
     const results = outcomes.map((outcome) => resultText(outcome, this.#sources, this.#cites));
     // In a result, because not every chat template takes a turn of the user's or the system's after one.
     if (last) results[results.length - 1] += `\n\n${answerNow}`;

@@ -262,6 +262,26 @@ describe("tool choice", () => {
     expect(world.asks.map((ask) => ask.toolChoice)).toEqual([{ named: "web_search" }, "auto"]);
   });
 
+  test("with a format the model must search first, and answers in a round without tools, which nodes hold to it", async () => {
+    const world = new World();
+    const format = { kind: "json_object" } as const;
+    await world.answer(askOf({ ...searching, format }), [searches]);
+    expect(world.asks.map((ask) => ask.toolChoice)).toEqual([{ named: "web_search" }, "none"]);
+    expect(world.kinds).toEqual(["owned-call", "owned-result"]);
+    const talks = new World();
+    await talks.answer(askOf({ ...searching, format }), [
+      { pieces: [text("I search. "), ...call(0, "web_search")], ending: ends("tool_calls") },
+      { pieces: [text("{}")] },
+    ]);
+    expect(talks.pieces.filter(({ kind }) => kind === "text")).toEqual([text("{}")]); // JSON alone
+    const refuses = new World();
+    await refuses.answer(askOf({ ...searching, format }), [{ pieces: [text("{}")] }]);
+    expect(refuses.pieces).toEqual([text("{}")]);
+    const own = new World();
+    await own.answer(askOf({ ...searching, format, tools: [toolOf("bash")] }), [searches, answers]);
+    expect(own.asks.map((ask) => ask.toolChoice)).toEqual(["auto", "auto"]);
+  });
+
   test("none means none of ours either, and holds no search", async () => {
     const world = new World();
     world.left = 0; // would be taken

@@ -8,6 +8,8 @@ import { malformed } from "./field.ts";
 
 const inline = /^data:/i;
 const address = /^\s*https?:/i;
+/** Characters of base64 in which a PDF says that it is one. */
+const pdfStartLength = 2_048;
 const otherScheme = /^\s*[a-z][a-z0-9+.-]*:/i;
 
 export const refusesImages = (at: string, model: Model): Refusal =>
@@ -41,9 +43,13 @@ export function readFile(given: string, name: string | null, at: string): Part |
   if (address.test(given)) return { kind: "file", url: given, name };
   if (!inline.test(given) && otherScheme.test(given)) return null;
   const base64 = inline.test(given) ? given.slice(given.indexOf(",") + 1) : given;
+  if (isPdf(Buffer.from(base64.slice(0, pdfStartLength), "base64"))) {
+    return { kind: "file", url: `data:application/pdf;base64,${base64}`, name };
+  }
   const bytes = Buffer.from(base64, "base64");
   if (bytes.length === 0) return malformed(`${at} must be a file in base64, or an http or https address`);
-  if (isPdf(bytes)) return { kind: "file", url: `data:application/pdf;base64,${base64}`, name };
   const text = textOf(bytes);
-  return text === null ? malformed(`${at} must be a PDF or a text file`) : { kind: "text", text: fileAsText(name, text) };
+  return text === null
+    ? malformed(`${at} must be a PDF or a text file`)
+    : { kind: "text", text: fileAsText(name, text) };
 }

@@ -1,90 +1,25 @@
 // How fast are tokens counted, also of texts made to be slow, and what does a count cost the main thread?
 //
-//   bun bench/tokens.ts [--bytes 4000000] [--runs 3] [--reference-bytes 20000] [--round-trips 2000] [--quick]
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+//   bun bench/tokens.ts [--bytes 4000000] [--runs 5] [--reference-bytes 20000] [--round-trips 2000] [--quick]
 import { isRefusal } from "../src/refusals.ts";
 import { Counter } from "../src/tokens/counter.ts";
 import { Reading, Tokenizer } from "../src/tokens/tokenizer.ts";
-import { loadVocabulary } from "../src/tokens/vocabulary.ts";
 import { readFlags } from "./flags.ts";
 import type { Result } from "./result.ts";
 import { keepResult } from "./result.ts";
 import { percentile, spread } from "./statistics.ts";
+import { proseName, texts } from "./token-texts.ts";
 import { loadTokenizers, type Tokenizers } from "./tokenizers.ts";
 
 export const tokensDefaults = {
   /** Size of each text. */
   bytes: 4_000_000,
-  runs: 3,
+  runs: 5,
   /** Others get the start of a text, because they are quadratic on long runs: 100 KB of one letter take seconds. */
   referenceBytes: 20_000,
   roundTrips: 2_000,
 };
 export type TokensFlags = typeof tokensDefaults;
-
-const root = join(import.meta.dir, "..");
-const filesOf = (pattern: string) =>
-  [...new Bun.Glob(pattern).scanSync({ cwd: root })]
-    .sort()
-    .map((path) => readFileSync(join(root, path), "utf8"))
-    .join("\n");
-
-/** Texts by name, as functions of their size in bytes. */
-const texts: Readonly<Record<string, (bytes: number) => Uint8Array>> = {
-  "English prose (documents)": (bytes) => repeated(filesOf("{.,src,bench}/*.md"), bytes),
-  "code (the sources)": (bytes) => repeated(filesOf("src/**/*.ts"), bytes),
-  "Han, random of 3,000": (bytes) => random(bytes, 0x4e00, 3_000),
-  a: (bytes) => repeated("a", bytes),
-  spaces: (bytes) => repeated(" ", bytes),
-  "line feeds": (bytes) => repeated("\n", bytes),
-  "one Han character": (bytes) => repeated("語", bytes),
-  "one emoji": (bytes) => repeated("😀", bytes),
-  "random small letters": (bytes) => random(bytes, 0x61, 26),
-  "random Latin-1": (bytes) => random(bytes, 0, 256),
-  "random runs of - and =": (bytes) => randomRuns(bytes, "-=", 200),
-  "letters of random tokens": (bytes) => randomTokens(bytes),
-};
-
-function repeated(unit: string, bytes: number): Uint8Array {
-  const once = Buffer.from(unit);
-  return Buffer.concat(Array<Uint8Array>(Math.ceil(bytes / once.length)).fill(once)).subarray(
-    0,
-    bytes - (bytes % (once.length < 5 ? once.length : 1)),
-  );
-}
-
-function random(bytes: number, first: number, count: number): Uint8Array {
-  return joined(bytes, (number) => String.fromCodePoint(first + number(count)));
-}
-
-/** Each of these long runs begins in a way that its end may rule out. */
-function randomRuns(bytes: number, characters: string, longest: number): Uint8Array {
-  return joined(bytes, (number) => characters[number(characters.length)]!.repeat(1 + number(longest)));
-}
-
-/** Fits the longest tokens everywhere, and hardly ever two beside each other. */
-function randomTokens(bytes: number): Uint8Array {
-  const vocabulary = loadVocabulary("o200k_base");
-  const decoder = new TextDecoder();
-  return joined(bytes, (number) => {
-    const rank = number(vocabulary.size);
-    const token = decoder.decode(vocabulary.bytes.subarray(vocabulary.starts[rank]!, vocabulary.starts[rank + 1]!));
-    return token.replace(/\P{L}+/gu, "");
-  });
-}
-
-/** Parts put together until they are that long; chance is the same in every run. */
-function joined(bytes: number, part: (number: (below: number) => number) => string): Uint8Array {
-  let state = 1;
-  const number = (below: number) => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-    return (state >>> 8) % below;
-  };
-  const parts: string[] = [];
-  for (let size = 0; size < bytes; size += Buffer.byteLength(parts.at(-1)!)) parts.push(part(number));
-  return Buffer.from(parts.join(""));
-}
 
 /** The start of a text is encoded so often, or for so long. */
 const startRunsMax = 30;
@@ -98,7 +33,7 @@ type Measured = Readonly<{
   /** By tokenizer, on the start of the text. */
   starts: ReadonlyMap<string, Start>;
 }>;
-type Start = Readonly<{ mbPerSecond: number; sameTokens: boolean }>;
+type Start = Readonly<{ ms: number; sameTokens: boolean }>;
 
 /** Counts every text `runs` times on this thread, and its start with every tokenizer; throws where ours is not exact. */
 export function measureTexts(flags: TokensFlags, tokenizers: Tokenizers): Measured[] {
@@ -134,7 +69,7 @@ function measureStarts(start: string, flags: TokensFlags, { makers }: Tokenizers
         totalMs += elapsedMs;
       }
       const sameTokens = Bun.deepEquals(Array.from(tokens), Array.from(expected));
-      return [name, { mbPerSecond: Buffer.byteLength(start) / fastestMs / 1_000, sameTokens }];
+      return [name, { ms: fastestMs, sameTokens }];
     }),
   );
 }
@@ -191,11 +126,12 @@ function resultOf(
   counter: Awaited<ReturnType<typeof measureCounter>>,
 ): Result {
   const { firstMs, tablesMb, aloneMs, besideMs, postMs } = counter;
+  const proseMs = Math.min(...measured.find(({ name }) => name === proseName)!.runsMs);
   return {
     bench: "tokens",
     question: "Counting tokens",
     columns: [
-      ...["text", "MB", "tokens", "ms, min / median / max", "MB/s"],
+      ...["text", "MB", "tokens", "ms, min / median / max", "x prose"],
       ...[...makers.keys()].map((name) => `${name}, start`),
     ],
     rows: measured.map(({ name, bytes, tokens, runsMs, starts }) => [
@@ -203,16 +139,15 @@ function resultOf(
       (bytes / 1e6).toFixed(1),
       String(tokens),
       spread(runsMs, 0),
-      (bytes / percentile(runsMs, 0.5) / 1_000).toFixed(1),
+      (Math.min(...runsMs) / proseMs).toFixed(1),
       ...[...starts.values()].map(
-        ({ mbPerSecond, sameTokens }) =>
-          `${mbPerSecond.toFixed(mbPerSecond < 1 ? 2 : 0)}${sameTokens ? "" : " (other tokens)"}`,
+        ({ ms, sameTokens }) => `${ms.toFixed(ms < 10 ? 2 : 0)}${sameTokens ? "" : " (other tokens)"}`,
       ),
     ]),
     chart: null,
     failures: 0,
     notes: [
-      `Every text is one string; the tokens are those of tiktoken's o200k_base. "start": MB/s of each tokenizer on the ` +
+      `Every text is one string; the tokens are those of tiktoken's o200k_base. "x prose": the fastest run of each. "start": ms of each tokenizer for the ` +
         `first ${flags.referenceBytes} bytes alone, the fastest of up to ${startRunsMax} runs. More would take the others ` +
         "minutes: on long runs their time grows with the square of the length.",
       ...skipped,

@@ -17,6 +17,7 @@ import {
   type Turn,
   type WebSearch,
 } from "../types.ts";
+import { serverToolName } from "../server-tool-name.ts";
 import { checkedFormat } from "./answer-format.ts";
 import { textCarriedIn } from "./carried-text.ts";
 import { BodySchema, flag, malformed, numberBetween, oneOf, optional, record, text, tooDeep, whole } from "./field.ts";
@@ -277,7 +278,11 @@ function addAssistant(turns: Turn[], blocks: readonly Block[], at: string): Refu
         if (isRefusal(call)) return call;
         if (block.type === "tool_use") turn.calls.push(call);
         else if (block.type === "server_tool_use") serverCalls.set(call.id, call);
-        else serverCalls.set(call.id, { ...call, name: `${String(block.server_name)}__${call.name}` });
+        else
+          serverCalls.set(call.id, {
+            ...call,
+            name: serverToolName({ server: String(block.server_name), name: call.name }),
+          });
         break;
       }
       default: {

@@ -2,6 +2,7 @@
 // to `<namespace>__<name>`, custom tools become functions with one string parameter, and calls are told by their flat
 // name what they were.
 import { isRefusal } from "../refusals.ts";
+import { toolNameMaxLength } from "../server-tool-name.ts";
 import type { Refusal, Tool, ToolChoice, WebSearch } from "../types.ts";
 import { inputParameter } from "./custom-tool-input.ts";
 import { malformed } from "./field.ts";
@@ -21,9 +22,6 @@ export type ToolSelection = Readonly<{
 
 type Definition = Readonly<Record<string, unknown>>;
 type Entry = Readonly<{ origin: ToolOrigin; tool: Omit<Tool, "name"> }>;
-
-/** Names that every engine takes: 1 to 64 characters of `a-zA-Z0-9_-` (OpenAI's own rule, which they copied). */
-const nameMaxLength = 64;
 
 export class OfferedTools {
   /** Function tools with flat names, in the order in which the client gave them. */
@@ -124,7 +122,7 @@ export class OfferedTools {
     let name = wanted;
     while (this.#origins.has(name)) {
       const suffix = `_${this.#nextNumber(wanted)}`;
-      name = wanted.slice(0, nameMaxLength - suffix.length) + suffix;
+      name = wanted.slice(0, toolNameMaxLength - suffix.length) + suffix;
     }
     this.#origins.set(name, origin);
     this.#flatNames.set(keyOf(origin), name);
@@ -141,7 +139,7 @@ export class OfferedTools {
 const isWebSearch = ({ type }: Definition): boolean => typeof type === "string" && type.startsWith("web_search");
 const keyOf = ({ kind, namespace, name }: ToolOrigin): string => JSON.stringify([kind, namespace, name]);
 const joinedName = ({ namespace, name }: ToolOrigin): string => (namespace === null ? name : `${namespace}__${name}`);
-const safeName = (name: string): string => name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, nameMaxLength);
+const safeName = (name: string): string => name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, toolNameMaxLength);
 const nullable = (value: unknown): string | null => (typeof value === "string" ? value : null);
 
 const unknownChoice = (): Refusal =>

@@ -4,6 +4,7 @@ import { isRefusal } from "../refusals.ts";
 import { type Call, type Model, type Part, type Refusal, searchFunctionName, type Turn } from "../types.ts";
 import { summaryTurn } from "./compaction.ts";
 import { inputParameter } from "./custom-tool-input.ts";
+import { serverToolName } from "../server-tool-name.ts";
 import { malformed } from "./field.ts";
 import { readFile, readImage } from "./media-part.ts";
 import type { OfferedTools } from "./offered-tools.ts";
@@ -148,7 +149,7 @@ class ItemReader {
     if (typeof name !== "string") return malformed(`${at}.name must be a string`);
     const result = output ?? error ?? "";
     const text = typeof result === "string" ? result : JSON.stringify(result);
-    this.#ran(item, `${String(server)}__${name}`, argumentsOf(item.arguments), text);
+    this.#ran(item, serverToolName({ server: String(server), name }), argumentsOf(item.arguments), text);
     return null;
   }
 

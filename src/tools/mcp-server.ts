@@ -3,13 +3,13 @@ import type { Clock } from "../clock.ts";
 import type { McpConfig } from "../config.ts";
 import { mcpCallsAtOnceMax, mcpReconnectMaxMs, mcpReconnectMinMs, mcpToolMaxBytes, mcpToolsMax } from "../limits.ts";
 import type { Log } from "../log.ts";
+import { serverToolName } from "../server-tool-name.ts";
 import type { Call, Ms, PlanId } from "../types.ts";
 import { CallFailed, McpConnection, type ListedTool } from "./mcp-connection.ts";
 import { outcomeOf } from "./mcp-result.ts";
 import type { OwnedTool, RunContext, ToolOutcome } from "./owned-tool.ts";
 
 /** Engines take names of up to 64 letters, digits, underscores and dashes. */
-const toolNameMaxLength = 64;
 
 export class McpServer {
   readonly #config: McpConfig;
@@ -83,7 +83,7 @@ export class McpServer {
     const offered = new Map<string, OwnedTool>();
     for (const tool of listed) {
       if (allowed !== null && !allowed.includes(tool.name)) continue;
-      const name = `${server}__${tool.name.replace(/[^A-Za-z0-9_-]/g, "_")}`.slice(0, toolNameMaxLength);
+      const name = serverToolName({ server, name: tool.name });
       const reason = this.#whyNotOffered(tool, name, offered);
       if (reason === null) offered.set(name, this.#ownedTool(tool, name));
       else this.#log("warn", "a tool of an MCP server is left out", { tool: JSON.stringify(tool.name), reason });

@@ -14,6 +14,7 @@
 import type { Clock } from "../clock.ts";
 import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../limits.ts";
 import type { Log } from "../log.ts";
+import { toolNameMaxLength } from "../server-tool-name.ts";
 import {
   type AccountId,
   type Ask,
@@ -293,7 +294,10 @@ const tooMany = failure("Too many calls at once: this one was not run.");
 /** The name, or with a number where a tool of the client's has it. */
 function freeName(name: string, taken: readonly Tool[]): string {
   let free = name;
-  for (let number = 2; functionNamed(taken, free) !== null; number++) free = `${name}_${number}`;
+  for (let number = 2; functionNamed(taken, free) !== null; number++) {
+    const suffix = `_${number}`;
+    free = name.slice(0, toolNameMaxLength - suffix.length) + suffix;
+  }
   return free;
 }
 

@@ -1,6 +1,9 @@
 // The tool loop in the running gateway, with a scripted node and a search service: every number of rounds in every
 // dialect, what the ledger books, what of the day's searches is left, and who hears what when something ends early.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { eventsOf } from "../fixtures/events.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
@@ -348,6 +351,59 @@ test(
     ]);
     const cited = events.flatMap((event) => event["delta"]?.citation?.url ?? []);
     expect(cited).toEqual(["https://bun.example/", "https://elysia.example/docs"]);
+  },
+  timeLimit,
+);
+
+test(
+  "tools of an MCP server are run and shown in each dialect's own form",
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), "tollgate-mcp-"));
+    const program = join(import.meta.dir, "../tools/scripted-mcp-server.ts");
+    const [command, args] = [process.execPath, [program, join(folder, "notes")]].map((value) => JSON.stringify(value));
+    const config = `[[mcp]]\nname = "files"\ncommand = ${command}\nargs = ${args}\n`;
+    await using served = await Stack.start({ config });
+    const own = await served.gateway.account();
+    const calls = stream(
+      callStart(0, "call_1", "files__huge"),
+      callArguments(0, "{}"),
+      callStart(1, "call_2", "files__odd_name_v1"),
+      callArguments(1, '{"city":"Bern"}'),
+      finish("tool_calls", roundUsage),
+    );
+    await served.node.define("mcp", { advance: "rounds", replies: [calls, citing] });
+    const bodies = {
+      "/v1/chat/completions": { messages: [{ role: "user", content: "go [[mcp]]" }] },
+      "/v1/messages": { max_tokens: 100, messages: [{ role: "user", content: "go [[mcp]]" }] },
+      "/v1/responses": { input: "go [[mcp]]" },
+    };
+    await eventually("the server's tools are offered", async () => {
+      await (
+        await post(served, own, { model: "core-3", messages: [{ role: "user", content: "[[text#offer]]" }] })
+      ).text();
+      const tools = ((await served.node.requests("text#offer")).at(-1)!.body!["tools"] ?? []) as unknown[];
+      return tools.length > 0;
+    });
+    const replies: Record<string, any>[] = [];
+    for (const [path, body] of Object.entries(bodies)) {
+      replies.push((await (await post(served, own, { model: "core-3", ...body }, { path })).json()) as never);
+    }
+    const [chat, message, response] = replies;
+    const text = "Bun is fast [1]. Elysia runs on it [2]."; // no sources: no citations
+    expect(chat!["choices"][0].message).toEqual({ role: "assistant", content: text, refusal: null });
+    expect(message!["content"]).toMatchObject([
+      { type: "mcp_tool_use", name: "huge", server_name: "files", input: {} },
+      { type: "mcp_tool_result", is_error: false, content: [{ text: expect.stringMatching(/^x{16000} \[cut\]$/) }] },
+      { type: "mcp_tool_use", name: "odd.name/v1", server_name: "files", input: { city: "Bern" } },
+      { type: "mcp_tool_result", is_error: true, content: [{ text: "it has no city" }] },
+      { type: "text", text },
+    ]);
+    expect(response!["output"]).toMatchObject([
+      { type: "mcp_call", status: "completed", server_label: "files", name: "huge", arguments: "{}" },
+      { type: "mcp_call", status: "failed", name: "odd.name/v1", output: null },
+      { type: "message" },
+    ]);
+    await rm(folder, { recursive: true });
   },
   timeLimit,
 );

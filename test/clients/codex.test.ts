@@ -118,7 +118,7 @@ describe.skipIf(absent)("Codex", () => {
         const options = { key: account.api_key, config: `web_search = "${mode}"\n` };
         const run = await codex.run(`look it up [[${marker}]]`, options);
         expectServed(run, 1);
-        const [{ body }] = (await stack.node.requests(marker)) as [
+        const [{ body }] = (await stack.node.requests(marker)) as unknown as [
           { body: { tools: { function: { name: string } }[] } },
         ];
         expect(body.tools.map((tool) => tool.function.name).includes("web_search")).toBe(searches === 1);

@@ -93,6 +93,8 @@ export const storedResponsesMaxMib = 100;
 export const storedResponsesCountMax = 10_000;
 /** What may wait to be written; more is not kept, so that a slow disk costs no memory. */
 export const storedResponsesWaitingBytesMax = 64 * 1024 * 1024;
+/** Responses that end within this time are written together; whoever asks for one before has them written at once. */
+export const storedResponsesGatherMs = 20;
 /** Below this much free space on the disk nothing is kept: the ledger needs the rest. */
 export const storedResponsesDiskReserveBytes = 512 * 1024 * 1024;
 /** Expiry goes in slices with a pause after each (480 MiB a minute); when nothing is left, it looks again later. */

@@ -3,6 +3,7 @@
 import type { Database } from "bun:sqlite";
 import { responseIdOf } from "../dialects/stored-responses.ts";
 import type { AccountId, Ms } from "../types.ts";
+import { mayRetry } from "./writer.ts";
 
 export type StoredResponseLimits = Readonly<{
   /** Responses are forgotten when they are this old. */
@@ -16,6 +17,8 @@ export type StoredResponseLimits = Readonly<{
 
 /** A response to be kept; `input` and `response` are JSON texts. */
 export type KeptResponse = Readonly<{ id: string; previousId: string | null; input: string; response: string }>;
+/** `bytes` is about its size. */
+export type OwnedResponse = KeptResponse & Readonly<{ account: AccountId; bytes: number }>;
 
 /** What was found, as JSON texts of arrays of items; `conversation` is null where a response of the chain is missing. */
 export type FoundItems = Readonly<{ conversation: string | null; items: string }>;
@@ -35,6 +38,26 @@ export class StoredResponseTable {
     this.#database = database;
     this.#limits = limits;
     this.#statements = prepare(database);
+  }
+
+  /** Keeps all in one transaction; if that fails, each by itself, so that none is lost for another. Throws the last failure. */
+  keepAll(responses: readonly OwnedResponse[], now: Ms): void {
+    try {
+      this.#database.transaction(() => {
+        for (const response of responses) this.keep(response.account, response, now);
+      })();
+    } catch (thrown) {
+      if (responses.length === 1 || mayRetry(thrown)) throw thrown; // a busy or full disk is so for all of them
+      let failure: unknown = null;
+      for (const response of responses) {
+        try {
+          this.keep(response.account, response, now);
+        } catch (again) {
+          failure = again;
+        }
+      }
+      if (failure !== null) throw failure;
+    }
   }
 
   /** Keeps it, and lets the account's oldest go where its share is full. One that is larger than the share is not kept. */

@@ -11,13 +11,13 @@ import {
 import type { AccountId, Ms } from "../types.ts";
 import { messageOf } from "./data-folder.ts";
 import { openStoredResponses } from "./open.ts";
-import { type KeptResponse, type StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
+import { type OwnedResponse, type StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
 import { mayRetry } from "./writer.ts";
 
 /** What the Worker is asked; the answer's result depends on it. */
 export type Request =
   | Readonly<{ order: "open"; file: string; limits: StoredResponseLimits }>
-  | Readonly<{ order: "keep"; account: AccountId; response: KeptResponse }>
+  | Readonly<{ order: "keep"; responses: readonly OwnedResponse[] }>
   | Readonly<{ order: "find"; account: AccountId; previousId: string | null; itemIds: readonly string[] }>
   | Readonly<{ order: "response" | "input" | "delete"; account: AccountId; id: string }>
   | Readonly<{ order: "close" }>;
@@ -56,7 +56,7 @@ function obey(order: Order): unknown {
     case "keep": {
       const { bavail, bsize } = statfsSync(file);
       if (bavail * bsize < storedResponsesDiskReserveBytes) throw new Error("the disk is nearly full");
-      return table.keep(order.account, order.response, now);
+      return table.keepAll(order.responses, now);
     }
     case "find":
       return table.find(order.account, order.previousId, order.itemIds, now);

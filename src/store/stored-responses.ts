@@ -5,12 +5,17 @@ import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../assert.ts";
 import type { Earlier, Item, References, StoredResponse, StoredResponses } from "../dialects/stored-responses.ts";
-import { bodyMaxBytes, storedResponsesCountMax, storedResponsesWaitingBytesMax } from "../limits.ts";
+import {
+  bodyMaxBytes,
+  storedResponsesCountMax,
+  storedResponsesGatherMs,
+  storedResponsesWaitingBytesMax,
+} from "../limits.ts";
 import type { Log } from "../log.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import type { AccountId, Ms, Refusal } from "../types.ts";
 import { DataFolderUnusable } from "./data-folder.ts";
-import type { FoundItems, StoredResponseLimits } from "./stored-responses-table.ts";
+import type { FoundItems, OwnedResponse, StoredResponseLimits } from "./stored-responses-table.ts";
 import type { Answer, Order, Request } from "./stored-responses-worker.ts";
 
 // A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
@@ -44,6 +49,9 @@ export class StoredResponsesFile implements StoredResponses {
   #worker: Worker | null = null;
   #ended: Promise<void> = Promise.resolve();
   #waitingBytes = 0;
+  /** Gathered for the next order, which the timer sends. */
+  #gathered: OwnedResponse[] = [];
+  #gatherTimer: Timer | null = null;
   #keeps = true;
 
   private constructor({ dataFolder, keepMs, accountBytesMax, log, startWorker }: StoredResponsesOptions) {
@@ -91,17 +99,29 @@ export class StoredResponsesFile implements StoredResponses {
 
   keep(account: AccountId, { id, previousResponseId, input, response }: StoredResponse): void {
     const kept = { id, previousId: previousResponseId, input: JSON.stringify(input), response };
-    const bytes = kept.input.length + response.length;
+    const bytes = kept.input.length + response.length; // characters, which is near enough
     if (this.#waitingBytes + bytes > storedResponsesWaitingBytesMax) {
       return this.#keptWell(new Error("too much waits to be written"));
     }
     this.#waitingBytes += bytes;
-    this.#ask({ order: "keep", account, response: kept })
+    this.#gathered.push({ account, bytes, ...kept });
+    this.#gatherTimer ??= setTimeout(() => this.#keepGathered(), storedResponsesGatherMs);
+  }
+
+  #keepGathered(): void {
+    if (this.#gatherTimer !== null) clearTimeout(this.#gatherTimer);
+    this.#gatherTimer = null;
+    const responses = this.#gathered;
+    if (responses.length === 0) return;
+    this.#gathered = [];
+    this.#ask({ order: "keep", responses })
       .then(
         () => this.#keptWell(null),
         (error: Error) => this.#keptWell(error),
       )
-      .finally(() => (this.#waitingBytes -= bytes));
+      .finally(() => {
+        for (const { bytes } of responses) this.#waitingBytes -= bytes;
+      });
   }
 
   response(account: AccountId, id: string): Promise<string | null | Refusal> {
@@ -119,6 +139,7 @@ export class StoredResponsesFile implements StoredResponses {
 
   /** Writes what waits and lets go of the file. */
   async close(): Promise<void> {
+    this.#keepGathered();
     if (this.#worker !== null) this.#ask({ order: "close" }).catch((error: Error) => this.#failed(error));
     await this.#ended;
   }
@@ -133,7 +154,9 @@ export class StoredResponsesFile implements StoredResponses {
     }
   }
 
+  /** What was kept before is found by what is asked after. */
   #ask(request: Request): Promise<unknown> {
+    if (request.order !== "keep") this.#keepGathered();
     if (this.#worker === null) this.#start().catch((error: Error) => this.#failed(error));
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const number = this.#nextNumber++;

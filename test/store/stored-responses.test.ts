@@ -193,6 +193,19 @@ describe("the file", () => {
     expect(lines).toEqual([]);
   });
 
+  test("keeps what came together at once, and loses none for another that cannot be kept", async () => {
+    const responses = await open();
+    responses.keep(1, response("a", "one?", "1"));
+    responses.keep(1, response("b", "two?", "2"));
+    responses.keep(1, response("a", "again?", "a key that is there already"));
+    responses.keep(1, response("c", "three?", "3"));
+    const kept = await Promise.all(["a", "b", "c"].map((stem) => responses.response(1, `resp_${stem}`)));
+    expect(kept.map((text) => typeof text)).toEqual(["string", "string", "string"]);
+    expect(kept[0]).not.toContain("a key that is there already");
+    await responses.close();
+    expect(lines).toEqual(["error responses are not stored UNIQUE constraint failed: responses.id"]);
+  });
+
   test("can be read by its owner alone", async () => {
     const responses = await open();
     expect((await stat(join(folder, "responses.db"))).mode & 0o777).toBe(0o600);

@@ -191,7 +191,7 @@ describe("a server that runs as a child", () => {
     const tools = open([child()]);
     await run(await offered(tools, "srv__echo"), {});
     await offered(tools, "srv__later");
-    expect(names(tools)).toEqual(["srv__echo", "srv__later"]);
+    expect(names(tools)).toEqual(["srv__echo", "srv__hang", "srv__later"]);
   });
 
   test("that dies in a call fails that call alone, and is started again", async () => {

@@ -90,7 +90,7 @@ if (import.meta.main) {
     for (const line of lines) {
       const message = JSON.parse(line) as Message;
       if (message.method === "tools/call" && message.params?.["name"] === "echo") {
-        server.tools = ["echo", "later"];
+        server.tools = ["echo", "hang", "later"];
         process.stdout.write(`${toolsChanged}\n`);
       }
       const reply = server.answer(message);

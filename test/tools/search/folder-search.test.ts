@@ -43,11 +43,11 @@ afterEach(async () => {
 
 /** Files are older than the time within which a file system cannot tell two changes apart. */
 let age = 3_600;
-function write(path: string, content: string | Uint8Array, secondsAgo = age): void {
+function write(path: string, content: string | Uint8Array): void {
   const file = join(folder, path);
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, content);
-  const time = Date.now() / 1000 - secondsAgo;
+  const time = Date.now() / 1000 - age;
   utimesSync(file, time, time);
 }
 
@@ -221,12 +221,14 @@ describe("what a folder may hold", () => {
   });
 
   test("a file that changed just now is read again, even if its time and size did not change", async () => {
-    write("a.md", "first", 0);
+    const file = join(folder, "a.md");
+    const now = Date.now() / 1000;
+    writeFileSync(file, "first");
+    utimesSync(file, now, now);
     const search = await open();
     await search.scan();
-    const time = Date.now() / 1000;
-    writeFileSync(join(folder, "a.md"), "other");
-    utimesSync(join(folder, "a.md"), time, time);
+    writeFileSync(file, "other");
+    utimesSync(file, now, now);
     await search.scan();
     expect([await urls(search, "first"), await urls(search, "other")]).toEqual([[], ["a.md"]]);
   });

@@ -7,6 +7,7 @@ import { FetchRefused, type FetchOptions } from "../../src/tools/public-fetch.ts
 import { eventually } from "../fixtures/eventually.ts";
 import { NameServer, type Answer, type RecordType } from "../fixtures/name-server.ts";
 import { nameServerAddress } from "../fixtures/network-namespace.ts";
+import { longForm } from "../fixtures/optional.ts";
 import { PacketLog } from "../fixtures/packet-log.ts";
 import { pixel, pixelUrl } from "../fixtures/pictures.ts";
 import { PublicServer } from "../fixtures/public-server.ts";
@@ -352,6 +353,19 @@ describe("the gateway", () => {
     expect(refusals.map(({ status }) => status)).toEqual([400, 429]);
     expect([...packets.destinations()].filter((destination) => destination.includes(publicIPv4))).toEqual([]);
   });
+
+  test.skipIf(!longForm)(
+    "F9 an address that drips and redirects has 20 seconds in all",
+    async () => {
+      const urls = [
+        "http://pictures.com/drip",
+        `http://pictures.com/to/${encodeURIComponent("http://pictures.com/drip")}`,
+      ];
+      expect(await imagesAtNode([...urls, "http://pictures.com/image"])).toEqual([pixelUrl]);
+      expect(web.open).toBe(0);
+    },
+    timeLimit,
+  );
 
   test(
     "a stream is kept alive while an address is slow, and ends it when the client leaves",

@@ -274,14 +274,14 @@ export class Accounts {
    * work as a wrong password, so that the time says nothing. Throws PasswordsBusy.
    */
   async signIn(email: string, password: string): Promise<AccountSummary | null> {
-    const { records } = this.#parts;
+    const { records, ledger } = this.#parts;
     const record = records.byEmail(email);
     const nobodys = await this.#hashOfNobody();
     const matches = await this.#passwords.verify(password, record?.passwordHash ?? nobodys);
     if (!matches || record === null || record.passwordHash === null) return null;
     // The account may have changed meanwhile; an old password must not open a session after that.
     const now = records.byId(record.id);
-    const isAsItWas = now !== null && now.passwordHash === record.passwordHash && now.disabledAt === null;
+    const isAsItWas = now !== null && now.passwordHash === record.passwordHash && !ledger.account(now.id).disabled;
     return isAsItWas ? summaryOf(now) : null;
   }
 

@@ -56,13 +56,20 @@ export class Pages {
   }
 }
 
-function chosen(
-  { bytes, brotli, gzip }: Asset,
-  accepted: string,
-): { body: Uint8Array<ArrayBuffer>; encoding: string | null } {
-  const takes = (encoding: string) =>
-    new RegExp(`(?:^|[,\\s])${encoding}(?!\\s*;\\s*q=0(?:\\.0*)?(?:\\s*,|\\s*$))`).test(accepted);
-  if (takes("br")) return { body: brotli as Uint8Array<ArrayBuffer>, encoding: "br" };
-  if (takes("gzip")) return { body: gzip as Uint8Array<ArrayBuffer>, encoding: "gzip" };
-  return { body: bytes as Uint8Array<ArrayBuffer>, encoding: null };
+type Chosen = Readonly<{ body: Uint8Array<ArrayBuffer>; encoding: string | null }>;
+
+function chosen({ bytes, brotli, gzip }: Asset, accepted: string): Chosen {
+  const taken = new Set(
+    accepted
+      .split(",")
+      .map((each) => each.replaceAll(" ", "").toLowerCase())
+      .filter((each) => !/;q=0(?:\.0*)?$/.test(each))
+      .map((each) => each.split(";")[0]),
+  );
+  const forms = [
+    ["br", brotli],
+    ["gzip", gzip],
+  ] as const;
+  const [encoding, body] = forms.find(([name]) => taken.has(name)) ?? ([null, bytes] as const);
+  return { body: body as Uint8Array<ArrayBuffer>, encoding };
 }

@@ -1,12 +1,17 @@
 // The accounting on a database in memory, with a clock that tests set: everything real but the disk.
 import type { Database } from "bun:sqlite";
 import { Accounts } from "../../src/account/accounts.ts";
+import { AuditLog } from "../../src/account/audit.ts";
 import { Admission, type Asked } from "../../src/account/admission.ts";
 import { Flood } from "../../src/account/flood.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { Ledger } from "../../src/account/ledger.ts";
+import { type Hasher, Passwords } from "../../src/account/passwords.ts";
+import { Purchases } from "../../src/account/purchases.ts";
 import { Searches } from "../../src/account/searches.ts";
+import { Sessions } from "../../src/account/sessions.ts";
 import { assert } from "../../src/assert.ts";
+import { ConsoleRecords } from "../../src/store/console-records.ts";
 import { BatchingJournal } from "../../src/store/journal.ts";
 import { SqliteRecords } from "../../src/store/sqlite-records.ts";
 import { verify } from "../../src/store/verify.ts";
@@ -62,6 +67,12 @@ export const output = (tokens: number): Usage => ({ inputFresh: 0, inputCached: 
 
 export const noon = Date.UTC(2026, 2, 28, 12);
 
+/** argon2id at its cheapest: what it costs in earnest is no matter of these tests. */
+export const cheapHasher: Hasher = {
+  hash: (password) => Bun.password.hash(password, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 }),
+  verify: (password, hash) => Bun.password.verify(password, hash),
+};
+
 export class Office {
   now = noon;
   readonly database: Database;
@@ -73,9 +84,13 @@ export class Office {
   readonly searches: Searches;
   readonly admission: Admission;
   readonly accounts: Accounts;
+  readonly consoleRecords: ConsoleRecords;
+  readonly sessions: Sessions;
+  readonly purchases: Purchases;
+  readonly auditLog: AuditLog;
 
   /** Opens on what an earlier office left, as a restart does. */
-  constructor(database = memoryDatabase()) {
+  constructor(database = memoryDatabase(), passwords: Passwords = new Passwords(cheapHasher)) {
     const clock = { wall: () => this.now, monotonic: () => 0 };
     this.database = database;
     this.storage = new MemoryStorage(database);
@@ -93,7 +108,17 @@ export class Office {
       plans,
       clock,
       verify: () => verify(database, this.ledger, plans),
+      passwords,
     });
+    this.consoleRecords = new ConsoleRecords(database);
+    this.sessions = new Sessions(this.consoleRecords, this.journal, this.ledger);
+    this.purchases = new Purchases({
+      accounts: this.accounts,
+      records: this.consoleRecords,
+      journal: this.journal,
+      clock,
+    });
+    this.auditLog = new AuditLog(this.consoleRecords, this.journal);
   }
 
   /** Kills the process and starts it again on the same disk. */

@@ -1,0 +1,190 @@
+// Browsers that are signed in: who is let in, for how long, and what ends it.
+import { describe, expect, test } from "bun:test";
+import { sessionIdleMs, sessionMaxMs, sessionsMax, sessionUseIntervalMs } from "../../src/limits.ts";
+import { StoreUnavailable } from "../../src/types.ts";
+import { Office } from "./office.ts";
+
+const from = { address: "192.0.2.1", browser: "a browser" };
+
+async function setUp() {
+  const office = new Office();
+  const { id } = await office.accounts.create({ email: "a@x", password: "correct horse" });
+  return { office, id, open: () => office.sessions.open(id, from, office.now) };
+}
+
+test("a token is found by its hash, and the disk knows nothing but the hash", async () => {
+  const { office, id, open } = await setUp();
+  const { token, session } = await open();
+  expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/); // 256 bits
+  expect(office.sessions.find(token, office.now)).toMatchObject({ id: session.id, account: id, ...from });
+  expect(JSON.stringify(office.database.query("SELECT * FROM sessions").all())).not.toContain(token);
+  const [row] = office.database.query("SELECT hex(token_hash) AS hash FROM sessions").all() as { hash: string }[];
+  expect(row!.hash.toLowerCase()).toBe(new Bun.CryptoHasher("sha256").update(token).digest("hex"));
+});
+
+test("every session has another token", async () => {
+  const { open } = await setUp();
+  const tokens = new Set<string>();
+  for (let index = 0; index < 50; index++) tokens.add((await open()).token);
+  expect(tokens.size).toBe(50);
+});
+
+test.each(["", "x", "a".repeat(43), "a".repeat(44), "'; DROP TABLE sessions; --", "\u0000".repeat(43)])(
+  "the token %p belongs to nobody",
+  async (token) => {
+    const { office, open } = await setUp();
+    await open();
+    expect(office.sessions.find(token, office.now)).toBeNull();
+  },
+);
+
+test("a session outlives a restart", async () => {
+  const { office, open } = await setUp();
+  const { token } = await open();
+  expect(office.restart().sessions.find(token, office.now)).not.toBeNull();
+});
+
+describe("a session ends", () => {
+  test("when it was not used for long", async () => {
+    const { office, open } = await setUp();
+    const { token } = await open();
+    const { sessions, now } = office;
+    expect(sessions.find(token, now + sessionIdleMs - 1)).not.toBeNull();
+    expect(sessions.find(token, now + sessionIdleMs - 1 + sessionIdleMs - 1)).not.toBeNull(); // used in between
+    expect(sessions.find(token, now + 3 * sessionIdleMs)).toBeNull();
+  });
+
+  test("after its longest time, however much it is used", async () => {
+    const { office, open } = await setUp();
+    const { token } = await open();
+    let last = 0;
+    for (let age = 0; age < 2 * sessionMaxMs; age += sessionIdleMs / 2) {
+      if (office.sessions.find(token, office.now + age) !== null) last = age;
+    }
+    expect(last).toBeLessThan(sessionMaxMs);
+    expect(last).toBeGreaterThan(sessionMaxMs - sessionIdleMs);
+  });
+
+  test("at once when it is ended, also while the disk still has it", async () => {
+    const { office, id, open } = await setUp();
+    const { token, session } = await open();
+    office.sessions.find(token, office.now);
+    office.storage.immediate = false;
+    const ended = office.sessions.end(id, session.id);
+    expect(office.sessions.find(token, office.now)).toBeNull();
+    office.journal.flush();
+    office.storage.succeed();
+    expect(await ended).toBe(true);
+    expect(office.sessions.find(token, office.now)).toBeNull();
+    expect(office.restart().sessions.find(token, office.now)).toBeNull();
+  });
+
+  test("at once when its account is disabled, and stays ended when the account may be used again", async () => {
+    const { office, id, open } = await setUp();
+    const { token } = await open();
+    office.storage.immediate = false;
+    const disabled = office.accounts.setDisabled(id, true);
+    expect(office.sessions.find(token, office.now)).toBeNull();
+    office.journal.flush();
+    office.storage.immediate = true;
+    office.storage.succeed();
+    await disabled;
+    await office.sessions.endAll(id, null);
+    await office.accounts.setDisabled(id, false);
+    expect(office.sessions.find(token, office.now)).toBeNull();
+  });
+
+  test("when there are too many: the one that was used least recently goes", async () => {
+    const { office, id, open } = await setUp();
+    const first = await open();
+    office.now += sessionUseIntervalMs;
+    const others: Awaited<ReturnType<typeof open>>[] = [];
+    for (let index = 1; index < sessionsMax; index++) others.push(await open());
+    office.now += sessionUseIntervalMs;
+    expect(office.sessions.find(first.token, office.now)).not.toBeNull(); // so it is the last used
+    await open();
+    const found = [first, ...others].filter(({ token }) => office.sessions.find(token, office.now) !== null);
+    expect(found).toContain(first);
+    expect(found.length).toBe(sessionsMax - 1);
+    expect(office.sessions.list(id, office.now).length).toBe(sessionsMax);
+  });
+});
+
+test("nobody ends the session of another account", async () => {
+  const { office, open } = await setUp();
+  const { token, session } = await open();
+  const other = await office.accounts.create({ email: "b@x" });
+  expect(await office.sessions.end(other.id, session.id)).toBe(false);
+  expect(office.sessions.find(token, office.now)).not.toBeNull();
+});
+
+test("all others end, also one that is on its way to disk", async () => {
+  const { office, id, open } = await setUp();
+  const [kept, other] = [await open(), await open()];
+  office.storage.immediate = false;
+  const opening = open();
+  const ended = office.sessions.endAll(id, kept.session.id);
+  expect(office.sessions.find(other.token, office.now)).toBeNull();
+  office.journal.flush();
+  office.storage.immediate = true;
+  office.storage.succeed();
+  await ended;
+  const { token } = await opening;
+  for (const { sessions } of [office, office.restart()]) {
+    expect(sessions.find(token, office.now)).toBeNull();
+    expect(sessions.find(other.token, office.now)).toBeNull();
+    expect(sessions.find(kept.token, office.now)).not.toBeNull();
+  }
+});
+
+test("a session that the disk did not take is none", async () => {
+  const { office, id, open } = await setUp();
+  office.storage.immediate = false;
+  const opening = open();
+  office.journal.flush();
+  office.storage.giveUp();
+  await expect(opening).rejects.toBeInstanceOf(StoreUnavailable);
+  expect(office.sessions.list(id, office.now)).toEqual([]);
+});
+
+describe("a sign-in with a password that is being changed", () => {
+  test("opens nothing once the new one is on disk", async () => {
+    const { office, id } = await setUp();
+    const signingIn = office.accounts.signIn("a@x", "correct horse");
+    office.database.run("UPDATE accounts SET password_hash = 'another' WHERE id = ?", [id]);
+    expect(await signingIn).toBeNull();
+  });
+
+  test("is refused for an account that was disabled meanwhile", async () => {
+    const { office, id } = await setUp();
+    const signingIn = office.accounts.signIn("a@x", "correct horse");
+    await office.accounts.setDisabled(id, true);
+    expect(await signingIn).toBeNull();
+  });
+});
+
+test("a disabled account's key is void at once, and works again when it is enabled", async () => {
+  const office = new Office();
+  const { id, api_key } = await office.accounts.create({ email: "a@x" });
+  expect(office.keys.account(api_key)).toBe(id);
+  office.storage.immediate = false;
+  const disabled = office.accounts.setDisabled(id, true);
+  expect(office.keys.account(api_key)).toBeNull();
+  office.journal.flush();
+  office.storage.immediate = true;
+  office.storage.succeed();
+  await disabled;
+  expect(office.keys.account(api_key)).toBeNull();
+  expect(office.restart().keys.account(api_key)).toBeNull();
+});
+
+test("an account that the disk did not disable works on", async () => {
+  const office = new Office();
+  const { id, api_key } = await office.accounts.create({ email: "a@x" });
+  office.storage.immediate = false;
+  const disabled = office.accounts.setDisabled(id, true);
+  office.journal.flush();
+  office.storage.giveUp();
+  await expect(disabled).rejects.toBeInstanceOf(StoreUnavailable);
+  expect(office.keys.account(api_key)).toBe(id);
+});

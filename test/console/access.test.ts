@@ -1,0 +1,229 @@
+// Who may call what: every route of the console's API, taken from its table, for strangers, for other accounts, and
+// from other sites.
+import { Value } from "@sinclair/typebox/value";
+import { beforeAll, describe, expect, test } from "bun:test";
+import type { TSchema } from "@sinclair/typebox";
+import { type ConsoleBrowser, ConsoleSite, baseUrl } from "./console-site.ts";
+
+const { routes } = new ConsoleSite();
+const changes = routes.filter(({ method }) => method === "POST");
+const name = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
+
+/** A body that the route takes, as far as a schema can tell. */
+const bodies: Readonly<Record<string, object>> = {
+  "/sign-in": { email: "victim@x", password: "correct horse" },
+  "/sign-up": { email: "new@x", password: "correct horse" },
+  "/password": { old_password: "correct horse", new_password: "battery staple" },
+  "/key/regenerate": { confirm: true },
+  "/plan/requests": { kind: "credit", tokens: 1_000_000 },
+  "/plan/checkout": { tokens: 1_000_000 },
+  "/operator/accounts": { email: "made@x" },
+  "/operator/accounts/:id/plan": { plan: "pro" },
+  "/operator/accounts/:id/credit": { tokens: 5, reason: "a gift" },
+  "/operator/accounts/:id/state": { disabled: true },
+  "/operator/accounts/:id/password": { password: "battery staple" },
+  "/operator/requests/:id/approve": {},
+  "/operator/requests/:id/decline": {},
+};
+
+test("every route that takes a body is tried with one that fits", () => {
+  for (const { path, body } of routes) {
+    if (body !== null) expect([path, Value.Check(body as TSchema, bodies[path])]).toEqual([path, true]);
+  }
+});
+
+describe("a change that does not come from our own pages is refused and changes nothing", () => {
+  const json = { "content-type": "application/json" };
+  const forms = ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"];
+  const rows: readonly (readonly [string, Record<string, string>])[] = [
+    ["without Origin", json],
+    ["from another site", { ...json, origin: "http://evil.test" }],
+    ["from a site whose name begins like ours", { ...json, origin: `${baseUrl}.evil.test` }],
+    ["from another port", { ...json, origin: `${baseUrl}:81` }],
+    ["from another scheme", { ...json, origin: "ftp://console.test" }],
+    ["from nowhere (null)", { ...json, origin: "null" }],
+    ["from nonsense", { ...json, origin: "console.test" }],
+    ["with two origins", { ...json, origin: `${baseUrl}, http://evil.test` }],
+    ...forms.map((type) => [`as a form of our own (${type})`, { "content-type": type, origin: baseUrl }] as const),
+  ];
+
+  let site: ConsoleSite;
+  let operator: ConsoleBrowser;
+  beforeAll(async () => {
+    site = new ConsoleSite({ signUp: true });
+    operator = await site.signedIn("operator@x", { operator: true });
+    await operator.post("/plan/requests", { kind: "credit", tokens: 1_000_000 });
+  });
+
+  const everything = () =>
+    JSON.stringify(
+      ["accounts", "sessions", "purchase_requests", "payments", "audit_log", "journal"].map((table) =>
+        site.office.database.query(`SELECT * FROM ${table}`).all(),
+      ),
+    );
+
+  for (const route of changes) {
+    test.each(rows)(`${name(route)} %s`, async (_, headers) => {
+      const before = everything();
+      const response = await site.send(`/console/api${route.path.replace(":id", "1")}`, {
+        method: "POST",
+        headers: { ...headers, cookie: operator.cookie },
+        body: JSON.stringify(bodies[route.path] ?? {}),
+      });
+      expect(response.status).toBe(403);
+      expect(await response.json()).toMatchObject({ error: { code: "foreign_origin" } });
+      expect(everything()).toBe(before);
+      expect(response.headers.get("set-cookie")).toBeNull();
+    });
+  }
+});
+
+describe("without a session", () => {
+  const site = new ConsoleSite();
+  for (const route of routes.filter(({ access }) => access !== "public")) {
+    test.each([
+      ["no cookie", ""],
+      ["an empty one", "tollgate_session="],
+      ["an invented one", `tollgate_session=${"a".repeat(43)}`],
+      ["the cookie of another name", `__Host-tollgate_session=${"a".repeat(43)}`],
+    ])(`${name(route)} is 401 with %s`, async (_, cookie) => {
+      const response = await site.send(`/console/api${route.path.replace(":id", "1")}`, {
+        method: route.method,
+        headers: { cookie, origin: baseUrl, "content-type": "application/json" },
+        ...(route.method === "GET" ? {} : { body: JSON.stringify(bodies[route.path] ?? {}) }),
+      });
+      expect(response.status).toBe(401);
+      expect(await response.json()).toMatchObject({ error: { code: "not_signed_in" } });
+    });
+  }
+});
+
+describe("an account that is no operator", () => {
+  let site: ConsoleSite;
+  let victim: ConsoleBrowser;
+  let other: ConsoleBrowser;
+  let requestId: number;
+  let sessionId: number;
+  beforeAll(async () => {
+    site = new ConsoleSite();
+    victim = await site.signedIn("victim@x");
+    other = await site.signedIn("other@x");
+    requestId = (await victim.post("/plan/requests", { kind: "credit", tokens: 1_000_000 })).body.id;
+    sessionId = (await victim.get("/sessions")).body.sessions[0].id;
+  });
+
+  const operatorRoutes = routes.filter(({ access }) => access === "operator");
+
+  test("there are operator routes, and routes with ids", () => {
+    expect(operatorRoutes.length).toBeGreaterThan(10);
+    expect(routes.filter(({ path }) => path.includes(":id")).length).toBeGreaterThan(9);
+  });
+
+  for (const route of operatorRoutes) {
+    test(`gets 403 from ${name(route)}, whether what it names exists or not`, async () => {
+      for (const id of [victim.account.id, requestId, 999_999]) {
+        const path = route.path.replace(":id", String(id));
+        const { status, body } =
+          route.method === "GET" ? await other.get(path) : await other.post(path, bodies[route.path] ?? {});
+        expect([status, body.error.code]).toEqual([403, "forbidden"]);
+      }
+    });
+  }
+
+  for (const route of routes.filter(({ access, path }) => access === "account" && path.includes(":id"))) {
+    test(`gets 404 from ${name(route)} of another account, as for what does not exist`, async () => {
+      const own = route.path.startsWith("/sessions") ? sessionId : requestId;
+      const bodiesOf: unknown[] = [];
+      for (const id of [own, 999_999]) {
+        const path = route.path.replace(":id", String(id));
+        const { status, body } = route.method === "GET" ? await other.get(path) : await other.post(path);
+        expect(status).toBe(404);
+        bodiesOf.push(body);
+      }
+      expect(bodiesOf[0]).toEqual(bodiesOf[1]);
+    });
+  }
+
+  test("has left the other account as it was", async () => {
+    expect((await victim.get("/overview")).status).toBe(200);
+    expect((await victim.get("/plan")).body).toMatchObject({ plan: "free", credit: 0 });
+    expect((await victim.get("/plan")).body.requests).toMatchObject([{ id: requestId, state: "pending" }]);
+    expect((await victim.get("/sessions")).body.sessions).toHaveLength(1);
+  });
+
+  test("sees only its own in every list", async () => {
+    for (const { path } of routes.filter(({ method, access }) => method === "GET" && access === "account")) {
+      const { body } = path === "/events" ? { body: null } : await other.get(path);
+      expect([path, JSON.stringify(body)?.includes("victim@x")]).toEqual([path, false]);
+    }
+  });
+});
+
+describe("what does not fit its schema is 400 and says what was expected", () => {
+  let operator: ConsoleBrowser;
+  beforeAll(async () => {
+    operator = await new ConsoleSite().signedIn("operator@x", { operator: true });
+  });
+
+  test.each([
+    ["/key/regenerate", {}, "confirm"],
+    ["/key/regenerate", { confirm: false }, "confirm"],
+    ["/key/regenerate", { confirm: true, more: 1 }, "more is unknown"],
+    ["/password", { old_password: "x", new_password: "short" }, "new_password must be a password of 8"],
+    ["/plan/requests", { kind: "credit", tokens: 999_999 }, "tokens"],
+    ["/plan/requests", { kind: "credit", tokens: 100_000_001 }, "tokens"],
+    ["/plan/requests", { kind: "plan", plan: "gold" }, ""],
+    ["/plan/requests", { kind: "gift" }, ""],
+    ["/operator/accounts", { email: "a", operator: true }, "email"],
+    ["/operator/accounts/1/credit", { tokens: 0, reason: "x" }, "tokens"],
+    ["/operator/accounts/1/credit", { tokens: 1.5, reason: "x" }, "tokens"],
+    ["/operator/accounts/1/credit", { tokens: -5, reason: "x" }, "tokens"],
+    ["/operator/accounts/1/credit", { tokens: 5 }, "reason"],
+    ["/operator/accounts/1/credit", [], ""],
+  ])("%s %j", async (path, body, words) => {
+    const { status, body: said } = await operator.post(path, body);
+    expect([status, said.error.code]).toEqual([400, "invalid_request"]);
+    expect(said.error.message).toContain(words);
+  });
+
+  test("a password is never repeated in a message", async () => {
+    const { body } = await operator.post("/password", { old_password: "x", new_password: "geheim" });
+    expect(JSON.stringify(body)).not.toContain("geheim");
+  });
+
+  test.each(["{", "", "[1", '{"confirm": tru'])("%p is no JSON", async (body) => {
+    const response = await operator.console.send("/console/api/key/regenerate", {
+      method: "POST",
+      headers: { cookie: operator.cookie, origin: baseUrl, "content-type": "application/json" },
+      body,
+    });
+    expect([response.status, await response.json()]).toMatchObject([400, { error: { code: "invalid_request" } }]);
+  });
+
+  test("a body of more than 64 KiB is not read", async () => {
+    const { status } = await operator.post("/plan/requests", { note: "x".repeat(70_000) });
+    expect(status).toBe(400);
+  });
+
+  test.each(["/operator/accounts/x", "/operator/accounts/1e3", "/operator/accounts/-1", "/nothing", "/"])(
+    "GET %s is 404",
+    async (path) => {
+      expect((await operator.get(path)).status).toBe(404);
+    },
+  );
+});
+
+test("every reply says that nobody may keep it, guess its type, frame it or learn where it was", async () => {
+  const site = new ConsoleSite();
+  const operator = await site.signedIn("operator@x", { operator: true });
+  for (const { path } of routes.filter(({ method }) => method === "GET")) {
+    const { response } = await operator.get(path.replace(":id", "1"));
+    const { headers } = response;
+    expect([path, headers.get("cache-control")]).toEqual([path, "no-store"]);
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+    expect(headers.get("x-frame-options")).toBe("DENY");
+    if (!response.bodyUsed) await response.body?.cancel();
+  }
+  site.site.close();
+});

@@ -1,0 +1,127 @@
+// The console's server side without a socket: its real routes on accounts in memory, called as a browser calls them.
+import { embeddedCatalog } from "../../src/catalog.ts";
+import type { OperatorNode } from "../../src/console/api.ts";
+import { consoleRoutes, openConsole } from "../../src/console/console.ts";
+import { Live } from "../../src/console/live.ts";
+import type { ConsoleParts } from "../../src/console/parts.ts";
+import type { Route } from "../../src/console/route.ts";
+import type { UsageQueries, UsageSummary } from "../../src/account/usage-queries.ts";
+import type { LiveRequests, Site } from "../../src/http/site.ts";
+import { Passwords } from "../../src/account/passwords.ts";
+import { Office } from "../account/office.ts";
+
+export const baseUrl = "http://console.test";
+
+const noUsage: UsageSummary = {
+  days: [],
+  total: { requests: 0, input: 0, cachedInput: 0, output: 0, reasoning: 0, billedTokens: 0 },
+  models: [],
+  endpoints: [],
+};
+
+export type Options = Partial<ConsoleParts> & Readonly<{ passwords?: Passwords }>;
+
+export class ConsoleSite {
+  readonly office: Office;
+  readonly parts: ConsoleParts;
+  readonly site: Site;
+  readonly routes: readonly Route[];
+  readonly logged: string[] = [];
+  readonly node: OperatorNode = {
+    name: "one",
+    health: "well",
+    engine: "vllm",
+    busy: 0,
+    slots: 4,
+    first_token_ms: null,
+    tokens_per_second: 0,
+    models: { "*": "*" },
+  };
+  inFlight = 0;
+
+  constructor({ passwords, ...more }: Options = {}) {
+    const office = new Office(undefined, passwords);
+    this.office = office;
+    const usage: UsageQueries = {
+      page: () => Promise.resolve({ rows: [], next: null }),
+      summary: () => Promise.resolve(noUsage),
+    };
+    this.parts = {
+      accounts: office.accounts,
+      sessions: office.sessions,
+      purchases: office.purchases,
+      purchaseRecords: office.consoleRecords,
+      auditLog: office.auditLog,
+      usage,
+      reserved: office.ledger,
+      catalog: embeddedCatalog(),
+      nodes: { states: () => [this.node], waiting: 0, serves: () => true },
+      payment: null,
+      assets: () => Promise.resolve(new Map()),
+      clock: { wall: () => office.now, monotonic: () => office.now },
+      log: (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`),
+      baseUrl,
+      signUp: false,
+      addressHeader: "x-test-address",
+      version: "0.0.0",
+      demo: false,
+      ...more,
+    };
+    const requests: LiveRequests = { openRequests: 0, openRequestsOf: () => this.inFlight };
+    this.site = openConsole(this.parts, requests);
+    this.routes = consoleRoutes(this.parts, new Live(this.parts, requests));
+  }
+
+  /** Any request, with nothing added to it. */
+  send(path: string, init: RequestInit = {}): Promise<Response> {
+    return this.site.routes.handle(new Request(baseUrl + path, init));
+  }
+
+  /** A browser that nobody is signed in on. */
+  browser(address = "192.0.2.1"): ConsoleBrowser {
+    return new ConsoleBrowser(this, address);
+  }
+
+  /** A new account, signed in. */
+  async signedIn(email: string, more: { operator?: boolean; plan?: string } = {}): Promise<ConsoleBrowser> {
+    const account = await this.office.accounts.create({ email, password: "correct horse", ...more });
+    const browser = this.browser();
+    browser.account = account;
+    const { status } = await browser.post("/sign-in", { email, password: "correct horse" });
+    if (status !== 200) throw new Error(`signed in with ${status}`);
+    return browser;
+  }
+}
+
+export type Reply = Readonly<{ status: number; body: any; response: Response }>;
+
+/** Keeps its cookie and sends its Origin, as browsers do. */
+export class ConsoleBrowser {
+  cookie = "";
+  account: Readonly<{ id: number; email: string; api_key: string }> = { id: 0, email: "", api_key: "" };
+
+  constructor(
+    readonly console: ConsoleSite,
+    readonly address: string,
+  ) {}
+
+  get(path: string): Promise<Reply> {
+    return this.#send(path, { method: "GET" });
+  }
+
+  post(path: string, body?: object): Promise<Reply> {
+    const headers = { origin: baseUrl, ...(body === undefined ? {} : { "content-type": "application/json" }) };
+    return this.#send(path, { method: "POST", headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+  }
+
+  async #send(path: string, init: RequestInit): Promise<Reply> {
+    const response = await this.console.send(`/console/api${path}`, {
+      ...init,
+      headers: { ...(init.headers as object), cookie: this.cookie, "x-test-address": this.address },
+    });
+    const set = response.headers.get("set-cookie");
+    if (set !== null) this.cookie = set.split(";")[0]!;
+    const isJson = response.headers.get("content-type")?.startsWith("application/json") === true;
+    return { status: response.status, body: isJson ? await response.json() : null, response };
+  }
+}

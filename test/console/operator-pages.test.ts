@@ -1,0 +1,183 @@
+// What operators do, and that each of it is written down.
+import { beforeEach, describe, expect, test } from "bun:test";
+import { StoreUnavailable } from "../../src/types.ts";
+import { type ConsoleBrowser, ConsoleSite } from "./console-site.ts";
+
+let site: ConsoleSite;
+let operator: ConsoleBrowser;
+let customer: ConsoleBrowser;
+let path: string;
+beforeEach(async () => {
+  site = new ConsoleSite();
+  operator = await site.signedIn("operator@x", { operator: true });
+  customer = await site.signedIn("customer@x");
+  path = `/operator/accounts/${customer.account.id}`;
+});
+
+const audit = async () =>
+  (await operator.get("/operator/audit")).body.entries.map(({ action, subject, detail }: any) => [
+    action,
+    subject,
+    detail,
+  ]);
+
+test("an account is made, with what it needs to sign in", async () => {
+  const given = { email: "new@x", plan: "plus", password: "battery staple", credit: 7 };
+  const { body } = await operator.post("/operator/accounts", given);
+  expect(site.office.keys.account(body.api_key)).toBe(body.id);
+  expect((await site.browser().post("/sign-in", { email: "new@x", password: "battery staple" })).status).toBe(200);
+  expect((await operator.get(`/operator/accounts/${body.id}`)).body).toMatchObject({
+    email: "new@x",
+    plan: "plus",
+    credit: 7,
+    has_password: true,
+    numbers: { spendable: 80_007 },
+  });
+  expect(await audit()).toEqual([["account.create", "new@x", "plan plus, credit 7"]]);
+  expect((await operator.post("/operator/accounts", { email: "NEW@x" })).status).toBe(409);
+  expect(await audit()).toHaveLength(1);
+});
+
+test("accounts are found by a part of their e-mail, page by page, and every character stands for itself", async () => {
+  for (const email of ["50%_a@x", "50xya@x", "b@y"]) await site.office.accounts.create({ email });
+  const found = async (query: string) =>
+    (await operator.get(`/operator/accounts?${query}`)).body.accounts.map(({ email }: any) => email);
+  expect(await found("search=%25")).toEqual(["50%_a@x"]);
+  expect(await found("search=_")).toEqual(["50%_a@x"]);
+  expect(await found("search=CUSTOMER")).toEqual(["customer@x"]);
+  expect(await found("search='%20OR%201=1")).toEqual([]);
+  const all: string[] = [];
+  for (let after: string | null = "0"; after !== null;) {
+    const { body }: { body: any } = await operator.get(`/operator/accounts?limit=2&after=${after}`);
+    expect(body.accounts.length).toBeLessThanOrEqual(2);
+    all.push(...body.accounts.map(({ email }: any) => email));
+    after = body.next;
+  }
+  expect(all).toEqual(["operator@x", "customer@x", "50%_a@x", "50xya@x", "b@y"]);
+});
+
+test("a plan, credit with a reason, and a password are given", async () => {
+  await operator.post(`${path}/plan`, { plan: "pro" });
+  const grant = { tokens: 1_000, reason: "sorry for the outage", reference: "outage-1" };
+  for (let time = 0; time < 3; time++) await operator.post(`${path}/credit`, grant);
+  await operator.post(`${path}/password`, { password: "battery staple" });
+  expect((await operator.get(path)).body).toMatchObject({ plan: "pro", credit: 1_000 });
+  expect((await customer.get("/overview")).status).toBe(401);
+  expect((await customer.post("/sign-in", { email: "customer@x", password: "battery staple" })).status).toBe(200);
+  expect(await audit()).toEqual([
+    ["account.password", "customer@x", ""],
+    ["account.credit", "customer@x", "1000 tokens: sorry for the outage"],
+    ["account.plan", "customer@x", "from free to pro"],
+  ]);
+  expect(JSON.stringify(await audit())).not.toContain("battery staple");
+});
+
+test("the same reference for another account is another grant", async () => {
+  const grant = { tokens: 1_000, reason: "a gift", reference: "gift" };
+  await operator.post(`${path}/credit`, grant);
+  await operator.post(`/operator/accounts/${operator.account.id}/credit`, grant);
+  expect((await operator.get(path)).body.credit).toBe(1_000);
+  expect((await operator.get(`/operator/accounts/${operator.account.id}`)).body.credit).toBe(1_000);
+});
+
+test("a disabled account's key and sessions are refused at once, until it is enabled", async () => {
+  const { api_key, id } = customer.account;
+  expect(site.office.keys.account(api_key)).toBe(id);
+  expect((await operator.post(`${path}/state`, { disabled: true })).body.disabled).toBe(true);
+  expect(site.office.keys.account(api_key)).toBeNull();
+  expect((await customer.get("/overview")).status).toBe(401);
+  const signIn = () => customer.post("/sign-in", { email: "customer@x", password: "correct horse" });
+  expect((await signIn()).body.error.code).toBe("wrong_credentials");
+  await operator.post(`${path}/state`, { disabled: false });
+  expect(site.office.keys.account(api_key)).toBe(id);
+  expect((await customer.get("/overview")).status).toBe(401);
+  expect((await signIn()).status).toBe(200);
+  expect((await audit()).map(([action]: string[]) => action)).toEqual(["account.enable", "account.disable"]);
+});
+
+test("an operator does not lock himself out", async () => {
+  const own = `/operator/accounts/${operator.account.id}/state`;
+  expect((await operator.post(own, { disabled: true })).status).toBe(409);
+  expect((await operator.get("/overview")).status).toBe(200);
+});
+
+describe("requests", () => {
+  test("are approved once, whoever clicks how often", async () => {
+    const { body: request } = await customer.post("/plan/requests", { kind: "credit", tokens: 2_000_000 });
+    const { body: page } = await operator.get("/operator/requests?state=pending");
+    expect(page.requests).toMatchObject([{ id: request.id, account: { email: "customer@x" }, tokens: 2_000_000 }]);
+    const approve = () => operator.post(`/operator/requests/${request.id}/approve`, { note: "invoice 7" });
+    const all = await Promise.all(Array.from({ length: 20 }, approve));
+    expect(all.every(({ status, body }) => status === 200 && body.state === "approved")).toBe(true);
+    expect((await operator.post(`/operator/requests/${request.id}/decline`, {})).status).toBe(409);
+    expect((await customer.post(`/plan/requests/${request.id}/withdraw`)).status).toBe(409);
+    expect((await customer.get("/plan")).body).toMatchObject({
+      credit: 2_000_000,
+      requests: [{ state: "approved", decision_note: "invoice 7" }],
+    });
+    expect(await audit()).toEqual([
+      ["request.approve", "customer@x", `request ${request.id}: 2000000 tokens: invoice 7`],
+    ]);
+    expect((await operator.get("/operator/requests?state=pending")).body.requests).toEqual([]);
+  });
+
+  test("are declined without a grant", async () => {
+    const { body: request } = await customer.post("/plan/requests", { kind: "plan", plan: "pro" });
+    const { body } = await operator.post(`/operator/requests/${request.id}/decline`, {});
+    expect(body.state).toBe("declined");
+    expect((await customer.get("/plan")).body.plan).toBe("free");
+    expect((await audit())[0]).toEqual(["request.decline", "customer@x", `request ${request.id}: plan pro`]);
+  });
+});
+
+test("an action and its entry in the log are in one commit: what the disk did not take is in neither", async () => {
+  const { office } = site;
+  office.storage.immediate = false;
+  const granted = operator.post(`${path}/credit`, { tokens: 1_000, reason: "a gift" });
+  await Bun.sleep(0);
+  await new Promise(setImmediate);
+  office.journal.flush();
+  if (office.storage.waiting) office.storage.giveUp();
+  expect((await granted).status).toBe(503);
+  office.storage.immediate = true;
+  expect(await audit()).toEqual([]);
+  expect((await operator.get(path)).body.credit).toBe(0);
+});
+
+test("the log says who, when, from where, and goes on over pages", async () => {
+  for (let time = 0; time < 5; time++) {
+    site.office.now += 1_000;
+    await operator.post(`${path}/plan`, { plan: time % 2 === 0 ? "plus" : "pro" });
+  }
+  const first = (await operator.get("/operator/audit?limit=2")).body;
+  expect(first.entries[0]).toEqual({
+    id: 5,
+    time: new Date(site.office.now).toISOString(),
+    operator: "operator@x",
+    address: "192.0.2.1",
+    action: "account.plan",
+    subject: "customer@x",
+    detail: "from pro to plus",
+  });
+  const ids: number[] = first.entries.map(({ id }: any) => id);
+  for (let { next } = first; next !== null;) {
+    const { body } = await operator.get(`/operator/audit?limit=2&after=${next}`);
+    ids.push(...body.entries.map(({ id }: any) => id));
+    next = body.next;
+  }
+  expect(ids).toEqual([5, 4, 3, 2, 1]);
+});
+
+test("a disk that cannot be read is told as such", async () => {
+  const failing = new ConsoleSite({
+    usage: {
+      page: () => Promise.reject(new StoreUnavailable("no disk")),
+      summary: () => Promise.reject(new StoreUnavailable("no disk")),
+    },
+  });
+  const browser = await failing.signedIn("a@x", { operator: true });
+  for (const each of ["/overview", "/usage", "/usage/summary", "/operator/totals"]) {
+    const { status, body } = await browser.get(each);
+    expect([each, status, body.error.code]).toEqual([each, 503, "unavailable"]);
+  }
+});

@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { installed, missing } from "../fixtures/optional.ts";
 import { callArguments, callStart, finish, once } from "../fixtures/scripts.ts";
+import { foundPages, type SearchService, startSearchService } from "../fixtures/search-service.ts";
 import { Stack } from "../fixtures/stack.ts";
 
 /** The few calls used here; the package's own types are not there in a plain checkout. */
@@ -11,6 +12,8 @@ type Generated = {
   finishReason: string;
   usage: { inputTokens: number; outputTokens: number; inputTokenDetails?: { cacheReadTokens?: number } };
   output: unknown;
+  sources: { url: string; title: string }[];
+  response: { messages: object[] };
 };
 type Streamed = { [Key in keyof Generated]: Promise<Generated[Key]> } & {
   textStream: AsyncIterable<string>;
@@ -24,7 +27,8 @@ type AiModule = {
   jsonSchema(schema: object): unknown;
   Output: { object(options: object): unknown };
 };
-type ProviderModule = { createAnthropic(options: object): (model: string) => unknown };
+type Provider = ((model: string) => unknown) & { tools: { webSearch_20250305(options: object): object } };
+type ProviderModule = { createAnthropic(options: object): Provider };
 
 const ai = await installed<AiModule>("ai", import.meta.dir);
 const provider = await installed<ProviderModule>("@ai-sdk/anthropic", import.meta.dir);
@@ -33,11 +37,16 @@ const timeLimit = 30_000;
 const thinking = { anthropic: { thinking: { type: "enabled", budgetTokens: 2_000 } } };
 
 describe.skipIf(missing("@ai-sdk/anthropic", present, "run npm ci in test/clients"))("AI SDK 7, anthropic", () => {
+  let service: SearchService;
   let stack: Stack;
   beforeAll(async () => {
-    stack = await Stack.start();
+    service = startSearchService();
+    stack = await Stack.start({ config: service.config });
   }, timeLimit);
-  afterAll(() => stack[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await stack[Symbol.asyncDispose]();
+    service[Symbol.dispose]();
+  });
   afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
 
   /** The budget is named, because the provider warns of models that it does not know. */
@@ -62,6 +71,34 @@ describe.skipIf(missing("@ai-sdk/anthropic", present, "run npm ci in test/client
       const usage = { inputTokens: 120, outputTokens: 20, inputTokenDetails: { cacheReadTokens: 20 } };
       expect(whole.usage).toMatchObject(usage);
       expect(await stream.usage).toMatchObject(usage);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a web search gives its sources, streamed and not, and goes back with the history",
+    async () => {
+      const tools = { web_search: provider!.createAnthropic({ apiKey: "x" }).tools.webSearch_20250305({ maxUses: 3 }) };
+      const whole = await generateText({ ...(await asks("web-search")), tools });
+      const stream = streamText({ ...(await asks("web-search")), tools });
+      for (const result of [whole, stream]) {
+        expect(await result.text).toEndWith("Elysia runs on it [2].");
+        expect(await result.finishReason).toBe("stop");
+        expect((await result.sources).map(({ url }) => url)).toEqual(
+          expect.arrayContaining(foundPages.map(({ url }) => url)),
+        );
+      }
+      const { prompt: _, ...next } = await asks("text");
+      const marker = stack.node.marker("text");
+      const messages = [
+        { role: "user", content: "hello" },
+        ...whole.response.messages,
+        { role: "user", content: `and? [[${marker}]]` },
+      ];
+      expect((await generateText({ ...next, tools, messages })).text).toBe("Hi there!");
+      const seen = (await stack.node.request(marker)).body!["messages"] as { role: string; content: string }[];
+      expect(seen.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
+      expect(seen[2]!.content).toContain(foundPages[0].content);
     },
     timeLimit,
   );

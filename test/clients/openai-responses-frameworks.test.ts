@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import * as openai from "openai";
 import { installed, missing } from "../fixtures/optional.ts";
 import { callArguments, callStart, finish, reasoning, stream, text } from "../fixtures/scripts.ts";
+import { foundPages, type SearchService, startSearchService } from "../fixtures/search-service.ts";
 import { Stack } from "../fixtures/stack.ts";
 
 /** The few calls used here; the packages' own types are not there in a plain checkout. */
@@ -36,8 +37,10 @@ type Generated = {
   response: { messages: object[]; id: string };
   responseMessages?: object[];
   output: unknown;
+  sources: { url: string; title: string }[];
 };
-type ProviderModule = { createOpenAI(options: object): (model: string) => unknown };
+type Provider = ((model: string) => unknown) & { tools: { webSearch(options: object): object } };
+type ProviderModule = { createOpenAI(options: object): Provider };
 
 const agents = await installed<AgentsModule>("@openai/agents", import.meta.dir);
 const ai = await installed<AiModule>("ai", import.meta.dir);
@@ -47,11 +50,16 @@ const noAgents = missing("the Agents SDK", agents !== null, remedy);
 const noAiSdk = missing("the AI SDK", ai !== null && provider !== null, remedy);
 const timeLimit = 30_000;
 
+let service: SearchService;
 let stack: Stack;
 beforeAll(async () => {
-  stack = await Stack.start();
+  service = startSearchService();
+  stack = await Stack.start({ config: service.config });
 }, timeLimit);
-afterAll(() => stack[Symbol.asyncDispose]());
+afterAll(async () => {
+  await stack[Symbol.asyncDispose]();
+  service[Symbol.dispose]();
+});
 afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
 
 type Message = { role: string; content: unknown };
@@ -149,6 +157,33 @@ describe.skipIf(noAiSdk)("AI SDK 7, responses", () => {
       }),
       execute: (input: unknown) => (asked.push(input), Promise.resolve("sunny, 21 C")),
     });
+
+  test.each([false, true])(
+    "a web search gives its sources, and the next turn refers to its stored items, streamed: %p",
+    async (streamed) => {
+      const options = {
+        model: await newModel(),
+        tools: { web_search: provider!.createOpenAI({ apiKey: "x" }).tools.webSearch({}) },
+      };
+      const run = async (messages: object[]) => {
+        const result = streamed
+          ? sdk.streamText({ ...options, messages })
+          : await sdk.generateText({ ...options, messages });
+        const [said, sources] = [await result.text, await result.sources];
+        const added = (await result.responseMessages) ?? (await result.response).messages;
+        return { said, sources, added };
+      };
+      const question = { role: "user", content: `look [[${stack.node.marker("web-search")}]]` };
+      const { said, sources, added } = await run([question]);
+      expect(said).toEndWith("Elysia runs on it [2].");
+      expect(sources).toMatchObject(foundPages.map(({ url }) => ({ url })));
+      const marker = stack.node.marker("text");
+      const next = await run([question, ...added, { role: "user", content: `and? [[${marker}]]` }]);
+      expect(next.said).toBe("Hi there!");
+      expect(await rolesOf(marker)).toEqual([["user", "assistant", "tool", "assistant", "user"]]);
+    },
+    timeLimit,
+  );
 
   test.each([false, true])(
     "a tool round and a second turn refer to stored items, streamed: %p",

@@ -146,6 +146,21 @@ describe("a configuration", () => {
   });
 });
 
+test("a node's own depths and the models whose thoughts its template opens", () => {
+  const toml = `[[nodes]]
+name = "a"
+url = "http://127.0.0.1:1/v1"
+think_tag_opened = ["deepseek-r1"]
+[nodes.depth]
+off = { chat_template_kwargs = { enable_thinking = false } }
+high = {}
+`;
+  expect(readConfig("gate.toml", toml, {}, {}).nodes[0]).toMatchObject({
+    thinkTagOpened: ["deepseek-r1"],
+    depth: { off: { chat_template_kwargs: { enable_thinking: false } }, high: {} },
+  });
+});
+
 describe("search and tools", () => {
   test("a folder is found from the configuration file, and cited under an address of its own", () => {
     const { search } = readConfig("/etc/tollgate/gate.toml", '[search]\nprovider = "local"\nfolder = "docs"', {}, {});
@@ -211,6 +226,21 @@ describe("a wrong configuration", () => {
       `${node}slots = 100001`,
       "gate.toml:4: nodes[0].slots must be a whole number from 1 to 100000, is 100001",
       "too many slots",
+    ],
+    [
+      `${node}[nodes.depth]\nxhigh = {}`,
+      'gate.toml:5: nodes[0].depth.xhigh is unknown; did you mean "high"?',
+      "a depth that is none",
+    ],
+    [
+      `${node}[nodes.depth]\noff = 3`,
+      "gate.toml:5: nodes[0].depth.off must be a table of fields of the node's request, is 3",
+      "a depth that is no table",
+    ],
+    [
+      `${node}[nodes.depth.off]\nmodel = "x"`,
+      "gate.toml:5: nodes[0].depth.off.model must be absent: it is not for a depth to set",
+      "a depth that changes the model",
     ],
     [
       `${node}api_key_env = "NOT_SET"`,

@@ -90,6 +90,27 @@ describe("reasoning depth", () => {
   });
 });
 
+describe("depths of the configuration", () => {
+  const depths = { off: { think: false }, high: {} };
+  const sent = (effort: Ask["effort"], changes: Partial<Ask> = {}) => {
+    const { think, reasoning_effort, chat_template_kwargs } = JSON.parse(
+      nodeRequest(askOf({ effort, ...changes }), 1, "m", "llama.cpp", depths).body,
+    ) as Body;
+    return { think, reasoning_effort, chat_template_kwargs };
+  };
+  const nothing = { think: undefined, reasoning_effort: undefined, chat_template_kwargs: undefined };
+  test("stand in place of the engine's, also an empty one", () => {
+    expect(sent("off")).toEqual({ ...nothing, think: false });
+    expect(sent("high")).toEqual(nothing);
+    expect(sent("low")).toMatchObject({ reasoning_effort: "low" });
+  });
+  test("switch thinking off for a forced tool too, and mean nothing to first-party tiers", () => {
+    const forced: Partial<Ask> = { tools, toolChoice: { named: "get_time" } };
+    expect(sent(null, forced)).toEqual({ ...nothing, think: false });
+    expect(sent("off", { model: firstPartyModel })).toEqual(nothing);
+  });
+});
+
 describe("tools", () => {
   const names = (body: Body) =>
     (body["tools"] as { function: { name: string } }[] | undefined)?.map((tool) => tool.function.name);
@@ -131,6 +152,20 @@ describe("tools", () => {
       expect(bodyOf({ tools, format }, engine)).not.toHaveProperty("response_format");
       expect(bodyOf({ tools, format, toolChoice: "none" }, engine)).toHaveProperty("response_format");
     }
+  });
+  test("the schema stands in the system message then, and for an engine that nobody knows", () => {
+    const format = { kind: "json_schema", name: "n", schema: { type: "array" }, strict: null } as const;
+    const system = (changes: Partial<Ask>, engine: EngineKind = "vllm") =>
+      (bodyOf({ format, ...changes }, engine)["messages"] as { role: string; content: string }[]).find(
+        ({ role }) => role === "system",
+      )?.content;
+    expect(system({})).toBeUndefined();
+    expect(system({}, "unknown")).toContain('{"type":"array"}');
+    expect(system({ tools })).toContain('{"type":"array"}');
+    const turns = [{ role: "system", content: "Be brief." } as const, ...askOf().turns];
+    expect(system({ tools, turns })).toStartWith("Be brief.\n\nYour final answer must be JSON");
+    expect(system({ tools, format: { kind: "json_object" } })).toContain("must be a JSON object");
+    expect(system({ tools, toolChoice: { named: "get_time" }, format: null }, "ollama")).toBeUndefined();
   });
   test("llama-server gets no log probabilities with tools", () => {
     const sampling = { logprobs: true, top_logprobs: 2 };

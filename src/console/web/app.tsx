@@ -1,7 +1,7 @@
 // Which page is drawn: sign-in for strangers, else the page of the address inside the shell.
 import { type ComponentType, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
-import { type PageEntry, pageAt } from "./pages.ts";
+import { operatorPages, type PageEntry, pageAt } from "./pages.ts";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { Mark } from "./parts/icons.tsx";
 import { Page } from "./parts/page.tsx";
@@ -36,6 +36,13 @@ function Content(): VNode {
   }
   if (!signedIn || path === "/sign-in") return <SignInPage />;
   const page = pageAt(path);
+  if (operatorPages.some((known) => known === page) && account.value?.operator !== true) {
+    return (
+      <Shell>
+        <ForOperators />
+      </Shell>
+    );
+  }
   return <Shell>{page === undefined ? <UnknownPage /> : <LazyPage key={page.path} page={page} />}</Shell>;
 }
 
@@ -64,6 +71,14 @@ function LazyPage({ page }: { page: PageEntry }): VNode {
     </Page>
   );
 }
+
+const ForOperators = (): VNode => (
+  <Page title="For operators">
+    <Empty icon="accounts" title="This page is for operators.">
+      <a href="/">Go to the overview</a>
+    </Empty>
+  </Page>
+);
 
 const UnknownPage = (): VNode => (
   <Page title="Nothing here">

@@ -15,20 +15,22 @@ type DialogProps = Readonly<{
 export function Dialog({ title, onClose, children, kind = "box" }: DialogProps): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
+  const gone = useRef(false);
   useEffect(() => {
     const shown = dialog.current;
     if (shown !== null && !shown.open) shown.showModal();
-    return () => shown?.close();
+    return () => {
+      gone.current = true;
+      shown?.close(); // gives the focus back
+    };
   }, []);
   return (
     <dialog
       ref={dialog}
       class={kind}
       aria-labelledby={heading}
-      onCancel={(event) => {
-        event.preventDefault();
-        onClose();
-      }}
+      // However the browser closed it (Escape, a phone's back gesture), the page has to know.
+      onClose={() => !gone.current && onClose()}
       onClick={(event) => event.target === dialog.current && onClose()}
     >
       <div class="dialog-body">

@@ -1,0 +1,158 @@
+// Every page in both themes and on a phone: axe finds nothing serious, nothing sticks out at the side, and the whole
+// console can be used by keyboard.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import axe from "axe-core";
+import type { Browser, BrowserContextOptions } from "playwright-core";
+import { GatewayProcess } from "../fixtures/gateway-process.ts";
+import { launch, Visit, withoutBrowser } from "./browser.ts";
+
+const timeLimit = 180_000;
+const email = "head@example.com";
+const password = "correct horse battery";
+
+const pages: readonly (readonly [path: string, heading: string])[] = [
+  ["/", "Overview"],
+  ["/playground", "Playground"],
+  ["/key", "API key"],
+  ["/usage", "Usage"],
+  ["/plan", "Plan and credit"],
+  ["/account", "Account"],
+  ["/operator", "Totals"],
+  ["/operator/accounts", "Accounts"],
+  ["/operator/requests", "Requests"],
+  ["/operator/nodes", "Nodes"],
+  ["/operator/models", "Models"],
+  ["/operator/audit", "Audit log"],
+  ["/nothing", "Nothing here"],
+];
+
+const looks: readonly (readonly [name: string, options: BrowserContextOptions])[] = [
+  ["light", { colorScheme: "light" }],
+  ["dark", { colorScheme: "dark" }],
+  ["phone, dark", { colorScheme: "dark", viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }],
+];
+
+describe.skipIf(withoutBrowser)("accessibility", () => {
+  let gateway: GatewayProcess;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    [gateway, browser] = await Promise.all([GatewayProcess.start({ config: "" }), launch()]);
+    await gateway.cli("accounts", "create", email, "--password", password, "--operator");
+    await fillWithRecords(gateway);
+  }, timeLimit);
+  afterAll(async () => {
+    await browser?.close();
+    await gateway?.[Symbol.asyncDispose]();
+  }, timeLimit);
+
+  test.each(looks)(
+    "%s: axe finds nothing serious on any page, and nothing sticks out",
+    async (_, options) => {
+      await using visit = await Visit.open(browser, gateway.url, { ...options, reducedMotion: "reduce" });
+      const found = [];
+      await visit.goTo("/sign-in", "Sign in to Tollgate");
+      found.push(...(await violations(visit, "/sign-in")));
+      await visit.signIn(email, password);
+      for (const [path, heading] of pages) {
+        if (path === "/playground") {
+          await visit.page.goto(path); // its heading is left out on a phone
+          await visit.page.getByRole("textbox", { name: "Message" }).waitFor();
+        } else await visit.page.goto(path === "/nothing" ? "/operator/nothing" : path);
+        if (path !== "/playground") await visit.page.getByRole("heading", { level: 1, name: heading }).waitFor();
+        await visit.page.waitForFunction("document.querySelector('.loading') === null");
+        found.push(...(await violations(visit, path)));
+        const past = await visit.page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+        if (past > 0) found.push(`${path}: ${past} pixels stick out`);
+      }
+      expect(found).toEqual([]);
+      expect(visit.problems).toEqual([]);
+    },
+    timeLimit,
+  );
+
+  test(
+    "dialogs and an answer have nothing serious either",
+    async () => {
+      for (const colorScheme of ["light", "dark"] as const) {
+        await using visit = await Visit.open(browser, gateway.url, { colorScheme, reducedMotion: "reduce" });
+        const { page } = visit;
+        await visit.signIn(email, password);
+        const found = [];
+        await visit.goTo("/operator/accounts", "Accounts");
+        await page.getByRole("button", { name: email }).click();
+        await page.getByRole("button", { name: "Set password" }).waitFor();
+        found.push(...(await violations(visit, "account sheet")));
+        await visit.goTo("/key", "API key");
+        await page.getByRole("button", { name: "Regenerate key" }).click();
+        found.push(...(await violations(visit, "confirmation")));
+        await page.goto("/playground");
+        await page.getByRole("button", { name: "Put in an example" }).first().click();
+        await page.getByRole("textbox", { name: "Message" }).fill("How is the weather in Paris?");
+        await page.keyboard.press("Enter");
+        await page.getByRole("button", { name: "Send result" }).waitFor();
+        found.push(...(await violations(visit, "answer with a call")));
+        await page.getByRole("button", { name: "Show the request as code" }).click();
+        await page.locator(".tok-string").first().waitFor();
+        found.push(...(await violations(visit, "code")));
+        expect(found).toEqual([]);
+      }
+    },
+    timeLimit,
+  );
+
+  test(
+    "by keyboard alone: to another page, whose heading gets the focus, through a dialog and back to its button",
+    async () => {
+      await using visit = await Visit.open(browser, gateway.url);
+      const { page } = visit;
+      await visit.signIn(email, password);
+      await page.reload();
+      await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+      await page.keyboard.press("Tab");
+      expect(await focused(visit)).toBe("Skip to the content");
+      while ((await focused(visit)) !== "API key") await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      await page.getByRole("button", { name: "Regenerate key" }).waitFor();
+      expect(await focused(visit)).toBe("API key");
+      expect(await page.title()).toBe("API key · Tollgate");
+      expect(await page.evaluate("document.activeElement.tagName")).toBe("H1");
+      while ((await focused(visit)) !== "Regenerate key") await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      await page.getByRole("dialog").waitFor();
+      expect(await focused(visit)).toBe("Cancel");
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+      expect(await focused(visit)).toBe("Regenerate key");
+    },
+    timeLimit,
+  );
+});
+
+const focused = (visit: Visit): Promise<string> =>
+  visit.page.evaluate<string>("document.activeElement.textContent.trim()");
+
+type Found = Readonly<{ id: string; impact: string | null; nodes: readonly Readonly<{ html: string }>[] }>;
+
+/** The serious and critical findings of axe on the page as it stands. */
+async function violations(visit: Visit, path: string): Promise<string[]> {
+  if (!(await visit.page.evaluate<boolean>("'axe' in globalThis"))) await visit.page.evaluate(axe.source);
+  const found = await visit.page.evaluate<readonly Found[]>("axe.run().then(({ violations }) => violations)");
+  return found
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${path}: ${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+}
+
+/** A few requests and changes, so that tables, charts and lists are not empty. */
+async function fillWithRecords(gateway: GatewayProcess): Promise<void> {
+  const account = await gateway.cli<{ api_key: string }>("keys", "rotate", email);
+  await gateway.cli("accounts", "credit", email, "5000000");
+  for (const model of ["core-3", "open-05-3BIT-REAP", "core-2-pro"]) {
+    const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${account.api_key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model, max_tokens: 20, messages: [{ role: "user", content: "Hello" }] }),
+    });
+    expect(reply.status).toBe(200);
+  }
+}

@@ -65,10 +65,15 @@ function obey(order: Order): unknown {
     case "delete":
       return table[order.order](order.account, order.id, now);
     case "close":
+      // A Worker that listens to nothing ends. (Bun 1.4.5 has no self.close.) First, because a stop waits for that end,
+      // and a full disk lets the checkpoint fail: the log then keeps everything until the next start.
+      self.onmessage = null;
       if (expiry !== null) clearTimeout(expiry);
-      database?.run("PRAGMA wal_checkpoint(TRUNCATE)");
-      database?.close();
-      self.onmessage = null; // A Worker that listens to nothing ends. (Bun 1.4.5 has no self.close.)
+      try {
+        database?.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      } finally {
+        database?.close();
+      }
       return null;
     default:
       return order satisfies never;

@@ -22,6 +22,7 @@ declare const self: Worker;
 let writer: Writer;
 let persistence: Persistence;
 let idle: Timer | null = null;
+let closed = false;
 
 // Installed before anything is awaited: a message that comes earlier would be lost.
 self.onmessage = ({ data }: MessageEvent<Order>) => {
@@ -41,10 +42,13 @@ async function obey(order: Order): Promise<void> {
       return answer("opened");
     case "commit":
       await persistence.commit(JSON.parse(order.json) as Batch, order.patienceMs);
+      if (closed) return; // the looks at a full disk ended with it
       // A checkpoint while requests end would make them wait for it.
       idle = setTimeout(() => writer.checkpoint(), journalIdleCheckpointMs);
       return;
     case "close":
+      closed = true;
+      persistence.close();
       writer.close();
       answer("closed");
       return end();

@@ -45,6 +45,11 @@ export class Persistence {
     this.#report("committed");
   }
 
+  /** Ends the looks at a disk that takes no writes: the writer is about to close. */
+  close(): void {
+    this.#stalled = false;
+  }
+
   /** While nothing is admitted, nothing would be written that could tell that the disk is well again. */
   async #probeUntilWritable(): Promise<void> {
     if (this.#probing) return;

@@ -120,6 +120,11 @@ describe("a catalogue of one's own", () => {
       'my.json: models[9] "open-01-3BIT-REAP": price.input_cents must be a whole number >= 0, is -1',
     ],
     [
+      "an encoding that nobody has",
+      ({ models }) => (models[4]!["encoding"] = "o201k_base"),
+      'my.json: models[4] "core-3": encoding must be one of "o200k_base", "cl100k_base", "p50k_base", "r50k_base", is "o201k_base"',
+    ],
+    [
       "a missing key",
       ({ models }) => delete models[4]!["context_tokens"],
       'my.json: models[4] "core-3": context_tokens is missing: must be a whole number of tokens >= 1',

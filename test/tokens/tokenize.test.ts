@@ -7,7 +7,7 @@ import { TokenCounts } from "../../src/tokens/node-count.ts";
 import { countMessages, countResponsesInput, readTokenize, tokenize } from "../../src/tokens/tokenize.ts";
 import { chatCompletions } from "../../src/dialects/chat-completions.ts";
 import { askOf } from "../fixtures/asks.ts";
-import { reference } from "./reference.ts";
+import { encodings, reference } from "./reference.ts";
 
 const catalog = embeddedCatalog();
 const stays = new AbortController().signal;
@@ -34,6 +34,23 @@ describe("POST /v1/tokenize", () => {
       tokenizer: "o200k_base",
       max_model_len: null,
     });
+  });
+
+  test("a text, its ids and messages for a model of which the catalogue names another encoding", async () => {
+    const model = { ...catalog.models.get("core-3")!, encoding: "cl100k_base" as const };
+    const own = { ...catalog, models: new Map([[model.id, model]]) };
+    const replyOf = (body: object) => {
+      const request = readTokenize({ ...body, model: model.id }, own, (chat) => chatCompletions.read(chat, 100, own));
+      return isRefusal(request) ? request : tokenize(request, estimates, 1, stays);
+    };
+    const text = "日本語 unbelievably 12345";
+    const tokens = [...encodings.cl100k_base.reference.encode_ordinary(text)];
+    expect(tokens.length).not.toBe(reference.encode_ordinary(text).length);
+    const counted = { count: tokens.length, exact: false, tokenizer: "cl100k_base" };
+    expect(await replyOf({ text })).toMatchObject(counted);
+    expect(await replyOf({ text, return_tokens: true })).toMatchObject({ ...counted, tokens });
+    const messages = [{ role: "user", content: text }];
+    expect(await replyOf({ messages })).toMatchObject({ tokenizer: "cl100k_base" });
   });
 
   test("a text for a model whose node counts", async () => {

@@ -26,7 +26,7 @@ const config: McpConfig = {
   models: null,
   plans: null,
   tools: null,
-  timeoutMs: 20_000,
+  timeoutMs: 300_000, // longer than any test: what ends a call is not this
 };
 
 type Line = Readonly<{ event: string; fields: Readonly<Record<string, unknown>> }>;

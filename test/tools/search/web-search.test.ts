@@ -36,7 +36,7 @@ const provider = (name: WebSearchConfig["provider"], more: Partial<WebSearchConf
     provider: name,
     url: server.url.href.replace(/\/$/, ""),
     apiKey: "sesame",
-    timeoutMs: 20_000,
+    timeoutMs: 300_000,
     pages: 0,
     ...more,
   });

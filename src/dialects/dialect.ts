@@ -29,6 +29,8 @@ export interface Encoder {
    * that event is all there is to write; else false, nothing was written, and the literal is to come as a piece.
    */
   literal?(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean;
+  /** What the request's input counts, for an encoder that shows it at the start; called at most once, maybe too late. */
+  inputCounted?(tokens: number): void;
   /** The last events; called once, after the charge is on disk. */
   end(end: AnswerEnd): string;
   /** The dialect's error event; called instead of `end`, never followed by a terminator. */

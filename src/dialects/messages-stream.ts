@@ -66,6 +66,8 @@ export class MessagesEncoder implements Encoder {
   /** Index of the open block; without one, of the next. */
   #index = 0;
   #started = false;
+  /** An estimate until the input is counted, which takes less time than a model's first token. */
+  #inputTokens: number;
   /** What the gateway ran by itself: the last call, how many there were, and how many searches gave an answer. */
   #shown: ShownCall | null = null;
   #ownedCalls = 0;
@@ -78,6 +80,7 @@ export class MessagesEncoder implements Encoder {
   constructor(ask: MessagesAsk, reply: ReplyIdentity) {
     this.#ask = ask;
     this.#reply = reply;
+    this.#inputTokens = ask.inputTokensEstimate;
   }
 
   keepAlive(): string {
@@ -231,11 +234,15 @@ export class MessagesEncoder implements Encoder {
     return this.#omits(block) ? "" : this.#delta + literal + deltaEnd;
   }
 
-  /** The node has not counted yet: the input is our estimate, and message_delta overwrites it with the true numbers. */
+  inputCounted(tokens: number): void {
+    this.#inputTokens = tokens;
+  }
+
+  /** The node has not counted yet: the input is our count, and message_delta overwrites it with the true numbers. */
   #start(): string {
     this.#started = true;
-    const { model, inputTokensEstimate } = this.#ask;
-    const usage = usageBody(model, { inputFresh: inputTokensEstimate, inputCached: 0, output: 1, reasoning: 0 });
+    const { model } = this.#ask;
+    const usage = usageBody(model, { inputFresh: this.#inputTokens, inputCached: 0, output: 1, reasoning: 0 });
     const message = `${messageHead(model, this.#reply)},"content":[],"stop_reason":null,"stop_sequence":null,"usage":${JSON.stringify(usage)}}`;
     return event("message_start", `{"type":"message_start","message":${message}}`);
   }

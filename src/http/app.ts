@@ -10,7 +10,7 @@ import { bodyMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
-import type { AccountId } from "../types.ts";
+import type { AccountId, Ask } from "../types.ts";
 import { CollectOutlet } from "./collect-outlet.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { accountOf, incomingOf } from "./incoming.ts";
@@ -169,6 +169,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     const outlet = ask.stream
       ? new StreamOutlet(ask, requestId, createdSeconds, own, request.signal, heartbeat)
       : new CollectOutlet(ask, requestId, createdSeconds, own, request.signal);
+    if (outlet instanceof StreamOutlet && outlet.showsInput) countInput(ask, account, outlet);
     // A non-streaming reply is silent until it is complete; the exemption sticks to the connection, so it is undone.
     if (!ask.stream) connection?.timeout(request, 0);
     openOf.set(account, (openOf.get(account) ?? 0) + 1);
@@ -179,6 +180,13 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     });
     open.set(outlet, served);
     return outlet.response;
+  }
+
+  /** Beside the node's work on the first token, which does not wait for it. */
+  function countInput(ask: Ask, account: AccountId, outlet: StreamOutlet): void {
+    void counts.estimateOfAsk(ask, ask.model.encoding, account, outlet.gone).then((count) => {
+      if (!isRefusal(count)) outlet.inputCounted(count.tokens);
+    });
   }
 
   function closeOf(account: AccountId): void {

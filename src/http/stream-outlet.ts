@@ -67,6 +67,15 @@ export class StreamOutlet implements Outlet, Beating {
     heartbeat.add(this);
   }
 
+  /** Whether the reply begins with the count of the request's input. */
+  get showsInput(): boolean {
+    return this.#encoder.inputCounted !== undefined;
+  }
+
+  inputCounted(tokens: number): void {
+    this.#encoder.inputCounted?.(tokens);
+  }
+
   piece(piece: Piece): void {
     this.#write(this.#encoder.piece(piece));
   }

@@ -52,6 +52,21 @@ type Reply = {
   usage: Record<string, number>;
 };
 
+test(
+  "the stream begins with the count of its input, the same that the counting endpoint gives",
+  async () => {
+    const account = await stack.gateway.account();
+    const body = { ...says(stack.node.marker("silent-2s")), system: "Answer briefly. ".repeat(40) };
+    const count = await post(stack, account, body, { path: `${path}/count_tokens` });
+    const { input_tokens: counted } = (await count.json()) as { input_tokens: number };
+    const reply = await post(stack, account, { ...body, stream: true }, { path });
+    const start = messagesEventsOf(await reply.text()).find(({ type }) => type === "message_start");
+    expect(counted).toBeGreaterThan(100);
+    expect(start).toMatchObject({ message: { usage: { input_tokens: counted } } });
+  },
+  timeLimit,
+);
+
 describe("order", () => {
   const scripts = [
     "text",

@@ -136,6 +136,8 @@ export class FolderSearch implements SearchProvider {
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#nextScan !== null) clearTimeout(this.#nextScan);
-    await Promise.all([this.#scanner.end({ order: "close" }), this.#querier.end({ order: "close" })]);
+    // The writer last: only a connection that writes can remove the log beside the index.
+    await this.#querier.end({ order: "close" });
+    await this.#scanner.end({ order: "close" });
   }
 }

@@ -162,6 +162,7 @@ function resultOf(flags: CountBesideStreamsFlags, { alone, beside }: Awaited<Ret
   ];
   return {
     bench: "count-beside-streams",
+    variant: "",
     question: "Streams while large texts are counted",
     columns: ["streams", "gap p50 ms", "p99", "p99.9", "longest", "all counted in ms"],
     rows: [row("alone", alone), row(`beside ${flags.counts} counts`, beside)],

@@ -129,6 +129,7 @@ if (import.meta.main) {
   const requests = await measureRequestLatency(flags);
   const result: Result = {
     bench: "latency",
+    variant: "",
     question: "Latency added over the node itself",
     columns: ["latency in ms", "way", "p50", "added p50", "p99", "added p99", "proxy core", "failed"],
     rows: [...rowsOf(streams.runs), ...rowsOf(requests.runs)],

@@ -111,6 +111,7 @@ function resultOf(flags: LedgerFlags, measured: Awaited<ReturnType<typeof measur
   const latencyMs = measured.durable.flatMap((run) => run.latencyMs);
   return {
     bench: "ledger",
+    variant: "",
     question: "Reservations and settlements",
     columns: ["what", "a second, min / median / max", "p50 ms", "p99 ms"],
     rows: [

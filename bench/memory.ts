@@ -79,6 +79,7 @@ function megabytes(kilobytes: number): string {
 function resultOf(flags: MemoryFlags, measured: Awaited<ReturnType<typeof measureMemory>>): Result {
   return {
     bench: "memory",
+    variant: "",
     question: "Resident memory of open streams",
     columns: ["way", "idle MB", `MB with ${flags.streams} streams`, "KB/stream", "streams whole", "failed"],
     rows: measured.measurements.map(({ way, idleKilobytes, peakKilobytes, streams }) => [

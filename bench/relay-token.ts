@@ -19,6 +19,8 @@ export const relayTokenDefaults = {
   tokens: 100,
   intervalMs: 20,
   runs: 5,
+  /** Runs of each way before those that count: the runtime compiles what runs often, and is cheap from then on. */
+  warmUps: 5,
   dialect: "chat",
   only: "direct,nginx,tollgate",
 };
@@ -39,7 +41,7 @@ export async function measureRelayToken(flags: RelayTokenFlags) {
     node: { ...answer, intervalMs: flags.intervalMs },
     only: flags.only,
     dialect: flags.dialect,
-    requests: (flags.runs + 1) * flags.streams,
+    requests: (flags.runs + flags.warmUps) * flags.streams,
   });
   const load = { streams: flags.streams, repeats: 1, spreadMs: flags.intervalMs, answer };
   const measure = async (subject: Subject): Promise<RelayTokenRun> => {
@@ -49,8 +51,9 @@ export async function measureRelayToken(flags: RelayTokenFlags) {
     return { streams, proxy: proxy!, node: node!, client: client! };
   };
   try {
-    // Warm up: connections, compiled code.
-    for (const subject of lineup.subjects) await measure(subject);
+    for (let warmUp = 0; warmUp < flags.warmUps; warmUp++) {
+      for (const subject of lineup.subjects) await measure(subject);
+    }
     const runs = await interleaved(lineup.subjects, flags.runs, measure, describe);
     return { runs, skipped: lineup.skipped };
   } finally {
@@ -84,7 +87,8 @@ function resultOf(flags: RelayTokenFlags, measured: Awaited<ReturnType<typeof me
   const bars = [...measured.runs].filter(([name]) => name !== "direct");
   return {
     bench: "relay-token",
-    question: "CPU time per relayed token",
+    variant: variantOf(flags),
+    question: `CPU time per relayed token, ${flags.dialect}, ${flags.streams} streams`,
     columns: [
       "way",
       "proxy us/token min / median / max",
@@ -101,14 +105,20 @@ function resultOf(flags: RelayTokenFlags, measured: Awaited<ReturnType<typeof me
     failures: [...measured.runs.values()].flat().reduce((sum, run) => sum + run.streams.failures.length, 0),
     notes: [
       `${flags.streams} streams at once, ${flags.tokens} tokens each, one event per token every ${flags.intervalMs} ms; ` +
-        `${flags.runs} runs of each, interleaved in random order; every stream on a new connection.`,
+        `${flags.runs} runs of each after ${flags.warmUps} to warm up, interleaved in random order; every stream on a ` +
+        "new connection.",
       ...measured.skipped,
     ],
   };
 }
 
+function variantOf({ dialect, streams }: RelayTokenFlags): string {
+  if (dialect !== relayTokenDefaults.dialect) return dialect;
+  return streams === relayTokenDefaults.streams ? "" : `${streams}-streams`;
+}
+
 if (import.meta.main) {
-  const flags = readFlags(relayTokenDefaults, { streams: 20, tokens: 20, intervalMs: 20, runs: 1 });
+  const flags = readFlags(relayTokenDefaults, { streams: 20, tokens: 20, intervalMs: 20, runs: 1, warmUps: 1 });
   placeClient();
   await keepResult(resultOf(flags, await measureRelayToken(flags)));
 }

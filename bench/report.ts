@@ -6,16 +6,28 @@ import { bun } from "./process.ts";
 import type { KeptResult } from "./result.ts";
 import { resultsFolder } from "./result.ts";
 
+type Bench = Readonly<{ name: string; variant: string; flags: readonly string[] }>;
+
+const bench = (name: string, variant = "", ...flags: readonly string[]): Bench => ({ name, variant, flags });
+
 /** The benchmarks in the order in which they run and are reported. */
-export const benchNames = [
-  "relay-token",
-  "request",
-  "latency",
-  "memory",
-  "ledger",
-  "tokens",
-  "count-beside-streams",
-] as const;
+export const benches: readonly Bench[] = [
+  bench("relay-token"),
+  bench("relay-token", "messages", "--dialect", "messages"),
+  bench("relay-token", "responses", "--dialect", "responses"),
+  bench("relay-token", "2000-streams", "--streams", "2000", "--interval-ms", "200"),
+  bench("request"),
+  bench("request", "messages", "--dialect", "messages"),
+  bench("request", "responses", "--dialect", "responses"),
+  bench("latency"),
+  bench("memory"),
+  bench("ledger"),
+  bench("tokens"),
+  bench("count-beside-streams"),
+];
+
+export const fullName = ({ name, variant }: Pick<Bench, "name" | "variant">): string =>
+  variant === "" ? name : `${name}-${variant}`;
 
 const beginMarker = "<!-- results: written by bench/report.ts -->";
 const endMarker = "<!-- end of results -->";
@@ -62,8 +74,8 @@ function chartLines({ chart }: KeptResult): string[] {
 
 /** Rewrites the README from the results at hand; benchmarks that have none are left out. */
 export function writeReport(): void {
-  const results = benchNames
-    .map((name) => `${resultsFolder}/${name}.json`)
+  const results = benches
+    .map((bench) => `${resultsFolder}/${fullName(bench)}.json`)
     .filter((file) => existsSync(file))
     .map((file) => JSON.parse(readFileSync(file, "utf8")) as KeptResult);
   const readme = `${import.meta.dir}/README.md`;

@@ -92,7 +92,8 @@ function resultOf(flags: RequestFlags, measured: Awaited<ReturnType<typeof measu
   const bars = [...measured.runs].filter(([name]) => name !== "direct");
   return {
     bench: "request",
-    question: "CPU time per non-streaming request of about 1 KB, and requests a second at saturation",
+    variant: flags.dialect === requestDefaults.dialect ? "" : flags.dialect,
+    question: `CPU time per non-streaming request of about 1 KB, and requests a second at saturation, ${flags.dialect}`,
     columns: [
       "way",
       "proxy us/request min / median / max",

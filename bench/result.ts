@@ -7,6 +7,8 @@ import { placementLine } from "./placement.ts";
 export type Result = Readonly<{
   /** Name of the benchmark, also of its file. */
   bench: string;
+  /** What sets this run apart from others of the same benchmark that are reported beside it, or "". */
+  variant: string;
   question: string;
   columns: readonly string[];
   rows: readonly (readonly string[])[];
@@ -24,7 +26,7 @@ export type KeptResult = Result & Readonly<{ command: string; machine: string; d
 export const resultsFolder = `${import.meta.dir}/results`;
 
 /**
- * Prints the result and writes it to results/<bench>.json, unless it came about with `--quick`, whose numbers mean
+ * Prints the result and writes it to results/<bench>[-<variant>].json, unless it came about with `--quick`, whose numbers mean
  * nothing. Throws after that when something failed.
  */
 export async function keepResult(result: Result): Promise<void> {
@@ -40,7 +42,8 @@ export async function keepResult(result: Result): Promise<void> {
   console.log(`${kept.machine}; ${kept.date}\n`);
   if (!flags.includes("--quick")) {
     mkdirSync(resultsFolder, { recursive: true });
-    await Bun.write(`${resultsFolder}/${result.bench}.json`, `${JSON.stringify(kept, null, 2)}\n`);
+    const name = result.variant === "" ? result.bench : `${result.bench}-${result.variant}`;
+    await Bun.write(`${resultsFolder}/${name}.json`, `${JSON.stringify(kept, null, 2)}\n`);
   }
   if (result.failures > 0) throw new Error(`${result.failures} failures: see the lines above`);
 }

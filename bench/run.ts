@@ -4,20 +4,21 @@
 //   bun bench/run.ts [--quick]
 import { readFlags } from "./flags.ts";
 import { bun } from "./process.ts";
-import { benchNames, writeReport } from "./report.ts";
+import { benches, fullName, writeReport } from "./report.ts";
 
 const quick = Bun.argv.includes("--quick");
 readFlags({}); // refuses flags that are not known
 
 const startedMs = performance.now();
 const failed: string[] = [];
-for (const [index, name] of benchNames.entries()) {
-  console.log(`[${index + 1}/${benchNames.length}] ${name}`);
-  const child = Bun.spawn([bun, `${import.meta.dir}/${name}.ts`, ...(quick ? ["--quick"] : [])], {
+for (const [index, bench] of benches.entries()) {
+  console.log(`[${index + 1}/${benches.length}] ${fullName(bench)}`);
+  const flags = quick ? [...bench.flags, "--quick"] : bench.flags;
+  const child = Bun.spawn([bun, `${import.meta.dir}/${bench.name}.ts`, ...flags], {
     stdio: ["ignore", "inherit", "inherit"],
   });
-  if ((await child.exited) !== 0) failed.push(name);
+  if ((await child.exited) !== 0) failed.push(fullName(bench));
 }
 if (!quick) writeReport();
-console.log(`${benchNames.length} benchmarks in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`);
+console.log(`${benches.length} benchmarks in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`);
 if (failed.length > 0) throw new Error(`failed: ${failed.join(", ")}`);

@@ -129,6 +129,7 @@ function resultOf(
   const proseMs = Math.min(...measured.find(({ name }) => name === proseName)!.runsMs);
   return {
     bench: "tokens",
+    variant: "",
     question: "Counting tokens",
     columns: [
       ...["text", "MB", "tokens", "ms, min / median / max", "x prose"],

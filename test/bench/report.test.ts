@@ -9,6 +9,7 @@ const end = "<!-- end of results -->";
 test("results replace what is between the markers and nothing else", () => {
   const result = {
     bench: "relay-token",
+    variant: "",
     question: "CPU time per relayed token",
     columns: ["way", "us/token"],
     rows: [["nginx", "10.00"]],

@@ -21,7 +21,7 @@ import {
 } from "../types.ts";
 import { DeltaFrame } from "./delta-frame.ts";
 import { checkedFormat } from "./answer-format.ts";
-import { callsOf, literalOf } from "./collector.ts";
+import { callsOf } from "./collector.ts";
 import type { Answer, AnswerEnd, Dialect, Encoder, ReplyIdentity } from "./dialect.ts";
 import {
   BodySchema,
@@ -36,7 +36,9 @@ import {
   whole,
   wholeBetween,
 } from "./field.ts";
+import { LiteralText } from "./literal-text.ts";
 import { readFile, readImage } from "./media-part.ts";
+import { RoundBreaks, roundBreak } from "./round-breaks.ts";
 import { anySearch, readSearchTool, searchOf } from "./search-request.ts";
 import { clampBudget, efforts, stopSequences } from "./settings.ts";
 
@@ -341,6 +343,7 @@ class ChatEncoder implements Encoder {
   readonly #text: string;
   readonly #reasoning: string;
   readonly #annotations: string[] = [];
+  readonly #breaks = new RoundBreaks();
   readonly #frames: { text: DeltaFrame | null; reasoning: DeltaFrame | null } = { text: null, reasoning: null };
   #started = false;
 
@@ -358,12 +361,16 @@ class ChatEncoder implements Encoder {
   piece(piece: Piece): string {
     const started = this.#started || !isShown(piece) ? "" : this.#start(piece.kind === "call" ? "null" : '""');
     switch (piece.kind) {
-      case "text":
+      case "text": {
+        const literal = this.#breaks.isDue("text") ? withBreak(piece.literal) : piece.literal;
         return piece.logprobs === null
-          ? started + this.#text + piece.literal + endOfDelta
-          : started + this.#delta(`"content":${piece.literal}`, piece.logprobs);
-      case "reasoning":
-        return started + this.#reasoning + piece.literal + endOfDelta;
+          ? started + this.#text + literal + endOfDelta
+          : started + this.#delta(`"content":${literal}`, piece.logprobs);
+      }
+      case "reasoning": {
+        const literal = this.#breaks.isDue("reasoning") ? withBreak(piece.literal) : piece.literal;
+        return started + this.#reasoning + literal + endOfDelta;
+      }
       case "call":
         return (
           started +
@@ -376,11 +383,12 @@ class ChatEncoder implements Encoder {
           started + this.#delta(`"tool_calls":[{"index":${piece.index},"function":{"arguments":${piece.literal}}}]`)
         );
       case "citation":
-        this.#annotations.push(annotationBody(piece));
+        this.#annotations.push(annotationBody(piece, this.#breaks.shift));
         return "";
       case "owned-call":
       case "owned-result":
-        return ""; // this dialect has no form for what a server does by itself
+        this.#breaks.roundEnded(); // this dialect has no form for what a server does by itself
+        return "";
       default:
         return piece satisfies never;
     }
@@ -420,10 +428,8 @@ class ChatEncoder implements Encoder {
 // ---------------------------------------------------------------------------------------------------------------
 
 function reply(ask: Ask, identity: ReplyIdentity, answer: Answer, end: AnswerEnd): string {
-  const content = literalOf(answer, "text");
-  const reasoning = literalOf(answer, "reasoning");
+  const { text: content, reasoning, annotations } = textsOf(answer);
   const calls = callsOf(answer);
-  const annotations = answer.pieces.flatMap((piece) => (piece.kind === "citation" ? [annotationBody(piece)] : []));
   const annotationsField = annotations.length === 0 ? "" : `,"annotations":[${annotations.join(",")}]`;
   const reasoningField = reasoning === null ? "" : `,"reasoning_content":${reasoning}`;
   const callsField = calls.length === 0 ? "" : `,"tool_calls":[${calls.map(callBody).join(",")}]`;
@@ -435,9 +441,35 @@ function reply(ask: Ask, identity: ReplyIdentity, answer: Answer, end: AnswerEnd
 
 const isShown = ({ kind }: Piece): boolean => kind !== "owned-call" && kind !== "owned-result" && kind !== "citation";
 
-/** Positions count UTF-16 units of the whole content and stand around the mark. */
-const annotationBody = ({ source: { url, title }, start, end }: Extract<Piece, { kind: "citation" }>): string =>
-  JSON.stringify({ type: "url_citation", url_citation: { start_index: start, end_index: end, url, title } });
+/** Literals or null, and annotations as JSON texts. */
+type Texts = Readonly<{ text: string | null; reasoning: string | null; annotations: readonly string[] }>;
+
+function textsOf({ pieces }: Answer): Texts {
+  const breaks = new RoundBreaks();
+  const text = new LiteralText();
+  const reasoning = new LiteralText();
+  const annotations: string[] = [];
+  for (const piece of pieces) {
+    if (piece.kind === "text") text.push(breaks.isDue("text") ? withBreak(piece.literal) : piece.literal);
+    else if (piece.kind === "reasoning")
+      reasoning.push(breaks.isDue("reasoning") ? withBreak(piece.literal) : piece.literal);
+    else if (piece.kind === "owned-call") breaks.roundEnded();
+    else if (piece.kind === "citation") annotations.push(annotationBody(piece, breaks.shift));
+  }
+  const literal = (texts: LiteralText): string | null => (texts.empty ? null : texts.literal);
+  return { text: literal(text), reasoning: literal(reasoning), annotations };
+}
+
+const withBreak = (literal: string): string => `"${roundBreak}${literal.slice(1)}`;
+
+/** Positions count UTF-16 units of the whole content, breaks included, and stand around the mark. */
+function annotationBody(
+  { source: { url, title }, start, end }: Extract<Piece, { kind: "citation" }>,
+  shift: number,
+): string {
+  const url_citation = { start_index: start + shift, end_index: end + shift, url, title };
+  return JSON.stringify({ type: "url_citation", url_citation });
+}
 
 const callBody = (call: ReturnType<typeof callsOf>[number]): string =>
   `{"id":${JSON.stringify(call.id)},"type":"function","function":{"name":${JSON.stringify(call.name)},"arguments":${call.arguments}}}`;

@@ -76,12 +76,6 @@ function piecesOf(collected: Collected): readonly Piece[] {
   }
 }
 
-/** All of an answer's text or reasoning as one literal, or null where there is none. */
-export function literalOf({ pieces }: Answer, kind: "text" | "reasoning"): string | null {
-  const insides = pieces.flatMap((piece) => (piece.kind === kind ? [piece.literal.slice(1, -1)] : []));
-  return insides.length === 0 ? null : `"${insides.join("")}"`;
-}
-
 /** The calls of the client's tools; their arguments are JSON string literals. */
 export function callsOf({ pieces }: Answer): readonly Readonly<{ id: string; name: string; arguments: string }>[] {
   return pieces.flatMap((piece, at) => {

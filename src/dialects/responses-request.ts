@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { Catalog } from "../catalog.ts";
 import { outputTokensDefault } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
-import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn } from "../types.ts";
+import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn, WebSearch } from "../types.ts";
 import { checkedFormat } from "./answer-format.ts";
 import { summarising } from "./compaction.ts";
 import {
@@ -19,7 +19,7 @@ import {
   whole,
   wholeBetween,
 } from "./field.ts";
-import { OfferedTools } from "./offered-tools.ts";
+import { OfferedTools, type ToolSelection } from "./offered-tools.ts";
 import { echoOf } from "./response-object.ts";
 import { readItems } from "./responses-input.ts";
 import type { Sealer } from "./sealed-content.ts";
@@ -135,11 +135,7 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
     outputTokensMax: budget,
     effort,
     format,
-    webSearch: searchOf(
-      selection.webSearch ?? (request.web_search === true ? anySearch : null),
-      selection.tools,
-      selection.forcesSearch,
-    ),
+    webSearch: readSearch(request, selection),
     stream: request.stream === true,
     sampling: samplingOf(request),
     bodyBytes: bodyBytes + (context.earlier?.bytes ?? 0),
@@ -153,6 +149,13 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
     input,
   };
   return compacts ? summarising(ask) : ask;
+}
+
+/** `max_tool_calls` counts calls of built-in tools; the client's own functions are not among them. */
+function readSearch(request: ResponsesBody, { webSearch, tools, forcesSearch }: ToolSelection): WebSearch | null {
+  const hosted = webSearch ?? (request.web_search === true ? anySearch : null);
+  const search = searchOf(hosted, tools, forcesSearch);
+  return search === null ? null : { ...search, usesMax: request.max_tool_calls ?? null };
 }
 
 function samplingOf(request: ResponsesBody): Sampling {

@@ -76,7 +76,7 @@ export function describeOpenAI(label: string, { OpenAI }: OpenAIModule, waits = 
         const request = { model: "core-3", web_search: true } as const;
         const whole = (await client.chat.completions.create({ ...request, ...prompt("web-search") })).choices[0]!
           .message;
-        expect(whole.content).toBe("I look. Bun is fast [1]. Elysia runs on it [2].");
+        expect(whole.content).toBe("I look. \n\nBun is fast [1]. Elysia runs on it [2].");
         expect(whole.annotations).toMatchObject(
           foundPages.map(({ url, title }) => ({ type: "url_citation", url_citation: { url, title } })),
         );

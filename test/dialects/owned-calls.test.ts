@@ -74,21 +74,21 @@ function reply(name: string, pieces: readonly Piece[], more: object = {}, end = 
 const searched: readonly Piece[] = [
   reasoning("Look it "),
   reasoning("up."),
-  text("One moment. "),
+  text("One moment."),
   search("bun runtime"),
   outcome({ sources: [bun, elysia] }),
   reasoning("Found."),
   text("Bun is fast [1]"),
-  cites(bun, 24, 27),
+  cites(bun, 23, 26),
   text("[2]"),
-  cites(elysia, 27, 30),
+  cites(elysia, 26, 29),
   text(", they say."),
 ];
 
 describe("chat-completions shows nothing of a search but the citations", () => {
   const annotations = [
-    { type: "url_citation", url_citation: { start_index: 24, end_index: 27, url: bun.url, title: "Bun" } },
-    { type: "url_citation", url_citation: { start_index: 27, end_index: 30, url: elysia.url, title: "Elysia" } },
+    { type: "url_citation", url_citation: { start_index: 25, end_index: 28, url: bun.url, title: "Bun" } },
+    { type: "url_citation", url_citation: { start_index: 28, end_index: 31, url: elysia.url, title: "Elysia" } },
   ];
 
   test("streamed in one delta before the finish, collected in the message", () => {
@@ -98,9 +98,9 @@ describe("chat-completions shows nothing of a search but the citations", () => {
       { role: "assistant", content: "" },
       { reasoning_content: "Look it " },
       { reasoning_content: "up." },
-      { content: "One moment. " },
-      { reasoning_content: "Found." },
-      { content: "Bun is fast [1]" },
+      { content: "One moment." },
+      { reasoning_content: "\n\nFound." },
+      { content: "\n\nBun is fast [1]" },
       { content: "[2]" },
       { content: ", they say." },
       { annotations },
@@ -108,7 +108,7 @@ describe("chat-completions shows nothing of a search but the citations", () => {
       null,
     ]);
     const { message } = reply("chat", searched)["choices"][0];
-    expect(message).toMatchObject({ annotations, content: "One moment. Bun is fast [1][2], they say." });
+    expect(message).toMatchObject({ annotations, content: "One moment.\n\nBun is fast [1][2], they say." });
     for (const { url_citation: at } of annotations) {
       expect(message.content.slice(at.start_index, at.end_index)).toMatch(/^\[\d\]$/);
     }
@@ -152,7 +152,7 @@ describe("messages shows server tools, their results and citations", () => {
     const { content, usage: told } = reply("messages", searched) as { content: Record<string, any>[]; usage: object };
     expect(content).toMatchObject([
       { type: "thinking", thinking: "Look it up." },
-      { type: "text", text: "One moment. " },
+      { type: "text", text: "One moment." },
       { type: "server_tool_use", id: "srvtoolu_1_0", name: "web_search", input: { query: "bun runtime" } },
       {
         type: "web_search_tool_result",
@@ -238,7 +238,7 @@ describe("messages shows server tools, their results and citations", () => {
     expect(ask.turns.slice(1)).toEqual([
       {
         role: "assistant",
-        content: "One moment. ",
+        content: "One moment.",
         reasoning: "Look it up.",
         calls: [{ id: "srvtoolu_1_0", name: "web_search", arguments: '{"query":"bun runtime"}' }],
       },

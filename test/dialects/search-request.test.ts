@@ -78,6 +78,7 @@ describe("the wishes of a hosted tool", () => {
     const tool = { type: "web_search", filters: lists, user_location: place };
     expect(response({ tools: [tool] })).toEqual({ ...anySearch, ...wishes });
     expect(response({ tools: [{ type: "web_search_preview" }] })).toEqual(anySearch);
+    expect(response({ tools: [tool], max_tool_calls: 2 })).toEqual({ ...anySearch, ...wishes, usesMax: 2 });
     expect(response({ tools: [{ type: "web_search", external_web_access: false }] })).toBeNull();
   });
 

@@ -1,0 +1,38 @@
+// A dialect that has one string for the text of all rounds of an answer, and one for its reasoning, needs a break between
+// them: "Let me look." and "Bun is fast." are two paragraphs.
+
+type Kind = "text" | "reasoning";
+
+/** The break, as the inside of a JSON string literal. */
+export const roundBreak = "\\n\\n";
+const breakLength = 2;
+
+export class RoundBreaks {
+  #text: "none" | "written" | "due" = "none";
+  #reasoning: "none" | "written" | "due" = "none";
+  #shift = 0;
+
+  /** By how many UTF-16 units the breaks moved the text so far. */
+  get shift(): number {
+    return this.#shift;
+  }
+
+  /** The gateway ran a call: what comes next is another round's. */
+  roundEnded(): void {
+    if (this.#text === "written") this.#text = "due";
+    if (this.#reasoning === "written") this.#reasoning = "due";
+  }
+
+  /** Says, once, that a break goes before the fragment that is written next. */
+  isDue(kind: Kind): boolean {
+    if (kind === "reasoning") {
+      const isDue = this.#reasoning === "due";
+      this.#reasoning = "written";
+      return isDue;
+    }
+    const isDue = this.#text === "due";
+    this.#text = "written";
+    if (isDue) this.#shift += breakLength;
+    return isDue;
+  }
+}

@@ -1,7 +1,7 @@
 // Says in one plain sentence each where a value does not fit its TypeBox schema. A schema's `description` is read as
 // what was expected ("a whole number from 0 to 65535"); a value whose schema is `writeOnly` is a secret, never shown.
 import type { TSchema } from "@sinclair/typebox";
-import { Value, ValueErrorType } from "@sinclair/typebox/value";
+import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
 import { nearest } from "./nearest.ts";
 
 export type Misfit = Readonly<{
@@ -15,11 +15,20 @@ export type Misfit = Readonly<{
 export function misfitsOf(schema: TSchema, value: unknown): Misfit[] {
   const misfits = new Map<string, Misfit>(); // TypeBox reports a missing key twice; the first report is the better one
   for (const error of Value.Errors(schema, value)) {
-    if (misfits.has(error.path)) continue;
-    const path = pathOf(error.path, value);
-    misfits.set(error.path, { path, problem: problemOf(error.type, error.schema, error.value, path) });
+    if (!misfits.has(error.path)) misfits.set(error.path, misfitOf(error, value));
   }
   return [...misfits.values()];
+}
+
+/** The first of them, without looking for the others: a client's body may have a million. Null when it fits. */
+export function firstMisfitOf(schema: TSchema, value: unknown): Misfit | null {
+  const error = Value.Errors(schema, value).First();
+  return error === undefined ? null : misfitOf(error, value);
+}
+
+function misfitOf({ path: pointer, type, schema, value }: ValueError, whole: unknown): Misfit {
+  const path = pathOf(pointer, whole);
+  return { path, problem: problemOf(type, schema, value, path) };
 }
 
 /** `nodes[1].slots`, with keys that are not plain words in quotes. */
@@ -32,10 +41,27 @@ export function formatPath(path: readonly (string | number)[]): string {
   return text;
 }
 
+const shownMax = 60;
+
 /** A value as it may be shown in an error: short, and on one line. */
 export function show(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 60 ? `${text.slice(0, 60)}...` : text;
+  const text = beginningOf(value, shownMax);
+  return text.length > shownMax ? `${text.slice(0, shownMax)}...` : text;
+}
+
+/** JSON text up to about `room` characters: a client's value may be too large to be written, and too deep. */
+function beginningOf(value: unknown, room: number): string {
+  if (typeof value === "string") return JSON.stringify(value.slice(0, Math.max(0, room) + 1));
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? String(value);
+  const isList = Array.isArray(value);
+  let text = isList ? "[" : "{";
+  for (const key in value) {
+    if (text.length > room) break;
+    if (text.length > 1) text += ",";
+    if (!isList) text += `${JSON.stringify(key)}:`;
+    text += beginningOf((value as Record<string, unknown>)[key], room - text.length);
+  }
+  return text + (isList ? "]" : "}");
 }
 
 function problemOf(type: ValueErrorType, schema: TSchema, value: unknown, path: Misfit["path"]): string {

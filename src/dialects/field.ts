@@ -3,7 +3,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { jsonDepthMax } from "../limits.ts";
-import { formatPath, misfitsOf } from "../misfit.ts";
+import { formatPath, firstMisfitOf } from "../misfit.ts";
 import { refuse } from "../refusals.ts";
 import type { Refusal } from "../types.ts";
 
@@ -40,8 +40,8 @@ export class BodySchema<Schema extends TSchema> {
   /** Null if the body fits, else the refusal that names the first wrong field. */
   refusal(body: unknown): Refusal | null {
     if (this.#check.Check(body)) return null;
-    const [misfit] = misfitsOf(this.#schema, body);
-    if (misfit === undefined || misfit.path.length === 0) return malformed("The request body must be a JSON object");
+    const misfit = firstMisfitOf(this.#schema, body);
+    if (misfit === null || misfit.path.length === 0) return malformed("The request body must be a JSON object");
     return malformed(`${formatPath(misfit.path)} ${misfit.problem}`);
   }
 }

@@ -22,6 +22,7 @@ export const benches: readonly Bench[] = [
   bench("latency"),
   bench("memory"),
   bench("ledger"),
+  bench("usage"),
   bench("tokens"),
   bench("count-beside-streams"),
 ];

@@ -1,111 +1,172 @@
-// How long the usage page takes over millions of replies: fills a journal, builds its index, and asks. One account has
-// half of all replies, the others share the rest.
-//   bun bench/usage.ts [ROWS]
+// How long does the usage page take over millions of replies, and do streams notice?
+//
+//   bun bench/usage.ts [--replies 5000000] [--looks 20] [--quick]
 import { Database } from "bun:sqlite";
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { embeddedCatalog } from "../src/catalog.ts";
 import type { UsageFilter } from "../src/account/usage-queries.ts";
+import { embeddedCatalog } from "../src/catalog.ts";
 import { dayMs } from "../src/limits.ts";
 import { mintRequestId } from "../src/request-id.ts";
 import { migrate } from "../src/store/open.ts";
 import { UsageFile } from "../src/store/usage-file.ts";
+import { readFlags } from "./flags.ts";
+import { keepResult, type Result } from "./result.ts";
+import { percentile } from "./statistics.ts";
 
-const rows = Number(process.argv[2] ?? 5_000_000);
-const accounts = 1_000;
+export const usageDefaults = {
+  /** Half of them belong to the account that is looked at, the others to 1,000 accounts. */
+  replies: 5_000_000,
+  /** Times that each look is taken, the last place of a page included. */
+  looks: 20,
+};
+export type UsageFlags = typeof usageDefaults;
+
 const start = Date.UTC(2026, 0, 1);
-const end = start + 60 * dayMs;
+const days = 60;
+const end = start + days * dayMs;
+const otherAccounts = 1_000;
+const rareReplies = 5;
 const models = [...embeddedCatalog().models.keys()];
-const common = models.slice(0, -1);
 const rare = models.at(-1)!;
-const endpoints = ["/v1/chat/completions", "/v1/messages", "/v1/responses"];
+const endpoints = ["/v1/chat/completions", "/v1/messages", "/v1/responses"] as const;
+const everything: UsageFilter = { model: null, endpoint: null, from: null, to: null, text: "" };
 
-const folder = await mkdtemp(join(tmpdir(), "tollgate-usage-"));
-const journalFile = join(folder, "tollgate.db");
-let usage: UsageFile | null = null;
-try {
-  const lastId = await timed("fill the journal", () => fill());
-  for (const suffix of ["", "-wal"]) await size(journalFile + suffix);
-  usage = new UsageFile(folder, journalFile, (_level, message, detail) => console.error(message, detail));
-  const index = usage;
-  await timed("build the index", () => index.summary(1, 0));
-  await size(join(folder, "usage.db"));
-  for (let round = 0; round < 2; round++) {
-    await look("newest page", {});
-    await look("a model", { model: common[4]! });
-    await look("a model of 5 replies in all", { model: rare });
-    await look("text: part of a model", { text: "CORE-3" });
-    await look("text: %", { text: "%" });
-    await look("text: _", { text: "_" });
-    await look("text: a request id", { text: lastId });
-    await look("text: the beginning of a request id", { text: lastId.slice(0, 10) });
-    await look("an endpoint in the middle of the time", {
-      endpoint: "/v1/messages",
-      from: start + 30 * dayMs,
-      to: start + 31 * dayMs,
-    });
-    await timed("summary of 30 days", () => index.summary(1, Math.floor(end / dayMs) - 29));
-  }
-  let exported = 0;
-  await timed("export 100,000 replies", async () => {
-    for (let before = null; exported < 100_000;) {
-      const page = await index.page(1, filter({}), before, 1_000);
-      exported += page.rows.length;
-      if (page.next === null) break;
-      before = page.next as never;
+type Look = Readonly<{ name: string; rows: number; ms: number[] }>;
+
+/** Fills a journal, makes its index, looks at it; a look that finds other than it must is a failure. */
+export async function measureUsage(flags: UsageFlags) {
+  const folder = mkdtempSync(join(tmpdir(), "bench-usage-"));
+  const journalFile = join(folder, "tollgate.db");
+  try {
+    const { lastId, own } = fill(journalFile, flags.replies);
+    const usage = new UsageFile(folder, journalFile, () => {});
+    const gaps = new TurnGaps();
+    const buildMs = await timed(() => usage.summary(1, 0));
+    const looks: Look[] = [];
+    let failures = 0;
+    const look = async (name: string, part: Partial<UsageFilter>, least: number) => {
+      const filter = { ...everything, ...part };
+      const ms: number[] = [];
+      let rows = 0;
+      for (let time = 0; time < flags.looks; time++) {
+        let found = 0;
+        ms.push(await timed(async () => void (found = (await usage.page(1, filter, null, 50)).rows.length)));
+        rows = found;
+      }
+      if (rows < least) failures += 1;
+      looks.push({ name, rows, ms });
+    };
+    const page = Math.min(50, own);
+    await look("the newest page", {}, page);
+    await look("one model", { model: models[4]! }, Math.min(50, Math.floor(own / models.length)));
+    await look(`a model with ${rareReplies} replies in all`, { model: rare }, rareReplies);
+    await look(
+      "one endpoint on one day",
+      { endpoint: endpoints[1], from: start + 30 * dayMs, to: start + 31 * dayMs },
+      1,
+    );
+    await look('text "CORE-3"', { text: "CORE-3" }, page);
+    await look('text "%_"', { text: "%_" }, 0);
+    await look("text: a request id", { text: lastId }, 1);
+    await look("text: the beginning of a request id", { text: lastId.slice(0, 11) }, 1);
+    const summaryMs: number[] = [];
+    for (let time = 0; time < flags.looks; time++) {
+      summaryMs.push(await timed(() => usage.summary(1, Math.floor(end / dayMs) - 29)));
     }
-  });
-
-  async function look(name: string, part: Partial<UsageFilter>): Promise<void> {
-    const page = await timed(name, () => index.page(1, filter(part), null, 50));
-    console.log(`    ${page.rows.length} rows`);
-    if (page.next !== null) await timed(`${name}, next page`, () => index.page(1, filter(part), page.next, 50));
+    const { total } = await usage.summary(1, 0);
+    if (total.requests !== own) failures += 1;
+    looks.push({ name: "30 days by model, and totals", rows: total.requests, ms: summaryMs });
+    const longestGapMs = gaps.stop();
+    await usage.close();
+    const indexBytes = statSync(join(folder, "usage.db")).size;
+    return { looks, buildMs, longestGapMs, indexBytes, journalBytes: statSync(journalFile).size, failures };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
-} finally {
-  await usage?.close();
-  await rm(folder, { recursive: true, force: true });
 }
 
-function filter(part: Partial<UsageFilter>): UsageFilter {
-  return { model: null, endpoint: null, from: null, to: null, text: "", ...part };
+/** How long the main thread, which has the streams, was kept from its next turn. */
+class TurnGaps {
+  #longestMs = 0;
+  #lastMs = performance.now();
+  readonly #timer = setInterval(() => {
+    const now = performance.now();
+    this.#longestMs = Math.max(this.#longestMs, now - this.#lastMs);
+    this.#lastMs = now;
+  }, 1);
+
+  stop(): number {
+    clearInterval(this.#timer);
+    return this.#longestMs;
+  }
 }
 
-async function timed<Result>(name: string, work: () => Result | Promise<Result>): Promise<Result> {
-  const from = performance.now();
-  const result = await work();
-  console.log(`${(performance.now() - from).toFixed(1).padStart(10)} ms  ${name}`);
-  return result;
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const fromMs = performance.now();
+  await work();
+  return performance.now() - fromMs;
 }
 
-async function size(file: string): Promise<void> {
-  const found = await stat(file).catch(() => null);
-  if (found !== null)
-    console.log(`${(found.size / 1024 ** 2).toFixed(0).padStart(10)} MiB ${file.slice(folder.length + 1)}`);
-}
-
-/** Replies spread evenly over 60 days, in the order of their time. Gives the last request id. */
-function fill(): string {
-  migrate(journalFile);
-  const database = new Database(journalFile);
+/** Replies in the order of their time. Gives the last request id of account 1, and how many it has. */
+function fill(file: string, replies: number): { lastId: string; own: number } {
+  migrate(file);
+  const database = new Database(file);
   database.run("PRAGMA synchronous = OFF");
   const insert = database.prepare(`
     INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta, endpoint, model, input_fresh,
       input_cached, output, reasoning, input_cents, cached_input_cents, output_cents, billed_tokens, estimated)
     VALUES (?, 'charge', ?, ?, 0, 100, 0, ?, ?, 500, 100, 80, 20, 50, 5, 200, 100, 0)`);
-  let last = "";
-  for (let row = 0; row < rows;) {
+  let lastId = "";
+  let own = 0;
+  for (let row = 0; row < replies;) {
     database.transaction(() => {
-      for (const until = Math.min(row + 100_000, rows); row < until; row++) {
-        const at = start + Math.floor(((end - start) * row) / rows);
-        const account = row % 2 === 0 ? 1 : 2 + (row % accounts);
-        const isRare = row % Math.ceil(rows / 5) === 0 && account === 1;
+      for (const until = Math.min(row + 100_000, replies); row < until; row++) {
+        const at = start + Math.floor(((end - start) * row) / replies);
         const id = mintRequestId(at);
-        if (account === 1) last = id;
-        insert.run(id, account, at, endpoints[row % 3]!, isRare ? rare : common[(row * 7) % common.length]!);
+        const account = row % 2 === 0 ? 1 : 2 + (row % otherAccounts);
+        if (account === 1) lastId = id;
+        const isRare = account === 1 && own % Math.ceil(replies / 2 / rareReplies) === 0;
+        if (account === 1) own += 1;
+        const model = isRare ? rare : models[Math.floor(row / 2) % (models.length - 1)]!;
+        insert.run(id, account, at, endpoints[row % 3]!, model);
       }
     })();
+    console.log(`  ${row} replies`);
   }
   database.close();
-  return last;
+  return { lastId, own };
+}
+
+const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MiB`;
+
+function resultOf(flags: UsageFlags, measured: Awaited<ReturnType<typeof measureUsage>>): Result {
+  const { looks, buildMs, longestGapMs, indexBytes, journalBytes, failures } = measured;
+  return {
+    bench: "usage",
+    variant: "",
+    question: "The usage page over millions of replies",
+    columns: ["look", "rows", "median ms", "longest ms"],
+    rows: looks.map(({ name, rows, ms }) => [
+      name,
+      String(rows),
+      percentile(ms, 0.5).toFixed(1),
+      percentile(ms, 1).toFixed(1),
+    ]),
+    chart: null,
+    failures,
+    notes: [
+      `${flags.replies} replies in ${days} days, half of them of the account that looks; each look ${flags.looks} times, from ` +
+        `the main thread to the Worker and back. The index was made once in ${(buildMs / 1_000).toFixed(1)} s ` +
+        `(${((buildMs * 1_000) / flags.replies).toFixed(1)} us a reply) and takes ${mebibytes(indexBytes)} beside a ` +
+        `journal of ${mebibytes(journalBytes)}. All the while the main thread, which has the streams, waited at most ` +
+        `${longestGapMs.toFixed(0)} ms for its next turn.`,
+    ],
+  };
+}
+
+if (import.meta.main) {
+  const flags = readFlags(usageDefaults, { replies: 20_000, looks: 3 });
+  await keepResult(resultOf(flags, await measureUsage(flags)));
 }

@@ -109,15 +109,22 @@ function idsOf(index: UsageIndex, account: number, filter: UsageFilter, limit: n
 }
 
 test("random journals and filters give what a plain look gives, in pages of any size", () => {
+  const mostlyNull = { freq: 1 };
   const filters = fc.record({
-    model: fc.option(fc.constantFrom(...models, "unknown")),
-    endpoint: fc.option(fc.constantFrom(...endpoints)),
-    from: fc.option(fc.integer({ min: -5_000, max: 60_000 }).map((ms) => start + ms)),
-    to: fc.option(fc.integer({ min: -5_000, max: 60_000 }).map((ms) => start + ms)),
-    text: fc.constantFrom("", "core", "CORE-3", "%", "_", "0%_S", "nothing", "\\", "'"),
+    model: fc.option(fc.constantFrom(...models, "unknown"), mostlyNull),
+    endpoint: fc.option(fc.constantFrom(...endpoints), mostlyNull),
+    from: fc.option(
+      fc.integer({ min: -1_000, max: 8_000 }).map((ms) => start + ms),
+      mostlyNull,
+    ),
+    to: fc.option(
+      fc.integer({ min: -1_000, max: 8_000 }).map((ms) => start + ms),
+      mostlyNull,
+    ),
+    text: fc.constantFrom("", "", "", "", "core", "CORE-3", "%", "_", "0%_S", "nothing", "\\", "'"),
   });
   // times that repeat and step back, as a clock that is set does
-  const times = fc.array(fc.integer({ min: 0, max: 50 }), { minLength: 1, maxLength: 60 });
+  const times = fc.array(fc.integer({ min: 0, max: 7 }), { minLength: 1, maxLength: 60 });
   fc.assert(
     fc.property(times, filters, fc.integer({ min: 1, max: 7 }), (ats, filter, limit) => {
       const journal = new Journal().add(ats.length, (index) => ({

@@ -20,6 +20,8 @@ export const usageDefaults = {
   replies: 5_000_000,
   /** Times that each look is taken, the last place of a page included. */
   looks: 20,
+  /** The main thread's turns are watched for so long before the first look, to compare with. */
+  quietMs: 10_000,
 };
 export type UsageFlags = typeof usageDefaults;
 
@@ -42,6 +44,9 @@ export async function measureUsage(flags: UsageFlags) {
   try {
     const { lastId, own } = fill(journalFile, flags.replies);
     const usage = new UsageFile(folder, journalFile, () => {});
+    const quiet = new TurnGaps();
+    await Bun.sleep(flags.quietMs);
+    const quietGapsMs = quiet.stop();
     const gaps = new TurnGaps();
     const buildMs = await timed(() => usage.summary(1, 0));
     const looks: Look[] = [];
@@ -78,10 +83,10 @@ export async function measureUsage(flags: UsageFlags) {
     const { total } = await usage.summary(1, 0);
     if (total.requests !== own) failures += 1;
     looks.push({ name: "30 days by model, and totals", rows: total.requests, ms: summaryMs });
-    const longestGapMs = gaps.stop();
+    const gapsMs = gaps.stop();
     await usage.close();
     const indexBytes = statSync(join(folder, "usage.db")).size;
-    return { looks, buildMs, longestGapMs, indexBytes, journalBytes: statSync(journalFile).size, failures };
+    return { looks, buildMs, quietGapsMs, gapsMs, indexBytes, journalBytes: statSync(journalFile).size, failures };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -89,19 +94,22 @@ export async function measureUsage(flags: UsageFlags) {
 
 /** How long the main thread, which has the streams, was kept from its next turn. */
 class TurnGaps {
-  #longestMs = 0;
+  readonly #gapsMs: number[] = [];
   #lastMs = performance.now();
   readonly #timer = setInterval(() => {
     const now = performance.now();
-    this.#longestMs = Math.max(this.#longestMs, now - this.#lastMs);
+    this.#gapsMs.push(now - this.#lastMs);
     this.#lastMs = now;
   }, 1);
 
-  stop(): number {
+  stop(): number[] {
     clearInterval(this.#timer);
-    return this.#longestMs;
+    return this.#gapsMs;
   }
 }
+
+const gapsText = (gapsMs: readonly number[]): string =>
+  `p99 ${percentile(gapsMs, 0.99).toFixed(0)} ms, longest ${percentile(gapsMs, 1).toFixed(0)} ms`;
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const fromMs = performance.now();
@@ -142,7 +150,7 @@ function fill(file: string, replies: number): { lastId: string; own: number } {
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MiB`;
 
 function resultOf(flags: UsageFlags, measured: Awaited<ReturnType<typeof measureUsage>>): Result {
-  const { looks, buildMs, longestGapMs, indexBytes, journalBytes, failures } = measured;
+  const { looks, buildMs, quietGapsMs, gapsMs, indexBytes, journalBytes, failures } = measured;
   return {
     bench: "usage",
     variant: "",
@@ -160,13 +168,13 @@ function resultOf(flags: UsageFlags, measured: Awaited<ReturnType<typeof measure
       `${flags.replies} replies in ${days} days, half of them of the account that looks; each look ${flags.looks} times, from ` +
         `the main thread to the Worker and back. The index was made once in ${(buildMs / 1_000).toFixed(1)} s ` +
         `(${((buildMs * 1_000) / flags.replies).toFixed(1)} us a reply) and takes ${mebibytes(indexBytes)} beside a ` +
-        `journal of ${mebibytes(journalBytes)}. All the while the main thread, which has the streams, waited at most ` +
-        `${longestGapMs.toFixed(0)} ms for its next turn.`,
+        `journal of ${mebibytes(journalBytes)}. A timer of 1 ms on the main thread, which has the streams: ` +
+        `${gapsText(gapsMs)} between two turns all the while, ${gapsText(quietGapsMs)} while nothing was looked for.`,
     ],
   };
 }
 
 if (import.meta.main) {
-  const flags = readFlags(usageDefaults, { replies: 20_000, looks: 3 });
+  const flags = readFlags(usageDefaults, { replies: 20_000, looks: 3, quietMs: 200 });
   await keepResult(resultOf(flags, await measureUsage(flags)));
 }

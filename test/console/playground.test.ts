@@ -135,6 +135,29 @@ test("a cookie is worth nothing once its session ended, its account was disabled
   expect((await post("/v1/tokenize", headers())).status).toBe(401);
 });
 
+test("an open request is seen on the event stream, with what it holds, and gone when it ended", async () => {
+  const response = await fetch(`${origin()}/console/api/events`, { headers: { cookie } });
+  const reader = response.body!.getReader();
+  const numbers: { reserved: { tokens: number; requests: number }; requests_in_flight: number }[] = [];
+  const readUntil = async (fits: (latest: (typeof numbers)[number]) => boolean) => {
+    while (numbers.length === 0 || !fits(numbers.at(-1)!)) {
+      const text = new TextDecoder().decode((await reader.read()).value);
+      for (const [, json] of text.matchAll(/event: account\ndata: (.*)\n/g)) numbers.push(JSON.parse(json!));
+    }
+    return numbers.at(-1)!;
+  };
+  expect(await readUntil(() => true)).toMatchObject({ reserved: { tokens: 0, requests: 0 }, requests_in_flight: 0 });
+  const messages = [{ role: "user", content: `[[${stack.node.marker("silent-2s")}]]` }];
+  const answer = post("/v1/chat/completions", ours(), { stream: true, messages });
+  const during = await readUntil(({ requests_in_flight }) => requests_in_flight > 0);
+  expect(during).toMatchObject({ reserved: { tokens: 50, requests: 1 }, requests_in_flight: 1 });
+  await (await answer).text();
+  expect(await readUntil(({ requests_in_flight }) => requests_in_flight === 0)).toMatchObject({
+    reserved: { tokens: 0, requests: 0 },
+  });
+  await reader.cancel();
+}, 60_000);
+
 test("flood protection counts the playground's requests with those of the key", async () => {
   const created = await stack.gateway.cli<{ api_key: string }>(
     ...["accounts", "create", "flood@x", "--password", "correct horse", "--plan", "pro"],
@@ -161,7 +184,9 @@ test("the console's own files and pages are served beside /v1", async () => {
     ]);
     expect(response.headers.get("content-security-policy")).toContain("default-src 'self'");
   }
-  expect((await fetch(origin(), { method: "HEAD" })).status).toBe(200);
+  for (const path of ["/", "/plan"]) {
+    expect([path, (await fetch(origin() + path, { method: "HEAD" })).status]).toEqual([path, 200]);
+  }
   const unknown = await fetch(`${origin()}/nothing`);
   expect([unknown.status, unknown.headers.get("content-type")]).toEqual([404, expect.stringContaining("json")]);
 }, 60_000);

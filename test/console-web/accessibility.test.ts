@@ -60,7 +60,7 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
           await visit.page.getByRole("textbox", { name: "Message" }).waitFor();
         } else await visit.page.goto(path === "/nothing" ? "/operator/nothing" : path);
         if (path !== "/playground") await visit.page.getByRole("heading", { level: 1, name: heading }).waitFor();
-        await visit.page.waitForFunction("document.querySelector('.loading') === null");
+        await visit.page.locator(".loading").first().waitFor({ state: "detached" });
         found.push(...(await violations(visit, path)));
         const past = await visit.page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
         if (past > 0) found.push(`${path}: ${past} pixels stick out`);
@@ -89,7 +89,7 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
         await page.goto("/playground");
         await page.getByRole("button", { name: "Put in an example" }).first().click();
         await page.getByRole("textbox", { name: "Message" }).fill("How is the weather in Paris?");
-        await page.keyboard.press("Enter");
+        await page.getByRole("button", { name: "Send", exact: true }).click();
         await page.getByRole("button", { name: "Send result" }).waitFor();
         found.push(...(await violations(visit, "answer with a call")));
         await page.getByRole("button", { name: "Show the request as code" }).click();

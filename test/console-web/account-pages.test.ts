@@ -1,6 +1,7 @@
 // The pages of an account, driven as its owner would: in a real browser, against the real server.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
+import { eventually } from "../fixtures/eventually.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { launch, Visit, withoutBrowser } from "./browser.ts";
 
@@ -74,7 +75,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
         await page.getByLabel("Dialect").selectOption(dialect);
         await page.getByLabel("Reasoning effort").selectOption("medium");
         await page.getByLabel("Message", { exact: true }).fill(`Say hello in ${dialect}`);
-        await page.keyboard.press("Enter");
+        await page.getByRole("button", { name: "Send", exact: true }).click();
         await page.getByRole("link", { name: "Usage", exact: true }).last().waitFor();
         const answer = page.locator(".turn.answer").last();
         await answer.getByText("This is a synthetic answer").waitFor();
@@ -158,7 +159,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       await using other = await visitOfSameBrowser(visit);
       await other.goto("/playground");
       await other.getByLabel("Message", { exact: true }).fill("One more");
-      await other.keyboard.press("Enter");
+      await other.getByRole("button", { name: "Send", exact: true }).click();
       await other.getByRole("link", { name: "Usage", exact: true }).last().waitFor();
       const after = (await gateway.show(email)).spendable;
       expect(after).toBeLessThan(before);
@@ -325,10 +326,8 @@ async function visitOfSameBrowser(visit: Visit) {
   return Object.assign(page, { [Symbol.asyncDispose]: () => page.close() });
 }
 
-async function expectEventually<Value>(read: () => Promise<Value>, wanted: Value): Promise<void> {
-  const deadline = performance.now() + 30_000;
-  while (JSON.stringify(await read()) !== JSON.stringify(wanted)) {
-    if (performance.now() > deadline) expect(await read()).toEqual(wanted);
-    await Bun.sleep(50);
-  }
+type Shown = string | number | null;
+
+async function expectEventually(read: () => Promise<Shown>, wanted: Shown): Promise<void> {
+  await eventually(`the page shows ${wanted}`, async () => (await read()) === wanted, 30_000);
 }

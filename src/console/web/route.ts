@@ -7,17 +7,24 @@ const here = (): Place => ({ path: location.pathname, query: new URLSearchParams
 
 export const place = signal<Place>(here());
 
+let moved = false;
+/** False while the page that the browser itself loaded is shown. */
+export const hasMoved = (): boolean => moved;
+
+function arrive(): void {
+  moved = true;
+  place.value = here();
+}
+
 export function navigate(to: string, { replace = false } = {}): void {
   if (replace) history.replaceState(null, "", to);
   else history.pushState(null, "", to);
-  place.value = here();
+  arrive();
 }
 
 /** Links to pages of the console change the address; all others are the browser's. */
 export function followLinks(): void {
-  addEventListener("popstate", () => {
-    place.value = here();
-  });
+  addEventListener("popstate", arrive);
   document.addEventListener("click", (event) => {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

@@ -1,6 +1,7 @@
 // The frame of a page: its heading, which takes the focus when the page is shown, and its actions.
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { hasMoved } from "../route.ts";
 
 type PageProps = Readonly<{
   title: string;
@@ -9,8 +10,6 @@ type PageProps = Readonly<{
   lead?: ComponentChildren;
 }>;
 
-let first = true;
-
 export function Page({ title, children, actions, lead }: PageProps): VNode {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -18,9 +17,9 @@ export function Page({ title, children, actions, lead }: PageProps): VNode {
   }, [title]);
   useEffect(() => {
     // A screen reader says where it is after each change of the page, but the browser's own start is left alone.
-    if (!first) heading.current?.focus({ preventScroll: true });
-    if (!first) scrollTo(0, 0);
-    first = false;
+    if (!hasMoved()) return;
+    heading.current?.focus({ preventScroll: true });
+    scrollTo(0, 0);
   }, []);
   return (
     <div class="page">

@@ -3,63 +3,12 @@ import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { UsageSummary } from "../../api.ts";
 import { compact, count, day as dayName, dollars } from "../format.ts";
+import { type Column, columnsOf, days, roundUp } from "../usage-columns.ts";
 
-const dayMs = 86_400_000;
-const days = 30;
 const height = 210;
 const top = 10;
 const bottom = 26;
 const left = 44;
-/** More models than colours: the rest is one. */
-const seriesMax = 5;
-const others = "other models";
-
-type Part = Readonly<{ model: string; series: number; tokens: number; usd: number }>;
-type Column = Readonly<{ day: string; total: number; usd: number; requests: number; parts: readonly Part[] }>;
-
-type Columns = Readonly<{ columns: readonly Column[]; models: readonly string[] }>;
-
-/** One column for each day, also those without a request; the models that cost most get a colour of their own. */
-export function columnsOf(summary: UsageSummary): Columns {
-  const byModel = new Map<string, number>();
-  for (const { model, billed_tokens, requests } of summary.days) {
-    byModel.set(model, (byModel.get(model) ?? 0) + billed_tokens + requests / 1e6);
-  }
-  const ranked = [...byModel].sort(([, a], [, b]) => b - a).map(([model]) => model);
-  const models = ranked.length > seriesMax + 1 ? [...ranked.slice(0, seriesMax), others] : ranked;
-  const first = Date.parse(summary.from);
-  const columns = Array.from({ length: days }, (_, index): Column => {
-    const day = new Date(first + index * dayMs).toISOString().slice(0, 10);
-    const rows = summary.days.filter((row) => row.day === day);
-    const parts = models.map((model, series): Part => {
-      const own = rows.filter((row) => row.model === model || (model === others && !models.includes(row.model)));
-      return {
-        model,
-        series,
-        tokens: sum(own.map((row) => row.billed_tokens)),
-        usd: sum(own.map((row) => row.cost_usd)),
-      };
-    });
-    return {
-      day,
-      parts: parts.filter(({ tokens }) => tokens > 0),
-      total: sum(parts.map(({ tokens }) => tokens)),
-      usd: sum(parts.map(({ usd }) => usd)),
-      requests: sum(rows.map((row) => row.requests)),
-    };
-  });
-  return { columns, models };
-}
-
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
-
-/** The next number with one or two digits before its zeros that is not below the value and easily halved. */
-export function roundUp(value: number): number {
-  if (value <= 0) return 1;
-  const magnitude = 10 ** Math.floor(Math.log10(value));
-  return magnitude * ([1, 1.2, 1.6, 2, 3, 4, 6, 8, 10].find((step) => step * magnitude >= value) ?? 10);
-}
-
 export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
   const { columns, models } = useMemo(() => columnsOf(summary), [summary]);
   const [frame, width] = useWidth();

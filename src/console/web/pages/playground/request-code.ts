@@ -2,6 +2,7 @@
 import type { Snippet } from "../../parts/code-block.tsx";
 import type { DialectName } from "./conversation.ts";
 import type { PlaygroundDialect } from "./dialect.ts";
+import { python } from "./python-literal.ts";
 
 /** The official Python packages refuse keywords that they do not know; these travel in extra_body. */
 const extraInPython: readonly string[] = ["web_search"];
@@ -114,21 +115,6 @@ function keywords(body: Body): string {
   const extra = Object.entries(body).filter(([name]) => extraInPython.includes(name));
   const all = extra.length === 0 ? plain : [...plain, ["extra_body", Object.fromEntries(extra)] as const];
   return all.map(([name, value]) => `    ${name}=${python(value, "    ")},`).join("\n");
-}
-
-/** A JSON value as a Python literal; a JSON string is a Python string too. */
-export function python(value: unknown, indent: string): string {
-  if (value === null || value === undefined) return "None";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (typeof value !== "object") return JSON.stringify(value);
-  const inner = `${indent}    `;
-  const [open, parts, close] = Array.isArray(value)
-    ? ["[", value.map((item) => python(item, inner)), "]"]
-    : ["{", Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${python(item, inner)}`), "}"];
-  if (parts.length === 0) return open + close;
-  const line = `${open}${parts.join(", ")}${close}`;
-  if (line.length <= 60 && !line.includes("\n")) return line;
-  return `${open}\n${parts.map((part) => `${inner}${part},`).join("\n")}\n${indent}${close}`;
 }
 
 function shortened(value: unknown): unknown {

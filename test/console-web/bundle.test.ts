@@ -1,0 +1,98 @@
+// What browsers load first is small, the page names nothing that is not there, and the copies of the contract's
+// constants in the browser are true.
+import { describe, expect, test } from "bun:test";
+import { assets } from "../../src/console/assets.ts";
+import { consoleHeader } from "../../src/console/api.ts";
+import { consoleHeader as copiedHeader } from "../../src/console/web/console-header.ts";
+import { columnsOf, roundUp } from "../../src/console/web/usage-columns.ts";
+import { python } from "../../src/console/web/pages/playground/python-literal.ts";
+
+/** The limit is 150 KB; what is far below it stays there. */
+const firstLoadMaxBytes = 60_000;
+
+describe("the console's files", () => {
+  test("the first load of the overview, fonts included, is at most 60 KB compressed", async () => {
+    const files = await assets();
+    const page = new TextDecoder().decode(files.get("/index.html")?.bytes);
+    const named = [...page.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, path = ""]) => path);
+    const fonts = [...files.keys()].filter((path) => path.endsWith(".woff2"));
+    const overview = [...files.keys()].filter((path) => /\/chunk-overview-|\/overview-/.test(path));
+    expect(overview).toHaveLength(1);
+    const paths = new Set(["/index.html", ...named, ...fonts, ...overview, ...imports(named), ...imports(overview)]);
+    for (const path of paths) expect(files.has(path), path).toBe(true);
+    const total = [...paths].reduce((sum, path) => sum + (files.get(path)?.brotli.length ?? 0), 0);
+    console.log(`first load: ${total} bytes in ${paths.size} files`);
+    expect(total).toBeLessThan(firstLoadMaxBytes);
+
+    function imports(of: readonly string[]): string[] {
+      const scripts = of.filter((path) => path.endsWith(".js"));
+      return scripts.flatMap((path) =>
+        new Bun.Transpiler({ loader: "js" })
+          .scanImports(new TextDecoder().decode(files.get(path)?.bytes))
+          .filter(({ kind }) => kind === "import-statement")
+          .map((found) => found.path),
+      );
+    }
+  });
+
+  test("nothing is inline in the page, and no file names another server", async () => {
+    const files = await assets();
+    const page = new TextDecoder().decode(files.get("/index.html")?.bytes);
+    expect(page).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=/);
+    for (const [path, { bytes, type }] of files) {
+      if (!/css|html/.test(type)) continue;
+      expect([path, new TextDecoder().decode(bytes).match(/https?:\/\/[^"')\s]+/g)]).toEqual([path, null]);
+    }
+  });
+
+  test("every file but the page has its content's hash in its name and three forms of the same bytes", async () => {
+    for (const [path, file] of await assets()) {
+      expect(file.immutable, path).toBe(path !== "/index.html");
+      if (file.immutable) expect(path).toMatch(/^\/assets\/[\w-]+-[0-9a-z]{8}\.(?:js|css|svg|woff2)$/);
+      expect(Bun.gunzipSync(new Uint8Array(file.gzip))).toEqual(new Uint8Array(file.bytes));
+    }
+  });
+});
+
+test("the playground's header, which the browser has a copy of, is the contract's", () => {
+  expect(copiedHeader).toBe(consoleHeader);
+});
+
+describe("drawing and writing", () => {
+  test.each([
+    [0, 1],
+    [1, 1],
+    [7, 8],
+    [55_000, 60_000],
+    [99_999, 100_000],
+    [100_001, 120_000],
+  ])("the axis above %d ends at %d", (value, wanted) => expect(roundUp(value)).toBe(wanted));
+
+  test("the chart has 30 days, and models beyond six are one", () => {
+    const sums = { requests: 1, input: 1, cached_input: 0, output: 1, reasoning: 0, cost_usd: 0.5 };
+    const days = Array.from({ length: 9 }, (_, index) => ({
+      day: "2026-03-28",
+      model: `model-${index}`,
+      billed_tokens: 1_000 - index,
+      ...sums,
+    }));
+    const total = { ...sums, billed_tokens: 0 };
+    const drawn = columnsOf({
+      from: "2026-02-27T00:00:00.000Z",
+      days,
+      days30: total,
+      all_time: total,
+      models: [],
+      endpoints: [],
+    });
+    expect(drawn.columns).toHaveLength(30);
+    expect(drawn.columns.at(-1)?.day).toBe("2026-03-28");
+    expect(drawn.models).toEqual(["model-0", "model-1", "model-2", "model-3", "model-4", "other models"]);
+    expect(drawn.columns.at(-1)?.total).toBe(9 * 1_000 - 36);
+    expect(drawn.columns.at(-1)?.usd).toBe(4.5);
+  });
+
+  test("JSON becomes a Python literal", () => {
+    expect(python({ a: [true, null, 1.5, 'x"\n'], b: {} }, "")).toBe('{"a": [True, None, 1.5, "x\\"\\n"], "b": {}}');
+  });
+});

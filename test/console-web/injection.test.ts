@@ -1,0 +1,437 @@
+// Texts of strangers (a model's answer, a tool's name, an e-mail address, an id) are shown as texts: 200 payloads in
+// every place where the console shows one run nothing and fetch nothing, even without the content security policy.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import type {
+  AccountNumbers,
+  AccountsPage,
+  AuditPage,
+  BrowserSessions,
+  ConsoleModels,
+  KeyState,
+  OperatorAccount,
+  OperatorNodes,
+  OperatorTotals,
+  Overview,
+  PlanPage,
+  PurchaseRequest,
+  PurchaseRequestsPage,
+  Session,
+  UsagePage,
+  UsageRow,
+  UsageSummary,
+} from "../../src/console/api.ts";
+import { GatewayProcess } from "../fixtures/gateway-process.ts";
+import { longForm } from "../fixtures/optional.ts";
+import { launch, Visit, withoutBrowser } from "./browser.ts";
+import { payloads } from "./payloads.ts";
+
+const timeLimit = 300_000;
+/** Each takes an answer of its own, a fifth of a second: all of them in the long form. */
+const tried = longForm ? payloads : payloads.filter((_, index) => index % 5 === 0);
+const time = "2026-03-28T12:00:00.000Z";
+
+describe.skipIf(withoutBrowser)("texts of strangers", () => {
+  let gateway: GatewayProcess;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    [gateway, browser] = await Promise.all([GatewayProcess.start({ config: "" }), launch()]);
+  }, timeLimit);
+  afterAll(async () => {
+    await browser?.close();
+    await gateway?.[Symbol.asyncDispose]();
+  }, timeLimit);
+
+  test(
+    "there are 200 payloads, and a page that takes them for HTML is caught",
+    async () => {
+      expect(new Set(payloads).size).toBe(200);
+      await using visit = await openHostile(browser, gateway.url);
+      await visit.page.goto("/");
+      const texts = payloads.filter((text) => !text.includes("<meta")); // it would leave the page
+      await visit.page.evaluate(`for (const text of ${JSON.stringify(texts)}) {
+        const element = document.createElement("div");
+        element.innerHTML = text;
+        document.body.append(element);
+      }`);
+      await visit.page.waitForFunction("hits > 5");
+      expect(visit.problems.filter((problem) => problem.includes("evil.invalid")).length).toBeGreaterThan(5);
+    },
+    timeLimit,
+  );
+
+  test(
+    "accounts, models, requests, notes, nodes and the audit log",
+    async () => {
+      await using visit = await openHostile(browser, gateway.url);
+      const { page } = visit;
+      for (const [path, wanted] of [
+        ["/", 10],
+        ["/usage", payloads.length],
+        ["/key", 1],
+        ["/plan", payloads.length],
+        ["/account", payloads.length],
+        ["/playground", payloads.length],
+        ["/operator", payloads.length],
+        ["/operator/accounts", payloads.length],
+        ["/operator/requests", payloads.length],
+        ["/operator/nodes", payloads.length],
+        ["/operator/models", payloads.length],
+        ["/operator/audit", payloads.length],
+      ] as const) {
+        await page.goto(path);
+        await page.locator(".side .who").waitFor();
+        await page.locator(".loading").first().waitFor({ state: "detached" });
+        if (path !== "/key") {
+          const shown = page.locator("main tbody tr, main .item-list > li, main option, main article.card");
+          await shown.nth(wanted - 1).waitFor({ state: "attached" });
+        }
+        await expectHarmless(visit, path);
+      }
+      await page.goto("/operator/accounts");
+      await page.locator("tbody button").first().click();
+      await page.getByRole("button", { name: "Set password" }).waitFor();
+      await expectHarmless(visit, "account sheet");
+      await page.goto("/usage");
+      await page.locator("tbody button").first().click();
+      await page.getByRole("dialog").waitFor();
+      await expectHarmless(visit, "request");
+    },
+    timeLimit,
+  );
+
+  test(
+    "a model's text, its reasoning, its tools, its searches and its sources, in each dialect",
+    async () => {
+      await using visit = await openHostile(browser, gateway.url);
+      const { page } = visit;
+      let next = 0;
+      await page.route("**/v1/**", (route) => {
+        const payload = tried[next++ % tried.length] ?? "";
+        const endpoint = new URL(route.request().url()).pathname;
+        return route.fulfill({
+          status: 200,
+          headers: { "content-type": "text/event-stream", "x-request-id": payload.replaceAll(/[^\x20-\x7e]/g, "") },
+          body: streamOf(endpoint, payload),
+        });
+      });
+      await page.goto("/playground");
+      for (const [place, dialect] of ["chat-completions", "messages", "responses"].entries()) {
+        await page.getByLabel("Dialect").selectOption(dialect);
+        for (const payload of tried.filter((_, index) => index % 3 === place)) {
+          await page.getByLabel("Message", { exact: true }).fill(payload);
+          await page.getByRole("button", { name: "Send", exact: true }).click();
+          await page.locator(".turn-foot").waitFor();
+          await expectHarmless(visit, `${dialect}: ${payload}`);
+          await page.getByRole("button", { name: "New conversation" }).click();
+        }
+        await page.getByLabel("Message", { exact: true }).fill(tried.join(" "));
+        await page.getByRole("button", { name: "Send", exact: true }).click();
+        await page.locator(".turn-foot").waitFor();
+        await page.getByRole("button", { name: "Show the request as code" }).click();
+        await page.getByRole("dialog").locator("pre").waitFor();
+        await expectHarmless(visit, `${dialect} as code`);
+        await page.keyboard.press("Escape");
+        await page.getByRole("button", { name: "New conversation" }).click();
+      }
+      expect(next).toBe(tried.length + 3);
+    },
+    timeLimit,
+  );
+
+  test(
+    "an error's message and a stream's error",
+    async () => {
+      await using visit = await openHostile(browser, gateway.url);
+      const { page } = visit;
+      const message = payloads.join(" ");
+      await page.route("**/v1/**", (route) => route.fulfill({ status: 400, json: { error: { message } } }));
+      await page.goto("/playground");
+      await page.getByLabel("Message", { exact: true }).fill("x");
+      await page.getByRole("button", { name: "Send", exact: true }).click();
+      await page.getByRole("alert").waitFor();
+      await page.route("**/console/api/usage**", (route) =>
+        route.fulfill({ status: 500, json: { error: { message } } }),
+      );
+      await page.goto("/usage");
+      await page.getByRole("alert").first().waitFor();
+      await expectHarmless(visit, "errors");
+    },
+    timeLimit,
+  );
+});
+
+/** A visit without the policy's protection, whose server says nothing but payloads. */
+async function openHostile(browser: Browser, url: string): Promise<Visit> {
+  const visit = await Visit.open(browser, url, { bypassCSP: true });
+  await visit.context.addInitScript({ content: "globalThis.hits = 0; globalThis.hit = () => hits++;" });
+  await visit.context.route(/evil\.invalid/, (route) => route.abort());
+  await answerWithPayloads(visit.page);
+  return visit;
+}
+
+/** Runs in the page: how often a payload ran, and which elements and links no text of a stranger may become. */
+const inspection = `({
+  hits,
+  strange: [...document.querySelectorAll("main *, dialog *")]
+    .filter(
+      (element) =>
+        /^(script|iframe|img|video|audio|object|embed|link|style|base|meta|template|marquee|math)$/i.test(element.tagName) ||
+        [...element.attributes].some(({ name }) => /^on/i.test(name)) ||
+        (element instanceof HTMLAnchorElement && !/^https?:$/.test(element.protocol)),
+    )
+    .map((element) => element.outerHTML.slice(0, 200)),
+  unsafeLinks: [...document.querySelectorAll("main a, dialog a")]
+    .filter(({ origin, rel }) => origin !== location.origin && !rel.includes("noopener"))
+    .map(({ href }) => href),
+})`;
+
+async function expectHarmless({ page, problems }: Visit, where: string): Promise<void> {
+  const found = await page.evaluate<object>(inspection);
+  expect<object>({
+    where,
+    ...found,
+    problems: problems.filter((problem) => !/status of (?:400|500)/.test(problem)),
+  }).toEqual({
+    where,
+    hits: 0,
+    strange: [],
+    unsafeLinks: [],
+    problems: [],
+  });
+}
+
+// ---------------------------------------------------------------- what the hostile server says
+
+async function answerWithPayloads(page: Page): Promise<void> {
+  const replies: Readonly<Record<string, unknown>> = {
+    "/session": session,
+    "/overview": overview,
+    "/models": models,
+    "/key": { prefix: payloads[0] ?? "", created_at: time } satisfies KeyState,
+    "/usage": { rows: payloads.map(usageRow), next: null } satisfies UsagePage,
+    "/usage/summary": summary,
+    "/plan": plan,
+    "/sessions": sessions,
+    "/operator/accounts": { accounts: payloads.map(accountRow), next: null } satisfies AccountsPage,
+    "/operator/nodes": { nodes, waiting: 0 } satisfies OperatorNodes,
+    "/operator/totals": totals,
+    "/operator/requests": { requests: payloads.map(purchase), next: null } satisfies PurchaseRequestsPage,
+    "/operator/audit": audit,
+  };
+  await page.route("**/console/api/**", (route) => {
+    const path = new URL(route.request().url()).pathname.slice("/console/api".length);
+    if (path === "/events")
+      return route.fulfill({ headers: { "content-type": "text/event-stream" }, body: ": none\n\n" });
+    const account = /^\/operator\/accounts\/(\d+)(\/usage)?$/.exec(path);
+    if (account === null) return route.fulfill({ json: replies[path] });
+    return route.fulfill({ json: account[2] === undefined ? operatorAccount : replies["/usage"] });
+  });
+}
+
+const numbers: AccountNumbers = {
+  spendable: 30_000,
+  allowance: { granted: 30_000, left: 30_000, renews_at: time },
+  credit: 0,
+  reserved: { tokens: 0, requests: 0 },
+  requests_in_flight: 0,
+  coder_calls: { left: 3, limit: 3, renews_at: time },
+  searches: { left: 3, limit: 3, renews_at: time },
+};
+
+const session: Session = {
+  account: { id: 1, email: payloads.join(" "), plan: "free", operator: true },
+  sign_up: true,
+  version: payloads.join(" "),
+  base_url: payloads.join(" "),
+  demo: true,
+};
+
+const usageRow = (payload: string, index: number): UsageRow => ({
+  time,
+  request_id: `${index} ${payload}`,
+  endpoint: payload,
+  model: payload,
+  input: 1,
+  cached_input: 0,
+  output: 1,
+  reasoning: 0,
+  billed_tokens: 1,
+  cost_usd: 0.000005,
+  estimated: true,
+});
+
+const overview: Overview = {
+  plan: { id: "free", name: payloads.join(" ") },
+  numbers,
+  last_requests: payloads.slice(0, 10).map(usageRow),
+  spend: { today_tokens: 0, today_usd: 0, days30_tokens: 0, days30_usd: 0 },
+};
+
+const models: ConsoleModels = {
+  models: payloads.map((id) => ({
+    id,
+    context_tokens: 196_608,
+    reads_images: true,
+    structured_output: "json_schema",
+    price: { input_cents: 1, cached_input_cents: 1, output_cents: 1 },
+    flat_price: false,
+    coder: false,
+    served: true,
+  })),
+};
+
+const sum = { requests: 1, input: 1, cached_input: 0, output: 1, reasoning: 0, billed_tokens: 1, cost_usd: 0.000005 };
+
+const summary: UsageSummary = {
+  from: "2026-02-27T00:00:00.000Z",
+  days: payloads.map((model) => ({ day: "2026-03-28", model, ...sum })),
+  days30: sum,
+  all_time: sum,
+  models: [...payloads],
+  endpoints: [...payloads],
+};
+
+const purchase = (payload: string, id: number): PurchaseRequest => ({
+  id,
+  account: { id: 1, email: payload },
+  kind: "credit",
+  tokens: 1_000_000,
+  plan: null,
+  note: payload,
+  state: "pending",
+  created_at: time,
+  decided_at: null,
+  decision_note: payload,
+});
+
+const plan: PlanPage = {
+  plan: "free",
+  plans: [
+    {
+      id: "plus",
+      name: payloads.join(" "),
+      tokens_per_day: 1,
+      worth_usd: 1,
+      coder_calls_per_window: 1,
+      searches_per_day: 1,
+    },
+  ],
+  packs: [{ tokens: 1_000_000, price_usd: 5 }],
+  custom: { min_tokens: 1_000_000, max_tokens: 100_000_000, usd_per_million: 5 },
+  credit: 0,
+  payment: payloads.join(" "),
+  requests: payloads.map(purchase),
+  payments: [],
+};
+
+const sessions: BrowserSessions = {
+  sessions: payloads.map((payload, id) => ({
+    id,
+    created_at: time,
+    last_used_at: time,
+    address: payload,
+    browser: payload,
+    current: false,
+  })),
+};
+
+const accountRow = (email: string, id: number): AccountsPage["accounts"][number] => ({
+  id,
+  email,
+  plan: "free",
+  credit: 0,
+  operator: true,
+  disabled: false,
+  created_at: time,
+});
+
+const operatorAccount: OperatorAccount = {
+  ...accountRow(payloads.join(" "), 0),
+  key_created_at: time,
+  has_password: true,
+  numbers,
+};
+
+const nodes: OperatorNodes["nodes"] = payloads.map((payload) => ({
+  name: payload,
+  health: payload,
+  engine: payload,
+  busy: 0,
+  slots: 1,
+  first_token_ms: null,
+  tokens_per_second: 0,
+  models: { [payload]: payload },
+}));
+
+const totals: OperatorTotals = {
+  accounts: 1,
+  requests_in_flight: 0,
+  reserved_tokens: 0,
+  today: { requests: 1, input: 1, output: 1, billed_tokens: 1, billed_usd: 0 },
+  pending_purchase_requests: 0,
+  models: payloads.map((model) => ({ model, requests: 1, billed_tokens: 1, served: true })),
+};
+
+const audit: AuditPage = {
+  entries: payloads.map((payload, id) => ({
+    id,
+    time,
+    operator: payload,
+    address: payload,
+    action: payload,
+    subject: payload,
+    detail: payload,
+  })),
+  next: null,
+};
+
+/** A whole answer in which everything that a model or a search says is the payload. */
+function streamOf(endpoint: string, payload: string): string {
+  const source = { url: payload, title: payload };
+  const events: readonly object[] =
+    endpoint === "/v1/messages"
+      ? [
+          { type: "content_block_start", content_block: { type: "thinking" } },
+          { type: "content_block_delta", delta: { type: "thinking_delta", thinking: payload } },
+          { type: "content_block_start", content_block: { type: "server_tool_use", name: "web_search" } },
+          {
+            type: "content_block_delta",
+            delta: { type: "input_json_delta", partial_json: JSON.stringify({ query: payload }) },
+          },
+          { type: "content_block_stop" },
+          { type: "content_block_start", content_block: { type: "web_search_tool_result", content: [source] } },
+          { type: "content_block_start", content_block: { type: "text" } },
+          { type: "content_block_delta", delta: { type: "text_delta", text: payload } },
+          { type: "content_block_start", content_block: { type: "tool_use", id: payload, name: payload } },
+          {
+            type: "content_block_delta",
+            delta: { type: "input_json_delta", partial_json: JSON.stringify({ argument: payload }) },
+          },
+          { type: "message_delta", delta: { stop_reason: payload }, usage: { output_tokens: 1 } },
+          { type: "message_stop" },
+        ]
+      : endpoint === "/v1/responses"
+        ? [
+            { type: "response.reasoning_summary_text.delta", delta: payload },
+            { type: "response.output_item.done", item: { type: "web_search_call", action: { query: payload } } },
+            { type: "response.output_text.delta", delta: payload },
+            { type: "response.output_text.annotation.added", annotation: source },
+            { type: "response.output_item.added", item: { type: "function_call", call_id: payload, name: payload } },
+            { type: "response.function_call_arguments.delta", delta: payload },
+            { type: "response.completed", response: { status: payload, usage: {} } },
+          ]
+        : [
+            { choices: [{ delta: { reasoning_content: payload } }] },
+            { choices: [{ delta: { content: payload } }] },
+            {
+              choices: [
+                { delta: { tool_calls: [{ index: 0, id: payload, function: { name: payload, arguments: payload } }] } },
+              ],
+            },
+            { choices: [{ delta: { annotations: [{ type: "url_citation", url_citation: source }] } }] },
+            { choices: [{ delta: {}, finish_reason: payload }] },
+          ];
+  return `${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")}data: [DONE]\n\n`;
+}

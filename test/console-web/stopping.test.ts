@@ -1,0 +1,70 @@
+// An answer that is stopped: the node is stopped with it, what came so far stays and is billed, and the next one works.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser } from "playwright-core";
+import { eventually } from "../fixtures/eventually.ts";
+import { Stack } from "../fixtures/stack.ts";
+import { launch, Visit, withoutBrowser } from "./browser.ts";
+
+const timeLimit = 120_000;
+const email = "ada@example.com";
+const password = "correct horse battery";
+
+describe.skipIf(withoutBrowser)("an answer that is stopped", () => {
+  let stack: Stack;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    [stack, browser] = await Promise.all([Stack.start(), launch()]);
+    await stack.gateway.cli("accounts", "create", email, "--password", password);
+  }, timeLimit);
+  afterAll(async () => {
+    await browser?.close();
+    await stack?.[Symbol.asyncDispose]();
+  }, timeLimit);
+
+  test(
+    "the stop button ends it at the node too, and it is billed as far as it came",
+    async () => {
+      await using visit = await Visit.open(browser, stack.gateway.url);
+      const { page } = visit;
+      await visit.signIn(email, password);
+      expect(await page.getByText("Demo node:").count()).toBe(0);
+      await page.goto("/playground");
+      const marker = stack.node.marker("endless");
+      await page.getByRole("textbox", { name: "Message" }).fill(marker);
+      await page.getByRole("button", { name: "Send", exact: true }).click();
+      await page.getByText("tick tick tick").waitFor();
+      await page.getByRole("button", { name: "Stop" }).click();
+      await page.getByText("Stopped", { exact: true }).waitFor();
+      await eventually("the charge is in the journal", async () => (await stack.gateway.usage(email)).length === 1);
+      const [row] = await stack.gateway.usage(email);
+      expect(row?.output).toBeGreaterThan(2);
+      expect((await stack.gateway.show(email)).reserved).toBe(0);
+
+      await page.getByRole("textbox", { name: "Message" }).fill(stack.node.marker("text"));
+      await page.getByRole("button", { name: "Send", exact: true }).click();
+      await eventually("both are billed", async () => (await stack.gateway.usage(email)).length === 2);
+      expect(await page.locator(".turn.answer .form-error").count()).toBe(0);
+      expect(visit.problems).toEqual([]);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a stream that breaks off is told, not shown as complete",
+    async () => {
+      await using visit = await Visit.open(browser, stack.gateway.url);
+      const { page } = visit;
+      await visit.signIn(email, password);
+      await page.goto("/playground");
+      for (const dialect of ["chat-completions", "messages", "responses"]) {
+        await page.getByLabel("Dialect").selectOption(dialect);
+        await page.getByRole("textbox", { name: "Message" }).fill(stack.node.marker("error-in-stream"));
+        await page.getByRole("button", { name: "Send", exact: true }).click();
+        await page.locator(".turn.answer").last().getByRole("alert").waitFor();
+        await page.getByRole("button", { name: "New conversation" }).click();
+      }
+    },
+    timeLimit,
+  );
+});

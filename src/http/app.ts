@@ -50,6 +50,8 @@ export interface RunningServer {
   stop(graceMs: number): Promise<void>;
 }
 
+/** A connection's first request has this long for its headers, however they drip: Bun does not count from each byte. */
+const headersTimeoutSeconds = 12;
 /** Bun counts seconds of silence on a connection; a client that is waiting for its answer is exempt (`answer`). */
 const idleTimeoutSeconds = 120;
 /** What is cut at a stop has this long to say so to its client. */
@@ -79,6 +81,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
   let stopping = false;
 
   const app = new Elysia({ normalize: false, aot: true })
+    .onRequest(({ request, server }) => server?.timeout(request, idleTimeoutSeconds))
     .onError(({ error, request }) => {
       parts.log("error", "handler failed", { error: String(error) });
       const dialect = dialectOf(new URL(request.url).pathname);
@@ -124,7 +127,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     hostname: host,
     port,
     reusePort: false,
-    idleTimeout: idleTimeoutSeconds,
+    idleTimeout: headersTimeoutSeconds,
     maxRequestBodySize: serverBodyMaxBytes,
     development: false,
   });

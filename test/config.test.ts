@@ -161,6 +161,19 @@ high = {}
   });
 });
 
+test("the console's settings and the payment provider's secrets, of the file or of the environment", () => {
+  const toml = `
+    [console]
+    sign_up = true
+    address_header = "X-Forwarded-For"
+    [stripe]
+    secret_key_env = "STRIPE_KEY"
+    webhook_secret = "whsec_1"`;
+  const config = readConfig("/etc/tollgate/gate.toml", toml, {}, { STRIPE_KEY: "sk_1" });
+  expect(config.console).toEqual({ signUp: true, addressHeader: "x-forwarded-for" });
+  expect(config.stripe).toEqual({ secretKey: "sk_1", webhookSecret: "whsec_1", url: null });
+});
+
 describe("search and tools", () => {
   test("a folder is found from the configuration file, and cited under an address of its own", () => {
     const { search } = readConfig("/etc/tollgate/gate.toml", '[search]\nprovider = "local"\nfolder = "docs"', {}, {});
@@ -266,6 +279,22 @@ describe("a wrong configuration", () => {
       '[search]\nprovider = "searxng"',
       'gate.toml:1: search.url is missing: must be an http:// or https:// address for provider "searxng"',
       "a search without its address",
+    ],
+    ['[console]\nsign_up = "yes"', 'gate.toml:2: console.sign_up must be true or false, is "yes"'],
+    [
+      '[console]\naddress_header = "a b"',
+      'gate.toml:2: console.address_header must be a header such as "x-forwarded-for", is "a b"',
+      "a header with a space",
+    ],
+    [
+      '[stripe]\nsecret_key = "sk_1"',
+      "gate.toml:1: stripe.webhook_secret_env is missing: payments need webhook_secret_env or webhook_secret",
+      "payments that nobody signs",
+    ],
+    [
+      '[stripe]\nsecret_key_env = "NOT_SET"\nwebhook_secret = "w"',
+      "gate.toml:2: stripe.secret_key_env must name a set environment variable, but NOT_SET is not set",
+      "payments without their key",
     ],
     [
       '[search]\nprovider = "brave"',

@@ -420,10 +420,17 @@ const purchaseTokens = () =>
   });
 
 /** At most five may be pending. */
-export const NewPurchaseRequest = Type.Union([
-  Type.Object({ kind: Type.Literal("credit"), tokens: purchaseTokens(), note: Type.Optional(reason()) }, closed),
-  Type.Object({ kind: Type.Literal("plan"), plan: planId(), note: Type.Optional(reason()) }, closed),
-]);
+export const NewPurchaseRequest = Type.Union(
+  [
+    Type.Object({ kind: Type.Literal("credit"), tokens: purchaseTokens(), note: Type.Optional(reason()) }, closed),
+    Type.Object({ kind: Type.Literal("plan"), plan: planId(), note: Type.Optional(reason()) }, closed),
+  ],
+  {
+    description:
+      `{"kind":"credit","tokens":N} with N from ${creditPurchaseMinTokens} to ${creditPurchaseMaxTokens}, ` +
+      `or {"kind":"plan","plan":P} with P one of "free", "plus", "standard", "pro"`,
+  },
+);
 export type NewPurchaseRequest = Static<typeof NewPurchaseRequest>;
 
 export const Checkout = Type.Object({ tokens: purchaseTokens() }, closed);

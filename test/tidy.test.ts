@@ -15,7 +15,7 @@ const files = (...patterns: string[]): Source[] =>
     .sort()
     .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 
-const sources = files("src/**/*.ts");
+const sources = files("src/**/*.{ts,tsx}");
 
 // ---------------------------------------------------------------------------------------------------------------
 // Who may import whom
@@ -35,6 +35,7 @@ const layers = {
   gateway: ["dialects", "tools"],
   http: ["dialects", "gateway", "tokens", "tools"],
   console: ["account", "http"],
+  web: ["console"], // the browser's side, which takes the contract's types
   commands: ["account", "accounting", "console", "dialects", "gateway", "http", "nodes", "store", "tokens", "tools"],
   main: ["commands"],
   build: ["commands", "console", "main", "store", "tokens"],
@@ -42,6 +43,7 @@ const layers = {
 type Layer = keyof typeof layers;
 
 function layerOf(path: string): Layer {
+  if (path.startsWith("src/console/web/")) return "web";
   const [, first = "", second] = path.split("/");
   const name = second === undefined ? first.replace(/\.ts$/, "") : first;
   return name in layers && name !== "vocabulary" ? (name as Layer) : "vocabulary";
@@ -49,7 +51,7 @@ function layerOf(path: string): Layer {
 
 /** Paths of all imports, `import type` too, which Bun.Transpiler.scanImports leaves out. */
 function importsOf({ path, text }: Source): string[] {
-  const code = new Bun.Transpiler({ loader: "ts" });
+  const code = new Bun.Transpiler({ loader: path.endsWith(".tsx") ? "tsx" : "ts" });
   const values = code.scanImports(text).map((found) => found.path);
   const types = [...text.matchAll(/^(?:import|export) type [^;]*? from "([^"]+)"/gms)].map(([, found = ""]) => found);
   return [...new Set([...values, ...types])].map((found) =>
@@ -79,6 +81,7 @@ describe("who may import whom", () => {
     ["src/nodes/a.ts", 'import type {\n  A,\n  B,\n} from "../store/open.ts";'],
     ["src/types.ts", 'import { gateway } from "./gateway.ts";'],
     ["src/gateway.ts", 'import { x } from "./http/app.ts";'],
+    ["src/console/web/a.tsx", 'import { x } from "../../account/keys.ts";'],
     ["src/console/a.ts", 'import { x } from "../store/open.ts";'],
     ["src/http/a.ts", 'const x = await import("../main.ts");'],
     ["src/store/a.ts", 'import { x } from "../tools/page-text.ts";'],
@@ -111,14 +114,14 @@ const homes: readonly Home[] = [
   {
     what: "the clock",
     sign: /\bDate\.now\(|\bperformance\.now\(|\bnew Date\(\)/,
-    home: /^src\/clock\.ts$/,
+    home: /^src\/(clock\.ts|console\/web\/clock\.ts)$/,
     example: "const now = Date.now();",
   },
   {
     what: "outgoing connections",
     sign: /(?<![.\w])fetch\(|\bBun\.connect\b|["']node:(?:net|http|https|tls|dgram)["']/,
-    // commands speak to a running server over a unix socket
-    home: /^src\/(nodes\/|tools\/|commands\/control-socket\.ts$)/,
+    // commands speak to a running server over a unix socket; the browser's side to the server that it came from
+    home: /^src\/(nodes\/|tools\/|commands\/control-socket\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
     example: "await fetch(url)",
   },
   {
@@ -136,7 +139,8 @@ const homes: readonly Home[] = [
   {
     what: "the environment",
     sign: /\bprocess\.env\b|\bBun\.env\b/,
-    home: /^src\/(main\.ts$|build\.ts$|commands\/)/,
+    // a bundle sets what its code reads; the console's examples for programs name a variable
+    home: /^src\/(main\.ts$|build\.ts$|commands\/|console\/bundle\.ts$|console\/web\/pages\/)/,
     example: 'process.env["HOME"]',
   },
   {
@@ -146,6 +150,12 @@ const homes: readonly Home[] = [
     // rank files that come with the program
     home: /^src\/(catalog\.ts$|http\/incoming\.ts$|nodes\/|store\/|dialects\/|tools\/|tokens\/sequences\.ts$|commands\/|console\/)/,
     example: "JSON.parse(body)",
+  },
+  {
+    what: "texts as HTML",
+    sign: /\b(?:innerHTML|outerHTML|dangerouslySetInnerHTML|insertAdjacentHTML|document\.write)\b/,
+    home: /^$/,
+    example: "element.innerHTML = text",
   },
   {
     what: "evaluation of text",

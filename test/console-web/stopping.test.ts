@@ -30,8 +30,7 @@ describe.skipIf(withoutBrowser)("an answer that is stopped", () => {
       await visit.signIn(email, password);
       expect(await page.getByText("Demo node:").count()).toBe(0);
       await page.goto("/playground");
-      const marker = stack.node.marker("endless");
-      await page.getByRole("textbox", { name: "Message" }).fill(marker);
+      await page.getByRole("textbox", { name: "Message" }).fill(`[[${stack.node.marker("endless")}]]`);
       await page.getByRole("button", { name: "Send", exact: true }).click();
       await page.getByText("tick tick tick").waitFor();
       await page.getByRole("button", { name: "Stop" }).click();
@@ -41,7 +40,7 @@ describe.skipIf(withoutBrowser)("an answer that is stopped", () => {
       expect(row?.output).toBeGreaterThan(2);
       expect((await stack.gateway.show(email)).reserved).toBe(0);
 
-      await page.getByRole("textbox", { name: "Message" }).fill(stack.node.marker("text"));
+      await page.getByRole("textbox", { name: "Message" }).fill(`[[${stack.node.marker("text")}]]`);
       await page.getByRole("button", { name: "Send", exact: true }).click();
       await eventually("both are billed", async () => (await stack.gateway.usage(email)).length === 2);
       expect(await page.locator(".turn.answer .form-error").count()).toBe(0);
@@ -59,7 +58,7 @@ describe.skipIf(withoutBrowser)("an answer that is stopped", () => {
       await page.goto("/playground");
       for (const dialect of ["chat-completions", "messages", "responses"]) {
         await page.getByLabel("Dialect").selectOption(dialect);
-        await page.getByRole("textbox", { name: "Message" }).fill(stack.node.marker("error-in-stream"));
+        await page.getByRole("textbox", { name: "Message" }).fill(`[[${stack.node.marker("error-in-stream")}]]`);
         await page.getByRole("button", { name: "Send", exact: true }).click();
         await page.locator(".turn.answer").last().getByRole("alert").waitFor();
         await page.getByRole("button", { name: "New conversation" }).click();

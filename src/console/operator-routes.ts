@@ -2,7 +2,7 @@
 import type { AuditAction } from "../account/audit.ts";
 import { costUsd } from "../account/price.ts";
 import { dayOf } from "../account/quota.ts";
-import type { PurchaseRequest as Request_ } from "../account/purchases.ts";
+import type { PurchaseRequest as StoredRequest } from "../account/purchases.ts";
 import type { AccountRecord } from "../account/records.ts";
 import { everyAccount } from "../account/usage-queries.ts";
 import type { AccountId } from "../types.ts";
@@ -228,7 +228,7 @@ function requestRoutes(parts: ConsoleParts): Route[] {
   async function decide(
     call: Call<"operator", Decision, null>,
     action: AuditAction,
-    carryOut: (request: Request_, note: string, alongside: () => void) => Promise<Request_>,
+    carryOut: (request: StoredRequest, note: string, alongside: () => void) => Promise<StoredRequest>,
   ): Promise<PurchaseRequest | Failure> {
     const request = purchaseRecords.request(call.id);
     if (request === null) return noRequest;

@@ -1,6 +1,6 @@
 // The plan page: what plans and credit packs there are, and how to get them.
 import { costUsd } from "../account/price.ts";
-import type { PurchaseRequest as Request_, Wanted } from "../account/purchases.ts";
+import type { PurchaseRequest as StoredRequest, Wanted } from "../account/purchases.ts";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../limits.ts";
 import { Checkout, NewPurchaseRequest, type PlanPage, type PurchaseRequest } from "./api.ts";
 import { timeOf } from "./numbers.ts";
@@ -76,7 +76,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
 }
 
 /** A request in the words of the API. */
-export function requestOf({ accounts }: Pick<ConsoleParts, "accounts">, request: Request_): PurchaseRequest {
+export function requestOf({ accounts }: Pick<ConsoleParts, "accounts">, request: StoredRequest): PurchaseRequest {
   const { id, account, kind, tokens, plan, note, state, createdAt, decidedAt, decisionNote } = request;
   return {
     id,

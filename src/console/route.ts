@@ -10,8 +10,8 @@ export type Access = "public" | "account" | "operator";
 /** Who is signed in. */
 export type Visitor = Readonly<{ session: SessionRecord; account: AccountRecord }>;
 
-export type Call<Access_ extends Access, Body, Query> = Readonly<{
-  visitor: Access_ extends "public" ? Visitor | null : Visitor;
+export type Call<Of extends Access, Body, Query> = Readonly<{
+  visitor: Of extends "public" ? Visitor | null : Visitor;
   body: Body;
   query: Query;
   /** The number in the path; 0 where the path has none. */

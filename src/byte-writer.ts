@@ -3,6 +3,8 @@
 
 const textEncoder = new TextEncoder();
 const zero = 0x30;
+/** Up to here a loop is quicker than the encoder, which needs a view of the target for each call. */
+const shortTextLength = 256;
 
 export class ByteWriter {
   #bytes: Uint8Array;
@@ -31,9 +33,27 @@ export class ByteWriter {
   }
 
   text(text: string): void {
-    if (text === "") return;
-    this.#reserve(text.length * 3); // UTF-8 takes at most 3 bytes for a UTF-16 unit
-    this.#length += textEncoder.encodeInto(text, this.#bytes.subarray(this.#length)).written;
+    const rest = text.length <= shortTextLength ? this.#asciiStart(text) : text;
+    if (rest === "") return;
+    this.#reserve(rest.length * 3); // UTF-8 takes at most 3 bytes for a UTF-16 unit
+    this.#length += textEncoder.encodeInto(rest, this.#bytes.subarray(this.#length)).written;
+  }
+
+  /** Writes the characters before the first that is not ASCII, and returns what is left. */
+  #asciiStart(text: string): string {
+    this.#reserve(text.length);
+    const target = this.#bytes;
+    const start = this.#length;
+    for (let at = 0; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      if (code >= 0x80) {
+        this.#length = start + at;
+        return text.slice(at);
+      }
+      target[start + at] = code;
+    }
+    this.#length = start + text.length;
+    return "";
   }
 
   bytes(bytes: Uint8Array): void {

@@ -39,6 +39,29 @@ const controlByte = /[\x00-\x08\x0a-\x1f\x7f]/;
 const chunkSizeDigitsMax = 8;
 const chunkExtensionMaxBytes = 256;
 
+type Head = Readonly<{ code: number; headers: ResponseHeaders; http11: boolean }>;
+
+/** Heads of a node's replies differ in their date alone, so that within a second they are read once. */
+let lastHead: Readonly<{ text: string; read: Head | string }> = { text: "", read: "bad status line" };
+
+/** A head, or what is wrong with it. */
+function readHead(head: string): Head | string {
+  const [first = "", ...lines] = head.split("\r\n");
+  const status = statusLine.exec(first);
+  if (status === null) return "bad status line";
+  const headers = new Map<string, string>();
+  for (const line of lines) {
+    const colon = line.indexOf(":");
+    const name = line.slice(0, Math.max(0, colon)).toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    if (!headerName.test(name) || controlByte.test(value)) return "bad header line";
+    const earlier = headers.get(name);
+    if (earlier !== undefined && (name === "content-length" || name === "transfer-encoding")) return `repeated ${name}`;
+    headers.set(name, earlier === undefined ? value : `${earlier}, ${value}`);
+  }
+  return { code: Number(status[2]), headers, http11: status[1] === "1" };
+}
+
 /** Push parser of the responses on one connection. Feed it each read; call `closed` when the node ends its side. */
 export class ResponseParser {
   readonly #handler: ResponseHandler;
@@ -146,24 +169,12 @@ export class ResponseParser {
   }
 
   #takeHead(head: string, more: boolean): void {
-    const [first = "", ...lines] = head.split("\r\n");
-    const status = statusLine.exec(first);
-    if (status === null) return this.#fail("bad status line");
-    const headers = new Map<string, string>();
-    for (const line of lines) {
-      const colon = line.indexOf(":");
-      const name = line.slice(0, Math.max(0, colon)).toLowerCase();
-      const value = line.slice(colon + 1).trim();
-      if (!headerName.test(name) || controlByte.test(value)) return this.#fail("bad header line");
-      const earlier = headers.get(name);
-      if (earlier !== undefined && (name === "content-length" || name === "transfer-encoding"))
-        return this.#fail(`repeated ${name}`);
-      headers.set(name, earlier === undefined ? value : `${earlier}, ${value}`);
-    }
-    const code = Number(status[2]);
-    if (code === 101) return this.#fail("protocol switched unasked");
-    if (code < 200) return; // 100 Continue, 103 Early Hints: the real head follows
-    this.#startBody(code, headers, status[1] === "1", more);
+    if (head !== lastHead.text) lastHead = { text: head, read: readHead(head) };
+    const { read } = lastHead;
+    if (typeof read === "string") return this.#fail(read);
+    if (read.code === 101) return this.#fail("protocol switched unasked");
+    if (read.code < 200) return; // 100 Continue, 103 Early Hints: the real head follows
+    this.#startBody(read.code, read.headers, read.http11, more);
   }
 
   #startBody(code: number, headers: ResponseHeaders, http11: boolean, more: boolean): void {

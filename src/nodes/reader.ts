@@ -19,8 +19,8 @@ import { reportedUsage, usageOf } from "./usage.ts";
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
 type Channel = "text" | "reasoning" | number;
 
-/** Events parsed before the first lesson: a lesson costs more than parsing, and a short answer would not repay it. */
-const eventsBeforeLessons = 6;
+/** Events parsed before the first lesson: a lesson costs as much as eight of them, and a short answer would not repay it. */
+const eventsBeforeLessons = 12;
 /** Templates learned without a hit in between before learning is given up: some nodes change every event. */
 const lessonsMax = 6;
 /** A node that ignores its budget and sends many tokens per event: no token is longer on average. */

@@ -18,6 +18,9 @@ export type ThinkTagsSink = Readonly<{
 
 const opening = "<think>";
 const closing = "</think>";
+const space = 0x20;
+const lessThan = 0x3c;
+const backslash = 0x5c;
 type Held = Readonly<{ literal: string; logprobs: string | null }>;
 
 export class ThinkTags {
@@ -48,6 +51,10 @@ export class ThinkTags {
     if (this.#state === "inside" && this.#tail === "" && !this.#skipsSpace && !mayHoldTag(literal)) {
       return this.#sink.reasoning(literal, decodedLength(literal));
     }
+    if (this.#state === "undecided" && !this.#mayOpen(literal)) {
+      this.#state = "over";
+      return this.#sink.text(literal, logprobs);
+    }
     const text = JSON.parse(literal) as string;
     if (this.#state === "undecided") this.#decide(text, literal, logprobs);
     else if (this.#state === "inside") this.#think(text);
@@ -63,6 +70,13 @@ export class ThinkTags {
     this.#tail = "";
     this.#state = "over";
     this.#skipsSpace = false;
+  }
+
+  /** Whether the answer's first piece can begin with a tag, white space or an escape; usually it cannot. */
+  #mayOpen(literal: string): boolean {
+    if (this.#opened || this.#held.length > 0) return true;
+    const first = literal.charCodeAt(1);
+    return first <= space || first === lessThan || first === backslash;
   }
 
   #decide(text: string, literal: string, logprobs: string | null): void {

@@ -395,7 +395,7 @@ class ChatEncoder implements Encoder {
   }
 
   literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean {
-    if (!this.#started) return false;
+    if (!this.#breaks.goesOn(kind)) return false; // the first of its kind in a round begins the message, or has a break
     const frame = (this.#frames[kind] ??= new DeltaFrame(kind === "text" ? this.#text : this.#reasoning, endOfDelta));
     frame.write(bytes, start, end, out);
     return true;

@@ -23,6 +23,11 @@ export class RoundBreaks {
     if (this.#reasoning === "written") this.#reasoning = "due";
   }
 
+  /** Whether a fragment goes straight behind the one before. */
+  goesOn(kind: Kind): boolean {
+    return (kind === "text" ? this.#text : this.#reasoning) === "written";
+  }
+
   /** Says, once, that a break goes before the fragment that is written next. */
   isDue(kind: Kind): boolean {
     if (kind === "reasoning") {

@@ -1,0 +1,52 @@
+// The three dialects as the golden files know them: everything that differs between two runs is fixed, but for the
+// sealed reasoning, whose nonce is random and which is shown opened.
+import { embeddedCatalog } from "../../src/catalog.ts";
+import { chatCompletions } from "../../src/dialects/chat-completions.ts";
+import type { Dialect, ReplyIdentity } from "../../src/dialects/dialect.ts";
+import { messages } from "../../src/dialects/messages.ts";
+import { responsesDialect } from "../../src/dialects/responses.ts";
+import { Sealer, sealingKeyBytes } from "../../src/dialects/sealed-content.ts";
+import { isRefusal, messageOf } from "../../src/refusals.ts";
+import type { Ask } from "../../src/types.ts";
+
+export type DialectName = "chat" | "messages" | "responses";
+
+/** Fields of a request, by dialect. */
+export type Bodies = Readonly<Partial<Record<DialectName, object>>>;
+
+export const identity: ReplyIdentity = { requestId: "req_1", createdSeconds: 1_795_200_000 };
+
+const catalog = embeddedCatalog();
+const sealingKey = new Uint8Array(sealingKeyBytes).fill(1);
+const sealer = new Sealer(sealingKey);
+
+export const dialects: Readonly<Record<DialectName, Dialect>> = {
+  chat: chatCompletions,
+  messages: messages as Dialect,
+  responses: responsesDialect({
+    sealingKey,
+    clock: { wall: () => 1_795_200_002_000, monotonic: () => 0 },
+    storesResponses: false,
+  }) as Dialect,
+};
+export const dialectNames = Object.keys(dialects) as readonly DialectName[];
+
+const usual: Readonly<Record<DialectName, object>> = {
+  chat: { messages: [{ role: "user", content: "hello" }] },
+  messages: { messages: [{ role: "user", content: "hello" }], thinking: { type: "adaptive" } },
+  responses: { input: "hello", store: false, include: ["reasoning.encrypted_content"] },
+};
+
+/** A plain request of a dialect with more fields. */
+export function askIn(name: DialectName, model: string, more: object = {}): Ask {
+  const ask = dialects[name].read({ model, ...usual[name], ...more }, 400, catalog);
+  if (isRefusal(ask)) throw new Error(messageOf(ask));
+  return ask;
+}
+
+/** What stands in `encrypted_content` of reasoning, opened, so that the same reply has the same bytes. */
+export const opened = (written: string): string =>
+  written.replace(/"encrypted_content":"([^"]+)"/g, (whole, sealed: string) => {
+    const reasoning = sealer.open("reasoning", sealed);
+    return reasoning === null ? whole : `"encrypted_content":${JSON.stringify(`sealed: ${reasoning}`)}`;
+  });

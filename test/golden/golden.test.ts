@@ -1,0 +1,77 @@
+// Every scenario's stream and reply in every dialect, byte for byte: texts as strings and as bytes, compared with
+// `replies/`. TOLLGATE_GOLDEN=write rewrites those files; read what changed before it is committed.
+import { describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isRefusal } from "../../src/refusals.ts";
+import type { Endpoint } from "../../src/types.ts";
+import { viewOf } from "../fixtures/client-view.ts";
+import { askIn, type DialectName, dialectNames, dialects } from "./dialects.ts";
+import { compact, indented } from "./indented.ts";
+import { replyOf, streamOf, ways } from "./player.ts";
+import { modelOf, type Scenario, scenarios } from "./scenarios.ts";
+
+const folder = join(import.meta.dir, "replies");
+const rewrites = process.env["TOLLGATE_GOLDEN"] === "write";
+
+const cases = Object.entries(scenarios).flatMap(([name, scenario]) =>
+  (scenario.only ?? dialectNames).map((dialect) => [name, dialect, scenario] as const),
+);
+const fileOf = (name: string, dialect: DialectName, form: "sse" | "json"): string => `${name}.${dialect}.${form}`;
+
+/** The committed text of a file, which is first made this one where files are rewritten. */
+function golden(file: string, now: string): string {
+  const path = join(folder, file);
+  if (rewrites) writeFileSync(path, now);
+  return existsSync(path) ? readFileSync(path, "utf8") : `there is no ${file}; TOLLGATE_GOLDEN=write makes it`;
+}
+
+if (rewrites) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+}
+
+describe.each(cases)("%s, %s", (name, dialect, scenario) => {
+  const ask = askIn(dialect, modelOf(scenario), scenario.bodies?.[dialect]);
+
+  test("the stream", () => {
+    const [strings, bytes] = ways.map((way) => streamOf(dialect, ask, scenario, way));
+    expect(strings!).toBe(golden(fileOf(name, dialect, "sse"), strings!));
+    expect(bytes!).toBe(strings!);
+  });
+
+  test("the reply", () => {
+    const [strings, bytes] = ways.map((way) => replyOf(dialect, ask, scenario, way));
+    const laidOut = indented(strings!);
+    expect(compact(laidOut)).toBe(strings!);
+    expect(`${laidOut}\n`).toBe(golden(fileOf(name, dialect, "json"), `${laidOut}\n`));
+    expect(bytes!).toBe(strings!);
+  });
+
+  test("a client finds both whole, and the same in both", () => {
+    const { endpoint } = dialects[dialect];
+    const streamed = viewOf(endpoint, true, streamOf(dialect, ask, scenario, "strings"));
+    const whole = viewOf(endpoint, false, replyOf(dialect, ask, scenario, "strings"));
+    expect([streamed.faults, whole.faults]).toEqual([[], []]);
+    const fails = isRefusal(scenario.end);
+    expect([streamed.complete, whole.complete]).toEqual([!fails, !fails]);
+    expect([streamed.error === null, whole.error === null]).toEqual([!fails, !fails]);
+    expect(streamed.text).toBe(textIn(scenario, endpoint));
+    if (!fails) expect(streamed).toEqual(whole);
+  });
+});
+
+/** What the scenario says; chat-completions has one string for it, in which rounds are paragraphs. */
+function textIn({ steps }: Scenario, endpoint: Endpoint): string {
+  const rounds: string[] = [""];
+  for (const step of steps) {
+    if (step.kind === "text") rounds.push(rounds.pop()! + (JSON.parse(step.literal) as string));
+    else if (step.kind === "owned-call") rounds.push("");
+  }
+  return rounds.filter((said) => said !== "").join(endpoint === "/v1/chat/completions" ? "\n\n" : "");
+}
+
+test("every file belongs to a scenario", () => {
+  const known = cases.flatMap(([name, dialect]) => [fileOf(name, dialect, "sse"), fileOf(name, dialect, "json")]);
+  expect(readdirSync(folder).sort()).toEqual(known.sort());
+});

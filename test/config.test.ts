@@ -280,7 +280,11 @@ describe("a wrong configuration", () => {
       'gate.toml:1: search.url is missing: must be an http:// or https:// address for provider "searxng"',
       "a search without its address",
     ],
-    ['[console]\nsign_up = "yes"', 'gate.toml:2: console.sign_up must be true or false, is "yes"'],
+    [
+      '[console]\nsign_up = "yes"',
+      'gate.toml:2: console.sign_up must be true or false, is "yes"',
+      "an answer that is neither true nor false",
+    ],
     [
       '[console]\naddress_header = "a b"',
       'gate.toml:2: console.address_header must be a header such as "x-forwarded-for", is "a b"',

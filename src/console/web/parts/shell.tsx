@@ -46,7 +46,7 @@ export function Shell({ children }: { children: ComponentChildren }): VNode {
           <NavigationLink key={page.path} page={page} />
         ))}
         <button type="button" aria-haspopup="dialog" aria-expanded={menuOpen} onClick={() => setMenuOpen(true)}>
-          <Icon name="menu" size={20} />
+          <Icon name="menu" />
           <span>More</span>
         </button>
       </nav>

@@ -162,6 +162,7 @@ function Conversation({ ready, onSuggestion, onResult, children }: ConversationP
   const changes = revision.value;
   const scroller = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
+  const place = useRef(0);
   useEffect(() => {
     const element = scroller.current;
     if (element !== null && follows.current) element.scrollTop = element.scrollHeight;
@@ -180,7 +181,10 @@ function Conversation({ ready, onSuggestion, onResult, children }: ConversationP
       aria-label="Messages"
       aria-live="off"
       onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
-        follows.current = scrollHeight - scrollTop - clientHeight < followPixels;
+        // Only a reader scrolls up: an answer that grew between two draws leaves the place as it is.
+        if (scrollHeight - scrollTop - clientHeight < followPixels) follows.current = true;
+        else if (scrollTop < place.current) follows.current = false;
+        place.current = scrollTop;
       }}
     >
       <div class="turns-column">

@@ -1,5 +1,5 @@
 // The chat-completions dialect: POST /v1/chat/completions.
-import { Type, type Static } from "@sinclair/typebox";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import type { ByteWriter } from "../byte-writer.ts";
 import type { Catalog } from "../catalog.ts";
 import { messageOf, isRefusal, refusals, refuse } from "../refusals.ts";
@@ -32,6 +32,7 @@ import {
   optional,
   record,
   text,
+  textOrNothing,
   tooDeep,
   whole,
   wholeBetween,
@@ -84,6 +85,8 @@ const Body = Type.Object({
   top_logprobs: optional(wholeBetween(0, 20)),
 });
 type Body = Static<typeof Body>;
+/** For the description of the API. */
+export const chatCompletionsBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
 const forwarded = [
@@ -243,8 +246,10 @@ const plain = (content: Content): string =>
 function readCalls(message: Message, at: string): readonly Call[] | Refusal {
   const calls: Call[] = [];
   const legacy = message.function_call as Record<string, unknown> | null | undefined;
-  if (legacy != null)
-    calls.push({ id: String(legacy.name), name: String(legacy.name), arguments: String(legacy.arguments ?? "{}") });
+  if (legacy != null) {
+    const name = textOrNothing(legacy.name);
+    calls.push({ id: name, name, arguments: textOrNothing(legacy.arguments ?? "{}") });
+  }
   const given = message.tool_calls ?? [];
   if (!Array.isArray(given)) return malformed(`${at}.tool_calls must be an array`);
   for (const [index, call] of given.entries() as IterableIterator<[number, Record<string, any> | null]>) {

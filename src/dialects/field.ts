@@ -46,6 +46,9 @@ export class BodySchema<Schema extends TSchema> {
   }
 }
 
+/** A text, or "" for anything else: made into a text, an object of JSON may throw, since it can bring its own toString. */
+export const textOrNothing = (value: unknown): string => (typeof value === "string" ? value : "");
+
 /** True if the value nests deeper than `jsonDepthMax`; JSON.stringify overflows the stack on such values. */
 export function tooDeep(value: unknown, depth = 0): boolean {
   if (typeof value !== "object" || value === null) return false;

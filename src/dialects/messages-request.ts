@@ -1,5 +1,5 @@
 // What the messages dialect reads: a request body -> MessagesAsk.
-import { Type, type Static } from "@sinclair/typebox";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import type { Catalog } from "../catalog.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import {
@@ -20,7 +20,19 @@ import {
 import { serverToolName } from "../server-tool-name.ts";
 import { checkedFormat } from "./answer-format.ts";
 import { textCarriedIn } from "./carried-text.ts";
-import { BodySchema, flag, malformed, numberBetween, oneOf, optional, record, text, tooDeep, whole } from "./field.ts";
+import {
+  BodySchema,
+  flag,
+  malformed,
+  numberBetween,
+  oneOf,
+  optional,
+  record,
+  text,
+  textOrNothing,
+  tooDeep,
+  whole,
+} from "./field.ts";
 import { readFile, readImage, refusesImages } from "./media-part.ts";
 import { anySearch, readSearchTool, searchOf } from "./search-request.ts";
 import { clampBudget, efforts, stopSequences } from "./settings.ts";
@@ -88,6 +100,8 @@ const Body = Type.Object({
   top_k: optional(whole),
 });
 type Body = Static<typeof Body>;
+/** For the description of the API. */
+export const messagesBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
 const forwarded = ["temperature", "top_p", "top_k"] as const satisfies readonly (keyof Sampling & keyof Body)[];
@@ -281,7 +295,7 @@ function addAssistant(turns: Turn[], blocks: readonly Block[], at: string): Refu
         else
           serverCalls.set(call.id, {
             ...call,
-            name: serverToolName({ server: String(block.server_name), name: call.name }),
+            name: serverToolName({ server: textOrNothing(block.server_name), name: call.name }),
           });
         break;
       }
@@ -373,7 +387,7 @@ function readBlock(block: Block, at: string, model: Model): readonly Part[] | Re
       return isRefusal(parts) ? parts : [...headings(block.title, block.source), ...parts];
     }
     case "tool_reference": // the answer of a client's tool search; the tool itself is among the tools from now on
-      return [textPart(`The tool ${String(block.tool_name)} is available now.`)];
+      return [textPart(`The tool ${textOrNothing(block.tool_name)} is available now.`)];
     default:
       return readLeaf(block, at, model);
   }
@@ -437,7 +451,8 @@ function readTools(given: readonly Record<string, unknown>[]): Tools | Refusal {
     const at = `tools[${index}]`;
     if (tool.type != null && tool.type !== "custom") {
       serverTools.add(tool.name);
-      if (String(tool.type).startsWith("web_search_")) webSearch = readSearchTool(tool);
+      // Whatever is no text can throw when it is made one: JSON may bring its own toString.
+      if (typeof tool.type === "string" && tool.type.startsWith("web_search_")) webSearch = readSearchTool(tool);
       continue;
     }
     if (typeof tool.name !== "string" || tool.name === "") return malformed(`${at}.name must be a non-empty string`);

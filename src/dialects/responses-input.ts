@@ -5,7 +5,7 @@ import { type Call, type Model, type Part, type Refusal, searchFunctionName, typ
 import { summaryTurn } from "./compaction.ts";
 import { inputParameter } from "./custom-tool-input.ts";
 import { serverToolName } from "../server-tool-name.ts";
-import { malformed } from "./field.ts";
+import { malformed, textOrNothing } from "./field.ts";
 import { readFile, readImage } from "./media-part.ts";
 import type { OfferedTools } from "./offered-tools.ts";
 import type { Sealer } from "./sealed-content.ts";
@@ -115,7 +115,7 @@ class ItemReader {
     const kind = item.type === "custom_tool_call" ? "custom" : "function";
     const name = this.#context.tools.flatName({ kind, namespace, name: item.name });
     const json =
-      kind === "custom" ? JSON.stringify({ [inputParameter]: String(item.input ?? "") }) : argumentsOf(item.arguments);
+      kind === "custom" ? JSON.stringify({ [inputParameter]: textOrNothing(item.input) }) : argumentsOf(item.arguments);
     this.#openAssistant().calls.push({ id: item.call_id, name, arguments: json });
     return null;
   }
@@ -149,7 +149,7 @@ class ItemReader {
     if (typeof name !== "string") return malformed(`${at}.name must be a string`);
     const result = output ?? error ?? "";
     const text = typeof result === "string" ? result : JSON.stringify(result);
-    this.#ran(item, serverToolName({ server: String(server), name }), argumentsOf(item.arguments), text);
+    this.#ran(item, serverToolName({ server: textOrNothing(server), name }), argumentsOf(item.arguments), text);
     return null;
   }
 

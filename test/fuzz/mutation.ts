@@ -56,7 +56,7 @@ function spoilTree(tree: Json, random: Random): void {
   switch (random.below(7)) {
     case 0:
     case 1:
-      return set(key, random.pick(oddValues));
+      return set(key, structuredClone(random.pick(oddValues)));
     case 2:
       if (Array.isArray(parent)) parent.splice(Number(key), 1);
       else delete parent[key];
@@ -68,7 +68,7 @@ function spoilTree(tree: Json, random: Random): void {
       return set(key, structuredClone(other.parent[other.key]));
     }
     case 5:
-      return set(Array.isArray(parent) ? String(parent.length) : random.pick(oddKeys), parent[key]);
+      return set(Array.isArray(parent) ? String(parent.length) : random.pick(oddKeys), structuredClone(parent[key]));
     case 6:
       if (typeof parent[key] === "string") set(key, `${parent[key]}`.slice(0, random.below(20)));
       else if (typeof parent[key] === "number") set(key, -(parent[key] as number));

@@ -1,0 +1,219 @@
+// Are the tests awake? Plants bugs that gateways are known for into copies of this tree, one at a time, and expects the
+// named test to fail. Run by hand, since it takes minutes: bun test/planted-bugs.ts [M4 ...]
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+type Edit = readonly [file: string, from: string, to: string];
+type Bug = Readonly<{ id: string; what: string; edits: readonly Edit[]; file: string; name?: string }>;
+
+const spine = "test/sim/spine.test.ts";
+
+const bugs: readonly Bug[] = [
+  {
+    id: "M1",
+    what: "a charge is acknowledged before its commit",
+    edits: [["src/store/journal.ts", "return this.#gathering.wait();", "return Promise.resolve();"]],
+    file: spine,
+  },
+  {
+    id: "M2",
+    what: "commits without a flush (synchronous=NORMAL)",
+    edits: [
+      ["src/store/open.ts", '"PRAGMA synchronous = FULL"', '"PRAGMA synchronous = NORMAL"'],
+      ["src/store/open.ts", 'pragma(database, "synchronous") === 2', 'pragma(database, "synchronous") === 1'],
+    ],
+    file: "test/crash/power-cut.test.ts",
+    name: "every charge",
+  },
+  {
+    id: "M3",
+    what: "a batch leaves memory before it is written",
+    edits: [["src/store/journal.ts", "    this.#underWay = batch;\n", '    this.#resolved(batch, "committed");\n']],
+    file: spine,
+  },
+  {
+    id: "M4",
+    what: "no unique billing key, so that a batch tried twice charges twice",
+    edits: [
+      ["src/store/writer.ts", "\n  ON CONFLICT (billing_key) DO NOTHING`", "`"],
+      ["src/store/migrations.ts", "billing_key TEXT NOT NULL UNIQUE", "billing_key TEXT NOT NULL"],
+    ],
+    file: "test/sim/ledger.test.ts",
+  },
+  {
+    id: "M5",
+    what: "an asynchronous transaction, which commits before its work is done",
+    edits: [
+      ["src/store/writer.ts", "      work();\n      commit.run();", "      setTimeout(work);\n      commit.run();"],
+    ],
+    file: spine,
+  },
+  {
+    id: "M6",
+    what: "a hold is settled and released",
+    edits: [
+      [
+        "src/account/admission.ts",
+        "    if (!this.#open) return;\n    this.#open = false;\n    this.#ledger.release",
+        "    this.#ledger.release",
+      ],
+    ],
+    file: spine,
+  },
+  {
+    id: "M7",
+    what: "a hold is leaked when its node fails",
+    edits: [
+      ["src/gateway.ts", "  using hold = admitted;\n", "  const hold = admitted;\n"],
+      [
+        "src/gateway.ts",
+        '    if (ending.kind === "end") outlet.end(ending);',
+        '    hold[Symbol.dispose]();\n    if (ending.kind === "end") outlet.end(ending);',
+      ],
+    ],
+    file: "test/faults/upstream.test.ts",
+    name: "3 RST before headers",
+  },
+  {
+    id: "M8",
+    what: "the allowance renews by local time",
+    edits: [
+      [
+        "src/account/quota.ts",
+        "=> Math.floor(now / dayMs)",
+        "=> Math.floor((now - new Date(now).getTimezoneOffset() * 60_000) / dayMs)",
+      ],
+    ],
+    file: "test/account/admission.test.ts",
+    name: "time zone",
+  },
+  {
+    id: "M9",
+    what: "the allowance renews again after the clock stepped back",
+    edits: [["src/account/ledger.ts", "used: this.#records.used(account.id, quota, period)", "used: 0"]],
+    file: "test/account/admission.test.ts",
+    name: "grants no day twice",
+  },
+  {
+    id: "M10",
+    what: "a price in floats",
+    edits: [
+      [
+        "src/account/price.ts",
+        "  const numerator = 2 * sum",
+        "  if (sum > 0) return Math.round((sum / 100_000_000) * 200_000);\n  const numerator = 2 * sum",
+      ],
+    ],
+    file: "test/account/price.test.ts",
+  },
+  {
+    id: "M11",
+    what: "rounding for each kind of token",
+    edits: [
+      [
+        "src/account/price.ts",
+        "  const numerator = 2 * sum",
+        "  const part = (cents: number): number => Math.floor((2 * cents + 500) / 1000);\n  if (sum > 0) return part(inputFresh * rates.inputCents) + part(inputCached * rates.cachedInputCents) + part(output * rates.outputCents);\n  const numerator = 2 * sum",
+      ],
+    ],
+    file: "test/account/price.test.ts",
+  },
+  {
+    id: "M12",
+    what: "a client chooses the billing key",
+    edits: [
+      [
+        "src/http/app.ts",
+        "    const requestId = mintRequestId(now);\n    const admitted",
+        '    const requestId = request.headers.get("x-request-id") ?? mintRequestId(now);\n    const admitted',
+      ],
+    ],
+    file: "test/faults/client.test.ts",
+    name: "two requests, two charges",
+  },
+  {
+    id: "M13",
+    what: "a private address is known by its text",
+    edits: [
+      [
+        "src/tools/public-destination.ts",
+        "  if (!found.every(isReachable)) return null;",
+        "  if (/^(?:127|10|192\\.168)\\./.test(hostname)) return null;",
+      ],
+    ],
+    file: "test/tools/public-fetch-client.test.ts",
+  },
+  {
+    id: "M14",
+    what: "a name is looked up again when it is dialled",
+    edits: [
+      [
+        "src/tools/public-destination.ts",
+        "  const addresses = found.sort(",
+        "  const again = literal === null ? (await resolve(hostname, gone)).map(parseAddress) : found;\n  const addresses = (again as AddressBytes[]).sort(",
+      ],
+    ],
+    file: "test/tools/public-fetch-client.test.ts",
+  },
+  {
+    id: "M15",
+    what: "a terminator after an error event",
+    edits: [
+      [
+        "src/dialects/chat-completions.ts",
+        "    return `data: ${errorBody(refusal)}\\n\\n`;",
+        "    return `data: ${errorBody(refusal)}\\n\\ndata: [DONE]\\n\\n`;",
+      ],
+    ],
+    file: "test/faults/upstream.test.ts",
+    name: "after the first word",
+  },
+];
+
+const root = join(import.meta.dir, "..");
+
+/** Whether the bug's test fails in a copy of the tree that has the bug, and passes in one that has not. */
+function isCaught(bug: Bug): string {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-planted-"));
+  try {
+    for (const name of ["src", "test", "data/catalog.json", "package.json", "bunfig.toml", "tsconfig.json"]) {
+      const filter = (path: string): boolean => !path.includes("node_modules") && !path.includes(".venv");
+      cpSync(join(root, name), join(folder, name), { recursive: true, filter });
+    }
+    symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+    const passes = (): boolean => {
+      const only = bug.name === undefined ? [] : ["-t", bug.name];
+      const run = Bun.spawnSync([process.execPath, "test", `./${bug.file}`, ...only], {
+        cwd: folder,
+        env: { ...process.env, TOLLGATE_SEED: "7" },
+        timeout: 300_000,
+      });
+      return run.exitCode === 0;
+    };
+    if (!passes()) return "its test fails without it";
+    for (const [file, from, to] of bug.edits) {
+      const path = join(folder, file);
+      const source = readFileSync(path, "utf8");
+      if (!source.includes(from)) return `cannot be planted any more: ${file} has no ${JSON.stringify(from)}`;
+      writeFileSync(
+        path,
+        source.replace(from, () => to),
+      );
+    }
+    return passes() ? "NOT CAUGHT" : "caught";
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const wanted = process.argv.slice(2);
+let missed = 0;
+for (const bug of bugs.filter(({ id }) => wanted.length === 0 || wanted.includes(id))) {
+  const result = isCaught(bug);
+  if (result !== "caught") missed += 1;
+  console.log(
+    `${bug.id.padEnd(4)}${result.padEnd(12)}${bug.what}: ${bug.file}${bug.name === undefined ? "" : `, "${bug.name}"`}`,
+  );
+}
+process.exit(missed === 0 ? 0 : 1);

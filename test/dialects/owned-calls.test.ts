@@ -9,7 +9,12 @@ import { responsesDialect } from "../../src/dialects/responses.ts";
 import { isRefusal } from "../../src/refusals.ts";
 import type { Ask, Piece, ServerTool, Source, ToolOutcome } from "../../src/types.ts";
 import { eventsOf } from "../fixtures/events.ts";
-import { collectedMessage, expectWellFormedMessage, messagesEventsOf } from "../fixtures/messages-events.ts";
+import {
+  collectedMessage,
+  expectWellFormedMessage,
+  messagesEventsOf,
+  replayedBlocks,
+} from "../fixtures/messages-events.ts";
 import { expectOrderedResponse, type ResponseBody } from "../fixtures/response-events.ts";
 
 const catalog = embeddedCatalog();
@@ -168,7 +173,7 @@ describe("messages shows server tools, their results and citations", () => {
     ]);
     expect(content.at(-1)).not.toHaveProperty("citations");
     expect(told).toMatchObject({ server_tool_use: { web_search_requests: 1, web_fetch_requests: 0 } });
-    expect(replayed(events)).toEqual(content);
+    expect(replayedBlocks(events)).toEqual(content);
   });
 
   test("a block of the call is closed before its result is known, so that clients show it", () => {
@@ -259,28 +264,6 @@ describe("messages shows server tools, their results and citations", () => {
     expect(ask.turns[1]).toMatchObject({ role: "tool", content: "text of a" });
   });
 });
-
-/** The blocks that a client's accumulator makes of a stream. */
-function replayed(events: ReturnType<typeof messagesEventsOf>): unknown[] {
-  const blocks: Record<string, any>[] = [];
-  let json = "";
-  for (const event of events) {
-    const block = blocks.at(-1);
-    if (event.type === "content_block_start") blocks.push(event["content_block"]);
-    else if (event.type === "content_block_delta") {
-      const { delta } = event;
-      if (delta.type === "text_delta") block!["text"] += delta.text;
-      else if (delta.type === "thinking_delta") block!["thinking"] += delta.thinking;
-      else if (delta.type === "signature_delta") block!["signature"] = delta.signature;
-      else if (delta.type === "citations_delta") (block!["citations"] ??= []).push(delta.citation);
-      else json += delta.partial_json;
-    } else if (event.type === "content_block_stop" && json !== "") {
-      block!["input"] = JSON.parse(json);
-      json = "";
-    }
-  }
-  return blocks;
-}
 
 describe("responses shows items of searches and servers' calls, and annotations", () => {
   test("streamed and collected alike; positions count in the item", () => {

@@ -1,6 +1,5 @@
-// Replies of the responses dialect: the exact events, their order under any pieces, and the non-streaming twins.
+// Replies of the responses dialect beyond the answers of test/golden: signs of life, cut calls, failures, compaction.
 import { describe, expect, test } from "bun:test";
-import fc from "fast-check";
 import { embeddedCatalog } from "../../src/catalog.ts";
 import { Collector } from "../../src/dialects/collector.ts";
 import type { AnswerEnd, Encoder } from "../../src/dialects/dialect.ts";
@@ -17,7 +16,6 @@ import {
   responseEvents,
   textOfItem,
 } from "../fixtures/response-events.ts";
-import { goldenResponses } from "../fixtures/responses-captures.ts";
 import { pixelUrl } from "../fixtures/pictures.ts";
 
 const catalog = embeddedCatalog();
@@ -74,67 +72,6 @@ const bash = {
   strict: false,
 };
 const patch = { type: "custom", name: "apply_patch" };
-
-describe("streams that every client read correctly are reproduced", () => {
-  const length: AnswerEnd = { ...ended, reason: "length" };
-  const calls: AnswerEnd = { ...ended, reason: "tool_calls" };
-  test.each([
-    ["responses_text", sealed, [...reasoning("Let me th", "ink."), ...text("Hi th", "ere!")], ended],
-    [
-      "responses_tools",
-      { ...sealed, tools: [bash] },
-      [
-        ...reasoning("Two calls", "."),
-        call(0, "call_1", "bash"),
-        ...json(0, '{"command', '":"echo a', '"}'),
-        call(1, "call_2", "bash"),
-        ...json(1, '{"command', '":"echo b', '"}'),
-      ],
-      calls,
-    ],
-    ["responses_incomplete", {}, text("Hi th", "ere!"), length],
-    [
-      "responses_custom",
-      { tools: [patch] },
-      [call(0, "call_1", "apply_patch"), ...json(0, '{"input":"*** Begin', " Patch\\n**", "* End Pat", 'ch\\n"}')],
-      calls,
-    ],
-  ] as const)("%s, streamed and not", (name, body, pieces, end) => {
-    const request = ask(body);
-    const written = responseEvents(stream(request, pieces, end));
-    const golden = responseEvents(goldenResponses[name] as string);
-    // The golden recording has no tools for its custom call, and calls the empty item completed.
-    const adjust = (events: unknown) => {
-      const text = JSON.stringify(normalised(events)).replaceAll(JSON.stringify([patch]), "[]");
-      return JSON.parse(text.replaceAll('"status":"in_progress","call_id"', '"status":"completed","call_id"'));
-    };
-    expect(adjust(written.events)).toEqual(adjust(golden.events));
-    expect(written.done).toBe(true);
-    expect(adjust(reply(request, pieces, end))).toEqual(adjust(goldenResponses[`${name}__nonstream`]));
-  });
-
-  test("a failure ends with response.failed and, unlike the recording, no terminator", () => {
-    const written = responseEvents(dialect.encoder(ask(), identity).failure(refuse("node_failed")));
-    const golden = responseEvents(goldenResponses["responses_failed"] as string);
-    expect(normalised(written.events)).toEqual(normalised(golden.events));
-    expect(written.done).toBe(false);
-  });
-});
-
-describe("bytes", () => {
-  test("of a text delta are fixed but for number and literal, which goes through as it is", () => {
-    const encoder = dialect.encoder(ask(), identity);
-    encoder.piece(text("a")[0]!);
-    expect(encoder.piece({ kind: "text", literal: '"\\u00e9\\/é"', logprobs: null })).toBe(
-      'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":5,"item_id":"msg_1_0","output_index":0,"content_index":0,"delta":"\\u00e9\\/é","logprobs":[]}\n\n',
-    );
-  });
-
-  test("are the same whatever went before in other streams", () => {
-    const pieces = [...reasoning("a"), ...text("b")];
-    expect(stream(ask(), pieces)).toBe(stream(ask(), pieces));
-  });
-});
 
 describe("signs of life", () => {
   const signs = (encoder: Encoder) => Array.from({ length: 12 }, () => encoder.keepAlive());
@@ -341,109 +278,6 @@ describe("an answer", () => {
     expect(encoder.response).toBeNull();
     const final = expectOrderedResponse([...begun, encoder.end(ended)].join(""));
     expect(JSON.parse(encoder.response!)).toEqual(final);
-  });
-});
-
-describe("under any pieces", () => {
-  const tools = [
-    bash,
-    patch,
-    {
-      type: "namespace",
-      name: "n",
-      tools: [
-        { type: "function", name: "f" },
-        { type: "custom", name: "c" },
-      ],
-    },
-  ];
-  const offered = ["bash", "apply_patch", "n__f", "n__c", "made_up"];
-  const anyText = fc.string({ unit: "grapheme", maxLength: 8 });
-  /** The fragments of one call's arguments; a few are no JSON, or are followed by white space. */
-  const fragments = fc
-    .tuple(fc.dictionary(anyText, fc.jsonValue({ maxDepth: 1 }), { maxKeys: 3 }), fc.array(fc.nat(), { maxLength: 4 }))
-    .map(([value, cuts]) => {
-      const characters = [...JSON.stringify(value)];
-      const at = cuts.map((cut) => cut % characters.length).sort((a, b) => a - b);
-      return [...at, characters.length].map((end, index) => characters.slice(at[index - 1] ?? 0, end).join(""));
-    });
-  const calls = fc.array(fc.tuple(fc.constantFrom(...offered), fragments), { maxLength: 4 });
-  const speech = fc.array(fc.tuple(fc.boolean(), anyText), { maxLength: 6 });
-
-  /** Puts text, reasoning and the fragments of all calls into one order; a call comes before its arguments. */
-  const pieces = fc
-    .tuple(speech, calls, fc.infiniteStream(fc.nat(99)), fc.boolean())
-    .map(([spoken, called, chance, mixed]) => {
-      const lanes: Piece[][] = called.map(([name, parts], index) => [
-        call(index, `call_${index}`, name),
-        ...json(index, ...parts),
-      ]);
-      const begins = lanes.map((lane) => lane.shift()!);
-      const result: Piece[] = spoken.flatMap(([thinks, words]) => (thinks ? reasoning(words) : text(words)));
-      if (!mixed) return [...result, ...lanes.flatMap((lane, index) => [begins[index]!, ...lane])];
-      // Calls begin in the order of their index; from then on any call may go on.
-      const open: Piece[][] = [];
-      const rest = result.splice(Math.ceil(result.length / 2));
-      while (begins.length > 0 || rest.length > 0 || open.some((lane) => lane.length > 0)) {
-        const choices = open.filter((lane) => lane.length > 0);
-        const pick = (chance.next().value ?? 0) % (choices.length + 2);
-        if (pick < choices.length) result.push(choices[pick]!.shift()!);
-        else if (pick === choices.length && begins.length > 0) {
-          result.push(begins.shift()!);
-          open.push(lanes[open.length]!);
-        } else if (rest.length > 0) result.push(rest.shift()!);
-      }
-      return result;
-    });
-  const reasons = fc.constantFrom("stop", "tool_calls", "length", "content_filter");
-
-  const joined = (items: ResponseBody["output"], type: string): string =>
-    items
-      .filter((item) => item.type === type)
-      .map(textOfItem)
-      .join("");
-
-  test("streams are well ordered, have one end, and say what the non-streaming reply says", () => {
-    fc.assert(
-      fc.property(pieces, reasons, fc.boolean(), (given, reason, seals) => {
-        const request = ask({ tools, ...(seals ? sealed : {}) });
-        const end = { ...ended, reason };
-        const final = expectOrderedResponse(stream(request, given, end));
-        const whole = reply(request, given, end);
-        expectResponseShape(whole);
-        expect(final.status).toBe(reason === "stop" || reason === "tool_calls" ? "completed" : "incomplete");
-        expect(whole["output_text"]).toBe(final["output_text"]);
-        for (const type of ["reasoning", "message"])
-          expect(joined(final.output, type)).toBe(joined(whole.output, type));
-        const called = (body: ResponseBody) =>
-          body.output
-            .filter((item) => item.type.endsWith("call"))
-            .map(({ call_id, name, namespace, ...item }) => ({
-              call_id,
-              name,
-              namespace,
-              text: textOfItem(item as never),
-            }));
-        expect(called(final)).toEqual(called(whole));
-        expect(whole["output_text"]).toBe(
-          given.map((piece) => (piece.kind === "text" ? (JSON.parse(piece.literal) as string) : "")).join(""),
-        );
-      }),
-      { numRuns: 200 },
-    );
-  });
-
-  test("a failure anywhere leaves a well ordered stream without a terminator", () => {
-    fc.assert(
-      fc.property(pieces, fc.nat(), (given, place) => {
-        const encoder = dialect.encoder(ask({ tools }), identity);
-        const begun = given.slice(0, place % (given.length + 1)).map((piece) => encoder.piece(piece));
-        expect(expectOrderedResponse([...begun, encoder.failure(refuse("node_failed"))].join("")).status).toBe(
-          "failed",
-        );
-      }),
-      { numRuns: 100 },
-    );
   });
 });
 

@@ -4,12 +4,12 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRefusal } from "../../src/refusals.ts";
-import type { Endpoint } from "../../src/types.ts";
 import { viewOf } from "../fixtures/client-view.ts";
 import { askIn, type DialectName, dialectNames, dialects } from "./dialects.ts";
 import { compact, indented } from "./indented.ts";
 import { replyOf, streamOf, ways } from "./player.ts";
-import { modelOf, type Scenario, scenarios } from "./scenarios.ts";
+import { saidIn } from "./said.ts";
+import { modelOf, scenarios } from "./scenarios.ts";
 
 const folder = join(import.meta.dir, "replies");
 const rewrites = process.env["TOLLGATE_GOLDEN"] === "write";
@@ -56,20 +56,10 @@ describe.each(cases)("%s, %s", (name, dialect, scenario) => {
     const fails = isRefusal(scenario.end);
     expect([streamed.complete, whole.complete]).toEqual([!fails, !fails]);
     expect([streamed.error === null, whole.error === null]).toEqual([!fails, !fails]);
-    expect(streamed.text).toBe(textIn(scenario, endpoint));
+    expect(streamed.text).toBe(saidIn(dialect, scenario));
     if (!fails) expect(streamed).toEqual(whole);
   });
 });
-
-/** What the scenario says; chat-completions has one string for it, in which rounds are paragraphs. */
-function textIn({ steps }: Scenario, endpoint: Endpoint): string {
-  const rounds: string[] = [""];
-  for (const step of steps) {
-    if (step.kind === "text") rounds.push(rounds.pop()! + (JSON.parse(step.literal) as string));
-    else if (step.kind === "owned-call") rounds.push("");
-  }
-  return rounds.filter((said) => said !== "").join(endpoint === "/v1/chat/completions" ? "\n\n" : "");
-}
 
 test("every file belongs to a scenario", () => {
   const known = cases.flatMap(([name, dialect]) => [fileOf(name, dialect, "sse"), fileOf(name, dialect, "json")]);

@@ -1,0 +1,13 @@
+// What an answer says, read from its pieces alone.
+import type { DialectName } from "./dialects.ts";
+import type { Answer } from "./player.ts";
+
+/** All of its text; chat-completions has one string for it, in which rounds are paragraphs. */
+export function saidIn(name: DialectName, { steps }: Pick<Answer, "steps">): string {
+  const rounds: string[] = [""];
+  for (const step of steps) {
+    if (step.kind === "text") rounds.push(rounds.pop()! + (JSON.parse(step.literal) as string));
+    else if (step.kind === "owned-call") rounds.push("");
+  }
+  return rounds.filter((said) => said !== "").join(name === "chat" ? "\n\n" : "");
+}

@@ -2,25 +2,29 @@
 // taken from a client (a client-chosen billing key is how peers charge twice or not at all).
 import type { Ms } from "./types.ts";
 
-const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const prefix = "req_";
+const alphabet = Buffer.from("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+const timeCharacters = 8;
 const randomCharacters = 16; // 95 bits: unique also across gateways that share one journal
 const pool = new Uint8Array(4096);
 let used = pool.length;
+/** The id that is being made: one string of all its bytes costs a third of joining characters. */
+const id = Buffer.alloc(prefix.length + timeCharacters + randomCharacters, prefix);
 
 /** `req_` + 8 characters of time + 16 random ones. Later ids sort later, which keeps the journal's unique index warm. */
 export function mintRequestId(now: Ms): string {
-  let time = "";
-  for (let rest = Math.max(0, Math.floor(now)), place = 0; place < 8; place++, rest = Math.floor(rest / 62)) {
-    time = alphabet[rest % 62]! + time;
+  let rest = Math.max(0, Math.floor(now));
+  for (let place = prefix.length + timeCharacters - 1; place >= prefix.length; place--) {
+    id[place] = alphabet[rest % 62]!;
+    rest = Math.floor(rest / 62);
   }
-  let random = "";
-  while (random.length < randomCharacters) {
+  for (let place = prefix.length + timeCharacters; place < id.length;) {
     if (used === pool.length) {
       crypto.getRandomValues(pool);
       used = 0;
     }
     const byte = pool[used++]!;
-    if (byte < 248) random += alphabet[byte % 62]!; // 248 = 4 * 62: a higher byte would favour the first letters
+    if (byte < 248) id[place++] = alphabet[byte % 62]!; // 248 = 4 * 62: a higher byte would favour the first letters
   }
-  return `req_${time}${random}`;
+  return id.latin1Slice();
 }

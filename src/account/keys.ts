@@ -25,7 +25,7 @@ export function mintApiKey(randomBytes: (bytes: Uint8Array) => Uint8Array = (byt
 
 /** SHA-256 of a key, base64. */
 export function hashApiKey(key: string): string {
-  return new Bun.CryptoHasher("sha256").update(key).digest("base64");
+  return Bun.SHA256.hash(key, "base64");
 }
 
 export class Keys {

@@ -2,27 +2,38 @@
 // again the inside of one, also where an escaped surrogate pair was split between them.
 import { ByteWriter } from "../byte-writer.ts";
 
-/** What a short answer takes; kept as bytes, because a string for each token would keep all that it was cut from. */
+/** What a short answer takes. */
 const firstBytes = 256;
 
 export class LiteralText {
-  readonly #inside = new ByteWriter(firstBytes);
+  #inside = "";
+  /** What came as bytes since then: a string for each token would keep all that it was cut from. */
+  #bytes: ByteWriter | null = null;
 
   push(literal: string): void {
-    this.#inside.text(literal.slice(1, -1));
+    this.#takeBytes();
+    this.#inside += literal.slice(1, -1);
   }
 
   /** A literal that lies in `bytes` from `start` to `end`, quotes included. */
   pushBytes(bytes: Uint8Array, start: number, end: number): void {
-    this.#inside.slice(bytes, start + 1, end - 1);
+    this.#bytes ??= new ByteWriter(firstBytes);
+    this.#bytes.slice(bytes, start + 1, end - 1);
   }
 
   get empty(): boolean {
-    return this.#inside.length === 0;
+    return this.#inside === "" && (this.#bytes === null || this.#bytes.length === 0);
   }
 
   /** Everything so far as one literal, quotes included. */
   get literal(): string {
-    return `"${this.#inside.toString()}"`;
+    this.#takeBytes();
+    return `"${this.#inside}"`;
+  }
+
+  #takeBytes(): void {
+    if (this.#bytes === null || this.#bytes.length === 0) return;
+    this.#inside += this.#bytes.toString();
+    this.#bytes.clear();
   }
 }

@@ -75,8 +75,10 @@ export class ThinkTags {
   /** Whether the answer's first piece can begin with a tag, white space or an escape; usually it cannot. */
   #mayOpen(literal: string): boolean {
     if (this.#opened || this.#held.length > 0) return true;
-    const first = literal.charCodeAt(1);
-    return first <= space || first === lessThan || first === backslash;
+    let at = 1;
+    while (literal.charCodeAt(at) === space) at++;
+    const first = literal.charCodeAt(at);
+    return first === lessThan || first === backslash || at === literal.length - 1; // an escape may be a line break
   }
 
   #decide(text: string, literal: string, logprobs: string | null): void {

@@ -5,7 +5,8 @@ import { missing } from "../fixtures/optional.ts";
 import { canTrace } from "../fixtures/strace.ts";
 import { crash } from "./rig.ts";
 
-const rounds = Number(process.env["TOLLGATE_CRASH_ROUNDS"] ?? 2);
+/** The first round is not under injection: it comes with a restart. */
+const rounds = Math.max(2, Math.ceil(Number(process.env["TOLLGATE_CRASH_ROUNDS"] ?? 0) / 5));
 const seed = Number(process.env["TOLLGATE_CRASH_SEED"] ?? crypto.getRandomValues(new Uint32Array(1))[0]);
 const skipped = missing("strace", canTrace(), "apt-get install strace, and permission to trace", false);
 

@@ -2,7 +2,9 @@
 // much, HTTP that smuggles. Required: an answer in our own words or a closed connection, others served meanwhile, nothing
 // held afterwards, at most one charge.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
 import type { Endpoint } from "../../src/types.ts";
 import { bodyOf, endpoints, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
@@ -499,6 +501,41 @@ describe("A what a client names is never what is billed", () => {
       await stack.gateway.restart();
       expect(await ask(account.api_key, "/v1/messages")).toBe(401);
       expect(await ask(api_key, "/v1/messages")).toBe(200);
+    },
+    timeLimit,
+  );
+
+  test(
+    "no key and no prompt is in the log or in the ledger's files, whatever becomes of the requests",
+    async () => {
+      const account = await stack.gateway.account();
+      const canary = "canary-in-the-prompt";
+      for (const endpoint of endpoints) {
+        for (const script of ["text", "status-500", "error-in-stream", "dies-before-head", "usage-absurd"]) {
+          for (const [key, more] of [
+            [account.api_key, {}],
+            [account.api_key, { temperature: canary }],
+            ["sk-tg-canaryKey", {}],
+          ] as const) {
+            const reply = await fetch(stack.gateway.url + endpoint, {
+              method: "POST",
+              headers: { authorization: `Bearer ${key}` },
+              body: JSON.stringify(bodyOf(endpoint, "core-3", `${canary} [[${script}]]`, more)),
+            });
+            await reply.text();
+          }
+        }
+      }
+      const files = readdirSync(stack.gateway.dataFolder).filter((name) => name.startsWith("tollgate.db"));
+      const stored = files.map((name) => readFileSync(join(stack.gateway.dataFolder, name), "latin1")).join("");
+      expect(stored).toContain(account.email);
+      for (const secret of [canary, account.api_key, "canaryKey"]) {
+        expect([secret, stored.includes(secret), stack.gateway.output.includes(secret)]).toEqual([
+          secret,
+          false,
+          false,
+        ]);
+      }
     },
     timeLimit,
   );

@@ -16,7 +16,7 @@ import { type Backup, backUp } from "./store/backup.ts";
 import { ConsoleRecords } from "./store/console-records.ts";
 import { takeDataFolder } from "./store/data-folder.ts";
 import { watchFlushTime } from "./store/flush-time.ts";
-import { BatchingJournal } from "./store/journal.ts";
+import { BatchingJournal, type CommitListener } from "./store/journal.ts";
 import { migrate, openForReading } from "./store/open.ts";
 import { SqliteRecords } from "./store/sqlite-records.ts";
 import { LedgerWatch, type OpenWork } from "./store/verify-watch.ts";
@@ -57,6 +57,8 @@ export type AccountingOptions = Readonly<{
    * acknowledged by then may or may not be on disk; the next start finds out.
    */
   onFatal(error: Error): void;
+  /** Absent: nobody counts commits. */
+  onCommit?: CommitListener;
 }>;
 
 /**
@@ -64,7 +66,7 @@ export type AccountingOptions = Readonly<{
  * there are: they are loaded when they are first used. Throws DataFolderInUse or DataFolderUnusable.
  */
 export async function openAccounting(options: AccountingOptions): Promise<Accounting> {
-  const { dataFolder, catalog, siteUrl, clock, onFatal } = options;
+  const { dataFolder, catalog, siteUrl, clock, onFatal, onCommit } = options;
   const { plans } = catalog;
   const folder = takeDataFolder(dataFolder);
   try {
@@ -75,7 +77,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
     const consoleRecords = new ConsoleRecords(reader);
     const ledger = new Ledger(records, plans);
     const keys = new Keys(records, ledger);
-    const journal = new BatchingJournal(storage, ledger, clock);
+    const journal = new BatchingJournal(storage, ledger, clock, onCommit);
     const accounts = new Accounts({
       records,
       ledger,

@@ -19,6 +19,7 @@ import {
 } from "./limits.ts";
 import { formatPath, misfitsOf, show } from "./misfit.ts";
 import { nearest } from "./nearest.ts";
+import { type LogFormat, type LogLevel, logLevels } from "./log.ts";
 import { lineOf, lineOfSyntaxError } from "./toml-lines.ts";
 import type { Effort, Ms, PlanId } from "./types.ts";
 
@@ -101,6 +102,19 @@ export type StripeConfig = Readonly<{
   url: string | null;
 }>;
 
+export type LogConfig = Readonly<{
+  level: LogLevel;
+  /** Null = text on a terminal, JSON otherwise. */
+  format: LogFormat | null;
+}>;
+
+export type TelemetryConfig = Readonly<{
+  /** Where an OpenTelemetry collector takes OTLP over HTTP, without /v1/traces. */
+  otlpEndpoint: string;
+  /** Which part of the requests is traced, 0 to 1. */
+  sampleRatio: number;
+}>;
+
 export type Config = Readonly<{
   /** The file it was read from; null when no file was named. */
   file: string | null;
@@ -124,6 +138,13 @@ export type Config = Readonly<{
   stripe: StripeConfig | null;
   /** Null = the catalogue that comes with the program. */
   catalogFile: string | null;
+  log: LogConfig;
+  /** What a scraper of /metrics must bring; null = it must ask from this machine. */
+  metricsToken: string | null;
+  /** Null = nothing is traced. */
+  telemetry: TelemetryConfig | null;
+  /** Replies older than this are kept as sums of a day; null = each is kept for ever. */
+  usageKeepDays: number | null;
 }>;
 
 /** Flags of the command line as they were typed; absent ones were not given. */
@@ -156,6 +177,12 @@ const variable = () =>
 const plans = ["free", "plus", "standard", "pro"] as const satisfies readonly PlanId[];
 const names = (what: string) =>
   Type.Array(Type.String({ minLength: 1 }), { minItems: 1, description: `a list of one or more ${what}` });
+const oneOf = <Word extends string>(words: readonly Word[]) =>
+  Type.Union(
+    words.map((word) => Type.Literal(word)),
+    { description: `one of ${words.map((word) => `"${word}"`).join(", ")}` },
+  );
+const logFormats = ["json", "text"] as const satisfies readonly LogFormat[];
 const providers = ["searxng", "brave", "tavily", "local", "none"] as const;
 
 /** What a request is about is not for a depth to change. */
@@ -344,6 +371,37 @@ const ConfigFile = Type.Object(
         { additionalProperties: false, description: "a table [catalog]" },
       ),
     ),
+    log: Type.Optional(
+      Type.Object(
+        { level: Type.Optional(oneOf(logLevels)), format: Type.Optional(oneOf(logFormats)) },
+        { additionalProperties: false, description: "a table [log]" },
+      ),
+    ),
+    metrics: Type.Optional(
+      Type.Object(
+        { token: Type.Optional(key()), token_env: Type.Optional(variable()) },
+        { additionalProperties: false, description: "a table [metrics]" },
+      ),
+    ),
+    telemetry: Type.Optional(
+      Type.Object(
+        {
+          otlp_endpoint: text(webAddress),
+          sample_ratio: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: "a number from 0 to 1" })),
+        },
+        { additionalProperties: false, description: "a table [telemetry]" },
+      ),
+    ),
+    retention: Type.Optional(
+      Type.Object(
+        {
+          usage_days: Type.Optional(
+            Type.Integer({ minimum: 0, maximum: 36_500, description: "a whole number from 0 (for ever) to 36500" }),
+          ),
+        },
+        { additionalProperties: false, description: "a table [retention]" },
+      ),
+    ),
   },
   { additionalProperties: false, description: "a configuration" },
 );
@@ -371,7 +429,7 @@ export async function loadConfig(flags: ConfigFlags, environment: Environment): 
 export function readConfig(file: string | null, toml: string, flags: ConfigFlags, environment: Environment): Config {
   const faults = new Faults(file, toml);
   const tables = parseTables(toml, faults);
-  const { server, queue, search, responses, console, stripe, catalog } = tables;
+  const { server, queue, search, responses, console, stripe, catalog, log, metrics, telemetry, retention } = tables;
   const port = firstOf([
     [flags.port, "--port"],
     [given(environment["TOLLGATE_PORT"]), "TOLLGATE_PORT"],
@@ -396,6 +454,16 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
     console: { signUp: console?.sign_up ?? false, addressHeader: console?.address_header?.toLowerCase() ?? null },
     stripe: stripe === undefined ? null : readStripe(stripe, environment, faults),
     catalogFile: catalog?.file === undefined ? null : resolve(dirname(file ?? "."), catalog.file),
+    log: readLog(log ?? {}, environment, faults),
+    metricsToken: metrics === undefined ? null : readSecret("token", metrics, ["metrics"], environment, faults),
+    telemetry:
+      telemetry === undefined
+        ? null
+        : {
+            otlpEndpoint: faults.address(telemetry.otlp_endpoint, ["telemetry", "otlp_endpoint"]),
+            sampleRatio: telemetry.sample_ratio ?? 1,
+          },
+    usageKeepDays: (retention?.usage_days ?? 0) === 0 ? null : retention!.usage_days!,
   };
   faults.throwIfAny();
   return config;
@@ -649,6 +717,22 @@ function readStoredResponses({
   keep_max_mib = storedResponsesMaxMib,
 }: ConfigTables["responses"] & {}): StoredResponsesConfig | null {
   return keep_days === 0 ? null : { keepMs: keep_days * dayMs, accountBytesMax: keep_max_mib * 1024 ** 2 };
+}
+
+/** TOLLGATE_LOG_LEVEL and TOLLGATE_LOG_FORMAT win over the file: whoever looks for a fault need not edit it. */
+function readLog(table: ConfigTables["log"] & {}, environment: Environment, faults: Faults): LogConfig {
+  const named = <Word extends string>(name: string, words: readonly Word[]): Word | undefined => {
+    const value = given(environment[name]);
+    const word = words.find((word) => word === value);
+    if (value !== undefined && word === undefined) {
+      faults.add(`${name} must be one of ${words.map((word) => `"${word}"`).join(", ")}, is ${show(value)}`);
+    }
+    return word;
+  };
+  return {
+    level: named("TOLLGATE_LOG_LEVEL", logLevels) ?? table.level ?? "info",
+    format: named("TOLLGATE_LOG_FORMAT", logFormats) ?? table.format ?? null,
+  };
 }
 
 function readStripe(table: ConfigTables["stripe"] & {}, environment: Environment, faults: Faults): StripeConfig {

@@ -9,7 +9,9 @@ import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
 import type { StoredResponses } from "./dialects/stored-responses.ts";
 import type { Log } from "./log.ts";
 import { isRefusal, refuse } from "./refusals.ts";
-import { type Media, needsMedia } from "./tools/media.ts";
+import { GapSink } from "./telemetry/gap-sink.ts";
+import { RequestRecord } from "./telemetry/request-record.ts";
+import { type Media, needsMedia, type ReadyAsk } from "./tools/media.ts";
 import type { Checker } from "./tools/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
 import { structuredOutput, wantsForm } from "./tools/structured-output.ts";
@@ -126,38 +128,81 @@ export async function readAsk(
   return isRefusal(earlier) ? earlier : dialect.read(json, bytes, catalog, earlier);
 }
 
-/** Serves an admitted request; whatever happens, the outlet gets its last word and an unsettled hold goes back. */
-export async function serve({ account, ask, hold: admitted }: Admitted, outlet: Outlet, parts: Parts): Promise<void> {
+/**
+ * Serves an admitted request; whatever happens, the outlet gets its last word and an unsettled hold goes back. How it
+ * went is in `record`, for whoever counts or traces.
+ */
+export async function serve(
+  { account, ask, hold: admitted }: Admitted,
+  outlet: Outlet,
+  parts: Parts,
+  record = new RequestRecord("", ask.endpoint, 0, 0),
+): Promise<void> {
   using hold = admitted;
+  const { clock, log } = parts;
+  const fail = (refusal: Refusal): void => {
+    record.failed(refusal.refusal);
+    outlet.fail(refusal);
+  };
   try {
     if (hold.ready !== null) await hold.ready; // a coder call is on disk before the first byte goes out
     // No node fetches anything: what the request names by address is data before it waits for a place.
-    using media = needsMedia(ask) ? ((await parts.media?.ready(ask, account, outlet.gone)) ?? null) : null;
-    const ending = await answer(media?.ask ?? ask, account, outlet, parts);
-    if (ending.kind === "failed") return outlet.fail(ending.refusal);
+    using media = needsMedia(ask) ? await readMedia(ask, account, outlet.gone, parts, record) : null;
+    const ending = await answer(media?.ask ?? ask, account, outlet, parts, record);
+    if (ending.kind === "failed") return fail(ending.refusal);
     const { reason } = outlet.gone;
-    if (ending.kind === "gone" && isRefusal(reason)) return outlet.fail(reason); // our own doing costs the client nothing
-    await hold.settle(ending.usage, ending.estimated, parts.clock.wall()); // on disk before the client sees the end
+    if (ending.kind === "gone" && isRefusal(reason)) return fail(reason); // our own doing costs the client nothing
+    record.settling = { from: clock.monotonic(), to: null };
+    await hold.settle(ending.usage, ending.estimated, clock.wall()); // on disk before the client sees the end
+    record.settling.to = clock.monotonic();
+    record.answered(ending);
     if (ending.kind === "end") outlet.end(ending);
   } catch (error) {
-    if (!(error instanceof StoreUnavailable)) parts.log("error", "request failed", { error: String(error) });
-    outlet.fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"));
+    const { requestId } = record;
+    if (!(error instanceof StoreUnavailable)) log("error", "request failed", { requestId, error: String(error) });
+    fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"));
   }
 }
 
+/** Null where nothing reads media: then what is not inline is left out by the node's request. */
+async function readMedia(
+  ask: Ask,
+  account: AccountId,
+  gone: AbortSignal,
+  { media, clock }: Parts,
+  record: RequestRecord,
+): Promise<ReadyAsk | null> {
+  if (media === undefined) return null;
+  const from = clock.monotonic();
+  const ready = await media.ready(ask, account, gone);
+  record.media = { from, to: clock.monotonic() };
+  return ready;
+}
+
 /** One answer: a round of generation, or as many as the calls of our own tools take. */
-function answer(ask: Ask, account: AccountId, outlet: Outlet, parts: Parts): Promise<Ending> {
+function answer(ask: Ask, account: AccountId, outlet: Outlet, parts: Parts, record: RequestRecord): Promise<Ending> {
   const { gone } = outlet;
-  const { checker, log } = parts;
+  const { checker, clock, log, toolLoop } = parts;
+  const sink = record.gap === null ? outlet : new GapSink(outlet, clock, record.gap);
   const generation: Round = async (ask, sink) => {
-    const ending = await generate(ask, account, gone, sink, parts);
+    const ending = await generate(ask, account, gone, sink, parts, record);
     // What is not charged needs no count: a failure, and an end of our own doing.
     if (ending.kind === "failed" || !ending.estimated || isRefusal(gone.reason)) return ending;
     return withCountedInput(ending, ask, account, parts);
   };
   const isChecked = checker !== undefined && wantsForm(ask);
-  const round = isChecked ? structuredOutput(generation, { checker, account, log }) : generation;
-  return parts.toolLoop?.answer(ask, { account, gone }, outlet, round) ?? round(ask, outlet);
+  const repeated = () => void (record.repeats += 1);
+  const round = isChecked ? structuredOutput(generation, { checker, account, log, repeated }) : generation;
+  if (toolLoop === undefined) return round(ask, sink);
+  const called = (isSearch: boolean) => {
+    const from = clock.monotonic();
+    return (failed: boolean) => void record.toolCalls.push({ isSearch, failed, from, to: clock.monotonic() });
+  };
+  const counted: Round = (ask, sink) => {
+    record.toolRounds += 1;
+    return round(ask, sink);
+  };
+  return toolLoop.answer(ask, { account, gone, called }, sink, counted);
 }
 
 /** The size of a body says little about its tokens, so that an input which nobody counted is counted before its charge. */
@@ -174,17 +219,35 @@ async function withCountedInput<Charged extends Exclude<Ending, { kind: "failed"
 }
 
 /** Runs the request on a node, and once on another if the first gave no byte of a reply. */
-async function generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink, { pool }: Parts): Promise<Ending> {
+async function generate(
+  ask: Ask,
+  account: AccountId,
+  gone: AbortSignal,
+  sink: Sink,
+  { pool, clock }: Parts,
+  record: RequestRecord,
+): Promise<Ending> {
   const first = await generateOnce();
   if (first.kind !== "failed" || !first.elsewhere || first.nodeName === null) return first;
   const second = await generateOnce(new Set([first.nodeName]));
   return second.kind === "failed" && second.nodeName === null ? first : second; // no other node: the first one's reason
 
   async function generateOnce(excluded?: ReadonlySet<string>): Promise<Ending & { nodeName: string | null }> {
+    const round = record.beginRound(clock.monotonic());
     const place = await pool.enter(ask, account, gone, excluded);
-    if (isRefusal(place)) return { kind: "failed", refusal: place, elsewhere: false, nodeName: null };
+    if (isRefusal(place)) {
+      round.endedAt = clock.monotonic();
+      return { kind: "failed", refusal: place, elsewhere: false, nodeName: null };
+    }
     using slot = place;
-    const ending = await slot.generate(ask, account, gone, sink);
-    return { ...ending, nodeName: slot.nodeName };
+    const { nodeName } = slot;
+    round.node = nodeName;
+    round.startedAt = clock.monotonic();
+    const began = () => void (round.firstPieceAt = clock.monotonic());
+    const ending = await slot.generate(ask, account, gone, sink, began);
+    round.endedAt = clock.monotonic();
+    round.ending = ending.kind;
+    if (ending.kind !== "failed") round.usage = ending.usage;
+    return { ...ending, nodeName };
   }
 }

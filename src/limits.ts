@@ -75,6 +75,10 @@ export const ledgerCheckIntervalMs = 60_000;
 /** A check of the disk ends after this long and goes on in the next. */
 export const ledgerCheckMaxMs = 45_000;
 
+// Watching requests
+/** Gaps between the reads of an answer are measured in one of so many requests. */
+export const gapStreamsPerSample = 64;
+
 // Flushes of the data folder's disk, measured at start
 export const flushSamples = 200;
 export const flushSamplePauseMs = 10; // so that the first requests' commits find the disk free

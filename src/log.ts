@@ -1,19 +1,66 @@
 // Structured log lines on standard error: one JSON object a line, or plain words on a terminal. Fields never hold a
-// key, a prompt or an answer.
+// key, a prompt or an answer; should the text of some error hold one after all, it is blotted out here.
+import type { Ms } from "./types.ts";
 
-export type LogLevel = "info" | "warn" | "error";
+export const logLevels = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof logLevels)[number];
+export type LogFormat = "json" | "text";
 export type LogFields = Readonly<Record<string, string | number | boolean | null>>;
 export type Log = (level: LogLevel, event: string, fields?: LogFields) => void;
 
-/** Writes to standard error; `time` gives the timestamp of a line. */
-export function standardErrorLog(time: () => number, terminal = process.stderr.isTTY === true): Log {
+export type LogOptions = Readonly<{
+  /** Lines below it are not written. */
+  level: LogLevel;
+  format: LogFormat;
+  /** Wall-clock time of a line. */
+  time: () => Ms;
+  /** Texts that are blotted out wherever they stand: keys and addresses of nodes. Asked for at each line. */
+  secrets?: () => readonly string[];
+  write?: (line: string) => void;
+}>;
+
+/** What a person reads on a terminal is text, what a program collects is JSON. */
+export const usualLogFormat = (): LogFormat => (process.stderr.isTTY ? "text" : "json");
+
+export function openLog({
+  level: least,
+  format,
+  time,
+  secrets = () => [],
+  write = writeToStandardError,
+}: LogOptions): Log {
+  const lowest = logLevels.indexOf(least);
   return (level, event, fields = {}) => {
+    if (logLevels.indexOf(level) < lowest) return;
     const at = new Date(time()).toISOString();
-    const line = terminal
-      ? `${at} ${level.padEnd(5)} ${event}${Object.entries(fields)
-          .map(([name, value]) => ` ${name}=${value}`)
-          .join("")}`
-      : JSON.stringify({ at, level, event, ...fields });
-    process.stderr.write(`${line}\n`);
+    const line =
+      format === "text" ? textLine(at, level, event, fields) : JSON.stringify({ at, level, event, ...fields });
+    write(`${blotted(line, secrets())}\n`);
   };
+}
+
+/** A log that writes all but debug lines to standard error, as a command does that reads no configuration. */
+export const standardErrorLog = (time: () => Ms): Log => openLog({ level: "info", format: usualLogFormat(), time });
+
+function writeToStandardError(line: string): void {
+  process.stderr.write(line);
+}
+
+function textLine(at: string, level: LogLevel, event: string, fields: LogFields): string {
+  let line = `${at} ${level.padEnd(5)} ${event}`;
+  for (const [name, value] of Object.entries(fields)) line += ` ${name}=${textValue(value)}`;
+  return line;
+}
+
+/** What holds a space or a line break is quoted, so that every event is one line. */
+const textValue = (value: LogFields[string]): string =>
+  typeof value === "string" && /[\s"=]|^$/.test(value) ? JSON.stringify(value) : String(value);
+
+/** Our keys, others' keys of the usual shape, and bearer tokens. */
+const keyShape = /\b(?:sk-[A-Za-z0-9_-]{16,}|[Bb]earer +[A-Za-z0-9._~+/-]{8,}=*)/g;
+
+function blotted(line: string, secrets: readonly string[]): string {
+  let clean = line.replace(keyShape, "[secret]");
+  for (const secret of secrets) if (clean.includes(secret)) clean = clean.replaceAll(secret, "[secret]");
+  return clean;
 }

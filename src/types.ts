@@ -211,8 +211,11 @@ export interface Hold extends Disposable {
 /** A place on a node. Disposing it gives the place to the next in line. */
 export interface Slot extends Disposable {
   readonly nodeName: string;
-  /** Runs one generation on this node; resolves exactly once, never rejects. Aborting `gone` stops the node at once. */
-  generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink): Promise<Ending>;
+  /**
+   * Runs one generation on this node; resolves exactly once, never rejects. Aborting `gone` stops the node at once.
+   * `began` is called once, when the first pieces are there.
+   */
+  generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink, began?: () => void): Promise<Ending>;
 }
 
 /** The balance could not be read or written; nothing was charged (spec: 503 api_error). */

@@ -35,6 +35,17 @@ keep_max_mib = 64
 
 [catalog]
 file = "/etc/tollgate/catalog.json"
+
+[log]
+level = "warn"
+format = "text"
+[metrics]
+token_env = "SCRAPE_TOKEN"
+[telemetry]
+otlp_endpoint = "http://127.0.0.1:4318/"
+sample_ratio = 0.25
+[retention]
+usage_days = 400
 `;
 
 describe("a configuration", () => {
@@ -55,11 +66,15 @@ describe("a configuration", () => {
       console: { signUp: false, addressHeader: null },
       stripe: null,
       catalogFile: null,
+      log: { level: "info", format: null },
+      metricsToken: null,
+      telemetry: null,
+      usageKeepDays: null,
     });
   });
 
   test("takes every key of the file", () => {
-    expect(read(example, {}, { VLLM_KEY: "secret" })).toEqual({
+    expect(read(example, {}, { VLLM_KEY: "secret", SCRAPE_TOKEN: "scrape" })).toEqual({
       file: "gate.toml",
       host: "127.0.0.2",
       port: 8401,
@@ -84,7 +99,22 @@ describe("a configuration", () => {
       console: { signUp: false, addressHeader: null },
       stripe: null,
       catalogFile: "/etc/tollgate/catalog.json",
+      log: { level: "warn", format: "text" },
+      metricsToken: "scrape",
+      telemetry: { otlpEndpoint: "http://127.0.0.1:4318", sampleRatio: 0.25 },
+      usageKeepDays: 400,
     });
+  });
+
+  test("takes how much is logged from the environment before the file, and refuses a level that there is not", () => {
+    const toml = '[log]\nlevel = "warn"\nformat = "text"';
+    expect(read(toml, {}, { TOLLGATE_LOG_LEVEL: "debug", TOLLGATE_LOG_FORMAT: "json" }).log).toEqual({
+      level: "debug",
+      format: "json",
+    });
+    expect(() => read(toml, {}, { TOLLGATE_LOG_LEVEL: "loud" })).toThrow(
+      'TOLLGATE_LOG_LEVEL must be one of "debug", "info", "warn", "error", is "loud"',
+    );
   });
 
   // flags, environment, file -> port
@@ -109,7 +139,11 @@ describe("a configuration", () => {
   });
 
   test("takes nodes of --node instead of the file's", () => {
-    const { nodes } = read(example, { node: ["http://10.0.0.1:8000", "http://10.0.0.2/api/v1/"] }, { VLLM_KEY: "x" });
+    const { nodes } = read(
+      example,
+      { node: ["http://10.0.0.1:8000", "http://10.0.0.2/api/v1/"] },
+      { VLLM_KEY: "x", SCRAPE_TOKEN: "y" },
+    );
     expect(nodes).toEqual([
       { name: "node-1", url: "http://10.0.0.1:8000/v1", apiKey: null, slots: 64, models: { "*": "*" } },
       { name: "node-2", url: "http://10.0.0.2/api/v1", apiKey: null, slots: 64, models: { "*": "*" } },

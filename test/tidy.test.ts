@@ -32,11 +32,26 @@ const layers = {
   // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
   tools: ["nodes", "store", "tokens"],
   accounting: ["account", "store"],
-  gateway: ["dialects", "tools"],
-  http: ["dialects", "gateway", "tokens", "tools"],
+  telemetry: [],
+  gateway: ["dialects", "telemetry", "tools"],
+  docs: [],
+  http: ["dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
   console: ["account", "http"],
   web: ["console"], // the browser's side, which takes the contract's types
-  commands: ["account", "accounting", "console", "dialects", "gateway", "http", "nodes", "store", "tokens", "tools"],
+  commands: [
+    "account",
+    "accounting",
+    "console",
+    "docs",
+    "dialects",
+    "gateway",
+    "http",
+    "nodes",
+    "store",
+    "telemetry",
+    "tokens",
+    "tools",
+  ],
   main: ["commands"],
   build: ["commands", "console", "main", "store", "tokens"],
 } as const satisfies Record<string, readonly string[]>;
@@ -110,6 +125,12 @@ const homes: readonly Home[] = [
     sign: /["']@modelcontextprotocol\//,
     home: /^src\/tools\/mcp-/,
     example: 'await import("@modelcontextprotocol/client")',
+  },
+  {
+    what: "the client of OpenTelemetry",
+    sign: /["']@opentelemetry\//,
+    home: /^src\/telemetry\/tracer\.ts$/,
+    example: 'await import("@opentelemetry/api")',
   },
   {
     what: "the clock",

@@ -2,11 +2,13 @@
 import type { Accounting } from "../accounting.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { Metrics } from "../http/metrics.ts";
 import type { Log } from "../log.ts";
 import { McpTools } from "../tools/mcp.ts";
 import type { PublicFetch } from "../tools/public-fetch.ts";
 import { openSearchProvider } from "../tools/search/open.ts";
 import { ToolLoop } from "../tools/tool-loop.ts";
+import { countedSearch } from "./counted-tools.ts";
 import { pdfTextCommand } from "./pdf-text.ts";
 
 export type OwnedTools = Readonly<{
@@ -19,6 +21,7 @@ export type OwnedTools = Readonly<{
 type OwnedToolsParts = Readonly<{
   accounting: Pick<Accounting, "searches" | "ledger">;
   publicFetch: PublicFetch;
+  metrics: Metrics;
   clock: Clock;
   log: Log;
 }>;
@@ -26,7 +29,7 @@ type OwnedToolsParts = Readonly<{
 /** Throws what the operator can put right: SearchFolderUnusable or DataFolderUnusable. */
 export async function openOwnedTools(
   { search, mcp, dataFolder }: Pick<Config, "search" | "mcp" | "dataFolder">,
-  { accounting, publicFetch, clock, log }: OwnedToolsParts,
+  { accounting, publicFetch, metrics, clock, log }: OwnedToolsParts,
 ): Promise<OwnedTools> {
   if (search === null && mcp.length === 0) return { close: async () => {} };
   const { searches, ledger } = accounting;
@@ -40,7 +43,7 @@ export async function openOwnedTools(
   const servers = new McpTools(mcp, { clock, log });
   return {
     toolLoop: new ToolLoop({
-      provider,
+      provider: provider === null ? null : countedSearch(provider, metrics),
       searches,
       serverTools: ({ model }, account) => servers.toolsFor(model, ledger.account(account).plan.id),
       clock,

@@ -7,12 +7,14 @@ import { sealingKeyBytes } from "../dialects/sealed-content.ts";
 import type { Parts } from "../gateway.ts";
 import { startServer } from "../http/app.ts";
 import { freePort } from "../http/free-port.ts";
-import type { Gauge } from "../http/metrics.ts";
-import { type Log, standardErrorLog } from "../log.ts";
+import type { Gauge } from "../http/metric.ts";
+import { Metrics } from "../http/metrics.ts";
+import { type Log, openLog, usualLogFormat } from "../log.ts";
 import { NodePool } from "../nodes/pool.ts";
 import { sealingKeyOf } from "../store/sealing-key.ts";
 import { StoredResponsesFile } from "../store/stored-responses.ts";
 import type { LedgerState, LedgerWatch } from "../store/verify-watch.ts";
+import type { Tracer } from "../telemetry/tracer.ts";
 import { Counter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { Media } from "../tools/media.ts";
@@ -21,6 +23,7 @@ import { PublicFetchClient } from "../tools/public-fetch-client.ts";
 import { AnswerChecker } from "../tools/answer-checker.ts";
 import { type Command, CommandError, type Flags, textFlag } from "./command.ts";
 import { type Handler, openControlSocket } from "./control-socket.ts";
+import { countedFetch } from "./counted-tools.ts";
 import { isExpected } from "./expected-error.ts";
 import { nodeReports } from "./nodes.ts";
 import { isOperationName, type OperationArguments, type OperationName, runOperation } from "./operations.ts";
@@ -50,7 +53,15 @@ const command: Command = {
     checkModelIds(config, catalog);
 
     const clock = systemClock;
-    const log = standardErrorLog(() => clock.wall());
+    let secrets = secretsOf(config);
+    const log = openLog({
+      level: config.log.level,
+      format: config.log.format ?? usualLogFormat(),
+      time: () => clock.wall(),
+      secrets: () => secrets,
+    });
+    const metrics = new Metrics();
+    const tracer = await tracerOf(config, log);
     // Refusals name the site's address, so the port must be known before the first request.
     const port = config.port === 0 ? listen(config.host, 0, () => freePort(config.host)) : config.port;
     const [accounting, serving] = await Promise.all([
@@ -60,6 +71,7 @@ const command: Command = {
         siteUrl: addressesOf(config, port).siteUrl,
         clock,
         onFatal: endAtOnce,
+        onCommit: metrics.countCommit,
       }),
       findServingNodes(config, catalog, clock),
     ]);
@@ -77,8 +89,8 @@ const command: Command = {
     const checker = new AnswerChecker({ log });
     const counts = new TokenCounts(counter, pool, clock);
     const publicFetch = new PublicFetchClient();
-    const media = new Media(publicFetch, new PdfReader(pdfTextCommand));
-    const ownedTools = await openOwnedTools(config, { accounting, publicFetch, clock, log });
+    const media = new Media(countedFetch(publicFetch, metrics), new PdfReader(pdfTextCommand));
+    const ownedTools = await openOwnedTools(config, { accounting, publicFetch, metrics, clock, log });
     const { toolLoop } = ownedTools;
     const countInput: Parts["countInput"] = (ask, account) => counts.ofUnreported(ask, account);
     const webConsole = await makeConsole(config, {
@@ -100,7 +112,13 @@ const command: Command = {
           counts,
           sealingKey: sealingKeyOf(config.dataFolder, sealingKeyBytes),
           openSite: webConsole.openSite,
+          baseUrl: addressesOf(config, port).baseUrl,
+          siteFiles: webConsole.siteFiles,
           unready: () => unreadyReason(watch?.state),
+          metrics,
+          metricsToken: config.metricsToken,
+          tracer,
+          logsRequests: config.log.level === "debug",
           gauges: () => gaugesOf(pool, accounting, storedResponses, watch?.state),
         },
       ),
@@ -112,7 +130,13 @@ const command: Command = {
     }));
     const control = openControlSocket(config.dataFolder, controlHandler(accounting, pool), isExpected);
     const stopped = firstStopSignal(clock, () => process.exit(1));
-    process.on("SIGHUP", () => void reload(given, environment, serving.nodes, pool, log));
+    process.on(
+      "SIGHUP",
+      () =>
+        void reload(given, environment, serving.nodes, pool, log, (config) => {
+          secrets = [...secrets, ...secretsOf(config)]; // requests to the nodes of before may still run
+        }),
+    );
 
     if (accounting.accounts.none) console.log(await createOperator(accounting));
     console.log(`Tollgate ${version} listening on ${server.url}, data in ${config.dataFolder}`);
@@ -130,6 +154,7 @@ const command: Command = {
     await storedResponses?.close();
     await webConsole.close();
     await accounting.close();
+    await tracer?.close();
     return 0;
   },
 };
@@ -143,6 +168,27 @@ function flagsOf(flags: Flags): ConfigFlags {
     data: textFlag(flags, "data"),
     node: flags["node"] as readonly string[] | undefined,
   };
+}
+
+/** What the log must never say, whatever the text of an error holds: keys, and addresses of nodes. */
+function secretsOf({ nodes, search, mcp, stripe, metricsToken }: Config): readonly string[] {
+  const keys = [
+    metricsToken,
+    stripe?.secretKey,
+    stripe?.webhookSecret,
+    search !== null && "apiKey" in search ? search.apiKey : null,
+    ...mcp.map(({ reached }) => (reached.by === "http" ? reached.apiKey : null)),
+  ];
+  const ofNodes = nodes.flatMap(({ url, apiKey }) => [url, URL.parse(url)?.host, apiKey]);
+  return [...keys, ...ofNodes].filter((text): text is string => text !== null && text !== undefined && text !== "");
+}
+
+/** Loaded only where traces are wanted. */
+async function tracerOf({ telemetry }: Config, log: Log): Promise<Tracer | null> {
+  if (telemetry === null) return null;
+  const { openTracer } = await import("../telemetry/tracer.ts");
+  const { otlpEndpoint: endpoint, sampleRatio } = telemetry;
+  return openTracer({ endpoint, sampleRatio, version, log });
 }
 
 /** The disk failed: nothing may be written or acknowledged after that. The next start finds out what is on disk. */
@@ -195,11 +241,13 @@ async function reload(
   foundAtStart: Config["nodes"],
   pool: NodePool,
   log: Log,
+  applied: (config: Config) => void,
 ): Promise<void> {
   try {
     const config = await loadConfig(flags, environment);
     checkModelIds(config, await catalogOf(config.catalogFile));
     const nodes = config.nodes.length > 0 ? config.nodes : foundAtStart;
+    applied(config);
     pool.reconfigure(nodes, config.queueMaxWaitMs);
     log("info", "configuration applied: nodes and queue; the rest needs a restart", { nodes: nodes.length });
   } catch (error) {

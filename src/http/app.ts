@@ -9,14 +9,21 @@ import { admit, isRefused, type Parts, serve } from "../gateway.ts";
 import { bodyMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
+import type { RequestRecord } from "../telemetry/request-record.ts";
+import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import type { AccountId, Ask } from "../types.ts";
+import { ApiReference, type ApiReferenceOptions } from "./api-reference.ts";
 import { CollectOutlet } from "./collect-outlet.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { accountOf, incomingOf } from "./incoming.ts";
-import { type Gauge, Metrics } from "./metrics.ts";
+import { LoopDelay } from "./loop-delay.ts";
+import type { Gauge } from "./metric.ts";
+import { Metrics } from "./metrics.ts";
+import { mayReadMetrics } from "./metrics-access.ts";
 import { modelBody, modelsBody } from "./models.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
+import { RequestWatch } from "./request-watch.ts";
 import type { LiveRequests, Site } from "./site.ts";
 import {
   cancelResponse,
@@ -36,10 +43,22 @@ export type ServerOptions = Readonly<{
   counts: TokenCounts;
   /** Pages and routes that another part adds, and browsers that are signed in to them. */
   openSite?: (requests: LiveRequests) => Site;
+  /** {base_url}; null: where it listens. */
+  baseUrl?: string | null;
+  /** Where the fonts and the icon of the reference page are; null: it does without. */
+  siteFiles?: ApiReferenceOptions["siteFiles"];
   /** Why requests should go to another gateway if there is one, in one line; null where all is well. */
   unready?: () => string | null;
   /** What other parts tell Prometheus, asked for at each scrape. */
   gauges?: () => Iterable<Gauge>;
+  /** Where others count too; absent: the server's own. */
+  metrics?: Metrics;
+  /** What a scraper must bring; null: it must ask from this machine. */
+  metricsToken?: string | null;
+  /** Null: nothing is traced. */
+  tracer?: Tracer | null;
+  /** True: each request is a line of the log at debug level. */
+  logsRequests?: boolean;
 }>;
 
 export interface RunningServer {
@@ -67,7 +86,9 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
   const dialects: readonly Dialect[] = [chatCompletions, messages, responses];
   const compaction = compactionDialect(responsesOptions);
   const heartbeat = new Heartbeat();
-  const metrics = new Metrics();
+  const { metrics = new Metrics(), metricsToken = null, tracer = null, logsRequests = false } = options;
+  const watch = new RequestWatch({ metrics, clock: parts.clock, log: parts.log, logsRequests, tracer });
+  const loopDelay = new LoopDelay(parts.clock, (delayMs) => metrics.countLoopDelay(delayMs));
   const open = new Map<StreamOutlet | CollectOutlet, Promise<void>>();
   const openOf = new Map<AccountId, number>();
   const site =
@@ -78,6 +99,10 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
       openRequestsOf: (account) => openOf.get(account) ?? 0,
     }) ?? null;
   const tokens = new TokenRoutes(parts, counts, site);
+  const reference = new ApiReference({
+    facts: () => ({ catalog: parts.catalog, baseUrl: options.baseUrl ?? listening }),
+    siteFiles: options.siteFiles ?? null,
+  });
   let stopping = false;
 
   const app = new Elysia({ normalize: false, aot: true })
@@ -92,10 +117,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
       const reason = stopping ? "stopping" : unready();
       return new Response(`${reason ?? "ready"}\n`, { status: reason === null ? 200 : 503 });
     })
-    .get(
-      "/metrics",
-      () => new Response(metrics.text(allGauges()), { headers: { "content-type": "text/plain; version=0.0.4" } }),
-    )
+    .get("/metrics", ({ request, server }) => metricsReply(request, server?.requestIP(request)?.address ?? null))
     .head("/", () => new Response(null))
     .head("/api/hello", () => new Response(null))
     .get("/v1/responses", ({ request }) => upgradeRequired(request))
@@ -110,6 +132,8 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     .post("/v1/responses/input_tokens", ({ request }) => tokens.countResponsesInput(request, responses), {
       parse: "none",
     })
+    .get("/openapi.json", ({ request }) => reference.json(request))
+    .get("/docs", ({ request }) => reference.page(request))
     .get("/v1/models", ({ request }) => listModels(request))
     .get("/v1/models/:id", ({ request, params }) => showModel(request, params.id));
   for (const dialect of dialects) {
@@ -132,9 +156,10 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     development: false,
   });
   const server = app.server!;
+  const listening = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`;
 
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
+    url: listening,
     get openRequests() {
       return open.size;
     },
@@ -147,6 +172,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
       await settledWithin(cutMs, open.values());
       await Promise.race([stopped, server.stop(true)]);
       heartbeat.close();
+      loopDelay.close();
     },
   };
 
@@ -156,18 +182,27 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
   }
 
   async function answer(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
-    const response = await reply(request, connection, dialect);
-    metrics.countReply(dialect.endpoint, response.status);
+    const record = watch.arrived(dialect.endpoint, request.headers);
+    const response = await reply(request, connection, dialect, record);
+    watch.replied(record, response.status);
     return response;
   }
 
-  async function reply(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
-    const now = parts.clock.wall();
-    const requestId = mintRequestId(now);
+  async function reply(
+    request: Request,
+    connection: Connection | null,
+    dialect: Dialect,
+    record: RequestRecord,
+  ): Promise<Response> {
+    const { requestId } = record;
     const admitted = await admit(incomingOf(request, requestId, site), dialect, parts);
-    if (isRefused(admitted)) return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
-    const createdSeconds = Math.floor(now / 1000);
+    if (isRefused(admitted)) {
+      watch.refused(record, admitted.refused, admitted.ask);
+      return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
+    }
+    const createdSeconds = Math.floor(record.arrivedWall / 1000);
     const { account, ask } = admitted;
+    watch.admitted(record, account, ask);
     const own = dialect.keeping?.(ask, (response) => parts.storedResponses?.keep(account, response)) ?? dialect;
     const outlet = ask.stream
       ? new StreamOutlet(ask, requestId, createdSeconds, own, request.signal, heartbeat)
@@ -176,8 +211,9 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     // A non-streaming reply is silent until it is complete; the exemption sticks to the connection, so it is undone.
     if (!ask.stream) connection?.timeout(request, 0);
     openOf.set(account, (openOf.get(account) ?? 0) + 1);
-    const served = serve(admitted, outlet, parts).finally(() => {
+    const served = serve(admitted, outlet, parts, record).finally(() => {
       open.delete(outlet);
+      watch.ended(record);
       closeOf(account);
       if (!ask.stream) connection?.timeout(request, idleTimeoutSeconds);
     });
@@ -198,8 +234,31 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     else openOf.set(account, left);
   }
 
+  function metricsReply({ headers }: Request, address: string | null): Response {
+    if (mayReadMetrics(headers, address, metricsToken)) {
+      return new Response(metrics.text(allGauges()), { headers: { "content-type": "text/plain; version=0.0.4" } });
+    }
+    const wanted =
+      metricsToken === null
+        ? "Metrics are for this machine alone; set token_env in [metrics] to read them from elsewhere"
+        : "Metrics need the token of [metrics] as Authorization: Bearer";
+    return new Response(`${wanted}\n`, { status: metricsToken === null ? 403 : 401 });
+  }
+
   function* allGauges(): Iterable<Gauge> {
     yield { name: "tollgate_open_requests", help: "Admitted requests that have not ended.", value: open.size };
+    yield {
+      name: "tollgate_held_ends",
+      help: "Answers that wait for their charge to be on disk.",
+      value: watch.heldEnds,
+    };
+    const { user, system } = process.cpuUsage();
+    yield {
+      name: "tollgate_cpu_seconds_total",
+      help: "CPU time of the process.",
+      value: (user + system) / 1e6,
+      type: "counter",
+    };
     yield { name: "tollgate_resident_memory_bytes", help: "Resident memory.", value: process.memoryUsage.rss() };
     yield* gauges();
   }

@@ -1,30 +1,173 @@
-// What the process tells Prometheus (text format 0.0.4).
+// What the process tells Prometheus. Labels are bounded: endpoints are our routes, models those of the catalogue, and
+// everything else is one of a few words.
+import type { RequestRecord } from "../telemetry/request-record.ts";
+import type { Ms } from "../types.ts";
+import { Counter, type Gauge, gaugeLines, Histogram } from "./metric.ts";
 
-/** One value at the time of asking. `labels` and `name` are ours, never a client's. */
-export type Gauge = Readonly<{ name: string; help: string; value: number; labels?: Readonly<Record<string, string>> }>;
+const waitSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const quickSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+const gapSeconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30];
+const requestSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900];
+const batchEntries = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
+
+export type SearchResult = "found" | "nothing" | "failed";
+export type FetchResult = "read" | "refused";
 
 export class Metrics {
-  readonly #replies = new Map<string, number>();
+  readonly #requests = new Counter("tollgate_requests_total", "Requests by the status that their headers carried.", [
+    "endpoint",
+    "model",
+    "status",
+  ]);
+  readonly #refusals = new Counter("tollgate_refusals_total", "Requests that were refused or failed, by reason.", [
+    "reason",
+  ]);
+  readonly #endings = new Counter(
+    "tollgate_answers_total",
+    "Answers by how they ended: end, gone (client left), failed.",
+    ["ending"],
+  );
+  readonly #tokens = new Counter("tollgate_tokens_total", "Tokens charged: input (cached ones apart) and output.", [
+    "model",
+    "kind",
+  ]);
+  readonly #estimated = new Counter(
+    "tollgate_estimated_answers_total",
+    "Answers whose usage no node said and the gateway counted.",
+  );
+  readonly #firstToken = new Histogram(
+    "tollgate_time_to_first_token_seconds",
+    "From the request's arrival to the first piece of its answer.",
+    waitSeconds,
+    ["model"],
+  );
+  readonly #queueWait = new Histogram("tollgate_queue_wait_seconds", "Wait for a place on a node.", waitSeconds);
+  readonly #gaps = new Histogram(
+    "tollgate_token_gap_seconds",
+    "Time between two reads of an answer, measured in one of 64 streams.",
+    gapSeconds,
+  );
+  readonly #duration = new Histogram(
+    "tollgate_request_duration_seconds",
+    "From the request's arrival to the end of its answer.",
+    requestSeconds,
+    ["endpoint"],
+  );
+  readonly #settle = new Histogram(
+    "tollgate_settle_duration_seconds",
+    "How long the end of an answer is held until its charge is on disk.",
+    quickSeconds,
+  );
+  readonly #batches = new Histogram(
+    "tollgate_journal_batch_entries",
+    "Lines and changes that one commit writes.",
+    batchEntries,
+  );
+  readonly #commits = new Histogram(
+    "tollgate_journal_commit_duration_seconds",
+    "How long a commit takes, from the main thread and back.",
+    quickSeconds,
+  );
+  readonly #loopDelay = new Histogram(
+    "tollgate_event_loop_delay_seconds",
+    "How late a timer of the event loop is, looked at five times a second.",
+    quickSeconds,
+  );
+  readonly #rounds = new Counter(
+    "tollgate_tool_rounds_total",
+    "Rounds of answers after their first, for calls of tools.",
+  );
+  readonly #toolCalls = new Counter("tollgate_tool_calls_total", "Calls that the gateway ran itself.", [
+    "kind",
+    "result",
+  ]);
+  readonly #searches = new Counter("tollgate_searches_total", "Searches by what came of them.", ["result"]);
+  readonly #repeats = new Counter(
+    "tollgate_structured_output_repeats_total",
+    "Answers that did not fit their format and were asked for again.",
+  );
+  readonly #fetches = new Counter("tollgate_media_fetches_total", "Images and files fetched for requests.", ["result"]);
+  readonly #fetchedBytes = new Counter("tollgate_media_fetched_bytes_total", "Bytes of images and files fetched.");
 
-  /** Counts one reply by the status that its headers carried; `endpoint` is a route's pattern. */
-  countReply(endpoint: string, status: number): void {
-    const labels = `endpoint="${endpoint}",status="${status}"`;
-    this.#replies.set(labels, (this.#replies.get(labels) ?? 0) + 1);
+  /** A request is over. */
+  count(record: RequestRecord): void {
+    const model = record.model?.id ?? "other";
+    this.#requests.add(1, record.endpoint, model, String(record.status ?? 0));
+    if (record.refusal !== null) this.#refusals.add(1, record.refusal);
+    if (record.ending === null) return;
+    this.#endings.add(1, record.ending);
+    this.#duration.add(((record.endedAt ?? record.arrivedAt) - record.arrivedAt) / 1000, record.endpoint);
+    this.#countAnswer(record, model);
+  }
+
+  #countAnswer(record: RequestRecord, model: string): void {
+    const { usage, firstPieceAt, settling, rounds, toolCalls } = record;
+    if (usage !== null) {
+      this.#tokens.add(usage.inputFresh, model, "input");
+      this.#tokens.add(usage.inputCached, model, "cached_input");
+      this.#tokens.add(usage.output, model, "output");
+    }
+    if (record.estimated) this.#estimated.add(1);
+    if (firstPieceAt !== null) this.#firstToken.add((firstPieceAt - record.arrivedAt) / 1000, model);
+    if (settling !== null && settling.to !== null) this.#settle.add((settling.to - settling.from) / 1000);
+    for (const { queuedAt, startedAt, endedAt } of rounds) {
+      this.#queueWait.add(((startedAt ?? endedAt) - queuedAt) / 1000);
+    }
+    for (const { isSearch, failed } of toolCalls) {
+      this.#toolCalls.add(1, isSearch ? "search" : "mcp", failed ? "failed" : "done");
+    }
+    if (record.toolRounds > 1) this.#rounds.add(record.toolRounds - 1);
+    if (record.repeats > 0) this.#repeats.add(record.repeats);
+  }
+
+  readonly countGap = (gapMs: Ms): void => this.#gaps.add(gapMs / 1000);
+
+  readonly countCommit = (entries: number, durationMs: Ms): void => {
+    this.#batches.add(entries);
+    this.#commits.add(durationMs / 1000);
+  };
+
+  countLoopDelay(delayMs: Ms): void {
+    this.#loopDelay.add(delayMs / 1000);
+  }
+
+  countSearch(result: SearchResult): void {
+    this.#searches.add(1, result);
+  }
+
+  countFetch(result: FetchResult, bytes: number): void {
+    this.#fetches.add(1, result);
+    this.#fetchedBytes.add(bytes);
   }
 
   text(gauges: Iterable<Gauge>): string {
-    const lines = [
-      "# HELP tollgate_replies_total Replies by endpoint and HTTP status.",
-      "# TYPE tollgate_replies_total counter",
-    ];
-    for (const [labels, count] of this.#replies) lines.push(`tollgate_replies_total{${labels}} ${count}`);
-    const described = new Set<string>();
-    for (const { name, help, value, labels } of gauges) {
-      if (!described.has(name)) lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} gauge`);
-      described.add(name);
-      const inner = Object.entries(labels ?? {}).map(([label, text]) => `${label}=${JSON.stringify(text)}`);
-      lines.push(`${name}${inner.length === 0 ? "" : `{${inner.join(",")}}`} ${value}`);
-    }
+    const lines: string[] = [];
+    for (const metric of this.#all()) lines.push(...metric.lines());
+    lines.push(...gaugeLines(gauges));
     return `${lines.join("\n")}\n`;
+  }
+
+  #all(): readonly (Counter | Histogram)[] {
+    return [
+      this.#requests,
+      this.#refusals,
+      this.#endings,
+      this.#tokens,
+      this.#estimated,
+      this.#firstToken,
+      this.#queueWait,
+      this.#gaps,
+      this.#duration,
+      this.#settle,
+      this.#batches,
+      this.#commits,
+      this.#loopDelay,
+      this.#rounds,
+      this.#toolCalls,
+      this.#searches,
+      this.#repeats,
+      this.#fetches,
+      this.#fetchedBytes,
+    ];
   }
 }

@@ -306,9 +306,9 @@ class NodeSlot implements Slot {
     return this.#node.config.name;
   }
 
-  generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink): Promise<Ending> {
+  generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink, began?: () => void): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
-    return this.#node.generate(ask, account, gone, sink);
+    return this.#node.generate(ask, account, gone, sink, began);
   }
 
   [Symbol.dispose](): void {
@@ -344,7 +344,13 @@ class PooledNode {
     if (options.detectEngines !== false) void this.#detect();
   }
 
-  async generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink): Promise<Ending> {
+  async generate(
+    ask: Ask,
+    account: AccountId,
+    gone: AbortSignal,
+    sink: Sink,
+    beganThere?: () => void,
+  ): Promise<Ending> {
     const { apiKey, models, depth, thinkTagOpened = [] } = this.config;
     const nodeModel = modelNameOn(models, ask.model.id, this.engine.models);
     const { body, textIsCallOf } = nodeRequest(ask, account, nodeModel, this.engine.kind, depth);
@@ -358,6 +364,7 @@ class PooledNode {
     let firstPieceMs: Ms | null = null;
     const began = (): void => {
       firstPieceMs = clock.monotonic() - askedAt;
+      beganThere?.();
     };
     const outcome = await generate({
       ask,

@@ -53,8 +53,12 @@ class Gathering {
   }
 }
 
+/** Told of each commit: its lines and changes, and how long it was under way. */
+export type CommitListener = (entries: number, durationMs: Ms) => void;
+
 export class BatchingJournal implements Journal {
   readonly #storage: Storage;
+  readonly #onCommit: CommitListener;
   readonly #listener: JournalListener;
   readonly #clock: Clock;
   #gathering = new Gathering(1);
@@ -64,7 +68,8 @@ export class BatchingJournal implements Journal {
   readonly #lost: (readonly [first: number, next: number])[] = [];
   #closed: PromiseWithResolvers<void> | null = null;
 
-  constructor(storage: Storage, listener: JournalListener, clock: Clock) {
+  constructor(storage: Storage, listener: JournalListener, clock: Clock, onCommit: CommitListener = () => {}) {
+    this.#onCommit = onCommit;
     this.#storage = storage;
     this.#listener = listener;
     this.#clock = clock;
@@ -100,10 +105,12 @@ export class BatchingJournal implements Journal {
     const batch = this.#gathering;
     this.#underWay = batch;
     this.#gathering = new Gathering(batch.next);
-    const patienceMs = Math.max(0, journalGiveUpMs - (this.#clock.monotonic() - batch.since));
-    this.#storage.commit({ changes: batch.changes, rows: batch.entries.map(rowOf) }, patienceMs, (outcome) =>
-      this.#resolved(batch, outcome),
-    );
+    const sentAt = this.#clock.monotonic();
+    const patienceMs = Math.max(0, journalGiveUpMs - (sentAt - batch.since));
+    this.#storage.commit({ changes: batch.changes, rows: batch.entries.map(rowOf) }, patienceMs, (outcome) => {
+      if (outcome === "committed") this.#onCommit(batch.size, this.#clock.monotonic() - sentAt);
+      this.#resolved(batch, outcome);
+    });
   }
 
   /** Lines that are not on disk yet. */

@@ -14,7 +14,13 @@ import type { AccountId, Ask, Ending, Piece, Refusal, Sink, Turn, Usage } from "
 import type { Checker, CheckResult } from "./answer-checker.ts";
 import type { Round } from "./round.ts";
 
-export type StructuredOutputParts = Readonly<{ checker: Checker; account: AccountId; log: Log }>;
+export type StructuredOutputParts = Readonly<{
+  checker: Checker;
+  account: AccountId;
+  log: Log;
+  /** Called for each answer that is asked for again. */
+  repeated?: () => void;
+}>;
 
 type Ended = Extract<Ending, { kind: "end" }>;
 
@@ -62,7 +68,7 @@ async function repeatedly(
   ask: Ask,
   sink: Sink,
   form: Form,
-  { checker, account, log }: StructuredOutputParts,
+  { checker, account, log, repeated }: StructuredOutputParts,
 ): Promise<Ending> {
   let asked = ask;
   let first: Ended | null = null;
@@ -89,6 +95,7 @@ async function repeatedly(
     }
     log("warn", "structured output did not fit", { model: ask.model.id, streamed: false, repeats });
     if (result.verdict !== "misfit" || repeats === answerRepeatsMax || ending.kind !== "end") return failed(refusal);
+    repeated?.();
     first ??= ending;
     asked = { ...ask, turns: [...ask.turns, ...correction(answer.text, form, result.reason)] };
   }

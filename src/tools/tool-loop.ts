@@ -48,7 +48,12 @@ export type ToolLoopParts = Readonly<{
 }>;
 
 /** The request that a loop serves; `gone` is aborted when its client leaves. */
-export type LoopContext = Readonly<{ account: AccountId; gone: AbortSignal }>;
+export type LoopContext = Readonly<{
+  account: AccountId;
+  gone: AbortSignal;
+  /** Called when a call of ours begins; what it returns is called when it has ended. */
+  called?: (isSearch: boolean) => (failed: boolean) => void;
+}>;
 
 const nothing: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
 
@@ -241,12 +246,16 @@ class Answer {
   }
 
   async #runCall({ call, tool, valid }: CalledTool): Promise<ToolOutcome> {
-    const { account, gone, log } = this.#context;
+    const { account, gone, log, called } = this.#context;
     if (!valid) return failure("The arguments must be a JSON object.");
     if (gone.aborted) return failure("The client left."); // nobody reads it: a call that waited for its turn is not begun
+    const ended = called?.(tool.serverTool === null);
     try {
-      return await tool.run(call, { account, gone });
+      const outcome = await tool.run(call, { account, gone });
+      ended?.(outcome.failed);
+      return outcome;
     } catch (error) {
+      ended?.(true);
       log("error", "a tool of the gateway failed", { tool: call.name, error: String(error) });
       return failure("The tool failed.");
     }

@@ -1,0 +1,35 @@
+// What the metrics count of searches and of media that are fetched: the parts themselves know nothing of it.
+import type { Metrics } from "../http/metrics.ts";
+import type { PublicFetch } from "../tools/public-fetch.ts";
+import { SearchFailed, type SearchProvider } from "../tools/search-provider.ts";
+
+export function countedSearch(provider: SearchProvider, metrics: Metrics): SearchProvider {
+  return {
+    async search(query, resultsMax, gone) {
+      try {
+        const sources = await provider.search(query, resultsMax, gone);
+        metrics.countSearch(sources.length > 0 ? "found" : "nothing");
+        return sources;
+      } catch (error) {
+        if (error instanceof SearchFailed) metrics.countSearch("failed");
+        throw error;
+      }
+    },
+    close: () => provider.close(),
+  };
+}
+
+export function countedFetch(fetch: PublicFetch, metrics: Metrics): PublicFetch {
+  return {
+    async get(url, options, gone) {
+      try {
+        const fetched = await fetch.get(url, options, gone);
+        metrics.countFetch("read", fetched.bytes.length);
+        return fetched;
+      } catch (error) {
+        metrics.countFetch("refused", 0);
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,115 @@
+// Follows requests from their arrival to their end, and then tells the metrics, the log and the traces how each went.
+import type { Clock } from "../clock.ts";
+import type { Log, LogFields } from "../log.ts";
+import { gapStreamsPerSample } from "../limits.ts";
+import { refusals } from "../refusals.ts";
+import { RequestRecord } from "../telemetry/request-record.ts";
+import type { Tracer } from "../telemetry/tracer.ts";
+import type { AccountId, Ask, Endpoint, Ms, Refusal } from "../types.ts";
+import { mintRequestId } from "../request-id.ts";
+import type { Metrics } from "./metrics.ts";
+
+export type RequestWatchParts = Readonly<{
+  metrics: Metrics;
+  clock: Clock;
+  log: Log;
+  /** True: each request is a line of the log at debug level. */
+  logsRequests: boolean;
+  /** Null where nothing is traced. */
+  tracer: Pick<Tracer, "trace"> | null;
+}>;
+
+export class RequestWatch {
+  readonly #parts: RequestWatchParts;
+  readonly #open = new Set<RequestRecord>();
+  #arrivals = 0;
+
+  constructor(parts: RequestWatchParts) {
+    this.#parts = parts;
+  }
+
+  /** A request came; its id is minted here. */
+  arrived(endpoint: Endpoint, headers: Headers): RequestRecord {
+    const { clock, metrics, tracer } = this.#parts;
+    const now = clock.wall();
+    this.#arrivals += 1;
+    return new RequestRecord(
+      mintRequestId(now),
+      endpoint,
+      now,
+      clock.monotonic(),
+      tracer === null ? null : headers.get("traceparent"),
+      this.#arrivals % gapStreamsPerSample === 1 ? metrics.countGap : null,
+    );
+  }
+
+  refused(record: RequestRecord, refusal: Refusal, ask: Ask | null): void {
+    if (ask !== null) this.#describe(record, ask);
+    record.refusal = refusal.refusal;
+  }
+
+  admitted(record: RequestRecord, account: AccountId, ask: Ask): void {
+    this.#describe(record, ask);
+    record.account = account;
+    this.#open.add(record);
+  }
+
+  /** The headers of the reply are known; a refusal ends with them. */
+  replied(record: RequestRecord, status: number): void {
+    record.status = status;
+    if (record.account === null) record.endedAt = this.#parts.clock.monotonic();
+    if (record.endedAt !== null) this.#tell(record);
+  }
+
+  /** An admitted request had its last word. */
+  ended(record: RequestRecord): void {
+    this.#open.delete(record);
+    record.endedAt = this.#parts.clock.monotonic();
+    if (record.status !== null) this.#tell(record);
+  }
+
+  /** Answers that are whole and whose ends wait for their charge to be on disk. */
+  get heldEnds(): number {
+    let held = 0;
+    for (const { settling } of this.#open) if (settling !== null && settling.to === null) held += 1;
+    return held;
+  }
+
+  #describe(record: RequestRecord, { model, outputTokensMax, stream }: Ask): void {
+    record.model = model;
+    record.outputTokensMax = outputTokensMax;
+    record.streamed = stream;
+  }
+
+  #tell(record: RequestRecord): void {
+    const { metrics, log, logsRequests, tracer } = this.#parts;
+    metrics.count(record);
+    tracer?.trace(record);
+    const isOurFault = record.refusal !== null && refusals[record.refusal].status >= 500;
+    if (isOurFault) log("warn", "request failed", fieldsOf(record));
+    else if (logsRequests) log("debug", "request", fieldsOf(record));
+  }
+}
+
+function fieldsOf(record: RequestRecord): LogFields {
+  const { usage, rounds, arrivedAt, endedAt, firstPieceAt, settling } = record;
+  const since = (at: Ms | null): number | null => (at === null ? null : Math.round(at - arrivedAt));
+  const last = rounds.at(-1);
+  return {
+    requestId: record.requestId,
+    endpoint: record.endpoint,
+    model: record.model?.id ?? null,
+    account: record.account,
+    status: record.status,
+    ending: record.ending,
+    refusal: record.refusal,
+    node: last?.node ?? null,
+    rounds: rounds.length,
+    firstTokenMs: since(firstPieceAt),
+    durationMs: since(endedAt),
+    settleMs: settling?.to == null ? null : Math.round(settling.to - settling.from),
+    input: usage === null ? null : usage.inputFresh + usage.inputCached,
+    cachedInput: usage?.inputCached ?? null,
+    output: usage?.output ?? null,
+  };
+}

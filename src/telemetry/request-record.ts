@@ -1,0 +1,96 @@
+// What is known of one request, filled in while it is served and read once at its end by whoever counts, logs or traces
+// it. All of that is then paid after the client has its answer, and nothing in between knows who reads it.
+import type { AccountId, Endpoint, Ending, FinishReason, Model, Ms, RefusalName, Usage } from "../types.ts";
+
+/** From when to when, on the monotonic clock. */
+export type Span = Readonly<{ from: Ms; to: Ms }>;
+
+/** One pass of a model: its wait for a node, and the generation there. */
+export type RoundRecord = {
+  readonly queuedAt: Ms;
+  /** Null where no node was had. */
+  node: string | null;
+  startedAt: Ms | null;
+  firstPieceAt: Ms | null;
+  endedAt: Ms;
+  ending: Ending["kind"];
+  /** Null where the round failed. */
+  usage: Usage | null;
+};
+
+/** A call that the gateway ran itself. */
+export type ToolCallRecord = Span & Readonly<{ isSearch: boolean; failed: boolean }>;
+
+export class RequestRecord {
+  /** Null until the body was read. */
+  model: Model | null = null;
+  outputTokensMax: number | null = null;
+  streamed = false;
+  account: AccountId | null = null;
+  /** HTTP status of the reply; null until its headers are known. */
+  status: number | null = null;
+  /** Why it was not served, or not to its end. */
+  refusal: RefusalName | null = null;
+  ending: Ending["kind"] | null = null;
+  finishReason: FinishReason | null = null;
+  /** Of the whole answer: what is charged. */
+  usage: Usage | null = null;
+  estimated = false;
+  media: Span | null = null;
+  /** The wait for the charge to be on disk; `to` is null while the end of the answer is held. */
+  settling: { from: Ms; to: Ms | null } | null = null;
+  /** Answers that did not fit their format and were asked for again. */
+  repeats = 0;
+  /** Passes over a node; those that were repeated for their format or on another node count too. */
+  readonly rounds: RoundRecord[] = [];
+  /** Passes of the tool loop; 1 for an answer without calls of the gateway's own tools. */
+  toolRounds = 0;
+  readonly toolCalls: ToolCallRecord[] = [];
+  endedAt: Ms | null = null;
+
+  constructor(
+    readonly requestId: string,
+    readonly endpoint: Endpoint | "none",
+    /** Wall-clock and monotonic time of the same moment: spans need the one, durations the other. */
+    readonly arrivedWall: Ms,
+    readonly arrivedAt: Ms,
+    /** The caller's place in a trace (W3C Trace Context), as it came; null where nobody traces. */
+    readonly traceparent: string | null = null,
+    /** Takes the times between the reads of this answer; null where they are not measured. */
+    readonly gap: ((gapMs: Ms) => void) | null = null,
+  ) {}
+
+  /** Another pass over a node begins, with the wait for it. */
+  beginRound(now: Ms): RoundRecord {
+    const round: RoundRecord = {
+      queuedAt: now,
+      node: null,
+      startedAt: null,
+      firstPieceAt: null,
+      endedAt: now,
+      ending: "failed",
+      usage: null,
+    };
+    this.rounds.push(round);
+    return round;
+  }
+
+  /** The answer was charged; `gone`: its client left before its end. */
+  answered(ending: Exclude<Ending, { kind: "failed" }>): void {
+    this.ending = ending.kind;
+    this.usage = ending.usage;
+    this.estimated = ending.estimated;
+    if (ending.kind === "end") this.finishReason = ending.reason;
+  }
+
+  /** Nothing was charged. */
+  failed(reason: RefusalName): void {
+    this.ending = "failed";
+    this.refusal = reason;
+  }
+
+  /** Of the answer that the client sees; null where none came. */
+  get firstPieceAt(): Ms | null {
+    return this.rounds.find(({ firstPieceAt }) => firstPieceAt !== null)?.firstPieceAt ?? null;
+  }
+}

@@ -1,0 +1,167 @@
+// Traces over OTLP/HTTP, for whoever configures a collector: one span a request, with the wait for a node, each
+// generation, each call of our own tools and the settling below it. Spans are made from the request's record when it is
+// over, so that serving a request knows nothing of them. They hold numbers and names, never a prompt, an answer or a key.
+//
+// The packages are loaded when traces are wanted: without them a start takes no longer and no more memory.
+import type { Attributes, Context, Span as OpenSpan } from "@opentelemetry/api";
+import type { Log } from "../log.ts";
+import type { Ms } from "../types.ts";
+import type { RequestRecord, RoundRecord, Span } from "./request-record.ts";
+
+export interface Tracer {
+  /** Takes a request that is over; never throws and never waits. */
+  trace(record: RequestRecord): void;
+  /** Sends what is left, for a few seconds at most. */
+  close(): Promise<void>;
+}
+
+export type TracerOptions = Readonly<{
+  /** Base address of the collector, as of OTEL_EXPORTER_OTLP_ENDPOINT: /v1/traces is added. */
+  endpoint: string;
+  /** Which part of the traces that begin here is sent, 0 to 1; callers' own choices are kept. */
+  sampleRatio: number;
+  version: string;
+  log: Log;
+}>;
+
+/** A collector that is away must not keep a stop waiting. */
+const closeMs = 3_000;
+
+/** Loads the packages and starts to send in the background. */
+export async function openTracer({ endpoint, sampleRatio, version, log }: TracerOptions): Promise<Tracer> {
+  const [api, sdk, resources, otlp] = await Promise.all([
+    import("@opentelemetry/api"),
+    import("@opentelemetry/sdk-trace"),
+    import("@opentelemetry/resources"),
+    import("@opentelemetry/exporter-trace-otlp-http"),
+  ]);
+  const { SpanKind, SpanStatusCode, TraceFlags, ROOT_CONTEXT, trace, diag, DiagLogLevel } = api;
+  const quiet = () => {};
+  const failed = (message: string) => log("warn", "traces could not be sent", { reason: message.slice(0, 200) });
+  diag.setLogger(
+    { error: failed, warn: failed, info: quiet, debug: quiet, verbose: quiet },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
+  const provider = new sdk.TracerProvider({
+    resource: resources.resourceFromAttributes({ "service.name": "tollgate", "service.version": version }),
+    sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(sampleRatio) }),
+    spanProcessors: [
+      new sdk.BatchSpanProcessor({ exporter: new otlp.OTLPTraceExporter({ url: `${endpoint}/v1/traces` }) }),
+    ],
+  });
+  const tracer = provider.getTracer("tollgate", version);
+
+  return {
+    trace(record) {
+      const wallOf = (at: Ms): Ms => record.arrivedWall + (at - record.arrivedAt);
+      const route = `POST ${record.endpoint}`;
+      const root = tracer.startSpan(
+        route,
+        { kind: SpanKind.SERVER, startTime: record.arrivedWall, attributes: requestAttributes(record) },
+        callersContext(record.traceparent),
+      );
+      const context = trace.setSpan(ROOT_CONTEXT, root);
+      if (root.isRecording()) addChildren(record, context, wallOf);
+      if (record.refusal !== null) fail(root, record.refusal);
+      root.end(wallOf(record.endedAt ?? record.arrivedAt));
+    },
+    async close() {
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, closeMs);
+      await Promise.race([provider.shutdown().catch((error: Error) => failed(error.message)), late]);
+      clearTimeout(timer);
+    },
+  };
+
+  function addChildren(record: RequestRecord, context: Context, wallOf: (at: Ms) => Ms): void {
+    const child = (
+      name: string,
+      { from, to }: Span,
+      attributes: Attributes = {},
+      kind = SpanKind.INTERNAL,
+    ): OpenSpan => {
+      const span = tracer.startSpan(name, { kind, startTime: wallOf(from), attributes }, context);
+      span.end(wallOf(to));
+      return span;
+    };
+    if (record.media !== null) child("media", record.media);
+    for (const round of record.rounds) {
+      const { queuedAt, startedAt, endedAt } = round;
+      child("queue", { from: queuedAt, to: startedAt ?? endedAt });
+      if (startedAt !== null) addGeneration(record, round, startedAt, context, wallOf);
+    }
+    for (const call of record.toolCalls) {
+      const name = call.isSearch ? "web_search" : "mcp";
+      child(`execute_tool ${name}`, call, {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        ...(call.failed ? { "error.type": "tool_failed" } : {}),
+      });
+    }
+    const { settling } = record;
+    if (settling !== null && settling.to !== null) child("settle", { from: settling.from, to: settling.to });
+  }
+
+  function addGeneration(
+    record: RequestRecord,
+    round: RoundRecord,
+    startedAt: Ms,
+    context: Context,
+    wallOf: (at: Ms) => Ms,
+  ): void {
+    const attributes = generationAttributes(record, round);
+    const startTime = wallOf(startedAt);
+    const name = `chat ${record.model?.id ?? ""}`;
+    const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, startTime, attributes }, context);
+    if (round.firstPieceAt !== null) span.addEvent("gen_ai.first_token", wallOf(round.firstPieceAt));
+    if (round.ending === "failed") fail(span, "generation_failed");
+    span.end(wallOf(round.endedAt));
+  }
+
+  function fail(span: OpenSpan, reason: string): void {
+    span.setAttribute("error.type", reason);
+    span.setStatus({ code: SpanStatusCode.ERROR });
+  }
+
+  /** The request is a part of its caller's trace where the caller names one. */
+  function callersContext(traceparent: string | null): Context {
+    const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent ?? "") ?? [];
+    if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT;
+    const traceFlags = Number.parseInt(flags, 16) & TraceFlags.SAMPLED;
+    return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
+  }
+}
+
+/** Names are those of OpenTelemetry's semantic conventions for HTTP and for generative AI. */
+function requestAttributes(record: RequestRecord): Attributes {
+  const { model, usage, finishReason } = record;
+  return {
+    "http.request.method": "POST",
+    "http.route": record.endpoint,
+    "http.response.status_code": record.status ?? 0,
+    "tollgate.request.id": record.requestId,
+    "tollgate.stream": record.streamed,
+    ...(record.account === null ? {} : { "tollgate.account.id": record.account }),
+    ...(record.ending === null ? {} : { "tollgate.ending": record.ending }),
+    ...(model === null ? {} : { "gen_ai.operation.name": "chat", "gen_ai.request.model": model.id }),
+    ...(record.outputTokensMax === null ? {} : { "gen_ai.request.max_tokens": record.outputTokensMax }),
+    ...(finishReason === null ? {} : { "gen_ai.response.finish_reasons": [finishReason] }),
+    ...(usage === null ? {} : usageAttributes(usage)),
+  };
+}
+
+/** The node goes by its configured name, never by its address. */
+function generationAttributes(record: RequestRecord, { node, usage }: RoundRecord): Attributes {
+  return {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.request.model": record.model?.id ?? "",
+    "tollgate.node": node ?? "",
+    ...(usage === null ? {} : usageAttributes(usage)),
+  };
+}
+
+const usageAttributes = (usage: NonNullable<RequestRecord["usage"]>): Attributes => ({
+  "gen_ai.usage.input_tokens": usage.inputFresh + usage.inputCached,
+  "gen_ai.usage.cache_read.input_tokens": usage.inputCached,
+  "gen_ai.usage.output_tokens": usage.output,
+});

@@ -9,7 +9,7 @@ import type { Endpoint } from "../../src/types.ts";
 import { bodyOf, endpoints, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
-import { longForm } from "../fixtures/optional.ts";
+import { fullLength } from "../fixtures/optional.ts";
 import { finish, once, text } from "../fixtures/scripts.ts";
 import { Stack } from "../fixtures/stack.ts";
 
@@ -202,7 +202,7 @@ describe("C2 a client that leaves", () => {
   );
 });
 
-describe.skipIf(!longForm)("C3 a client that sends slowly", () => {
+describe.skipIf(!fullLength)("C3 a client that sends slowly", () => {
   test.each([
     {
       what: "headers",
@@ -491,7 +491,7 @@ describe("A what a client names is never what is billed", () => {
           headers: { "x-api-key": key },
           body: bodyText(endpoint, "text", false),
         }).then((reply) => reply.text().then(() => reply.status));
-      const tries = longForm ? 3_333 : 60;
+      const tries = fullLength ? 3_333 : 60;
       for (const endpoint of endpoints) {
         const statuses = await Promise.all(Array.from({ length: tries }, () => ask(account.api_key, endpoint)));
         expect(new Set(statuses)).toEqual(new Set([401]));
@@ -543,7 +543,7 @@ describe("A what a client names is never what is billed", () => {
   test(
     "hostile header values are 401 and nothing else",
     async () => {
-      const values = Array.from({ length: longForm ? 100_000 : 1_000 }, (_, index) => {
+      const values = Array.from({ length: fullLength ? 100_000 : 1_000 }, (_, index) => {
         const bytes = crypto.getRandomValues(new Uint8Array(1 + (index % 60)));
         return String.fromCharCode(...bytes.map((byte) => 33 + (byte % 94)));
       });

@@ -11,7 +11,7 @@ import { bodyOf, endpoints, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
-import { longForm, missing } from "../fixtures/optional.ts";
+import { fullLength, longForm, missing } from "../fixtures/optional.ts";
 import { finish, once, text } from "../fixtures/scripts.ts";
 import { nodeTable } from "../fixtures/stack.ts";
 import { canTrace } from "../fixtures/strace.ts";
@@ -174,7 +174,7 @@ describe.skipIf(cannotMount)("a full disk", () => {
     timeLimit,
   );
 
-  test(
+  test.skipIf(!longForm)(
     "that stays full ends the held replies with an error after 10 s and charges nothing for them; a restart is clean",
     async () => {
       const disk = mount("size=2m");
@@ -231,7 +231,7 @@ describe("a database that another program has locked", () => {
     timeLimit,
   );
 
-  test.skipIf(!longForm)(
+  test.skipIf(!fullLength)(
     "for 30 s is as a full disk",
     async () => {
       const { gateway, account } = await start();

@@ -11,7 +11,7 @@ import { finish, once, text } from "../fixtures/scripts.ts";
 import { Stack } from "../fixtures/stack.ts";
 
 const timeLimit = 300_000;
-const seconds = Number(process.env["TOLLGATE_OVERLOAD_SECONDS"] ?? 1.5);
+const seconds = Number(process.env["TOLLGATE_OVERLOAD_SECONDS"] ?? 1);
 const isLong = process.env["TOLLGATE_OVERLOAD_SECONDS"] !== undefined;
 const slots = 16;
 /** A generation takes this long on the node, so that its capacity is slots / serviceMs however quick the machine is. */

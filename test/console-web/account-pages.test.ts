@@ -76,7 +76,6 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
         await page.getByLabel("Reasoning effort").selectOption("medium");
         await page.getByLabel("Message", { exact: true }).fill(`Say hello in ${dialect}`);
         await page.getByRole("button", { name: "Send", exact: true }).click();
-        await page.getByRole("link", { name: "Usage", exact: true }).last().waitFor();
         const answer = page.locator(".turn.answer").last();
         await answer.getByText("This is a synthetic answer").waitFor();
         await answer.locator(".turn-foot").waitFor();
@@ -128,7 +127,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
         .getByText(row?.request_id ?? "?")
         .waitFor();
       await page.keyboard.press("Escape");
-      expect(await page.getByRole("dialog").count()).toBe(0);
+      await page.getByRole("dialog").waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Clear filters" }).click();
       await expectEventually(() => page.locator("tbody tr").count(), 3);
 
@@ -160,7 +159,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       await other.goto("/playground");
       await other.getByLabel("Message", { exact: true }).fill("One more");
       await other.getByRole("button", { name: "Send", exact: true }).click();
-      await other.getByRole("link", { name: "Usage", exact: true }).last().waitFor();
+      await other.locator(".turn-foot").waitFor();
       const after = (await gateway.show(email)).spendable;
       expect(after).toBeLessThan(before);
       await expectEventually(() => page.locator(".hero .big").textContent(), after.toLocaleString("en-US"));
@@ -238,12 +237,14 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
         await page.getByLabel("Dialect").selectOption(dialect);
         await page.getByRole("button", { name: "Show the request as code" }).click();
         const dialog = page.getByRole("dialog");
+        await dialog.getByRole("tab").last().waitFor();
         expect(await dialog.getByRole("tab").allTextContents()).toEqual([...names]);
-        expect(await dialog.locator("pre").textContent()).toContain("Answer in JSON");
+        await dialog.getByRole("tabpanel").getByText("Answer in JSON").waitFor();
         await dialog.getByRole("tab").first().focus();
         await page.keyboard.press("ArrowRight");
-        expect(await dialog.getByRole("tab", { selected: true }).textContent()).toBe(names[1]);
+        await expectEventually(() => dialog.getByRole("tab", { selected: true }).textContent(), names[1]);
         await page.keyboard.press("Escape");
+        await dialog.waitFor({ state: "detached" });
       }
     },
     timeLimit,
@@ -264,7 +265,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       const fresh = (await page.locator("[data-secret]").textContent()) ?? "";
       expect((await models(gateway, fresh)).status).toBe(200);
       expect((await models(gateway, old.api_key)).status).toBe(401);
-      expect(await page.getByRole("tabpanel").textContent()).toContain(fresh);
+      await page.getByRole("tabpanel").getByText(fresh).waitFor();
       await page.getByRole("link", { name: "Overview", exact: true }).click();
       await page.getByRole("link", { name: "API key" }).click();
       await page.getByRole("button", { name: "Regenerate key" }).waitFor();

@@ -24,6 +24,7 @@ export type TracerOptions = Readonly<{
   log: Log;
 }>;
 
+const sendIntervalMs = 1_000;
 /** A collector that is away must not keep a stop waiting. */
 const closeMs = 3_000;
 
@@ -46,7 +47,10 @@ export async function openTracer({ endpoint, sampleRatio, version, log }: Tracer
     resource: resources.resourceFromAttributes({ "service.name": "tollgate", "service.version": version }),
     sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(sampleRatio) }),
     spanProcessors: [
-      new sdk.BatchSpanProcessor({ exporter: new otlp.OTLPTraceExporter({ url: `${endpoint}/v1/traces` }) }),
+      new sdk.BatchSpanProcessor({
+        exporter: new otlp.OTLPTraceExporter({ url: `${endpoint}/v1/traces` }),
+        scheduledDelayMillis: sendIntervalMs,
+      }),
     ],
   });
   const tracer = provider.getTracer("tollgate", version);

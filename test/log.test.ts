@@ -1,0 +1,39 @@
+// What log lines look like, and what they never say.
+import { expect, test } from "bun:test";
+import { type LogFormat, type LogLevel, openLog } from "../src/log.ts";
+
+function written(format: LogFormat, level: LogLevel = "info", secrets: readonly string[] = []) {
+  const lines: string[] = [];
+  const log = openLog({ level, format, time: () => 0, secrets: () => secrets, write: (line) => lines.push(line) });
+  return { log, lines };
+}
+
+test("a line is one JSON object", () => {
+  const { log, lines } = written("json");
+  log("warn", "it happened", { node: "gpu-1", times: 2, why: null });
+  expect(lines).toEqual([
+    '{"at":"1970-01-01T00:00:00.000Z","level":"warn","event":"it happened","node":"gpu-1","times":2,"why":null}\n',
+  ]);
+});
+
+test("on a terminal a line is plain words, and one line whatever its fields hold", () => {
+  const { log, lines } = written("text");
+  log("info", "it happened", { node: "gpu-1", reason: 'two words\nand "more"' });
+  expect(lines).toEqual([
+    '1970-01-01T00:00:00.000Z info  it happened node=gpu-1 reason="two words\\nand \\"more\\""\n',
+  ]);
+});
+
+test("lines below the level are not written", () => {
+  const { log, lines } = written("json", "warn");
+  for (const level of ["debug", "info", "warn", "error"] as const) log(level, "it happened");
+  expect(lines.map((line) => (JSON.parse(line) as { level: string }).level)).toEqual(["warn", "error"]);
+});
+
+test("keys, bearer tokens and what the configuration holds secret are blotted out wherever they stand", () => {
+  const { log, lines } = written("json", "info", ["10.0.0.5:8000", "node-secret"]);
+  const key = `sk-tg-${"a".repeat(43)}`;
+  log("error", `refused ${key}`, { error: "cannot reach http://10.0.0.5:8000/v1 with node-secret, Bearer abcdefghij" });
+  expect(lines[0]).toContain("refused [secret]");
+  expect(lines[0]).toContain("cannot reach http://[secret]/v1 with [secret], [secret]");
+});

@@ -14,22 +14,34 @@ export class Connection {
   #receiver: Receiver | null = null;
   #unsent: Buffer | null = null;
 
-  /** Rejects when nobody listens on the port. */
-  static async open(port: number): Promise<Connection> {
+  /** Rejects when nobody listens on the port, or when the certificate of a TLS server is not the host's. */
+  static async open(port: number, hostname = "127.0.0.1", tls = false): Promise<Connection> {
     const connection = new Connection();
-    connection.#socket = await Bun.connect<undefined>({
-      hostname: "127.0.0.1",
+    const secured = Promise.withResolvers<void>();
+    if (!tls) secured.resolve();
+    const connected = Bun.connect<undefined>({
+      hostname,
       port,
+      tls: tls ? { serverName: hostname } : undefined,
       socket: {
         open: (socket) => {
           socket.setNoDelay(true);
         },
+        handshake: (socket, _success, thrown) => {
+          if (thrown === null) return secured.resolve();
+          secured.reject(thrown);
+          socket.end();
+        },
         data: (_socket, bytes) => connection.#read(bytes),
         drain: () => connection.#flush(),
-        close: () => connection.#fail("the connection was closed"),
+        close: () => {
+          secured.reject(new Error("the connection was closed before it was secured"));
+          connection.#fail("the connection was closed");
+        },
         error: (_socket, thrown) => connection.#fail(String(thrown)),
       },
     });
+    [connection.#socket] = await Promise.all([connected, secured.promise]);
     return connection;
   }
 

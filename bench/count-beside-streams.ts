@@ -4,6 +4,7 @@
 import { answerText, tokenBytesMin } from "./answer.ts";
 import type { AnswerShape } from "./answer.ts";
 import { Connection } from "./connection.ts";
+import { benchModel } from "./dialect.ts";
 import { readFlags } from "./flags.ts";
 import { startLineup } from "./lineup.ts";
 import { placeClient } from "./placement.ts";
@@ -89,7 +90,12 @@ async function measure(
 ): Promise<GapRun> {
   const gapsMs: number[] = [];
   const failures: string[] = [];
-  const source = new RequestSource(subject, { prompt: "Count.", outputTokensMax: tokens, stream: true });
+  const source = new RequestSource(subject, {
+    model: benchModel,
+    prompt: "Count.",
+    outputTokensMax: tokens,
+    stream: true,
+  });
   const open: Promise<void>[] = [];
   for (let index = 0; index < streams; index++) {
     open.push(stream(subject, source.next(), answer, gapsMs, failures));

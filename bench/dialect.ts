@@ -13,10 +13,10 @@ export type ClientDialect = Readonly<{
   body(ask: BenchAsk): object;
 }>;
 
-export type BenchAsk = Readonly<{ prompt: string; outputTokensMax: number; stream: boolean }>;
+export type BenchAsk = Readonly<{ model: string; prompt: string; outputTokensMax: number; stream: boolean }>;
 
 /** A first-party text model of the catalogue. */
-const model = "core-3";
+export const benchModel = "core-3";
 
 export const clientDialects: Readonly<Record<DialectName, ClientDialect>> = {
   chat: {
@@ -25,7 +25,7 @@ export const clientDialects: Readonly<Record<DialectName, ClientDialect>> = {
     terminator: "data: [DONE]",
     replyTextKey: '"content":"',
     body: (ask) => ({
-      model,
+      model: ask.model,
       messages: [{ role: "user", content: ask.prompt }],
       max_tokens: ask.outputTokensMax,
       ...(ask.stream ? { stream: true } : {}),
@@ -37,7 +37,7 @@ export const clientDialects: Readonly<Record<DialectName, ClientDialect>> = {
     terminator: "event: message_stop",
     replyTextKey: '"text":"',
     body: (ask) => ({
-      model,
+      model: ask.model,
       max_tokens: ask.outputTokensMax,
       messages: [{ role: "user", content: ask.prompt }],
       ...(ask.stream ? { stream: true } : {}),
@@ -49,7 +49,7 @@ export const clientDialects: Readonly<Record<DialectName, ClientDialect>> = {
     terminator: "event: response.completed",
     replyTextKey: '"text":"',
     body: (ask) => ({
-      model,
+      model: ask.model,
       input: ask.prompt,
       max_output_tokens: ask.outputTokensMax,
       ...(ask.stream ? { stream: true } : {}),

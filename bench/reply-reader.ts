@@ -3,7 +3,7 @@
 
 export type ReplyReceiver = {
   /** A part of the body, with the chunk framing removed. */
-  body(text: string): void;
+  body(text: string, status: number): void;
   /** The reply is complete. */
   end(status: number): void;
 };
@@ -84,7 +84,7 @@ export class ReplyReader {
   #part(rest: string, next: "idle" | "chunk-end"): number {
     const part = rest.length <= this.#left ? rest : rest.slice(0, this.#left);
     this.#left -= part.length;
-    this.#receiver!.body(part);
+    this.#receiver!.body(part, this.#status);
     if (this.#left === 0) {
       if (next === "idle") this.#finish();
       else this.#state = next;

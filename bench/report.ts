@@ -2,13 +2,21 @@
 //
 //   bun bench/report.ts
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { barLines } from "./bars.ts";
 import { bun } from "./process.ts";
 import type { KeptResult } from "./result.ts";
 import { resultsFolder } from "./result.ts";
 
-type Bench = Readonly<{ name: string; variant: string; flags: readonly string[] }>;
+/** Runs by default, or is asked for because it takes long or needs what is not installed with us. */
+export type Suite = "default" | "large" | "peers";
+type Bench = Readonly<{ suite: Suite; name: string; variant: string; flags: readonly string[] }>;
 
-const bench = (name: string, variant = "", ...flags: readonly string[]): Bench => ({ name, variant, flags });
+const benchOf =
+  (suite: Suite) =>
+  (name: string, variant = "", ...flags: readonly string[]): Bench => ({ suite, name, variant, flags });
+const bench = benchOf("default");
+const large = benchOf("large");
+const peers = benchOf("peers");
 
 /** The benchmarks in the order in which they run and are reported. */
 export const benches: readonly Bench[] = [
@@ -32,7 +40,6 @@ export const fullName = ({ name, variant }: Pick<Bench, "name" | "variant">): st
 
 const beginMarker = "<!-- results: written by bench/report.ts -->";
 const endMarker = "<!-- end of results -->";
-const barWidth = 40;
 
 /** The text with the part between the markers replaced. Throws when a marker is missing. */
 export function withResults(text: string, results: readonly KeptResult[]): string {
@@ -64,13 +71,7 @@ function tableRow(cells: readonly string[]): string {
 
 function chartLines({ chart }: KeptResult): string[] {
   if (chart === null || chart.bars.length === 0) return [];
-  const longest = Math.max(...chart.bars.map((bar) => bar.value));
-  const labelWidth = Math.max(...chart.bars.map((bar) => bar.label.length));
-  const bars = chart.bars.map(({ label, value }) => {
-    const length = longest > 0 ? Math.max(1, Math.round((value / longest) * barWidth)) : 0;
-    return `${label.padEnd(labelWidth)} ${"█".repeat(length)} ${value.toPrecision(3)}`;
-  });
-  return ["```text", chart.unit, ...bars, "```", ""];
+  return ["```text", chart.unit, ...barLines(chart.bars), "```", ""];
 }
 
 /** Rewrites the README from the results at hand; benchmarks that have none are left out. */

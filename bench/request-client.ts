@@ -3,7 +3,7 @@
 import type { AnswerShape } from "./answer.ts";
 import { answerText } from "./answer.ts";
 import { Connection } from "./connection.ts";
-import type { BenchAsk } from "./dialect.ts";
+import { type BenchAsk, benchModel } from "./dialect.ts";
 import type { Subject } from "./subject.ts";
 import { RequestSource } from "./subject.ts";
 
@@ -65,7 +65,8 @@ export async function runOpenLoop(subject: Subject, load: RequestLoad, perSecond
 }
 
 function prepare(subject: Subject, load: RequestLoad) {
-  const ask: BenchAsk = { prompt: "p".repeat(load.promptBytes), outputTokensMax: load.answer.tokens, stream: false };
+  const prompt = "p".repeat(load.promptBytes);
+  const ask: BenchAsk = { model: benchModel, prompt, outputTokensMax: load.answer.tokens, stream: false };
   const run: RequestRun = { complete: 0, elapsedMs: 0, latencyMs: [], failures: [] };
   return { run, source: new RequestSource(subject, ask), expected: answerText(load.answer) };
 }

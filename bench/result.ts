@@ -37,7 +37,7 @@ export async function keepResult(result: Result): Promise<void> {
     machine: machineLine(),
     date: new Date().toISOString().slice(0, 10),
   };
-  console.log(`\n${result.question}\n${tableText(result.columns, result.rows)}`);
+  console.log(`\n${result.question}\n${textTable(result.columns, result.rows)}`);
   for (const note of result.notes) console.log(note);
   console.log(`${kept.machine}; ${kept.date}\n`);
   if (!flags.includes("--quick")) {
@@ -58,7 +58,7 @@ function machineLine(): string {
 }
 
 /** Columns padded with spaces: the first to the left, numbers to the right. */
-function tableText(columns: readonly string[], rows: readonly (readonly string[])[]): string {
+export function textTable(columns: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [columns, ...rows];
   const widths = columns.map((_name, column) => Math.max(...lines.map((line) => (line[column] ?? "").length)));
   return lines

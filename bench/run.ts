@@ -1,24 +1,34 @@
-// Runs every benchmark, one after the other, and rewrites the results in bench/README.md (not after `--quick`, whose
-// numbers mean nothing).
+// Runs every benchmark of a suite, one after the other, and rewrites the results in bench/README.md (not after
+// `--quick`, whose numbers mean nothing). With the word `load` in front it is the load test of a running gateway.
 //
-//   bun bench/run.ts [--quick]
+//   bun bench [--large | --peers] [--quick]
+//   bun bench load --url http://127.0.0.1:8400 --key sk-tg-...
 import { readFlags } from "./flags.ts";
+import { load } from "./load.ts";
 import { bun } from "./process.ts";
-import { benches, fullName, writeReport } from "./report.ts";
+import { benches, fullName, type Suite, writeReport } from "./report.ts";
 
-const quick = Bun.argv.includes("--quick");
-readFlags({}); // refuses flags that are not known
-
-const startedMs = performance.now();
-const failed: string[] = [];
-for (const [index, bench] of benches.entries()) {
-  console.log(`[${index + 1}/${benches.length}] ${fullName(bench)}`);
-  const flags = quick ? [...bench.flags, "--quick"] : bench.flags;
-  const child = Bun.spawn([bun, `${import.meta.dir}/${bench.name}.ts`, ...flags], {
-    stdio: ["ignore", "inherit", "inherit"],
-  });
-  if ((await child.exited) !== 0) failed.push(fullName(bench));
+async function runSuite(argv: readonly string[]): Promise<void> {
+  const flags = readFlags({ large: false, peers: false }, {}, argv);
+  const suite: Suite = flags.large ? "large" : flags.peers ? "peers" : "default";
+  const quick = argv.includes("--quick");
+  const chosen = benches.filter((bench) => bench.suite === suite);
+  const startedMs = performance.now();
+  const failed: string[] = [];
+  for (const [index, bench] of chosen.entries()) {
+    const elapsedSeconds = (performance.now() - startedMs) / 1_000;
+    console.log(`[${index + 1}/${chosen.length}] ${fullName(bench)} (${elapsedSeconds.toFixed(0)} s)`);
+    const child = Bun.spawn(
+      [bun, `${import.meta.dir}/${bench.name}.ts`, ...bench.flags, ...(quick ? ["--quick"] : [])],
+      { stdio: ["ignore", "inherit", "inherit"] },
+    );
+    if ((await child.exited) !== 0) failed.push(fullName(bench));
+  }
+  if (!quick) writeReport();
+  console.log(`${chosen.length} benchmarks in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`);
+  if (failed.length > 0) throw new Error(`failed: ${failed.join(", ")}`);
 }
-if (!quick) writeReport();
-console.log(`${benches.length} benchmarks in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`);
-if (failed.length > 0) throw new Error(`failed: ${failed.join(", ")}`);
+
+const argv = Bun.argv.slice(2);
+if (argv[0] === "load") process.exitCode = await load(argv.slice(1));
+else await runSuite(argv);

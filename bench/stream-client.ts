@@ -3,7 +3,7 @@
 import { answerText } from "./answer.ts";
 import type { AnswerShape } from "./answer.ts";
 import { Connection } from "./connection.ts";
-import type { ClientDialect } from "./dialect.ts";
+import { benchModel, type ClientDialect } from "./dialect.ts";
 import type { Subject } from "./subject.ts";
 import { RequestSource } from "./subject.ts";
 
@@ -34,7 +34,7 @@ export type StreamRun = {
 /** Runs the load to its end. A stream that breaks is counted in `failures` and not repeated. */
 export async function runStreams(subject: Subject, load: StreamLoad): Promise<StreamRun> {
   const run: StreamRun = { complete: 0, tokens: 0, textEvents: 0, firstTokenMs: [], wholeMs: [], failures: [] };
-  const ask = { prompt: "Count.", outputTokensMax: load.answer.tokens, stream: true };
+  const ask = { model: benchModel, prompt: "Count.", outputTokensMax: load.answer.tokens, stream: true };
   const source = new RequestSource(subject, ask);
   const expected = answerText(load.answer);
   const startedMs = performance.now();

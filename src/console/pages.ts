@@ -1,4 +1,5 @@
 // The console's pages and files. Every page is the browser's app, which reads its own address.
+import { chooseForm } from "../http/content-encoding.ts";
 import type { Log } from "../log.ts";
 import type { Asset } from "./assets.ts";
 import { safetyHeaders } from "./reply.ts";
@@ -50,26 +51,8 @@ export class Pages {
     const shared = { ...pageHeaders, etag, "cache-control": asset.immutable ? immutable : "no-cache" };
     if (headers.get("if-none-match")?.includes(etag) === true)
       return new Response(null, { status: 304, headers: shared });
-    const { body, encoding } = chosen(asset, headers.get("accept-encoding") ?? "");
+    const { body, encoding } = chooseForm(asset, headers.get("accept-encoding") ?? "");
     const encoded = encoding === null ? {} : { "content-encoding": encoding };
     return new Response(method === "HEAD" ? null : body, { headers: { ...shared, "content-type": type, ...encoded } });
   }
-}
-
-type Chosen = Readonly<{ body: Uint8Array<ArrayBuffer>; encoding: string | null }>;
-
-function chosen({ bytes, brotli, gzip }: Asset, accepted: string): Chosen {
-  const taken = new Set(
-    accepted
-      .split(",")
-      .map((each) => each.replaceAll(" ", "").toLowerCase())
-      .filter((each) => !/;q=0(?:\.0*)?$/.test(each))
-      .map((each) => each.split(";")[0]),
-  );
-  const forms = [
-    ["br", brotli],
-    ["gzip", gzip],
-  ] as const;
-  const [encoding, body] = forms.find(([name]) => taken.has(name)) ?? ([null, bytes] as const);
-  return { body: body as Uint8Array<ArrayBuffer>, encoding };
 }

@@ -1,0 +1,9 @@
+// Files that are imported as the text that they hold.
+declare module "*.css" {
+  const text: string;
+  export default text;
+}
+declare module "*/reference.js" {
+  const text: string;
+  export default text;
+}

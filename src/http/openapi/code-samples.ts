@@ -1,0 +1,268 @@
+// Requests of each endpoint in curl, JavaScript and Python, as they stand in the reference. Each can be run as it is,
+// with a key in TOLLGATE_KEY (and an id of a stored response in RESPONSE_ID); the tests run them all.
+import type { CodeSample } from "../../docs/openapi-document.ts";
+
+type Samples = Readonly<{ shell: string; javaScript: string; python: string }>;
+
+const samplesOf = ({ shell, javaScript, python }: Samples): readonly CodeSample[] => [
+  { lang: "Shell", label: "curl", source: shell },
+  { lang: "JavaScript", label: "JavaScript", source: javaScript },
+  { lang: "Python", label: "Python", source: python },
+];
+
+const auth = '-H "authorization: Bearer $TOLLGATE_KEY"';
+
+/** A POST with a JSON body over several lines. */
+function curlPost(address: string, body: object, headers: readonly string[] = [auth]): string {
+  const json = JSON.stringify(body, null, 2).replaceAll("'", "'\\''");
+  const lines = [`curl -sSN ${address}`, ...headers, '-H "content-type: application/json"', `-d '${json}'`];
+  return lines.join(" \\\n  ");
+}
+
+const curlGet = (address: string): string => `curl -sS ${address} \\\n  ${auth}`;
+const curlWith = (method: string, address: string): string => `curl -sS -X ${method} ${address} \\\n  ${auth}`;
+
+const openaiJs = (base: string, call: string): string => `import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "${base}/v1", apiKey: process.env.TOLLGATE_KEY });
+${call}`;
+
+const openaiPython = (base: string, call: string): string => `import os
+from openai import OpenAI
+
+client = OpenAI(base_url="${base}/v1", api_key=os.environ["TOLLGATE_KEY"])
+${call}`;
+
+const anthropicJs = (base: string, call: string): string => `import Anthropic from "@anthropic-ai/sdk";
+
+const client = new Anthropic({ baseURL: "${base}", apiKey: process.env.TOLLGATE_KEY });
+${call}`;
+
+const anthropicPython = (base: string, call: string): string => `import os
+from anthropic import Anthropic
+
+client = Anthropic(base_url="${base}", api_key=os.environ["TOLLGATE_KEY"])
+${call}`;
+
+const fetchJs = (address: string, method: string, body: string): string => `const reply = await fetch("${address}", {
+  method: "${method}",
+  headers: { authorization: \`Bearer \${process.env.TOLLGATE_KEY}\` },
+  body: JSON.stringify(${body}),
+});
+console.log(await reply.json());`;
+
+const pythonRequest = (address: string, method: string, body: string): string => `import json, os
+from urllib.request import Request, urlopen
+
+request = Request(
+    "${address}",
+    method="${method}",
+    headers={"authorization": f"Bearer {os.environ['TOLLGATE_KEY']}"},
+    data=json.dumps(${body}).encode(),
+)
+print(json.load(urlopen(request)))`;
+
+const plainGet = (address: string): Samples => ({
+  shell: `curl -sS ${address}`,
+  javaScript: `const reply = await fetch("${address}");\nconsole.log(reply.status, await reply.text());`,
+  python: `from urllib.request import urlopen\n\nreply = urlopen("${address}")\nprint(reply.status, reply.read().decode())`,
+});
+
+/** By operation id; `base` is {base_url}. */
+export function codeSamples(base: string): Readonly<Record<string, readonly CodeSample[]>> {
+  const samples: Readonly<Record<string, Samples>> = {
+    createChatCompletion: {
+      shell: curlPost(`${base}/v1/chat/completions`, {
+        model: "core-3",
+        messages: [{ role: "user", content: "Say hello" }],
+        stream: true,
+      }),
+      javaScript: openaiJs(
+        base,
+        `const stream = await client.chat.completions.create({
+  model: "core-3",
+  messages: [{ role: "user", content: "Say hello" }],
+  stream: true,
+});
+for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.content ?? "");`,
+      ),
+      python: openaiPython(
+        base,
+        `stream = client.chat.completions.create(
+    model="core-3",
+    messages=[{"role": "user", "content": "Say hello"}],
+    stream=True,
+)
+for chunk in stream:
+    if chunk.choices:
+        print(chunk.choices[0].delta.content or "", end="")`,
+      ),
+    },
+    createMessage: {
+      shell: curlPost(
+        `${base}/v1/messages`,
+        { model: "core-3", max_tokens: 1024, messages: [{ role: "user", content: "Say hello" }] },
+        ['-H "x-api-key: $TOLLGATE_KEY"', '-H "anthropic-version: 2023-06-01"'],
+      ),
+      javaScript: anthropicJs(
+        base,
+        `const message = await client.messages.create({
+  model: "core-3",
+  max_tokens: 1024,
+  messages: [{ role: "user", content: "Say hello" }],
+});
+console.log(message.content, message.usage);`,
+      ),
+      python: anthropicPython(
+        base,
+        `with client.messages.stream(
+    model="core-3",
+    max_tokens=1024,
+    messages=[{"role": "user", "content": "Say hello"}],
+) as stream:
+    for text in stream.text_stream:
+        print(text, end="")`,
+      ),
+    },
+    createResponse: {
+      shell: curlPost(`${base}/v1/responses`, { model: "core-3", input: "Say hello" }),
+      javaScript: openaiJs(
+        base,
+        `const response = await client.responses.create({ model: "core-3", input: "Say hello" });
+const next = await client.responses.create({
+  model: "core-3",
+  previous_response_id: response.id,
+  input: "And again",
+});
+console.log(response.output_text, next.output_text);`,
+      ),
+      python: openaiPython(
+        base,
+        `with client.responses.stream(model="core-3", input="Say hello") as stream:
+    for event in stream:
+        if event.type == "response.output_text.delta":
+            print(event.delta, end="")`,
+      ),
+    },
+    compactResponse: {
+      shell: curlPost(`${base}/v1/responses/compact`, {
+        model: "core-3",
+        input: [{ role: "user", content: "Remember the word gate." }],
+      }),
+      javaScript: fetchJs(
+        `${base}/v1/responses/compact`,
+        "POST",
+        '{ model: "core-3", input: [{ role: "user", content: "Remember the word gate." }] }',
+      ),
+      python: pythonRequest(
+        `${base}/v1/responses/compact`,
+        "POST",
+        '{"model": "core-3", "input": [{"role": "user", "content": "Remember the word gate."}]}',
+      ),
+    },
+    getResponse: {
+      shell: curlGet(`"${base}/v1/responses/$RESPONSE_ID"`),
+      javaScript: openaiJs(
+        base,
+        `const response = await client.responses.retrieve(process.env.RESPONSE_ID);
+console.log(response.output_text);`,
+      ),
+      python: openaiPython(
+        base,
+        `response = client.responses.retrieve(os.environ["RESPONSE_ID"])
+print(response.output_text)`,
+      ),
+    },
+    listInputItems: {
+      shell: curlGet(`"${base}/v1/responses/$RESPONSE_ID/input_items"`),
+      javaScript: openaiJs(
+        base,
+        "for await (const item of client.responses.inputItems.list(process.env.RESPONSE_ID)) console.log(item);",
+      ),
+      python: openaiPython(
+        base,
+        `for item in client.responses.input_items.list(os.environ["RESPONSE_ID"]):
+    print(item)`,
+      ),
+    },
+    cancelResponse: {
+      shell: curlWith("POST", `"${base}/v1/responses/$RESPONSE_ID/cancel"`),
+      javaScript: `const reply = await fetch(\`${base}/v1/responses/\${process.env.RESPONSE_ID}/cancel\`, {
+  method: "POST",
+  headers: { authorization: \`Bearer \${process.env.TOLLGATE_KEY}\` },
+});
+console.log(reply.status, await reply.json());`,
+      python: `import json, os
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+request = Request(
+    f"${base}/v1/responses/{os.environ['RESPONSE_ID']}/cancel",
+    method="POST",
+    headers={"authorization": f"Bearer {os.environ['TOLLGATE_KEY']}"},
+)
+try:
+    urlopen(request)
+except HTTPError as refused:
+    print(refused.code, json.load(refused))`,
+    },
+    deleteResponse: {
+      shell: curlWith("DELETE", `"${base}/v1/responses/$RESPONSE_ID"`),
+      javaScript: openaiJs(base, "await client.responses.delete(process.env.RESPONSE_ID);"),
+      python: openaiPython(base, 'client.responses.delete(os.environ["RESPONSE_ID"])'),
+    },
+    tokenize: {
+      shell: curlPost(`${base}/v1/tokenize`, { model: "core-3", text: "How many tokens is this?" }),
+      javaScript: fetchJs(`${base}/v1/tokenize`, "POST", '{ model: "core-3", text: "How many tokens is this?" }'),
+      python: pythonRequest(`${base}/v1/tokenize`, "POST", '{"model": "core-3", "text": "How many tokens is this?"}'),
+    },
+    countMessageTokens: {
+      shell: curlPost(`${base}/v1/messages/count_tokens`, {
+        model: "core-3",
+        messages: [{ role: "user", content: "Say hello" }],
+      }),
+      javaScript: anthropicJs(
+        base,
+        `const count = await client.messages.countTokens({
+  model: "core-3",
+  messages: [{ role: "user", content: "Say hello" }],
+});
+console.log(count.input_tokens);`,
+      ),
+      python: anthropicPython(
+        base,
+        `count = client.messages.count_tokens(
+    model="core-3",
+    messages=[{"role": "user", "content": "Say hello"}],
+)
+print(count.input_tokens)`,
+      ),
+    },
+    countResponseTokens: {
+      shell: curlPost(`${base}/v1/responses/input_tokens`, { model: "core-3", input: "Say hello" }),
+      javaScript: openaiJs(
+        base,
+        `const count = await client.responses.inputTokens.count({ model: "core-3", input: "Say hello" });
+console.log(count.input_tokens);`,
+      ),
+      python: openaiPython(
+        base,
+        `count = client.responses.input_tokens.count(model="core-3", input="Say hello")
+print(count.input_tokens)`,
+      ),
+    },
+    listModels: {
+      shell: curlGet(`${base}/v1/models`),
+      javaScript: openaiJs(base, "for await (const model of client.models.list()) console.log(model.id);"),
+      python: openaiPython(base, "for model in client.models.list():\n    print(model.id)"),
+    },
+    getModel: {
+      shell: curlGet(`${base}/v1/models/core-3`),
+      javaScript: openaiJs(base, 'console.log(await client.models.retrieve("core-3"));'),
+      python: openaiPython(base, 'print(client.models.retrieve("core-3"))'),
+    },
+    health: plainGet(`${base}/healthz`),
+    readiness: plainGet(`${base}/readyz`),
+  };
+  return Object.fromEntries(Object.entries(samples).map(([id, each]) => [id, samplesOf(each)]));
+}

@@ -1,0 +1,436 @@
+// The API as one OpenAPI 3.1 description, made of what the program itself works with: the schemas that bodies are checked
+// with, the catalogue, and the table of refusals.
+import { version } from "../../../package.json" with { type: "json" };
+import type { Catalog } from "../../catalog.ts";
+import { chatCompletions } from "../../dialects/chat-completions.ts";
+import type { Dialect } from "../../dialects/dialect.ts";
+import { messages } from "../../dialects/messages.ts";
+import type {
+  JsonSchema,
+  MediaType,
+  OpenApiDocument,
+  Operation,
+  Parameter,
+  Reply,
+} from "../../docs/openapi-document.ts";
+import { bodyMaxBytes, floodRequestsMax } from "../../limits.ts";
+import { type RefusalName, refusals, refuse } from "../../refusals.ts";
+import { codeSamples } from "./code-samples.ts";
+import { chatEvents, messagesEvents, replySchemas, responsesEvents } from "./replies.ts";
+import { requestSchemas } from "./requests.ts";
+import { ref, text } from "./shape.ts";
+
+export type ApiFacts = Readonly<{
+  catalog: Catalog;
+  /** {base_url}, without a trailing slash. */
+  baseUrl: string;
+}>;
+
+const json = "application/json";
+const plainText = "text/plain";
+
+// ---------------------------------------------------------------- errors
+
+const ofEveryRoute = ["invalid_api_key", "quota_unverified", "internal"] as const satisfies readonly RefusalName[];
+const ofBodies = ["malformed", "unreadable", "body_too_large", "unsupported_encoding"] as const;
+const ofModels = ["unknown_model"] as const;
+const ofGeneration = [
+  ...ofEveryRoute,
+  ...ofBodies,
+  ...ofModels,
+  "context_length_exceeded",
+  "too_many_requests",
+  "quota_exceeded",
+  "busy",
+  "node_failed",
+  "answer_misfit",
+  "stopping",
+] as const satisfies readonly RefusalName[];
+const ofCounts = [...ofEveryRoute, ...ofBodies, ...ofModels, "busy"] as const satisfies readonly RefusalName[];
+const ofReferences = ["previous_response_not_found"] as const satisfies readonly RefusalName[];
+
+const retryAfter = {
+  "retry-after": {
+    description: "Seconds after which it may succeed, where waiting helps.",
+    schema: { type: "integer" },
+  },
+} as const;
+const requestIdHeader = {
+  "x-request-id": {
+    description: "The request's id, which is also the id of its row on the usage page.",
+    schema: text(),
+  },
+} as const;
+
+/** One reply for each status that the refusals have, with their bodies as examples. */
+function errorReplies(dialect: Dialect, names: readonly RefusalName[]): Readonly<Record<string, Reply>> {
+  const schema = ref(dialect === messages ? "MessagesError" : "Error");
+  const replies: Record<string, Reply> = {};
+  for (const [status, group] of Object.entries(Object.groupBy(names, (name) => refusals[name].status))) {
+    const examples = group!.map((name): [string, { value: unknown }] => [name, { value: errorExample(dialect, name) }]);
+    replies[status] = {
+      description: group!.map((name) => meanings[name]).join(" "),
+      headers: { ...requestIdHeader, ...(status === "429" ? retryAfter : {}) },
+      content: { [json]: { schema, examples: Object.fromEntries(examples) } },
+    };
+  }
+  return replies;
+}
+
+const errorExample = (dialect: Dialect, name: RefusalName): unknown =>
+  JSON.parse(dialect.errorBody(refuse(name, exampleDetail), "req_0000000000000000"));
+
+const exampleDetail = {
+  reason: 'max_tokens must be a whole number, is "many"',
+  model: "core-9",
+  tokens: 300_000,
+  maximum: 262_144,
+  id: "resp_0",
+  seconds: 17,
+  site_url: "https://llm.example.org",
+} as const;
+
+/** When each happens, in a sentence. */
+const meanings: Readonly<Record<RefusalName, string>> = {
+  invalid_api_key: "The key is missing or wrong.",
+  malformed: "A field is not what it must be.",
+  unreadable: "The body is not JSON.",
+  unknown_model: "There is no such model.",
+  context_length_exceeded: "The input is longer than the model's context window.",
+  previous_response_not_found: "The earlier response is not stored here.",
+  threads_not_kept: "Conversations are not kept here.",
+  not_found: "There is nothing with this id.",
+  body_too_large: `The body is larger than ${bodyMaxBytes} bytes.`,
+  text_too_long: "The text is too long to be counted.",
+  unsupported_encoding: "The body is compressed.",
+  upgrade_required: "WebSockets are not served.",
+  too_many_requests: `The account made more than ${floodRequestsMax} requests in a minute.`,
+  quota_exceeded: "The output budget does not fit into the balance.",
+  coder_quota_reached: "The coder calls of this window are used up.",
+  busy: "No node can take the request now.",
+  quota_unverified: "The balance cannot be read or written; nothing was charged.",
+  node_failed: "The model stopped answering; nothing was charged.",
+  answer_misfit: "The answer did not match the wanted format; nothing was charged.",
+  stopping: "The server is stopping.",
+  internal: "A fault of the server.",
+};
+
+// ---------------------------------------------------------------- operations
+
+const body = (schema: JsonSchema, examples: Readonly<Record<string, unknown>>): Operation["requestBody"] => ({
+  required: true,
+  content: {
+    [json]: {
+      schema,
+      examples: Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }])),
+    },
+  },
+});
+
+function reply(description: string, schema: JsonSchema, streams = false): Reply {
+  const stream: Readonly<Record<string, MediaType>> = { "text/event-stream": { schema: { type: "string" } } };
+  return { description, headers: requestIdHeader, content: { [json]: { schema }, ...(streams ? stream : {}) } };
+}
+
+const plainReply = (description: string): Reply => ({ description, content: { [plainText]: { schema: text() } } });
+
+const idOf = (what: string): Parameter => ({
+  name: "id",
+  in: "path",
+  required: true,
+  description: `Id of the ${what}.`,
+  schema: { type: "string", minLength: 1 },
+});
+
+const query = (name: string, description: string, schema: JsonSchema): Parameter => ({
+  name,
+  in: "query",
+  required: false,
+  description,
+  schema,
+});
+
+const hello = [{ role: "user", content: "Say hello" }];
+const forecastParameters = {
+  type: "object",
+  properties: { place: { type: "string" } },
+  required: ["place"],
+  additionalProperties: false,
+};
+
+function generation(): Readonly<Record<string, { post: Operation }>> {
+  return {
+    "/v1/chat/completions": {
+      post: {
+        operationId: "createChatCompletion",
+        tags: ["Chat completions"],
+        summary: "Answer a conversation",
+        description:
+          "The dialect of most client libraries. Reserves the output budget from the balance, and charges what was used.",
+        requestBody: body(ref("ChatCompletionsRequest"), {
+          plain: { model: "core-3", messages: hello },
+          tools: {
+            model: "core-3",
+            messages: hello,
+            tools: [{ type: "function", function: { name: "forecast", parameters: forecastParameters } }],
+          },
+        }),
+        responses: {
+          "200": reply("The answer, or its events.", ref("ChatCompletion"), true),
+          ...errorReplies(chatCompletions, [...ofGeneration, "coder_quota_reached"]),
+        },
+        "x-events": chatEvents,
+      },
+    },
+    "/v1/messages": {
+      post: {
+        operationId: "createMessage",
+        tags: ["Messages"],
+        summary: "Answer a conversation",
+        description:
+          "The dialect of Anthropic's client libraries and Claude Code. The key goes into `x-api-key` or `Authorization`.",
+        requestBody: body(ref("MessagesRequest"), { plain: { model: "core-3", max_tokens: 1024, messages: hello } }),
+        responses: {
+          "200": reply("The message, or its events.", ref("Message"), true),
+          ...errorReplies(messages, [...ofGeneration, "coder_quota_reached", "threads_not_kept"]),
+        },
+        "x-events": messagesEvents,
+      },
+    },
+    "/v1/responses": {
+      post: {
+        operationId: "createResponse",
+        tags: ["Responses"],
+        summary: "Answer input items",
+        description:
+          "The dialect of Codex and of OpenAI's newer libraries. Responses are stored unless `store` is false.",
+        requestBody: body(ref("ResponsesRequest"), { plain: { model: "core-3", input: "Say hello" } }),
+        responses: {
+          "200": reply("The response, or its events.", ref("Response"), true),
+          ...errorReplies(chatCompletions, [...ofGeneration, ...ofReferences]),
+        },
+        "x-events": responsesEvents,
+      },
+    },
+    "/v1/responses/compact": {
+      post: {
+        operationId: "compactResponse",
+        tags: ["Responses"],
+        summary: "Sum a conversation up",
+        description:
+          "One sealed item that stands for the whole conversation in later requests. Charged like an answer.",
+        requestBody: body(ref("CompactRequest"), { plain: { model: "core-3", input: hello } }),
+        responses: {
+          "200": reply("The item.", ref("Compaction")),
+          ...errorReplies(chatCompletions, [...ofGeneration, ...ofReferences]),
+        },
+      },
+    },
+  };
+}
+
+function stored(): OpenApiDocument["paths"] {
+  const refused = errorReplies(chatCompletions, [...ofEveryRoute, "malformed", "not_found"]);
+  const { 400: _, ...refusedById } = refused;
+  return {
+    "/v1/responses/{id}": {
+      get: {
+        operationId: "getResponse",
+        tags: ["Responses"],
+        summary: "A stored response",
+        description: "As it was answered.",
+        parameters: [
+          idOf("response"),
+          query("stream", "`true` is refused.", { type: "string", enum: ["true", "false"] }),
+        ],
+        responses: { "200": reply("The response.", ref("Response")), ...refused },
+      },
+      delete: {
+        operationId: "deleteResponse",
+        tags: ["Responses"],
+        summary: "Delete a stored response",
+        description: "Later requests cannot continue from it.",
+        parameters: [idOf("response")],
+        responses: { "200": reply("It is deleted.", ref("ResponseDeleted")), ...refusedById },
+      },
+    },
+    "/v1/responses/{id}/input_items": {
+      get: {
+        operationId: "listInputItems",
+        tags: ["Responses"],
+        summary: "The input of a stored response",
+        description: "Its items, newest first unless `order` is `asc`.",
+        parameters: [
+          idOf("response"),
+          query("limit", "Items on a page, 20 unless given.", { type: "integer", minimum: 1, maximum: 100 }),
+          query("order", "`desc` unless given.", { type: "string", enum: ["asc", "desc"] }),
+          query("after", "Id of the last item of the page before.", { type: "string" }),
+        ],
+        responses: { "200": reply("A page.", ref("InputItems")), ...refused },
+      },
+    },
+    "/v1/responses/{id}/cancel": {
+      post: {
+        operationId: "cancelResponse",
+        tags: ["Responses"],
+        summary: "Cancel a response",
+        description:
+          "Always refused: what is stored has ended, and nothing runs in the background. To stop an answer, close its connection.",
+        parameters: [idOf("response")],
+        responses: refused,
+      },
+    },
+  };
+}
+
+function counting(): OpenApiDocument["paths"] {
+  return {
+    "/v1/tokenize": {
+      post: {
+        operationId: "tokenize",
+        tags: ["Counting tokens"],
+        summary: "Count a text or messages",
+        description: "Free, and not limited per minute.",
+        requestBody: body(ref("TokenizeRequest"), { plain: { model: "core-3", text: "How many tokens is this?" } }),
+        responses: {
+          "200": reply("The count.", ref("Tokenization")),
+          ...errorReplies(chatCompletions, [...ofCounts, "text_too_long"]),
+        },
+      },
+    },
+    "/v1/messages/count_tokens": {
+      post: {
+        operationId: "countMessageTokens",
+        tags: ["Counting tokens"],
+        summary: "Count the input of a message",
+        description: "Takes the body of `POST /v1/messages`. Free, and not limited per minute.",
+        requestBody: body(ref("MessagesRequest"), { plain: { model: "core-3", messages: hello } }),
+        responses: {
+          "200": reply("The count.", ref("InputTokens")),
+          ...errorReplies(messages, [...ofCounts, "threads_not_kept"]),
+        },
+      },
+    },
+    "/v1/responses/input_tokens": {
+      post: {
+        operationId: "countResponseTokens",
+        tags: ["Counting tokens"],
+        summary: "Count the input of a response",
+        description: "Takes the body of `POST /v1/responses`. Free, and not limited per minute.",
+        requestBody: body(ref("ResponsesRequest"), { plain: { model: "core-3", input: "Say hello" } }),
+        responses: {
+          "200": reply("The count.", ref("ResponseInputTokens")),
+          ...errorReplies(chatCompletions, [...ofCounts, ...ofReferences]),
+        },
+      },
+    },
+  };
+}
+
+function others(models: readonly string[]): OpenApiDocument["paths"] {
+  return {
+    "/v1/models": {
+      get: {
+        operationId: "listModels",
+        tags: ["Models"],
+        summary: "List the models",
+        description: "One document that the libraries of all dialects read as their own list.",
+        parameters: [
+          query("limit", "Models on a page.", { type: "integer", minimum: 1, maximum: 1000 }),
+          query("after_id", "The page after this model.", { type: "string" }),
+          query("before_id", "The page before this model.", { type: "string" }),
+        ],
+        responses: { "200": reply("The models.", ref("ModelList")), ...errorReplies(chatCompletions, ofEveryRoute) },
+      },
+    },
+    "/v1/models/{id}": {
+      get: {
+        operationId: "getModel",
+        tags: ["Models"],
+        summary: "One model",
+        description: "An entry of the list.",
+        parameters: [{ ...idOf("model"), schema: { type: "string", minLength: 1, examples: models.slice(0, 1) } }],
+        responses: {
+          "200": reply("The model.", ref("Model")),
+          ...errorReplies(chatCompletions, [...ofEveryRoute, "not_found"]),
+        },
+      },
+    },
+    "/healthz": {
+      get: {
+        operationId: "health",
+        tags: ["Health"],
+        summary: "Whether the process lives",
+        description: "Needs no key.",
+        security: [],
+        responses: { "200": plainReply("It lives.") },
+      },
+    },
+    "/readyz": {
+      get: {
+        operationId: "readiness",
+        tags: ["Health"],
+        summary: "Whether it takes requests",
+        description: "Needs no key.",
+        security: [],
+        responses: { "200": plainReply("It does."), "503": plainReply("It does not; the body says why.") },
+      },
+    },
+  };
+}
+
+// ---------------------------------------------------------------- the whole
+
+const introduction = `One address, one key and one prepaid balance for every model, in three dialects: what a client
+library sends to another service it can send here, with only its base address changed.
+
+A key goes into \`Authorization: Bearer\` or \`x-api-key\`. Every reply has the header \`x-request-id\`.
+Fields that an endpoint does not know are ignored; fields that it knows are checked, and a refusal names the wrong one.
+A request that ends with an error status costs nothing.`;
+
+/** Takes some milliseconds: made at the first request and kept. */
+export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
+  const models = [...catalog.models.keys()];
+  const samples = codeSamples(baseUrl);
+  const paths: OpenApiDocument["paths"] = { ...generation(), ...counting(), ...stored(), ...others(models) };
+  const withSamples = Object.entries(paths).map(([path, methods]) => {
+    const operations = Object.entries(methods).map(([method, operation]) => [
+      method,
+      { ...operation, "x-codeSamples": samples[operation.operationId] },
+    ]);
+    return [path, Object.fromEntries(operations)];
+  });
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Tollgate",
+      version,
+      summary: "Language-model inference in three dialects.",
+      description: introduction,
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: baseUrl }],
+    tags: [
+      { name: "Chat completions", description: "The dialect of most clients." },
+      { name: "Messages", description: "The dialect of Anthropic's clients." },
+      { name: "Responses", description: "The dialect of Codex, and what it stores." },
+      { name: "Counting tokens", description: "Free counts in each dialect." },
+      { name: "Models", description: "What can be asked." },
+      { name: "Health", description: "For supervisors and balancers." },
+    ],
+    security: [{ bearer: [] }, { apiKey: [] }],
+    paths: Object.fromEntries(withSamples),
+    components: {
+      schemas: { ...requestSchemas(models), ...replySchemas },
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "The account's key." },
+        apiKey: {
+          type: "apiKey",
+          in: "header",
+          name: "x-api-key",
+          description: "The same key, as Anthropic's clients send it.",
+        },
+      },
+    },
+  };
+}

@@ -1,0 +1,390 @@
+// What the gateway answers: reply objects and the events of streams, as JSON Schema. Tests hold real replies against it.
+import type { JsonSchema } from "../../docs/openapi-document.ts";
+import { anything, either, flag, list, object, only, orNull, ref, text, whole } from "./shape.ts";
+
+const tokens = (description: string): JsonSchema => whole(description);
+
+const chatUsage = object({
+  prompt_tokens: tokens("Input, cached or not."),
+  completion_tokens: tokens("Output, thoughts included."),
+  total_tokens: tokens("Their sum."),
+  "prompt_tokens_details?": object({ cached_tokens: whole() }, "Of hosted models."),
+  "completion_tokens_details?": object({ reasoning_tokens: whole() }, "Of hosted models."),
+});
+
+const annotation = object({
+  type: only("url_citation"),
+  url_citation: object({ start_index: whole(), end_index: whole(), url: text(), title: text() }),
+});
+
+const finishReason = only("stop", "tool_calls", "length", "content_filter");
+
+const chat = {
+  ChatToolCall: object({
+    id: text(),
+    type: only("function"),
+    function: object({ name: text(), arguments: text("JSON, as the model wrote it.") }),
+  }),
+  ChatCompletion: object({
+    id: text(),
+    object: only("chat.completion"),
+    created: whole("Unix time in seconds."),
+    model: text(),
+    choices: list(
+      object({
+        index: only(0),
+        message: object({
+          role: only("assistant"),
+          content: orNull(text("`null` where tools are called and nothing is said.")),
+          refusal: orNull(text()),
+          "annotations?": list(annotation, "Where the answer cites what a search found."),
+          "reasoning_content?": text("The thoughts of a thinking model."),
+          "tool_calls?": list(ref("ChatToolCall")),
+        }),
+        logprobs: orNull(object({ content: list(anything()), refusal: anything() })),
+        finish_reason: finishReason,
+      }),
+    ),
+    usage: chatUsage,
+  }),
+  ChatCompletionChunk: object({
+    id: text(),
+    object: only("chat.completion.chunk"),
+    created: whole(),
+    model: text(),
+    choices: list(
+      object({
+        index: only(0),
+        delta: object({
+          "role?": only("assistant"),
+          "content?": orNull(text()),
+          "reasoning_content?": text(),
+          "annotations?": list(annotation),
+          "tool_calls?": list(
+            object({
+              index: whole(),
+              "id?": text("In the first chunk of a call."),
+              "type?": only("function"),
+              function: object({ "name?": text(), "arguments?": text() }),
+            }),
+          ),
+        }),
+        finish_reason: { enum: [...finishReason.enum!, null] },
+        logprobs: anything(),
+      }),
+      "Empty in the chunk with the usage.",
+    ),
+    "usage?": chatUsage,
+  }),
+} satisfies Record<string, JsonSchema>;
+
+const messagesUsage = object({
+  input_tokens: tokens("Input; of hosted models what was not cached."),
+  output_tokens: tokens("Output, thoughts included."),
+  "cache_read_input_tokens?": tokens("Of hosted models: the cached input."),
+  "cache_creation_input_tokens?": tokens("Of hosted models: 0."),
+  "server_tool_use?": object({ web_search_requests: whole(), web_fetch_requests: whole() }),
+});
+
+const contentBlock = either(
+  object({ type: only("text"), text: text(), "citations?": list(anything()) }),
+  object({ type: only("thinking"), thinking: text(), signature: text() }),
+  object({ type: only("tool_use"), id: text(), name: text(), input: { type: "object" } }, "A call that you answer."),
+  object({ type: only("server_tool_use"), id: text(), name: text(), input: { type: "object" } }, "A search."),
+  object({ type: only("web_search_tool_result"), tool_use_id: text(), content: anything() }, "What it found."),
+  object(
+    { type: only("mcp_tool_use"), id: text(), name: text(), server_name: text(), input: { type: "object" } },
+    "A call that the gateway ran.",
+  ),
+  object(
+    { type: only("mcp_tool_result"), tool_use_id: text(), is_error: flag(), content: list(anything()) },
+    "What came of it.",
+  ),
+);
+
+const message = (stopReason: JsonSchema): JsonSchema =>
+  object({
+    id: text(),
+    type: only("message"),
+    role: only("assistant"),
+    model: text(),
+    content: list(ref("ContentBlock")),
+    stop_reason: stopReason,
+    stop_sequence: orNull(text()),
+    usage: messagesUsage,
+  });
+
+const stopReasons = ["end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"] as const;
+
+const messages = {
+  ContentBlock: contentBlock,
+  Message: message(only(...stopReasons)),
+  MessageStart: object({ type: only("message_start"), message: message(only(null)) }),
+  ContentBlockStart: object({ type: only("content_block_start"), index: whole(), content_block: ref("ContentBlock") }),
+  ContentBlockDelta: object({
+    type: only("content_block_delta"),
+    index: whole(),
+    delta: either(
+      object({ type: only("text_delta"), text: text() }),
+      object({ type: only("thinking_delta"), thinking: text() }),
+      object({ type: only("signature_delta"), signature: text() }),
+      object({ type: only("input_json_delta"), partial_json: text() }),
+      object({ type: only("citations_delta"), citation: anything() }),
+    ),
+  }),
+  ContentBlockStop: object({ type: only("content_block_stop"), index: whole() }),
+  MessageDelta: object({
+    type: only("message_delta"),
+    delta: object({ stop_reason: only(...stopReasons), stop_sequence: orNull(text()) }),
+    usage: messagesUsage,
+  }),
+  MessageStop: object({ type: only("message_stop") }),
+  Ping: object({ type: only("ping") }),
+  InputTokens: object({ input_tokens: whole() }),
+} satisfies Record<string, JsonSchema>;
+
+const outputItem = either(
+  object({
+    id: text(),
+    type: only("message"),
+    status: text(),
+    role: only("assistant"),
+    content: list(
+      object({
+        type: only("output_text"),
+        text: text(),
+        annotations: list(anything(), "Where it cites what a search found."),
+        logprobs: list(anything()),
+      }),
+    ),
+  }),
+  object({
+    id: text(),
+    type: only("reasoning"),
+    summary: list(object({ type: only("summary_text"), text: text() })),
+    "encrypted_content?": text('With `include: ["reasoning.encrypted_content"]`.'),
+  }),
+  object(
+    { id: text(), type: only("function_call"), status: text(), call_id: text(), name: text(), arguments: text() },
+    "A call that you answer with a `function_call_output`.",
+  ),
+  object({ id: text(), type: only("custom_tool_call"), status: text(), call_id: text(), name: text(), input: text() }),
+  object({ id: text(), type: only("web_search_call"), status: text(), action: anything() }),
+  object({ id: text(), type: only("mcp_call"), status: text(), server_label: text(), name: text(), arguments: text() }),
+  object({ id: text(), type: only("compaction"), encrypted_content: text() }),
+);
+
+const responsesUsage = object({
+  input_tokens: whole(),
+  input_tokens_details: object({ cached_tokens: whole() }),
+  output_tokens: whole(),
+  output_tokens_details: object({ reasoning_tokens: whole() }),
+  total_tokens: whole(),
+});
+
+const number: JsonSchema = { type: "number" };
+
+const responses = {
+  OutputItem: outputItem,
+  Response: object(
+    {
+      id: text(),
+      object: only("response"),
+      created_at: whole("Unix time in seconds."),
+      completed_at: orNull(whole()),
+      status: only("in_progress", "completed", "incomplete", "failed"),
+      error: orNull(object({ code: text(), message: text() })),
+      incomplete_details: orNull(object({ reason: only("max_output_tokens", "content_filter") })),
+      instructions: orNull(text()),
+      max_output_tokens: orNull(whole()),
+      max_tool_calls: orNull(whole()),
+      model: text(),
+      parallel_tool_calls: flag(),
+      previous_response_id: orNull(text()),
+      prompt_cache_key: orNull(text()),
+      reasoning: object({ effort: orNull(text()), summary: orNull(text()) }),
+      safety_identifier: orNull(text()),
+      service_tier: text(),
+      store: flag(),
+      background: flag(),
+      temperature: number,
+      text: anything(),
+      tool_choice: anything(),
+      tools: list(anything()),
+      top_logprobs: whole(),
+      top_p: number,
+      presence_penalty: number,
+      frequency_penalty: number,
+      truncation: text(),
+      user: orNull(text()),
+      metadata: { type: "object" },
+      output: list(ref("OutputItem")),
+      usage: orNull(responsesUsage),
+      "output_text?": text("The answer's whole text."),
+    },
+    "The settings of the request come back with it.",
+  ),
+  Compaction: object({
+    id: text(),
+    object: only("response.compaction"),
+    created_at: whole(),
+    output: list(ref("OutputItem"), "One item of the type `compaction`."),
+    usage: responsesUsage,
+  }),
+  ResponseInputTokens: object({ object: only("response.input_tokens"), input_tokens: whole() }),
+  ResponseDeleted: object({ id: text(), object: only("response"), deleted: only(true) }),
+  InputItems: object({
+    object: only("list"),
+    data: list(object({ id: text(), type: text() }, "An item, with the fields of its type.")),
+    first_id: orNull(text()),
+    last_id: orNull(text()),
+    has_more: flag(),
+  }),
+  ResponseLifecycle: object({ type: text(), sequence_number: whole(), response: ref("Response") }),
+  ResponseOutputItem: object({
+    type: text(),
+    sequence_number: whole(),
+    output_index: whole(),
+    item: ref("OutputItem"),
+  }),
+  ResponseItemProgress: object({
+    type: text(),
+    sequence_number: whole(),
+    item_id: text(),
+    output_index: whole(),
+    "content_index?": whole(),
+    "summary_index?": whole(),
+    "annotation_index?": whole(),
+    "delta?": text(),
+    "text?": text(),
+    "arguments?": text(),
+    "input?": text(),
+    "part?": anything(),
+    "annotation?": anything(),
+    "logprobs?": list(anything()),
+  }),
+} satisfies Record<string, JsonSchema>;
+
+const models = {
+  Model: object({
+    id: text(),
+    object: only("model"),
+    type: only("model"),
+    created: whole("Unix time in seconds."),
+    created_at: text("The same as a text."),
+    owned_by: text(),
+    display_name: text(),
+    context_window: tokens("Context window in tokens."),
+    max_input_tokens: tokens("The same, under another name."),
+    max_tokens: tokens("The largest output budget."),
+    reasoning_effort: flag("Whether the model reads the depth setting."),
+  }),
+  ModelList: object({
+    object: only("list"),
+    data: list(ref("Model")),
+    has_more: flag(),
+    first_id: orNull(text()),
+    last_id: orNull(text()),
+  }),
+} satisfies Record<string, JsonSchema>;
+
+const counts = {
+  Tokenization: object({
+    object: only("tokenization"),
+    model: orNull(text()),
+    count: whole(),
+    exact: flag("`false`: an estimate, made without the model's own tokenizer."),
+    tokenizer: text(),
+    max_model_len: orNull(tokens("The model's context window.")),
+    "tokens?": list(whole(), "With `return_tokens: true`."),
+  }),
+} satisfies Record<string, JsonSchema>;
+
+const errorTypes = [
+  "invalid_request_error",
+  "authentication_error",
+  "not_found_error",
+  "rate_limit_error",
+  "api_error",
+] as const;
+
+const errors = {
+  Error: object(
+    { error: object({ type: only(...errorTypes), message: text(), code: orNull(text()), param: orNull(text()) }) },
+    "An error of chat-completions, responses and the routes beside them.",
+  ),
+  MessagesError: object(
+    {
+      type: only("error"),
+      error: object({ type: only(...errorTypes), message: text(), "details?": { type: "object" } }),
+      request_id: text("Also in the header `request-id`."),
+    },
+    "An error of the messages dialect.",
+  ),
+} satisfies Record<string, JsonSchema>;
+
+export const replySchemas: Readonly<Record<string, JsonSchema>> = {
+  ...chat,
+  ...messages,
+  ...responses,
+  ...models,
+  ...counts,
+  ...errors,
+};
+
+type Events = Readonly<Record<string, Readonly<{ description: string; schema: JsonSchema }>>>;
+
+/** The events of each dialect's stream. */
+export const chatEvents: Events = {
+  data: {
+    description:
+      "A chunk. Thoughts come first, in `reasoning_content`; the last chunk has the `usage`, then the line `data: [DONE]` " +
+      "ends the stream. A failed stream ends with an error object instead. Lines that begin with `:` keep the connection open.",
+    schema: ref("ChatCompletionChunk"),
+  },
+};
+
+export const messagesEvents: Events = {
+  message_start: { description: "The message begins; its input is counted.", schema: ref("MessageStart") },
+  content_block_start: { description: "A block begins.", schema: ref("ContentBlockStart") },
+  content_block_delta: { description: "A block goes on.", schema: ref("ContentBlockDelta") },
+  content_block_stop: { description: "The block is complete.", schema: ref("ContentBlockStop") },
+  message_delta: { description: "Why the message ends, and what it used.", schema: ref("MessageDelta") },
+  message_stop: { description: "The end.", schema: ref("MessageStop") },
+  ping: { description: "A sign of life while the answer is waited for.", schema: ref("Ping") },
+  error: { description: "The answer failed, and nothing follows.", schema: ref("MessagesError") },
+};
+
+const lifecycle = (description: string) => ({ description, schema: ref("ResponseLifecycle") });
+const progress = (description: string) => ({ description, schema: ref("ResponseItemProgress") });
+
+export const responsesEvents: Events = {
+  "response.created": lifecycle("The response is made."),
+  "response.in_progress": lifecycle("It is worked on; now and then also a sign of life."),
+  "response.output_item.added": { description: "An item begins.", schema: ref("ResponseOutputItem") },
+  "response.content_part.added": progress("A message's text begins."),
+  "response.output_text.delta": progress("A message's text goes on."),
+  "response.output_text.annotation.added": progress("The text cites what a search found."),
+  "response.output_text.done": progress("The text is complete."),
+  "response.content_part.done": progress("The message's part is complete."),
+  "response.reasoning_summary_part.added": progress("Thoughts begin."),
+  "response.reasoning_summary_text.delta": progress("Thoughts go on."),
+  "response.reasoning_summary_text.done": progress("The thoughts' text is complete."),
+  "response.reasoning_summary_part.done": progress("The thoughts are complete."),
+  "response.function_call_arguments.delta": progress("A call's arguments go on."),
+  "response.function_call_arguments.done": progress("They are complete."),
+  "response.custom_tool_call_input.delta": progress("A custom tool's input goes on."),
+  "response.custom_tool_call_input.done": progress("It is complete."),
+  "response.web_search_call.in_progress": progress("A search begins."),
+  "response.web_search_call.searching": progress("It runs."),
+  "response.web_search_call.completed": progress("It has ended."),
+  "response.mcp_call.in_progress": progress("A tool of an MCP server is called."),
+  "response.mcp_call_arguments.delta": progress("Its arguments."),
+  "response.mcp_call_arguments.done": progress("They are complete."),
+  "response.mcp_call.completed": progress("The call has ended."),
+  "response.mcp_call.failed": progress("The call failed; the model goes on."),
+  "response.output_item.done": { description: "The item is complete.", schema: ref("ResponseOutputItem") },
+  "response.completed": lifecycle("The end, with the usage; then the line `data: [DONE]`."),
+  "response.incomplete": lifecycle("The end of an answer that the output budget cut."),
+  "response.failed": lifecycle("The answer failed, and nothing follows."),
+};

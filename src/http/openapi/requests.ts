@@ -1,0 +1,344 @@
+// Request bodies for the description: the schemas that the dialects check bodies with, with prose for each field, and
+// with what their readers look at inside of messages, tools and items, where the schema itself leaves room.
+import type { TSchema } from "@sinclair/typebox";
+import { chatCompletionsBody } from "../../dialects/chat-completions.ts";
+import { messagesBody } from "../../dialects/messages-request.ts";
+import { responsesBody } from "../../dialects/responses-request.ts";
+import type { JsonSchema } from "../../docs/openapi-document.ts";
+import { outputTokensDefault, outputTokensMax, tokenizeTextMaxBytes } from "../../limits.ts";
+import { plainSchema } from "./plain-schema.ts";
+import { anything, described, either, flag, list, object, only, orNull, ref, text, whole } from "./shape.ts";
+
+/** What a field is for, and what its values look like inside where the checked schema takes anything there. */
+type Detail = Readonly<{ prose: string; inside?: (checked: JsonSchema) => JsonSchema }>;
+type Details = Readonly<Record<string, Detail>>;
+
+const jsonSchema = (description: string): JsonSchema => ({ type: "object", description });
+const listOf =
+  (items: JsonSchema) =>
+  (checked: JsonSchema): JsonSchema => ({ ...checked, items });
+const objectOf =
+  (inside: JsonSchema) =>
+  (checked: JsonSchema): JsonSchema => ({ ...checked, properties: inside.properties, required: inside.required ?? [] });
+
+const budget = `Output budget in tokens, held from the balance until the request ends. Values outside of 1 to ${outputTokensMax} are moved to the nearest end`;
+const sampling = {
+  temperature: { prose: "How freely the model chooses; passed on to the node." },
+  top_p: { prose: "Nucleus sampling; passed on to the node." },
+  presence_penalty: { prose: "Passed on to the node." },
+  frequency_penalty: { prose: "Passed on to the node." },
+} satisfies Details;
+const model: Detail = { prose: "Id of the model, as `GET /v1/models` lists it." };
+const stream: Detail = { prose: "`true`: server-sent events instead of one JSON reply." };
+const search: Detail = {
+  prose:
+    "`true`: the answer may search the web and cites what it found. When the day's searches are used up, the request is " +
+    "answered without.",
+};
+const parallel: Detail = { prose: "`false`: at most one tool call in an answer." };
+
+// ---------------------------------------------------------------- chat-completions
+
+const chatPart = either(
+  object({ type: only("text"), text: text() }, "Text."),
+  object(
+    {
+      type: only("image_url"),
+      image_url: object({
+        url: text("A public http(s) address, or a data URL of a PNG, JPEG, GIF or WebP."),
+        "detail?": text(),
+      }),
+    },
+    "An image, for models that read images. One that cannot be fetched is left out.",
+  ),
+  object(
+    {
+      type: only("file"),
+      file: object({ "file_data?": text("Base64, a data URL, or an http(s) address."), "filename?": text() }),
+    },
+    "A PDF or a text file, read as text.",
+  ),
+);
+
+const chatMessage: Readonly<Record<string, JsonSchema>> = {
+  content: {
+    anyOf: [{ type: "string" }, list(chatPart), { type: "null" }],
+    description: "A text, or parts. `null` where an assistant only called tools.",
+  },
+  tool_calls: list(ref("ChatToolCall"), "Of an assistant: the calls that it made."),
+  tool_call_id: text("Of a tool: the call that it answers."),
+  reasoning_content: orNull(text("Of an assistant: its thoughts, given back to the model.")),
+  name: text("Of a function (the older form of a tool): its name."),
+};
+
+const chatDetails: Details = {
+  model,
+  messages: {
+    prose: "The conversation, oldest first.",
+    inside: (checked) => ({
+      ...checked,
+      items: { ...checked.items!, properties: { ...checked.items!.properties, ...chatMessage } },
+    }),
+  },
+  max_tokens: { prose: `${budget}. Default ${outputTokensDefault}, of a coder model ${outputTokensMax}.` },
+  max_completion_tokens: { prose: "Another name of `max_tokens`, which wins where both are given." },
+  stream,
+  tools: {
+    prose: "Functions that the model may call. Tools of other types are ignored, except a hosted web search.",
+    inside: listOf(ref("ChatTool")),
+  },
+  tool_choice: {
+    prose: '`"auto"` (default), `"none"`, `"required"`, or `{"type":"function","function":{"name":...}}`.',
+  },
+  parallel_tool_calls: parallel,
+  response_format: {
+    prose:
+      "The form of the answer: `text`, `json_object` or `json_schema`, where the model has it. An answer that does not " +
+      "match the schema is asked for again, and in the end costs nothing.",
+    inside: objectOf(
+      object({
+        type: only("text", "json_object", "json_schema"),
+        "json_schema?": object({ "name?": text(), schema: jsonSchema("A JSON Schema."), "strict?": flag() }),
+      }),
+    ),
+  },
+  reasoning_effort: { prose: "How deeply hosted models think. First-party tiers accept it and choose themselves." },
+  web_search: search,
+  web_search_options: {
+    prose: "As `web_search: true`, with the place of the person who asks.",
+    inside: objectOf(
+      object({
+        "user_location?": object({
+          "approximate?": object({ "city?": text(), "region?": text(), "country?": text() }),
+        }),
+        "allowed_domains?": list(text()),
+        "blocked_domains?": list(text()),
+        "max_uses?": whole(),
+      }),
+    ),
+  },
+  stop: { prose: "Texts that end the answer; the first 4 that are not empty count." },
+  n: { prose: "Always 1." },
+  ...sampling,
+  top_k: { prose: "Passed on to the node." },
+  min_p: { prose: "Passed on to the node." },
+  repetition_penalty: { prose: "Passed on to the node." },
+  seed: { prose: "Passed on to the node." },
+  logit_bias: { prose: "Passed on to the node." },
+  logprobs: { prose: "`true`: log probabilities of the answer's tokens, where the node gives them." },
+  top_logprobs: { prose: "So many alternatives for each token; needs `logprobs: true`." },
+};
+
+// ---------------------------------------------------------------- messages
+
+const messagesSource = either(
+  object({ type: only("base64"), media_type: text(), data: text() }),
+  object({ type: only("url"), url: text() }),
+);
+
+const messagesBlock: JsonSchema = {
+  anyOf: [
+    object({ type: only("text"), text: text() }, "Text."),
+    object({ type: only("image"), source: messagesSource }, "An image, for models that read images."),
+    object({ type: only("document"), source: anything(), "title?": text(), "context?": text() }, "A PDF or a text."),
+    object({ type: only("tool_use"), id: text(), name: text(), input: { type: "object" } }, "An assistant's call."),
+    object(
+      { type: only("tool_result"), tool_use_id: text(), "content?": anything(), "is_error?": flag() },
+      "The answer to a call.",
+    ),
+    object({ type: only("thinking"), thinking: text(), "signature?": text() }, "An assistant's thoughts, given back."),
+    object({ type: text() }, "Any other block is ignored."),
+  ],
+};
+
+const messagesContent: JsonSchema = {
+  anyOf: [{ type: "string" }, list(messagesBlock)],
+  description: "A text, or content blocks.",
+};
+
+const messagesDetails: Details = {
+  model,
+  max_tokens: {
+    prose: `${budget}. Wanted by the dialect; here its default is ${outputTokensDefault}, of a coder model ${outputTokensMax}.`,
+  },
+  messages: {
+    prose: "The conversation, oldest first.",
+    inside: (checked) => ({
+      ...checked,
+      items: { ...checked.items!, properties: { ...checked.items!.properties, content: messagesContent } },
+    }),
+  },
+  system: { prose: "What the model is told before the conversation.", inside: () => messagesContent },
+  tools: {
+    prose: "Tools that the model may call. A `web_search_...` tool switches the built-in search on.",
+    inside: listOf(
+      object({
+        name: text(),
+        "description?": text(),
+        "input_schema?": jsonSchema("A JSON Schema of its input."),
+        "type?": text("Absent or `custom` for a tool of your own."),
+      }),
+    ),
+  },
+  tool_choice: { prose: "Whether and which tool is called." },
+  thinking: { prose: "Whether thoughts are shown, and `budget_tokens`: how deeply a hosted model thinks." },
+  output_config: { prose: "`effort`: the depth as a word. `format`: a `json_schema` that the answer must match." },
+  output_format: { prose: "The older place of `output_config.format`." },
+  stop_sequences: { prose: "Texts that end the answer; the first 4 that are not empty count." },
+  stream,
+  thread: { prose: "Refused: conversations are not kept here. Send the whole conversation." },
+  web_search: search,
+  temperature: sampling.temperature,
+  top_p: sampling.top_p,
+  top_k: { prose: "Passed on to the node." },
+};
+
+// ---------------------------------------------------------------- responses
+
+const responsesPart = either(
+  object({ type: only("input_text", "output_text"), text: text() }, "Text."),
+  object({ type: only("input_image"), "image_url?": text(), "detail?": text() }, "An image, by address or data URL."),
+  object(
+    { type: only("input_file"), "file_data?": text(), "file_url?": text(), "filename?": text() },
+    "A PDF or a text file.",
+  ),
+  object({ type: text() }, "Any other part is ignored."),
+);
+
+const responsesItem: JsonSchema = {
+  type: "object",
+  anyOf: [
+    object(
+      {
+        "type?": only("message"),
+        role: only("user", "assistant", "system", "developer"),
+        content: either({ type: "string" }, list(responsesPart)),
+      },
+      "A message.",
+    ),
+    object(
+      { type: only("function_call"), call_id: text(), name: text(), arguments: text("JSON.") },
+      "A call that the model made.",
+    ),
+    object(
+      { type: only("function_call_output"), call_id: text(), output: either({ type: "string" }, list(responsesPart)) },
+      "The answer to a call.",
+    ),
+    object({ type: only("reasoning"), "encrypted_content?": orNull(text()) }, "Thoughts, given back."),
+    object({ type: only("item_reference"), id: text() }, "An item of a stored response."),
+    object({ type: text() }, "Items of other types are kept where they are calls or outputs, else ignored."),
+  ],
+};
+
+const responsesDetails: Details = {
+  model,
+  input: {
+    prose: "A text, or the items of the conversation, oldest first.",
+    inside: () => ({ anyOf: [{ type: "string" }, list(responsesItem)] }),
+  },
+  instructions: { prose: "What the model is told before the conversation." },
+  tools: {
+    prose: "Functions, custom tools and namespaces of them. `web_search` switches the built-in search on.",
+    inside: listOf(
+      object({
+        type: text("`function`, `custom`, `namespace` or `web_search`; others are ignored."),
+        "name?": text(),
+        "description?": orNull(text()),
+        "parameters?": orNull(jsonSchema("A JSON Schema of a function's arguments.")),
+      }),
+    ),
+  },
+  tool_choice: { prose: '`"auto"` (default), `"none"`, `"required"`, or an object that names a tool.' },
+  parallel_tool_calls: parallel,
+  reasoning: {
+    prose: "`effort`: how deeply hosted models think.",
+    inside: objectOf(object({ "effort?": orNull(text()), "summary?": orNull(text()) })),
+  },
+  text: {
+    prose: "`format`: the form of the answer, `text`, `json_object` or `json_schema`.",
+    inside: objectOf(
+      object({
+        "format?": orNull(
+          object({
+            type: only("text", "json_object", "json_schema"),
+            "name?": text(),
+            "schema?": jsonSchema("A JSON Schema."),
+            "strict?": orNull(flag()),
+          }),
+        ),
+      }),
+    ),
+  },
+  max_output_tokens: { prose: `${budget}. Default ${outputTokensDefault}.` },
+  max_tool_calls: { prose: "So many built-in searches at most." },
+  stream,
+  store: { prose: "`true` (default): later requests may continue from this response's id." },
+  include: { prose: "Further parts of the reply: `reasoning.encrypted_content`, `web_search_call.action.sources`." },
+  previous_response_id: { prose: "A stored response that this one continues." },
+  prompt_cache_key: { prose: "Accepted and repeated in the reply." },
+  safety_identifier: { prose: "Accepted and repeated in the reply." },
+  user: { prose: "Accepted and repeated in the reply." },
+  metadata: { prose: "Kept with the response and repeated in the reply." },
+  truncation: { prose: "Accepted and repeated in the reply." },
+  web_search: search,
+  ...sampling,
+  top_logprobs: { prose: "Accepted and repeated in the reply." },
+  background: { prose: "Always `false`: requests are not run in the background." },
+};
+
+// ---------------------------------------------------------------- putting together
+
+/** Every field that the dialect checks, in its order; a field without prose is a fault of this file. */
+function bodyOf(checked: TSchema, details: Details, models: readonly string[]): JsonSchema {
+  const plain = plainSchema(checked);
+  const properties = Object.entries(plain.properties!).map(([name, field]): [string, JsonSchema] => {
+    const detail = details[name];
+    if (detail === undefined) throw new Error(`the field ${name} is not described`);
+    const inside = detail.inside?.(field) ?? field;
+    return [name, { ...inside, description: detail.prose }];
+  });
+  const all = Object.fromEntries(properties);
+  all["model"] = { type: "string", enum: models, description: model.prose };
+  return { ...plain, properties: all, description: "Fields that are not listed are ignored." };
+}
+
+/** The bodies by the names that they have among the description's schemas; `models`: ids of the catalogue. */
+export function requestSchemas(models: readonly string[]): Readonly<Record<string, JsonSchema>> {
+  const chat = bodyOf(chatCompletionsBody, chatDetails, models);
+  const messages = bodyOf(messagesBody, messagesDetails, models);
+  const responses = bodyOf(responsesBody, responsesDetails, models);
+  const { input: _, stream: __, ...compacted } = responses.properties!;
+  return {
+    ChatCompletionsRequest: chat,
+    ChatTool: object({
+      type: only("function"),
+      function: object({
+        name: text(),
+        "description?": text(),
+        "parameters?": jsonSchema("A JSON Schema of its arguments."),
+        "strict?": orNull(flag()),
+      }),
+    }),
+    MessagesRequest: messages,
+    ResponsesRequest: responses,
+    CompactRequest: {
+      ...responses,
+      properties: { ...compacted, input: responses.properties!["input"]! },
+      required: ["model"],
+      description: "As POST /v1/responses; never streamed.",
+    },
+    TokenizeRequest: {
+      type: "object",
+      properties: {
+        text: text(`The text, at most ${tokenizeTextMaxBytes} bytes. Either \`text\` or \`messages\`.`),
+        messages: described(
+          chat.properties!["messages"]!,
+          "Messages as on chat-completions, with `tools` and the like.",
+        ),
+        model: { type: "string", enum: models, description: "Whose tokens are counted." },
+        return_tokens: flag("`true`: the tokens' ids too, of texts up to 256 KiB."),
+      },
+      required: [],
+    },
+  };
+}

@@ -1,0 +1,89 @@
+// Every sample of the API reference, taken from a running server and run as it stands: curl by sh, JavaScript by Node
+// with the official libraries, Python with them too.
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { embeddedCatalog } from "../../src/catalog.ts";
+import type { CodeSample, OpenApiDocument, Operation } from "../../src/docs/openapi-document.ts";
+import { describeApi } from "../../src/http/openapi/description.ts";
+import { GatewayProcess } from "../fixtures/gateway-process.ts";
+import { missing } from "../fixtures/optional.ts";
+
+setDefaultTimeout(120_000);
+
+const clients = join(import.meta.dir, "../clients");
+const python = process.env["TOLLGATE_PYTHON"] ?? join(clients, ".venv/bin/python");
+const without: Readonly<Record<CodeSample["lang"], boolean>> = {
+  Shell: missing("curl", Bun.which("curl") !== null, "install it"),
+  JavaScript: missing(
+    "the JavaScript clients",
+    Bun.which("node") !== null && existsSync(join(clients, "node_modules/openai")),
+    "npm ci --prefix test/clients",
+  ),
+  Python: missing("the Python clients", existsSync(python), "make test/clients/.venv with requirements.txt"),
+};
+
+const commands: Readonly<Record<CodeSample["lang"], (source: string) => string[]>> = {
+  Shell: (source) => ["sh", "-euc", source],
+  JavaScript: (source) => ["node", "--input-type=module", "-e", source],
+  Python: (source) => [python, "-c", source],
+};
+
+const operationsOf = ({ paths }: OpenApiDocument): Operation[] =>
+  Object.values(paths).flatMap((methods) => Object.values(methods) as Operation[]);
+
+let gateway: GatewayProcess;
+let served: OpenApiDocument;
+beforeAll(async () => {
+  gateway = await GatewayProcess.start({ config: "" });
+  served = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as OpenApiDocument;
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+});
+
+/** A stored response of its own for each sample, because one of them deletes it. */
+async function storedResponse(): Promise<string> {
+  const reply = await fetch(`${gateway.url}/v1/responses`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${gateway.operatorKey}` },
+    body: JSON.stringify({ model: "core-3", input: "Keep this", max_output_tokens: 1 }),
+  });
+  return ((await reply.json()) as { id: string }).id;
+}
+
+async function run(sample: CodeSample): Promise<{ code: number; output: string; errors: string }> {
+  const child = Bun.spawn(commands[sample.lang](sample.source), {
+    cwd: clients, // where the libraries are
+    env: {
+      PATH: process.env["PATH"],
+      HOME: gateway.folder,
+      TOLLGATE_KEY: gateway.operatorKey,
+      RESPONSE_ID: await storedResponse(),
+    },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [output, errors, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  return { code, output, errors };
+}
+
+/** The only call that can never succeed; its samples show the refusal. */
+const refused = new Set(["cancelResponse"]);
+
+const planned = operationsOf(describeApi({ catalog: embeddedCatalog(), baseUrl: "" }));
+
+describe.each(planned.map(({ operationId }) => operationId))("the samples of %s", (operationId) => {
+  test.concurrent.each(Object.keys(without) as CodeSample["lang"][])("%s", async (language) => {
+    if (without[language]) return;
+    const operation = operationsOf(served).find((each) => each.operationId === operationId)!;
+    const sample = operation["x-codeSamples"]!.find(({ lang }) => lang === language)!;
+    expect(sample.source).toContain(gateway.url);
+    const { code, output, errors } = await run(sample);
+    expect([code, errors]).toEqual([0, ""]);
+    if (operationId !== "deleteResponse") expect(output).not.toBe("");
+    expect(/"error"|'error'|error:/.test(output.replaceAll(/["']?error["']?: ?(?:null|None)/g, ""))).toBe(
+      refused.has(operationId),
+    );
+  });
+});

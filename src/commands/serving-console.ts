@@ -8,6 +8,7 @@ import type { OperatorNode } from "../console/api.ts";
 import { assets } from "../console/assets.ts";
 import { openConsole } from "../console/console.ts";
 import { openStripe } from "../console/stripe.ts";
+import type { SiteFiles } from "../docs/reference-page.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
 import type { Log } from "../log.ts";
 import type { NodePool, NodeState } from "../nodes/pool.ts";
@@ -15,6 +16,8 @@ import { UsageFile } from "../store/usage-file.ts";
 
 export type ServingConsole = Readonly<{
   openSite(requests: LiveRequests): Site;
+  /** Where its fonts and its icon are, for pages beside it. */
+  siteFiles(): Promise<SiteFiles | null>;
   /** Lets go of its files. */
   close(): Promise<void>;
 }>;
@@ -66,6 +69,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
         },
         requests,
       ),
+    siteFiles: async () => siteFilesAmong([...(await assets()).keys()]),
     close: () => usage.close(),
   };
 }
@@ -80,3 +84,12 @@ const nodeOf = ({ name, health, engine, busy, slots, models, quickness }: NodeSt
   tokens_per_second: quickness.tokensPerSecond,
   models: { ...models },
 });
+
+/** Their names hold a hash of their content. */
+function siteFilesAmong(paths: readonly string[]): SiteFiles | null {
+  const [textFont, codeFont, icon] = [/\/inter-\w+\.woff2$/, /\/jetbrains-mono-\w+\.woff2$/, /\/icon-\w+\.svg$/].map(
+    (name) => paths.find((path) => name.test(path)),
+  );
+  if (textFont === undefined || codeFont === undefined || icon === undefined) return null;
+  return { textFont, codeFont, icon };
+}

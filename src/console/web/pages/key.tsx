@@ -29,7 +29,15 @@ export function KeyPage(): VNode {
   };
   const baseUrl = session.value?.base_url ?? location.origin;
   return (
-    <Page title="API key" lead="One key works for all endpoints and spends this account's balance.">
+    <Page
+      title="API key"
+      lead="One key works for all endpoints and spends this account's balance."
+      actions={
+        <a class="button" data-leaves href="/docs">
+          API reference
+        </a>
+      }
+    >
       <div class="stack-large">
         <section class="card stack" aria-label="Key">
           {fresh !== null && <FreshKey fresh={fresh} />}

@@ -351,6 +351,7 @@ class ChatEncoder implements Encoder {
   readonly #breaks = new RoundBreaks();
   readonly #frames: { text: DeltaFrame | null; reasoning: DeltaFrame | null } = { text: null, reasoning: null };
   #started = false;
+  #calls = false;
 
   constructor(ask: Ask, reply: ReplyIdentity) {
     this.#model = ask.model;
@@ -364,7 +365,7 @@ class ChatEncoder implements Encoder {
   }
 
   piece(piece: Piece): string {
-    const started = this.#started || !isShown(piece) ? "" : this.#start(piece.kind === "call" ? "null" : '""');
+    const started = this.#started || !isShown(piece) ? "" : this.#start(piece.kind === "text" ? '""' : "null");
     switch (piece.kind) {
       case "text": {
         const literal = this.#breaks.isDue("text") ? withBreak(piece.literal) : piece.literal;
@@ -377,6 +378,7 @@ class ChatEncoder implements Encoder {
         return started + this.#reasoning + literal + endOfDelta;
       }
       case "call":
+        this.#calls = true;
         return (
           started +
           this.#delta(
@@ -407,7 +409,10 @@ class ChatEncoder implements Encoder {
   }
 
   end({ reason, usage }: AnswerEnd): string {
-    let started = this.#started ? "" : this.#start('""');
+    let started = "";
+    if (!this.#started) started = this.#start('""');
+    // Content is null until a text comes, and stays so beside calls; an answer without either has an empty one.
+    else if (!this.#calls && !this.#breaks.has("text")) started = this.#delta('"content":""');
     // All in one delta: the official client's accumulator keeps the last list that it was given.
     if (this.#annotations.length > 0) started += this.#delta(`"annotations":[${this.#annotations.join(",")}]`);
     const finish = `${this.#head}{"index":0,"delta":{},"finish_reason":"${reason}","logprobs":null}]}\n\n`;

@@ -100,7 +100,7 @@ type Reply = {
 };
 
 describe("golden replies", () => {
-  /** Id, time and model are the reply's own; the first delta's content is "" or null, which no client tells apart. */
+  /** Id, time and model are the reply's own; before a text the first delta's content may be "" or null. */
   const comparable = (text: string): string =>
     text
       .replace(/^: waiting\n\n/, "")

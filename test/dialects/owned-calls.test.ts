@@ -100,7 +100,7 @@ describe("chat-completions shows nothing of a search but the citations", () => {
     const { chunks, done } = eventsOf(stream("chat", searched));
     expect(done).toBe(true);
     expect(chunks.map(({ choices }) => choices[0]?.delta ?? null)).toEqual([
-      { role: "assistant", content: "" },
+      { role: "assistant", content: null },
       { reasoning_content: "Look it " },
       { reasoning_content: "up." },
       { content: "One moment." },

@@ -93,20 +93,20 @@ const unsealed = { include: [] };
 const greeting = [counted, ...text("Hi ", "there!")];
 
 const rows: Readonly<Record<string, Row>> = {
-  chat_text: { dialect: "chat", steps: [{ kind: "silence" }, ...thoughtText], end: end("stop", 20) },
-  chat_text__nonstream: { dialect: "chat", steps: thoughtText, end: end("stop", 20) },
-  chat_tools: {
+  chat_text: {
     dialect: "chat",
-    steps: [...reasoning("Two calls."), ...twoCalls],
-    end: end("tool_calls", 20),
+    steps: [{ kind: "silence" }, ...thoughtText],
+    end: end("stop", 20),
     differences: [
       replacing(
-        "the first delta has no call yet, and so an empty content",
-        '"role":"assistant","content":null',
+        "whether a text follows is not known when a thought begins, and beside calls content is null",
         '"role":"assistant","content":""',
+        '"role":"assistant","content":null',
       ),
     ],
   },
+  chat_text__nonstream: { dialect: "chat", steps: thoughtText, end: end("stop", 20) },
+  chat_tools: { dialect: "chat", steps: [...reasoning("Two calls."), ...twoCalls], end: end("tool_calls", 20) },
   chat_tools__nonstream: {
     dialect: "chat",
     steps: [...reasoning("Two calls."), ...twoCalls],

@@ -57,6 +57,8 @@ export type AccountingOptions = Readonly<{
    * acknowledged by then may or may not be on disk; the next start finds out.
    */
   onFatal(error: Error): void;
+  /** For a server: lines of the journal older than so many days are folded into sums. Absent or null: none are. */
+  usageKeepDays?: number | null;
   /** Absent: nobody counts commits. */
   onCommit?: CommitListener;
 }>;
@@ -66,12 +68,12 @@ export type AccountingOptions = Readonly<{
  * there are: they are loaded when they are first used. Throws DataFolderInUse or DataFolderUnusable.
  */
 export async function openAccounting(options: AccountingOptions): Promise<Accounting> {
-  const { dataFolder, catalog, siteUrl, clock, onFatal, onCommit } = options;
+  const { dataFolder, catalog, siteUrl, clock, onFatal, onCommit, usageKeepDays } = options;
   const { plans } = catalog;
   const folder = takeDataFolder(dataFolder);
   try {
     const epoch = migrate(folder.databaseFile);
-    const storage = await WorkerStorage.open(folder.databaseFile, epoch, onFatal);
+    const storage = await WorkerStorage.open(folder.databaseFile, epoch, onFatal, usageKeepDays);
     const reader = openForReading(folder.databaseFile);
     const records = new SqliteRecords(reader);
     const consoleRecords = new ConsoleRecords(reader);

@@ -59,6 +59,19 @@ export const busyRetrySeconds = 5;
 export const nodeSlotsDefault = 64;
 export const nodeSlotsMax = 100_000;
 
+// Nodes that the gateway starts itself
+/** Loading a large model from a cold disk takes minutes. */
+export const managedStartTimeoutMs = 10 * 60_000;
+/** A node that had begun to answer and then does not for this long is started again. */
+export const managedSilenceMs = 2 * 60_000;
+export const managedStopGraceMs = 10_000;
+export const managedRestartMinMs = 1_000;
+export const managedRestartMaxMs = 60_000;
+/** A node that answered for this long is started again without the waits of its earlier failures. */
+export const managedSettledMs = 60_000;
+/** llama-server's own number of requests at once. */
+export const ggufSlots = 4;
+
 // Queue
 export const queueMaxWaitMs = 600_000;
 export const queuePlacesMax = 20_000; // requests in line over all accounts; more are refused as busy
@@ -68,6 +81,11 @@ export const journalGiveUpMs = 10_000; // BUSY or a full disk: retry this long, 
 export const journalRetryIntervalMs = 50; // between two tries of a batch that found the disk busy or full
 export const journalProbeIntervalMs = 250; // between two looks whether a disk that took no writes takes them again
 export const journalIdleCheckpointMs = 1_000; // without a commit: then the log is moved into the database
+
+// Retention: old lines of the journal are folded into sums
+export const foldSliceLines = 250; // in one commit
+export const foldFirstMs = 3_000; // after the start
+export const foldIntervalMs = 10 * 60_000; // when nothing was left to fold
 
 // The ledger's check of itself
 export const ledgerCheckFirstMs = 2_000; // after the start
@@ -203,9 +221,6 @@ export const mcpProbeTimeoutMs = 5_000;
 export const mcpFarewellMs = 1_000;
 export const mcpReconnectMinMs = 1_000;
 export const mcpReconnectMaxMs = 60_000;
-/** Of a server's standard error: a line is cut, and a minute's lines after these are dropped. */
-export const mcpLogLineMaxLength = 1_000;
-export const mcpLogLinesPerMinuteMax = 60;
 
 // Images and files by URL (spec, per-request limits)
 export const mediaFetchBytesMax = 8 * 1024 * 1024;
@@ -232,6 +247,11 @@ export const pdfReadersAccountMax = 2;
 export const publicFetchesMax = 64;
 export const publicFetchesAccountMax = 8;
 export const publicConnectTimeoutMs = 5_000;
+
+// Programs that run as our children
+/** Of what they write: a line is cut, and a minute's lines after these are dropped. */
+export const childLogLineMaxLength = 1_000;
+export const childLogLinesPerMinuteMax = 60;
 
 // The automatic tool loop
 export const toolRoundsMax = 10; // generations of one request (spec, per-request limits)

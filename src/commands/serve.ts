@@ -72,6 +72,7 @@ const command: Command = {
         clock,
         onFatal: endAtOnce,
         onCommit: metrics.countCommit,
+        usageKeepDays: config.usageKeepDays,
       }),
       findServingNodes(config, catalog, clock),
     ]);

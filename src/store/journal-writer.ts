@@ -6,11 +6,13 @@ import type { Batch } from "./batch.ts";
 import { codeOf, messageOf } from "./data-folder.ts";
 import { openForWriting } from "./open.ts";
 import { Persistence, type Report } from "./persistence.ts";
+import { Retention } from "./retention.ts";
 import { Writer } from "./writer.ts";
 
 /** To the Worker. `json` is a Batch. */
 export type Order =
-  | Readonly<{ order: "open"; file: string; epoch: number }>
+  /** `keepDays`: lines of the journal that are older are folded into sums; null: none are. */
+  | Readonly<{ order: "open"; file: string; epoch: number; keepDays: number | null }>
   | Readonly<{ order: "commit"; json: string; patienceMs: Ms }>
   | Readonly<{ order: "close" }>;
 
@@ -23,14 +25,19 @@ let writer: Writer;
 let persistence: Persistence;
 let idle: Timer | null = null;
 let closed = false;
+let committing = false;
+let retention: Retention | null = null;
 
 // Installed before anything is awaited: a message that comes earlier would be lost.
 self.onmessage = ({ data }: MessageEvent<Order>) => {
-  obey(data).catch((thrown) => {
-    answer({ fatal: messageOf(thrown), code: codeOf(thrown) });
-    end();
-  });
+  obey(data).catch(fatal);
 };
+
+function fatal(thrown: unknown): void {
+  retention?.close();
+  answer({ fatal: messageOf(thrown), code: codeOf(thrown) });
+  end();
+}
 
 async function obey(order: Order): Promise<void> {
   if (idle !== null) clearTimeout(idle);
@@ -39,9 +46,15 @@ async function obey(order: Order): Promise<void> {
     case "open":
       writer = new Writer(openForWriting(order.file), order.epoch);
       persistence = new Persistence(writer, systemClock, Bun.sleep, answer);
+      if (order.keepDays !== null) {
+        const busy = () => committing || persistence.stalled;
+        retention = new Retention({ writer, clock: systemClock, keepDays: order.keepDays, busy, onFatal: fatal });
+      }
       return answer("opened");
     case "commit":
+      committing = true;
       await persistence.commit(JSON.parse(order.json) as Batch, order.patienceMs);
+      committing = false;
       if (closed) return; // the looks at a full disk ended with it
       // A checkpoint while requests end would make them wait for it.
       idle = setTimeout(() => writer.checkpoint(), journalIdleCheckpointMs);
@@ -49,6 +62,7 @@ async function obey(order: Order): Promise<void> {
     case "close":
       closed = true;
       persistence.close();
+      retention?.close();
       writer.close();
       answer("closed");
       return end();

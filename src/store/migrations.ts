@@ -108,6 +108,39 @@ export const migrations: readonly string[] = [
     detail TEXT NOT NULL
   ) STRICT;
   `,
+  // Retention: lines of the journal that are older than they are kept.
+  `
+  -- What those lines said, summed up by day; lines and sums together are what balances are the sums of. Purchases are
+  -- never folded: their references must be known for ever.
+  CREATE TABLE journal_folds (
+    account_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('charge', 'coder_call', 'coder_usage', 'search')),
+    period INTEGER NOT NULL,
+    -- Empty where the lines are about no reply.
+    model TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    lines INTEGER NOT NULL,
+    used INTEGER NOT NULL,
+    credit_delta INTEGER NOT NULL,
+    input_fresh INTEGER NOT NULL,
+    input_cached INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    reasoning INTEGER NOT NULL,
+    billed_tokens INTEGER NOT NULL,
+    PRIMARY KEY (account_id, day, kind, period, model, endpoint)
+  ) STRICT, WITHOUT ROWID;
+
+  -- All lines up to this one are folded, but for purchases. What it was: at 0, nothing is folded.
+  CREATE TABLE journal_folded (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    sequence INTEGER NOT NULL,
+    billing_key TEXT NOT NULL,
+    at INTEGER NOT NULL
+  ) STRICT;
+
+  INSERT INTO journal_folded (id, sequence, billing_key, at) VALUES (1, 0, '', 0);
+  `,
 ];
 
 /** The same for the file of stored responses, which the ledger's database knows nothing of. */

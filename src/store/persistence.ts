@@ -45,6 +45,11 @@ export class Persistence {
     this.#report("committed");
   }
 
+  /** From the first failed try until a write succeeds. */
+  get stalled(): boolean {
+    return this.#stalled;
+  }
+
   /** Ends the looks at a disk that takes no writes: the writer is about to close. */
   close(): void {
     this.#stalled = false;

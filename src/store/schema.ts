@@ -59,6 +59,32 @@ export const journal = sqliteTable(
   (table) => [index("journal_by_account").on(table.accountId, table.sequence)],
 );
 
+/** Lines that are older than they are kept, summed up by day. */
+export const journalFolds = sqliteTable(
+  "journal_folds",
+  {
+    accountId: integer("account_id").notNull(),
+    day: integer().notNull(),
+    kind: text().$type<EntryKind>().notNull(),
+    period: integer().notNull(),
+    model: text().notNull(),
+    endpoint: text().notNull(),
+    lines: integer().notNull(),
+    used: integer().notNull(),
+    creditDelta: integer("credit_delta").notNull(),
+    inputFresh: integer("input_fresh").notNull(),
+    inputCached: integer("input_cached").notNull(),
+    output: integer().notNull(),
+    reasoning: integer().notNull(),
+    billedTokens: integer("billed_tokens").notNull(),
+  },
+  (table) => [
+    primaryKey({
+      columns: [table.accountId, table.day, table.kind, table.period, table.model, table.endpoint],
+    }),
+  ],
+);
+
 /** Browsers that are signed in to the console. */
 export const sessions = sqliteTable(
   "sessions",

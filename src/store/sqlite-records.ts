@@ -5,9 +5,10 @@ import { drizzle } from "drizzle-orm/bun-sqlite";
 import { costUsd } from "../account/price.ts";
 import type { Period, Quota } from "../account/quota.ts";
 import type { AccountRecord, AccountRecords, UsageRow } from "../account/records.ts";
+import { dayMs } from "../limits.ts";
 import { StoreUnavailable, type AccountId, type Ms } from "../types.ts";
 import { messageOf } from "./data-folder.ts";
-import { accounts, journal, quotaUse } from "./schema.ts";
+import { accounts, journal, journalFolds, quotaUse } from "./schema.ts";
 
 export class SqliteRecords implements AccountRecords {
   readonly #queries: ReturnType<typeof prepare>;
@@ -68,7 +69,9 @@ export class SqliteRecords implements AccountRecords {
   }
 
   billedSince(account: AccountId, since: Ms): number {
-    return read(() => this.#queries.billedSince.get({ account, since }))?.billed ?? 0;
+    const lines = read(() => this.#queries.billedSince.get({ account, since }))?.billed ?? 0;
+    const day = Math.ceil(since / dayMs); // of a day that is folded, only its sum is known
+    return lines + (read(() => this.#queries.foldedSince.get({ account, day }))?.billed ?? 0);
   }
 }
 
@@ -135,6 +138,11 @@ function prepare(database: Database) {
       .select({ billed: sql<number | null>`sum(${journal.billedTokens})` })
       .from(journal)
       .where(and(eq(journal.accountId, place("account")), gte(journal.at, place("since"))))
+      .prepare(),
+    foldedSince: db
+      .select({ billed: sql<number | null>`sum(${journalFolds.billedTokens})` })
+      .from(journalFolds)
+      .where(and(eq(journalFolds.accountId, place("account")), gte(journalFolds.day, place("day"))))
       .prepare(),
   };
 }

@@ -61,6 +61,8 @@ const addSums = sums
   .split(", ")
   .map((column) => `${column} = ${column} + excluded.${column}`)
   .join(", ");
+/** Pairs of account and kind whose old replies are let go of in one step. */
+const prunedAtOnce = 200;
 /** What is not in the index yet, read once. */
 const sliceTable = `
   CREATE TEMP TABLE slice (
@@ -97,6 +99,10 @@ export class UsageIndex {
   readonly #statements: ReturnType<typeof prepare>;
   /** Kinds never change and are few: one for each model on each endpoint. */
   readonly #kinds = new Map<number, Kind>();
+  /** Replies up to this line of the journal, where they were folded, are not in here; and on the way to it. */
+  #prunedTo = 0;
+  #pruningTo = 0;
+  #toPrune: { account_id: number; kind_id: number }[] = [];
 
   private constructor(database: Database) {
     this.#database = database;
@@ -144,26 +150,55 @@ export class UsageIndex {
 
   /** Takes in the next lines of the journal, a slice; says whether there may be more. */
   catchUp(): boolean {
-    const { mark, last } = this.#statements;
-    const after = mark.get()!.sequence;
-    const to = Math.min(after + usageIndexSliceLines, last.get()?.sequence ?? 0);
-    if (to <= after) return false;
-    this.#database.transaction(() => {
+    // One state of the journal from here on: a line that is folded between two looks would be missed.
+    return this.#database.transaction(() => {
+      const { mark, last, folded } = this.#statements;
+      if (folded.get()!.sequence > mark.get()!.sequence) this.#beginWithSums();
+      const after = mark.get()!.sequence;
+      const to = Math.min(after + usageIndexSliceLines, last.get()?.sequence ?? 0);
+      if (to <= after) return false;
       const { addKinds, readSlice, addReplies, addDays, addAllDays, emptySlice, setMark } = this.#statements;
       addKinds.run(after, to);
       readSlice.run(after, to);
       for (const statement of [addReplies, addDays, addAllDays, emptySlice]) statement.run();
       setMark.run(to);
+      return true;
     })();
-    return true;
+  }
+
+  /** Lets go of replies that are no lines of the journal any more, a part of them; says whether there may be more. */
+  prune(): boolean {
+    return this.#database.transaction(() => {
+      const { folded, placesOfAll, removeReplies } = this.#statements;
+      const { sequence, at } = folded.get()!;
+      if (sequence !== this.#prunedTo && this.#toPrune.length === 0) {
+        this.#toPrune = placesOfAll.all();
+        this.#pruningTo = sequence;
+      }
+      for (const { account_id, kind_id } of this.#toPrune.splice(0, prunedAtOnce)) {
+        removeReplies.run(account_id, kind_id, at, this.#pruningTo);
+      }
+      if (this.#toPrune.length === 0) this.#prunedTo = this.#pruningTo;
+      return this.#toPrune.length > 0;
+    })();
+  }
+
+  /** The journal folded lines that are not in here: its sums are the beginning, and what follows them is caught up. */
+  #beginWithSums(): void {
+    const { emptyReplies, emptyDays, addFoldedKinds, addFoldedDays, addAllFoldedDays, setMarkToFolded } =
+      this.#statements;
+    for (const statement of [emptyReplies, emptyDays, addFoldedKinds, addFoldedDays, addAllFoldedDays]) statement.run();
+    setMarkToFolded.run();
   }
 
   /** As UsageQueries.page. */
   page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): UsagePage {
-    const places = this.#places(account, filter, before ?? newest, limit + 1);
-    const shown = places.slice(0, limit);
-    const rows = shown.map(({ sequence }) => rowOf(this.#statements.line.get(sequence)!));
-    return { rows, next: places.length > limit ? shown.at(-1)! : null };
+    return this.#database.transaction(() => {
+      const places = this.#places(account, filter, before ?? newest, limit + 1);
+      const shown = places.slice(0, limit);
+      const rows = shown.map(({ sequence }) => rowOf(this.#statements.line.get(sequence)!));
+      return { rows, next: places.length > limit ? shown.at(-1)! : null };
+    })();
   }
 
   /** As UsageQueries.summary. */
@@ -226,13 +261,13 @@ export class UsageIndex {
     const parts = kinds.map(
       ({ id }) => `
         SELECT at, sequence FROM replies WHERE account_id = ?1 AND kind_id = ${id}
-          AND at >= ?2 AND at < ?3 AND (at, sequence) < (?4, ?5)`,
+          AND at >= ?2 AND at < ?3 AND (at, sequence) < (?4, ?5) AND sequence > ?7`,
     );
     const merge = this.#database.prepare<UsagePlace, number[]>(
       `${parts.join(" UNION ALL ")} ORDER BY at DESC, sequence DESC LIMIT ?6`,
     );
     try {
-      return merge.all(account, ...bounds, limit);
+      return merge.all(account, ...bounds, limit, this.#statements.folded.get()!.sequence);
     } finally {
       merge.finalize();
     }
@@ -246,7 +281,10 @@ export class UsageIndex {
 
   #checkMark(): void {
     const { sequence, billing_key } = this.#statements.mark.get()!;
-    if (sequence > 0 && this.#statements.billingKey.get(sequence)?.billing_key !== billing_key) {
+    const folded = this.#statements.folded.get()!;
+    if (sequence < folded.sequence) return; // it begins again with the journal's sums
+    const known = sequence === folded.sequence ? folded : this.#statements.billingKey.get(sequence);
+    if (known?.billing_key !== billing_key) {
       throw new Error("the index belongs to another journal");
     }
   }
@@ -307,6 +345,14 @@ function prepare(database: Database) {
         sum(billed_tokens)
       FROM slice WHERE true GROUP BY ${groups}
       ON CONFLICT DO UPDATE SET ${addSums}`);
+  const folds = `ledger.journal_folds WHERE kind IN ('charge', 'coder_usage')`;
+  const addFolds = (account: "account_id" | "0") =>
+    database.prepare<unknown, []>(`
+      INSERT INTO days (account_id, day, kind_id, ${sums})
+      SELECT ${account}, day, kinds.id, sum(lines), sum(input_fresh + input_cached), sum(input_cached), sum(output),
+        sum(reasoning), sum(billed_tokens)
+      FROM (SELECT * FROM ${folds}) AS fold
+      JOIN kinds ON kinds.model = fold.model AND kinds.endpoint = fold.endpoint GROUP BY 1, 2, 3`);
   const lineColumns =
     "at, sequence, billing_key, endpoint, model, input_fresh, input_cached, output, reasoning, billed_tokens, estimated";
   return {
@@ -325,6 +371,22 @@ function prepare(database: Database) {
       SELECT account_id, kind_id, at, sequence FROM slice ORDER BY 1, 2, 3, 4`),
     addDays: addSlice("account_id", "account_id, day, kind_id"),
     addAllDays: addSlice("0", "day, kind_id"),
+    folded: database.prepare<Mark & { at: number }, []>("SELECT sequence, billing_key, at FROM ledger.journal_folded"),
+    emptyReplies: database.prepare<unknown, []>("DELETE FROM replies"),
+    emptyDays: database.prepare<unknown, []>("DELETE FROM days"),
+    addFoldedKinds: database.prepare<unknown, []>(`
+      INSERT INTO kinds (model, endpoint) SELECT DISTINCT model, endpoint FROM ${folds} ON CONFLICT DO NOTHING`),
+    addFoldedDays: addFolds("account_id"),
+    addAllFoldedDays: addFolds("0"),
+    setMarkToFolded: database.prepare<unknown, []>(
+      "UPDATE mark SET (sequence, billing_key) = (SELECT sequence, billing_key FROM ledger.journal_folded)",
+    ),
+    placesOfAll: database.prepare<{ account_id: number; kind_id: number }, []>(
+      "SELECT DISTINCT account_id, kind_id FROM days WHERE account_id > 0",
+    ),
+    removeReplies: database.prepare<unknown, [account: number, kind: number, at: number, sequence: number]>(
+      "DELETE FROM replies WHERE account_id = ? AND kind_id = ? AND at <= ? AND sequence <= ?",
+    ),
     mark: database.prepare<Mark, []>("SELECT sequence, billing_key FROM mark"),
     setMark: database.prepare<unknown, [number]>(`
       UPDATE mark SET sequence = ?1, billing_key = (SELECT billing_key FROM ledger.journal WHERE sequence = ?1)`),

@@ -66,7 +66,7 @@ function catchUpIn(ms: Ms): void {
   next = setTimeout(() => {
     let more = false;
     try {
-      more = index.catchUp();
+      more = index.catchUp() || index.prune();
     } catch (thrown) {
       answer({ catchUpFailed: messageOf(thrown) });
     }

@@ -97,17 +97,22 @@ function prepare(database: Database) {
         "I1",
         check(`
           SELECT id AS account, 'credit is ' || credit || ', the journal says ' || sum AS detail FROM (
-            SELECT id, credit, (SELECT coalesce(sum(credit_delta), 0) FROM journal WHERE account_id = accounts.id) AS sum
+            SELECT id, credit, (SELECT coalesce(sum(credit_delta), 0) FROM journal WHERE account_id = accounts.id)
+              + (SELECT coalesce(sum(credit_delta), 0) FROM journal_folds WHERE account_id = accounts.id) AS sum
             FROM accounts WHERE id > ?1 AND id <= ?2
           ) WHERE credit <> sum`),
       ],
       [
         "I1",
         check(`
-          WITH sums AS (
+          WITH lines AS (
+            SELECT account_id, kind, period, used FROM journal WHERE account_id > ?1 AND account_id <= ?2
+            UNION ALL
+            SELECT account_id, kind, period, used FROM journal_folds WHERE account_id > ?1 AND account_id <= ?2
+          ), sums AS (
             SELECT account_id, period, sum(used) AS used, CASE kind
               WHEN 'charge' THEN 'allowance' WHEN 'coder_call' THEN 'coder_calls' ELSE 'searches' END AS quota
-            FROM journal WHERE account_id > ?1 AND account_id <= ?2 AND kind IN ('charge', 'coder_call', 'search')
+            FROM lines WHERE kind IN ('charge', 'coder_call', 'search')
             GROUP BY account_id, quota, period
           ), uses AS (
             SELECT * FROM quota_use WHERE account_id > ?1 AND account_id <= ?2
@@ -136,6 +141,28 @@ function prepare(database: Database) {
           WHERE account_id > ?1 AND account_id <= ?2 AND kind IN ('charge', 'coder_usage') AND (
             billed_tokens <> used - credit_delta OR billed_tokens <> (500 + 2 * (input_fresh * input_cents
               + input_cached * cached_input_cents + output * output_cents)) / 1000)`),
+      ],
+      [
+        "I2",
+        check(`
+          SELECT account_id AS account, 'the sums of ' || kind || ' on day ' || day || ' have a wrong sign' AS detail
+          FROM journal_folds WHERE account_id > ?1 AND account_id <= ?2 AND (lines < 1 OR CASE kind
+            WHEN 'charge' THEN used < 0 OR credit_delta > 0
+            WHEN 'coder_usage' THEN used <> 0 OR credit_delta <> 0
+            ELSE used <> lines OR credit_delta <> 0 END)`),
+      ],
+      [
+        "I5",
+        check(`
+          SELECT account_id AS account, 'the charges of day ' || day || ' are billed ' || billed_tokens AS detail
+          FROM journal_folds WHERE account_id > ?1 AND account_id <= ?2 AND kind IN ('charge', 'coder_usage')
+            AND billed_tokens <> used - credit_delta`),
+      ],
+      [
+        "I3",
+        check(`
+          SELECT account_id AS account, 'the sums of day ' || day || ' belong to no account' AS detail FROM journal_folds
+          WHERE account_id > ?1 AND account_id <= ?2 AND account_id NOT IN (SELECT id FROM accounts)`),
       ],
       [
         "I3",

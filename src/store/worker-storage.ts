@@ -38,9 +38,14 @@ export class WorkerStorage implements Storage {
    * Starts the Worker on a migrated database; throws StorageFailed where it cannot. `onFatal` is called once, for what must end the process: after it no
    * outcome is told any more, so no reply that waits for its charge can go out.
    */
-  static async open(file: string, epoch: number, onFatal: (error: Error) => void): Promise<WorkerStorage> {
+  static async open(
+    file: string,
+    epoch: number,
+    onFatal: (error: Error) => void,
+    keepDays: number | null = null,
+  ): Promise<WorkerStorage> {
     const storage = new WorkerStorage();
-    storage.#send({ order: "open", file, epoch });
+    storage.#send({ order: "open", file, epoch, keepDays });
     await storage.#opened.promise;
     storage.#onFatal = onFatal;
     return storage;

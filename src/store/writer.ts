@@ -6,6 +6,8 @@ import type { AccountChange } from "../account/journal.ts";
 import { AccountSum, type Batch, type JournalRow } from "./batch.ts";
 import { ConsoleWriter } from "./console-writer.ts";
 import { codeOf } from "./data-folder.ts";
+import { Folding } from "./folding.ts";
+import type { Ms } from "../types.ts";
 
 const insertLine = `
   INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta, endpoint, model, input_fresh,
@@ -24,6 +26,7 @@ export class Writer {
   readonly #epoch: number;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #console: ConsoleWriter;
+  readonly #folding: Folding;
 
   /** `epoch` is what `migrate` returned for this instance. */
   constructor(database: Database, epoch: number) {
@@ -31,6 +34,7 @@ export class Writer {
     this.#epoch = epoch;
     this.#statements = prepare(database);
     this.#console = new ConsoleWriter(database);
+    this.#folding = new Folding(database);
   }
 
   /** Throws what SQLite threw, after taking the transaction back. */
@@ -39,6 +43,19 @@ export class Writer {
       for (const change of batch.changes) this.#change(change);
       this.#write(batch.rows);
     });
+  }
+
+  /**
+   * Folds the oldest lines into sums, those from before `before` and at most `linesMax` of them, in a commit of their
+   * own; says whether there may be more. Throws as `commit`.
+   */
+  fold(before: Ms, linesMax: number): boolean {
+    if (!this.#folding.hasWork(before)) return false;
+    let more = false;
+    this.#transaction(() => {
+      more = this.#folding.fold(before, linesMax);
+    });
+    return more;
   }
 
   /** A commit that changes nothing but must reach the disk: tells whether the disk takes writes again. */

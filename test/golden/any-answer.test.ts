@@ -29,12 +29,17 @@ const requests: Readonly<Record<DialectName, fc.Arbitrary<object>>> = {
 const readers: Readonly<Record<DialectName, Reader>> = {
   chat: {
     expectOrder: (stream) => expectWellFormed(eventsOf(stream), { rounds: true }),
-    ofStream: (stream) => collected(eventsOf(stream)),
+    ofStream(stream) {
+      const events = eventsOf(stream);
+      const contents = events.chunks.map(({ choices }) => choices[0]?.delta["content"]);
+      const content = contents.some((part) => typeof part === "string") ? contents.join("") : null; // joins null as ""
+      return { ...collected(events), content };
+    },
     ofReply(reply) {
       const [{ message, finish_reason: finishReason }] = reply["choices"];
       const calls = (message.tool_calls ?? []).map((call: any) => ({ id: call.id, ...call.function }));
       const { content, reasoning_content: reasoning = "", annotations = [] } = message;
-      return { content: content ?? "", reasoning, calls, annotations, finishReason };
+      return { content, reasoning, calls, annotations, finishReason };
     },
   },
   messages: {

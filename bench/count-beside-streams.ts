@@ -1,18 +1,16 @@
 // How much longer are the gaps between the tokens of running streams while large texts are counted?
 //
 //   bun bench/count-beside-streams.ts [--streams 200 --interval-ms 20] [--counts 20 --bytes 4000000] [--runs 3] [--quick]
-import { answerText, tokenBytesMin } from "./answer.ts";
-import type { AnswerShape } from "./answer.ts";
+import { type AnswerShape, tokenBytesMin } from "./answer.ts";
 import { Connection } from "./connection.ts";
-import { benchModel } from "./dialect.ts";
 import { readFlags } from "./flags.ts";
+import { type GapRun, runStreamsBeside } from "./gap-client.ts";
 import { startLineup } from "./lineup.ts";
 import { placeClient } from "./placement.ts";
 import type { Result } from "./result.ts";
 import { keepResult } from "./result.ts";
 import { median, percentile } from "./statistics.ts";
-import { StreamCheck } from "./stream-client.ts";
-import { RequestSource, type Subject } from "./subject.ts";
+import type { Subject } from "./subject.ts";
 
 export const countBesideStreamsDefaults = {
   streams: 200,
@@ -24,14 +22,6 @@ export const countBesideStreamsDefaults = {
   runs: 3,
 };
 export type CountBesideStreamsFlags = typeof countBesideStreamsDefaults;
-
-export type GapRun = Readonly<{
-  /** Milliseconds between two arrivals of text, of all streams. */
-  gapsMs: readonly number[];
-  /** From the first request to count until the last reply; 0 without counts. */
-  countedMs: number;
-  failures: readonly string[];
-}>;
 
 /** Prose, one letter and random letters in turn: all are read alike, and counted at different speeds. */
 const units: readonly (() => string)[] = [
@@ -82,59 +72,15 @@ function countRequest(subject: Subject, { bytes }: CountBesideStreamsFlags, inde
   );
 }
 
-async function measure(
+function measure(
   subject: Subject,
-  { streams, tokens, intervalMs }: CountBesideStreamsFlags,
+  { streams, intervalMs }: CountBesideStreamsFlags,
   answer: AnswerShape,
   counts: readonly Buffer[],
 ): Promise<GapRun> {
-  const gapsMs: number[] = [];
-  const failures: string[] = [];
-  const source = new RequestSource(subject, {
-    model: benchModel,
-    prompt: "Count.",
-    outputTokensMax: tokens,
-    stream: true,
-  });
-  const open: Promise<void>[] = [];
-  for (let index = 0; index < streams; index++) {
-    open.push(stream(subject, source.next(), answer, gapsMs, failures));
-    if (index % 10 === 9) await Bun.sleep(1);
-  }
-  await Bun.sleep(intervalMs * 5); // all of them run
-  const startedMs = performance.now();
-  await Promise.all(counts.map((request) => count(subject, request, failures)));
-  const countedMs = counts.length === 0 ? 0 : performance.now() - startedMs;
-  await Promise.all(open);
-  return { gapsMs, countedMs, failures };
-}
-
-async function stream(
-  subject: Subject,
-  request: Buffer,
-  answer: AnswerShape,
-  gapsMs: number[],
-  failures: string[],
-): Promise<void> {
-  const connection = await Connection.open(subject.port);
-  const check = new StreamCheck(subject.dialect, answerText(answer));
-  let lastMs = 0;
-  const failure = await new Promise<string | null>((resolve) => {
-    connection.ask(request, {
-      body(text) {
-        const lengthBefore = check.textLength;
-        check.read(text);
-        if (check.textLength === lengthBefore) return;
-        const nowMs = performance.now();
-        if (lastMs > 0) gapsMs.push(nowMs - lastMs);
-        lastMs = nowMs;
-      },
-      end: (status) => resolve(check.failure(status)),
-      failed: resolve,
-    });
-  });
-  connection.close();
-  if (failure !== null) failures.push(failure);
+  return runStreamsBeside(subject, { streams, intervalMs, answer }, (failures) =>
+    Promise.all(counts.map((request) => count(subject, request, failures))),
+  );
 }
 
 async function count(subject: Subject, request: Buffer, failures: string[]): Promise<void> {
@@ -151,11 +97,11 @@ async function count(subject: Subject, request: Buffer, failures: string[]): Pro
   if (failure !== null) failures.push(failure);
 }
 
-function describe({ gapsMs, countedMs, failures }: GapRun): string {
+function describe({ gapsMs, besideMs, failures }: GapRun): string {
   const [p50, p99, longest] = [0.5, 0.99, 1].map((share) => percentile(gapsMs, share).toFixed(1));
   return (
     `gaps p50 ${p50} ms, p99 ${p99} ms, longest ${longest} ms` +
-    (countedMs > 0 ? `, counted in ${countedMs.toFixed(0)} ms` : "") +
+    (besideMs > 0 ? `, counted in ${besideMs.toFixed(0)} ms` : "") +
     (failures.length > 0 ? `, ${failures.length} FAILED, first: ${failures[0]}` : "")
   );
 }
@@ -164,7 +110,7 @@ function resultOf(flags: CountBesideStreamsFlags, { alone, beside }: Awaited<Ret
   const row = (label: string, runs: readonly GapRun[]) => [
     label,
     ...[0.5, 0.99, 0.999, 1].map((share) => median(runs.map(({ gapsMs }) => percentile(gapsMs, share))).toFixed(1)),
-    median(runs.map(({ countedMs }) => countedMs)).toFixed(0),
+    median(runs.map(({ besideMs }) => besideMs)).toFixed(0),
   ];
   return {
     bench: "count-beside-streams",

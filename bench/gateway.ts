@@ -16,9 +16,18 @@ export type GatewaySettings = Readonly<{
   dialect: ClientDialect;
   /** Requests that it will get at most; no account gets more of them than flood protection lets pass in a minute. */
   requests: number;
+  /** A data folder that is there already, and stays; left out, a new one is made and deleted. */
+  dataFolder?: string;
+  /** So many configured nodes, which are all the one at `nodePort`; 1 when left out. */
+  nodes?: number;
 }>;
 
-export type Gateway = Subject & Readonly<{ dataFolder: string }>;
+export type Gateway = Subject &
+  Readonly<{
+    dataFolder: string;
+    /** From the start of the process until it takes requests. */
+    startMs: number;
+  }>;
 
 /** Enough for every request at the default output budget. */
 const creditTokens = 1_000_000_000;
@@ -27,10 +36,11 @@ const slots = 20_000;
 
 export async function startGateway(settings: GatewaySettings): Promise<Gateway> {
   const folder = mkdtempSync(join(tmpdir(), "bench-gateway-"));
-  const dataFolder = join(folder, "data");
+  const dataFolder = settings.dataFolder ?? join(folder, "data");
   const keys = await createAccounts(dataFolder, Math.ceil(settings.requests / floodRequestsMax));
   const configFile = join(folder, "tollgate.toml");
-  writeFileSync(configFile, configText(settings.nodePort));
+  writeFileSync(configFile, configText(settings.nodePort, settings.nodes ?? 1));
+  const startedMs = performance.now();
   const running = await startProcess({
     role: "proxy",
     command: [
@@ -46,6 +56,7 @@ export async function startGateway(settings: GatewaySettings): Promise<Gateway> 
     keys,
     pids: [running.pid],
     dataFolder,
+    startMs: performance.now() - startedMs,
     async stop() {
       await running.stop();
       rmSync(folder, { recursive: true });
@@ -61,6 +72,7 @@ function profilerFlags(): string[] {
 
 /** Makes the accounts while no server runs, and returns their keys. */
 async function createAccounts(dataFolder: string, count: number): Promise<string[]> {
+  if (count === 0) return [];
   const accounting = await openBenchAccounting(dataFolder);
   const created = await Promise.all(
     Array.from({ length: count }, (_none, index) =>
@@ -84,15 +96,19 @@ export function openBenchAccounting(dataFolder: string) {
   });
 }
 
-function configText(nodePort: number): string {
-  return `
+function configText(nodePort: number, nodes: number): string {
+  const tables = Array.from(
+    { length: nodes },
+    (_none, index) => `
 [[nodes]]
-name = "bench"
+name = "bench-${index}"
 url = "http://127.0.0.1:${nodePort}/v1"
 slots = ${slots}
 [nodes.models]
 "*" = "bench"
-
+`,
+  );
+  return `${tables.join("")}
 [search]
 provider = "none"
 `;

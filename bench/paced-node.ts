@@ -32,7 +32,11 @@ export async function startPacedNode(settings: NodeSettings): Promise<PacedNode>
 
 /** One connection: the request being read, and the reply being sent. */
 type Connection = {
-  incoming: string;
+  /** Joined only when a request is whole: adding 32 MiB to a string bit by bit would copy it again and again. */
+  incoming: string[];
+  incomingLength: number;
+  /** Length of the request that is being read, or 0 while its head is not whole. */
+  wantedLength: number;
   /** Index of the next token of the open stream, or -1 when none is open. */
   nextToken: number;
   /** What the socket did not take yet; the stream waits for it. */
@@ -49,12 +53,13 @@ function serve(settings: NodeSettings, port: number): number {
     port,
     socket: {
       open(socket) {
-        socket.data = { incoming: "", nextToken: -1, unsent: null };
+        socket.data = { incoming: [], incomingLength: 0, wantedLength: 0, nextToken: -1, unsent: null };
         socket.setNoDelay(true);
       },
       data(socket, bytes) {
         const connection = socket.data;
-        connection.incoming += bytes.toString("latin1");
+        connection.incoming.push(bytes.toString("latin1"));
+        connection.incomingLength += bytes.length;
         for (let request = takeRequest(connection); request !== null; request = takeRequest(connection)) {
           reply(socket, request, answer, settings, wheel);
         }
@@ -79,14 +84,19 @@ type Request = Readonly<{ head: string; body: string }>;
 
 /** Takes the next whole request from what has arrived; bodies need a Content-Length. */
 function takeRequest(connection: Connection): Request | null {
-  const headEnd = connection.incoming.indexOf("\r\n\r\n");
+  if (connection.incomingLength < connection.wantedLength) return null;
+  const incoming = connection.incoming.join("");
+  connection.incoming = [incoming];
+  const headEnd = incoming.indexOf("\r\n\r\n");
   if (headEnd < 0) return null;
-  const head = connection.incoming.slice(0, headEnd);
+  const head = incoming.slice(0, headEnd);
   const bodyStart = headEnd + 4;
-  const bodyEnd = bodyStart + contentLength(head);
-  if (connection.incoming.length < bodyEnd) return null;
-  const body = connection.incoming.slice(bodyStart, bodyEnd);
-  connection.incoming = connection.incoming.slice(bodyEnd);
+  connection.wantedLength = bodyStart + contentLength(head);
+  if (connection.incomingLength < connection.wantedLength) return null;
+  const body = incoming.slice(bodyStart, connection.wantedLength);
+  connection.incoming = [incoming.slice(connection.wantedLength)];
+  connection.incomingLength -= connection.wantedLength;
+  connection.wantedLength = 0;
   return { head, body };
 }
 

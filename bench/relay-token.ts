@@ -5,6 +5,7 @@ import { tokenBytesMin } from "./answer.ts";
 import { startCpuTimer } from "./cpu-time.ts";
 import { readFlags } from "./flags.ts";
 import { startLineup } from "./lineup.ts";
+import { loadShareNote } from "./load-share.ts";
 import { placeClient } from "./placement.ts";
 import type { Result } from "./result.ts";
 import { keepResult } from "./result.ts";
@@ -28,6 +29,7 @@ export type RelayTokenFlags = typeof relayTokenDefaults;
 
 export type RelayTokenRun = Readonly<{
   streams: StreamRun;
+  elapsedMs: number;
   /** Microseconds of CPU time per token delivered. */
   proxy: number;
   node: number;
@@ -46,9 +48,11 @@ export async function measureRelayToken(flags: RelayTokenFlags) {
   const load = { streams: flags.streams, repeats: 1, spreadMs: flags.intervalMs, answer };
   const measure = async (subject: Subject): Promise<RelayTokenRun> => {
     const timers = [subject.pids, [lineup.node.pid], [process.pid]].map(startCpuTimer);
+    const startedMs = performance.now();
     const streams = await runStreams(subject, load);
+    const elapsedMs = performance.now() - startedMs;
     const [proxy, node, client] = timers.map((timer) => timer.elapsedMicroseconds() / Math.max(1, streams.tokens));
-    return { streams, proxy: proxy!, node: node!, client: client! };
+    return { streams, elapsedMs, proxy: proxy!, node: node!, client: client! };
   };
   try {
     for (let warmUp = 0; warmUp < flags.warmUps; warmUp++) {
@@ -107,9 +111,16 @@ function resultOf(flags: RelayTokenFlags, measured: Awaited<ReturnType<typeof me
       `${flags.streams} streams at once, ${flags.tokens} tokens each, one event per token every ${flags.intervalMs} ms; ` +
         `${flags.runs} runs of each after ${flags.warmUps} to warm up, interleaved in random order; every stream on a ` +
         "new connection.",
+      loadShareNote([...measured.runs].map(([way, runs]) => ({ way, ...sharesOf(runs) }))),
       ...measured.skipped,
     ],
   };
+}
+
+function sharesOf(runs: readonly RelayTokenRun[]) {
+  const share = (role: "node" | "client") =>
+    median(runs.map((run) => (run[role] * run.streams.tokens) / (run.elapsedMs * 1_000)));
+  return { node: share("node"), client: share("client") };
 }
 
 function variantOf({ dialect, streams }: RelayTokenFlags): string {

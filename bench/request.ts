@@ -4,6 +4,7 @@
 import { startCpuTimer } from "./cpu-time.ts";
 import { readFlags } from "./flags.ts";
 import { startLineup } from "./lineup.ts";
+import { loadShareNote } from "./load-share.ts";
 import { placeClient } from "./placement.ts";
 import type { RequestRun } from "./request-client.ts";
 import { runClosedLoop } from "./request-client.ts";
@@ -113,9 +114,15 @@ function resultOf(flags: RequestFlags, measured: Awaited<ReturnType<typeof measu
       `${flags.connections} connections, each with one request open at a time; ${flags.requests} requests a run, ` +
         `${flags.runs} runs of each, interleaved in random order. Tollgate asks the node for a stream of ` +
         `${flags.tokens} events and builds the reply; the others relay the node's JSON of the same text.`,
+      loadShareNote([...measured.runs].map(([way, runs]) => ({ way, ...sharesOf(runs) }))),
       ...measured.skipped,
     ],
   };
+}
+
+function sharesOf(runs: readonly RequestMeasurement[]) {
+  const share = (role: "node" | "client") => median(runs.map((run) => (run[role] * run.perSecond) / 1e6));
+  return { node: share("node"), client: share("client") };
 }
 
 if (import.meta.main) {

@@ -29,5 +29,5 @@ test("count-beside-streams has a gap before each further token of every stream, 
     expect(failures).toEqual([]);
     expect(gapsMs.length).toBeWithin(1, 5 * 19 + 1);
   }
-  expect(beside[0]!.countedMs).toBeGreaterThan(0);
+  expect(beside[0]!.besideMs).toBeGreaterThan(0);
 });

@@ -21,6 +21,7 @@ import {
 } from "../types.ts";
 import { DeltaFrame } from "./delta-frame.ts";
 import { checkedFormat } from "./answer-format.ts";
+import { argumentsObject } from "./call-arguments.ts";
 import { callsOf } from "./collector.ts";
 import type { Answer, AnswerEnd, Dialect, Encoder, ReplyIdentity } from "./dialect.ts";
 import {
@@ -439,7 +440,8 @@ class ChatEncoder implements Encoder {
 
 function reply(ask: Ask, identity: ReplyIdentity, answer: Answer, end: AnswerEnd): string {
   const { text: content, reasoning, annotations } = textsOf(answer);
-  const calls = callsOf(answer);
+  // What the budget cut in its middle is no call, and here nobody has seen it yet.
+  const calls = callsOf(answer).filter((call) => end.reason !== "length" || argumentsObject(call.arguments) !== null);
   const annotationsField = annotations.length === 0 ? "" : `,"annotations":[${annotations.join(",")}]`;
   const reasoningField = reasoning === null ? "" : `,"reasoning_content":${reasoning}`;
   const callsField = calls.length === 0 ? "" : `,"tool_calls":[${calls.map(callBody).join(",")}]`;

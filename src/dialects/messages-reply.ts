@@ -1,4 +1,5 @@
 // What the messages dialect writes when an answer is complete or refused: the reply, its usage and the error body.
+import { argumentsObject } from "./call-arguments.ts";
 import { messageOf, refusals } from "../refusals.ts";
 import type { Model, Piece, Refusal, RefusalName, Usage } from "../types.ts";
 import type { Answer, AnswerEnd, ReplyIdentity } from "./dialect.ts";
@@ -108,18 +109,6 @@ export const stemOf = ({ requestId }: ReplyIdentity): string => requestId.slice(
 /** The fields of a message that are known from the start; the object is left open. */
 export const messageHead = (model: Model, identity: ReplyIdentity): string =>
   `{"id":"msg_${stemOf(identity)}","type":"message","role":"assistant","model":${JSON.stringify(model.id)}`;
-
-/** The arguments' JSON text if it is an object, as `input` must be one; null if it is not, or not complete. */
-export function argumentsObject(literal: string): string | null {
-  const text = JSON.parse(literal) as string;
-  if (!text.trimEnd().endsWith("}")) return null; // JSON that ends like this is an object
-  try {
-    JSON.parse(text);
-    return text;
-  } catch {
-    return null; // what a model writes as arguments may be anything; that it does not parse is the answer
-  }
-}
 
 export function stopOf({ reason, stopSequence }: AnswerEnd): { stop_reason: string; stop_sequence: string | null } {
   switch (reason) {

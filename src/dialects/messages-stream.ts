@@ -8,7 +8,8 @@ import { DeltaFrame } from "./delta-frame.ts";
 import type { Piece, Refusal } from "../types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
 import { callBlock, citationBody, continuesCited, resultBlock, shownCall, type ShownCall } from "./messages-blocks.ts";
-import { argumentsObject, errorBody, messageHead, stemOf, stopOf, usageBody } from "./messages-reply.ts";
+import { argumentsObject } from "./call-arguments.ts";
+import { errorBody, messageHead, stemOf, stopOf, usageBody } from "./messages-reply.ts";
 import type { MessagesAsk } from "./messages-request.ts";
 import { signatureOf } from "./thinking-signature.ts";
 

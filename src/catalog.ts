@@ -12,6 +12,34 @@ export type Catalog = Readonly<{
   creditPacksTokens: readonly number[];
 }>;
 
+/**
+ * The catalogue of a running server, which may be replaced between two requests: one that has begun goes on with the
+ * model and the prices that it found.
+ */
+export class LiveCatalog implements Catalog {
+  /** The plans' objects stay the same for ever, because the accounts in memory hold them. */
+  readonly plans: Catalog["plans"];
+  #current: Catalog;
+
+  constructor(catalog: Catalog) {
+    this.#current = catalog;
+    this.plans = structuredClone(catalog.plans);
+  }
+
+  get models(): Catalog["models"] {
+    return this.#current.models;
+  }
+
+  get creditPacksTokens(): Catalog["creditPacksTokens"] {
+    return this.#current.creditPacksTokens;
+  }
+
+  replace(catalog: Catalog): void {
+    this.#current = catalog;
+    for (const plan of Object.values(catalog.plans)) Object.assign(this.plans[plan.id], plan);
+  }
+}
+
 /** The catalogue is wrong; the message has one line for each fault, with file, row and what was expected. */
 export class CatalogError extends Error {
   override readonly name = "CatalogError";

@@ -5,6 +5,8 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { Catalog } from "./catalog.ts";
 import {
   dayMs,
+  ggufSlots,
+  managedStartTimeoutMs,
   mcpCallTimeoutMs,
   nodeSlotsDefault,
   nodeSlotsMax,
@@ -40,7 +42,22 @@ export type NodeConfig = Readonly<{
   depth?: Readonly<Partial<Record<Effort, Readonly<Record<string, unknown>>>>>;
   /** The node's names of models whose template opens a thought (`<think>`) that the node does not split off itself. */
   thinkTagOpened?: readonly string[];
+  /** How the gateway starts it; absent: somebody else does. Then the port in `url` may be "{port}": any free one. */
+  managed?: ManagedConfig;
 }>;
+
+export type ManagedConfig = Readonly<{
+  /** The program and its arguments; "{port}" in them is the port of the node's address. */
+  command: readonly string[];
+  environment: Readonly<Record<string, string>>;
+  /** Its working folder; null: the gateway's. */
+  folder: string | null;
+  /** It must answer within this time. */
+  startTimeoutMs: Ms;
+}>;
+
+/** A node that the gateway starts itself. */
+export type ManagedNodeConfig = NodeConfig & Readonly<{ managed: ManagedConfig }>;
 
 /** A service that searches the web. */
 export type WebSearchConfig = Readonly<{
@@ -154,6 +171,8 @@ export type ConfigFlags = Readonly<{
   port?: string;
   data?: string;
   node?: readonly string[];
+  /** A model file that llama.cpp's server is started with. */
+  gguf?: string;
 }>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -212,7 +231,7 @@ const NodeTable = Type.Object(
       pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
       description: "a name of up to 64 letters, digits, dots and dashes",
     }),
-    url: text(webAddress),
+    url: Type.Optional(text(webAddress)),
     api_key: Type.Optional(key()),
     api_key_env: Type.Optional(variable()),
     slots: Type.Optional(
@@ -234,6 +253,16 @@ const NodeTable = Type.Object(
         minItems: 1,
         description: 'a list of models as the node names them, or ["*"] for all',
       }),
+    ),
+    command: Type.Optional(
+      Type.Array(text("a text"), { minItems: 1, description: "a program and its arguments, as a list of texts" }),
+    ),
+    env: Type.Optional(
+      Type.Record(Type.String(), Type.String({ writeOnly: true }), { description: "a table of environment variables" }),
+    ),
+    cwd: Type.Optional(text("the path of a folder")),
+    start_timeout_seconds: Type.Optional(
+      Type.Number({ minimum: 1, maximum: 86_400, description: "a number of seconds from 1 to 86400" }),
     ),
   },
   { additionalProperties: false, description: "a node" },
@@ -443,10 +472,7 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
     siteUrl: server?.site_url === undefined ? null : faults.address(server.site_url, ["server", "site_url"]),
     stopGraceMs: (server?.stop_grace_seconds ?? stopGraceMs / 1000) * 1000,
     dataFolder: dataFolderOf(flags, environment),
-    nodes:
-      flags.node === undefined || flags.node.length === 0
-        ? readNodes(tables.nodes ?? [], environment, faults)
-        : flags.node.map((url, index) => nodeOfFlag(url, index, faults)),
+    nodes: nodesOf(flags, () => readNodes(tables.nodes ?? [], dirname(file ?? "."), environment, faults), faults),
     queueMaxWaitMs: queue?.max_wait_seconds === undefined ? queueMaxWaitMs : queue.max_wait_seconds * 1000,
     search: search === undefined ? null : readSearch(search, dirname(file ?? "."), environment, faults),
     mcp: (tables.mcp ?? []).map((server, index, servers) => readMcp(server, index, servers, environment, faults)),
@@ -584,9 +610,23 @@ function parseTables(toml: string, faults: Faults): ConfigTables {
   return tables as ConfigTables;
 }
 
-function readNodes(tables: ConfigTables["nodes"] & {}, environment: Environment, faults: Faults): NodeConfig[] {
+/** Nodes of the command line stand in for those of the file. */
+function nodesOf({ node = [], gguf }: ConfigFlags, ofFile: () => NodeConfig[], faults: Faults): NodeConfig[] {
+  const given = node.map((url, index) => nodeOfFlag(url, index, faults));
+  if (gguf !== undefined) given.push(ggufNode(gguf));
+  return given.length > 0 ? given : ofFile();
+}
+
+function readNodes(
+  tables: ConfigTables["nodes"] & {},
+  configFolder: string,
+  environment: Environment,
+  faults: Faults,
+): NodeConfig[] {
   const names = new Map<string, number>();
-  return tables.map(({ name, url, slots, models, depth, think_tag_opened: thinkTagOpened, ...keys }, index) => {
+  return tables.map((table, index) => {
+    const { name, slots, models, depth, think_tag_opened: thinkTagOpened } = table;
+    const managed = readManaged(table, index, configFolder, faults);
     const first = names.get(name);
     if (first === undefined) names.set(name, index);
     else faults.at(["nodes", index, "name"], `must be unique, is also the name of nodes[${first}]`);
@@ -597,15 +637,67 @@ function readNodes(tables: ConfigTables["nodes"] & {}, environment: Environment,
     }
     return {
       name,
-      url: nodeAddress(faults.address(url, ["nodes", index, "url"])),
-      apiKey: readKey(keys, ["nodes", index], environment, faults),
+      url: readNodeAddress(table, index, faults),
+      apiKey: readKey(table, ["nodes", index], environment, faults),
       slots: slots ?? nodeSlotsDefault,
       models: models ?? { "*": "*" },
       ...(depth === undefined ? {} : { depth }),
       ...(thinkTagOpened === undefined ? {} : { thinkTagOpened }),
+      ...(managed === null ? {} : { managed }),
     };
   });
 }
+
+/** Of a node that the gateway starts without saying where: a port that is free then. */
+const managedAddress = "http://127.0.0.1:{port}/v1";
+
+function readNodeAddress({ url, command }: Static<typeof NodeTable>, index: number, faults: Faults): string {
+  if (url !== undefined) return nodeAddress(faults.address(url, ["nodes", index, "url"]));
+  if (command === undefined) faults.at(["nodes", index, "url"], `is missing: must be ${webAddress}`);
+  else if (!command.some((word) => word.includes("{port}"))) {
+    faults.at(["nodes", index, "command"], 'must have "{port}" where the port belongs, because there is no url');
+  }
+  return managedAddress;
+}
+
+function readManaged(
+  { command, env, cwd, start_timeout_seconds, ...table }: Static<typeof NodeTable>,
+  index: number,
+  configFolder: string,
+  faults: Faults,
+): ManagedConfig | null {
+  if (command === undefined) {
+    const given = { env, cwd, start_timeout_seconds };
+    for (const [key, value] of Object.entries(given)) {
+      if (value !== undefined) faults.at(["nodes", index, key], "must be absent where no command is given");
+    }
+    return null;
+  }
+  if (table.url !== undefined && command.some((word) => word.includes("{port}"))) {
+    faults.at(["nodes", index, "url"], 'must be absent where command has "{port}"');
+  }
+  return {
+    command,
+    environment: env ?? {},
+    folder: cwd === undefined ? null : resolve(configFolder, cwd),
+    startTimeoutMs: start_timeout_seconds === undefined ? managedStartTimeoutMs : start_timeout_seconds * 1000,
+  };
+}
+
+/** `--gguf FILE`: llama.cpp's own server on this machine, for every model id that no other node names. */
+const ggufNode = (file: string): NodeConfig => ({
+  name: "llama-server",
+  url: managedAddress,
+  apiKey: null,
+  slots: ggufSlots,
+  models: { "*": "*" },
+  managed: {
+    command: ["llama-server", "--model", resolve(file), "--host", "127.0.0.1", "--port", "{port}", "--jinja"],
+    environment: {},
+    folder: null,
+    startTimeoutMs: managedStartTimeoutMs,
+  },
+});
 
 /** `--node URL`: takes every model id that the file does not speak of, under whatever name the node serves. */
 function nodeOfFlag(url: string, index: number, faults: Faults): NodeConfig {

@@ -4,6 +4,7 @@ import { systemClock } from "../clock.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { catalogOf, configFlags } from "./perform.ts";
+import { checkPrograms } from "./serving-nodes.ts";
 
 const command: Command = {
   words: [],
@@ -15,17 +16,22 @@ const command: Command = {
     );
     const catalog = await catalogOf(config.catalogFile);
     checkModelIds(config, catalog);
-    const nodes = await Promise.all(config.nodes.map((node) => inspectNode(node, systemClock)));
+    checkPrograms(config.nodes, environment as Record<string, string>);
+    const nodes = await Promise.all(
+      config.nodes.filter(({ managed }) => managed === undefined).map((node) => inspectNode(node, systemClock)),
+    );
+    const managed = config.nodes.filter((node) => node.managed !== undefined).map(({ name }) => name);
     const wrong = nodes.some(({ problem }) => problem !== null);
     if (flags["json"] === true) {
-      console.log(JSON.stringify({ ok: !wrong, config: config.file, models: catalog.models.size, nodes }));
+      console.log(JSON.stringify({ ok: !wrong, config: config.file, models: catalog.models.size, nodes, managed }));
     } else {
       console.log(`configuration  ok  ${config.file ?? "no file, defaults"}`);
       console.log(`catalogue      ok  ${catalog.models.size} models, ${config.catalogFile ?? "as it comes"}`);
       for (const { name, url, engine, problem } of nodes) {
         console.log(`node ${name}  ${problem === null ? `ok  ${engine} at ${url}` : `WRONG  ${problem}`}`);
       }
-      if (nodes.length === 0)
+      for (const name of managed) console.log(`node ${name}  ok  started by serve`);
+      if (config.nodes.length === 0)
         console.log("nodes          none named: serve looks for a local engine, then starts the demo node");
     }
     return wrong ? 1 : 0;

@@ -1,6 +1,7 @@
 // tollgate serve: puts the parts together, runs until it is told to stop, and takes them apart in the reverse order.
 import { version } from "../../package.json" with { type: "json" };
 import { type Accounting, openAccounting } from "../accounting.ts";
+import { LiveCatalog } from "../catalog.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { addressesOf, checkModelIds, type Config, type ConfigFlags, type Environment, loadConfig } from "../config.ts";
 import { sealingKeyBytes } from "../dialects/sealed-content.ts";
@@ -26,10 +27,11 @@ import { type Handler, openControlSocket } from "./control-socket.ts";
 import { countedFetch } from "./counted-tools.ts";
 import { isExpected } from "./expected-error.ts";
 import { nodeReports } from "./nodes.ts";
-import { isOperationName, type OperationArguments, type OperationName, runOperation } from "./operations.ts";
-import { openOwnedTools } from "./owned-tools.ts";
+import { isOperationName, type OperationArguments, type OperationName, runOperation, type Work } from "./operations.ts";
+import { OwnedTools } from "./owned-tools.ts";
 import { catalogOf } from "./perform.ts";
 import { pdfTextCommand } from "./pdf-text.ts";
+import { Reloader } from "./reload.ts";
 import { makeConsole } from "./serving-console.ts";
 import { findServingNodes } from "./serving-nodes.ts";
 import { firstStopSignal } from "./stop-signals.ts";
@@ -45,15 +47,17 @@ const command: Command = {
     port: { type: "string" },
     data: { type: "string" },
     node: { type: "string", multiple: true },
+    gguf: { type: "string" },
   },
   async run({ flags, environment }) {
     const given = flagsOf(flags);
     const config = await loadConfig(given, environment);
-    const catalog = await catalogOf(config.catalogFile);
+    const catalog = new LiveCatalog(await catalogOf(config.catalogFile));
     checkModelIds(config, catalog);
 
     const clock = systemClock;
     let secrets = secretsOf(config);
+    const programEnvironment = withoutSecrets(environment, secrets);
     const log = openLog({
       level: config.log.level,
       format: config.log.format ?? usualLogFormat(),
@@ -74,7 +78,7 @@ const command: Command = {
         onCommit: metrics.countCommit,
         usageKeepDays: config.usageKeepDays,
       }),
-      findServingNodes(config, catalog, clock),
+      findServingNodes(config, { catalog, clock, log, environment: programEnvironment }),
     ]);
     const storedResponses =
       config.storedResponses === null
@@ -91,8 +95,7 @@ const command: Command = {
     const counts = new TokenCounts(counter, pool, clock);
     const publicFetch = new PublicFetchClient();
     const media = new Media(countedFetch(publicFetch, metrics), new PdfReader(pdfTextCommand));
-    const ownedTools = await openOwnedTools(config, { accounting, publicFetch, metrics, clock, log });
-    const { toolLoop } = ownedTools;
+    const ownedTools = await OwnedTools.open(config, { accounting, publicFetch, metrics, clock, log });
     const countInput: Parts["countInput"] = (ask, account) => counts.ofUnreported(ask, account);
     const webConsole = await makeConsole(config, {
       accounting,
@@ -106,7 +109,21 @@ const command: Command = {
     let watch: LedgerWatch | null = null;
     const server = listen(config.host, port, () =>
       startServer(
-        { keys, admission, catalog, pool, countInput, storedResponses, media, toolLoop, checker, clock, log },
+        {
+          keys,
+          admission,
+          catalog,
+          pool,
+          countInput,
+          storedResponses,
+          media,
+          checker,
+          clock,
+          log,
+          get toolLoop() {
+            return ownedTools.toolLoop; // another one after a reload
+          },
+        },
         {
           host: config.host,
           port,
@@ -129,15 +146,27 @@ const command: Command = {
       nodesBusy: pool.states().reduce((sum, { busy }) => sum + busy, 0),
       waiting: pool.waiting,
     }));
-    const control = openControlSocket(config.dataFolder, controlHandler(accounting, pool), isExpected);
+    const reloader = new Reloader(config, {
+      load: () => loadConfig(given, environment),
+      catalog,
+      serving,
+      pool,
+      ownedTools,
+      environment: programEnvironment,
+      log,
+      adopting(next) {
+        secrets = [...secrets, ...secretsOf(next)]; // requests to the nodes of before may still run
+      },
+      plansChanged: () => watch?.plansChanged(),
+    });
+    const work: Work = {
+      ...accounting,
+      eraseResponses: (account) =>
+        storedResponses?.erase(account) ?? StoredResponsesFile.eraseIn(config.dataFolder, account, log),
+    };
+    const control = openControlSocket(config.dataFolder, controlHandler(work, pool, reloader), isExpected);
     const stopped = firstStopSignal(clock, () => process.exit(1));
-    process.on(
-      "SIGHUP",
-      () =>
-        void reload(given, environment, serving.nodes, pool, log, (config) => {
-          secrets = [...secrets, ...secretsOf(config)]; // requests to the nodes of before may still run
-        }),
-    );
+    process.on("SIGHUP", () => void reloader.applyAndLog());
 
     if (accounting.accounts.none) console.log(await createOperator(accounting));
     console.log(`Tollgate ${version} listening on ${server.url}, data in ${config.dataFolder}`);
@@ -168,6 +197,7 @@ function flagsOf(flags: Flags): ConfigFlags {
     port: textFlag(flags, "port"),
     data: textFlag(flags, "data"),
     node: flags["node"] as readonly string[] | undefined,
+    gguf: textFlag(flags, "gguf"),
   };
 }
 
@@ -182,6 +212,14 @@ function secretsOf({ nodes, search, mcp, stripe, metricsToken }: Config): readon
   ];
   const ofNodes = nodes.flatMap(({ url, apiKey }) => [url, URL.parse(url)?.host, apiKey]);
   return [...keys, ...ofNodes].filter((text): text is string => text !== null && text !== undefined && text !== "");
+}
+
+/** For the nodes' programs: engines read many variables, but none of them is to see the gateway's keys. */
+function withoutSecrets(environment: Environment, secrets: readonly string[]): Readonly<Record<string, string>> {
+  const given = Object.entries(environment).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && !secrets.includes(entry[1]),
+  );
+  return Object.fromEntries(given);
 }
 
 /** Loaded only where traces are wanted. */
@@ -225,36 +263,15 @@ async function createOperator({ accounts }: Accounting): Promise<string> {
 }
 
 /** What the commands ask through the socket in the data folder. */
-function controlHandler(accounting: Accounting, pool: NodePool): Handler {
+function controlHandler(work: Work, pool: NodePool, reloader: Reloader): Handler {
   return async (operation, given, progress) => {
+    if (operation === "reload") return reloader.apply();
     if (operation === "nodes") return nodeReports(pool);
     if (isOperationName(operation)) {
-      return runOperation(operation, accounting, given as OperationArguments<OperationName>, progress);
+      return runOperation(operation, work, given as OperationArguments<OperationName>, progress);
     }
     throw new CommandError(`the running server (version ${version}) does not know "${operation}"; restart it`);
   };
-}
-
-/** SIGHUP: applies nodes and queue without touching open streams; a broken file is told and changes nothing. */
-async function reload(
-  flags: ConfigFlags,
-  environment: Environment,
-  foundAtStart: Config["nodes"],
-  pool: NodePool,
-  log: Log,
-  applied: (config: Config) => void,
-): Promise<void> {
-  try {
-    const config = await loadConfig(flags, environment);
-    checkModelIds(config, await catalogOf(config.catalogFile));
-    const nodes = config.nodes.length > 0 ? config.nodes : foundAtStart;
-    applied(config);
-    pool.reconfigure(nodes, config.queueMaxWaitMs);
-    log("info", "configuration applied: nodes and queue; the rest needs a restart", { nodes: nodes.length });
-  } catch (error) {
-    if (!isExpected(error)) throw error;
-    log("error", "configuration not applied, the old one stays", { reason: (error as Error).message });
-  }
 }
 
 /** A ledger that contradicts itself goes on serving, but a balancer with another gateway should prefer that. */

@@ -1,38 +1,91 @@
 // The nodes that a server works with: those that the configuration names, else an engine on this machine, else the
-// demo node.
+// demo node. Those that have a command are started here.
 import type { Catalog } from "../catalog.ts";
 import type { Clock } from "../clock.ts";
 import type { Config, NodeConfig } from "../config.ts";
+import { freePort } from "../http/free-port.ts";
 import { nodeSlotsDefault } from "../limits.ts";
+import type { Log } from "../log.ts";
 import { startDemoNode } from "../nodes/demo.ts";
 import { discoverLocalEngine } from "../nodes/engine.ts";
+import { ManagedNodes } from "../nodes/managed-nodes.ts";
+import { CommandError } from "./command.ts";
 
 export type ServingNodes = Readonly<{
+  /** With their addresses, also of those that run on a port that was free. */
   nodes: readonly NodeConfig[];
   /** Says in one line which they are and why. */
   description: string;
   /** True where it is the demo node, whose answers are synthetic. */
   demo: boolean;
+  /** Starts and ends what another configuration asks for, and gives its nodes; one without any keeps those of the start. */
+  replace(nodes: readonly NodeConfig[]): readonly NodeConfig[];
   /** Stops what was started here. */
   stop(): Promise<void>;
 }>;
 
-/** Never fails; takes at most the 0.3 s in which a local engine must answer. */
-export async function findServingNodes(config: Config, catalog: Catalog, clock: Clock): Promise<ServingNodes> {
-  const stop = () => Promise.resolve();
+export type ServingNodesParts = Readonly<{
+  catalog: Catalog;
+  clock: Clock;
+  log: Log;
+  /** What programs that are started here get beside their own `env`. */
+  environment: Readonly<Record<string, string>>;
+}>;
+
+/** Takes at most the 0.3 s in which a local engine must answer. Throws CommandError where a node's program is missing. */
+export async function findServingNodes(config: Config, parts: ServingNodesParts): Promise<ServingNodes> {
+  const { catalog, clock, log, environment } = parts;
+  checkPrograms(config.nodes, environment);
+  const managed = new ManagedNodes({ clock, log, environment, freePort: () => freePort("127.0.0.1") });
   if (config.nodes.length > 0) {
-    return { nodes: config.nodes, description: `Nodes: ${list(config.nodes)}.`, demo: false, stop };
+    const nodes = managed.apply(config.nodes);
+    return {
+      nodes,
+      description: `Nodes: ${list(nodes)}.`,
+      demo: false,
+      replace: (next) => managed.apply(next.length > 0 ? next : config.nodes),
+      stop: () => managed.close(),
+    };
   }
+  const found = await foundNode(catalog, clock);
+  return {
+    nodes: [found.node],
+    description: found.description,
+    demo: found.stop !== null,
+    replace: (next) => managed.apply(next.length > 0 ? next : [found.node]),
+    async stop() {
+      await Promise.all([managed.close(), found.stop?.()]);
+    },
+  };
+}
+
+type FoundNode = Readonly<{ node: NodeConfig; description: string; stop: (() => Promise<void>) | null }>;
+
+async function foundNode(catalog: Catalog, clock: Clock): Promise<FoundNode> {
   const local = await discoverLocalEngine();
   if (local !== null) {
-    return { nodes: [local], description: `Nodes: ${list([local])}, found on this machine.`, demo: false, stop };
+    return { node: local, description: `Nodes: ${list([local])}, found on this machine.`, stop: null };
   }
-  const demo = startDemoNode({ models: [...catalog.models.values()], clock });
-  const node = { name: "demo", url: demo.url, apiKey: null, slots: nodeSlotsDefault, models: { "*": "*" } };
-  const description =
-    "Nodes: the built-in demo node, whose answers are synthetic: no inference engine was found on this machine. " +
-    "Name one with --node URL.";
-  return { nodes: [node], description, demo: true, stop: demo.stop };
+  const { url, stop } = startDemoNode({ models: [...catalog.models.values()], clock });
+  return {
+    node: { name: "demo", url, apiKey: null, slots: nodeSlotsDefault, models: { "*": "*" } },
+    description:
+      "Nodes: the built-in demo node, whose answers are synthetic: no inference engine was found on this machine. " +
+      "Name one with --node URL.",
+    stop,
+  };
 }
 
 const list = (nodes: readonly NodeConfig[]): string => nodes.map(({ name, url }) => `${name} at ${url}`).join(", ");
+
+/** A program that is not there is a fault of the configuration, not of the node. Throws CommandError. */
+export function checkPrograms(nodes: readonly NodeConfig[], environment: Readonly<Record<string, string>>): void {
+  const lines = nodes.flatMap(({ name, managed }) => {
+    if (managed === undefined) return [];
+    const [program = ""] = managed.command;
+    const path = managed.environment["PATH"] ?? environment["PATH"] ?? "";
+    const found = Bun.which(program, { PATH: path, cwd: managed.folder ?? "." });
+    return found === null ? [`node "${name}": there is no program ${program} on the PATH`] : [];
+  });
+  if (lines.length > 0) throw new CommandError(lines.join("\n"));
+}

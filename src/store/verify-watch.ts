@@ -62,6 +62,8 @@ export class LedgerWatch {
   #loaded: Iterator<LoadedAccount> | null = null;
   readonly #brokenInMemory = new Map<LoadedAccount, readonly Violation[]>();
   #closed = false;
+  /** The plans have changed since the Worker was told their bounds. */
+  #boundsAreOld = false;
 
   /** The first check begins a moment after the start, each later one an interval after the end of the one before. */
   constructor(options: WatchOptions) {
@@ -72,6 +74,11 @@ export class LedgerWatch {
 
   get state(): LedgerState {
     return this.#state;
+  }
+
+  /** From the next check on, the bounds of quotas are those of the plans as they are now, for periods that begin later. */
+  plansChanged(): void {
+    this.#boundsAreOld = true;
   }
 
   /** Nothing is read any more when it returns, except by the Worker, which ends by itself. */
@@ -110,6 +117,10 @@ export class LedgerWatch {
   }
 
   async #checkDisk(): Promise<Extract<VerifyReport, { accounts: number }>> {
+    if (this.#boundsAreOld && this.#worker !== null) {
+      this.#worker.postMessage({ order: "close" } satisfies VerifyOrder);
+      this.#worker = null;
+    }
     if (this.#worker === null) await this.#open();
     const report = await this.#ask({ order: "check" });
     if (report === "opened" || "failed" in report) {
@@ -121,13 +132,14 @@ export class LedgerWatch {
   async #open(): Promise<void> {
     const { databaseFile: file, plans, clock } = this.#options;
     const worker = new Worker(new URL(workerPath, import.meta.url).href);
+    this.#boundsAreOld = false;
     this.#worker = worker;
     worker.unref();
     worker.onmessage = ({ data }: MessageEvent<VerifyReport>) => this.#report?.resolve(data);
     worker.onerror = ({ message }) => this.#report?.resolve({ failed: message });
     worker.addEventListener("close", () => {
-      // The next check starts another.
-      this.#worker = null;
+      if (this.#worker !== worker) return; // another took its place
+      this.#worker = null; // the next check starts another
       this.#report?.resolve({ failed: "its Worker ended" });
     });
     const now = clock.wall();

@@ -3,11 +3,11 @@
 import type { CallToolResult, Client, StreamableHTTPClientTransport, Tool } from "@modelcontextprotocol/client";
 import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { version } from "../../package.json" with { type: "json" };
+import { logLines } from "../child-log.ts";
 import type { McpConfig } from "../config.ts";
 import { mcpAnswerMaxBytes, mcpConnectTimeoutMs, mcpFarewellMs, mcpProbeTimeoutMs } from "../limits.ts";
 import type { Log } from "../log.ts";
 import type { Ms } from "../types.ts";
-import { logLines } from "./mcp-log.ts";
 
 export type ListedTool = Readonly<{ name: string; description: string | null; parameters: Record<string, unknown> }>;
 
@@ -173,6 +173,11 @@ async function stdioTransport(reached: Reached<"stdio">, server: string, log: Lo
     stderr: "pipe",
     maxBufferSize: mcpAnswerMaxBytes,
   });
-  if (transport.stderr !== null) logLines(transport.stderr, server, log);
+  if (transport.stderr !== null)
+    logLines(
+      transport.stderr,
+      { says: "an MCP server says", saidMore: "an MCP server said more", fields: { server: server } },
+      log,
+    );
   return transport;
 }

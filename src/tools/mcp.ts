@@ -6,22 +6,39 @@ import type { Model, PlanId } from "../types.ts";
 import { McpServer } from "./mcp-server.ts";
 import type { OwnedTool } from "./owned-tool.ts";
 
+type McpParts = Readonly<{ clock: Clock; log: Log }>;
+
 /** All servers of the configuration. One that is away has no tools until it is back. */
 export class McpTools {
-  readonly #servers: readonly McpServer[];
+  readonly #parts: McpParts;
+  /** By their configurations, in the order of the file. */
+  #servers = new Map<string, McpServer>();
 
   /** Connects in the background: no server keeps the gateway from starting. */
-  constructor(configs: readonly McpConfig[], parts: Readonly<{ clock: Clock; log: Log }>) {
-    this.#servers = configs.map((config) => new McpServer(config, parts));
+  constructor(configs: readonly McpConfig[], parts: McpParts) {
+    this.#parts = parts;
+    this.reconfigure(configs);
+  }
+
+  /** Connects to new and changed servers and ends the others; those that stay the same notice nothing. */
+  reconfigure(configs: readonly McpConfig[]): void {
+    const before = this.#servers;
+    this.#servers = new Map();
+    for (const config of configs) {
+      const key = JSON.stringify(config);
+      this.#servers.set(key, before.get(key) ?? new McpServer(config, this.#parts));
+      before.delete(key);
+    }
+    for (const server of before.values()) void server.close();
   }
 
   /** The tools that a request for this model may use on this plan, named `server__tool`. */
   toolsFor(model: Model, plan: PlanId): readonly OwnedTool[] {
-    return this.#servers.flatMap((server) => (server.isFor(model.id, plan) ? server.tools : []));
+    return [...this.#servers.values()].flatMap((server) => (server.isFor(model.id, plan) ? server.tools : []));
   }
 
   /** Ends all connections and the servers that run as our children; calls that are under way fail. */
   async close(): Promise<void> {
-    await Promise.all(this.#servers.map((server) => server.close()));
+    await Promise.all([...this.#servers.values()].map((server) => server.close()));
   }
 }

@@ -1,0 +1,50 @@
+// What a program that runs as our child writes, line by line in our log: cut, and not more than so many.
+import type { Stream } from "node:stream";
+import { childLogLineMaxLength, childLogLinesPerMinuteMax } from "./limits.ts";
+import type { Log, LogFields } from "./log.ts";
+
+const minuteMs = 60_000;
+
+export type ChildLines = Readonly<{
+  /** The event of a line, and the one that counts what was too much: "a node says", "a node said more". */
+  says: string;
+  saidMore: string;
+  /** Which child it is. */
+  fields: LogFields;
+}>;
+
+/** Logs until the stream ends; what is too much is counted, and the count logged once a minute. */
+export function logLines(stream: Stream, { says, saidMore, fields }: ChildLines, log: Log): void {
+  const decoder = new TextDecoder();
+  let line = "";
+  let logged = 0;
+  let dropped = 0;
+  const write = (): void => {
+    const text = line.trim();
+    line = "";
+    if (text === "") return;
+    if (logged === childLogLinesPerMinuteMax) dropped++;
+    else {
+      logged++;
+      log("info", says, { ...fields, line: text });
+    }
+  };
+  const minute = setInterval(() => {
+    if (dropped > 0) log("info", saidMore, { ...fields, lines: dropped });
+    logged = 0;
+    dropped = 0;
+  }, minuteMs);
+  minute.unref();
+  stream.on("data", (chunk: Buffer) => {
+    const [rest = "", ...lines] = decoder.decode(chunk, { stream: true }).split("\n");
+    line = (line + rest).slice(0, childLogLineMaxLength);
+    for (const next of lines) {
+      write();
+      line = next.slice(0, childLogLineMaxLength);
+    }
+  });
+  stream.on("close", () => {
+    write();
+    clearInterval(minute);
+  });
+}

@@ -1,0 +1,226 @@
+// Nodes that the gateway starts itself, with real processes: started, watched, started again and ended, whatever they do.
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import type { ManagedNodeConfig } from "../../src/config.ts";
+import { freePort } from "../../src/http/free-port.ts";
+import type { LogFields } from "../../src/log.ts";
+import { startGuarded } from "../../src/nodes/guarded-child.ts";
+import { ManagedNode, type ManagedLimits } from "../../src/nodes/managed-node.ts";
+import { ManagedNodes } from "../../src/nodes/managed-nodes.ts";
+import { eventually } from "../fixtures/eventually.ts";
+
+setDefaultTimeout(60_000);
+
+const program = join(import.meta.dir, "../fixtures/managed-program.ts");
+const environment = { PATH: process.env["PATH"]!, HOME: tmpdir() };
+const quick: ManagedLimits = {
+  probeIntervalMs: 50,
+  silenceMs: 300,
+  stopGraceMs: 1_000,
+  restartMinMs: 20,
+  restartMaxMs: 80,
+  settledMs: 60_000,
+};
+
+const folders: string[] = [];
+const running: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((node) => node.close()));
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-managed-"));
+  folders.push(folder);
+  return folder;
+}
+
+type Told = Readonly<{ event: string; fields: LogFields }>;
+
+/** A node of the fixture's program, what was logged of it, and the ids of its processes so far. */
+function managed(fault = "", limits: Partial<ManagedLimits> = {}, startTimeoutMs = 30_000) {
+  const folder = temporaryFolder();
+  const port = freePort("127.0.0.1");
+  const told: Told[] = [];
+  const config: ManagedNodeConfig = {
+    name: "own",
+    url: `http://127.0.0.1:${port}/v1`,
+    apiKey: null,
+    slots: 1,
+    models: { "*": "*" },
+    managed: {
+      command: [process.execPath, program, String(port), folder, fault],
+      environment: { OWN: "yes" },
+      folder,
+      startTimeoutMs,
+    },
+  };
+  const parts = {
+    clock: systemClock,
+    log: (_: string, event: string, fields: LogFields = {}) => told.push({ event, fields }),
+    environment,
+    limits: { ...quick, ...limits },
+  };
+  const node = new ManagedNode(config, parts);
+  running.push(node);
+  const pids = (): number[] =>
+    existsSync(join(folder, "pids")) ? readFileSync(join(folder, "pids"), "utf8").trim().split("\n").map(Number) : [];
+  const events = (name: string): Told[] => told.filter(({ event }) => event === name);
+  const answers = () => eventually("the node answers", async () => events("a node answers").length > 0);
+  return { node, config, folder, pids, events, answers, told };
+}
+
+const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`) || process.platform !== "linux";
+
+describe("a node of the gateway's own", () => {
+  test("is started in its folder with its variables, is told of when it answers, and ends with the gateway", async () => {
+    const { node, folder, pids, answers, config } = managed();
+    await answers();
+    expect((await fetch(`${config.url}/models`)).status).toBe(200);
+    const seen = JSON.parse(readFileSync(join(folder, "environment.json"), "utf8")) as Record<string, string>;
+    expect([seen["OWN"], seen["folder"], seen["HOME"]]).toEqual(["yes", folder, tmpdir()]);
+    await node.close();
+    expect(pids()).toHaveLength(1);
+    expect(pids().filter(isAlive)).toEqual([]);
+  });
+
+  test("is started again when it ends, after pauses that grow to their limit", async () => {
+    const { pids, events } = managed("ends");
+    const failed = "a node that the gateway runs has failed and is started again";
+    await eventually("it failed five times", async () => events(failed).length >= 5);
+    expect(
+      events(failed)
+        .slice(0, 5)
+        .map(({ fields }) => fields["seconds"]),
+    ).toEqual([0.02, 0.04, 0.08, 0.08, 0.08]);
+    expect(events(failed)[0]!.fields["reason"]).toBe("exit code 3");
+    expect(pids().length).toBeGreaterThanOrEqual(5);
+  });
+
+  test("that is killed is back", async () => {
+    const { pids, answers, events } = managed();
+    await answers();
+    process.kill(pids()[0]!, "SIGKILL");
+    await eventually("it answers again", async () => events("a node answers").length === 2);
+    expect(events("a node that the gateway runs has failed and is started again")[0]!.fields["reason"]).toBe(
+      "signal SIGKILL",
+    );
+    expect(pids()).toHaveLength(2);
+  });
+
+  test("that does not answer in time is started again", async () => {
+    const { events, pids } = managed("never-answers", {}, 500);
+    await eventually("it was started twice", async () => pids().length >= 2);
+    const [failure] = events("a node that the gateway runs has failed and is started again");
+    expect(failure!.fields["reason"]).toStartWith("it did not answer within 0.5 s; then ");
+    expect(isAlive(pids()[0]!)).toBe(false);
+  });
+
+  test("that falls silent is started again", async () => {
+    const { folder, answers, events, pids } = managed("", { silenceMs: 200 });
+    await answers();
+    writeFileSync(join(folder, "silent"), "");
+    await eventually("it was started twice", async () => pids().length >= 2);
+    const [failure] = events("a node that the gateway runs has failed and is started again");
+    expect(failure!.fields["reason"]).toMatch(/^it has not answered for \d+ s; then /);
+  });
+
+  test("that does not end at SIGTERM is killed after the grace", async () => {
+    const { node, answers, pids, events } = managed("ignores-SIGTERM");
+    await answers();
+    await node.close();
+    expect(pids().filter(isAlive)).toEqual([]);
+    expect(events("a node says").map(({ fields }) => fields["line"])).toContain("SIGTERM is ignored");
+  });
+
+  test("has its lines cut and counted in the log", async () => {
+    const { answers, events } = managed("many-lines");
+    await answers();
+    const lines = events("a node says").map(({ fields }) => String(fields["line"]));
+    expect(lines).toContain("loading the model");
+    expect(Math.max(...lines.map((line) => line.length))).toBe(1_000);
+    expect(lines.length).toBeLessThanOrEqual(120); // 60 of each of its two streams
+  });
+
+  test("whose program is missing is told of, and tried again", async () => {
+    const child = startGuarded({ command: ["/no/such/program"], environment, folder: null, graceMs: 1_000 });
+    expect(await child.ended).toBe("exit code 127");
+    const nowhere = startGuarded({ command: ["true"], environment, folder: "/no/such/folder", graceMs: 1_000 });
+    expect(await nowhere.ended).toStartWith("it cannot be started: ");
+  });
+});
+
+describe("the guard", () => {
+  test("ends the program when whoever started it is killed, however hard", async () => {
+    const folder = temporaryFolder();
+    const source = `
+      import { startGuarded } from ${JSON.stringify(join(import.meta.dir, "../../src/nodes/guarded-child.ts"))};
+      startGuarded({
+        command: [process.execPath, ${JSON.stringify(program)}, "${freePort("127.0.0.1")}", ${JSON.stringify(folder)}],
+        environment: ${JSON.stringify(environment)}, folder: null, graceMs: 1000,
+      });
+      setInterval(() => {}, 1000);`;
+    const parent = Bun.spawn([process.execPath, "-e", source], { stdout: "ignore", stderr: "inherit" });
+    const file = join(folder, "pids");
+    await eventually("the program runs", async () => existsSync(file));
+    const pid = Number(readFileSync(file, "utf8"));
+    expect(isAlive(pid)).toBe(true);
+    parent.kill("SIGKILL");
+    await parent.exited;
+    await eventually("the program is gone", async () => !isAlive(pid));
+  });
+
+  test("hands arguments on as they are", async () => {
+    const child = startGuarded({
+      command: ["printf", "%s|", "a b", "$HOME", "'", "*", ""],
+      environment,
+      folder: null,
+      graceMs: 1_000,
+    });
+    let text = "";
+    child.output[0].on("data", (chunk: Buffer) => (text += chunk.toString()));
+    expect(await child.ended).toBe("exit code 0");
+    expect(text).toBe("a b|$HOME|'|*||");
+  });
+});
+
+describe("a change of the configuration", () => {
+  test("leaves nodes that stay the same alone, ends those that are gone, and gives each its port", async () => {
+    const folder = temporaryFolder();
+    const nodes = new ManagedNodes({
+      clock: systemClock,
+      log: () => {},
+      environment,
+      limits: quick,
+      freePort: () => freePort("127.0.0.1"),
+    });
+    running.push(nodes);
+    const config = (name: string): ManagedNodeConfig => ({
+      name,
+      url: "http://127.0.0.1:{port}/v1",
+      apiKey: null,
+      slots: 1,
+      models: { "*": "*" },
+      managed: {
+        command: [process.execPath, program, "{port}", folder],
+        environment: {},
+        folder: null,
+        startTimeoutMs: 30_000,
+      },
+    });
+    const other = { name: "other", url: "http://10.0.0.1/v1", apiKey: null, slots: 1, models: {} };
+    const [first, , second] = nodes.apply([config("a"), other, config("b")]);
+    expect(first!.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/);
+    expect(second!.url).not.toBe(first!.url);
+    const pids = () => readFileSync(join(folder, "pids"), "utf8").trim().split("\n").map(Number);
+    await eventually("both run", async () => existsSync(join(folder, "pids")) && pids().length === 2);
+    const again = nodes.apply([config("b"), other]);
+    expect(again).toEqual([second!, other]);
+    await eventually("one is gone", async () => pids().filter(isAlive).length === 1);
+    await nodes.close();
+    expect(pids().filter(isAlive)).toEqual([]);
+  });
+});

@@ -78,7 +78,7 @@ const command: Command = {
         onCommit: metrics.countCommit,
         usageKeepDays: config.usageKeepDays,
       }),
-      findServingNodes(config, { catalog, clock, log, environment: programEnvironment }),
+      findServingNodes(config, { catalog, clock, log, port, environment: programEnvironment }),
     ]);
     const storedResponses =
       config.storedResponses === null

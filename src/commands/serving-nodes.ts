@@ -28,15 +28,23 @@ export type ServingNodesParts = Readonly<{
   catalog: Catalog;
   clock: Clock;
   log: Log;
+  /** The gateway's own. */
+  port: number;
   /** What programs that are started here get beside their own `env`. */
   environment: Readonly<Record<string, string>>;
 }>;
 
 /** Takes at most the 0.3 s in which a local engine must answer. Throws CommandError where a node's program is missing. */
 export async function findServingNodes(config: Config, parts: ServingNodesParts): Promise<ServingNodes> {
-  const { catalog, clock, log, environment } = parts;
+  const { catalog, clock, log, port, environment } = parts;
   checkPrograms(config.nodes, environment);
-  const managed = new ManagedNodes({ clock, log, environment, freePort: () => freePort("127.0.0.1") });
+  const managed = new ManagedNodes({
+    clock,
+    log,
+    environment,
+    ownPort: port,
+    freePort: () => freePort("127.0.0.1"),
+  });
   if (config.nodes.length > 0) {
     const nodes = managed.apply(config.nodes);
     return {

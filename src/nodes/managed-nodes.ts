@@ -3,7 +3,13 @@
 import type { ManagedNodeConfig, NodeConfig } from "../config.ts";
 import { ManagedNode, type ManagedNodeParts } from "./managed-node.ts";
 
-export type ManagedNodesParts = ManagedNodeParts & Readonly<{ freePort: () => number }>;
+export type ManagedNodesParts = ManagedNodeParts &
+  Readonly<{
+    /** A port that nothing listens on; it may give the same one twice. */
+    freePort(): number;
+    /** The gateway's own port, on which it may not listen yet. */
+    ownPort: number;
+  }>;
 
 /** Stands for a port that is free when the node is first started. */
 const portPlace = "{port}";
@@ -14,9 +20,12 @@ export class ManagedNodes {
   readonly #parts: ManagedNodesParts;
   /** By the configuration as it was given. */
   #running = new Map<string, Running>();
+  /** Given away so far: their nodes may be loading still, and listen on them later. */
+  readonly #takenPorts: Set<number>;
 
   constructor(parts: ManagedNodesParts) {
     this.#parts = parts;
+    this.#takenPorts = new Set([parts.ownPort]);
   }
 
   /**
@@ -45,18 +54,23 @@ export class ManagedNodes {
     await Promise.all(running.map(({ node }) => node.close()));
   }
 
+  #freePort(): number {
+    let port = this.#parts.freePort();
+    while (this.#takenPorts.has(port)) port = this.#parts.freePort();
+    this.#takenPorts.add(port);
+    return port;
+  }
+
   #start(given: ManagedNodeConfig): Running {
-    const config = withPort(given, this.#parts.freePort);
+    const config = given.url.includes(portPlace) ? withPort(given, this.#freePort()) : given;
     return { config, node: new ManagedNode(config, this.#parts) };
   }
 }
 
 const isManaged = (config: NodeConfig): config is ManagedNodeConfig => config.managed !== undefined;
 
-function withPort(config: ManagedNodeConfig, freePort: () => number): ManagedNodeConfig {
-  if (!config.url.includes(portPlace)) return config;
-  const port = String(freePort());
-  const fill = (text: string): string => text.replaceAll(portPlace, port);
+function withPort(config: ManagedNodeConfig, port: number): ManagedNodeConfig {
+  const fill = (text: string): string => text.replaceAll(portPlace, String(port));
   return {
     ...config,
     url: fill(config.url),

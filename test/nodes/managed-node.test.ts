@@ -190,12 +190,15 @@ describe("the guard", () => {
 describe("a change of the configuration", () => {
   test("leaves nodes that stay the same alone, ends those that are gone, and gives each its port", async () => {
     const folder = temporaryFolder();
+    const [one, two] = [freePort("127.0.0.1"), freePort("127.0.0.1")];
+    const given = [two, one, one, 7_000]; // as the system may: one that is taken, and one twice
     const nodes = new ManagedNodes({
       clock: systemClock,
       log: () => {},
       environment,
       limits: quick,
-      freePort: () => freePort("127.0.0.1"),
+      ownPort: 7_000,
+      freePort: () => given.pop()!,
     });
     running.push(nodes);
     const config = (name: string): ManagedNodeConfig => ({
@@ -213,8 +216,7 @@ describe("a change of the configuration", () => {
     });
     const other = { name: "other", url: "http://10.0.0.1/v1", apiKey: null, slots: 1, models: {} };
     const [first, , second] = nodes.apply([config("a"), other, config("b")]);
-    expect(first!.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/);
-    expect(second!.url).not.toBe(first!.url);
+    expect([first!.url, second!.url]).toEqual([`http://127.0.0.1:${one}/v1`, `http://127.0.0.1:${two}/v1`]);
     const pids = () => readFileSync(join(folder, "pids"), "utf8").trim().split("\n").map(Number);
     await eventually("both run", async () => existsSync(join(folder, "pids")) && pids().length === 2);
     const again = nodes.apply([config("b"), other]);

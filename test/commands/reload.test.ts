@@ -1,0 +1,239 @@
+// A changed configuration of a running server: what is applied at once, what needs a restart, and that a wrong one
+// changes nothing. Also the nodes that `serve` starts itself.
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import catalogRows from "../../data/catalog.json" with { type: "json" };
+import { eventually } from "../fixtures/eventually.ts";
+import { chat, run, Server, temporaryFolder } from "./program.ts";
+
+setDefaultTimeout(60_000);
+
+const program = join(import.meta.dir, "../fixtures/managed-program.ts");
+const keyOf = (server: Server): string => /API key +(sk-tg-\S+)/.exec(server.stdout)![1]!;
+
+type Reloaded = Readonly<{ applied: string[]; needsRestart: string[] }>;
+type Rows = { models: { id: string; price: { cents?: number } }[]; plans: { id: string; tokens_per_day: number }[] };
+
+class Site implements AsyncDisposable {
+  readonly folder = temporaryFolder();
+  readonly config = join(this.folder.path, "tollgate.toml");
+  readonly data = join(this.folder.path, "data");
+  readonly catalog = join(this.folder.path, "catalog.json");
+  server!: Server;
+
+  static async start(toml: string, variables = {}): Promise<Site> {
+    const site = new Site();
+    site.write(toml);
+    site.server = await Server.start(["--port", "0", "--data", site.data, "--config", site.config], { variables });
+    return site;
+  }
+
+  write(toml: string): void {
+    writeFileSync(this.config, toml);
+  }
+
+  /** Writes a catalogue that differs from the one that comes with the program. */
+  writeCatalog(change: (rows: Rows) => void): void {
+    const rows = structuredClone(catalogRows) as Rows;
+    change(rows);
+    writeFileSync(this.catalog, JSON.stringify(rows));
+  }
+
+  async reload(): Promise<Reloaded> {
+    const { code, stdout, stderr } = await run(["reload", "--data", this.data, "--json"]);
+    if (code !== 0) throw new Error(stderr);
+    return JSON.parse(stdout) as Reloaded;
+  }
+
+  /** The reply to a chat request as JSON. */
+  async ask(
+    body: object = {},
+  ): Promise<{ usage: { total_tokens: number }; choices: { message: { content: string } }[] }> {
+    return JSON.parse(await (await chat(this.server.url, keyOf(this.server), { max_tokens: 20, ...body })).text());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.server.signal("SIGTERM");
+    await this.server.ended();
+    await this.server[Symbol.asyncDispose]();
+    this.folder[Symbol.dispose]();
+  }
+}
+
+describe.concurrent("a changed catalogue", () => {
+  test("has its models, prices and plans at once, while what began before pays the price of then", async () => {
+    await using site = await Site.start("");
+    const open = await chat(site.server.url, keyOf(site.server), { stream: true });
+    site.writeCatalog(({ models, plans }) => {
+      models.push({ ...models.find(({ id }) => id === "core-3")!, id: "core-new" });
+      models.find(({ id }) => id === "core-3")!.price.cents = 5_000;
+      plans.find(({ id }) => id === "pro")!.tokens_per_day = 700_000;
+    });
+    site.write('[catalog]\nfile = "catalog.json"\n');
+    const described = async () =>
+      (await (await fetch(`${site.server.url}/openapi.json`)).text()).includes('"core-new"');
+    expect(await described()).toBe(false);
+    expect(await site.reload()).toEqual({ applied: ["catalog"], needsRestart: [] });
+    expect(await described()).toBe(true);
+
+    const before = await open.text();
+    const began = JSON.parse(/"usage":(\{[^}]*\})/.exec(before)![1]!) as { total_tokens: number };
+    const now = await site.ask();
+    await site.ask({ model: "core-new" });
+    const { stdout } = await run(["usage", "operator@localhost", "--data", site.data, "--json"]);
+    const rows = (JSON.parse(stdout) as { model: string; billed_tokens: number }[]).toReversed();
+    const billed = (tokens: number, cents: number) => Math.floor((2 * tokens * cents + 500) / 1000);
+    expect(rows.map(({ model, billed_tokens }) => [model, billed_tokens])).toEqual([
+      ["core-3", billed(began.total_tokens, 335)],
+      ["core-3", billed(now.usage.total_tokens, 5_000)],
+      ["core-new", expect.any(Number)],
+    ]);
+    const account = JSON.parse(
+      (await run(["accounts", "show", "operator@localhost", "--data", site.data, "--json"])).stdout,
+    );
+    expect(account.allowance.granted).toBe(700_000);
+  });
+
+  test("that is wrong changes nothing, and says why", async () => {
+    await using site = await Site.start("");
+    site.writeCatalog(({ models }) => (models[0]!.price = {}));
+    site.write('[catalog]\nfile = "catalog.json"\n[queue]\nmax_wait_seconds = 1\n');
+    await expect(site.reload()).rejects.toThrow(/catalog\.json: models\[0\] "core-1\.6-lite": price\.cents is missing/);
+    await expect(site.reload()).rejects.toThrow(/price\.cents is missing/);
+    site.write("");
+    expect(await site.reload()).toEqual({ applied: [], needsRestart: [] }); // the queue was not changed before
+  });
+});
+
+describe.concurrent("a changed configuration", () => {
+  test("applies nodes, queue, search and MCP servers, and names what needs a restart", async () => {
+    await using site = await Site.start("");
+    site.write(`
+      [server]
+      stop_grace_seconds = 5
+      [queue]
+      max_wait_seconds = 7
+      [search]
+      provider = "searxng"
+      url = "http://127.0.0.1:9"
+      [[mcp]]
+      name = "away"
+      url = "http://127.0.0.1:9/mcp"
+      [console]
+      sign_up = true
+    `);
+    expect(await site.reload()).toEqual({
+      applied: ["queue", "search", "mcp"],
+      needsRestart: ["server.stop_grace_seconds", "console"],
+    });
+    expect(await site.reload()).toEqual({ applied: [], needsRestart: ["server.stop_grace_seconds", "console"] });
+    expect((await site.ask()).choices[0]!.message.content).not.toBe("");
+    site.write('[search]\nprovider = "local"\nfolder = "."\n');
+    expect(await site.reload()).toEqual({ applied: ["queue", "mcp"], needsRestart: ["search"] });
+  });
+
+  test("is refused by a server that is not there", async () => {
+    using folder = temporaryFolder();
+    expect(await run(["reload", "--data", folder.path])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `tollgate: no server runs on the data folder ${folder.path}`,
+    });
+  });
+});
+
+describe.concurrent("nodes with a command", () => {
+  const table = (folder: string, name = "own") => `
+    [[nodes]]
+    name = "${name}"
+    command = ["${process.execPath}", "${program}", "{port}", "${folder}"]
+    [nodes.env]
+    OWN = "yes"
+  `;
+  const pidsIn = (folder: string): number[] =>
+    existsSync(join(folder, "pids")) ? readFileSync(join(folder, "pids"), "utf8").trim().split("\n").map(Number) : [];
+  const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`);
+
+  test("serve, are back after a crash, go when the configuration drops them, and end with the gateway", async () => {
+    using folder = temporaryFolder();
+    const site = await Site.start(table(folder.path));
+    {
+      await using _ = site;
+      await site.server.says(/a node answers/);
+      const [first] = pidsIn(folder.path);
+      expect((await site.ask()).choices[0]!.message.content).toBe(`from ${first}`);
+      process.kill(first!, "SIGKILL");
+      await eventually(
+        "another process answers",
+        async () => {
+          const reply = await site.ask();
+          return reply.choices?.[0]?.message.content === `from ${pidsIn(folder.path)[1]}`;
+        },
+        30_000,
+      );
+      site.write(table(folder.path, "renamed"));
+      expect(await site.reload()).toEqual({ applied: ["nodes"], needsRestart: [] });
+      await eventually("the old one is gone", async () => !isAlive(pidsIn(folder.path)[1]!));
+      await eventually("the new one is there", async () => pidsIn(folder.path).length === 3);
+    }
+    expect(pidsIn(folder.path).filter(isAlive)).toEqual([]);
+  });
+
+  test("do not outlive a gateway that is killed", async () => {
+    using folder = temporaryFolder();
+    const site = await Site.start(table(folder.path));
+    await site.server.says(/a node answers/);
+    site.server.signal("SIGKILL");
+    await eventually("the node is gone", async () => pidsIn(folder.path).filter(isAlive).length === 0, 30_000);
+    await site[Symbol.asyncDispose]();
+  });
+
+  test("get the gateway's environment without the keys that it was given", async () => {
+    using folder = temporaryFolder();
+    const toml = `${table(folder.path)}\n[search]\nprovider = "brave"\napi_key_env = "SEARCH_KEY"\n`;
+    await using site = await Site.start(toml, { SEARCH_KEY: "secret-of-search", CUDA_VISIBLE_DEVICES: "1" });
+    await site.server.says(/a node answers/);
+    const seen = JSON.parse(readFileSync(join(folder.path, "environment.json"), "utf8"));
+    expect([seen.OWN, seen.CUDA_VISIBLE_DEVICES, seen.SEARCH_KEY]).toEqual(["yes", "1", undefined]);
+  });
+
+  test("whose program is missing keep the server from starting, with one line", async () => {
+    using folder = temporaryFolder();
+    const config = join(folder.path, "tollgate.toml");
+    writeFileSync(config, '[[nodes]]\nname = "own"\ncommand = ["no-such-engine", "{port}"]\n');
+    const words = ["--config", config, "--data", join(folder.path, "data")];
+    for (const command of ["serve", "check"]) {
+      const { code, stderr } = await run([command, ...words]);
+      expect([code, stderr]).toEqual([1, 'tollgate: node "own": there is no program no-such-engine on the PATH']);
+    }
+  });
+
+  test("--gguf FILE starts the llama-server of the PATH with the file on a free port", async () => {
+    using folder = temporaryFolder();
+    const binary = join(folder.path, "llama-server");
+    // What llama-server is told, in its own words; the port comes after --port.
+    writeFileSync(
+      binary,
+      `#!/bin/sh\necho "$@" > "${folder.path}/arguments"\nwhile [ "$1" != --port ]; do shift; done\nexec "${process.execPath}" "${program}" "$2" "${folder.path}"\n`,
+    );
+    chmodSync(binary, 0o755);
+    const file = join(folder.path, "tiny.gguf");
+    writeFileSync(file, "");
+    const variables = { PATH: `${folder.path}:${process.env["PATH"]}` };
+    const words = ["--port", "0", "--data", join(folder.path, "data"), "--gguf", file];
+    const server = await Server.start(words, { variables });
+    await using _ = server;
+    await server.says(/a node answers/);
+    expect(readFileSync(join(folder.path, "arguments"), "utf8")).toMatch(
+      new RegExp(`^--model ${file} --host 127\\.0\\.0\\.1 --port \\d+ --jinja\\n$`),
+    );
+    const { choices } = JSON.parse(await (await chat(server.url, keyOf(server), {})).text());
+    expect(choices[0].message.content).toBe(`from ${pidsIn(folder.path)[0]}`);
+    const { stdout } = await run(["nodes", "--data", join(folder.path, "data"), "--json"]);
+    expect(JSON.parse(stdout)[0]).toMatchObject({ name: "llama-server", slots: 4, health: "well" });
+    server.signal("SIGTERM");
+    expect(await server.ended()).toBe(0);
+    expect(pidsIn(folder.path).filter(isAlive)).toEqual([]);
+  });
+});

@@ -5,6 +5,7 @@ import { startGateway } from "./gateway.ts";
 import { nginxMissing, startNginx } from "./nginx.ts";
 import type { NodeSettings, PacedNode } from "./paced-node.ts";
 import { startPacedNode } from "./paced-node.ts";
+import { isPeer, peerMissing, peerNames, startPeer } from "./peers.ts";
 import type { Subject, SubjectName } from "./subject.ts";
 
 export type Lineup = Readonly<{
@@ -17,7 +18,7 @@ export type Lineup = Readonly<{
 
 export type LineupSettings = Readonly<{
   node: NodeSettings;
-  /** Comma-separated subjects, e.g. "direct,nginx,tollgate". */
+  /** Comma-separated subjects, e.g. "direct,nginx,tollgate"; peers too. */
   only: string;
   /** The dialect spoken to Tollgate; the baselines relay the node's own, chat-completions. */
   dialect: string;
@@ -25,7 +26,7 @@ export type LineupSettings = Readonly<{
   requests: number;
 }>;
 
-/** Starts everything; a missing nginx is left out, and said. */
+/** Starts everything; a missing nginx or peer is left out, and said. */
 export async function startLineup(settings: LineupSettings): Promise<Lineup> {
   const names = settings.only.split(",").map(subjectNamed);
   const node = await startPacedNode(settings.node);
@@ -37,9 +38,9 @@ export async function startLineup(settings: LineupSettings): Promise<Lineup> {
   };
   try {
     for (const name of names) {
-      const missing = name === "nginx" ? nginxMissing() : null;
+      const missing = missingReason(name);
       if (missing === null) subjects.push(await startSubject(name, node, dialectNamed(settings.dialect), settings));
-      else skipped.push(`nginx skipped: ${missing}`);
+      else skipped.push(`${name} skipped: ${missing}`);
     }
   } catch (thrown) {
     await stop();
@@ -69,10 +70,17 @@ async function startSubject(
       return startNginx(node.port);
     case "tollgate":
       return startGateway({ nodePort: node.port, dialect: clientDialects[dialect], requests: settings.requests });
+    default:
+      return startPeer(name, node.port);
   }
 }
 
+function missingReason(name: SubjectName): string | null {
+  if (name === "nginx") return nginxMissing();
+  return isPeer(name) ? peerMissing(name) : null;
+}
+
 function subjectNamed(name: string): SubjectName {
-  if (name === "direct" || name === "nginx" || name === "tollgate") return name;
-  throw new Error(`--only needs direct, nginx or tollgate, not "${name}"`);
+  if (name === "direct" || name === "nginx" || name === "tollgate" || isPeer(name)) return name;
+  throw new Error(`--only needs direct, nginx, tollgate or one of ${peerNames.join(", ")}, not "${name}"`);
 }

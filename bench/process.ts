@@ -5,7 +5,7 @@ import { placed } from "./placement.ts";
 /** The Bun that runs this benchmark also runs its children. */
 export const bun = process.execPath;
 
-const readyTimeoutMs = 30_000;
+const readyTimeoutDefaultMs = 30_000;
 const stopTimeoutMs = 10_000;
 /** The last of the output is kept, to be shown when the process ends by itself. */
 const outputMaxCharacters = 8_192;
@@ -31,15 +31,18 @@ function takeChildrenAlong(): void {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 }
 
-/** Throws with the process's output when it ends, or stays silent for 30 s, before `ready` matched. */
+/** Throws with the process's output when it ends, or is not ready for `readyTimeoutMs` (30 s). */
 export async function startProcess(options: {
   role: Role;
   command: readonly string[];
   ready: RegExp;
   env?: Readonly<Record<string, string>>;
+  cwd?: string;
+  readyTimeoutMs?: number;
 }): Promise<Running> {
   const child = Bun.spawn(placed(options.role, options.command), {
     env: { ...process.env, ...options.env },
+    cwd: options.cwd,
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -48,7 +51,7 @@ export async function startProcess(options: {
   children.add(child);
   void child.exited.then(() => children.delete(child));
   const output = { text: "" };
-  const tooLate = setTimeout(() => child.kill("SIGKILL"), readyTimeoutMs);
+  const tooLate = setTimeout(() => child.kill("SIGKILL"), options.readyTimeoutMs ?? readyTimeoutDefaultMs);
   const ready = await Promise.race([
     watched(child.stdout, options.ready, output),
     watched(child.stderr, options.ready, output),

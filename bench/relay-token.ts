@@ -6,6 +6,7 @@ import { startCpuTimer } from "./cpu-time.ts";
 import { readFlags } from "./flags.ts";
 import { startLineup } from "./lineup.ts";
 import { loadShareNote } from "./load-share.ts";
+import { isPeer, peerNotes } from "./peers.ts";
 import { placeClient } from "./placement.ts";
 import type { Result } from "./result.ts";
 import { keepResult } from "./result.ts";
@@ -92,7 +93,9 @@ function resultOf(flags: RelayTokenFlags, measured: Awaited<ReturnType<typeof me
   return {
     bench: "relay-token",
     variant: variantOf(flags),
-    question: `CPU time per relayed token, ${flags.dialect}, ${flags.streams} streams`,
+    question:
+      `CPU time per relayed token, ${flags.dialect}, ${flags.streams} streams` +
+      (variantOf(flags) === "peers" ? ", with other gateways" : ""),
     columns: [
       "way",
       "proxy us/token min / median / max",
@@ -112,6 +115,7 @@ function resultOf(flags: RelayTokenFlags, measured: Awaited<ReturnType<typeof me
         `${flags.runs} runs of each after ${flags.warmUps} to warm up, interleaved in random order; every stream on a ` +
         "new connection.",
       loadShareNote([...measured.runs].map(([way, runs]) => ({ way, ...sharesOf(runs) }))),
+      ...peerNotes([...measured.runs.keys()]),
       ...measured.skipped,
     ],
   };
@@ -123,7 +127,8 @@ function sharesOf(runs: readonly RelayTokenRun[]) {
   return { node: share("node"), client: share("client") };
 }
 
-function variantOf({ dialect, streams }: RelayTokenFlags): string {
+function variantOf({ dialect, streams, only }: RelayTokenFlags): string {
+  if (only.split(",").some(isPeer)) return "peers";
   if (dialect !== relayTokenDefaults.dialect) return dialect;
   return streams === relayTokenDefaults.streams ? "" : `${streams}-streams`;
 }

@@ -3,6 +3,7 @@
 //   bun bench/report.ts
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { barLines } from "./bars.ts";
+import { peerNames } from "./peers.ts";
 import { bun } from "./process.ts";
 import type { KeptResult } from "./result.ts";
 import { resultsFolder } from "./result.ts";
@@ -18,17 +19,28 @@ const bench = benchOf("default");
 const large = benchOf("large");
 const peers = benchOf("peers");
 
+/** What a variant is compared with; `direct` is in the results without variant. */
+const beside = ["--only", "nginx,tollgate", "--runs", "3"];
+const peersToo = ["nginx", "tollgate", ...peerNames].join(",");
+const tenThousand = ["--tokens", "20", "--spread-ms", "10000"];
+
 /** The benchmarks in the order in which they run and are reported. */
 export const benches: readonly Bench[] = [
   bench("relay-token"),
-  bench("relay-token", "messages", "--dialect", "messages"),
-  bench("relay-token", "responses", "--dialect", "responses"),
-  bench("relay-token", "2000-streams", "--streams", "2000", "--interval-ms", "200"),
+  bench("relay-token", "messages", "--dialect", "messages", ...beside),
+  bench("relay-token", "responses", "--dialect", "responses", ...beside),
+  bench("relay-token", "2000-streams", "--streams", "2000", "--interval-ms", "200", "--tokens", "25", ...beside),
+  peers("relay-token", "peers", "--only", peersToo, "--runs", "3", "--warm-ups", "2"),
   bench("request"),
-  bench("request", "messages", "--dialect", "messages"),
-  bench("request", "responses", "--dialect", "responses"),
+  bench("request", "messages", "--dialect", "messages", ...beside),
+  bench("request", "responses", "--dialect", "responses", ...beside),
+  peers("request", "peers", "--only", peersToo, "--requests", "3000", "--runs", "3"),
   bench("latency"),
   bench("memory"),
+  bench("memory", "10000-streams", ...["--streams", "10000", "--interval-ms", "1000"], ...tenThousand),
+  bench("start"),
+  large("start", "10000000-rows", "--accounts", "1000000", "--rows", "10000000"),
+  bench("growth"),
   bench("ledger"),
   bench("usage"),
   bench("tokens"),

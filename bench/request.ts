@@ -5,6 +5,7 @@ import { startCpuTimer } from "./cpu-time.ts";
 import { readFlags } from "./flags.ts";
 import { startLineup } from "./lineup.ts";
 import { loadShareNote } from "./load-share.ts";
+import { isPeer, peerNotes } from "./peers.ts";
 import { placeClient } from "./placement.ts";
 import type { RequestRun } from "./request-client.ts";
 import { runClosedLoop } from "./request-client.ts";
@@ -93,8 +94,10 @@ function resultOf(flags: RequestFlags, measured: Awaited<ReturnType<typeof measu
   const bars = [...measured.runs].filter(([name]) => name !== "direct");
   return {
     bench: "request",
-    variant: flags.dialect === requestDefaults.dialect ? "" : flags.dialect,
-    question: `CPU time per non-streaming request of about 1 KB, and requests a second at saturation, ${flags.dialect}`,
+    variant: variantOf(flags),
+    question:
+      `CPU time per non-streaming request of about 1 KB, and requests a second at saturation, ${flags.dialect}` +
+      (variantOf(flags) === "peers" ? ", with other gateways" : ""),
     columns: [
       "way",
       "proxy us/request min / median / max",
@@ -115,9 +118,15 @@ function resultOf(flags: RequestFlags, measured: Awaited<ReturnType<typeof measu
         `${flags.runs} runs of each, interleaved in random order. Tollgate asks the node for a stream of ` +
         `${flags.tokens} events and builds the reply; the others relay the node's JSON of the same text.`,
       loadShareNote([...measured.runs].map(([way, runs]) => ({ way, ...sharesOf(runs) }))),
+      ...peerNotes([...measured.runs.keys()]),
       ...measured.skipped,
     ],
   };
+}
+
+function variantOf({ dialect, only }: RequestFlags): string {
+  if (only.split(",").some(isPeer)) return "peers";
+  return dialect === requestDefaults.dialect ? "" : dialect;
 }
 
 function sharesOf(runs: readonly RequestMeasurement[]) {

@@ -5,6 +5,8 @@
 //   bun bench load --url http://127.0.0.1:8400 --key sk-tg-...
 import { readFlags } from "./flags.ts";
 import { load } from "./load.ts";
+import { installPeers } from "./peers/install.ts";
+import { peerNames } from "./peers.ts";
 import { bun } from "./process.ts";
 import { benches, fullName, type Suite, writeReport } from "./report.ts";
 
@@ -13,6 +15,7 @@ async function runSuite(argv: readonly string[]): Promise<void> {
   const suite: Suite = flags.large ? "large" : flags.peers ? "peers" : "default";
   const quick = argv.includes("--quick");
   const chosen = benches.filter((bench) => bench.suite === suite);
+  if (suite === "peers") installPeers(peerNames);
   const startedMs = performance.now();
   const failed: string[] = [];
   for (const [index, bench] of chosen.entries()) {

@@ -1,12 +1,17 @@
 // What a benchmark measures: the same load sent directly to the node, through nginx, or through Tollgate.
 import type { BenchAsk, ClientDialect } from "./dialect.ts";
+import type { PeerName } from "./peers.ts";
 
-export type SubjectName = "direct" | "nginx" | "tollgate";
+export type SubjectName = "direct" | "nginx" | "tollgate" | PeerName;
 
 export type Subject = Readonly<{
   name: SubjectName;
   port: number;
   dialect: ClientDialect;
+  /** The name by which it knows the node's model, where that is not the name that is asked for. */
+  model?: string;
+  /** Further lines of each request's head. */
+  headers?: readonly string[];
   /** API keys that the requests use in turn: the flood limit holds for each account. */
   keys: readonly string[];
   /** The proxy's processes; none for `direct`. */
@@ -20,7 +25,7 @@ export class RequestSource {
   #next = 0;
 
   constructor(subject: Subject, ask: BenchAsk) {
-    const body = JSON.stringify(subject.dialect.body(ask));
+    const body = JSON.stringify(subject.dialect.body({ ...ask, model: subject.model ?? ask.model }));
     this.#requests = subject.keys.map((key) => requestBytes(subject, key, body));
   }
 
@@ -34,6 +39,7 @@ export class RequestSource {
 function requestBytes(subject: Subject, key: string, body: string): Buffer {
   return Buffer.from(
     `POST ${subject.dialect.path} HTTP/1.1\r\nhost: 127.0.0.1:${subject.port}\r\nauthorization: Bearer ${key}\r\n` +
+      (subject.headers ?? []).map((line) => `${line}\r\n`).join("") +
       `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
 }

@@ -1,0 +1,70 @@
+// Installs the gateways that the benchmarks compare with into this folder, each by its own ecosystem's client. What
+// cannot be had is named with its reason, and left out of the comparison.
+//
+//   bun bench/peers/install.ts [portkey] [litellm] [gomodel] [bifrost]
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { isPeer, type PeerName, peerMissing, peerNames, peersFolder } from "../peers.ts";
+
+const programs = join(peersFolder, "bin");
+const bifrostModule = "github.com/maximhq/bifrost/transports";
+
+const installers: Readonly<Record<PeerName, () => void>> = {
+  portkey: () => run("npm", "ci", "--no-audit", "--no-fund", "--prefix", peersFolder),
+  litellm() {
+    const venv = join(peersFolder, ".venv");
+    run("python3", "-m", "venv", venv);
+    const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"];
+    run(join(venv, "bin/python"), ...pip, "-r", join(peersFolder, "requirements.txt"));
+  },
+  gomodel: () => run("env", `GOBIN=${programs}`, "go", "install", "github.com/enterpilot/gomodel/cmd/gomodel@latest"),
+  bifrost: buildBifrost,
+};
+
+/** Its module lacks the console's built pages, without which it does not compile: an empty page stands for them. */
+function buildBifrost(): void {
+  const module = JSON.parse(run("go", "mod", "download", "-json", `${bifrostModule}@latest`)) as { Dir: string };
+  const folder = mkdtempSync(join(tmpdir(), "bench-bifrost-"));
+  try {
+    cpSync(module.Dir, folder, { recursive: true });
+    run("chmod", "-R", "u+w", folder);
+    mkdirSync(join(folder, "bifrost-http/ui"), { recursive: true });
+    writeFileSync(join(folder, "bifrost-http/ui/index.html"), "");
+    run("go", "build", "-C", folder, "-o", join(programs, "bifrost-http"), "./bifrost-http");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** The command's standard output. Throws with the end of its standard error when it fails or is not there. */
+function run(program: string, ...args: readonly string[]): string {
+  if (Bun.which(program) === null) throw new Error(`${program} is not installed`);
+  const { success, stdout, stderr } = Bun.spawnSync([program, ...args], { cwd: peersFolder });
+  if (!success) throw new Error((stderr.toString().trim() || stdout.toString().trim()).split("\n").slice(-3).join(" "));
+  return stdout.toString();
+}
+
+/** Installs those that are not there yet; a failure is printed and leaves the others alone. */
+export function installPeers(names: readonly PeerName[]): void {
+  for (const name of names) {
+    if (peerMissing(name) === null) {
+      console.log(`${name}: installed`);
+      continue;
+    }
+    console.log(`${name}: installing`);
+    try {
+      installers[name]();
+    } catch (thrown) {
+      console.log(`${name}: skipped: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+    }
+  }
+}
+
+if (import.meta.main) {
+  const names = Bun.argv.slice(2).map((name) => {
+    if (isPeer(name)) return name;
+    throw new Error(`the peers are ${peerNames.join(", ")}, not "${name}"`);
+  });
+  installPeers(names.length === 0 ? peerNames : names);
+}

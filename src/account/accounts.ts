@@ -35,6 +35,9 @@ export type NewAccount = Readonly<{
 /** `api_key` is shown this once: only its hash is kept. */
 export type CreatedAccount = Readonly<{ id: AccountId; email: string; plan: PlanId; api_key: string }>;
 
+/** `name` stands where its e-mail was. */
+export type ErasedAccount = Readonly<{ id: AccountId; name: string }>;
+
 export type AccountSummary = Readonly<{
   id: AccountId;
   email: string;
@@ -254,6 +257,27 @@ export class Accounts {
 
   async rotateKeyById(account: AccountId): Promise<{ api_key: string }> {
     return this.#rotate(this.#byId(account).id);
+  }
+
+  /**
+   * Disables the account and takes away who it was: e-mail, key, password, sessions and notes. Its lines stay, so that
+   * the books do, under a name that says nothing. `before` erases what is kept elsewhere, while the e-mail still names
+   * the account: an erasure that failed can be asked for again. Throws AccountError while a request is open.
+   */
+  async erase(email: string, before: (account: AccountId) => Promise<void>): Promise<ErasedAccount> {
+    const { ledger, keys, journal, clock } = this.#parts;
+    const { id } = this.#byEmail(email);
+    await this.setDisabled(id, true);
+    const account = ledger.account(id);
+    if (account.holds > 0) {
+      throw new AccountError(`${email} is disabled and has ${account.holds} open requests; delete it when they ended`);
+    }
+    await before(id);
+    const name = `deleted-${id}@invalid`;
+    const keyHash = hashApiKey(mintApiKey()); // nobody's
+    await journal.durable(journal.change({ change: "erase", account: id, name, keyHash, at: clock.wall() }));
+    keys.replace(account, keyHash);
+    return { id, name };
   }
 
   async changePassword(email: string, password: string): Promise<void> {

@@ -28,6 +28,8 @@ export type AccountChange =
   | Readonly<{ change: "password"; account: AccountId; passwordHash: string | null }>
   /** `at` null: the account may be used again. */
   | Readonly<{ change: "disabled"; account: AccountId; at: Ms | null }>
+  /** Who it was is taken away: its name, key, password, sessions and what people wrote. Its lines stay. */
+  | Readonly<{ change: "erase"; account: AccountId; name: string; keyHash: string; at: Ms }>
   | ConsoleChange;
 
 /** What the console keeps beside the accounts. */

@@ -1,12 +1,17 @@
 // What the commands do to a data folder, once for both ways there: through the socket of a running server, or on the
 // folder itself while no server runs. Arguments and results are JSON.
-import type { AccountView, CreatedAccount, NewAccount } from "../account/accounts.ts";
+import type { AccountView, CreatedAccount, ErasedAccount, NewAccount } from "../account/accounts.ts";
 import type { UsageRow } from "../account/records.ts";
 import type { Accounting } from "../accounting.ts";
 
 /** Tells how far a long operation is, as one line of words. */
 export type Progress = (line: string) => void;
-type Work = Pick<Accounting, "accounts" | "backup">;
+import type { AccountId } from "../types.ts";
+export type Work = Pick<Accounting, "accounts" | "backup" | "sessions"> &
+  Readonly<{
+    /** Removes the stored responses of an account, wherever they are. */
+    eraseResponses(account: AccountId): Promise<void>;
+  }>;
 
 export type CreditedView = AccountView & Readonly<{ credited: boolean }>;
 export type RotatedKey = Readonly<{ email: string; api_key: string }>;
@@ -31,6 +36,12 @@ export const operations = {
     const { credited } = await accounts.addCredit(email, tokens, reference);
     return { ...(await accounts.show(email)), credited };
   },
+
+  "accounts delete": ({ accounts, sessions, eraseResponses }: Work, { email }: { email: string }) =>
+    accounts.erase(email, async (account) => {
+      await sessions.endAll(account, null);
+      await eraseResponses(account);
+    }) satisfies Promise<ErasedAccount>,
 
   async "keys rotate"({ accounts }: Work, { email }: { email: string }): Promise<RotatedKey> {
     return { email, ...(await accounts.rotateKey(email)) };

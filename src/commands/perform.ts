@@ -4,7 +4,9 @@ import { openAccounting } from "../accounting.ts";
 import { type Catalog, embeddedCatalog, loadCatalog } from "../catalog.ts";
 import { systemClock } from "../clock.ts";
 import { addressesOf, dataFolderOf, loadConfig } from "../config.ts";
+import { standardErrorLog } from "../log.ts";
 import { DataFolderInUse } from "../store/data-folder.ts";
+import { StoredResponsesFile } from "../store/stored-responses.ts";
 import { CommandError, type Flags, type Invocation, textFlag } from "./command.ts";
 import { askRunningServer } from "./control-socket.ts";
 import { type OperationArguments, type OperationName, type OperationResult, runOperation } from "./operations.ts";
@@ -41,7 +43,9 @@ export async function perform<Name extends OperationName>(
         onFatal: endAtOnce,
       });
       try {
-        return await runOperation(name, accounting, given, progress);
+        const log = standardErrorLog(() => systemClock.wall());
+        const eraseResponses = (account: number) => StoredResponsesFile.eraseIn(dataFolder, account, log);
+        return await runOperation(name, { ...accounting, eraseResponses }, given, progress);
       } finally {
         await accounting.close();
       }

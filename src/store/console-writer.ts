@@ -2,12 +2,22 @@
 // done once, however often the batch is tried.
 import type { Database } from "bun:sqlite";
 import type { ConsoleChange } from "../account/journal.ts";
+import type { AccountId } from "../types.ts";
 
 export class ConsoleWriter {
   readonly #statements: ReturnType<typeof prepare>;
 
   constructor(database: Database) {
     this.#statements = prepare(database);
+  }
+
+  /** Takes away what tells who the account was; what it paid stays. */
+  erase(account: AccountId): void {
+    const { endSessions, eraseNotes, eraseAddresses, eraseDetails } = this.#statements;
+    endSessions.run(account, 0);
+    eraseNotes.run(account);
+    eraseAddresses.run(account);
+    eraseDetails.run(account);
   }
 
   write(change: ConsoleChange): void {
@@ -54,6 +64,11 @@ type Text = string | null;
 
 function prepare(database: Database) {
   return {
+    eraseNotes: database.prepare<unknown, [number]>(
+      "UPDATE purchase_requests SET note = '', decision_note = '' WHERE account_id = ?",
+    ),
+    eraseAddresses: database.prepare<unknown, [number]>("UPDATE audit_log SET address = '' WHERE operator_id = ?"),
+    eraseDetails: database.prepare<unknown, [number]>("UPDATE audit_log SET detail = '' WHERE subject_id = ?"),
     openSession: database.prepare<unknown, [number, Uint8Array, number, number, number, string, string]>(`
       INSERT INTO sessions (id, token_hash, account_id, created_at, used_at, address, browser)
       VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`),

@@ -16,6 +16,9 @@ export class DataFolderUnusable extends Error {
   override readonly name = "DataFolderUnusable";
 }
 
+/** The ledger's file in a data folder. */
+export const databaseName = "tollgate.db";
+
 export type DataFolder = Readonly<{
   databaseFile: string;
   /** Lets another process have the folder. */
@@ -31,7 +34,7 @@ export type DataFolder = Readonly<{
  */
 export function takeDataFolder(folder: string): DataFolder {
   const lockFile = join(folder, "tollgate.lock");
-  const databaseFile = join(folder, "tollgate.db");
+  const databaseFile = join(folder, databaseName);
   let lock: Database | null = null;
   try {
     if (mkdirSync(folder, { recursive: true }) !== undefined) chmodSync(folder, 0o700);

@@ -74,6 +74,8 @@ export function openForWriting(file: string): Database {
     database.run("PRAGMA busy_timeout = 0");
     database.run("PRAGMA journal_mode = WAL");
     database.run("PRAGMA synchronous = FULL");
+    // What is erased is overwritten, where its page is written anyway.
+    database.run("PRAGMA secure_delete = FAST");
     database.run(`PRAGMA wal_autocheckpoint = ${walPagesMax}`);
     if (file !== ":memory:") assert(pragma(database, "journal_mode") === "wal", "the database must be in WAL mode");
     assert(pragma(database, "synchronous") === 2, "commits must be synchronous (FULL)");

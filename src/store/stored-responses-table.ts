@@ -104,6 +104,20 @@ export class StoredResponseTable {
     return mine;
   }
 
+  /** Removes all of an account's. */
+  erase(account: AccountId): void {
+    const { eraseResponses, eraseUse } = this.#statements;
+    this.#database.run("PRAGMA secure_delete = ON"); // not only forgotten, as what expires, but overwritten
+    try {
+      this.#database.transaction(() => {
+        eraseResponses.run(account);
+        eraseUse.run(account);
+      })();
+    } finally {
+      this.#database.run("PRAGMA secure_delete = OFF");
+    }
+  }
+
   /**
    * Removes some responses that are too old, and gives some of their room back to the disk. Returns whether there is
    * more to do; a slice is at most `sliceBytes` large, or one response.
@@ -196,6 +210,8 @@ function prepare(database: Database) {
     remove: database.prepare<{ account_id: AccountId; bytes: number }, [string]>(
       "DELETE FROM responses WHERE id = ? RETURNING account_id, bytes",
     ),
+    eraseResponses: database.prepare<unknown, [AccountId]>("DELETE FROM responses WHERE account_id = ?"),
+    eraseUse: database.prepare<unknown, [AccountId]>("DELETE FROM responses_use WHERE account_id = ?"),
     expired: database.prepare<{ id: string; bytes: number }, [Ms]>(
       "SELECT id, bytes FROM responses WHERE kept_at < ? ORDER BY kept_at LIMIT 1",
     ),

@@ -20,6 +20,7 @@ export type Request =
   | Readonly<{ order: "keep"; responses: readonly OwnedResponse[] }>
   | Readonly<{ order: "find"; account: AccountId; previousId: string | null; itemIds: readonly string[] }>
   | Readonly<{ order: "response" | "input" | "delete"; account: AccountId; id: string }>
+  | Readonly<{ order: "erase"; account: AccountId }>
   | Readonly<{ order: "close" }>;
 export type Order = Request & Readonly<{ number: number }>;
 
@@ -64,6 +65,8 @@ function obey(order: Order): unknown {
     case "input":
     case "delete":
       return table[order.order](order.account, order.id, now);
+    case "erase":
+      return table.erase(order.account);
     case "close":
       // A Worker that listens to nothing ends. (Bun 1.4.5 has no self.close.) First, because a stop waits for that end,
       // and a full disk lets the checkpoint fail: the log then keeps everything until the next start.

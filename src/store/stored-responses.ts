@@ -1,7 +1,7 @@
 // The main thread's end of the stored responses, which live in a file and a Worker of their own: however long a
 // conversation is, no commit of the ledger waits for it, and a fault here never reaches a balance. The Worker works in
 // order, so a request finds what was kept before it although nobody waited for the disk.
-import { closeSync, openSync } from "node:fs";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../assert.ts";
 import type { Earlier, Item, References, StoredResponse, StoredResponses } from "../dialects/stored-responses.ts";
@@ -22,6 +22,8 @@ import type { Answer, Order, Request } from "./stored-responses-worker.ts";
 const workerPath = import.meta.url.includes("/$bunfs/")
   ? "./store/stored-responses-worker.ts"
   : "./stored-responses-worker.ts";
+
+const fileName = "responses.db";
 
 export type StoredResponsesOptions = Readonly<{
   dataFolder: string;
@@ -55,7 +57,7 @@ export class StoredResponsesFile implements StoredResponses {
   #keeps = true;
 
   private constructor({ dataFolder, keepMs, accountBytesMax, log, startWorker }: StoredResponsesOptions) {
-    this.#file = join(dataFolder, "responses.db");
+    this.#file = join(dataFolder, fileName);
     this.#limits = {
       keepMs,
       accountBytesMax,
@@ -77,6 +79,23 @@ export class StoredResponsesFile implements StoredResponses {
       throw new DataFolderUnusable((thrown as Error).message, { cause: thrown });
     }
     return responses;
+  }
+
+  /** Removes all of an account's responses in a data folder that this process holds, where no server keeps any. */
+  static async eraseIn(dataFolder: string, account: AccountId, log: Log): Promise<void> {
+    if (!existsSync(join(dataFolder, fileName))) return;
+    // The limits are of no account here: what another start keeps for longer must not go.
+    const responses = await StoredResponsesFile.open({
+      dataFolder,
+      keepMs: Number.MAX_SAFE_INTEGER,
+      accountBytesMax: Number.MAX_SAFE_INTEGER,
+      log,
+    });
+    try {
+      await responses.erase(account);
+    } finally {
+      await responses.close();
+    }
   }
 
   /** Bytes that wait to be written. */
@@ -135,6 +154,11 @@ export class StoredResponsesFile implements StoredResponses {
 
   delete(account: AccountId, id: string): Promise<boolean | Refusal> {
     return this.#asked<boolean>({ order: "delete", account, id });
+  }
+
+  /** Removes all of an account's responses. Rejects where the file cannot be written. */
+  async erase(account: AccountId): Promise<void> {
+    await this.#ask({ order: "erase", account });
   }
 
   /** Writes what waits and lets go of the file. */

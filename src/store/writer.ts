@@ -110,7 +110,7 @@ export class Writer {
   }
 
   #change(change: AccountChange): void {
-    const { create, setPlan, setKey, setPassword, setDisabled } = this.#statements;
+    const { create, setPlan, setKey, setPassword, setDisabled, erase } = this.#statements;
     switch (change.change) {
       case "create": {
         const { account, email, plan, keyHash, passwordHash, operator, at } = change;
@@ -128,6 +128,10 @@ export class Writer {
         return;
       case "disabled":
         setDisabled.run(change.at, change.account);
+        return;
+      case "erase":
+        erase.run(change.name, bytesOf(change.keyHash), change.at, change.account);
+        this.#console.erase(change.account);
         return;
       default:
         this.#console.write(change);
@@ -155,6 +159,9 @@ function prepare(database: Database) {
       "UPDATE accounts SET key_hash = ?, key_created_at = ? WHERE id = ?",
     ),
     setDisabled: database.prepare<unknown, [number | null, number]>("UPDATE accounts SET disabled_at = ? WHERE id = ?"),
+    erase: database.prepare<unknown, [string, Uint8Array, number, number]>(`
+      UPDATE accounts SET email = ?, key_hash = ?, password_hash = NULL, operator = 0,
+        disabled_at = coalesce(disabled_at, ?) WHERE id = ?`),
     setPassword: database.prepare<unknown, [string | null, number]>(
       "UPDATE accounts SET password_hash = ? WHERE id = ?",
     ),

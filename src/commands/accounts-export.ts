@@ -1,0 +1,28 @@
+// tollgate accounts export EMAIL
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { dataFolderOf } from "../config.ts";
+import { exportAccount } from "../store/account-export.ts";
+import { databaseName } from "../store/data-folder.ts";
+import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
+
+/** Read beside a running server, whose commits go on. */
+const command: Command = {
+  words: ["EMAIL"],
+  flags: folderFlags,
+  async run({ words, flags, environment }) {
+    const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
+    const file = join(dataFolder, databaseName);
+    if (!existsSync(file)) throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
+    const pieces = exportAccount(file, words[0]!);
+    if (pieces === null) throw new CommandError(`no account has the e-mail ${words[0]!}`);
+    const output = Bun.stdout.writer();
+    for (const piece of pieces) {
+      output.write(piece);
+      await output.flush();
+    }
+    await output.end();
+    return 0;
+  },
+};
+export default command;

@@ -1,0 +1,45 @@
+// What a configuration says that a server takes, but that is perhaps not meant.
+import type { Config } from "../config.ts";
+import { type Finding, ok, warning } from "./finding.ts";
+
+const what = "configuration";
+const secretInFile = /^\s*(?:api_key|secret_key|webhook_secret|token)\s*=/m;
+
+/** `text` is the file's, `mode` its permissions; both of no matter where there is no file. */
+export function configFindings(config: Config, text: string, mode: number): Finding[] {
+  const { file, host, baseUrl, siteUrl, nodes, console: site, metricsToken } = config;
+  const found: Finding[] = [];
+  if (file !== null && secretInFile.test(text) && (mode & 0o044) !== 0) {
+    found.push(
+      warning(what, `${file} holds a secret and others may read it: chmod 600, or name a variable (api_key_env)`),
+    );
+  }
+  if (!isLoopback(host)) {
+    if (baseUrl === null) {
+      found.push(warning(what, `base_url is missing: refusals and the console name ${host} as this server's address`));
+    }
+    if (metricsToken === null) {
+      found.push(
+        warning(what, "/metrics answers this machine alone: set token_env in [metrics] to scrape it from another"),
+      );
+    }
+  }
+  const address = siteUrl ?? baseUrl;
+  if (address?.startsWith("http://") === true && !isLoopback(new URL(address).hostname)) {
+    found.push(warning(what, `${address} is not https: keys and passwords can be read on the way`));
+  }
+  if (address?.startsWith("https://") === true && site.addressHeader === null) {
+    found.push(
+      warning(
+        what,
+        "address_header of [console] is missing: behind a proxy all browsers count as one for sign-in tries",
+      ),
+    );
+  }
+  if (nodes.length === 0) {
+    found.push(warning(what, "no nodes: serve looks for an engine on this machine, then starts the demo node"));
+  }
+  return found.length > 0 ? found : [ok(what, file ?? "no file, defaults")];
+}
+
+const isLoopback = (host: string): boolean => /^(?:localhost|127\..*|\[?::1\]?)$/.test(host);

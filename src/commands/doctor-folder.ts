@@ -1,0 +1,107 @@
+// What a data folder stands on: its disk, the time of flushes and the database in it.
+import { existsSync, statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { storedResponsesDiskReserveBytes } from "../limits.ts";
+import { type DatabaseFacts, databaseFacts } from "../store/database-facts.ts";
+import { databaseName } from "../store/data-folder.ts";
+import { flushTimesOf, flushWarning, measureFlushTime } from "../store/flush-time.ts";
+import type { Ms } from "../types.ts";
+import { type Finding, ok, problem, warning } from "./finding.ts";
+
+/** File systems on which a lock or a flush may not be what it says (statfs's numbers, Linux). */
+const network: ReadonlyMap<number, string> = new Map([
+  [0x6969, "NFS"],
+  [0x517b, "SMB"],
+  [0xff534d42, "CIFS"],
+  [0xfe534d42, "SMB2"],
+  [0x01021997, "9p"],
+  [0x65735546, "FUSE"],
+]);
+const tmpfs = 0x01021994;
+const freePartMin = 0.05;
+/** A log that no checkpoint shrinks: somebody reads the database all the time. */
+const logMaxBytes = 256 * 1024 ** 2;
+
+export type FolderLook = Readonly<{
+  findings: readonly Finding[];
+  /** Of the journal; null where there is none. */
+  newestLineAt: Ms | null;
+}>;
+
+/** Takes a few seconds, which `progress` is told of. */
+export async function folderFindings(folder: string, progress: (line: string) => void): Promise<FolderLook> {
+  if (!existsSync(folder)) {
+    return { findings: [ok("data folder", `${folder} is not made yet; serve makes it`)], newestLineAt: null };
+  }
+  progress("flushing the disk 200 times, which takes a few seconds");
+  const database = databaseLook(join(folder, databaseName));
+  return {
+    findings: [folderFinding(folder), spaceFinding(folder), await flushFinding(folder), ...database.findings],
+    newestLineAt: database.newestLineAt,
+  };
+}
+
+function folderFinding(folder: string): Finding {
+  const what = "data folder";
+  const { type } = statfsSync(folder);
+  const kind = network.get(type);
+  if (kind !== undefined) {
+    return problem(
+      what,
+      `${folder} is on a ${kind} file system: a second server could start on it, and flushes may lie`,
+    );
+  }
+  if (type === tmpfs) return problem(what, `${folder} is in memory: a restart of the machine loses every balance`);
+  if ((statSync(folder).mode & 0o077) !== 0) return warning(what, `others may look into ${folder}: chmod 700`);
+  return ok(what, folder);
+}
+
+function spaceFinding(folder: string): Finding {
+  const what = "free disk";
+  const { bavail, bsize, blocks } = statfsSync(folder);
+  const bytes = bavail * bsize;
+  const free = `${gib(bytes)} GiB free of ${gib(blocks * bsize)}`;
+  if (bytes < storedResponsesDiskReserveBytes) {
+    return problem(what, `${free}: responses are not stored any more, and a full disk refuses every request`);
+  }
+  return bavail / blocks < freePartMin ? warning(what, free) : ok(what, free);
+}
+
+async function flushFinding(folder: string): Promise<Finding> {
+  const what = "disk flushes";
+  try {
+    const flushedMs = await measureFlushTime(folder);
+    const { medianMs, slowestPercentMs } = flushTimesOf(flushedMs);
+    const times = `half within ${medianMs.toFixed(2)} ms, 99 in 100 within ${slowestPercentMs.toFixed(2)} ms`;
+    const wrong = flushWarning(flushedMs);
+    return wrong === null ? ok(what, times) : warning(what, `${wrong} (${times})`);
+  } catch (error) {
+    return problem(what, `cannot be measured: ${(error as Error).message}`);
+  }
+}
+
+function databaseLook(file: string): FolderLook {
+  const what = "database";
+  if (!existsSync(file)) return { findings: [ok(what, "not made yet")], newestLineAt: null };
+  try {
+    const facts = databaseFacts(file);
+    return { findings: [databaseFinding(facts)], newestLineAt: facts.newestLineAt };
+  } catch (error) {
+    return { findings: [problem(what, `${file} cannot be read: ${(error as Error).message}`)], newestLineAt: null };
+  }
+}
+
+function databaseFinding(facts: DatabaseFacts): Finding {
+  const what = "database";
+  const { sqliteVersion, journalMode, version, programVersion, bytes, logBytes } = facts;
+  const told = `SQLite ${sqliteVersion}, journal mode ${journalMode}, version ${version}, ${gib(bytes)} GiB`;
+  if (version > programVersion)
+    return problem(what, `${told}: made by a newer tollgate than this one (${programVersion})`);
+  if (version > 0 && journalMode !== "wal") return problem(what, `${told}: the next start must be able to make it wal`);
+  if (logBytes > logMaxBytes) {
+    return warning(what, `${told}, and ${gib(logBytes)} GiB of log: somebody has been reading it for long`);
+  }
+  return ok(what, version < programVersion ? `${told}, becomes version ${programVersion} at the next start` : told);
+}
+
+const gib = (bytes: number): string => (bytes / 1024 ** 3).toFixed(bytes < 1024 ** 3 ? 3 : 1);

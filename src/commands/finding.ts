@@ -1,0 +1,20 @@
+// One thing that `tollgate doctor` looked at.
+
+export type Finding = Readonly<{
+  /** What was looked at, in a word or two: "data folder". */
+  what: string;
+  /** `warning`: a server works, but perhaps not as meant; `problem`: it cannot keep what it promises. */
+  level: "ok" | "warning" | "problem";
+  /** What was found, and where something is to be done, what. */
+  detail: string;
+}>;
+
+export const ok = (what: string, detail: string): Finding => ({ what, level: "ok", detail });
+export const warning = (what: string, detail: string): Finding => ({ what, level: "warning", detail });
+export const problem = (what: string, detail: string): Finding => ({ what, level: "problem", detail });
+
+const marks = { ok: "ok     ", warning: "WARNING", problem: "PROBLEM" } as const;
+
+/** One line, in columns. */
+export const findingLine = ({ what, level, detail }: Finding): string =>
+  `${marks[level]}  ${what.padEnd(14)}  ${detail}`;

@@ -1,0 +1,83 @@
+// Everything that is kept of one account, read row by row on a connection of its own: however long a history is, neither
+// a running server nor this process's memory notices.
+import type { Database } from "bun:sqlite";
+import { openForReading } from "./open.ts";
+
+/** A list of the export, with the query of its rows; `?1` is the account. */
+const lists: readonly (readonly [name: string, sql: string])[] = [
+  ["sessions", "SELECT id, created_at, used_at, address, browser FROM sessions WHERE account_id = ?1 ORDER BY id"],
+  [
+    "purchase_requests",
+    `SELECT id, kind, tokens, plan, note, state, created_at, decided_at, decision_note FROM purchase_requests
+     WHERE account_id = ?1 ORDER BY id`,
+  ],
+  ["payments", "SELECT id, tokens, paid_at FROM payments WHERE account_id = ?1 ORDER BY paid_at"],
+  ["quota_use", "SELECT quota, period, used FROM quota_use WHERE account_id = ?1 ORDER BY quota, period"],
+  [
+    "audit",
+    `SELECT id, at, action, iif(operator_id = ?1, address, NULL) AS address, detail, operator_id = ?1 AS by_account
+     FROM audit_log WHERE subject_id = ?1 OR operator_id = ?1 ORDER BY id`,
+  ],
+  [
+    "usage_sums",
+    `SELECT day * 86400000 AS at, kind, model, endpoint, lines, used, credit_delta, input_fresh + input_cached AS input,
+       input_cached AS cached_input, output, reasoning, billed_tokens
+     FROM journal_folds WHERE account_id = ?1 ORDER BY day, kind, period, model, endpoint`,
+  ],
+  [
+    "usage",
+    `SELECT billing_key AS id, kind, at, used, credit_delta, endpoint, model, input_fresh + input_cached AS input,
+       input_cached AS cached_input, output, reasoning, billed_tokens, estimated
+     FROM journal WHERE account_id = ?1 ORDER BY sequence`,
+  ],
+];
+
+/** Columns with wall-clock milliseconds, which are told as ISO 8601. */
+const times: ReadonlySet<string> = new Set(["at", "created_at", "used_at", "decided_at", "paid_at", "disabled_at"]);
+
+/**
+ * The pieces of one JSON object: the account and a list for each table that knows it. No hash of a key, a password or a
+ * session is in it. Null: no account has the e-mail. Throws what SQLite throws.
+ */
+export function exportAccount(databaseFile: string, email: string): Iterable<string> | null {
+  const database = openForReading(databaseFile);
+  const account = database
+    .query(
+      `SELECT id, email, plan, credit, operator, created_at, key_created_at, disabled_at,
+         password_hash IS NOT NULL AS has_password FROM accounts WHERE email = ?`,
+    )
+    .get(email) as (Row & { id: number }) | null;
+  if (account !== null) return pieces(database, account);
+  database.close();
+  return null;
+}
+
+type Row = Readonly<Record<string, string | number | null>>;
+
+/** One committed state: all lists are read in one transaction. */
+function* pieces(database: Database, account: Row & { id: number }): Iterable<string> {
+  try {
+    database.run("BEGIN");
+    yield `{"account":${JSON.stringify(readable(account))}`;
+    for (const [name, sql] of lists) {
+      yield `,\n"${name}":[`;
+      let before = "\n";
+      for (const row of database.query(sql).iterate(account.id) as Iterable<Row>) {
+        yield before + JSON.stringify(readable(row));
+        before = ",\n";
+      }
+      yield "]";
+    }
+    yield "}\n";
+  } finally {
+    database.close();
+  }
+}
+
+const readable = (row: Row): Row =>
+  Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      times.has(name) && typeof value === "number" ? new Date(value).toISOString() : value,
+    ]),
+  );

@@ -1,0 +1,42 @@
+// What a look at the ledger's file says of it, beside a running server or without one.
+import { statSync } from "node:fs";
+import type { Ms } from "../types.ts";
+import { migrations } from "./migrations.ts";
+import { openForReading } from "./open.ts";
+
+export type DatabaseFacts = Readonly<{
+  sqliteVersion: string;
+  journalMode: string;
+  /** Of the file, and the one that this program makes of it. */
+  version: number;
+  programVersion: number;
+  bytes: number;
+  /** Of the log beside it, which a checkpoint moves into the file. */
+  logBytes: number;
+  /** Wall-clock time of the newest line of the journal; null while there is none. */
+  newestLineAt: Ms | null;
+}>;
+
+/** Throws what SQLite throws. */
+export function databaseFacts(file: string): DatabaseFacts {
+  const database = openForReading(file);
+  try {
+    const value = <Value>(sql: string): Value | null =>
+      database.query<Record<string, Value>, []>(sql).get()?.["value"] ?? null;
+    const version = value<number>("SELECT user_version AS value FROM pragma_user_version") ?? 0;
+    return {
+      sqliteVersion: value<string>("SELECT sqlite_version() AS value") ?? "",
+      journalMode: value<string>("SELECT journal_mode AS value FROM pragma_journal_mode") ?? "",
+      version,
+      programVersion: migrations.length,
+      bytes: sizeOf(file),
+      logBytes: sizeOf(`${file}-wal`),
+      newestLineAt:
+        version === 0 ? null : value<number>("SELECT at AS value FROM journal ORDER BY sequence DESC LIMIT 1"),
+    };
+  } finally {
+    database.close();
+  }
+}
+
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;

@@ -1,0 +1,103 @@
+// What is kept of an account: given out whole, and taken away, on a running server and on a stopped one.
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type GatewayProcess, type Account } from "../fixtures/gateway-process.ts";
+import { Stack } from "../fixtures/stack.ts";
+
+setDefaultTimeout(60_000);
+
+let stack: Stack;
+let gateway: GatewayProcess;
+beforeAll(async () => {
+  stack = await Stack.start();
+  gateway = stack.gateway;
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+const respond = (key: string, body: object): Promise<Response> =>
+  fetch(`${gateway.url}/v1/responses`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}` },
+    body: JSON.stringify({ model: "core-3", ...body }),
+  });
+
+/** An account that has used, stored, bought and signed in. */
+async function usedAccount(input = "hello"): Promise<Account> {
+  const account = await gateway.account();
+  expect((await respond(account.api_key, { input, store: true })).status).toBe(200);
+  await gateway.cli("accounts", "credit", account.email, "1000000", "--reference", `paid-${account.id}`);
+  return account;
+}
+
+type Export = Record<string, unknown[]> & { account: Record<string, unknown> };
+
+const violations = async (): Promise<string | undefined> =>
+  /^tollgate_ledger_violations (.*)$/m.exec(await (await fetch(`${gateway.url}/metrics`)).text())?.[1];
+
+const onDisk = (text: string): string[] =>
+  readdirSync(gateway.dataFolder)
+    .filter((name) => name.startsWith("responses.db") || name.startsWith("tollgate.db"))
+    .filter((name) => readFileSync(join(gateway.dataFolder, name)).includes(text));
+
+test("an export has the account and every list, and no hash", async () => {
+  const account = await usedAccount();
+  const given = await gateway.cli<Export>("accounts", "export", account.email);
+  expect(given.account).toMatchObject({ id: account.id, email: account.email, plan: "free", has_password: 0 });
+  expect(given["usage"]).toEqual([
+    expect.objectContaining({ kind: "credit" }),
+    expect.objectContaining({ kind: "charge", endpoint: "/v1/responses", model: "core-3" }),
+    expect.objectContaining({ kind: "credit", credit_delta: 1_000_000 }),
+  ]);
+  expect(Object.keys(given).sort()).toEqual(
+    ["account", "audit", "payments", "purchase_requests", "quota_use", "sessions", "usage", "usage_sums"].sort(),
+  );
+  expect(JSON.stringify(given)).not.toMatch(/hash/);
+});
+
+test("a deletion needs --yes and an account that there is", async () => {
+  const { email } = await gateway.account();
+  await expect(gateway.cli("accounts", "delete", email)).rejects.toThrow("say --yes");
+  await expect(gateway.cli("accounts", "delete", "nobody@x", "--yes")).rejects.toThrow("no account has the e-mail");
+  await expect(gateway.cli("accounts", "export", "nobody@x")).rejects.toThrow("no account has the e-mail");
+  expect((await gateway.show(email)).email).toBe(email);
+});
+
+test("a deleted account's key is refused and its stored responses are gone, and the books are whole", async () => {
+  const account = await usedAccount();
+  const stored = (await (await respond(account.api_key, { input: "again", store: true })).json()) as { id: string };
+  const before = await gateway.cli<Export>("accounts", "export", account.email);
+  const deleted = await gateway.cli<{ id: number; name: string }>("accounts", "delete", account.email, "--yes");
+  expect(deleted).toEqual({ id: account.id, name: `deleted-${account.id}@invalid` });
+  expect((await respond(account.api_key, { input: "x" })).status).toBe(401);
+  await expect(gateway.cli("accounts", "show", account.email)).rejects.toThrow("no account has the e-mail");
+  const after = await gateway.cli<Export>("accounts", "export", deleted.name);
+  expect(after["usage"]).toEqual(before["usage"]!);
+  expect(after.account).toMatchObject({ credit: before.account["credit"], operator: 0 });
+  expect(after.account["disabled_at"]).not.toBeNull();
+  const responses = new Database(join(gateway.dataFolder, "responses.db"), { readonly: true });
+  expect(responses.query("SELECT count(*) AS left FROM responses WHERE account_id = ?").get(account.id)).toEqual({
+    left: 0,
+  });
+  responses.close();
+  expect(stored.id).toStartWith("resp_");
+  expect(await violations()).toBe("0");
+  // the e-mail is free again, for somebody else
+  const again = await gateway.cli<Account>("accounts", "create", account.email);
+  expect(again.id).not.toBe(account.id);
+});
+
+test("a stopped server's accounts are deleted too, and their files hold nothing of them", async () => {
+  const account = await usedAccount(`canary-of-the-stopped ${"x".repeat(20_000)}`);
+  await gateway.kill("SIGTERM");
+  expect(onDisk("canary-of-the-stopped")).toEqual(["responses.db"]);
+  expect(onDisk(account.email)).toEqual(["tollgate.db"]);
+  const deleted = await gateway.cli<{ name: string }>("accounts", "delete", account.email, "--yes");
+  expect(onDisk("canary-of-the-stopped")).toEqual([]);
+  expect(onDisk(account.email)).toEqual([]);
+  expect(await gateway.cli<Export>("accounts", "export", deleted.name)).toMatchObject({ sessions: [] });
+  await gateway.restart();
+  expect((await respond(account.api_key, { input: "x" })).status).toBe(401);
+  await expect(gateway.cli("accounts", "show", account.email)).rejects.toThrow("no account has the e-mail");
+});

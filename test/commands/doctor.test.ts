@@ -1,0 +1,139 @@
+// `tollgate doctor`: what it finds on a machine that is well, and each thing that is not.
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Database } from "bun:sqlite";
+import { systemClock } from "../../src/clock.ts";
+import { configFindings } from "../../src/commands/doctor-config.ts";
+import { clockFinding, fileLimitFinding } from "../../src/commands/doctor-machine.ts";
+import type { Finding } from "../../src/commands/finding.ts";
+import { type Environment, readConfig } from "../../src/config.ts";
+import { startDemoNode } from "../../src/nodes/demo.ts";
+import { run, Server, temporaryFolder } from "./program.ts";
+
+setDefaultTimeout(60_000); // processes are started and disks flushed, and the machine may be busy
+
+type Report = { ok: boolean; findings: Finding[] };
+
+async function doctor(...words: string[]): Promise<Report & { code: number }> {
+  const { code, stdout } = await run(["doctor", "--json", ...words]);
+  return { code, ...(JSON.parse(stdout) as Report) };
+}
+
+const levels = ({ findings }: Report) => Object.fromEntries(findings.map(({ what, level }) => [what, level]));
+const detailOf = ({ findings }: Report, what: string) => findings.find((finding) => finding.what === what)?.detail;
+
+test("beside a running server with a node that is well, nothing is wrong", async () => {
+  using folder = temporaryFolder();
+  const node = startDemoNode({ models: [{ id: "core-3", contextTokens: 1 }], clock: systemClock });
+  const data = join(folder.path, "data");
+  await using server = await Server.start(["--port", "0", "--data", data, "--node", node.url]);
+  expect(server.url).not.toBe("");
+  const report = await doctor("--data", data, "--node", node.url);
+  await node.stop();
+  expect(report.code).toBe(0);
+  // how quick this machine's disk is, and how full, is not for a test to say
+  expect(levels(report)).toMatchObject({
+    configuration: "ok",
+    "node node-1": "ok",
+    server: "ok",
+    "data folder": "ok",
+    database: "ok",
+    clock: "ok",
+  });
+  expect(detailOf(report, "server")).toContain("runs");
+  expect(detailOf(report, "database")).toContain("journal mode wal");
+  expect(detailOf(report, "disk flushes")).toMatch(/half within [\d.]+ ms, 99 in 100 within [\d.]+ ms/);
+});
+
+test("a node that is away is a problem, and a person reads so in one line", async () => {
+  using folder = temporaryFolder();
+  const words = ["--data", folder.path, "--node", "http://127.0.0.1:9"];
+  const { code, stdout } = await run(["doctor", ...words]);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/^PROBLEM +node node-1 +does not answer at http:\/\/127\.0\.0\.1:9\/v1$/m);
+});
+
+test("a configuration that cannot be read is a problem, and the rest is looked at all the same", async () => {
+  using folder = temporaryFolder();
+  const file = join(folder.path, "gate.toml");
+  writeFileSync(file, "[serve]\nport = 1\n");
+  const report = await doctor("--data", folder.path, "--config", file);
+  expect(report.code).toBe(1);
+  expect(levels(report)).toMatchObject({ configuration: "problem", "disk flushes": expect.any(String), clock: "ok" });
+});
+
+test("a database of a newer version, and one that is none, are problems", async () => {
+  using folder = temporaryFolder();
+  chmodSync(folder.path, 0o755);
+  const file = join(folder.path, "tollgate.db");
+  const database = new Database(file, { create: true });
+  database.run("PRAGMA user_version = 0");
+  database.run("CREATE TABLE journal (sequence INTEGER PRIMARY KEY, at INTEGER)");
+  database.run("PRAGMA user_version = 999");
+  database.close();
+  const newer = await doctor("--data", folder.path);
+  expect(levels(newer)).toMatchObject({ database: "problem", "data folder": "warning" });
+  expect(detailOf(newer, "database")).toContain("made by a newer tollgate");
+  writeFileSync(file, "this is no database, but a text that is long enough to look like the head of one".repeat(20));
+  const broken = await doctor("--data", folder.path);
+  expect(broken.code).toBe(1);
+  expect(levels(broken)).toMatchObject({ database: "problem" });
+});
+
+describe("warnings of a configuration", () => {
+  const warned = (toml: string, mode = 0o600, environment: Environment = {}) =>
+    configFindings(readConfig("gate.toml", `${node}${toml}`, {}, environment), `${node}${toml}`, mode)
+      .filter(({ level }) => level === "warning")
+      .map(({ detail }) => detail);
+  const node = '[[nodes]]\nname = "a"\nurl = "http://127.0.0.1:1"\n';
+
+  test("none where all is said", () => {
+    expect(warned("")).toEqual([]);
+    expect(
+      warned(
+        '[server]\nhost = "0.0.0.0"\nbase_url = "https://a.b"\n[metrics]\ntoken = "t"\n[console]\naddress_header = "x-real-ip"\n',
+      ),
+    ).toEqual([]);
+  });
+
+  test.each([
+    ['[server]\nhost = "0.0.0.0"\n[metrics]\ntoken = "t"\n', 0o600, "base_url is missing"],
+    [
+      '[server]\nhost = "0.0.0.0"\nbase_url = "https://a.b"\n[console]\naddress_header = "x-real-ip"\n',
+      0o600,
+      "/metrics answers this machine",
+    ],
+    ['[server]\nbase_url = "http://a.b"\n', 0o600, "is not https"],
+    ['[server]\nbase_url = "https://a.b"\n', 0o600, "address_header"],
+    ['[metrics]\ntoken = "t"\n', 0o644, "others may read it"],
+  ])("%j with mode %o: %s", (toml, mode, detail) => {
+    expect(warned(toml, mode)).toEqual([expect.stringContaining(detail)]);
+  });
+
+  test("no nodes", () => {
+    expect(configFindings(readConfig(null, "", {}, {}), "", 0)).toEqual([
+      expect.objectContaining({ level: "warning", detail: expect.stringContaining("no nodes") }),
+    ]);
+  });
+});
+
+test("few open files are a warning", () => {
+  using folder = temporaryFolder();
+  const file = join(folder.path, "limits");
+  writeFileSync(file, "Max open files            1024                 4096                 files\n");
+  expect(fileLimitFinding(file)).toMatchObject({
+    level: "warning",
+    detail: expect.stringContaining("about 462 streams"),
+  });
+  writeFileSync(file, "Max open files            65536                65536                files\n");
+  expect(fileLimitFinding(file)).toMatchObject({ level: "ok" });
+});
+
+test("a clock behind the journal's newest line is a problem", () => {
+  using folder = temporaryFolder();
+  mkdirSync(join(folder.path, "data"));
+  const now = systemClock.wall();
+  const look = (newestLineAt: number | null) => clockFinding(join(folder.path, "data"), newestLineAt, now).level;
+  expect([look(null), look(now - 1), look(now + 120_000)]).toEqual(["ok", "ok", "problem"]);
+});

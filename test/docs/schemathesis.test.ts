@@ -1,0 +1,71 @@
+// Schemathesis makes requests of /openapi.json, valid and broken ones, and sends them to the real server: no status and
+// no content type comes that the description does not have, no body that does not fit it, and never a fault of the server.
+// TOLLGATE_SCHEMATHESIS_EXAMPLES=1000 tries longer (of each operation); its seed is printed and TOLLGATE_SEED replays it.
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { embeddedCatalog } from "../../src/catalog.ts";
+import { systemClock } from "../../src/clock.ts";
+import { startDemoNode } from "../../src/nodes/demo.ts";
+import { GatewayProcess } from "../fixtures/gateway-process.ts";
+import { missing } from "../fixtures/optional.ts";
+import { seedOfRun } from "../fixtures/random.ts";
+
+setDefaultTimeout(30 * 60_000);
+
+const program = process.env["TOLLGATE_SCHEMATHESIS"] ?? join(import.meta.dir, ".venv/bin/schemathesis");
+const examples = process.env["TOLLGATE_SCHEMATHESIS_EXAMPLES"] ?? "5";
+const seed = seedOfRun();
+/** Flood protection lets each of them send 120 requests a minute. */
+const accounts = 40;
+
+test.skipIf(
+  missing(
+    "schemathesis",
+    existsSync(program),
+    "make test/docs/.venv with requirements.txt, or name it in TOLLGATE_SCHEMATHESIS",
+  ),
+)("the server answers as its description says, whatever is sent", async () => {
+  const models = [...embeddedCatalog().models.values()];
+  const node = startDemoNode({ models, clock: systemClock, tokensPerSecond: Infinity });
+  await using gateway = await GatewayProcess.start({ config: `[[nodes]]\nname = "demo"\nurl = "${node.url}"\n` });
+  const keys: string[] = [];
+  for (let number = 0; number < accounts; number++) {
+    keys.push((await gateway.account(100_000_000, "pro")).api_key);
+  }
+  const storing = await fetch(`${gateway.url}/v1/responses`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${keys[0]}` },
+    body: JSON.stringify({ model: "core-3", input: "Keep this" }),
+  });
+  const stored = (await storing.json()) as { id: string };
+  const words = [
+    "run",
+    `${gateway.url}/openapi.json`,
+    ...["--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"],
+    ...["--max-examples", examples, "--phases", "examples,coverage,fuzzing", "--seed", String(seed)],
+    ...["--workers", "1", "--no-shrink", "--suppress-health-check", "all", "--no-color", "--continue-on-failure"],
+    "--generation-database=none",
+  ];
+  console.log(`schemathesis: ${examples} examples of each operation, seed ${seed}`);
+  const child = Bun.spawn([program, ...words], {
+    cwd: gateway.folder,
+    env: {
+      PATH: process.env["PATH"],
+      HOME: gateway.folder,
+      SCHEMATHESIS_HOOKS: "schemathesis_hooks",
+      PYTHONPATH: import.meta.dir,
+      PYTHONDONTWRITEBYTECODE: "1",
+      TOLLGATE_KEYS: keys.join(","),
+      TOLLGATE_RESPONSE_ID: stored.id,
+    },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [output, errors, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  await node.stop();
+  if (code !== 0) console.log(output.slice(-20_000), errors.slice(-4_000));
+  console.log(/^Test cases:[\s\S]*?\n\n/m.exec(output)?.[0] ?? output.slice(-400));
+  expect(code).toBe(0);
+  expect(gateway.output).not.toContain("handler failed");
+});

@@ -39,7 +39,7 @@ export class Metrics {
     "tollgate_time_to_first_token_seconds",
     "From the request's arrival to the first piece of its answer.",
     waitSeconds,
-    ["model"],
+    "model",
   );
   readonly #queueWait = new Histogram("tollgate_queue_wait_seconds", "Wait for a place on a node.", waitSeconds);
   readonly #gaps = new Histogram(
@@ -51,7 +51,7 @@ export class Metrics {
     "tollgate_request_duration_seconds",
     "From the request's arrival to the end of its answer.",
     requestSeconds,
-    ["endpoint"],
+    "endpoint",
   );
   readonly #settle = new Histogram(
     "tollgate_settle_duration_seconds",

@@ -20,7 +20,7 @@ describe("the text format", () => {
   });
 
   test("a histogram's buckets cumulate, and a value on a bound belongs below it", () => {
-    const histogram = new Histogram("b_seconds", "Help.", [1, 2], ["one"]);
+    const histogram = new Histogram("b_seconds", "Help.", [1, 2], "one");
     for (const value of [0.5, 1, 1.5, 9]) histogram.add(value, "x");
     expect([...histogram.lines()].slice(2)).toEqual([
       'b_seconds_bucket{one="x",le="1"} 2',

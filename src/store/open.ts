@@ -26,7 +26,8 @@ function applyMigrations(database: Database, file: string, history: readonly str
   const version = Number(pragma(database, "user_version"));
   if (version > history.length) {
     throw new DataFolderUnusable(
-      `${file} has version ${version}, but this tollgate knows versions up to ${history.length}: use a newer tollgate`,
+      `${file} has version ${version}, but this tollgate knows versions up to ${history.length}: use a newer tollgate, ` +
+        "or put a backup that was made before the upgrade in its place",
     );
   }
   for (const [index, sql] of history.entries()) {

@@ -1,10 +1,26 @@
-// Builds the single binary dist/tollgate: everything but the system's C library is inside.
+// Builds the single binary dist/tollgate: everything but the system's C library is inside. With `--target NAME`, one of
+// Bun's targets such as bun-linux-arm64 or bun-darwin-arm64, it is dist/tollgate-linux-arm64 for another machine; its
+// runtime is then downloaded once.
 import { chmodSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { bundleConsole, type EmbeddedFile } from "./console/bundle.ts";
 
 const root = join(import.meta.dir, "..");
-const output = join(root, "dist", process.platform === "win32" ? "tollgate.exe" : "tollgate");
+const { values } = parseArgs({ options: { target: { type: "string" } }, strict: true });
+const target = targetOf(values.target);
+const suffix = target === null ? "" : `-${target.slice("bun-".length)}`;
+const output = join(root, "dist", `tollgate${suffix}${process.platform === "win32" && target === null ? ".exe" : ""}`);
+
+/** Machines that the program is made for; null: this one. */
+function targetOf(name: string | undefined): Bun.Build.CompileTarget | null {
+  const targets = ["bun-linux-x64", "bun-linux-arm64", "bun-darwin-x64", "bun-darwin-arm64"] as const;
+  if (name === undefined) return null;
+  const found = targets.find((each) => each === name);
+  if (found !== undefined) return found;
+  console.error(`--target must be one of ${targets.join(", ")}, is ${JSON.stringify(name)}`);
+  process.exit(2);
+}
 
 /** A compiled binary can start a Worker only from an entry point of its own; ours say what their `self` is. */
 async function workerFiles(): Promise<string[]> {
@@ -30,7 +46,7 @@ const built = await Bun.build({
   files: { [join(root, "src/console/embedded.ts")]: await embeddedConsole() },
   target: "bun",
   // What a file beside the binary says must not change the program.
-  compile: { outfile: partial, autoloadDotenv: false, autoloadBunfig: false },
+  compile: { outfile: partial, ...(target === null ? {} : { target }), autoloadDotenv: false, autoloadBunfig: false },
   define: { "process.env.NODE_ENV": JSON.stringify("production") },
   // Elysia compiles handlers from its own source text, which renamed identifiers break.
   minify: { whitespace: true, syntax: true, identifiers: false },

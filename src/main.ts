@@ -20,6 +20,7 @@ const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = 
   usage: () => import("./commands/usage.ts"),
   nodes: () => import("./commands/nodes.ts"),
   reload: () => import("./commands/reload-command.ts"),
+  health: () => import("./commands/health.ts"),
   backup: () => import("./commands/backup.ts"),
   search: () => import("./commands/search.ts"),
   "search index": () => import("./commands/search-index.ts"),

@@ -17,20 +17,18 @@ const command: Command = {
     const catalog = await catalogOf(config.catalogFile);
     checkModelIds(config, catalog);
     checkPrograms(config.nodes, environment as Record<string, string>);
-    const nodes = await Promise.all(
-      config.nodes.filter(({ managed }) => managed === undefined).map((node) => inspectNode(node, systemClock)),
-    );
-    const managed = config.nodes.filter((node) => node.managed !== undefined).map(({ name }) => name);
+    const nodes = await Promise.all(config.nodes.map((node) => inspectNode(node, systemClock)));
+    const managed = new Set(config.nodes.filter((node) => node.managed !== undefined).map(({ name }) => name));
     const wrong = nodes.some(({ problem }) => problem !== null);
     if (flags["json"] === true) {
-      console.log(JSON.stringify({ ok: !wrong, config: config.file, models: catalog.models.size, nodes, managed }));
+      console.log(JSON.stringify({ ok: !wrong, config: config.file, models: catalog.models.size, nodes }));
     } else {
       console.log(`configuration  ok  ${config.file ?? "no file, defaults"}`);
       console.log(`catalogue      ok  ${catalog.models.size} models, ${config.catalogFile ?? "as it comes"}`);
       for (const { name, url, engine, problem } of nodes) {
-        console.log(`node ${name}  ${problem === null ? `ok  ${engine} at ${url}` : `WRONG  ${problem}`}`);
+        const found = managed.has(name) ? "started by serve" : `${engine} at ${url}`;
+        console.log(`node ${name}  ${problem === null ? `ok  ${found}` : `WRONG  ${problem}`}`);
       }
-      for (const name of managed) console.log(`node ${name}  ok  started by serve`);
       if (config.nodes.length === 0)
         console.log("nodes          none named: serve looks for a local engine, then starts the demo node");
     }

@@ -26,6 +26,7 @@ tollgate usage EMAIL [--limit N]
 
 tollgate nodes              the inference nodes and how they are
 tollgate reload             has the running server apply its changed configuration, and says what needs a restart
+tollgate health             exit code 0 where the server of the data folder runs and takes requests, else 1
 tollgate search QUERY       what the configured web search finds, as a model reads it; [--results N]
 tollgate search index       brings the index of the search folder up to date and says what is in it
 tollgate backup FILE        copies the database, also while it is in use, and checks the copy

@@ -32,17 +32,6 @@ const command: Command = {
       const config = await loadConfig({ ...configFlags(flags), node }, environment);
       nodes = await Promise.all(
         config.nodes.map(async (named): Promise<NodeReport> => {
-          // What serve would start does not run now.
-          if (named.managed !== undefined) {
-            return {
-              name: named.name,
-              health: "down",
-              busy: null,
-              slots: named.slots,
-              engine: null,
-              models: named.models,
-            };
-          }
           const { name, slots, well, engine } = await inspectNode(named, systemClock);
           return { name, health: well ? "well" : "down", busy: null, slots, engine, models: named.models };
         }),

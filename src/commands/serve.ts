@@ -26,6 +26,7 @@ import { type Command, CommandError, type Flags, textFlag } from "./command.ts";
 import { type Handler, openControlSocket } from "./control-socket.ts";
 import { countedFetch } from "./counted-tools.ts";
 import { isExpected } from "./expected-error.ts";
+import type { Health } from "./health.ts";
 import { nodeReports } from "./nodes.ts";
 import { isOperationName, type OperationArguments, type OperationName, runOperation, type Work } from "./operations.ts";
 import { OwnedTools } from "./owned-tools.ts";
@@ -107,6 +108,7 @@ const command: Command = {
       log,
     });
     let watch: LedgerWatch | null = null;
+    const unready = () => unreadyReason(watch?.state);
     const server = listen(config.host, port, () =>
       startServer(
         {
@@ -132,7 +134,7 @@ const command: Command = {
           openSite: webConsole.openSite,
           baseUrl: addressesOf(config, port).baseUrl,
           siteFiles: webConsole.siteFiles,
-          unready: () => unreadyReason(watch?.state),
+          unready,
           metrics,
           metricsToken: config.metricsToken,
           tracer,
@@ -164,7 +166,7 @@ const command: Command = {
       eraseResponses: (account) =>
         storedResponses?.erase(account) ?? StoredResponsesFile.eraseIn(config.dataFolder, account, log),
     };
-    const control = openControlSocket(config.dataFolder, controlHandler(work, pool, reloader), isExpected);
+    const control = openControlSocket(config.dataFolder, controlHandler(work, pool, reloader, unready), isExpected);
     const stopped = firstStopSignal(clock, () => process.exit(1));
     process.on("SIGHUP", () => void reloader.applyAndLog());
 
@@ -263,9 +265,10 @@ async function createOperator({ accounts }: Accounting): Promise<string> {
 }
 
 /** What the commands ask through the socket in the data folder. */
-function controlHandler(work: Work, pool: NodePool, reloader: Reloader): Handler {
+function controlHandler(work: Work, pool: NodePool, reloader: Reloader, unready: () => string | null): Handler {
   return async (operation, given, progress) => {
     if (operation === "reload") return reloader.apply();
+    if (operation === "health") return { unready: unready() } satisfies Health;
     if (operation === "nodes") return nodeReports(pool);
     if (isOperationName(operation)) {
       return runOperation(operation, work, given as OperationArguments<OperationName>, progress);

@@ -19,9 +19,14 @@ export type Inspection = Readonly<{
   problem: string | null;
 }>;
 
-/** Asks for the node's model list; takes at most a few seconds and never throws. */
+/**
+ * Asks for the node's model list; takes at most a few seconds and never throws. Nodes that a gateway starts itself are not
+ * asked.
+ */
 export async function inspectNode(node: NodeConfig, clock: Clock): Promise<Inspection> {
-  const { name, url, slots, apiKey } = node;
+  const { name, url, slots, apiKey, managed } = node;
+  // It runs with the gateway that starts it, maybe on a port that is chosen then.
+  if (managed !== undefined) return { name, url, slots, well: false, engine: null, models: [], problem: null };
   const address = new URL(url);
   const basePath = address.pathname.replace(/\/$/, "");
   const client = new NodeClient(originOf(address), { clock, connectTimeoutMs: nodeConnectTimeoutMs });

@@ -22,6 +22,11 @@ function whyNot(): string | null {
   return newer === undefined ? null : `src/${newer} is newer; npm run build makes it anew`;
 }
 
+/** The commands that the help names: "accounts create", "nodes". */
+const commandsOf = (help: string): string[] =>
+  [...help.matchAll(/^tollgate ([a-z-]+,?(?: [a-z]+)*)/gm)].map(([, name]) => name!.trim());
+const isCall = (words: readonly string[], name: string): boolean => words.join(" ").startsWith(`${name} `);
+
 test.skipIf(reason !== null)("the binary serves, streams and does every command away from its source", async () => {
   using folder = temporaryFolder();
   const binary = join(folder.path, "tollgate");
@@ -46,7 +51,13 @@ test.skipIf(reason !== null)("the binary serves, streams and does every command 
     ["nodes", ...here],
     ["backup", "copy.db", ...here],
     ["check", "--json"],
+    ["accounts", "export", "a@example.com", ...here],
+    ["reload", ...here],
+    ["health", ...here],
   ];
+  expect(
+    commandsOf((await run(["help"], options)).stdout).filter((name) => !commands.some((words) => isCall(words, name))),
+  ).toEqual(["serve", "accounts delete", "search", "search index", "doctor", "check-answers", "pdf-text", "help,"]); // below
   for (const words of commands) {
     const { code, stdout, stderr } = await run(words, options);
     expect([words, code, stderr]).toEqual([words, 0, ""]);
@@ -55,6 +66,16 @@ test.skipIf(reason !== null)("the binary serves, streams and does every command 
   expect((await run(["--version"], options)).code).toBe(0);
   const reading = Bun.spawnSync([binary, "pdf-text"], { stdin: pdf("Hello"), cwd: folder.path });
   expect(reading.stdout.toString()).toBe("Hello");
+  const searched = ["--config", "search.toml", ...here];
+  await Bun.write(join(folder.path, "search.toml"), '[search]\nprovider = "local"\nfolder = "notes"\n');
+  await Bun.write(join(folder.path, "notes/tower.md"), "The tower is 300 metres tall.");
+  expect((await run(["search", "index", ...searched], options)).code).toBe(0);
+  expect((await run(["search", "tower", ...searched], options)).stdout).toContain("300 metres");
+  expect((await run(["accounts", "delete", "a@example.com", "--yes", ...here], options)).code).toBe(0);
+  expect((await run(["doctor", ...here], options)).code).toBe(0);
+  expect((await run(["check-answers"], options)).stderr).toContain("is started by a server");
+  expect((await fetch(`${server.url}/docs`)).status).toBe(200);
+  expect((await fetch(`${server.url}/openapi.json`)).status).toBe(200);
   server.signal("SIGTERM");
   expect(await server.ended()).toBe(0);
   expect((await run(["accounts", "list", ...here], options)).code).toBe(0);

@@ -90,9 +90,10 @@ test("a deleted account's key is refused and its stored responses are gone, and 
 
 test("a stopped server's accounts are deleted too, and their files hold nothing of them", async () => {
   const account = await usedAccount(`canary-of-the-stopped ${"x".repeat(20_000)}`);
+  for (let others = 0; others < 60; others += 1) await gateway.account(); // so that it stands among others in its page
   await gateway.kill("SIGTERM");
   expect(onDisk("canary-of-the-stopped")).toEqual(["responses.db"]);
-  expect(onDisk(account.email)).toEqual(["tollgate.db"]);
+  expect(onDisk(account.email)).not.toEqual([]); // in the file, or in its log
   const deleted = await gateway.cli<{ name: string }>("accounts", "delete", account.email, "--yes");
   expect(onDisk("canary-of-the-stopped")).toEqual([]);
   expect(onDisk(account.email)).toEqual([]);

@@ -39,8 +39,18 @@ export async function startLineup(settings: LineupSettings): Promise<Lineup> {
   try {
     for (const name of names) {
       const missing = missingReason(name);
-      if (missing === null) subjects.push(await startSubject(name, node, dialectNamed(settings.dialect), settings));
-      else skipped.push(`${name} skipped: ${missing}`);
+      if (missing !== null) {
+        skipped.push(`${name} skipped: ${missing}`);
+        continue;
+      }
+      try {
+        subjects.push(await startSubject(name, node, dialectNamed(settings.dialect), settings));
+      } catch (thrown) {
+        if (!isPeer(name)) throw thrown;
+        // Strangers' programs may need what this machine lacks; the others can be compared all the same.
+        console.error(thrown);
+        skipped.push(`${name} skipped: it did not start`);
+      }
     }
   } catch (thrown) {
     await stop();

@@ -102,6 +102,9 @@ function takeRequest(connection: Connection): Request | null {
 
 const contentLengthPattern = /\r\ncontent-length: *(\d+)/i;
 
+/** With a space from clients that write JSON as Python does. */
+const streamPattern = /"stream": ?true/;
+
 function contentLength(head: string): number {
   return Number(contentLengthPattern.exec(head)?.[1] ?? 0);
 }
@@ -115,7 +118,7 @@ function reply(
 ): void {
   if (request.head.startsWith("GET /v1/models")) return send(socket, answer.models);
   if (request.head.startsWith("GET ")) return send(socket, answer.notFound);
-  if (!request.body.includes('"stream":true')) return send(socket, answer.json);
+  if (!streamPattern.test(request.body)) return send(socket, answer.json);
   if (settings.intervalMs === 0) return send(socket, answer.whole);
   socket.data.nextToken = 1;
   send(socket, answer.opening);

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import portkeyPackage from "./peers/package.json" with { type: "json" };
+import { Connection } from "./connection.ts";
 import { processFamily } from "./cpu-time.ts";
 import { benchModel, clientDialects } from "./dialect.ts";
 import { freePort } from "./free-port.ts";
@@ -53,7 +54,8 @@ const peers: Readonly<Record<PeerName, Peer>> = {
   litellm: {
     program: join(venv, "litellm"),
     version: () => `LiteLLM ${readFileSync(join(peersFolder, "requirements.txt"), "utf8").split("==")[1]!.trim()}`,
-    ready: /Uvicorn running/,
+    // Without its log of every request it does not say when it listens, which is soon after this.
+    ready: /Set models/,
     command: ({ port }) => [
       ...[peers.litellm.program, "--config", "config.yaml", "--host", "127.0.0.1", "--port", `${port}`],
       // One worker, as it has one core.
@@ -161,6 +163,7 @@ export async function startPeer(name: PeerName, nodePort: number): Promise<Subje
     cwd: folder,
     readyTimeoutMs,
   });
+  await listening(run.port);
   return {
     name,
     port: run.port,
@@ -174,4 +177,19 @@ export async function startPeer(name: PeerName, nodePort: number): Promise<Subje
       rmSync(folder, { recursive: true });
     },
   };
+}
+
+const listeningPollMs = 50;
+
+/** Returns when something listens on the port; throws after 30 s. */
+async function listening(port: number): Promise<void> {
+  for (const untilMs = performance.now() + 30_000; ;) {
+    try {
+      (await Connection.open(port)).close();
+      return;
+    } catch (thrown) {
+      if (performance.now() > untilMs) throw thrown;
+      await Bun.sleep(listeningPollMs);
+    }
+  }
 }

@@ -34,7 +34,7 @@ export const benches: readonly Bench[] = [
   bench("request"),
   bench("request", "messages", "--dialect", "messages", ...beside),
   bench("request", "responses", "--dialect", "responses", ...beside),
-  peers("request", "peers", "--only", peersToo, "--requests", "3000", "--runs", "3"),
+  peers("request", "peers", "--only", peersToo, "--requests", "2000", "--runs", "3"),
   bench("latency"),
   bench("memory"),
   bench("memory", "10000-streams", ...["--streams", "10000", "--interval-ms", "1000"], ...tenThousand),

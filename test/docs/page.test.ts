@@ -1,0 +1,128 @@
+// GET /docs in a real browser: it loads nothing from elsewhere, breaks no rule of its own policy, can be used with the
+// keyboard, by readers of screens and without scripts, and fits a phone.
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import axe from "axe-core";
+import type { Browser } from "playwright-core";
+import { embeddedCatalog } from "../../src/catalog.ts";
+import { describeApi } from "../../src/http/openapi/description.ts";
+import { highlighted } from "../../src/docs/highlighted.ts";
+import { referencePage } from "../../src/docs/reference-page.ts";
+import { launch, Visit, withoutBrowser } from "../console-web/browser.ts";
+import { GatewayProcess } from "../fixtures/gateway-process.ts";
+
+setDefaultTimeout(120_000);
+
+let gateway: GatewayProcess;
+beforeAll(async () => {
+  gateway = await GatewayProcess.start({ config: "" });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+});
+
+describe("the page", () => {
+  test("names every endpoint, and every field, event and status of each", () => {
+    const document = describeApi({ catalog: embeddedCatalog(), baseUrl: "https://llm.example.org" });
+    const { html } = referencePage(document, null);
+    for (const [path, methods] of Object.entries(document.paths)) {
+      expect(html).toContain(`<code>${path}</code>`);
+      for (const { operationId, responses, "x-events": events = {} } of Object.values(methods)) {
+        const article = html.slice(html.indexOf(`<article id="${operationId}">`)).split("</article>")[0]!;
+        for (const name of [...Object.keys(responses), ...Object.keys(events)]) expect(article).toContain(`>${name}<`);
+      }
+    }
+    for (const field of Object.keys(document.components.schemas["ResponsesRequest"]!.properties!)) {
+      expect(html).toContain(`<dt><code>${field}</code>`);
+    }
+  });
+
+  test("escapes whatever the description says", () => {
+    const evil = '</script><script>alert(1)</script><img src=x onerror="alert(1)">';
+    const document = describeApi({ catalog: embeddedCatalog(), baseUrl: `https://x/${evil}` });
+    const { html } = referencePage({ ...document, info: { ...document.info, description: evil, title: evil } }, null);
+    expect(html).not.toContain("<script>alert");
+    expect(html).not.toContain("<img");
+    expect(highlighted('curl "<b>"', "Shell")).toBe(
+      '<span class="keyword">curl</span> <span class="string">&quot;&lt;b&gt;&quot;</span>',
+    );
+  });
+
+  test("may run and load nothing but what it has itself, and is small on its way", async () => {
+    const reply = await fetch(`${gateway.url}/docs`, { headers: { "accept-encoding": "br" } });
+    const policy = reply.headers.get("content-security-policy")!;
+    expect(policy).toMatch(
+      /^default-src 'none'; font-src 'self'; img-src 'self'; style-src 'sha256-\S+'; script-src 'sha256-\S+';/,
+    );
+    expect(policy).not.toContain("unsafe");
+    const html = await reply.text();
+    const addresses = [...html.matchAll(/(?:src|href)="([^"#][^"]*)"/g)].map(([, address]) => address!);
+    expect(addresses.filter((address) => !address.startsWith("/"))).toEqual([]);
+    const compressed = await fetch(`${gateway.url}/docs`, { headers: { "accept-encoding": "br" }, decompress: false });
+    expect((await compressed.arrayBuffer()).byteLength).toBeLessThan(40_000);
+  });
+});
+
+describe.skipIf(withoutBrowser)("in Chromium", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch();
+  });
+  afterAll(() => browser?.close());
+
+  test.each([
+    ["light", { colorScheme: "light" as const }],
+    ["dark", { colorScheme: "dark" as const }],
+    ["on a phone", { viewport: { width: 390, height: 844 } }],
+  ])("%s it shows no fault, is readable to all and does not scroll sideways", async (_, options) => {
+    await using visit = await Visit.open(browser, gateway.url, { ...options });
+    const { page } = visit;
+    await visit.goTo("/docs", "Tollgate API");
+    expect(visit.problems).toEqual([]);
+    expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
+    for (const details of await page.locator("#createMessage details").all()) {
+      await details.evaluate((element) => element.setAttribute("open", ""));
+    }
+    // The policy forbids a script that a test would add: evaluate runs outside of it.
+    await page.evaluate(axe.source);
+    const { violations } = (await page.evaluate(
+      "axe.run(['.top', '.side', '.start', '#createMessage', '#errors'], { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa'] })",
+    )) as { violations: { id: string; nodes: { html: string }[] }[] };
+    expect(violations.map(({ id, nodes }) => [id, nodes.slice(0, 3).map(({ html }) => html)])).toEqual([]);
+  });
+
+  test("a language that is chosen is chosen everywhere, also with the keyboard and after a visit", async () => {
+    await using visit = await Visit.open(browser, gateway.url);
+    const { page } = visit;
+    await visit.goTo("/docs", "Tollgate API");
+    const shown = (id: string) => page.locator(`#${id} .sample:visible`).getAttribute("data-label");
+    expect(await shown("createMessage")).toBe("curl");
+    await page.locator("#createMessage").getByRole("tab", { name: "Python" }).click();
+    expect([await shown("createMessage"), await shown("listModels")]).toEqual(["Python", "Python"]);
+    await page.keyboard.press("ArrowLeft");
+    expect(await shown("createMessage")).toBe("JavaScript");
+    await page.reload();
+    expect(await shown("tokenize")).toBe("JavaScript");
+    expect(visit.problems).toEqual([]);
+  });
+
+  test("the theme of the console holds, and a sample can be copied", async () => {
+    await using visit = await Visit.open(browser, gateway.url, {
+      colorScheme: "light",
+      permissions: ["clipboard-read", "clipboard-write"],
+    });
+    const { page } = visit;
+    await page.goto("/docs");
+    await page.evaluate("localStorage.setItem('tollgate-theme', 'dark')");
+    await page.reload();
+    expect(await page.evaluate("getComputedStyle(document.body).backgroundColor")).toBe("rgb(11, 12, 15)");
+    await page.locator("#listModels").getByRole("button", { name: "Copy" }).first().click();
+    await page.locator("#listModels").getByRole("button", { name: "Copied" }).waitFor();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toStartWith("curl -sS ");
+  });
+
+  test("without scripts every sample is on the page", async () => {
+    await using visit = await Visit.open(browser, gateway.url, { javaScriptEnabled: false });
+    await visit.page.goto("/docs");
+    expect(await visit.page.locator("#createMessage .sample:visible").count()).toBe(3);
+  });
+});

@@ -59,8 +59,13 @@ const textValue = (value: LogFields[string]): string =>
 /** Our keys, others' keys of the usual shape, and bearer tokens. */
 const keyShape = /\b(?:sk-[A-Za-z0-9_-]{16,}|[Bb]earer +[A-Za-z0-9._~+/-]{8,}=*)/g;
 
+/** A shorter one would blot out words, and is no secret. */
+const secretMinLength = 6;
+
 function blotted(line: string, secrets: readonly string[]): string {
   let clean = line.replace(keyShape, "[secret]");
-  for (const secret of secrets) if (clean.includes(secret)) clean = clean.replaceAll(secret, "[secret]");
+  for (const secret of secrets) {
+    if (secret.length >= secretMinLength && clean.includes(secret)) clean = clean.replaceAll(secret, "[secret]");
+  }
   return clean;
 }

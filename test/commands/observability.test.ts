@@ -5,6 +5,7 @@ import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
 import { missing } from "../fixtures/optional.ts";
 import { OtlpCollector } from "../fixtures/otlp-collector.ts";
+import { type SearchService, startSearchService } from "../fixtures/search-service.ts";
 import { nodeTable } from "../fixtures/stack.ts";
 
 const promtool = Bun.which("promtool");
@@ -17,11 +18,13 @@ const callersTrace = "4bf92f3577b34da6a3ce929d0e0e4736";
 let node: ScriptedNode;
 let gateway: GatewayProcess;
 let collector: OtlpCollector;
+let service: SearchService;
 let key: string;
 
 beforeAll(async () => {
   node = await ScriptedNode.start();
   collector = new OtlpCollector();
+  service = startSearchService();
   const config = `
 ${nodeTable(node, 8).replace("[nodes.models]", `api_key = "${nodeKey}"\n[nodes.models]`)}
 [[nodes]]
@@ -33,6 +36,7 @@ url = "http://127.0.0.1:9/v1"
 level = "debug"
 [telemetry]
 otlp_endpoint = "${collector.url}"
+${service.config}
 `;
   gateway = await GatewayProcess.start({ config });
   key = (await gateway.account()).api_key;
@@ -42,6 +46,7 @@ afterAll(async () => {
   await gateway?.[Symbol.asyncDispose]();
   await node?.[Symbol.asyncDispose]();
   collector?.[Symbol.dispose]();
+  service?.[Symbol.dispose]();
 });
 
 async function ask(path: string, body: object | string, headers: Record<string, string> = {}): Promise<string> {
@@ -78,6 +83,13 @@ async function askAll(): Promise<void> {
 const scrape = async (headers: Record<string, string> = {}): Promise<string> =>
   (await fetch(`${gateway.url}/metrics`, { headers })).text();
 
+/** The span of a request, when its trace has come. */
+const spanOf = (requestId: string) =>
+  eventually(
+    "the span came",
+    async () => collector.spans.find(({ attributes }) => attributes["tollgate.request.id"] === requestId) ?? null,
+  );
+
 const eventLines = (event: string): Record<string, unknown>[] =>
   gateway.output
     .split("\n")
@@ -102,6 +114,38 @@ describe("metrics", () => {
     expect(text).toMatch(/^tollgate_tokens_total\{model="core-3",kind="output"\} [1-9]/m);
     expect(text).toMatch(/^tollgate_token_gap_seconds_count [1-9]/m);
     expect(text).not.toContain(prompt);
+  });
+
+  test("count searches, rounds, repeated answers and media", async () => {
+    const marked = (script: string) => [{ role: "user", content: `[[${node.marker(script)}]]` }];
+    const searchId = await ask("/v1/chat/completions", {
+      model: "core-3",
+      web_search: true,
+      messages: marked("web-search"),
+    });
+    const schema = { type: "object", properties: { title: { type: "string" } }, required: ["title"] };
+    const response_format = { type: "json_schema", json_schema: { name: "book", strict: true, schema } };
+    await ask("/v1/chat/completions", { model: "core-3", response_format, messages: marked("wrong-json") });
+    const image = { type: "image_url", image_url: { url: "http://127.0.0.1:1/a.png" } };
+    const content = [{ type: "text", text: "what is it?" }, image];
+    await ask("/v1/chat/completions", { model: "core-3", messages: [{ role: "user", content }] });
+    const text = await scrape();
+    expect(text).toContain('tollgate_searches_total{result="found"} 1');
+    expect(text).toContain('tollgate_tool_calls_total{kind="search",result="done"} 1');
+    expect(text).toContain("tollgate_tool_rounds_total 1");
+    expect(text).toContain("tollgate_structured_output_repeats_total 2");
+    expect(text).toContain('tollgate_refusals_total{reason="answer_misfit"} 1');
+    expect(text).toContain('tollgate_media_fetches_total{result="refused"} 1');
+    const root = await spanOf(searchId);
+    const children = collector.spans.filter(({ parentSpanId }) => parentSpanId === root.spanId);
+    expect(children.map(({ name }) => name).sort()).toEqual([
+      "chat core-3",
+      "chat core-3",
+      "execute_tool web_search",
+      "queue",
+      "queue",
+      "settle",
+    ]);
   });
 
   test.skipIf(missing("promtool", promtool !== null, "it is in Debian's package prometheus"))(
@@ -191,10 +235,7 @@ describe("traces", () => {
       { model: "core-3", messages },
       { traceparent: `00-${callersTrace}-00f067aa0ba902b7-01` },
     );
-    const root = await eventually(
-      "the span came",
-      async () => collector.spans.find(({ attributes }) => attributes["tollgate.request.id"] === id) ?? null,
-    );
+    const root = await spanOf(id);
     expect(root).toMatchObject({ name: "POST /v1/chat/completions", traceId: callersTrace, kind: 2 });
     expect(root.parentSpanId).toBe("00f067aa0ba902b7");
     expect(root.attributes).toMatchObject({

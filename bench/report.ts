@@ -21,28 +21,40 @@ const peers = benchOf("peers");
 
 /** What a variant is compared with; `direct` is in the results without variant. */
 const beside = ["--only", "nginx,tollgate", "--runs", "3"];
+const fewWarmUps = ["--warm-ups", "2"];
 const peersToo = ["nginx", "tollgate", ...peerNames].join(",");
 const tenThousand = ["--tokens", "20", "--spread-ms", "10000"];
 
 /** The benchmarks in the order in which they run and are reported. */
 export const benches: readonly Bench[] = [
   bench("relay-token"),
-  bench("relay-token", "messages", "--dialect", "messages", ...beside),
-  bench("relay-token", "responses", "--dialect", "responses", ...beside),
-  bench("relay-token", "2000-streams", "--streams", "2000", "--interval-ms", "200", "--tokens", "25", ...beside),
-  peers("relay-token", "peers", "--only", peersToo, "--runs", "3", "--warm-ups", "2"),
+  bench("relay-token", "messages", "--dialect", "messages", ...beside, ...fewWarmUps),
+  bench("relay-token", "responses", "--dialect", "responses", ...beside, ...fewWarmUps),
+  bench(
+    "relay-token",
+    "2000-streams",
+    "--streams",
+    "2000",
+    "--interval-ms",
+    "200",
+    "--tokens",
+    "25",
+    ...beside,
+    ...fewWarmUps,
+  ),
+  peers("relay-token", "peers", "--only", peersToo, "--runs", "3", ...fewWarmUps),
   bench("request"),
   bench("request", "messages", "--dialect", "messages", ...beside),
   bench("request", "responses", "--dialect", "responses", ...beside),
   peers("request", "peers", "--only", peersToo, "--requests", "2000", "--runs", "3"),
-  bench("latency"),
+  bench("latency", "", "--runs", "2"),
   bench("memory"),
   bench("memory", "10000-streams", ...["--streams", "10000", "--interval-ms", "1000"], ...tenThousand),
   bench("start"),
   large("start", "10000000-rows", "--accounts", "1000000", "--rows", "10000000"),
   bench("growth"),
   bench("ledger"),
-  bench("usage"),
+  bench("usage", "", "--replies", "3000000"),
   bench("tokens"),
   bench("count-beside-streams"),
 ];

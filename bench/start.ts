@@ -1,6 +1,6 @@
 // How soon does the gateway take requests after its start, and what does it cost while nobody asks?
 //
-//   bun bench/start.ts [--accounts 1000000 --rows 10000000] [--runs 5] [--idle-ms 10000] [--quick]
+//   bun bench/start.ts [--accounts 1000000 --rows 10000000] [--runs 5] [--idle-ms 60000] [--quick]
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ export const startDefaults = {
   rows: 1_000,
   runs: 5,
   /** The last start's process is looked at for so long, once it has settled. */
-  idleMs: 20_000,
+  idleMs: 10_000,
   settleMs: 5_000,
 };
 export type StartFlags = typeof startDefaults;

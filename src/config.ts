@@ -1,7 +1,7 @@
 // The configuration file, environment and flags as one checked value. Flags win over the environment, the environment
 // over the file, the file over the defaults. Every error names where the value came from and what was expected.
 import { dirname, resolve } from "node:path";
-import { type Static, Type } from "@sinclair/typebox";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import type { Catalog } from "./catalog.ts";
 import {
   dayMs,
@@ -435,6 +435,8 @@ const ConfigFile = Type.Object(
   { additionalProperties: false, description: "a configuration" },
 );
 type ConfigTables = Static<typeof ConfigFile>;
+/** For the reference of the configuration. */
+export const configSchema: TSchema = ConfigFile;
 
 // ---------------------------------------------------------------- reading
 

@@ -36,6 +36,11 @@ async function main(argv: readonly string[]): Promise<number> {
     console.log(version);
     return 0;
   }
+  if (first === "help" && argv[1] === "config") {
+    const { configReference } = await import("./config-reference.ts");
+    console.log(configReference());
+    return 0;
+  }
   if (first === undefined || first === "help" || argv.includes("--help") || argv.includes("-h")) {
     console.log(helpText);
     return 0;

@@ -34,7 +34,8 @@ tollgate check              checks the configuration and asks each node; exit co
 tollgate doctor             looks at disk, clock, limits, database, configuration and nodes; exit code 1 if one is wrong
 tollgate check-answers      what a server starts to check answers against JSON Schemas; of no use by itself
 tollgate pdf-text           writes the text of a PDF on standard input, as a model is given it
-tollgate help, --version
+tollgate help, help config, --version
+    help config lists every key of the configuration file.
 
 Every command takes --data DIR, --config FILE and --json, and works on a running and on a stopped server alike.
 Environment: TOLLGATE_CONFIG, TOLLGATE_HOST, TOLLGATE_PORT (or PORT), TOLLGATE_DATA; flags win over it, it wins over the

@@ -47,7 +47,7 @@ const fixed: Readonly<Record<Exclude<keyof Config, keyof typeof live | "file" | 
   log: "log",
   metricsToken: "metrics",
   telemetry: "telemetry",
-  usageKeepDays: "usage",
+  usageKeepDays: "retention",
 };
 
 export class Reloader {

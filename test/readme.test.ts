@@ -24,19 +24,22 @@ test("its reference of the configuration is what the program says (tollgate help
   expect(written).toBe(configReference());
 });
 
-test("the files and headings that it names are there", () => {
-  const anchors = new Set(
-    [...readme.matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
-      title!
-        .toLowerCase()
-        .replace(/[^\w -]/g, "")
-        .replaceAll(" ", "-"),
-    ),
+/** Where a link into a Markdown text may lead. */
+const anchorsOf = (text: string): string[] =>
+  [...text.matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
+    title!
+      .toLowerCase()
+      .replace(/[^\w -]/g, "")
+      .replaceAll(" ", "-"),
   );
-  for (const [, target] of readme.matchAll(/\]\(([^)]+)\)/g)) {
-    if (/^https?:/.test(target!)) continue;
-    if (target!.startsWith("#")) expect(anchors).toContain(target!.slice(1));
-    else expect([target, existsSync(join(root, target!))]).toEqual([target, true]);
+
+test("the files and headings that it names are there", () => {
+  const targets = [...readme.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target!);
+  for (const target of targets.filter((each) => !/^https?:/.test(each))) {
+    const [path = "", anchor] = target.split("#");
+    const file = join(root, path === "" ? "README.md" : path);
+    expect([target, existsSync(file)]).toEqual([target, true]);
+    if (anchor !== undefined) expect(anchorsOf(readFileSync(file, "utf8"))).toContain(anchor);
   }
 });
 

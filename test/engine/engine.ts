@@ -15,6 +15,15 @@ export const engineMissing =
     "make a virtual environment in test/engine/.venv with requirements.txt, or name its interpreter in TOLLGATE_ENGINE_PYTHON",
   ) || missing("the tiny model", existsSync(model), "name a small GGUF chat model in TOLLGATE_TINY_MODEL", false);
 
+/** The command that runs it on a port of somebody else's choice until SIGTERM. */
+export const engineCommand = (slots: number, port: string): string[] => [
+  python,
+  join(import.meta.dir, "serve.py"),
+  model,
+  String(slots),
+  port,
+];
+
 type Slot = { id: number; is_processing: boolean };
 
 export class Engine implements AsyncDisposable {

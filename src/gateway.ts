@@ -140,18 +140,14 @@ export async function serve(
 ): Promise<void> {
   using hold = admitted;
   const { clock, log } = parts;
-  const fail = (refusal: Refusal): void => {
-    record.failed(refusal.refusal);
-    outlet.fail(refusal);
-  };
   try {
     if (hold.ready !== null) await hold.ready; // a coder call is on disk before the first byte goes out
     // No node fetches anything: what the request names by address is data before it waits for a place.
     using media = needsMedia(ask) ? await readMedia(ask, account, outlet.gone, parts, record) : null;
     const ending = await answer(media?.ask ?? ask, account, outlet, parts, record);
-    if (ending.kind === "failed") return fail(ending.refusal);
+    if (ending.kind === "failed") return fail(ending.refusal, outlet, record);
     const { reason } = outlet.gone;
-    if (ending.kind === "gone" && isRefusal(reason)) return fail(reason); // our own doing costs the client nothing
+    if (ending.kind === "gone" && isRefusal(reason)) return fail(reason, outlet, record); // our own doing costs the client nothing
     record.settling = { from: clock.monotonic(), to: null };
     await hold.settle(ending.usage, ending.estimated, clock.wall()); // on disk before the client sees the end
     record.settling.to = clock.monotonic();
@@ -160,8 +156,13 @@ export async function serve(
   } catch (error) {
     const { requestId } = record;
     if (!(error instanceof StoreUnavailable)) log("error", "request failed", { requestId, error: String(error) });
-    fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"));
+    fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"), outlet, record);
   }
+}
+
+function fail(refusal: Refusal, outlet: Outlet, record: RequestRecord): void {
+  record.failed(refusal.refusal);
+  outlet.fail(refusal);
 }
 
 /** Null where nothing reads media: then what is not inline is left out by the node's request. */
@@ -191,12 +192,13 @@ function answer(ask: Ask, account: AccountId, outlet: Outlet, parts: Parts, reco
     return withCountedInput(ending, ask, account, parts);
   };
   const isChecked = checker !== undefined && wantsForm(ask);
-  const repeated = () => void (record.repeats += 1);
-  const round = isChecked ? structuredOutput(generation, { checker, account, log, repeated }) : generation;
+  const round = isChecked
+    ? structuredOutput(generation, { checker, account, log, repeated: () => void (record.repeats += 1) })
+    : generation;
   if (toolLoop === undefined) return round(ask, sink);
   const called = (isSearch: boolean) => {
     const from = clock.monotonic();
-    return (failed: boolean) => void record.toolCalls.push({ isSearch, failed, from, to: clock.monotonic() });
+    return (failed: boolean) => void record.addToolCall({ isSearch, failed, from, to: clock.monotonic() });
   };
   const counted: Round = (ask, sink) => {
     record.toolRounds += 1;

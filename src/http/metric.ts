@@ -14,8 +14,11 @@ export type Gauge = Readonly<{
 /** At most three. */
 type Labels = readonly string[];
 
+/** One series of a counter, for those who add to it often. */
+export type Cell = { value: number };
+
 export class Counter {
-  readonly #values = new Map<string, number>();
+  readonly #cells = new Map<string, Cell>();
 
   constructor(
     readonly name: string,
@@ -25,14 +28,20 @@ export class Counter {
 
   /** Label values in the order of `labels`; each must come from a bounded set and not be empty. */
   add(value: number, first = "", second = "", third = ""): void {
+    this.cell(first, second, third).value += value;
+  }
+
+  cell(first = "", second = "", third = ""): Cell {
     const key = keyOf(first, second, third);
-    this.#values.set(key, (this.#values.get(key) ?? 0) + value);
+    let cell = this.#cells.get(key);
+    if (cell === undefined) this.#cells.set(key, (cell = { value: 0 }));
+    return cell;
   }
 
   *lines(): Iterable<string> {
     yield* heading(this.name, this.help, "counter");
-    if (this.labels.length === 0 && this.#values.size === 0) yield `${this.name} 0`;
-    for (const [key, value] of this.#values)
+    if (this.labels.length === 0 && this.#cells.size === 0) yield `${this.name} 0`;
+    for (const [key, { value }] of this.#cells)
       yield `${this.name}${inBraces(labelText(this.labels, valuesOf(key)))} ${value}`;
   }
 }

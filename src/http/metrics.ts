@@ -2,7 +2,7 @@
 // everything else is one of a few words.
 import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { Ms } from "../types.ts";
-import { Counter, type Gauge, gaugeLines, Histogram } from "./metric.ts";
+import { type Cell, Counter, type Gauge, gaugeLines, Histogram } from "./metric.ts";
 
 const waitSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const quickSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
@@ -12,6 +12,8 @@ const batchEntries = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
 
 export type SearchResult = "found" | "nothing" | "failed";
 export type FetchResult = "read" | "refused";
+
+type TokenCells = Readonly<{ input: Cell; cachedInput: Cell; output: Cell }>;
 
 export class Metrics {
   readonly #requests = new Counter("tollgate_requests_total", "Requests by the status that their headers carried.", [
@@ -31,6 +33,7 @@ export class Metrics {
     "model",
     "kind",
   ]);
+  readonly #tokenCells = new Map<string, TokenCells>();
   readonly #estimated = new Counter(
     "tollgate_estimated_answers_total",
     "Answers whose usage no node said and the gateway counted.",
@@ -103,9 +106,10 @@ export class Metrics {
   #countAnswer(record: RequestRecord, model: string): void {
     const { usage, firstPieceAt, settling, rounds, toolCalls } = record;
     if (usage !== null) {
-      this.#tokens.add(usage.inputFresh, model, "input");
-      this.#tokens.add(usage.inputCached, model, "cached_input");
-      this.#tokens.add(usage.output, model, "output");
+      const { input, cachedInput, output } = this.#tokensOf(model);
+      input.value += usage.inputFresh;
+      cachedInput.value += usage.inputCached;
+      output.value += usage.output;
     }
     if (record.estimated) this.#estimated.add(1);
     if (firstPieceAt !== null) this.#firstToken.add((firstPieceAt - record.arrivedAt) / 1000, model);
@@ -118,6 +122,18 @@ export class Metrics {
     }
     if (record.toolRounds > 1) this.#rounds.add(record.toolRounds - 1);
     if (record.repeats > 0) this.#repeats.add(record.repeats);
+  }
+
+  #tokensOf(model: string): TokenCells {
+    let cells = this.#tokenCells.get(model);
+    if (cells === undefined) {
+      const cell = (kind: string) => this.#tokens.cell(model, kind);
+      this.#tokenCells.set(
+        model,
+        (cells = { input: cell("input"), cachedInput: cell("cached_input"), output: cell("output") }),
+      );
+    }
+    return cells;
   }
 
   readonly countGap = (gapMs: Ms): void => this.#gaps.add(gapMs / 1000);

@@ -21,6 +21,8 @@ export type RoundRecord = {
 /** A call that the gateway ran itself. */
 export type ToolCallRecord = Span & Readonly<{ isSearch: boolean; failed: boolean }>;
 
+const noToolCalls: readonly ToolCallRecord[] = [];
+
 export class RequestRecord {
   /** Null until the body was read. */
   model: Model | null = null;
@@ -45,7 +47,8 @@ export class RequestRecord {
   readonly rounds: RoundRecord[] = [];
   /** Passes of the tool loop; 1 for an answer without calls of the gateway's own tools. */
   toolRounds = 0;
-  readonly toolCalls: ToolCallRecord[] = [];
+  /** Most requests have none, and share this list. */
+  toolCalls: readonly ToolCallRecord[] = noToolCalls;
   endedAt: Ms | null = null;
 
   constructor(
@@ -59,6 +62,10 @@ export class RequestRecord {
     /** Takes the times between the reads of this answer; null where they are not measured. */
     readonly gap: ((gapMs: Ms) => void) | null = null,
   ) {}
+
+  addToolCall(call: ToolCallRecord): void {
+    this.toolCalls = [...this.toolCalls, call];
+  }
 
   /** Another pass over a node begins, with the wait for it. */
   beginRound(now: Ms): RoundRecord {

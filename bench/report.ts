@@ -10,54 +10,51 @@ import { resultsFolder } from "./result.ts";
 
 /** Runs by default, or is asked for because it takes long or needs what is not installed with us. */
 export type Suite = "default" | "large" | "peers";
-type Bench = Readonly<{ suite: Suite; name: string; variant: string; flags: readonly string[] }>;
+type Flags = Readonly<Record<string, string | number>>;
+type Bench = Readonly<{ suite: Suite; name: string; variant: string; flags: Flags }>;
 
 const benchOf =
   (suite: Suite) =>
-  (name: string, variant = "", ...flags: readonly string[]): Bench => ({ suite, name, variant, flags });
+  (name: string, variant = "", flags: Flags = {}): Bench => ({ suite, name, variant, flags });
 const bench = benchOf("default");
 const large = benchOf("large");
 const peers = benchOf("peers");
 
 /** What a variant is compared with; `direct` is in the results without variant. */
-const beside = ["--only", "nginx,tollgate", "--runs", "3"];
-const fewWarmUps = ["--warm-ups", "2"];
-const peersToo = ["nginx", "tollgate", ...peerNames].join(",");
-const tenThousand = ["--tokens", "20", "--spread-ms", "10000"];
+const beside = { only: "nginx,tollgate", runs: 3 };
+const besidePeers = { only: ["nginx", "tollgate", ...peerNames].join(","), runs: 3 };
+const warmUps = { "warm-ups": 2 };
 
 /** The benchmarks in the order in which they run and are reported. */
 export const benches: readonly Bench[] = [
   bench("relay-token"),
-  bench("relay-token", "messages", "--dialect", "messages", ...beside, ...fewWarmUps),
-  bench("relay-token", "responses", "--dialect", "responses", ...beside, ...fewWarmUps),
-  bench(
-    "relay-token",
-    "2000-streams",
-    "--streams",
-    "2000",
-    "--interval-ms",
-    "200",
-    "--tokens",
-    "25",
-    ...beside,
-    ...fewWarmUps,
-  ),
-  peers("relay-token", "peers", "--only", peersToo, "--runs", "3", ...fewWarmUps),
+  bench("relay-token", "messages", { dialect: "messages", ...beside, ...warmUps }),
+  bench("relay-token", "responses", { dialect: "responses", ...beside, ...warmUps }),
+  bench("relay-token", "2000-streams", { streams: 2_000, "interval-ms": 200, tokens: 25, ...beside, ...warmUps }),
+  peers("relay-token", "peers", { ...besidePeers, ...warmUps }),
   bench("request"),
-  bench("request", "messages", "--dialect", "messages", ...beside),
-  bench("request", "responses", "--dialect", "responses", ...beside),
-  peers("request", "peers", "--only", peersToo, "--requests", "2000", "--runs", "3"),
-  bench("latency", "", "--runs", "2"),
+  bench("request", "messages", { dialect: "messages", ...beside }),
+  bench("request", "responses", { dialect: "responses", ...beside }),
+  peers("request", "peers", { ...besidePeers, requests: 2_000 }),
+  bench("latency", "", { runs: 2 }),
   bench("memory"),
-  bench("memory", "10000-streams", ...["--streams", "10000", "--interval-ms", "1000"], ...tenThousand),
+  bench("memory", "10000-streams", { streams: 10_000, "interval-ms": 1_000, tokens: 20, "spread-ms": 10_000 }),
   bench("start"),
-  large("start", "10000000-rows", "--accounts", "1000000", "--rows", "10000000"),
+  large("start", "10000000-rows", { accounts: 1_000_000, rows: 10_000_000 }),
   bench("growth"),
   bench("ledger"),
-  bench("usage", "", "--replies", "3000000"),
+  bench("usage", "", { replies: 3_000_000 }),
   bench("tokens"),
   bench("count-beside-streams"),
 ];
+
+/** The command line's words; numbers are sizes, which `--quick` sets by itself. */
+export function flagWords({ flags }: Bench, quick: boolean): string[] {
+  const words = Object.entries(flags).flatMap(([name, value]) =>
+    quick && typeof value === "number" ? [] : [`--${name}`, `${value}`],
+  );
+  return quick ? [...words, "--quick"] : words;
+}
 
 export const fullName = ({ name, variant }: Pick<Bench, "name" | "variant">): string =>
   variant === "" ? name : `${name}-${variant}`;

@@ -8,7 +8,7 @@ import { load } from "./load.ts";
 import { installPeers } from "./peers/install.ts";
 import { peerNames } from "./peers.ts";
 import { bun } from "./process.ts";
-import { benches, fullName, type Suite, writeReport } from "./report.ts";
+import { benches, flagWords, fullName, type Suite, writeReport } from "./report.ts";
 
 async function runSuite(argv: readonly string[]): Promise<void> {
   const flags = readFlags({ large: false, peers: false }, {}, argv);
@@ -21,10 +21,9 @@ async function runSuite(argv: readonly string[]): Promise<void> {
   for (const [index, bench] of chosen.entries()) {
     const elapsedSeconds = (performance.now() - startedMs) / 1_000;
     console.log(`[${index + 1}/${chosen.length}] ${fullName(bench)} (${elapsedSeconds.toFixed(0)} s)`);
-    const child = Bun.spawn(
-      [bun, `${import.meta.dir}/${bench.name}.ts`, ...bench.flags, ...(quick ? ["--quick"] : [])],
-      { stdio: ["ignore", "inherit", "inherit"] },
-    );
+    const child = Bun.spawn([bun, `${import.meta.dir}/${bench.name}.ts`, ...flagWords(bench, quick)], {
+      stdio: ["ignore", "inherit", "inherit"],
+    });
     if ((await child.exited) !== 0) failed.push(fullName(bench));
   }
   if (!quick) writeReport();

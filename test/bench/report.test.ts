@@ -1,6 +1,7 @@
 // The report puts each result between the markers, with its command, machine and date.
 import { expect, test } from "bun:test";
-import { withResults } from "../../bench/report.ts";
+import { existsSync } from "node:fs";
+import { benches, flagWords, fullName, withResults } from "../../bench/report.ts";
 import { percentile, spread } from "../../bench/statistics.ts";
 
 const begin = "<!-- results: written by bench/report.ts -->";
@@ -34,6 +35,26 @@ test("results replace what is between the markers and nothing else", () => {
   expect(text).toContain("| nginx | 10.00 |");
   expect(text).toContain(`nginx    ${"█".repeat(40)} 10.0\ntollgate ${"█".repeat(20)} 5.00`);
   expect(withResults(text, [result])).toBe(text);
+});
+
+test("every benchmark of the report is there, under a name of its own", () => {
+  expect(benches.filter(({ name }) => !existsSync(`${import.meta.dir}/../../bench/${name}.ts`))).toEqual([]);
+  expect(new Set(benches.map(fullName)).size).toBe(benches.length);
+});
+
+test("--quick leaves out what says how much, and keeps what says what", () => {
+  const bench = benches.find((each) => fullName(each) === "relay-token-messages")!;
+  expect(flagWords(bench, false)).toEqual([
+    "--dialect",
+    "messages",
+    "--only",
+    "nginx,tollgate",
+    "--runs",
+    "3",
+    "--warm-ups",
+    "2",
+  ]);
+  expect(flagWords(bench, true)).toEqual(["--dialect", "messages", "--only", "nginx,tollgate", "--quick"]);
 });
 
 test("a README without markers is refused", () => {

@@ -1,5 +1,5 @@
 // A body of POST /v1/responses -> ResponsesAsk.
-import { Type, type Static } from "@sinclair/typebox";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import type { Catalog } from "../catalog.ts";
 import { outputTokensDefault } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
@@ -57,6 +57,8 @@ const Body = Type.Object({
   background: optional(Type.Literal(false, { description: "false: requests are not run in the background here" })),
 });
 export type ResponsesBody = Static<typeof Body>;
+/** For the description of the API. */
+export const responsesBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
 const forwarded = [

@@ -195,6 +195,34 @@ high = {}
   });
 });
 
+describe("a node that the gateway starts", () => {
+  const commandLine = ["serve", "--port", "{port}"];
+
+  test("has a free port and the folder beside the file", () => {
+    const toml = `[[nodes]]\nname = "a"\ncommand = ${JSON.stringify(commandLine)}\ncwd = "models"\nstart_timeout_seconds = 5`;
+    expect(readConfig("/etc/tollgate/gate.toml", toml, {}, {}).nodes[0]).toMatchObject({
+      url: "http://127.0.0.1:{port}/v1",
+      managed: { command: commandLine, environment: {}, folder: "/etc/tollgate/models", startTimeoutMs: 5_000 },
+    });
+  });
+
+  test("may have an address of its own", () => {
+    const toml = '[[nodes]]\nname = "a"\nurl = "http://127.0.0.1:9000"\ncommand = ["serve"]\nenv = { GPU = "1" }';
+    expect(readConfig("gate.toml", toml, {}, {}).nodes[0]).toMatchObject({
+      url: "http://127.0.0.1:9000/v1",
+      managed: { command: ["serve"], environment: { GPU: "1" }, folder: null },
+    });
+  });
+
+  test("comes from --gguf, in place of the nodes of the file and beside those of --node", () => {
+    const toml = '[[nodes]]\nname = "a"\nurl = "http://127.0.0.1:1/v1"\n';
+    const nodes = (flags: object) => readConfig("gate.toml", toml, flags, {}).nodes.map(({ name }) => name);
+    expect(nodes({ gguf: "tiny.gguf" })).toEqual(["llama-server"]);
+    expect(nodes({ gguf: "tiny.gguf", node: ["http://127.0.0.1:2"] })).toEqual(["node-1", "llama-server"]);
+    expect(nodes({})).toEqual(["a"]);
+  });
+});
+
 test("the console's settings and the payment provider's secrets, of the file or of the environment", () => {
   const toml = `
     [console]
@@ -266,6 +294,26 @@ describe("a wrong configuration", () => {
       '[[nodes]]\nname = "a"\nurl = "ftp://x"',
       'gate.toml:3: nodes[0].url must be an http:// or https:// address without user, query and fragment, is "ftp://x"',
       "a bad URL",
+    ],
+    [
+      '[[nodes]]\nname = "a"\ncommand = ["serve"]',
+      'gate.toml:3: nodes[0].command must have "{port}" where the port belongs, because there is no url',
+      "a command without port",
+    ],
+    [
+      `${node}command = ["serve", "{port}"]`,
+      'gate.toml:3: nodes[0].url must be absent where command has "{port}"',
+      "a command and an address that disagree",
+    ],
+    [
+      `${node}cwd = "models"`,
+      "gate.toml:4: nodes[0].cwd must be absent where no command is given",
+      "a folder of nothing",
+    ],
+    [
+      `${node}command = []`,
+      "gate.toml:4: nodes[0].command must be a program and its arguments, as a list of texts, is []",
+      "no program",
     ],
     [node + node, "gate.toml:5: nodes[1].name must be unique, is also the name of nodes[0]", "a name used twice"],
     [`${node}slots = 0`, "gate.toml:4: nodes[0].slots must be a whole number from 1 to 100000, is 0", "no slots"],

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Accounting, openAccounting } from "../../src/accounting.ts";
 import { systemClock } from "../../src/clock.ts";
+import { dayMs } from "../../src/limits.ts";
 import { isRefusal } from "../../src/refusals.ts";
 import { flushWarning } from "../../src/store/flush-time.ts";
 import { LedgerWatch, type OpenWork } from "../../src/store/verify-watch.ts";
@@ -21,12 +22,12 @@ afterEach(async () => {
 
 type World = { accounting: Accounting; file: string; watch: LedgerWatch; log: string[]; open: OpenWork };
 
-async function world({ intervalMs = 20 } = {}): Promise<World> {
+async function world({ intervalMs = 20, planTable = plans } = {}): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-watch-"));
   closing.push(() => rmSync(folder, { recursive: true }));
   const accounting = await openAccounting({
     dataFolder: folder,
-    catalog: { plans },
+    catalog: { plans: planTable },
     siteUrl: "",
     clock: systemClock,
     onFatal: (error) => {
@@ -43,7 +44,7 @@ async function world({ intervalMs = 20 } = {}): Promise<World> {
     databaseFile: file,
     reader,
     ledger: accounting.ledger,
-    plans,
+    plans: planTable,
     clock: systemClock,
     log: (level, event, fields) => log.push(`${level} ${event} ${JSON.stringify(fields ?? {})}`),
     open: () => made.open,
@@ -141,6 +142,29 @@ test("what is held, busy or in line for no open request is a leak", async () => 
   ]);
   hold[Symbol.dispose]();
 }, 60_000);
+
+test("plans that have changed have their bounds from the next check on", async () => {
+  const planTable = structuredClone(plans);
+  const made = await world({ planTable });
+  const { accounting, file, watch } = made;
+  const { id } = await accounting.accounts.create({ email: "a@x", plan: "pro" });
+  await nextCheck(made);
+  const used = plans.pro.searchesPerDay + 1;
+  const day = Math.floor(systemClock.wall() / dayMs) + 2; // bounds hold for periods that begin later
+  write(
+    file,
+    `INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta)
+     VALUES ('search:1', 'search', ${id}, ${day * dayMs}, ${day}, ${used}, 0);
+     INSERT INTO quota_use (account_id, quota, period, used) VALUES (${id}, 'searches', ${day}, ${used})`,
+  );
+  await nextCheck(made);
+  const invariants = () => watch.state.violations.map(({ invariant }) => invariant);
+  expect(invariants()).toContain("I8");
+  Object.assign(planTable.pro, { searchesPerDay: used });
+  watch.plansChanged();
+  await nextCheck(made);
+  expect(invariants()).not.toContain("I8");
+});
 
 test("a walk over 2,000 accounts comes to its end", async () => {
   const made = await world({ intervalMs: 1 });

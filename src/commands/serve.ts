@@ -229,7 +229,7 @@ async function tracerOf({ telemetry }: Config, log: Log): Promise<Tracer | null>
   if (telemetry === null) return null;
   const { openTracer } = await import("../telemetry/tracer.ts");
   const { otlpEndpoint: endpoint, sampleRatio } = telemetry;
-  return openTracer({ endpoint, sampleRatio, version, log });
+  return openTracer({ endpoint, sampleRatio, version, clock: systemClock, log });
 }
 
 /** The disk failed: nothing may be written or acknowledged after that. The next start finds out what is on disk. */

@@ -4,6 +4,7 @@
 //
 // The packages are loaded when traces are wanted: without them a start takes no longer and no more memory.
 import type { Attributes, Context, Span as OpenSpan } from "@opentelemetry/api";
+import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Ms } from "../types.ts";
 import type { RequestRecord, RoundRecord, Span } from "./request-record.ts";
@@ -21,15 +22,18 @@ export type TracerOptions = Readonly<{
   /** Which part of the traces that begin here is sent, 0 to 1; callers' own choices are kept. */
   sampleRatio: number;
   version: string;
+  clock: Pick<Clock, "monotonic">;
   log: Log;
 }>;
 
 const sendIntervalMs = 1_000;
+/** While a collector is away, the log says so this often. */
+const tellIntervalMs = 60_000;
 /** A collector that is away must not keep a stop waiting. */
 const closeMs = 3_000;
 
 /** Loads the packages and starts to send in the background. */
-export async function openTracer({ endpoint, sampleRatio, version, log }: TracerOptions): Promise<Tracer> {
+export async function openTracer({ endpoint, sampleRatio, version, clock, log }: TracerOptions): Promise<Tracer> {
   const [api, sdk, resources, otlp] = await Promise.all([
     import("@opentelemetry/api"),
     import("@opentelemetry/sdk-trace"),
@@ -38,7 +42,14 @@ export async function openTracer({ endpoint, sampleRatio, version, log }: Tracer
   ]);
   const { SpanKind, SpanStatusCode, TraceFlags, ROOT_CONTEXT, trace, diag, DiagLogLevel } = api;
   const quiet = () => {};
-  const failed = (message: string) => log("warn", "traces could not be sent", { reason: message.slice(0, 200) });
+  let toldAt = Number.NEGATIVE_INFINITY;
+  const failed = (message: string): void => {
+    const now = clock.monotonic();
+    if (now - toldAt < tellIntervalMs) return;
+    toldAt = now;
+    const reason = /"message":"([^"]+)"/.exec(message)?.[1] ?? message; // it comes with a stack, as JSON
+    log("warn", "traces could not be sent", { reason: reason.slice(0, 200) });
+  };
   diag.setLogger(
     { error: failed, warn: failed, info: quiet, debug: quiet, verbose: quiet },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },

@@ -26,5 +26,5 @@ export function mintRequestId(now: Ms): string {
     const byte = pool[used++]!;
     if (byte < 248) id[place++] = alphabet[byte % 62]!; // 248 = 4 * 62: a higher byte would favour the first letters
   }
-  return id.latin1Slice();
+  return id.toString("latin1");
 }

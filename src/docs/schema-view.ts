@@ -60,9 +60,9 @@ function insideView(field: JsonSchema, schemas: Schemas, depth: number): string 
 }
 
 function formView(form: JsonSchema, fields: string, schemas: Schemas): string {
-  const type = form.properties?.["type"];
-  const name = type === undefined ? undefined : resolved(type, schemas).enum?.[0];
-  const title = name === undefined ? "" : `<code>${escaped(String(name))}</code> `;
+  const type = form.properties?.["type"] ?? form.properties?.["role"];
+  const names = type === undefined ? [] : (resolved(type, schemas).enum ?? []);
+  const title = names.map((name) => `<code>${escaped(String(name))}</code> `).join("");
   return `<div class="form"><p class="form-name">${title}${prose(form.description ?? "")}</p>${fields}</div>`;
 }
 
@@ -83,7 +83,7 @@ export function typeWords(given: JsonSchema, schemas: Schemas): string {
       .join(" or ");
   }
   const types = [schema.type ?? []].flat();
-  const [type] = types.filter((word) => word !== "null");
+  const [type] = types.length === 1 ? types : types.filter((word) => word !== "null");
   if (schema.enum !== undefined) return enumWords(schema.enum);
   if (type === "array") {
     const inside = schema.items === undefined ? "" : typeWords(schema.items, schemas);

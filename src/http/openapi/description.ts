@@ -78,10 +78,18 @@ function errorReplies(dialect: Dialect, names: readonly RefusalName[]): Readonly
 }
 
 const errorExample = (dialect: Dialect, name: RefusalName): unknown =>
-  JSON.parse(dialect.errorBody(refuse(name, exampleDetail), "req_0000000000000000"));
+  JSON.parse(
+    dialect.errorBody(refuse(name, { ...exampleDetail, reason: reasons[name] ?? "" }), "req_0000000000000000"),
+  );
+
+/** The words of refusals that have no fixed message. */
+const reasons: Readonly<Partial<Record<RefusalName, string>>> = {
+  malformed: 'max_tokens must be a whole number, is "many"',
+  unreadable: "The request body is not valid JSON: Unexpected EOF",
+  not_found: "Response with id 'resp_0' not found.",
+};
 
 const exampleDetail = {
-  reason: 'max_tokens must be a whole number, is "many"',
   model: "core-9",
   tokens: 300_000,
   maximum: 262_144,
@@ -239,10 +247,7 @@ function stored(): OpenApiDocument["paths"] {
         tags: ["Responses"],
         summary: "A stored response",
         description: "As it was answered.",
-        parameters: [
-          idOf("response"),
-          query("stream", "`true` is refused.", { type: "string", enum: ["true", "false"] }),
-        ],
+        parameters: [idOf("response"), query("stream", "`true` is refused.", { type: "string", enum: ["false"] })],
         responses: { "200": reply("The response.", ref("Response")), ...refused },
       },
       delete: {

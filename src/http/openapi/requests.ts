@@ -13,6 +13,7 @@ import { anything, described, either, flag, list, object, only, orNull, ref, tex
 type Detail = Readonly<{ prose: string; inside?: (checked: JsonSchema) => JsonSchema }>;
 type Details = Readonly<Record<string, Detail>>;
 
+const toolName: JsonSchema = { type: "string", minLength: 1 };
 const jsonSchema = (description: string): JsonSchema => ({ type: "object", description });
 const listOf =
   (items: JsonSchema) =>
@@ -60,25 +61,37 @@ const chatPart = either(
   ),
 );
 
-const chatMessage: Readonly<Record<string, JsonSchema>> = {
-  content: {
-    anyOf: [{ type: "string" }, list(chatPart), { type: "null" }],
-    description: "A text, or parts. `null` where an assistant only called tools.",
-  },
-  tool_calls: list(ref("ChatToolCall"), "Of an assistant: the calls that it made."),
-  tool_call_id: text("Of a tool: the call that it answers."),
-  reasoning_content: orNull(text("Of an assistant: its thoughts, given back to the model.")),
-  name: text("Of a function (the older form of a tool): its name."),
-};
+const chatText = either({ type: "string" }, list(object({ type: only("text"), text: text() })));
+
+/** Each role has fields of its own, which its reader asks for; the checked schema knows the role alone. */
+const chatMessage = either(
+  object({ role: only("system", "developer"), content: chatText }, "What the model is told."),
+  object({ role: only("user"), content: either({ type: "string" }, list(chatPart)) }, "What is asked."),
+  object(
+    {
+      role: only("assistant"),
+      "content?": either({ type: "string" }, list(object({ type: only("text"), text: text() })), { type: "null" }),
+      "tool_calls?": list(ref("ChatToolCall"), "The calls that it made."),
+      "reasoning_content?": orNull(text("Its thoughts, given back to the model.")),
+    },
+    "What was answered.",
+  ),
+  object(
+    { role: only("tool"), tool_call_id: text("The call that it answers."), content: chatText },
+    "What came of a call.",
+  ),
+);
+
+/** A word, or the object that names a tool. */
+const toolChoice = (named: JsonSchema): JsonSchema => ({
+  anyOf: [only("auto", "none", "required"), named, { type: "null" }],
+});
 
 const chatDetails: Details = {
   model,
   messages: {
     prose: "The conversation, oldest first.",
-    inside: (checked) => ({
-      ...checked,
-      items: { ...checked.items!, properties: { ...checked.items!.properties, ...chatMessage } },
-    }),
+    inside: listOf(chatMessage),
   },
   max_tokens: { prose: `${budget}. Default ${outputTokensDefault}, of a coder model ${outputTokensMax}.` },
   max_completion_tokens: { prose: "Another name of `max_tokens`, which wins where both are given." },
@@ -88,7 +101,8 @@ const chatDetails: Details = {
     inside: listOf(ref("ChatTool")),
   },
   tool_choice: {
-    prose: '`"auto"` (default), `"none"`, `"required"`, or `{"type":"function","function":{"name":...}}`.',
+    prose: '`"auto"` (default), `"none"`, `"required"`, or an object that names one of `tools`.',
+    inside: () => toolChoice(object({ type: only("function"), function: object({ name: text() }) })),
   },
   parallel_tool_calls: parallel,
   response_format: {
@@ -173,7 +187,7 @@ const messagesDetails: Details = {
     prose: "Tools that the model may call. A `web_search_...` tool switches the built-in search on.",
     inside: listOf(
       object({
-        name: text(),
+        name: toolName,
         "description?": text(),
         "input_schema?": jsonSchema("A JSON Schema of its input."),
         "type?": text("Absent or `custom` for a tool of your own."),
@@ -242,13 +256,16 @@ const responsesDetails: Details = {
     inside: listOf(
       object({
         type: text("`function`, `custom`, `namespace` or `web_search`; others are ignored."),
-        "name?": text(),
+        "name?": toolName,
         "description?": orNull(text()),
         "parameters?": orNull(jsonSchema("A JSON Schema of a function's arguments.")),
       }),
     ),
   },
-  tool_choice: { prose: '`"auto"` (default), `"none"`, `"required"`, or an object that names a tool.' },
+  tool_choice: {
+    prose: '`"auto"` (default), `"none"`, `"required"`, or an object that names one of `tools`.',
+    inside: () => toolChoice(object({ type: only("function", "custom"), name: text() })),
+  },
   parallel_tool_calls: parallel,
   reasoning: {
     prose: "`effort`: how deeply hosted models think.",
@@ -313,7 +330,7 @@ export function requestSchemas(models: readonly string[]): Readonly<Record<strin
     ChatTool: object({
       type: only("function"),
       function: object({
-        name: text(),
+        name: toolName,
         "description?": text(),
         "parameters?": jsonSchema("A JSON Schema of its arguments."),
         "strict?": orNull(flag()),
@@ -339,6 +356,7 @@ export function requestSchemas(models: readonly string[]): Readonly<Record<strin
         return_tokens: flag("`true`: the tokens' ids too, of texts up to 256 KiB."),
       },
       required: [],
+      anyOf: [{ required: ["text"] }, { required: ["messages"] }],
     },
   };
 }

@@ -40,8 +40,6 @@
     choose(known.includes(kept) ? kept : known[0]);
     // On a phone the list of endpoints would fill the first screen.
     if (matchMedia("(max-width: 900px)").matches) document.querySelector(".side details").open = false;
-    // What was folded up above has moved the place that the address names.
-    document.getElementById(location.hash.slice(1))?.scrollIntoView({ behavior: "instant" });
     document.addEventListener("click", ({ target }) => {
       const button = target.closest("button");
       if (button?.matches('[role="tab"]')) chooseAt(button);

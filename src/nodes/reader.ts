@@ -19,8 +19,11 @@ import { reportedUsage, usageOf } from "./usage.ts";
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
 type Channel = "text" | "reasoning" | number;
 
-/** Events parsed before the first lesson: a lesson costs as much as eight of them, and a short answer would not repay it. */
-const eventsBeforeLessons = 12;
+/**
+ * Events parsed before the first lesson, which costs as much as eight of them: most streamed answers repay it, most that
+ * are collected come in a few large events.
+ */
+const eventsBeforeLessons = { streamed: 4, collected: 12 } as const;
 /** Templates learned without a hit in between before learning is given up: some nodes change every event. */
 const lessonsMax = 6;
 /** A node that ignores its budget and sends many tokens per event: no token is longer on average. */
@@ -49,6 +52,7 @@ export class AnswerReader implements KnownEvents {
   /** Null once the answer's start was seen, so that a usual token costs one comparison. */
   #tags: ThinkTags | null;
   readonly #outputMax: number;
+  readonly #eventsBeforeLessons: number;
   #lessonsLeft: number;
   #likely: Template<Channel> | null = null;
   readonly #templates: Template<Channel>[] = [];
@@ -80,6 +84,7 @@ export class AnswerReader implements KnownEvents {
       reasoning: (literal: string, characters: number) => this.#giveReasoning(literal, characters),
     };
     this.#tags = new ThinkTags(parts, thinkTagOpened);
+    this.#eventsBeforeLessons = eventsBeforeLessons[ask.stream ? "streamed" : "collected"];
     this.#lessonsLeft = fast ? lessonsMax : 0;
     this.#outputMax = ask.model.budgetLimitsAnswer ? ask.outputTokensMax : Number.POSITIVE_INFINITY;
     this.#calls = new ToolCalls(
@@ -201,7 +206,7 @@ export class AnswerReader implements KnownEvents {
   }
 
   #learn(payload: string, simple: Simple<Channel>): void {
-    if (this.#lessonsLeft === 0 || this.#deltas <= eventsBeforeLessons) return;
+    if (this.#lessonsLeft === 0 || this.#deltas <= this.#eventsBeforeLessons) return;
     this.#lessonsLeft--;
     const template = Template.learn(payload, simple, (other) => {
       const event = record(parseNodeJson(other));

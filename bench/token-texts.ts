@@ -18,7 +18,7 @@ const letters = smallLetters + smallLetters.toUpperCase();
 export const texts: Readonly<Record<string, MakeText>> = {
   [proseName]: (bytes) => repeated(filesOf("{.,src,bench,test}/*.md"), bytes),
   "code (the sources)": (bytes) => repeated(filesOf("src/**/*.ts"), bytes),
-  JSON: (bytes) => repeated(filesOf("bench/results/*.json"), bytes),
+  JSON: (bytes) => repeated(filesOf("data/{catalog,grafana-dashboard}.json"), bytes),
 
   a: (bytes) => repeated("a", bytes),
   spaces: (bytes) => repeated(" ", bytes),

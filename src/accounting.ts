@@ -40,6 +40,8 @@ export type Accounting = Readonly<{
   databaseFile: string;
   /** Copies the database to a new file while it is in use. Throws BackupFailed. */
   backup(file: string, progress: (line: string) => void): Promise<Backup>;
+  /** For a server: another `usageKeepDays` from here on. */
+  retain(keepDays: number | null): void;
   /** For a server: checks the ledger again and again, and once how long the disk takes, until `close`. */
   watch(log: Log, open: () => OpenWork): LedgerWatch;
   /** Commits what is pending and lets go of the data folder. */
@@ -103,6 +105,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
       journal,
       databaseFile: folder.databaseFile,
       backup: (file, progress) => backUp(folder.databaseFile, file, progress),
+      retain: (keepDays) => storage.retain(keepDays),
       watch(log, open) {
         watchFlushTime(dataFolder, log);
         watched = new LedgerWatch({ databaseFile: folder.databaseFile, reader, ledger, plans, clock, log, open });

@@ -5,13 +5,17 @@
 // Every exit before the charge gives the hold back in full, and every refusal is a row of refusals.ts.
 import type { Catalog } from "./catalog.ts";
 import type { Clock } from "./clock.ts";
+import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
+import { type Gone, signalOf } from "./departure.ts";
 import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
-import type { StoredResponses } from "./dialects/stored-responses.ts";
+import { earlierOf, lengthOf, type References, type StoredResponses } from "./dialects/stored-responses.ts";
+import { largeBodyMinBytes } from "./limits.ts";
 import type { Log } from "./log.ts";
 import { isRefusal, refuse } from "./refusals.ts";
 import { GapSink } from "./telemetry/gap-sink.ts";
-import { RequestRecord } from "./telemetry/request-record.ts";
-import { type Media, needsMedia, type ReadyAsk } from "./tools/media.ts";
+import { RequestRecord, type RoundRecord } from "./telemetry/request-record.ts";
+import type { Media, ReadyAsk } from "./tools/media.ts";
+import { needsMedia } from "./tools/media-parts.ts";
 import type { Checker } from "./tools/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
 import { structuredOutput, wantsForm } from "./tools/structured-output.ts";
@@ -27,22 +31,25 @@ import {
   StoreUnavailable,
 } from "./types.ts";
 
+/** What is known on this thread at once, and from another one later. Waited for only where it must be. */
+export type Soon<Value> = Value | Promise<Value>;
+
 /** The parts of the gateway that a request meets, in the order in which it meets them. */
 export type Parts = Readonly<{
-  keys: { account(key: string): AccountId | null };
+  keys: { account(key: string): Soon<AccountId | null> };
   catalog: Catalog;
   admission: {
-    countRequest(account: AccountId, now: number): Refusal | null;
-    refuseFlooded(account: AccountId, now: number): Refusal | null;
-    admit(account: AccountId, ask: Ask, requestId: string, now: number): Hold | Refusal;
+    countRequest(account: AccountId, now: number): Soon<Refusal | null>;
+    refuseFlooded(account: AccountId, now: number): Soon<Refusal | null>;
+    admit(account: AccountId, ask: Ask, requestId: string, now: number): Soon<Hold | Refusal>;
   };
+  /**
+   * Whether a request must be served by other parts than these; null: one with a large body, or that refers to a stored
+   * response. Absent: all are served here.
+   */
+  isForOthers?: (ask: Ask | null) => boolean;
   pool: {
-    enter(
-      ask: Ask,
-      account: AccountId,
-      gone: AbortSignal,
-      excluded?: ReadonlySet<string>,
-    ): Slot | Refusal | Promise<Slot | Refusal>;
+    enter(ask: Ask, account: AccountId, gone: Gone, excluded?: ReadonlySet<string>): Soon<Slot | Refusal>;
   };
   /** The input tokens of a request of which no node said them; null: not in time. Absent: estimates are charged. */
   countInput?: (ask: Ask, account: AccountId) => Promise<number | null>;
@@ -52,8 +59,10 @@ export type Parts = Readonly<{
   toolLoop?: Pick<ToolLoop, "answer">;
   /** Checks answers against the format that a client asked for. Absent: they are delivered as the node wrote them. */
   checker?: Checker;
+  /** Reads large bodies beside the streams. Absent: all bodies are small. */
+  largeBodies?: Pick<LargeBodies, "readAsk" | "readTokenize">;
   /** Null where nothing is kept: then no request can refer to an earlier one. */
-  storedResponses: StoredResponses | null;
+  storedResponses: Pick<StoredResponses, "find" | "keep"> | null;
   clock: Clock;
   log: Log;
 }>;
@@ -65,17 +74,18 @@ export type Incoming = Readonly<{
   key: string | null;
   /** The account of a signed-in browser's request, which brings no key. Null or absent: a key is needed. */
   signedIn?: (() => AccountId | null) | null;
-  /** The parsed body with its size in bytes, or why it cannot be read. */
+  /** The body, or why it cannot be read. */
   body(): Promise<Body | Refusal>;
 }>;
 
-/** `bytes` is its size as sent. */
-export type Body = Readonly<{ json: unknown; bytes: number }>;
+/** A parsed body, whose size as sent is `bytes`, or one that is large. */
+export type Body = Readonly<{ json: unknown; bytes: number }> | LargeBody;
+export const isLarge = (body: Body): body is LargeBody => "body" in body;
 
 /** Where an answer goes: the client's stream, or the collector of a non-streaming reply. */
 export interface Outlet extends Sink {
   /** Aborted when the client leaves or stops reading; with a Refusal as its reason when the gateway ends the reply. */
-  readonly gone: AbortSignal;
+  readonly gone: Gone;
   /** The last word of a served request; its charge is on disk. */
   end(end: AnswerEnd): void;
   /** The last word of a refused or failed one; nothing was charged. */
@@ -86,30 +96,44 @@ export type Admitted = Readonly<{ account: AccountId; ask: Ask; hold: Hold }>;
 /** Why a request is not served; `ask` is null when its body was not read. */
 export type Refused = Readonly<{ refused: Refusal; ask: Ask | null }>;
 export const isRefused = (result: Admitted | Refused): result is Refused => "refused" in result;
+/** Other parts must serve it; nothing was counted or reserved for it here. */
+export type ForOthers = "for others";
 
 /** Decides whether a request is served: 401 key, 413/400 body, 400 model, 429 flood, 429 coder calls or balance. */
-export async function admit(incoming: Incoming, dialect: Dialect, parts: Parts): Promise<Admitted | Refused> {
+export async function admit(
+  incoming: Incoming,
+  dialect: Dialect,
+  parts: Parts,
+): Promise<Admitted | Refused | ForOthers> {
   let ask: Ask | null = null;
   try {
-    const account = incoming.key === null ? (incoming.signedIn?.() ?? null) : parts.keys.account(incoming.key);
+    const known = incoming.key === null ? (incoming.signedIn?.() ?? null) : parts.keys.account(incoming.key);
+    const account = known instanceof Promise ? await known : known;
     if (account === null) return { refused: refuse("invalid_api_key"), ask };
     const body = await incoming.body();
     if (isRefusal(body)) return { refused: body, ask };
     // A small request may refer to a long stored conversation: a flood of them is refused before any is fetched.
-    const refers = (dialect.references?.(body.json) ?? null) !== null;
-    const flooded = refers ? parts.admission.refuseFlooded(account, parts.clock.wall()) : null;
+    // So is one of large bodies before any is read.
+    const refers = isLarge(body) || (dialect.references?.(body.json) ?? null) !== null;
+    if (refers && parts.isForOthers?.(null) === true) return "for others";
+    const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.wall()) : null;
     if (flooded !== null) return { refused: flooded, ask };
     const read = await readAsk(body, account, dialect, parts);
     const now = parts.clock.wall();
     if (isRefusal(read)) {
       // Parameters that cannot be served count for flood protection, an unknown model does not (design, order of checks).
-      const counted = read.refusal === "unknown_model" ? null : parts.admission.countRequest(account, now);
+      const counted = read.refusal === "unknown_model" ? null : await parts.admission.countRequest(account, now);
       return { refused: counted ?? read, ask };
     }
     ask = read;
-    const hold = parts.admission.admit(account, ask, incoming.requestId, now);
-    return isRefusal(hold) ? { refused: hold, ask } : { account, ask, hold };
+    if (parts.isForOthers?.(ask) === true) return "for others";
+    const admitted = parts.admission.admit(account, ask, incoming.requestId, now);
+    const hold = admitted instanceof Promise ? await admitted : admitted;
+    if (!isRefusal(hold)) return { account, ask, hold };
+    ask.prepared?.[Symbol.dispose]();
+    return { refused: hold, ask };
   } catch (error) {
+    ask?.prepared?.[Symbol.dispose]();
     if (error instanceof StoreUnavailable) return { refused: refuse("quota_unverified"), ask };
     throw error;
   }
@@ -117,16 +141,28 @@ export async function admit(incoming: Incoming, dialect: Dialect, parts: Parts):
 
 /** Reads a body together with the stored responses that it refers to. */
 export async function readAsk(
-  { json, bytes }: Body,
+  body: Body,
   account: AccountId,
   dialect: Dialect,
-  { catalog, storedResponses }: Pick<Parts, "catalog" | "storedResponses">,
+  { catalog, storedResponses, largeBodies }: Pick<Parts, "catalog" | "storedResponses" | "largeBodies">,
 ): Promise<Ask | Refusal> {
+  const find = storedResponses === null ? null : (references: References) => storedResponses.find(account, references);
+  if (isLarge(body)) return largeBodies!.readAsk(body, account, dialect, catalog, find);
+  const { json, bytes } = body;
   const references = dialect.references?.(json) ?? null;
-  if (references === null || storedResponses === null) return dialect.read(json, bytes, catalog);
-  const earlier = await storedResponses.find(account, references);
-  return isRefusal(earlier) ? earlier : dialect.read(json, bytes, catalog, earlier);
+  if (references === null || find === null) return dialect.read(json, bytes, catalog);
+  const earlier = await find(references);
+  if (isRefusal(earlier)) return earlier;
+  if (largeBodies === undefined || lengthOf(earlier) < largeBodyMinBytes) {
+    return dialect.read(json, bytes, catalog, earlierOf(earlier));
+  }
+  // What is found may be as large as a body.
+  const encoded = new TextEncoder().encode(JSON.stringify(json));
+  const large = { body: encoded, bytes, gone: neverGone };
+  return largeBodies.readAsk(large, account, dialect, catalog, find, earlier);
 }
+
+const neverGone = new AbortController().signal;
 
 /**
  * Serves an admitted request; whatever happens, the outlet gets its last word and an unsettled hold goes back. How it
@@ -139,15 +175,16 @@ export async function serve(
   record = new RequestRecord("", ask.endpoint, 0, 0),
 ): Promise<void> {
   using hold = admitted;
+  using _conversation = ask.prepared;
   const { clock, log } = parts;
   try {
     if (hold.ready !== null) await hold.ready; // a coder call is on disk before the first byte goes out
     // No node fetches anything: what the request names by address is data before it waits for a place.
     using media = needsMedia(ask) ? await readMedia(ask, account, outlet.gone, parts, record) : null;
     const ending = await answer(media?.ask ?? ask, account, outlet, parts, record);
-    if (ending.kind === "failed") return fail(ending.refusal, outlet, record);
+    if (ending.kind === "failed") return fail(ending.refusal, hold, outlet, record);
     const { reason } = outlet.gone;
-    if (ending.kind === "gone" && isRefusal(reason)) return fail(reason, outlet, record); // our own doing costs the client nothing
+    if (ending.kind === "gone" && isRefusal(reason)) return fail(reason, hold, outlet, record); // our own doing costs the client nothing
     record.settling = { from: clock.monotonic(), to: null };
     await hold.settle(ending.usage, ending.estimated, clock.wall()); // on disk before the client sees the end
     record.settling.to = clock.monotonic();
@@ -156,12 +193,14 @@ export async function serve(
   } catch (error) {
     const { requestId } = record;
     if (!(error instanceof StoreUnavailable)) log("error", "request failed", { requestId, error: String(error) });
-    fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"), outlet, record);
+    fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"), hold, outlet, record);
   }
 }
 
-function fail(refusal: Refusal, outlet: Outlet, record: RequestRecord): void {
+/** What was held is given back first: whoever hears of the failure may ask again at once. */
+function fail(refusal: Refusal, hold: Hold, outlet: Outlet, record: RequestRecord): void {
   record.failed(refusal.refusal);
+  hold[Symbol.dispose]();
   outlet.fail(refusal);
 }
 
@@ -169,13 +208,13 @@ function fail(refusal: Refusal, outlet: Outlet, record: RequestRecord): void {
 async function readMedia(
   ask: Ask,
   account: AccountId,
-  gone: AbortSignal,
+  gone: Gone,
   { media, clock }: Parts,
   record: RequestRecord,
 ): Promise<ReadyAsk | null> {
   if (media === undefined) return null;
   const from = clock.monotonic();
-  const ready = await media.ready(ask, account, gone);
+  const ready = await media.ready(ask, account, signalOf(gone));
   record.media = { from, to: clock.monotonic() };
   return ready;
 }
@@ -185,13 +224,9 @@ function answer(ask: Ask, account: AccountId, outlet: Outlet, parts: Parts, reco
   const { gone } = outlet;
   const { checker, clock, log, toolLoop } = parts;
   const sink = record.gap === null ? outlet : new GapSink(outlet, clock, record.gap);
-  const generation: Round = async (ask, sink) => {
-    const ending = await generate(ask, account, gone, sink, parts, record);
-    // What is not charged needs no count: a failure, and an end of our own doing.
-    if (ending.kind === "failed" || !ending.estimated || isRefusal(gone.reason)) return ending;
-    return withCountedInput(ending, ask, account, parts);
-  };
   const isChecked = checker !== undefined && wantsForm(ask);
+  if (toolLoop === undefined && !isChecked) return generateCounted(ask, account, gone, sink, parts, record);
+  const generation: Round = (ask, sink) => generateCounted(ask, account, gone, sink, parts, record);
   const round = isChecked
     ? structuredOutput(generation, { checker, account, log, repeated: () => void (record.repeats += 1) })
     : generation;
@@ -204,7 +239,22 @@ function answer(ask: Ask, account: AccountId, outlet: Outlet, parts: Parts, reco
     record.toolRounds += 1;
     return round(ask, sink);
   };
-  return toolLoop.answer(ask, { account, gone, called }, sink, counted);
+  return toolLoop.answer(ask, { account, gone: signalOf(gone), called }, sink, counted);
+}
+
+/** A round of generation whose input is known. */
+async function generateCounted(
+  ask: Ask,
+  account: AccountId,
+  gone: Gone,
+  sink: Sink,
+  parts: Parts,
+  record: RequestRecord,
+): Promise<Ending> {
+  const ending = await generate(ask, account, gone, sink, parts, record);
+  // What is not charged needs no count: a failure, and an end of our own doing.
+  if (ending.kind === "failed" || !ending.estimated || isRefusal(gone.reason)) return ending;
+  return withCountedInput(ending, ask, account, parts);
 }
 
 /** The size of a body says little about its tokens, so that an input which nobody counted is counted before its charge. */
@@ -224,32 +274,41 @@ async function withCountedInput<Charged extends Exclude<Ending, { kind: "failed"
 async function generate(
   ask: Ask,
   account: AccountId,
-  gone: AbortSignal,
+  gone: Gone,
   sink: Sink,
-  { pool, clock }: Parts,
+  parts: Parts,
   record: RequestRecord,
 ): Promise<Ending> {
-  const first = await generateOnce();
-  if (first.kind !== "failed" || !first.elsewhere || first.nodeName === null) return first;
-  const second = await generateOnce(new Set([first.nodeName]));
-  return second.kind === "failed" && second.nodeName === null ? first : second; // no other node: the first one's reason
+  const round = record.beginRound(parts.clock.monotonic());
+  const first = await generateOnce(ask, account, gone, sink, parts, round);
+  if (first.kind !== "failed" || !first.elsewhere || round.node === null) return first;
+  const again = record.beginRound(parts.clock.monotonic());
+  const second = await generateOnce(ask, account, gone, sink, parts, again, new Set([round.node]));
+  return second.kind === "failed" && again.node === null ? first : second; // no other node: the first one's reason
+}
 
-  async function generateOnce(excluded?: ReadonlySet<string>): Promise<Ending & { nodeName: string | null }> {
-    const round = record.beginRound(clock.monotonic());
-    const place = await pool.enter(ask, account, gone, excluded);
-    if (isRefusal(place)) {
-      round.endedAt = clock.monotonic();
-      return { kind: "failed", refusal: place, elsewhere: false, nodeName: null };
-    }
-    using slot = place;
-    const { nodeName } = slot;
-    round.node = nodeName;
-    round.startedAt = clock.monotonic();
-    const began = () => void (round.firstPieceAt = clock.monotonic());
-    const ending = await slot.generate(ask, account, gone, sink, began);
+async function generateOnce(
+  ask: Ask,
+  account: AccountId,
+  gone: Gone,
+  sink: Sink,
+  { pool, clock }: Parts,
+  round: RoundRecord,
+  excluded?: ReadonlySet<string>,
+): Promise<Ending> {
+  const entered = pool.enter(ask, account, gone, excluded);
+  const place = entered instanceof Promise ? await entered : entered;
+  if (isRefusal(place)) {
     round.endedAt = clock.monotonic();
-    round.ending = ending.kind;
-    if (ending.kind !== "failed") round.usage = ending.usage;
-    return { ...ending, nodeName };
+    return { kind: "failed", refusal: place, elsewhere: false };
   }
+  using slot = place;
+  round.node = slot.nodeName;
+  round.startedAt = entered instanceof Promise ? clock.monotonic() : round.queuedAt;
+  const began = () => void (round.firstPieceAt = clock.monotonic());
+  const ending = await slot.generate(ask, account, gone, sink, began);
+  round.endedAt = clock.monotonic();
+  round.ending = ending.kind;
+  if (ending.kind !== "failed") round.usage = ending.usage;
+  return ending;
 }

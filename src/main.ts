@@ -22,6 +22,7 @@ const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = 
   reload: () => import("./commands/reload-command.ts"),
   health: () => import("./commands/health.ts"),
   backup: () => import("./commands/backup.ts"),
+  restore: () => import("./commands/restore.ts"),
   search: () => import("./commands/search.ts"),
   "search index": () => import("./commands/search-index.ts"),
   check: () => import("./commands/check.ts"),

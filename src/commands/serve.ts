@@ -1,6 +1,9 @@
 // tollgate serve: puts the parts together, runs until it is told to stop, and takes them apart in the reverse order.
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import { type Accounting, openAccounting } from "../accounting.ts";
+import { LargeBodies } from "../bodies/large-bodies.ts";
 import { LiveCatalog } from "../catalog.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { addressesOf, checkModelIds, type Config, type ConfigFlags, type Environment, loadConfig } from "../config.ts";
@@ -9,13 +12,15 @@ import type { Parts } from "../gateway.ts";
 import { startServer } from "../http/app.ts";
 import { freePort } from "../http/free-port.ts";
 import type { Gauge } from "../http/metric.ts";
+import { together } from "../http/other-threads.ts";
 import { Metrics } from "../http/metrics.ts";
 import { type Log, openLog, usualLogFormat } from "../log.ts";
 import { NodePool } from "../nodes/pool.ts";
+import { FollowedNodes } from "../relay/followed-nodes.ts";
+import { backupsName } from "../store/data-folder.ts";
 import { sealingKeyOf } from "../store/sealing-key.ts";
 import { StoredResponsesFile } from "../store/stored-responses.ts";
 import type { LedgerState, LedgerWatch } from "../store/verify-watch.ts";
-import type { Tracer } from "../telemetry/tracer.ts";
 import { Counter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { Media } from "../tools/media.ts";
@@ -33,9 +38,13 @@ import { OwnedTools } from "./owned-tools.ts";
 import { catalogOf } from "./perform.ts";
 import { pdfTextCommand } from "./pdf-text.ts";
 import { Reloader } from "./reload.ts";
+import { ScheduledBackups } from "./scheduled-backups.ts";
 import { makeConsole } from "./serving-console.ts";
 import { findServingNodes } from "./serving-nodes.ts";
+import { startRelays } from "./serving-relays.ts";
+import { dropStartLeftovers } from "./start-leftovers.ts";
 import { firstStopSignal } from "./stop-signals.ts";
+import { Tracing } from "./tracing.ts";
 
 const operatorEmail = "operator@localhost";
 const operatorPasswordBytes = 15;
@@ -49,10 +58,12 @@ const command: Command = {
     data: { type: "string" },
     node: { type: "string", multiple: true },
     gguf: { type: "string" },
+    threads: { type: "string" },
   },
   async run({ flags, environment }) {
     const given = flagsOf(flags);
     const config = await loadConfig(given, environment);
+    let inForce = config; // another one after a reload
     const catalog = new LiveCatalog(await catalogOf(config.catalogFile));
     checkModelIds(config, catalog);
 
@@ -60,13 +71,16 @@ const command: Command = {
     let secrets = secretsOf(config);
     const programEnvironment = withoutSecrets(environment, secrets);
     const log = openLog({
-      level: config.log.level,
+      get level() {
+        return inForce.log.level;
+      },
       format: config.log.format ?? usualLogFormat(),
       time: () => clock.wall(),
       secrets: () => secrets,
     });
     const metrics = new Metrics();
-    const tracer = await tracerOf(config, log);
+    const tracing = new Tracing(log);
+    await tracing.follow(config);
     // Refusals name the site's address, so the port must be known before the first request.
     const port = config.port === 0 ? listen(config.host, 0, () => freePort(config.host)) : config.port;
     const [accounting, serving] = await Promise.all([
@@ -85,30 +99,87 @@ const command: Command = {
       config.storedResponses === null
         ? null
         : await StoredResponsesFile.open({ dataFolder: config.dataFolder, log, ...config.storedResponses });
+    const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
     const pool = new NodePool(serving.nodes, {
       clock,
       queueMaxWaitMs: config.queueMaxWaitMs,
+      ...(followedNodes === null ? {} : { follower: followedNodes }),
       log: ({ level, node, message }) => log(level, message, { node }),
     });
     const { keys, admission } = accounting;
     const counter = new Counter({ log });
     const checker = new AnswerChecker({ log });
+    const sealingKey = sealingKeyOf(config.dataFolder, sealingKeyBytes);
+    const largeBodies = new LargeBodies({ log, sealingKey, storesResponses: storedResponses !== null });
     const counts = new TokenCounts(counter, pool, clock);
     const publicFetch = new PublicFetchClient();
     const media = new Media(countedFetch(publicFetch, metrics), new PdfReader(pdfTextCommand));
     const ownedTools = await OwnedTools.open(config, { accounting, publicFetch, metrics, clock, log });
     const countInput: Parts["countInput"] = (ask, account) => counts.ofUnreported(ask, account);
+    const backups = new ScheduledBackups({
+      folder: resolve(config.dataFolder, backupsName),
+      databaseBytes: () => statSync(accounting.databaseFile).size,
+      backup: accounting.backup,
+      clock,
+      log,
+    });
+    let watch: LedgerWatch | null = null;
+    const reloader = new Reloader(config, {
+      clock,
+      load: () => loadConfig(given, environment),
+      catalog,
+      serving,
+      pool,
+      ownedTools,
+      environment: programEnvironment,
+      log,
+      adopting(next) {
+        secrets = [...secrets, ...secretsOf(next)]; // requests to the nodes of before may still run
+      },
+      async adopted(next) {
+        accounting.retain(next.usageKeepDays);
+        backups.follow(next.backups);
+        if (next.storedResponses !== null) storedResponses?.limit(next.storedResponses);
+        inForce = next;
+        await tracing.follow(next);
+        await relays?.adopt(next);
+      },
+      plansChanged: () => watch?.plansChanged(),
+    });
+    const work: Work = {
+      ...accounting,
+      eraseResponses: (account) =>
+        storedResponses?.erase(account) ?? StoredResponsesFile.eraseIn(config.dataFolder, account, log),
+    };
     const webConsole = await makeConsole(config, {
       accounting,
       catalog,
       pool,
+      work,
+      reloader,
+      backupSchedule: () => inForce.backups,
       demo: serving.demo,
       port,
       clock,
       log,
     });
-    let watch: LedgerWatch | null = null;
     const unready = () => unreadyReason(watch?.state);
+    const relays =
+      followedNodes === null
+        ? null
+        : startRelays(config, {
+            accounting,
+            catalog,
+            pool,
+            storedResponses,
+            port,
+            sealingKey,
+            nodes: followedNodes,
+            secrets: () => secrets,
+            clock,
+            log,
+            onFatal: endAtOnce,
+          });
     const server = listen(config.host, port, () =>
       startServer(
         {
@@ -117,6 +188,7 @@ const command: Command = {
           catalog,
           pool,
           countInput,
+          largeBodies,
           storedResponses,
           media,
           checker,
@@ -130,42 +202,36 @@ const command: Command = {
           host: config.host,
           port,
           counts,
-          sealingKey: sealingKeyOf(config.dataFolder, sealingKeyBytes),
+          unix: relays?.unix ?? null,
+          others: relays,
+          sealingKey,
           openSite: webConsole.openSite,
           baseUrl: addressesOf(config, port).baseUrl,
           siteFiles: webConsole.siteFiles,
           unready,
           metrics,
-          metricsToken: config.metricsToken,
-          tracer,
-          logsRequests: config.log.level === "debug",
-          gauges: () => gaugesOf(pool, accounting, storedResponses, watch?.state),
+          get metricsToken() {
+            return inForce.metricsToken;
+          },
+          get tracer() {
+            return tracing.tracer;
+          },
+          get logsRequests() {
+            return inForce.log.level === "debug";
+          },
+          gauges: () => gaugesOf(pool, accounting, storedResponses, backups, watch?.state),
         },
       ),
     );
+    await relays?.listen().catch((error: unknown) => {
+      throw cannotListen(config.host, port, error);
+    });
+    const live = relays === null ? server : together(server, relays);
     watch = accounting.watch(log, () => ({
-      requests: server.openRequests,
+      requests: live.openRequests,
       nodesBusy: pool.states().reduce((sum, { busy }) => sum + busy, 0),
       waiting: pool.waiting,
     }));
-    const reloader = new Reloader(config, {
-      load: () => loadConfig(given, environment),
-      catalog,
-      serving,
-      pool,
-      ownedTools,
-      environment: programEnvironment,
-      log,
-      adopting(next) {
-        secrets = [...secrets, ...secretsOf(next)]; // requests to the nodes of before may still run
-      },
-      plansChanged: () => watch?.plansChanged(),
-    });
-    const work: Work = {
-      ...accounting,
-      eraseResponses: (account) =>
-        storedResponses?.erase(account) ?? StoredResponsesFile.eraseIn(config.dataFolder, account, log),
-    };
     const control = openControlSocket(config.dataFolder, controlHandler(work, pool, reloader, unready), isExpected);
     const stopped = firstStopSignal(clock, () => process.exit(1));
     process.on("SIGHUP", () => void reloader.applyAndLog());
@@ -173,12 +239,18 @@ const command: Command = {
     if (accounting.accounts.none) console.log(await createOperator(accounting));
     console.log(`Tollgate ${version} listening on ${server.url}, data in ${config.dataFolder}`);
     console.log(serving.description);
+    backups.follow(config.backups);
+    dropStartLeftovers(() => live.openRequests === 0);
 
     await stopped;
-    log("info", "stopping", { openRequests: server.openRequests, graceSeconds: config.stopGraceMs / 1000 });
-    await server.stop(config.stopGraceMs);
+    const { stopGraceMs } = inForce;
+    backups.close();
+    const relaysStopping = await relays?.stop(stopGraceMs);
+    log("info", "stopping", { openRequests: live.openRequests, graceSeconds: stopGraceMs / 1000 });
+    await Promise.all([relaysStopping?.stopped, server.stop(stopGraceMs)]);
     await control.close();
     await pool.close();
+    await largeBodies.close();
     await counter.close();
     await checker.close();
     await ownedTools.close();
@@ -186,7 +258,7 @@ const command: Command = {
     await storedResponses?.close();
     await webConsole.close();
     await accounting.close();
-    await tracer?.close();
+    await tracing.close();
     return 0;
   },
 };
@@ -200,6 +272,7 @@ function flagsOf(flags: Flags): ConfigFlags {
     data: textFlag(flags, "data"),
     node: flags["node"] as readonly string[] | undefined,
     gguf: textFlag(flags, "gguf"),
+    threads: textFlag(flags, "threads"),
   };
 }
 
@@ -224,14 +297,6 @@ function withoutSecrets(environment: Environment, secrets: readonly string[]): R
   return Object.fromEntries(given);
 }
 
-/** Loaded only where traces are wanted. */
-async function tracerOf({ telemetry }: Config, log: Log): Promise<Tracer | null> {
-  if (telemetry === null) return null;
-  const { openTracer } = await import("../telemetry/tracer.ts");
-  const { otlpEndpoint: endpoint, sampleRatio } = telemetry;
-  return openTracer({ endpoint, sampleRatio, version, clock: systemClock, log });
-}
-
 /** The disk failed: nothing may be written or acknowledged after that. The next start finds out what is on disk. */
 function endAtOnce(error: Error): void {
   console.error(`tollgate: ${error.message}`);
@@ -243,13 +308,17 @@ function listen<Started>(host: string, port: number, start: () => Started): Star
   try {
     return start();
   } catch (error) {
-    const { code, message } = error as Error & { code?: string };
-    if (code === "EADDRINUSE") {
-      throw new CommandError(`port ${port} on ${host} is taken by another program; choose another with --port N`);
-    }
-    if (code === "EACCES") throw new CommandError(`port ${port} on ${host} is not allowed to this user`);
-    throw new CommandError(`cannot listen on ${host} port ${port}: ${message}`);
+    throw cannotListen(host, port, error);
   }
+}
+
+function cannotListen(host: string, port: number, error: unknown): CommandError {
+  const { code, message } = error as Error & { code?: string };
+  if (code === "EADDRINUSE") {
+    return new CommandError(`port ${port} on ${host} is taken by another program; choose another with --port N`);
+  }
+  if (code === "EACCES") return new CommandError(`port ${port} on ${host} is not allowed to this user`);
+  return new CommandError(`cannot listen on ${host} port ${port}: ${message}`);
 }
 
 /** Without an account nobody could sign in; its password and key are shown this once. */
@@ -287,9 +356,17 @@ function* gaugesOf(
   pool: NodePool,
   { journal }: Accounting,
   storedResponses: StoredResponsesFile | null,
+  { lastMadeAt }: ScheduledBackups,
   ledger: LedgerState | undefined,
 ): Generator<Gauge> {
   if (ledger !== undefined) yield* ledgerGauges(ledger);
+  if (lastMadeAt !== null) {
+    yield {
+      name: "tollgate_backup_timestamp_seconds",
+      help: "When the last backup of the schedule was made.",
+      value: lastMadeAt / 1000,
+    };
+  }
   yield { name: "tollgate_queue_waiting", help: "Requests that wait for a node.", value: pool.waiting };
   yield { name: "tollgate_journal_pending", help: "Journal entries on their way to disk.", value: journal.pending };
   if (storedResponses !== null) {

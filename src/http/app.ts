@@ -1,29 +1,28 @@
-// The HTTP side: the list of routes, and how a request of a dialect becomes a reply. Elysia is used here and in the
-// console alone.
+// The HTTP side: the list of routes. Elysia is used in this folder and in the console alone.
+import { rmSync } from "node:fs";
 import { Elysia } from "elysia";
 import { chatCompletions } from "../dialects/chat-completions.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { messages } from "../dialects/messages.ts";
-import { compactionDialect, responsesDialect } from "../dialects/responses.ts";
-import { admit, isRefused, type Parts, serve } from "../gateway.ts";
+import type { StoredResponses } from "../dialects/stored-responses.ts";
+import type { Parts } from "../gateway.ts";
 import { bodyMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
-import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
-import type { AccountId, Ask } from "../types.ts";
 import { ApiReference, type ApiReferenceOptions } from "./api-reference.ts";
-import { CollectOutlet } from "./collect-outlet.ts";
-import { Heartbeat } from "./heartbeat.ts";
-import { accountOf, incomingOf } from "./incoming.ts";
+import { accountOf, type KnownKeys } from "./incoming.ts";
+import { type Connection, idleTimeoutSeconds, Inference } from "./inference.ts";
 import { LoopDelay } from "./loop-delay.ts";
 import type { Gauge } from "./metric.ts";
 import { Metrics } from "./metrics.ts";
 import { mayReadMetrics } from "./metrics-access.ts";
 import { modelBody, modelsBody } from "./models.ts";
+import { peerAddress } from "./peer-address.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 import { RequestWatch } from "./request-watch.ts";
+import { type OtherThreads, together } from "./other-threads.ts";
 import type { LiveRequests, Site } from "./site.ts";
 import {
   cancelResponse,
@@ -32,12 +31,16 @@ import {
   showResponse,
   type StoredResponseAction,
 } from "./stored-responses.ts";
-import { StreamOutlet } from "./stream-outlet.ts";
 import { TokenRoutes } from "./token-routes.ts";
+
+/** Of a server that serves every route: it knows keys and stored responses itself. */
+export type ServerParts = Parts & Readonly<{ keys: KnownKeys; storedResponses: StoredResponses | null }>;
 
 export type ServerOptions = Readonly<{
   host: string;
   port: number;
+  /** A unix socket to listen on instead, readable by this user alone; `host` and `port` are where its relays listen. */
+  unix?: string | null;
   /** Seals what clients of /v1/responses carry for us; the same after every restart. */
   sealingKey: Uint8Array;
   counts: TokenCounts;
@@ -53,51 +56,48 @@ export type ServerOptions = Readonly<{
   gauges?: () => Iterable<Gauge>;
   /** Where others count too; absent: the server's own. */
   metrics?: Metrics;
-  /** What a scraper must bring; null: it must ask from this machine. */
+  /** What a scraper must bring; null: it must ask from this machine. It may change, as the two below. */
   metricsToken?: string | null;
   /** Null: nothing is traced. */
   tracer?: Tracer | null;
   /** True: each request is a line of the log at debug level. */
   logsRequests?: boolean;
+  /** Threads that serve clients beside this one; null: there are none. */
+  others?: OtherThreads | null;
 }>;
 
-export interface RunningServer {
+export interface RunningServer extends LiveRequests {
   readonly url: string;
-  /** Requests whose reply is not finished. */
-  readonly openRequests: number;
   /** Takes no new work; resolves when the open requests have ended, or were cut after `graceMs`. */
   stop(graceMs: number): Promise<void>;
 }
 
 /** A connection's first request has this long for its headers, however they drip: Bun does not count from each byte. */
-const headersTimeoutSeconds = 12;
-/** Bun counts seconds of silence on a connection; a client that is waiting for its answer is exempt (`answer`). */
-const idleTimeoutSeconds = 120;
-/** What is cut at a stop has this long to say so to its client. */
-const cutMs = 2_000;
+export const headersTimeoutSeconds = 12;
 /** Bun answers larger bodies itself, with a bare 413; ours is in the dialect's form. */
-const serverBodyMaxBytes = 4 * bodyMaxBytes;
+export const serverBodyMaxBytes = 4 * bodyMaxBytes;
 
 /** Starts to listen. Throws if the address is taken. */
-export function startServer(parts: Parts, options: ServerOptions): RunningServer {
+export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
   const { host, port, sealingKey, counts, openSite, unready = () => null, gauges = () => [] } = options;
-  const responsesOptions = { sealingKey, clock: parts.clock, storesResponses: parts.storedResponses !== null };
-  const responses = responsesDialect(responsesOptions);
-  const dialects: readonly Dialect[] = [chatCompletions, messages, responses];
-  const compaction = compactionDialect(responsesOptions);
-  const heartbeat = new Heartbeat();
-  const { metrics = new Metrics(), metricsToken = null, tracer = null, logsRequests = false } = options;
-  const watch = new RequestWatch({ metrics, clock: parts.clock, log: parts.log, logsRequests, tracer });
+  const { metrics = new Metrics(), unix = null, others = null } = options;
+  const watch = new RequestWatch({
+    metrics,
+    clock: parts.clock,
+    log: parts.log,
+    get logsRequests() {
+      return options.logsRequests ?? false;
+    },
+    get tracer() {
+      return options.tracer ?? null;
+    },
+  });
   const loopDelay = new LoopDelay(parts.clock, (delayMs) => metrics.countLoopDelay(delayMs));
-  const open = new Map<StreamOutlet | CollectOutlet, Promise<void>>();
-  const openOf = new Map<AccountId, number>();
-  const site =
-    openSite?.({
-      get openRequests() {
-        return open.size;
-      },
-      openRequestsOf: (account) => openOf.get(account) ?? 0,
-    }) ?? null;
+  const inference = new Inference(parts, { sealingKey, counts, watch });
+  const { responses } = inference;
+  const live = others === null ? inference : together(inference, others);
+  const site = openSite?.(live) ?? null;
+  inference.site = site;
   const tokens = new TokenRoutes(parts, counts, site);
   const reference = new ApiReference({
     facts: () => ({ catalog: parts.catalog, baseUrl: options.baseUrl ?? listening }),
@@ -109,7 +109,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     .onRequest(({ request, server }) => server?.timeout(request, idleTimeoutSeconds))
     .onError(({ error, request }) => {
       parts.log("error", "handler failed", { error: String(error) });
-      const dialect = dialectOf(new URL(request.url).pathname);
+      const dialect = inference.dialectOf(new URL(request.url).pathname);
       return refusalReply(dialect, refuse("internal"), mintRequestId(parts.clock.wall()));
     })
     .get("/healthz", () => new Response("ok\n"))
@@ -117,7 +117,7 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
       const reason = stopping ? "stopping" : unready();
       return new Response(`${reason ?? "ready"}\n`, { status: reason === null ? 200 : 503 });
     })
-    .get("/metrics", ({ request, server }) => metricsReply(request, server?.requestIP(request)?.address ?? null))
+    .get("/metrics", ({ request, server }) => metricsReply(request, server))
     .head("/", () => new Response(null))
     .head("/api/hello", () => new Response(null))
     .get("/v1/responses", ({ request }) => upgradeRequired(request))
@@ -136,107 +136,37 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
     .get("/docs", ({ request }) => reference.page(request))
     .get("/v1/models", ({ request }) => listModels(request))
     .get("/v1/models/:id", ({ request, params }) => showModel(request, params.id));
-  for (const dialect of dialects) {
-    // A client given {base_url}/v1 or {base_url} where it wants the other asks these paths; both are meant well.
-    for (const path of [dialect.endpoint, dialect.endpoint.slice("/v1".length), `/v1${dialect.endpoint}`]) {
-      app.post(path, ({ request, server }) => answer(request, server, dialect), { parse: "none" });
-    }
-  }
-  for (const path of ["/v1/responses/compact", "/responses/compact", "/v1/v1/responses/compact"]) {
-    app.post(path, ({ request, server }) => answer(request, server, compaction), { parse: "none" });
-  }
+  inference.addRoutesTo(app);
   if (site !== null) app.use(site.routes);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
-  app.listen({
-    hostname: host,
-    port,
-    reusePort: false,
-    idleTimeout: headersTimeoutSeconds,
-    maxRequestBodySize: serverBodyMaxBytes,
-    development: false,
-  });
+  const always = { maxRequestBodySize: serverBodyMaxBytes, development: false } as const;
+  if (unix === null) {
+    app.listen({ ...always, hostname: host, port, reusePort: false, idleTimeout: headersTimeoutSeconds });
+  } else listenPrivately(unix, () => app.listen({ ...always, unix }));
   const server = app.server!;
-  const listening = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`;
+  const listening = `http://${host.includes(":") ? `[${host}]` : host}:${server.port ?? port}`;
 
   return {
     url: listening,
     get openRequests() {
-      return open.size;
+      return inference.openRequests;
     },
+    openRequestsOf: (account) => inference.openRequestsOf(account),
     async stop(graceMs) {
       stopping = true;
       site?.close();
       const stopped = server.stop();
-      await settledWithin(graceMs, open.values());
-      for (const outlet of open.keys()) outlet.cut(refuse("stopping"));
-      await settledWithin(cutMs, open.values());
+      await inference.finish(graceMs);
       await Promise.race([stopped, server.stop(true)]);
-      heartbeat.close();
       loopDelay.close();
     },
   };
 
-  /** Whose error shape an address gets: its dialect's, or that of chat-completions. */
-  function dialectOf(pathname: string): Dialect {
-    return dialects.find(({ endpoint }) => pathname.includes(endpoint.slice("/v1".length))) ?? chatCompletions;
-  }
-
-  async function answer(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
-    const record = watch.arrived(dialect.endpoint, request.headers);
-    const response = await reply(request, connection, dialect, record);
-    watch.replied(record, response.status);
-    return response;
-  }
-
-  async function reply(
-    request: Request,
-    connection: Connection | null,
-    dialect: Dialect,
-    record: RequestRecord,
-  ): Promise<Response> {
-    const { requestId } = record;
-    const admitted = await admit(incomingOf(request, requestId, site), dialect, parts);
-    if (isRefused(admitted)) {
-      watch.refused(record, admitted.refused, admitted.ask);
-      return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
-    }
-    const createdSeconds = Math.floor(record.arrivedWall / 1000);
-    const { account, ask } = admitted;
-    watch.admitted(record, account, ask);
-    const own = dialect.keeping?.(ask, (response) => parts.storedResponses?.keep(account, response)) ?? dialect;
-    const outlet = ask.stream
-      ? new StreamOutlet(ask, requestId, createdSeconds, own, request.signal, heartbeat)
-      : new CollectOutlet(ask, requestId, createdSeconds, own, request.signal);
-    if (outlet instanceof StreamOutlet && outlet.showsInput) countInput(ask, account, outlet);
-    // A non-streaming reply is silent until it is complete; the exemption sticks to the connection, so it is undone.
-    if (!ask.stream) connection?.timeout(request, 0);
-    openOf.set(account, (openOf.get(account) ?? 0) + 1);
-    const served = serve(admitted, outlet, parts, record).finally(() => {
-      open.delete(outlet);
-      watch.ended(record);
-      closeOf(account);
-      if (!ask.stream) connection?.timeout(request, idleTimeoutSeconds);
-    });
-    open.set(outlet, served);
-    return outlet.response;
-  }
-
-  /** Beside the node's work on the first token, which does not wait for it. */
-  function countInput(ask: Ask, account: AccountId, outlet: StreamOutlet): void {
-    void counts.estimateOfAsk(ask, ask.model.encoding, account, outlet.gone).then((count) => {
-      if (!isRefusal(count)) outlet.inputCounted(count.tokens);
-    });
-  }
-
-  function closeOf(account: AccountId): void {
-    const left = openOf.get(account)! - 1;
-    if (left === 0) openOf.delete(account);
-    else openOf.set(account, left);
-  }
-
-  function metricsReply({ headers }: Request, address: string | null): Response {
-    if (mayReadMetrics(headers, address, metricsToken)) {
-      return new Response(metrics.text(allGauges()), { headers: { "content-type": "text/plain; version=0.0.4" } });
+  async function metricsReply(request: Request, connection: Connection | null): Promise<Response> {
+    const { metricsToken = null } = options;
+    if (mayReadMetrics(request.headers, peerAddress(request, connection), metricsToken)) {
+      const all = others === null ? metrics : await others.withTheirs(metrics);
+      return new Response(all.text(allGauges()), { headers: { "content-type": "text/plain; version=0.0.4" } });
     }
     const wanted =
       metricsToken === null
@@ -246,11 +176,11 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
   }
 
   function* allGauges(): Iterable<Gauge> {
-    yield { name: "tollgate_open_requests", help: "Admitted requests that have not ended.", value: open.size };
+    yield { name: "tollgate_open_requests", help: "Admitted requests that have not ended.", value: live.openRequests };
     yield {
       name: "tollgate_held_ends",
       help: "Answers that wait for their charge to be on disk.",
-      value: watch.heldEnds,
+      value: watch.heldEnds + (others?.heldEnds ?? 0),
     };
     const { user, system } = process.cpuUsage();
     yield {
@@ -306,18 +236,21 @@ export function startServer(parts: Parts, options: ServerOptions): RunningServer
   function unknownPath(request: Request): Response {
     const { pathname } = new URL(request.url);
     const reason = `There is no ${request.method} ${pathname} here. The API is under /v1, e.g. POST /v1/chat/completions`;
-    return refusalReply(dialectOf(pathname), refuse("not_found", { reason }), mintRequestId(parts.clock.wall()));
+    return refusalReply(
+      inference.dialectOf(pathname),
+      refuse("not_found", { reason }),
+      mintRequestId(parts.clock.wall()),
+    );
   }
 }
 
-/** Resolves when all have settled, or after `limitMs`. */
-async function settledWithin(limitMs: number, promises: Iterable<Promise<void>>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, limitMs);
-  await Promise.race([Promise.allSettled(promises), late]);
-  clearTimeout(timer);
-}
-
-interface Connection {
-  timeout(request: Request, seconds: number): void;
+/** The socket is never open to others, not even before its mode could be changed. */
+function listenPrivately(unix: string, listen: () => void): void {
+  rmSync(unix, { force: true }); // a dead server's: the caller holds the data folder
+  const before = process.umask(0o177);
+  try {
+    listen();
+  } finally {
+    process.umask(before);
+  }
 }

@@ -1,19 +1,19 @@
 // The outlet of a non-streaming reply: sends nothing until the answer is complete and its charge is on disk.
+import { Departure } from "../departure.ts";
 import { Collector } from "../dialects/collector.ts";
 import type { AnswerEnd, Dialect } from "../dialects/dialect.ts";
 import type { Outlet } from "../gateway.ts";
 import type { Ask, Piece, Refusal } from "../types.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 
-export class CollectOutlet implements Outlet {
+export class CollectOutlet implements Outlet, EventListenerObject {
   readonly response: Promise<Response>;
-  readonly gone: AbortSignal;
+  readonly gone = new Departure();
   readonly #collector = new Collector();
   readonly #ask: Ask;
   readonly #requestId: string;
   readonly #createdSeconds: number;
   readonly #dialect: Dialect;
-  readonly #leave = new AbortController();
   #respond!: (response: Response) => void;
 
   constructor(ask: Ask, requestId: string, createdSeconds: number, dialect: Dialect, client: AbortSignal) {
@@ -21,10 +21,9 @@ export class CollectOutlet implements Outlet {
     this.#requestId = requestId;
     this.#createdSeconds = createdSeconds;
     this.#dialect = dialect;
-    this.gone = this.#leave.signal;
     this.response = new Promise((respond) => (this.#respond = respond));
     if (client.aborted) this.#depart();
-    else client.addEventListener("abort", () => this.#depart(), { once: true });
+    else client.addEventListener("abort", this);
   }
 
   piece(piece: Piece): void {
@@ -50,11 +49,16 @@ export class CollectOutlet implements Outlet {
 
   /** Ends the reply from our side. */
   cut(refusal: Refusal): void {
-    this.#leave.abort(refusal);
+    this.gone.abort(refusal);
+  }
+
+  /** The client's signal. */
+  handleEvent(): void {
+    this.#depart();
   }
 
   #depart(): void {
-    this.#leave.abort();
+    this.gone.abort();
     this.#respond(new Response(null, { status: 499 }));
   }
 }

@@ -1,6 +1,7 @@
 // One timer for all open replies, instead of two per request: it opens streams whose answer is slow to begin, sends
 // signs of life on silent ones and notices clients that stopped reading.
 import { clientStallMs, keepAliveIntervalMs, streamOpenDelayMs } from "../limits.ts";
+import { Roster, type Seat } from "../roster.ts";
 
 export const heartbeatMs = 2_000;
 /** Ages in beats; a fresh reply may see its first beat at once, so n beats mean more than (n - 1) * heartbeatMs. */
@@ -13,16 +14,16 @@ export interface Beating {
 }
 
 export class Heartbeat {
-  readonly #open = new Set<Beating>();
+  readonly #open = new Roster<Beating>();
   #timer: Timer | null = null;
 
-  add(beating: Beating): void {
-    this.#open.add(beating);
+  join(beating: Beating): Seat<Beating> {
     this.#timer ??= setInterval(() => this.beat(), heartbeatMs);
+    return this.#open.join(beating);
   }
 
-  delete(beating: Beating): void {
-    this.#open.delete(beating);
+  leave(seat: Seat<Beating>): void {
+    this.#open.leave(seat);
   }
 
   /** Replies that are open right now. */
@@ -33,7 +34,7 @@ export class Heartbeat {
   /** One tick; an idle gateway stops ticking. */
   beat(): void {
     if (this.#open.size === 0) return this.close();
-    for (const beating of this.#open) beating.beat();
+    for (const beating of this.#open.members()) beating.beat();
   }
 
   close(): void {

@@ -1,21 +1,32 @@
 // Reads what a request brings: the key from its headers and the JSON of its body, both bounded.
-import type { Body, Incoming, Parts } from "../gateway.ts";
-import { bodyMaxBytes, largeBodyMinBytes } from "../limits.ts";
+import type { LargeBody } from "../bodies/large-bodies.ts";
+import type { Body, Incoming } from "../gateway.ts";
+import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { type AccountId, type Refusal, StoreUnavailable } from "../types.ts";
 import type { BodyTurns } from "./body-turns.ts";
 import type { Site } from "./site.ts";
 
-export const incomingOf = (request: Request, requestId: string, site: Site | null): Incoming => ({
+/** What a body came as: its text, or the bytes of a large one. */
+export type RawBody = string | Uint8Array;
+
+/** `keepsLarge`: something else reads large bodies, so that they are not parsed here. `keep` is given the body as it came. */
+export const incomingOf = (
+  request: Request,
+  requestId: string,
+  site: Site | null,
+  keepsLarge: boolean,
+  keep?: (body: RawBody) => void,
+): Incoming => ({
   requestId,
   key: keyOf(request.headers),
-  signedIn: mayBeSignedIn(request.headers, site) ? () => site!.accountOf(request) : null,
-  body: () => readJson(request),
+  signedIn: site !== null && mayBeSignedIn(request.headers) ? () => site.accountOf(request) : null,
+  body: () => readBody(request, keepsLarge, null, keep),
 });
 
 /** A key, right or wrong, is never passed over for a cookie. */
-const mayBeSignedIn = (headers: Headers, site: Site | null): boolean =>
-  site !== null && headers.has("cookie") && !headers.has("authorization") && !headers.has("x-api-key");
+export const mayBeSignedIn = (headers: Headers): boolean =>
+  headers.has("cookie") && !headers.has("authorization") && !headers.has("x-api-key");
 
 /** `Authorization: Bearer` or `x-api-key`, on every endpoint; two different keys are no key. */
 export function keyOf(headers: Headers): string | null {
@@ -27,12 +38,16 @@ export function keyOf(headers: Headers): string | null {
   return bearer ?? named;
 }
 
+/** Keys that are known on this thread. */
+export type KnownKeys = Readonly<{ account(key: string): AccountId | null }>;
+
 /** The account of a route that needs no more than a key, or a page of the site on which somebody is signed in. */
-export function accountOf(request: Request, keys: Parts["keys"], site: Site | null): AccountId | Refusal {
+export function accountOf(request: Request, keys: KnownKeys, site: Site | null): AccountId | Refusal {
   try {
     const key = keyOf(request.headers);
     if (key !== null) return keys.account(key) ?? refuse("invalid_api_key");
-    return (mayBeSignedIn(request.headers, site) ? site!.accountOf(request) : null) ?? refuse("invalid_api_key");
+    const signedIn = mayBeSignedIn(request.headers) ? site?.accountOf(request) : null;
+    return signedIn ?? refuse("invalid_api_key");
   } catch (error) {
     if (error instanceof StoreUnavailable) return refuse("quota_unverified");
     throw error;
@@ -40,16 +55,23 @@ export function accountOf(request: Request, keys: Parts["keys"], site: Site | nu
 }
 
 /**
- * The parsed body, or 413 / 415 / 400. Nothing is kept of a body that is too large. With `turns`, large ones wait for
- * each other.
+ * The body, parsed unless it is large and `keepsLarge`, or 413 / 415 / 400. Nothing is kept of a body that is too large.
+ * With `turns`, those that take a while to parse wait for each other.
  */
-export async function readJson(request: Request, turns: BodyTurns | null = null): Promise<Body | Refusal> {
+export async function readBody(
+  request: Request,
+  keepsLarge: boolean,
+  turns: BodyTurns | null = null,
+  keep?: (body: RawBody) => void,
+): Promise<Body | Refusal> {
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding !== "" && encoding !== "identity") return refuse("unsupported_encoding");
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > bodyMaxBytes) return refuse("body_too_large");
-  const body = await readText(request, declared, turns);
+  const body = await readWhole(request, declared, keepsLarge, turns);
   if (isRefusal(body)) return body;
+  keep?.("body" in body ? body.body : body.text);
+  if ("body" in body) return body;
   try {
     return { json: JSON.parse(body.text), bytes: body.bytes };
   } catch (error) {
@@ -59,17 +81,23 @@ export async function readJson(request: Request, turns: BodyTurns | null = null)
 
 type BodyText = Readonly<{ text: string; bytes: number }>;
 
-async function readText(
+async function readWhole(
   request: Request,
   declared: string | null,
+  keepsLarge: boolean,
   turns: BodyTurns | null,
-): Promise<BodyText | Refusal> {
+): Promise<BodyText | LargeBody | Refusal> {
   try {
-    const inTurn = turns !== null && (declared === null || Number(declared) >= largeBodyMinBytes);
-    if (declared !== null && !inTurn) return { text: await request.text(), bytes: Number(declared) };
+    const bytes = declared === null ? Number.POSITIVE_INFINITY : Number(declared);
+    const inTurn = turns !== null && bytes >= bodyTurnMinBytes;
+    const mayBeLarge = keepsLarge && bytes >= largeBodyMinBytes;
+    if (declared !== null && !inTurn && !mayBeLarge) return { text: await request.text(), bytes };
     // The runtime puts a body of known length together in three quarters of the time that we take for it.
     const body = declared === null ? await readChunks(request) : await request.bytes();
     if (body === null) return refuse("body_too_large");
+    if (keepsLarge && body.byteLength >= largeBodyMinBytes) {
+      return { body, bytes: body.byteLength, gone: request.signal };
+    }
     if (inTurn) await turns.next(); // the whole body is there before its turn: a slow client holds nobody up
     return { text: new TextDecoder().decode(body), bytes: body.byteLength };
   } catch {

@@ -19,6 +19,8 @@ export type Cell = { value: number };
 
 export class Counter {
   readonly #cells = new Map<string, Cell>();
+  /** The one that was looked for last, which is often the next one too. */
+  #last: Readonly<{ first: string; second: string; third: string; cell: Cell }> | null = null;
 
   constructor(
     readonly name: string,
@@ -32,10 +34,25 @@ export class Counter {
   }
 
   cell(first = "", second = "", third = ""): Cell {
+    const last = this.#last;
+    if (last !== null && last.first === first && last.second === second && last.third === third) return last.cell;
     const key = keyOf(first, second, third);
     let cell = this.#cells.get(key);
     if (cell === undefined) this.#cells.set(key, (cell = { value: 0 }));
+    this.#last = { first, second, third, cell };
     return cell;
+  }
+
+  /** What was counted, for `addCounted` of the same counter on another thread. */
+  counted(): Counted {
+    return [...this.#cells].map(([key, { value }]) => [key, [value]]);
+  }
+
+  addCounted(counted: Counted): void {
+    for (const [key, [value = 0]] of counted) {
+      const [first, second, third] = valuesOf(key);
+      this.cell(first, second, third).value += value;
+    }
   }
 
   *lines(): Iterable<string> {
@@ -45,6 +62,9 @@ export class Counter {
       yield `${this.name}${inBraces(labelText(this.labels, valuesOf(key)))} ${value}`;
   }
 }
+
+/** The numbers of each series; of a histogram its buckets and their sum. Plain data, for messages. */
+export type Counted = readonly (readonly [key: string, numbers: readonly number[]])[];
 
 type Buckets = { readonly counts: Float64Array; sum: number };
 
@@ -61,13 +81,25 @@ export class Histogram {
 
   /** `labelValue` must come from a bounded set. */
   add(value: number, labelValue = ""): void {
-    let buckets = this.#series.get(labelValue);
-    if (buckets === undefined) this.#series.set(labelValue, (buckets = this.#empty()));
+    const buckets = this.#bucketsOf(labelValue);
     const { bounds } = this;
     let bucket = 0;
     while (bucket < bounds.length && value > bounds[bucket]!) bucket += 1;
     buckets.counts[bucket]! += 1;
     buckets.sum += value;
+  }
+
+  /** As of a counter; the sum follows the buckets. */
+  counted(): Counted {
+    return [...this.#series].map(([labelValue, { counts, sum }]) => [labelValue, [...counts, sum]]);
+  }
+
+  addCounted(counted: Counted): void {
+    for (const [labelValue, numbers] of counted) {
+      const buckets = this.#bucketsOf(labelValue);
+      for (let bucket = 0; bucket < buckets.counts.length; bucket += 1) buckets.counts[bucket]! += numbers[bucket] ?? 0;
+      buckets.sum += numbers.at(-1) ?? 0;
+    }
   }
 
   *lines(): Iterable<string> {
@@ -84,6 +116,12 @@ export class Histogram {
       yield `${this.name}_sum${inBraces(labels)} ${sum}`;
       yield `${this.name}_count${inBraces(labels)} ${cumulated}`;
     }
+  }
+
+  #bucketsOf(labelValue: string): Buckets {
+    let buckets = this.#series.get(labelValue);
+    if (buckets === undefined) this.#series.set(labelValue, (buckets = this.#empty()));
+    return buckets;
   }
 
   #empty(): Buckets {

@@ -2,7 +2,7 @@
 // everything else is one of a few words.
 import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { Ms } from "../types.ts";
-import { type Cell, Counter, type Gauge, gaugeLines, Histogram } from "./metric.ts";
+import { type Cell, type Counted, Counter, type Gauge, gaugeLines, Histogram } from "./metric.ts";
 
 const waitSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const quickSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
@@ -154,6 +154,15 @@ export class Metrics {
   countFetch(result: FetchResult, bytes: number): void {
     this.#fetches.add(1, result);
     this.#fetchedBytes.add(bytes);
+  }
+
+  /** Everything that was counted here, for `addCounted` on another thread. */
+  counted(): readonly Counted[] {
+    return this.#all().map((metric) => metric.counted());
+  }
+
+  addCounted(counted: readonly Counted[]): void {
+    for (const [place, metric] of this.#all().entries()) metric.addCounted(counted[place] ?? []);
   }
 
   text(gauges: Iterable<Gauge>): string {

@@ -3,6 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { Log, LogFields } from "../log.ts";
 import { gapStreamsPerSample } from "../limits.ts";
 import { refusals } from "../refusals.ts";
+import { Roster, type Seat } from "../roster.ts";
 import { RequestRecord } from "../telemetry/request-record.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { AccountId, Ask, Endpoint, Ms, Refusal } from "../types.ts";
@@ -21,7 +22,7 @@ export type RequestWatchParts = Readonly<{
 
 export class RequestWatch {
   readonly #parts: RequestWatchParts;
-  readonly #open = new Set<RequestRecord>();
+  readonly #open = new Roster<RequestRecord>();
   #arrivals = 0;
 
   constructor(parts: RequestWatchParts) {
@@ -48,10 +49,11 @@ export class RequestWatch {
     record.refusal = refusal.refusal;
   }
 
-  admitted(record: RequestRecord, account: AccountId, ask: Ask): void {
+  /** The seat is for `ended`. */
+  admitted(record: RequestRecord, account: AccountId, ask: Ask): Seat<RequestRecord> {
     this.#describe(record, ask);
     record.account = account;
-    this.#open.add(record);
+    return this.#open.join(record);
   }
 
   /** The headers of the reply are known; a refusal ends with them. */
@@ -62,8 +64,8 @@ export class RequestWatch {
   }
 
   /** An admitted request had its last word. */
-  ended(record: RequestRecord): void {
-    this.#open.delete(record);
+  ended(record: RequestRecord, seat: Seat<RequestRecord>): void {
+    this.#open.leave(seat);
     record.endedAt = this.#parts.clock.monotonic();
     if (record.status !== null) this.#tell(record);
   }
@@ -71,7 +73,7 @@ export class RequestWatch {
   /** Answers that are whole and whose ends wait for their charge to be on disk. */
   get heldEnds(): number {
     let held = 0;
-    for (const { settling } of this.#open) if (settling !== null && settling.to === null) held += 1;
+    for (const { settling } of this.#open.members()) if (settling !== null && settling.to === null) held += 1;
     return held;
   }
 

@@ -1,8 +1,10 @@
 // The outlet of a streaming reply: pieces become server-sent events, the events of one read of the node's socket one
 // write to the client's.
 import { ByteWriter } from "../byte-writer.ts";
+import { Departure } from "../departure.ts";
 import type { AnswerEnd, Dialect, Encoder } from "../dialects/dialect.ts";
 import type { Outlet } from "../gateway.ts";
+import type { Seat } from "../roster.ts";
 import type { Ask, Piece, Refusal } from "../types.ts";
 import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamOpenBeats } from "./heartbeat.ts";
 import { refusalReply, streamHeaders } from "./reply.ts";
@@ -26,15 +28,15 @@ function returnWriter(writer: ByteWriter): void {
  * The HTTP status is decided by what comes first: the first piece or a short wait opens the stream with 200; a failure
  * before that is answered with its own status. After that a failure is the dialect's error event.
  */
-export class StreamOutlet implements Outlet, Beating {
+export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   readonly response: Promise<Response>;
-  readonly gone: AbortSignal;
-  readonly #leave = new AbortController();
+  readonly gone = new Departure();
   readonly #dialect: Dialect;
   readonly #ask: Ask;
   readonly #encoder: Encoder;
   readonly #requestId: string;
   readonly #heartbeat: Heartbeat;
+  readonly #seat: Seat<Beating>;
   #respond!: (response: Response) => void;
   #state: "waiting" | "open" | "over" = "waiting";
   #controller: ReadableStreamDirectController | null = null;
@@ -60,11 +62,10 @@ export class StreamOutlet implements Outlet, Beating {
     this.#requestId = requestId;
     this.#heartbeat = heartbeat;
     this.#encoder = dialect.encoder(ask, { requestId, createdSeconds });
-    this.gone = this.#leave.signal;
     this.response = new Promise((respond) => (this.#respond = respond));
+    this.#seat = heartbeat.join(this);
     if (client.aborted) this.#depart();
-    else client.addEventListener("abort", () => this.#depart(), { once: true });
-    heartbeat.add(this);
+    else client.addEventListener("abort", this);
   }
 
   /** Whether the reply begins with the count of the request's input. */
@@ -124,7 +125,7 @@ export class StreamOutlet implements Outlet, Beating {
 
   /** Ends the reply from our side. */
   cut(refusal: Refusal): void {
-    if (this.#state !== "over") this.#leave.abort(refusal);
+    if (this.#state !== "over") this.gone.abort(refusal);
   }
 
   beat(): void {
@@ -195,19 +196,24 @@ export class StreamOutlet implements Outlet, Beating {
     this.#closed?.();
   }
 
+  /** The client's signal. */
+  handleEvent(): void {
+    this.#depart();
+  }
+
   /** The client left, or has read nothing for too long. */
   #depart(): void {
     const wasWaiting = this.#state === "waiting";
     const wasOver = this.#state === "over";
     this.#over();
     this.#dropUnsent();
-    if (!wasOver) this.#leave.abort();
+    if (!wasOver) this.gone.abort();
     if (wasWaiting) this.#respond(new Response(null, { status: 499 }));
     this.#close();
   }
 
   #over(): void {
     this.#state = "over";
-    this.#heartbeat.delete(this);
+    this.#heartbeat.leave(this.#seat);
   }
 }

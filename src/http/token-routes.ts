@@ -1,21 +1,27 @@
 // The free routes that count tokens: POST /v1/tokenize, /v1/messages/count_tokens and /v1/responses/input_tokens. They
 // need a key, reserve nothing and are not counted by flood protection; counting itself happens off the main thread.
 import type { Dialect } from "../dialects/dialect.ts";
-import { type Body, type Parts, readAsk } from "../gateway.ts";
+import { type Body, isLarge, type Parts, readAsk } from "../gateway.ts";
 import { isRefusal } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
-import { countMessages, countResponsesInput, readTokenize, tokenize } from "../tokens/tokenize.ts";
+import {
+  countMessages,
+  countResponsesInput,
+  readTokenize,
+  tokenize,
+  type TokenizeRequest,
+} from "../tokens/tokenize.ts";
 import type { AccountId, Ask, Refusal } from "../types.ts";
 import { BodyTurns } from "./body-turns.ts";
-import { accountOf, readJson } from "./incoming.ts";
+import { accountOf, type KnownKeys, readBody } from "./incoming.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 import type { Site } from "./site.ts";
 
 /** Answers a request whose key and body are in order. */
 type Count = (body: Body, account: AccountId, gone: AbortSignal) => Promise<object | Refusal>;
 
-type TokenParts = Pick<Parts, "keys" | "catalog" | "storedResponses" | "clock">;
+type TokenParts = Pick<Parts, "catalog" | "storedResponses" | "largeBodies" | "clock"> & Readonly<{ keys: KnownKeys }>;
 
 export class TokenRoutes {
   readonly #parts: TokenParts;
@@ -31,11 +37,18 @@ export class TokenRoutes {
 
   /** POST /v1/tokenize; `dialect` reads its `messages`. */
   tokenize(request: Request, dialect: Dialect): Promise<Response> {
-    return this.#answer(request, dialect, async ({ json, bytes }, account, gone) => {
-      const { catalog } = this.#parts;
-      const wanted = readTokenize(json, catalog, (body) => dialect.read(body, bytes, catalog));
-      return isRefusal(wanted) ? wanted : tokenize(wanted, this.#counts, account, gone);
+    return this.#answer(request, dialect, async (body, account, gone) => {
+      const wanted = await this.#readTokenize(body, account, dialect);
+      if (isRefusal(wanted)) return wanted;
+      using _conversation = wanted.kind === "messages" ? wanted.ask.prepared : undefined;
+      return await tokenize(wanted, this.#counts, account, gone);
     });
+  }
+
+  async #readTokenize(body: Body, account: AccountId, dialect: Dialect): Promise<TokenizeRequest | Refusal> {
+    const { catalog, largeBodies } = this.#parts;
+    if (isLarge(body)) return largeBodies!.readTokenize(body, account, dialect, catalog);
+    return readTokenize(body.json, catalog, (json) => dialect.read(json, body.bytes, catalog));
   }
 
   /** POST /v1/messages/count_tokens */
@@ -54,7 +67,9 @@ export class TokenRoutes {
   ): Count {
     return async (body, account, gone) => {
       const ask = await readAsk(body, account, dialect, this.#parts);
-      return isRefusal(ask) ? ask : count(ask, this.#counts, account, gone);
+      if (isRefusal(ask)) return ask;
+      using _conversation = ask.prepared;
+      return await count(ask, this.#counts, account, gone);
     };
   }
 
@@ -62,7 +77,7 @@ export class TokenRoutes {
     const requestId = mintRequestId(this.#parts.clock.wall());
     const account = accountOf(request, this.#parts.keys, this.#site);
     if (isRefusal(account)) return refusalReply(dialect, account, requestId);
-    const body = await readJson(request, this.#bodyTurns);
+    const body = await readBody(request, this.#parts.largeBodies !== undefined, this.#bodyTurns);
     if (isRefusal(body)) return refusalReply(dialect, body, requestId);
     const counted = await count(body, account, request.signal);
     if (isRefusal(counted)) return refusalReply(dialect, counted, requestId);

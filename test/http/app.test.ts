@@ -2,8 +2,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/catalog.ts";
 import { systemClock } from "../../src/clock.ts";
-import type { Parts } from "../../src/gateway.ts";
-import { type RunningServer, startServer } from "../../src/http/app.ts";
+import { type RunningServer, type ServerParts, startServer } from "../../src/http/app.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import type { Ending, Hold, Slot, Usage } from "../../src/types.ts";
@@ -20,10 +19,16 @@ afterEach(async () => {
 /** A server whose node says a word and then waits until it is stopped. */
 function start(): { url: string; events: string[] } {
   const events: string[] = [];
-  const hold: Hold = {
-    ready: null,
-    settle: async () => void events.push("charged"),
-    [Symbol.dispose]: () => void events.push("given back"),
+  const holdOf = (): Hold => {
+    let open = true;
+    return {
+      ready: null,
+      settle: async () => void events.push("charged"),
+      [Symbol.dispose]() {
+        if (open) events.push("given back");
+        open = false;
+      },
+    };
   };
   const slot: Slot = {
     nodeName: "scripted",
@@ -36,10 +41,10 @@ function start(): { url: string; events: string[] } {
     },
     [Symbol.dispose]() {},
   };
-  const parts: Parts = {
+  const parts: ServerParts = {
     keys: { account: (key) => (key === "good" ? 1 : null) },
     catalog: embeddedCatalog(),
-    admission: { countRequest: () => null, refuseFlooded: () => null, admit: () => hold },
+    admission: { countRequest: () => null, refuseFlooded: () => null, admit: () => holdOf() },
     pool: { enter: () => slot },
     storedResponses: null,
     clock: systemClock,

@@ -1,6 +1,6 @@
 // What a request brings: keys in either header, bodies of every framing and size.
 import { describe, expect, test } from "bun:test";
-import { keyOf, readJson } from "../../src/http/incoming.ts";
+import { keyOf, readBody } from "../../src/http/incoming.ts";
 import { bodyMaxBytes } from "../../src/limits.ts";
 
 describe("the key", () => {
@@ -21,7 +21,7 @@ describe("the key", () => {
 
 describe("the body", () => {
   const read = (body: string | ReadableStream<Uint8Array>, headers: Record<string, string> = {}) =>
-    readJson(new Request("http://test/", { method: "POST", body, headers }));
+    readBody(new Request("http://test/", { method: "POST", body, headers }), false);
   const chunked = (chunks: Uint8Array[]) =>
     new ReadableStream<Uint8Array>({
       pull(controller) {

@@ -4,9 +4,16 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { embeddedCatalog } from "../../src/catalog.ts";
 import { chatCompletions } from "../../src/dialects/chat-completions.ts";
-import { clientStallBeats, Heartbeat, keepAliveBeats, streamOpenBeats } from "../../src/http/heartbeat.ts";
+import {
+  type Beating,
+  clientStallBeats,
+  Heartbeat,
+  keepAliveBeats,
+  streamOpenBeats,
+} from "../../src/http/heartbeat.ts";
 import { StreamOutlet } from "../../src/http/stream-outlet.ts";
 import { refuse } from "../../src/refusals.ts";
+import { Roster, type Seat } from "../../src/roster.ts";
 import type { Ask, Usage } from "../../src/types.ts";
 import { eventually } from "../fixtures/eventually.ts";
 
@@ -21,18 +28,18 @@ const piece = { kind: "text", literal: '"word"', logprobs: null } as const;
 
 /** Beats only when it is struck. */
 class ManualHeartbeat extends Heartbeat {
-  readonly #outlets = new Set<{ beat(): void }>();
-  override add(outlet: { beat(): void }): void {
-    this.#outlets.add(outlet);
+  readonly #outlets = new Roster<Beating>();
+  override join(outlet: Beating): Seat<Beating> {
+    return this.#outlets.join(outlet);
   }
-  override delete(outlet: { beat(): void }): void {
-    this.#outlets.delete(outlet);
+  override leave(seat: Seat<Beating>): void {
+    this.#outlets.leave(seat);
   }
   override get size(): number {
     return this.#outlets.size;
   }
   strike(beats: number): void {
-    for (let beat = 0; beat < beats; beat++) for (const outlet of this.#outlets) outlet.beat();
+    for (let beat = 0; beat < beats; beat++) for (const outlet of this.#outlets.members()) outlet.beat();
   }
 }
 
@@ -138,6 +145,12 @@ test("a stream that the gateway cuts aborts the generation and still has room fo
 });
 
 describe("a client that leaves", () => {
+  test("before its reply is begun stops the generation, and nothing keeps the reply", async () => {
+    const heartbeat = new Heartbeat();
+    const outlet = new StreamOutlet(ask, "req_1", 0, chatCompletions, AbortSignal.abort(), heartbeat);
+    expect([outlet.gone.aborted, (await outlet.response).status, heartbeat.size]).toEqual([true, 499, 0]);
+  });
+
   test.each(["before the first piece", "in the middle"])("%s aborts the generation", async (when) => {
     const { outlet, client, received, heartbeat } = await request();
     if (when === "in the middle") {

@@ -1,5 +1,6 @@
 // Nodes whose every word, end and fault the simulation decides, behind the real slot queue: the pool as the spine sees
 // it, without sockets, timers or chance.
+import type { Gone } from "../../src/departure.ts";
 import type { Parts } from "../../src/gateway.ts";
 import type { NodeHealth, Place, QueueNode } from "../../src/nodes/slot-queue.ts";
 import { SlotQueue } from "../../src/nodes/slot-queue.ts";
@@ -81,7 +82,7 @@ export class SimulatedNodes {
   #enter(
     ask: Ask,
     account: AccountId,
-    gone: AbortSignal,
+    gone: Gone,
     excluded: ReadonlySet<string>,
   ): Slot | Refusal | Promise<Slot | Refusal> {
     if (gone.aborted) return busy;

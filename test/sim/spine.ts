@@ -2,6 +2,7 @@
 // journal, writer and slot queue, between simulated clients, nodes and a disk that all obey one seed. The books are kept
 // twice (LedgerModel) and the clients keep their own: who saw a whole reply is charged once for what he was told.
 import { expect } from "bun:test";
+import { assert } from "../../src/assert.ts";
 import { embeddedCatalog } from "../../src/catalog.ts";
 import { chatCompletions } from "../../src/dialects/chat-completions.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
@@ -166,6 +167,7 @@ export class Spine extends LedgerWorld {
     const parts = this.#parts(request);
     const admitted = await admit({ requestId: id, key, body: () => upload.promise }, dialect, parts);
     if (process !== this.#process) return;
+    assert(admitted !== "for others", "nothing is passed on");
     if (isRefused(admitted)) {
       const status = dialect.statusOf(admitted.refused, admitted.ask as Ask);
       expect(status).toBeGreaterThanOrEqual(400);

@@ -1,0 +1,86 @@
+// The relays of a server that has several threads: what they share with the main thread, put together.
+import { join } from "node:path";
+import type { Accounting } from "../accounting.ts";
+import type { LiveCatalog } from "../catalog.ts";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { StoredResponses } from "../dialects/stored-responses.ts";
+import { checkPortFree } from "../http/free-port.ts";
+import type { Counted } from "../http/metric.ts";
+import { Metrics } from "../http/metrics.ts";
+import type { OtherThreads } from "../http/other-threads.ts";
+import type { Log } from "../log.ts";
+import type { NodePool } from "../nodes/pool.ts";
+import type { FollowedNodes } from "../relay/followed-nodes.ts";
+import type { Rules } from "../relay/messages.ts";
+import { Relays } from "../relay/relays.ts";
+
+export type ServingRelays = OtherThreads &
+  Readonly<{
+    /** Where the complete server listens, for them alone. */
+    unix: string;
+    /** Resolves when they listen; rejects with what the system says about the address. */
+    listen(): Promise<void>;
+    /** Resolves when all go by what of another configuration concerns them. */
+    adopt(config: Config): Promise<void>;
+    /** Resolves when they take no new work; `stopped` when they have ended, after `graceMs` and a moment at most. */
+    stop(graceMs: number): Promise<Readonly<{ stopped: Promise<unknown> }>>;
+  }>;
+
+type Parts = Readonly<{
+  accounting: Pick<Accounting, "keys" | "admission">;
+  catalog: LiveCatalog;
+  pool: NodePool;
+  storedResponses: StoredResponses | null;
+  port: number;
+  sealingKey: Uint8Array;
+  nodes: FollowedNodes;
+  secrets: () => readonly string[];
+  clock: Clock;
+  log: Log;
+  onFatal(error: Error): void;
+}>;
+
+export function startRelays(config: Config, parts: Parts): ServingRelays {
+  const { accounting, catalog, pool, storedResponses, port, sealingKey, nodes, secrets, clock, log, onFatal } = parts;
+  const { keys, admission } = accounting;
+  const unix = join(config.dataFolder, "relays.sock");
+  const rulesOf = ({ search, mcp, log: { level }, telemetry }: Config): Rules => ({
+    models: [...catalog.models.values()],
+    plans: catalog.plans,
+    creditPacksTokens: catalog.creditPacksTokens,
+    searches: search !== null,
+    mcp: mcp.map(({ models }) => ({ models })),
+    logLevel: level,
+    telemetry,
+    secrets: secrets(),
+  });
+  const relays = new Relays(
+    config.threads,
+    { config, port, unix, sealingKey, rules: rulesOf(config) },
+    { keys, admission, models: () => catalog.models, pool, storedResponses, nodes, clock, log, onFatal },
+  );
+  keys.onVoid = () => relays.voidKeys();
+  return {
+    unix,
+    async listen() {
+      checkPortFree(config.host, port);
+      await relays.listen();
+    },
+    get openRequests() {
+      return relays.openRequests;
+    },
+    openRequestsOf: (account) => relays.openRequestsOf(account),
+    get heldEnds() {
+      return relays.heldEnds;
+    },
+    async withTheirs(own) {
+      const all = new Metrics();
+      all.addCounted(own.counted());
+      for (const counted of await relays.reports()) all.addCounted(counted as readonly Counted[]);
+      return all;
+    },
+    adopt: (next) => relays.adopt(rulesOf(next)),
+    stop: (graceMs) => relays.stop(graceMs),
+  };
+}

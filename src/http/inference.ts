@@ -1,0 +1,188 @@
+// The routes that models answer, and how a request of a dialect becomes a reply. Every thread that serves clients has its
+// own; what it does not serve itself it passes on.
+import type { AnyElysia } from "elysia";
+import { assert } from "../assert.ts";
+import { chatCompletions } from "../dialects/chat-completions.ts";
+import type { Dialect } from "../dialects/dialect.ts";
+import { messages } from "../dialects/messages.ts";
+import { compactionDialect, responsesDialect } from "../dialects/responses.ts";
+import { type Admitted, admit, isRefused, type Parts, type Refused, serve, type Soon } from "../gateway.ts";
+import { isRefusal, refuse } from "../refusals.ts";
+import { Roster } from "../roster.ts";
+import type { RequestRecord } from "../telemetry/request-record.ts";
+import type { TokenCounts } from "../tokens/node-count.ts";
+import type { AccountId, Ask } from "../types.ts";
+import { CollectOutlet } from "./collect-outlet.ts";
+import { Heartbeat } from "./heartbeat.ts";
+import { incomingOf, mayBeSignedIn, type RawBody } from "./incoming.ts";
+import { refusalReply } from "./reply.ts";
+import type { RequestWatch } from "./request-watch.ts";
+import type { LiveRequests, Site } from "./site.ts";
+import { StreamOutlet } from "./stream-outlet.ts";
+
+/** Bun counts seconds of silence on a connection; a client that is waiting for its answer is exempt (`answer`). */
+export const idleTimeoutSeconds = 120;
+/** What is cut at a stop has this long to say so to its client. */
+export const cutMs = 2_000;
+
+/** What is used of a server. */
+export interface Connection {
+  timeout(request: Request, seconds: number): void;
+  requestIP(request: Request): { address: string } | null;
+  readonly url: URL;
+}
+
+export type InferenceOptions = Readonly<{
+  /** Seals what clients of /v1/responses carry for us; the same after every restart. */
+  sealingKey: Uint8Array;
+  counts: TokenCounts;
+  watch: RequestWatch;
+  /**
+   * Hands a request to whoever serves it instead: those of `Parts.isForOthers`, and those of signed-in browsers. `body` is
+   * it as it came; null: it was not read.
+   */
+  passOn?: (request: Request, connection: Connection | null, body: RawBody | null) => Promise<Response>;
+}>;
+
+export class Inference implements LiveRequests {
+  readonly responses: Dialect;
+  readonly #parts: Parts;
+  readonly #options: InferenceOptions;
+  readonly #dialects: readonly Dialect[];
+  readonly #compaction: Dialect;
+  readonly #heartbeat = new Heartbeat();
+  readonly #open = new Roster<{ outlet: StreamOutlet | CollectOutlet; served: Promise<void> | null }>();
+  readonly #openOf = new Map<AccountId, number>();
+  /** Browsers that are signed in to it may ask without a key. */
+  site: Site | null = null;
+
+  constructor(parts: Parts, options: InferenceOptions) {
+    const { sealingKey } = options;
+    const responsesOptions = { sealingKey, clock: parts.clock, storesResponses: parts.storedResponses !== null };
+    this.#parts = parts;
+    this.#options = options;
+    this.responses = responsesDialect(responsesOptions) as unknown as Dialect;
+    this.#dialects = [chatCompletions, messages, this.responses];
+    this.#compaction = compactionDialect(responsesOptions) as unknown as Dialect;
+  }
+
+  addRoutesTo(app: AnyElysia): void {
+    for (const dialect of this.#dialects) {
+      // A client given {base_url}/v1 or {base_url} where it wants the other asks these paths; both are meant well.
+      for (const path of [dialect.endpoint, dialect.endpoint.slice("/v1".length), `/v1${dialect.endpoint}`]) {
+        app.post(path, ({ request, server }) => this.#answer(request, server, dialect), { parse: "none" });
+      }
+    }
+    for (const path of ["/v1/responses/compact", "/responses/compact", "/v1/v1/responses/compact"]) {
+      app.post(path, ({ request, server }) => this.#answer(request, server, this.#compaction), { parse: "none" });
+    }
+  }
+
+  get openRequests(): number {
+    return this.#open.size;
+  }
+
+  openRequestsOf(account: AccountId): number {
+    return this.#openOf.get(account) ?? 0;
+  }
+
+  /** Whose error shape an address gets: its dialect's, or that of chat-completions. */
+  dialectOf(pathname: string): Dialect {
+    return this.#dialects.find(({ endpoint }) => pathname.includes(endpoint.slice("/v1".length))) ?? chatCompletions;
+  }
+
+  /** Resolves when the open requests have ended, or were cut after `graceMs`. */
+  async finish(graceMs: number): Promise<void> {
+    const until = this.#parts.clock.monotonic() + graceMs;
+    // Again, because some may have been admitted in the meantime.
+    for (let leftMs = graceMs; leftMs > 0 && this.#open.size > 0; leftMs = until - this.#parts.clock.monotonic()) {
+      await settledWithin(leftMs, this.#allServed());
+    }
+    for (const { outlet } of this.#open.members()) outlet.cut(refuse("stopping"));
+    await settledWithin(cutMs, this.#allServed());
+    this.#heartbeat.close();
+  }
+
+  async #answer(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
+    const { watch, passOn } = this.#options;
+    if (passOn !== undefined && mayBeSignedIn(request.headers)) return passOn(request, connection, null);
+    const record = watch.arrived(dialect.endpoint, request.headers);
+    let raw: RawBody = "";
+    const keep = passOn === undefined ? undefined : (body: RawBody) => void (raw = body);
+    const keepsLarge = this.#parts.largeBodies !== undefined || passOn !== undefined;
+    const incoming = incomingOf(request, record.requestId, this.site, keepsLarge, keep);
+    const admitted = await admit(incoming, dialect, this.#parts);
+    if (admitted === "for others") {
+      assert(passOn !== undefined, "what is for others is passed on to them");
+      return passOn(request, connection, raw); // who serves it counts it
+    }
+    const response = await this.#reply(request, connection, dialect, record, admitted);
+    watch.replied(record, response.status);
+    return response;
+  }
+
+  #reply(
+    request: Request,
+    connection: Connection | null,
+    dialect: Dialect,
+    record: RequestRecord,
+    admitted: Admitted | Refused,
+  ): Soon<Response> {
+    const parts = this.#parts;
+    const { watch } = this.#options;
+    const { requestId } = record;
+    if (isRefused(admitted)) {
+      watch.refused(record, admitted.refused, admitted.ask);
+      return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
+    }
+    const createdSeconds = Math.floor(record.arrivedWall / 1000);
+    const { account, ask } = admitted;
+    const watched = watch.admitted(record, account, ask);
+    const own = dialect.keeping?.(ask, (response) => parts.storedResponses?.keep(account, response)) ?? dialect;
+    const outlet = ask.stream
+      ? new StreamOutlet(ask, requestId, createdSeconds, own, request.signal, this.#heartbeat)
+      : new CollectOutlet(ask, requestId, createdSeconds, own, request.signal);
+    if (outlet instanceof StreamOutlet && outlet.showsInput) this.#countInput(ask, account, outlet);
+    // A non-streaming reply is silent until it is complete; the exemption sticks to the connection, so it is undone.
+    if (!ask.stream) connection?.timeout(request, 0);
+    this.#openOf.set(account, (this.#openOf.get(account) ?? 0) + 1);
+    const opened = this.#open.join({ outlet, served: null });
+    const ended = (): void => {
+      this.#open.leave(opened);
+      watch.ended(record, watched);
+      this.#closeOf(account);
+      if (!ask.stream) connection?.timeout(request, idleTimeoutSeconds);
+    };
+    opened.member!.served = serve(admitted, outlet, parts, record).then(ended, (thrown: unknown) => {
+      ended();
+      throw thrown;
+    });
+    return outlet.response;
+  }
+
+  #allServed(): Promise<void>[] {
+    return this.#open.members().flatMap(({ served }) => served ?? []);
+  }
+
+  /** Beside the node's work on the first token, which does not wait for it. */
+  #countInput(ask: Ask, account: AccountId, outlet: StreamOutlet): void {
+    const { counts } = this.#options;
+    void counts.estimateOfAsk(ask, ask.model.encoding, account, outlet.gone.signal).then((count) => {
+      if (!isRefusal(count)) outlet.inputCounted(count.tokens);
+    });
+  }
+
+  #closeOf(account: AccountId): void {
+    const left = this.#openOf.get(account)! - 1;
+    if (left === 0) this.#openOf.delete(account);
+    else this.#openOf.set(account, left);
+  }
+}
+
+/** Resolves when all have settled, or after `limitMs`. */
+export async function settledWithin(limitMs: number, promises: Iterable<Promise<void>>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, limitMs);
+  await Promise.race([Promise.allSettled(promises), late]);
+  clearTimeout(timer);
+}

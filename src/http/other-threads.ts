@@ -1,0 +1,17 @@
+// What the complete server knows of the threads that serve clients beside it.
+import type { Metrics } from "./metrics.ts";
+import type { LiveRequests } from "./site.ts";
+
+export interface OtherThreads extends LiveRequests {
+  /** Answers that wait for their charge to be on disk. */
+  readonly heldEnds: number;
+  /** These counts and those of all other threads, in one. */
+  withTheirs(counts: Metrics): Promise<Metrics>;
+}
+
+export const together = (own: LiveRequests, others: LiveRequests): LiveRequests => ({
+  get openRequests() {
+    return own.openRequests + others.openRequests;
+  },
+  openRequestsOf: (account) => own.openRequestsOf(account) + others.openRequestsOf(account),
+});

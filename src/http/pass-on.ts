@@ -1,0 +1,114 @@
+// Passes a request on to the complete server on the main thread, over its unix socket, and its reply back: both as they
+// come, whole or in pieces, and cut where the other side is cut. `node:http`, because `fetch` runs 256 requests at once.
+import { type IncomingMessage, request as openRequest } from "node:http";
+import type { RawBody } from "./incoming.ts";
+import { peerHeader } from "./peer-address.ts";
+
+/** Of the one connection, not of the request; `expect` was answered by whoever took the connection. */
+const ofConnection: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "expect",
+]);
+
+export type PassedOn = Readonly<{
+  /** The complete server's socket. */
+  unix: string;
+  /** The other end of the client's connection; null where it is not known. */
+  peer: string | null;
+  /** The body where it was read already; null: as it comes. */
+  body: RawBody | null;
+  /** Called once, when nothing more comes or goes. */
+  ended: () => void;
+}>;
+
+/** The complete server's reply. Rejects where there was none. */
+export function passOn(request: Request, { unix, peer, body, ended }: PassedOn): Promise<Response> {
+  const { promise, resolve, reject } = Promise.withResolvers<Response>();
+  const { pathname, search } = new URL(request.url);
+  const exchange = openRequest({
+    socketPath: unix,
+    method: request.method,
+    path: pathname + search,
+    headers: headersOf(request.headers, peer, body),
+    agent: false, // a connection each: none is taken for a reply that it is about to lose
+  });
+  const leave = (): void => void exchange.destroy();
+  request.signal.addEventListener("abort", leave, { once: true });
+  const close = (): void => {
+    request.signal.removeEventListener("abort", leave);
+    ended();
+  };
+  exchange.on("error", (error) => {
+    close();
+    reject(error);
+  });
+  exchange.on("response", (reply) => {
+    reply.on("close", close);
+    resolve(responseOf(reply, request.method));
+  });
+  if (body !== null) exchange.end(body);
+  else if (request.body === null) exchange.end();
+  else sendBody(request.body, exchange).catch((error: Error) => exchange.destroy(error));
+  return promise;
+}
+
+function headersOf(headers: Headers, peer: string | null, body: RawBody | null): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const [name, value] of headers) if (!ofConnection.has(name)) passed[name] = value;
+  if (body !== null) passed["content-length"] = String(Buffer.byteLength(body));
+  if (peer === null) delete passed[peerHeader];
+  else passed[peerHeader] = peer;
+  return passed;
+}
+
+async function sendBody(body: ReadableStream<Uint8Array>, exchange: ReturnType<typeof openRequest>): Promise<void> {
+  for await (const bytes of body) {
+    if (exchange.destroyed) return;
+    if (!exchange.write(bytes)) await drainedOrClosed(exchange);
+  }
+  exchange.end();
+}
+
+/** A reply that ends before the body was read closes the exchange, which then drains no more. */
+function drainedOrClosed(exchange: ReturnType<typeof openRequest>): Promise<void> {
+  return new Promise((resolve) => {
+    const go = (): void => {
+      exchange.off("drain", go).off("close", go);
+      resolve();
+    };
+    exchange.on("drain", go).on("close", go);
+  });
+}
+
+const statusesWithoutBody: ReadonlySet<number> = new Set([204, 304]);
+
+function responseOf(reply: IncomingMessage, method: string): Response {
+  const status = reply.statusCode ?? 502;
+  const headers = new Headers();
+  for (let place = 0; place < reply.rawHeaders.length; place += 2) {
+    const name = reply.rawHeaders[place]!.toLowerCase();
+    if (!ofConnection.has(name) && name !== "date") headers.append(name, reply.rawHeaders[place + 1]!);
+  }
+  if (method === "HEAD" || statusesWithoutBody.has(status)) {
+    reply.resume();
+    return new Response(null, { status, headers });
+  }
+  const source: Bun.DirectUnderlyingSource = {
+    type: "direct",
+    async pull(controller) {
+      // A reply that is cut throws here, and so is cut for the client too.
+      for await (const bytes of reply as AsyncIterable<Uint8Array>) {
+        await controller.write(bytes);
+        controller.flush();
+      }
+      controller.end();
+    },
+    cancel: () => void reply.destroy(),
+  };
+  return new Response(new ReadableStream(source), { status, headers });
+}

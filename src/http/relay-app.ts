@@ -1,0 +1,112 @@
+// The HTTP side of a relay: it serves what models answer by itself, and passes everything else on to the complete server
+// on the main thread. All relays listen on the same port, and the system deals the connections out.
+import { Elysia } from "elysia";
+import type { Parts } from "../gateway.ts";
+import { refuse } from "../refusals.ts";
+import { mintRequestId } from "../request-id.ts";
+import { Roster } from "../roster.ts";
+import type { Tracer } from "../telemetry/tracer.ts";
+import type { TokenCounts } from "../tokens/node-count.ts";
+import { headersTimeoutSeconds, type RunningServer, serverBodyMaxBytes } from "./app.ts";
+import type { RawBody } from "./incoming.ts";
+import { type Connection, cutMs, idleTimeoutSeconds, Inference, settledWithin } from "./inference.ts";
+import { LoopDelay } from "./loop-delay.ts";
+import type { Metrics } from "./metrics.ts";
+import { passOn } from "./pass-on.ts";
+import { refusalReply } from "./reply.ts";
+import { RequestWatch } from "./request-watch.ts";
+
+export type RelayServerOptions = Readonly<{
+  host: string;
+  port: number;
+  /** The complete server's socket. */
+  unix: string;
+  sealingKey: Uint8Array;
+  counts: TokenCounts;
+  metrics: Metrics;
+  /** Its tracer may change, as the next. */
+  tracing: Readonly<{ tracer: Tracer | null }>;
+  logsRequests: () => boolean;
+  /** Resolves when no request waits for its admission. */
+  decided(): Promise<void>;
+}>;
+
+/** Starts to listen beside the other relays. Throws if the address is taken by somebody else. */
+export function startRelayServer(parts: Parts, options: RelayServerOptions): Omit<RunningServer, "url"> {
+  const { host, port, unix, sealingKey, counts, metrics, tracing, logsRequests, decided } = options;
+  const { clock, log } = parts;
+  const watch = new RequestWatch({
+    metrics,
+    clock,
+    log,
+    get logsRequests() {
+      return logsRequests();
+    },
+    get tracer() {
+      return tracing.tracer;
+    },
+  });
+  const loopDelay = new LoopDelay(clock, (delayMs) => metrics.countLoopDelay(delayMs));
+  const inference = new Inference(parts, { sealingKey, counts, watch, passOn: toMain });
+  const passing = new Roster<Promise<void>>();
+  let stopping = false;
+
+  const app = new Elysia({ normalize: false, aot: true })
+    .onRequest(({ request, server }) => server?.timeout(request, idleTimeoutSeconds))
+    .onError(({ error, request }) => failed(request, error));
+  inference.addRoutesTo(app);
+  app.all("/", ({ request, server }) => toMain(request, server, null), { parse: "none" });
+  app.all("/*", ({ request, server }) => toMain(request, server, null), { parse: "none" });
+  app.listen({
+    hostname: host,
+    port,
+    reusePort: true,
+    idleTimeout: headersTimeoutSeconds,
+    maxRequestBodySize: serverBodyMaxBytes,
+    development: false,
+  });
+  const server = app.server!;
+
+  return {
+    get openRequests() {
+      return inference.openRequests;
+    },
+    openRequestsOf: (account) => inference.openRequestsOf(account),
+    async stop(graceMs) {
+      stopping = true;
+      const stopped = server.stop();
+      await decided();
+      // What the complete server cuts has its own last words.
+      await Promise.all([inference.finish(graceMs), settledWithin(graceMs + cutMs, passing.members())]);
+      await Promise.race([stopped, server.stop(true)]);
+      loopDelay.close();
+    },
+  };
+
+  async function toMain(request: Request, connection: Connection | null, body: RawBody | null): Promise<Response> {
+    const peer = connection?.requestIP(request)?.address ?? null;
+    // How long a client may be silent, the complete server says.
+    connection?.timeout(request, 0);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const seat = passing.join(promise);
+    const ended = (): void => {
+      passing.leave(seat);
+      resolve();
+      connection?.timeout(request, idleTimeoutSeconds);
+    };
+    try {
+      return await passOn(request, { unix, peer, body, ended });
+    } catch (error) {
+      if (request.signal.aborted) return new Response(null, { status: 499 });
+      return failed(request, error);
+    }
+  }
+
+  function failed(request: Request, error: unknown): Response {
+    const dialect = inference.dialectOf(new URL(request.url).pathname);
+    const requestId = mintRequestId(clock.wall());
+    if (stopping) return refusalReply(dialect, refuse("stopping"), requestId);
+    log("error", "handler failed", { error: String(error) });
+    return refusalReply(dialect, refuse("internal"), requestId);
+  }
+}

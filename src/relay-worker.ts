@@ -1,0 +1,168 @@
+// A relay: one of the threads that serve clients. It does what costs time for each request and token: HTTP, bodies,
+// dialects, the nodes' sockets. What must be decided in one place it asks the main thread. It lies beside main.ts because
+// Workers of its own are found from there in a compiled binary.
+import { assert } from "./assert.ts";
+import { LiveCatalog } from "./catalog.ts";
+import { systemClock } from "./clock.ts";
+import { Tracing } from "./commands/tracing.ts";
+import type { Parts } from "./gateway.ts";
+import type { RunningServer } from "./http/app.ts";
+import { Metrics } from "./http/metrics.ts";
+import { startRelayServer } from "./http/relay-app.ts";
+import { openLog, usualLogFormat } from "./log.ts";
+import { Books } from "./relay/books.ts";
+import { mainServes } from "./relay/main-serves.ts";
+import type { Operation, Rules, ToRelay } from "./relay/messages.ts";
+import { Outbox } from "./relay/outbox.ts";
+import { RelayPool } from "./relay/relay-pool.ts";
+import type { Opening, Order, Report } from "./relay/relays.ts";
+import { Counter } from "./tokens/counter.ts";
+import { TokenCounts } from "./tokens/node-count.ts";
+import { AnswerChecker } from "./tools/answer-checker.ts";
+
+declare const self: Worker;
+
+class RelayThread {
+  readonly #books: Books;
+  readonly #pool: RelayPool;
+  readonly #catalog: LiveCatalog;
+  readonly #metrics = new Metrics();
+  readonly #counter: Counter;
+  readonly #checker: AnswerChecker;
+  readonly #opening: Opening;
+  readonly #log;
+  #rules: Rules;
+  readonly #tracing: Tracing;
+  #server: Omit<RunningServer, "url"> | null = null;
+
+  constructor(opening: Opening) {
+    const { config, rules, keysVersion } = opening;
+    const versions = new Int32Array(keysVersion);
+    this.#opening = opening;
+    this.#rules = rules;
+    const levelNow = () => this.#rules.logLevel; // another one after a reload
+    this.#log = openLog({
+      get level() {
+        return levelNow();
+      },
+      format: config.log.format ?? usualLogFormat(),
+      time: () => systemClock.wall(),
+      secrets: () => this.#rules.secrets,
+    });
+    this.#tracing = new Tracing(this.#log);
+    const outbox = new Outbox<Operation>((json) => self.postMessage(json));
+    this.#books = new Books(outbox, () => Atomics.load(versions, 0));
+    this.#pool = new RelayPool(this.#books, systemClock);
+    this.#catalog = new LiveCatalog(catalogOf(rules));
+    this.#counter = new Counter({ log: this.#log });
+    this.#checker = new AnswerChecker({ log: this.#log });
+  }
+
+  async listen(): Promise<void> {
+    const { config, port, unix, sealingKey } = this.#opening;
+    const log = this.#log;
+    const clock = systemClock;
+    const counts = new TokenCounts(this.#counter, this.#pool, clock);
+    const parts: Parts = {
+      keys: this.#books,
+      admission: this.#books,
+      catalog: this.#catalog,
+      isForOthers: (ask) => mainServes(ask, this.#rules),
+      pool: this.#pool,
+      countInput: (ask, account) => counts.ofUnreported(ask, account),
+      storedResponses:
+        config.storedResponses === null
+          ? null
+          : {
+              keep: (account, response) => this.#books.keep(account, response),
+              find: () => Promise.reject(new Error("what refers to stored responses is passed on")),
+            },
+      checker: this.#checker,
+      clock,
+      log,
+    };
+    // Loaded only where traces are wanted.
+    await this.#tracing.follow(this.#rules);
+    try {
+      this.#server = startRelayServer(parts, {
+        host: config.host,
+        port,
+        unix,
+        sealingKey,
+        counts,
+        metrics: this.#metrics,
+        tracing: this.#tracing,
+        logsRequests: () => this.#rules.logLevel === "debug",
+        decided: () => this.#books.decided(),
+      });
+      report({ report: "listening" });
+    } catch (error) {
+      const { code = "", message } = error as Error & { code?: string };
+      report({ report: "cannot listen", code, message });
+    }
+  }
+
+  said(message: ToRelay): void {
+    if ("answer" in message) return this.#books.answered(message);
+    switch (message.news) {
+      case "nodes":
+        return this.#pool.nodesChanged(message.nodes);
+      case "engine":
+        return this.#pool.engineFound(message.node, message.engine);
+      case "health":
+        return this.#pool.healthChanged(message.node, message.health);
+      case "rules":
+        this.#rules = message.rules;
+        void this.#tracing.follow(message.rules);
+        return this.#catalog.replace(catalogOf(message.rules));
+    }
+  }
+
+  tellSoFar(number: number): void {
+    report({ report: "so far", number, counted: this.#metrics.counted() });
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    const stopped = this.#server?.stop(graceMs);
+    report({ report: "refusing" });
+    await stopped;
+    await this.#counter.close();
+    await this.#checker.close();
+    this.#pool.nodesChanged([]);
+    await this.#tracing.close();
+    report({ report: "stopped" });
+  }
+}
+
+const catalogOf = ({ models, plans, creditPacksTokens }: Rules) => ({
+  models: new Map(models.map((model) => [model.id, model])),
+  plans,
+  creditPacksTokens,
+});
+
+let relay: RelayThread | null = null;
+
+// Installed before anything is awaited: a message that comes earlier would be lost.
+self.onmessage = ({ data }: MessageEvent<string | Order>) => {
+  if (typeof data !== "string") return obey(data);
+  assert(relay !== null, "a relay is opened first");
+  for (const message of JSON.parse(data) as readonly ToRelay[]) relay.said(message);
+};
+
+function obey(order: Order): void {
+  switch (order.order) {
+    case "open":
+      relay = new RelayThread(order.opening);
+      return;
+    case "listen":
+      return void relay!.listen();
+    case "report":
+      return relay!.tellSoFar(order.number);
+    case "stop":
+      return void relay!.stop(order.graceMs);
+  }
+}
+
+function report(message: Report): void {
+  self.postMessage(message);
+}

@@ -1,0 +1,240 @@
+// A relay's side of the books, which the main thread keeps: keys, admission, holds and places on nodes are asked for by
+// message. To the spine they look like those of one thread that take a moment.
+import type { Gone } from "../departure.ts";
+import { keyHashOf } from "../account/keys.ts";
+import { assert } from "../assert.ts";
+import type { StoredResponse } from "../dialects/stored-responses.ts";
+import type { Soon } from "../gateway.ts";
+import { keyCacheEntriesMax } from "../limits.ts";
+import { busy } from "../nodes/failure.ts";
+import type { Met } from "../nodes/node-endpoint.ts";
+import {
+  type AccountId,
+  type Ask,
+  type Hold,
+  type Refusal,
+  type Slot,
+  StoreUnavailable,
+  type Usage,
+} from "../types.ts";
+import type { Answer, Operation } from "./messages.ts";
+import type { Outbox } from "./outbox.ts";
+
+type Question = { resolve: (answer: Answer) => void; reject: (error: Error) => void };
+
+/** In the place of a question that was answered: an outgrown table of a Map may keep it (roster.ts), but not who asked. */
+const forget = (): void => {};
+
+type Wanted = Readonly<{ account: AccountId; model: string; affinity: number; excluded: ReadonlySet<string> }>;
+
+export class Books {
+  readonly #outbox: Outbox<Operation>;
+  /** Raised by the main thread, in shared memory, in the moment in which a key becomes void. */
+  readonly #keysVersion: () => number;
+  readonly #questions = new Map<number, Question>();
+  /** Whose keys they are by their hashes, as long as the version is this one. */
+  readonly #accounts = new Map<string, AccountId>();
+  #cachedVersion = 0;
+  #nextId = 1;
+  #admitting = 0;
+  #decided: PromiseWithResolvers<void> | null = null;
+
+  constructor(outbox: Outbox<Operation>, keysVersion: () => number) {
+    this.#outbox = outbox;
+    this.#keysVersion = keysVersion;
+  }
+
+  /** Questions that were not answered yet. */
+  get asked(): number {
+    return this.#questions.size;
+  }
+
+  answered(answer: Answer): void {
+    const question = this.#questions.get(answer.id);
+    if (question === undefined) return; // a place that was left
+    this.#questions.delete(answer.id);
+    const { resolve, reject } = question;
+    question.resolve = question.reject = forget;
+    if (answer.answer === "unavailable") return reject(new StoreUnavailable("said by the main thread"));
+    if (answer.answer === "failed") return reject(new Error(answer.reason));
+    resolve(answer);
+  }
+
+  account(key: string): Soon<AccountId | null> {
+    const keyHash = keyHashOf(key);
+    if (keyHash === null) return null;
+    this.#dropVoidKeys();
+    return this.#accounts.get(keyHash) ?? this.#accountOf(keyHash);
+  }
+
+  countRequest(account: AccountId): Promise<Refusal | null> {
+    return this.#count(account, false);
+  }
+
+  refuseFlooded(account: AccountId): Promise<Refusal | null> {
+    return this.#count(account, true);
+  }
+
+  /** Rejects with StoreUnavailable. */
+  admit(
+    account: AccountId,
+    { endpoint, model, outputTokensMax }: Pick<Ask, "endpoint" | "model" | "outputTokensMax">,
+    requestId: string,
+  ): Promise<Hold | Refusal> {
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<Hold | Refusal>();
+    this.#admitting += 1;
+    this.#questions.set(id, {
+      reject: (error) => {
+        this.#oneDecided();
+        reject(error);
+      },
+      resolve: (answer) => {
+        this.#oneDecided();
+        if (answer.answer === "refused") return resolve(answer.refusal);
+        assert(answer.answer === "admitted", "an admission is granted or refused");
+        // In this turn: that the count is on disk may be said in the same message.
+        resolve(new RelayHold(this, id, answer.counted ? this.#ready(id) : null));
+      },
+    });
+    this.#outbox.put({ op: "admit", id, account, endpoint, model: model.id, outputTokensMax, requestId });
+    return promise;
+  }
+
+  /** Resolves when no request waits for its admission. */
+  decided(): Promise<void> {
+    if (this.#admitting === 0) return Promise.resolve();
+    this.#decided ??= Promise.withResolvers();
+    return this.#decided.promise;
+  }
+
+  #oneDecided(): void {
+    this.#admitting -= 1;
+    if (this.#admitting > 0 || this.#decided === null) return;
+    // In the next turn, when what was admitted has begun.
+    setImmediate(() => {
+      this.#decided?.resolve();
+      this.#decided = null;
+    });
+  }
+
+  /**
+   * Stands in line for a place on a node. `granted` makes a slot of it, in the turn in which it was granted: the node of
+   * that name may be another one after what is said next. When `gone` aborts first, the place is given up: busy.
+   */
+  enter(
+    { account, model, affinity, excluded }: Wanted,
+    gone: Gone,
+    granted: (place: number, node: string) => Slot,
+  ): Promise<Slot | Refusal> {
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<Slot | Refusal>();
+    const leave = (): void => {
+      this.#questions.delete(id);
+      this.#outbox.put({ op: "leave", place: id });
+      resolve(busy);
+    };
+    gone.addEventListener("abort", leave, { once: true });
+    this.#questions.set(id, {
+      resolve: (answer) => {
+        gone.removeEventListener("abort", leave);
+        if (answer.answer === "granted") return resolve(granted(id, answer.node));
+        assert(answer.answer === "refused", "a place is granted or refused");
+        resolve(answer.refusal);
+      },
+      reject: (error) => {
+        gone.removeEventListener("abort", leave);
+        reject(error);
+      },
+    });
+    this.#outbox.put({ op: "enter", id, account, model, affinity, excluded: [...excluded] });
+    return promise;
+  }
+
+  done(place: number, met: Met | null): void {
+    this.#outbox.put({ op: "done", place, met });
+  }
+
+  /** On its way before the end of the reply is: the client may ask for it at once, on any thread. */
+  keep(account: AccountId, response: StoredResponse): void {
+    this.#outbox.put({ op: "keep", account, response });
+    this.#outbox.flush();
+  }
+
+  async settle(hold: number, usage: Usage, estimated: boolean): Promise<void> {
+    const answer = await this.#ask({ op: "settle", id: this.#nextId++, hold, usage, estimated });
+    assert(answer.answer === "settled", "a charge is settled");
+  }
+
+  /** On its way before its client hears that the request failed, who may ask again at once, on any thread. */
+  release(hold: number): void {
+    this.#outbox.put({ op: "release", hold });
+    this.#outbox.flush();
+  }
+
+  #ask(operation: Operation & { id: number }): Promise<Answer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    this.#questions.set(operation.id, { resolve, reject });
+    this.#outbox.put(operation);
+    return promise;
+  }
+
+  async #ready(hold: number): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    this.#questions.set(hold, { resolve, reject });
+    assert((await promise).answer === "ready", "a count is ready");
+  }
+
+  async #count(account: AccountId, ifFull: boolean): Promise<Refusal | null> {
+    const answer = await this.#ask({ op: "count", id: this.#nextId++, account, ifFull });
+    assert(answer.answer === "counted", "a request is counted");
+    return answer.refusal;
+  }
+
+  async #accountOf(keyHash: string): Promise<AccountId | null> {
+    const answer = await this.#ask({ op: "account", id: this.#nextId++, keyHash });
+    assert(answer.answer === "account", "a key is known or not");
+    this.#dropVoidKeys();
+    // One that was looked up before another became void may be that other.
+    if (answer.account !== null && answer.version === this.#cachedVersion) this.#remember(keyHash, answer.account);
+    return answer.account;
+  }
+
+  #remember(keyHash: string, account: AccountId): void {
+    if (this.#accounts.size >= keyCacheEntriesMax) this.#accounts.clear();
+    this.#accounts.set(keyHash, account);
+  }
+
+  #dropVoidKeys(): void {
+    const version = this.#keysVersion();
+    if (version === this.#cachedVersion) return;
+    this.#accounts.clear();
+    this.#cachedVersion = version;
+  }
+}
+
+/** A hold that the main thread has. */
+class RelayHold implements Hold {
+  readonly ready: Promise<void> | null;
+  readonly #books: Books;
+  readonly #number: number;
+  #open = true;
+
+  constructor(books: Books, number: number, ready: Promise<void> | null) {
+    this.#books = books;
+    this.#number = number;
+    this.ready = ready;
+  }
+
+  settle(usage: Usage, estimated: boolean): Promise<void> {
+    assert(this.#open, "a hold is resolved exactly once");
+    this.#open = false; // from here on the main thread resolves it, whatever becomes of the charge
+    return this.#books.settle(this.#number, usage, estimated);
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#books.release(this.#number);
+  }
+}

@@ -1,0 +1,228 @@
+// The main thread's side of one relay: carries out its operations on the one ledger, flood protection and slot queue,
+// and knows by number what the relay holds, so that a hold or place is known here as long as it exists.
+//
+// What a relay says is carried out in the order in which it was said; what different relays say, in the order in which
+// it came. The time of a decision is the main thread's own.
+import { assert } from "../assert.ts";
+import type { Asked } from "../account/admission.ts";
+import type { StoredResponses } from "../dialects/stored-responses.ts";
+import type { Log } from "../log.ts";
+import { busy } from "../nodes/failure.ts";
+import type { Grant } from "../nodes/pool.ts";
+import type { Place, RefusalCause } from "../nodes/slot-queue.ts";
+import { isRefusal, refuse } from "../refusals.ts";
+import { type AccountId, type Hold, type Model, type Ms, type Refusal, StoreUnavailable } from "../types.ts";
+import type { Operation, ToRelay } from "./messages.ts";
+import type { Outbox } from "./outbox.ts";
+
+export type DeskParts = Readonly<{
+  keys: { ofHash(keyHash: string): AccountId | null };
+  /** Of all keys: another number when one became void. */
+  keysVersion: () => number;
+  admission: {
+    countRequest(account: AccountId, now: Ms): Refusal | null;
+    refuseFlooded(account: AccountId, now: Ms): Refusal | null;
+    admit(account: AccountId, ask: Asked, requestId: string, now: Ms): Hold | Refusal;
+  };
+  models: () => ReadonlyMap<string, Model>;
+  pool: { stand(place: Place): void; leave(place: Place): boolean; slotOn(nodeName: string): Grant };
+  storedResponses: Pick<StoredResponses, "keep"> | null;
+  clock: Readonly<{ wall(): Ms }>;
+  log: Log;
+}>;
+
+/** A request that the relay has admitted. */
+type OpenRequest = Readonly<{ account: AccountId; hold: Hold }>;
+
+export class Desk {
+  readonly #parts: DeskParts;
+  readonly #outbox: Outbox<ToRelay>;
+  readonly #open = new Map<number, OpenRequest>();
+  readonly #places = new Map<number, DeskPlace>();
+  #heldEnds = 0;
+
+  constructor(parts: DeskParts, outbox: Outbox<ToRelay>) {
+    this.#parts = parts;
+    this.#outbox = outbox;
+  }
+
+  /** Carries out what a message of the relay says. */
+  obey(json: string): void {
+    for (const operation of JSON.parse(json) as readonly Operation[]) this.#obey(operation);
+    this.#outbox.flush();
+  }
+
+  get openRequests(): number {
+    return this.#open.size;
+  }
+
+  openRequestsOf(account: AccountId): number {
+    let open = 0;
+    for (const request of this.#open.values()) if (request.account === account) open += 1;
+    return open;
+  }
+
+  /** Answers that wait for their charge to be on disk. */
+  get heldEnds(): number {
+    return this.#heldEnds;
+  }
+
+  /** Places that the relay waits for or has. */
+  get places(): number {
+    return this.#places.size;
+  }
+
+  #obey(operation: Operation): void {
+    try {
+      this.#carryOut(operation);
+    } catch (thrown) {
+      if (!(thrown instanceof StoreUnavailable)) {
+        this.#parts.log("error", "a relay's operation failed", { operation: operation.op, error: String(thrown) });
+      }
+      if ("id" in operation) this.#failed(operation.id, thrown);
+    }
+  }
+
+  #carryOut(operation: Operation): void {
+    const { keys, keysVersion, storedResponses } = this.#parts;
+    switch (operation.op) {
+      case "account": {
+        const version = keysVersion();
+        const account = keys.ofHash(operation.keyHash);
+        return this.#outbox.put({ answer: "account", id: operation.id, account, version });
+      }
+      case "count":
+        return this.#count(operation);
+      case "admit":
+        return this.#admit(operation);
+      case "settle":
+        return this.#settle(operation);
+      case "release":
+        return this.#close(operation.hold);
+      case "enter":
+        return this.#enter(operation);
+      case "leave":
+        return this.#leave(operation.place);
+      case "done":
+        return this.#done(operation);
+      case "keep":
+        return storedResponses?.keep(operation.account, operation.response);
+    }
+  }
+
+  #count({ id, account, ifFull }: Extract<Operation, { op: "count" }>): void {
+    const { admission, clock } = this.#parts;
+    const now = clock.wall();
+    const refusal = ifFull ? admission.refuseFlooded(account, now) : admission.countRequest(account, now);
+    this.#outbox.put({ answer: "counted", id, refusal });
+  }
+
+  #admit({ id, account, endpoint, model: modelId, outputTokensMax, requestId }: Extract<Operation, { op: "admit" }>) {
+    const { admission, clock, models } = this.#parts;
+    const model = models().get(modelId);
+    // The catalogue was replaced while the request was on its way here.
+    if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: modelId }));
+    const hold = admission.admit(account, { endpoint, model, outputTokensMax }, requestId, clock.wall());
+    if (isRefusal(hold)) return this.#refuse(id, hold);
+    this.#open.set(id, { account, hold });
+    this.#outbox.put({ answer: "admitted", id, counted: hold.ready !== null });
+    hold.ready?.then(
+      () => this.#outbox.put({ answer: "ready", id }),
+      (thrown: unknown) => this.#failed(id, thrown),
+    );
+  }
+
+  #settle({ id, hold: number, usage, estimated }: Extract<Operation, { op: "settle" }>): void {
+    const { hold } = this.#requestOf(number);
+    this.#heldEnds += 1;
+    Promise.try(() => hold.settle(usage, estimated, this.#parts.clock.wall())).then(
+      () => {
+        this.#settled(number);
+        this.#outbox.put({ answer: "settled", id });
+      },
+      (thrown: unknown) => {
+        this.#settled(number);
+        this.#failed(id, thrown);
+      },
+    );
+  }
+
+  /** The charge is on disk, or there is none and the hold gives itself back. */
+  #settled(number: number): void {
+    this.#heldEnds -= 1;
+    this.#close(number);
+  }
+
+  #close(number: number): void {
+    this.#requestOf(number).hold[Symbol.dispose]();
+    this.#open.delete(number);
+  }
+
+  #requestOf(number: number): OpenRequest {
+    const request = this.#open.get(number);
+    assert(request !== undefined, "a relay's hold is resolved once");
+    return request;
+  }
+
+  #enter({ id, account, model, affinity, excluded }: Extract<Operation, { op: "enter" }>): void {
+    const place = new DeskPlace(model, account, affinity, new Set(excluded), (outcome) => {
+      if (outcome === null) {
+        this.#places.delete(id);
+        return this.#refuse(id, busy);
+      }
+      place.grant = this.#parts.pool.slotOn(outcome);
+      this.#outbox.put({ answer: "granted", id, node: outcome });
+    });
+    this.#places.set(id, place);
+    this.#parts.pool.stand(place);
+  }
+
+  #leave(number: number): void {
+    const place = this.#places.get(number);
+    if (place === undefined) return; // it was refused in the meantime
+    if (place.grant === null) this.#parts.pool.leave(place);
+    this.#giveBack(number, place);
+  }
+
+  #done({ place: number, met }: Extract<Operation, { op: "done" }>): void {
+    const place = this.#places.get(number);
+    assert(place !== undefined && place.grant !== null, "a relay's place is given back once");
+    if (met !== null) place.grant.met(met);
+    this.#giveBack(number, place);
+  }
+
+  #giveBack(number: number, place: DeskPlace): void {
+    this.#places.delete(number);
+    place.grant?.[Symbol.dispose]();
+  }
+
+  #refuse(id: number, refusal: Refusal): void {
+    this.#outbox.put({ answer: "refused", id, refusal });
+  }
+
+  #failed(id: number, thrown: unknown): void {
+    if (thrown instanceof StoreUnavailable) return this.#outbox.put({ answer: "unavailable", id });
+    this.#outbox.put({ answer: "failed", id, reason: String(thrown) });
+  }
+}
+
+/** A relay's request in line or on a node. */
+class DeskPlace implements Place {
+  grant: Grant | null = null;
+
+  constructor(
+    readonly modelId: string,
+    readonly account: AccountId,
+    readonly affinity: number,
+    readonly excluded: ReadonlySet<string>,
+    readonly decided: (nodeName: string | null) => void,
+  ) {}
+
+  granted(nodeName: string): void {
+    this.decided(nodeName);
+  }
+
+  refused(_cause: RefusalCause): void {
+    this.decided(null);
+  }
+}

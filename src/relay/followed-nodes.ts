@@ -1,0 +1,35 @@
+// What the pool said of its nodes, for relays: those that run are told at once, and those that begin later all of it.
+import type { NodeConfig } from "../config.ts";
+import type { Engine } from "../nodes/engine.ts";
+import type { PoolFollower } from "../nodes/pool.ts";
+import type { NodeHealth } from "../nodes/slot-queue.ts";
+import type { News } from "./messages.ts";
+
+export class FollowedNodes implements PoolFollower {
+  onNews: (news: News) => void = () => {};
+  #nodes: readonly NodeConfig[] = [];
+  readonly #engines = new Map<string, Engine>();
+  readonly #health = new Map<string, NodeHealth>();
+
+  nodesChanged(nodes: readonly NodeConfig[]): void {
+    this.#nodes = nodes;
+    this.onNews({ news: "nodes", nodes });
+  }
+
+  engineFound(node: string, engine: Engine): void {
+    this.#engines.set(node, engine);
+    this.onNews({ news: "engine", node, engine });
+  }
+
+  healthChanged(node: string, health: NodeHealth): void {
+    this.#health.set(node, health);
+    this.onNews({ news: "health", node, health });
+  }
+
+  /** Everything that one who begins now must know, in order. */
+  *known(): Iterable<News> {
+    yield { news: "nodes", nodes: this.#nodes };
+    for (const [node, engine] of this.#engines) yield { news: "engine", node, engine };
+    for (const [node, health] of this.#health) yield { news: "health", node, health };
+  }
+}

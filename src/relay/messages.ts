@@ -1,0 +1,85 @@
+// What relays and the main thread say to each other. All of one turn of the event loop is one message of JSON text:
+// a message costs 3.4 us however short it is, and a structured clone twice as much as text on the main thread.
+//
+// A question's `id` is the relay's own number; its answer has the same. A request's hold and its place on a node are
+// known by the id of the question that got them.
+import type { Catalog } from "../catalog.ts";
+import type { McpConfig, NodeConfig, TelemetryConfig } from "../config.ts";
+import type { StoredResponse } from "../dialects/stored-responses.ts";
+import type { LogLevel } from "../log.ts";
+import type { Engine } from "../nodes/engine.ts";
+import type { Met } from "../nodes/node-endpoint.ts";
+import type { NodeHealth } from "../nodes/slot-queue.ts";
+import type { AccountId, Endpoint, Model, Refusal, Usage } from "../types.ts";
+
+/** From a relay, carried out in order. */
+export type Operation =
+  /** Whose key it is. */
+  | Readonly<{ op: "account"; id: number; keyHash: string }>
+  /** Counts a request for flood protection that is not admitted; with `ifFull` only where its window is full already. */
+  | Readonly<{ op: "count"; id: number; account: AccountId; ifFull: boolean }>
+  | Readonly<{
+      op: "admit";
+      id: number;
+      account: AccountId;
+      endpoint: Endpoint;
+      model: string;
+      outputTokensMax: number;
+      requestId: string;
+    }>
+  | Readonly<{ op: "settle"; id: number; hold: number; usage: Usage; estimated: boolean }>
+  /** The hold is given back. Not said of one that was to be settled, whatever came of that. */
+  | Readonly<{ op: "release"; hold: number }>
+  | Readonly<{
+      op: "enter";
+      id: number;
+      account: AccountId;
+      model: string;
+      affinity: number;
+      excluded: readonly string[];
+    }>
+  /** Nobody waits for the place any more; if it was granted by now, it is given back. */
+  | Readonly<{ op: "leave"; place: number }>
+  /** The place is given back; `met` is null where nothing was asked of the node. */
+  | Readonly<{ op: "done"; place: number; met: Met | null }>
+  | Readonly<{ op: "keep"; account: AccountId; response: StoredResponse }>;
+
+/** What the main thread answers to a question. */
+export type Answer =
+  /** `version`: of all keys, when it was looked up. */
+  | Readonly<{ answer: "account"; id: number; account: AccountId | null; version: number }>
+  | Readonly<{ answer: "counted"; id: number; refusal: Refusal | null }>
+  /** `counted`: its count is not on disk yet; "ready" follows when it is. */
+  | Readonly<{ answer: "admitted"; id: number; counted: boolean }>
+  | Readonly<{ answer: "ready"; id: number }>
+  | Readonly<{ answer: "settled"; id: number }>
+  | Readonly<{ answer: "granted"; id: number; node: string }>
+  /** Not admitted, or no place. */
+  | Readonly<{ answer: "refused"; id: number; refusal: Refusal }>
+  /** The disk could not be read or written. */
+  | Readonly<{ answer: "unavailable"; id: number }>
+  /** A fault of ours, which is in the log. */
+  | Readonly<{ answer: "failed"; id: number; reason: string }>;
+
+/** What the main thread tells all relays. Comes before every answer that rests on it. */
+export type News =
+  | Readonly<{ news: "nodes"; nodes: readonly NodeConfig[] }>
+  | Readonly<{ news: "engine"; node: string; engine: Engine }>
+  | Readonly<{ news: "health"; node: string; health: NodeHealth }>
+  | Readonly<{ news: "rules"; rules: Rules }>;
+
+/** What may change while the server runs, beside its nodes. */
+export type Rules = Readonly<{
+  models: readonly Model[];
+  plans: Catalog["plans"];
+  creditPacksTokens: readonly number[];
+  /** Of the tools that only the main thread runs. */
+  searches: boolean;
+  mcp: readonly Pick<McpConfig, "models">[];
+  logLevel: LogLevel;
+  telemetry: TelemetryConfig | null;
+  /** Texts that no log may hold. */
+  secrets: readonly string[];
+}>;
+
+export type ToRelay = Answer | News;

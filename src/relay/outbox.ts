@@ -1,0 +1,32 @@
+// Gathers what is said in one turn of the event loop and sends it as one message.
+
+export class Outbox<Item> {
+  readonly #send: (json: string) => void;
+  readonly #atEndOfTurn: (flush: () => void) => void;
+  #gathered: Item[] = [];
+  #scheduled = false;
+
+  /** `atEndOfTurn` is a seam for simulations. */
+  constructor(send: (json: string) => void, atEndOfTurn: (flush: () => void) => void = (flush) => setImmediate(flush)) {
+    this.#send = send;
+    this.#atEndOfTurn = atEndOfTurn;
+  }
+
+  put(item: Item): void {
+    this.#gathered.push(item);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#atEndOfTurn(() => {
+      this.#scheduled = false;
+      this.flush();
+    });
+  }
+
+  /** Sends what was gathered now, for what must be there before something else is. */
+  flush(): void {
+    if (this.#gathered.length === 0) return;
+    const items = this.#gathered;
+    this.#gathered = [];
+    this.#send(JSON.stringify(items));
+  }
+}

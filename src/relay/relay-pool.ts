@@ -1,0 +1,110 @@
+// The nodes as a relay has them: it speaks to them on places that the main thread gives.
+import type { Gone } from "../departure.ts";
+import type { Clock } from "../clock.ts";
+import type { NodeConfig } from "../config.ts";
+import { affinityOf } from "../nodes/affinity.ts";
+import type { Engine } from "../nodes/engine.ts";
+import { busy } from "../nodes/failure.ts";
+import { NodeCounting } from "../nodes/node-counting.ts";
+import { endpointLimitsDefault, type Met, NodeEndpoint } from "../nodes/node-endpoint.ts";
+import { nodesAfter, type PoolFollower, servesAmong } from "../nodes/pool.ts";
+import type { NodeHealth } from "../nodes/slot-queue.ts";
+import { assert } from "../assert.ts";
+import type { AccountId, Ask, Ending, Model, Refusal, Sink, Slot } from "../types.ts";
+import type { Books } from "./books.ts";
+
+type KnownNode = { readonly endpoint: NodeEndpoint; health: NodeHealth };
+
+export class RelayPool implements PoolFollower {
+  readonly #books: Books;
+  readonly #clock: Clock;
+  readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
+  #nodes = new Map<string, KnownNode>();
+  #serves = servesAmong([]);
+
+  constructor(books: Books, clock: Clock) {
+    this.#books = books;
+    this.#clock = clock;
+  }
+
+  /** See Parts.pool. */
+  enter(
+    ask: Ask,
+    account: AccountId,
+    gone: Gone,
+    excluded: ReadonlySet<string> = none,
+  ): Refusal | Promise<Slot | Refusal> {
+    if (gone.aborted) return busy;
+    const affinity = this.#nodes.size > 1 ? affinityOf(ask, account) : 0;
+    return this.#books.enter({ account, model: ask.model.id, affinity, excluded }, gone, (place, node) => {
+      const known = this.#nodes.get(node);
+      assert(known !== undefined, "a place is on a node that this relay was told of");
+      return new RelaySlot(this.#books, place, node, known.endpoint);
+    });
+  }
+
+  countAsk(ask: Ask, gone: Gone): Promise<number | null> {
+    return this.#counting.countAsk(ask, gone);
+  }
+
+  countText(model: Model, text: string, gone: Gone): Promise<number | null> {
+    return this.#counting.countText(model, text, gone);
+  }
+
+  /** What runs on a node that went ends there. */
+  nodesChanged(configs: readonly NodeConfig[]): void {
+    const { nodes, gone } = nodesAfter(this.#nodes, configs, (config): KnownNode => {
+      const endpoint = new NodeEndpoint(config, { clock: this.#clock, limits: endpointLimitsDefault });
+      return { endpoint, health: "well" };
+    });
+    this.#nodes = nodes;
+    for (const { endpoint } of gone) endpoint.close();
+    this.#serves = servesAmong(configs);
+  }
+
+  engineFound(node: string, engine: Engine): void {
+    const known = this.#nodes.get(node);
+    if (known !== undefined) known.endpoint.engine = engine;
+  }
+
+  healthChanged(node: string, health: NodeHealth): void {
+    const known = this.#nodes.get(node);
+    if (known !== undefined) known.health = health;
+  }
+
+  *#wellFor(modelId: string): Iterable<NodeEndpoint> {
+    for (const { endpoint, health } of this.#nodes.values()) {
+      if (health === "well" && this.#serves(endpoint.config, modelId)) yield endpoint;
+    }
+  }
+}
+
+const none: ReadonlySet<string> = new Set();
+
+/** A place that the main thread gave; it is told what the request met when the place is given back. */
+class RelaySlot implements Slot {
+  readonly nodeName: string;
+  readonly #books: Books;
+  readonly #place: number;
+  readonly #endpoint: NodeEndpoint;
+  #met: Met | null = null;
+  #released = false;
+
+  constructor(books: Books, place: number, nodeName: string, endpoint: NodeEndpoint) {
+    this.#books = books;
+    this.#place = place;
+    this.nodeName = nodeName;
+    this.#endpoint = endpoint;
+  }
+
+  generate(ask: Ask, account: AccountId, gone: Gone, sink: Sink, began?: () => void): Promise<Ending> {
+    assert(!this.#released, "no generation on a slot that was given back");
+    return this.#endpoint.generate(ask, account, gone, sink, (met) => void (this.#met = met), began);
+  }
+
+  [Symbol.dispose](): void {
+    assert(!this.#released, "a slot is given back once");
+    this.#released = true;
+    this.#books.done(this.#place, this.#met);
+  }
+}

@@ -1,0 +1,206 @@
+// The main thread's side of all relays: starts them, keeps a desk for each, and tells them what changes. A relay that
+// dies is fatal, like the journal's writer: what it held is unknown then, and the next start finds out.
+import type { Config } from "../config.ts";
+import type { AccountId, Ms } from "../types.ts";
+import { Desk, type DeskParts } from "./desk.ts";
+import type { FollowedNodes } from "./followed-nodes.ts";
+import type { News, Rules, ToRelay } from "./messages.ts";
+import { Outbox } from "./outbox.ts";
+
+/** To a relay's Worker, beside texts, which are answers and news. `number` is that of the report that it asks for. */
+export type Order =
+  | Readonly<{ order: "open"; opening: Opening }>
+  | Readonly<{ order: "listen" }>
+  /** Answered when everything that was said before was taken in. */
+  | Readonly<{ order: "report"; number: number }>
+  | Readonly<{ order: "stop"; graceMs: Ms }>;
+
+/** From a relay's Worker, beside texts, which are operations. `counted` is what its metrics counted. */
+export type Report<Counted = unknown> =
+  | Readonly<{ report: "listening" }>
+  | Readonly<{ report: "cannot listen"; code: string; message: string }>
+  | Readonly<{ report: "so far"; number: number; counted: Counted }>
+  | Readonly<{ report: "refusing" }>
+  | Readonly<{ report: "stopped" }>;
+
+/** What a relay needs to know from its start on. */
+export type Opening = Readonly<{
+  config: Config;
+  /** Where it listens; that of `config` may be 0. */
+  port: number;
+  /** The complete server's socket. */
+  unix: string;
+  sealingKey: Uint8Array;
+  /** One Int32 that is raised when a key becomes void. */
+  keysVersion: SharedArrayBuffer;
+  rules: Rules;
+}>;
+
+/** A relay ended or failed. */
+export class RelayFailed extends Error {
+  override readonly name = "RelayFailed";
+}
+
+export type RelaysParts = Readonly<{
+  nodes: FollowedNodes;
+  /** A relay died: end the process at once. */
+  onFatal(error: Error): void;
+  /** For tests: makes another Worker than a relay; the name is what tools for threads show. */
+  startWorker?: (name: string) => Worker;
+}>;
+
+// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
+const workerPath = import.meta.url.includes("/$bunfs/") ? "./relay-worker.ts" : "../relay-worker.ts";
+
+const startRelayWorker = (name: string): Worker => new Worker(new URL(workerPath, import.meta.url).href, { name });
+
+export class Relays {
+  readonly #relays: readonly Relay[];
+  readonly #keysVersion: Int32Array;
+
+  /** Starts so many relays, which do not listen yet. */
+  constructor(
+    threads: number,
+    opening: Omit<Opening, "keysVersion">,
+    { nodes, onFatal, startWorker = startRelayWorker, ...parts }: Omit<DeskParts, "keysVersion"> & RelaysParts,
+  ) {
+    const shared = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+    const keysVersion = new Int32Array(shared);
+    const deskParts = { ...parts, keysVersion: () => Atomics.load(keysVersion, 0) };
+    this.#keysVersion = keysVersion;
+    this.#relays = Array.from({ length: threads }, (_none, place) => {
+      const worker = startWorker(`relay ${place + 1}`);
+      return new Relay(worker, { ...opening, keysVersion: shared }, nodes.known(), deskParts, onFatal);
+    });
+    nodes.onNews = (news) => {
+      for (const relay of this.#relays) relay.tell(news);
+    };
+  }
+
+  /** Resolves when all listen; rejects with what the system said where one cannot. */
+  async listen(): Promise<void> {
+    await Promise.all(this.#relays.map((relay) => relay.listen()));
+  }
+
+  /** From now on no relay takes a key for known that it was told of before. */
+  voidKeys(): void {
+    Atomics.add(this.#keysVersion, 0, 1);
+  }
+
+  /** Resolves when all relays go by these rules. */
+  async adopt(rules: Rules): Promise<void> {
+    for (const relay of this.#relays) relay.tell({ news: "rules", rules });
+    await this.reports();
+  }
+
+  /** What each relay's metrics have counted so far. */
+  reports(): Promise<readonly unknown[]> {
+    return Promise.all(this.#relays.map((relay) => relay.report()));
+  }
+
+  get openRequests(): number {
+    return this.#sum(({ desk }) => desk.openRequests);
+  }
+
+  openRequestsOf(account: AccountId): number {
+    return this.#sum(({ desk }) => desk.openRequestsOf(account));
+  }
+
+  get heldEnds(): number {
+    return this.#sum(({ desk }) => desk.heldEnds);
+  }
+
+  /**
+   * Resolves when they take no new work; the promise that it gives then, when their open requests have ended, or were cut
+   * after `graceMs`.
+   */
+  async stop(graceMs: Ms): Promise<Readonly<{ stopped: Promise<unknown> }>> {
+    const stopping = this.#relays.map((relay) => relay.stop(graceMs));
+    await Promise.all(stopping.map(({ refusing }) => refusing));
+    return { stopped: Promise.all(stopping.map(({ stopped }) => stopped)) };
+  }
+
+  #sum(of: (relay: Relay) => number): number {
+    return this.#relays.reduce((sum, relay) => sum + of(relay), 0);
+  }
+}
+
+class Relay {
+  readonly desk: Desk;
+  readonly #worker: Worker;
+  readonly #outbox: Outbox<ToRelay>;
+  readonly #listening = Promise.withResolvers<void>();
+  readonly #refusing = Promise.withResolvers<void>();
+  readonly #stopped = Promise.withResolvers<void>();
+  readonly #reports = new Map<number, (counted: unknown) => void>();
+  #nextReport = 1;
+  #stopping = false;
+
+  constructor(
+    worker: Worker,
+    opening: Opening,
+    known: Iterable<News>,
+    parts: DeskParts,
+    onFatal: RelaysParts["onFatal"],
+  ) {
+    this.#worker = worker;
+    this.#outbox = new Outbox((json) => this.#worker.postMessage(json));
+    this.desk = new Desk(parts, this.#outbox);
+    this.#worker.onmessage = ({ data }: MessageEvent<string | Report>) => {
+      if (typeof data === "string") this.desk.obey(data);
+      else this.#reported(data);
+    };
+    this.#worker.onerror = ({ message }) => onFatal(new RelayFailed(`a relay failed: ${message}`));
+    this.#worker.addEventListener("close", () => {
+      if (!this.#stopping) onFatal(new RelayFailed("a relay ended"));
+    });
+    this.#order({ order: "open", opening });
+    for (const news of known) this.#outbox.put(news);
+    this.#outbox.flush();
+  }
+
+  listen(): Promise<void> {
+    this.#order({ order: "listen" });
+    return this.#listening.promise;
+  }
+
+  tell(news: News): void {
+    this.#outbox.put(news);
+  }
+
+  report(): Promise<unknown> {
+    this.#outbox.flush(); // what was told before is taken in before
+    const number = this.#nextReport++;
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    this.#reports.set(number, resolve);
+    this.#order({ order: "report", number });
+    return promise;
+  }
+
+  stop(graceMs: Ms): Readonly<{ refusing: Promise<void>; stopped: Promise<void> }> {
+    this.#stopping = true;
+    this.#order({ order: "stop", graceMs });
+    return { refusing: this.#refusing.promise, stopped: this.#stopped.promise };
+  }
+
+  #order(order: Order): void {
+    this.#worker.postMessage(order);
+  }
+
+  #reported(report: Report): void {
+    switch (report.report) {
+      case "listening":
+        return this.#listening.resolve();
+      case "cannot listen":
+        return this.#listening.reject(Object.assign(new Error(report.message), { code: report.code }));
+      case "so far":
+        this.#reports.get(report.number)?.(report.counted);
+        this.#reports.delete(report.number);
+        return;
+      case "refusing":
+        return this.#refusing.resolve();
+      case "stopped":
+        return this.#stopped.resolve();
+    }
+  }
+}

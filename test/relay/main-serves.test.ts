@@ -1,0 +1,58 @@
+// Which requests a thread passes on, and that all others stay with it.
+import { expect, test } from "bun:test";
+import { mainServes } from "../../src/relay/main-serves.ts";
+import type { Ask } from "../../src/types.ts";
+import { model } from "../account/office.ts";
+
+const plain = {
+  turns: [],
+  toolChoice: "auto",
+  webSearch: null,
+  format: null,
+  model: model("core-3"),
+} as unknown as Ask;
+const search = {
+  usesMax: null,
+  allowedDomains: [],
+  blockedDomains: [],
+  location: null,
+  asFunction: false,
+  forced: false,
+};
+const searching: Ask = { ...plain, webSearch: search };
+const nothing = { searches: false, mcp: [] };
+
+test.each<[string, Ask | null, Parameters<typeof mainServes>[1], boolean]>([
+  ["a plain request stays", plain, nothing, false],
+  ["one that refers to a stored response goes", null, nothing, true],
+  ["a search goes where there is one", searching, { ...nothing, searches: true }, true],
+  ["a search stays where there is none: it is answered without", searching, nothing, false],
+  [
+    "a search that may not be called stays",
+    { ...searching, toolChoice: "none" },
+    { ...nothing, searches: true },
+    false,
+  ],
+  ["one whose model may call a server's tools goes", plain, { ...nothing, mcp: [{ models: ["core-3"] }] }, true],
+  ["one whose model may not stays", plain, { ...nothing, mcp: [{ models: ["core-1.6-pro"] }] }, false],
+  [
+    "one with a format stays: no server's tools are offered",
+    { ...plain, format: { kind: "json_object" } },
+    { ...nothing, mcp: [{ models: null }] },
+    false,
+  ],
+  [
+    "an image by address goes",
+    { ...plain, turns: [{ role: "user", content: [{ kind: "image", url: "https://x/y.png", detail: null }] }] },
+    nothing,
+    true,
+  ],
+  [
+    "an inline image stays",
+    { ...plain, turns: [{ role: "user", content: [{ kind: "image", url: "data:image/png;base64,", detail: null }] }] },
+    nothing,
+    false,
+  ],
+])("%s", (_name, ask, rules, expected) => {
+  expect(mainServes(ask, rules)).toBe(expected);
+});

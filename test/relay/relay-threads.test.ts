@@ -1,0 +1,38 @@
+// What becomes of the process when a relay dies: what it held is unknown then, so nothing may go on.
+import { expect, test } from "bun:test";
+import type { Config } from "../../src/config.ts";
+import { FollowedNodes } from "../../src/relay/followed-nodes.ts";
+import { Relays } from "../../src/relay/relays.ts";
+import { eventually } from "../fixtures/eventually.ts";
+import { SimulatedRelays } from "./simulated-relays.ts";
+
+test.each([
+  [1, "a relay failed: "],
+  [2, "a relay ended"],
+])("a relay that dies is fatal (%i): %s", async (port, expected) => {
+  const fatal: Error[] = [];
+  const rules = {
+    models: [],
+    plans: {} as never,
+    creditPacksTokens: [],
+    searches: false,
+    mcp: [],
+    secrets: [],
+    logLevel: "info",
+    telemetry: null,
+  } as const;
+  const relays = new Relays(
+    1,
+    { config: {} as Config, port, unix: "", sealingKey: new Uint8Array(32), rules },
+    {
+      ...new SimulatedRelays(1, 0).deskParts(),
+      nodes: new FollowedNodes(),
+      onFatal: (error) => void fatal.push(error),
+      startWorker: () => new Worker(new URL("./dying-relay.ts", import.meta.url).href),
+    },
+  );
+  expect(fatal).toEqual([]);
+  void relays.listen();
+  await eventually("it is told", async () => fatal.length > 0);
+  expect(fatal[0]).toMatchObject({ name: "RelayFailed", message: expect.stringContaining(expected) });
+});

@@ -7,11 +7,11 @@ const zero = 0x30;
 const shortTextLength = 256;
 
 export class ByteWriter {
-  #bytes: Uint8Array;
+  #bytes: Buffer;
   #length = 0;
 
   constructor(capacityBytes: number) {
-    this.#bytes = new Uint8Array(capacityBytes);
+    this.#bytes = Buffer.allocUnsafeSlow(capacityBytes);
   }
 
   get length(): number {
@@ -25,7 +25,7 @@ export class ByteWriter {
 
   /** What was written, which must be UTF-8. */
   toString(): string {
-    return Buffer.from(this.#bytes.buffer, 0, this.#length).toString("utf8");
+    return this.#bytes.toString("utf8", 0, this.#length);
   }
 
   clear(): void {
@@ -81,8 +81,8 @@ export class ByteWriter {
   #reserve(more: number): void {
     const needed = this.#length + more;
     if (needed <= this.#bytes.length) return;
-    const larger = new Uint8Array(Math.max(needed, 2 * this.#bytes.length));
-    larger.set(this.written);
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#bytes.length));
+    larger.set(this.#bytes);
     this.#bytes = larger;
   }
 }

@@ -1,7 +1,7 @@
 // The chat-completions dialect: POST /v1/chat/completions.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import type { ByteWriter } from "../byte-writer.ts";
-import type { Catalog } from "../catalog.ts";
+import type { KnownModels } from "../catalog.ts";
 import { messageOf, isRefusal, refusals, refuse } from "../refusals.ts";
 import {
   type Ask,
@@ -108,7 +108,7 @@ const forwarded = [
 // Request: body -> Ask
 // ---------------------------------------------------------------------------------------------------------------
 
-function read(value: unknown, bodyBytes: number, catalog: Catalog): Ask | Refusal {
+function read(value: unknown, bodyBytes: number, catalog: KnownModels): Ask | Refusal {
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
   const request = value as Body;
@@ -520,6 +520,7 @@ function errorBody(refusal: Refusal): string {
 }
 
 export const chatCompletions: Dialect = {
+  name: "chat-completions",
   endpoint: "/v1/chat/completions",
   read,
   encoder: (ask, identity) => new ChatEncoder(ask, identity),

@@ -44,7 +44,9 @@ export class Collector {
   }
 
   answer(): Answer {
-    return { pieces: this.#collected.flatMap(piecesOf), logprobs: this.#logprobs };
+    const pieces: Piece[] = [];
+    for (const collected of this.#collected) addPieces(pieces, collected);
+    return { pieces, logprobs: this.#logprobs };
   }
 
   #grow(kind: "text" | "reasoning", literal: string): void {
@@ -58,29 +60,31 @@ export class Collector {
   }
 }
 
-function piecesOf(collected: Collected): readonly Piece[] {
+function addPieces(pieces: Piece[], collected: Collected): void {
   switch (collected.kind) {
     case "text":
-      return [{ kind: "text", literal: collected.text.literal, logprobs: null }];
+      pieces.push({ kind: "text", literal: collected.text.literal, logprobs: null });
+      return;
     case "reasoning":
-      return [{ kind: "reasoning", literal: collected.text.literal }];
+      pieces.push({ kind: "reasoning", literal: collected.text.literal });
+      return;
     case "call": {
       const { kind, index, id, name, text } = collected;
-      return [
-        { kind, index, id, name },
-        { kind: "call-arguments", index, literal: text.literal },
-      ];
+      pieces.push({ kind, index, id, name }, { kind: "call-arguments", index, literal: text.literal });
+      return;
     }
     default:
-      return [collected];
+      pieces.push(collected);
   }
 }
 
 /** The calls of the client's tools; their arguments are JSON string literals. */
 export function callsOf({ pieces }: Answer): readonly Readonly<{ id: string; name: string; arguments: string }>[] {
-  return pieces.flatMap((piece, at) => {
+  const calls = [];
+  for (const [at, piece] of pieces.entries()) {
     const next = pieces[at + 1];
-    if (piece.kind !== "call" || next?.kind !== "call-arguments") return [];
-    return [{ id: piece.id, name: piece.name, arguments: next.literal }];
-  });
+    if (piece.kind !== "call" || next?.kind !== "call-arguments") continue;
+    calls.push({ id: piece.id, name: piece.name, arguments: next.literal });
+  }
+  return calls;
 }

@@ -17,10 +17,11 @@ export class CompactionEncoder implements Encoder {
   readonly #reasoning = new LiteralText();
   #compaction: string | null = null;
 
-  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock }: ReplyContext) {
+  /** `isStream`: somebody wants the events, and not what they end with alone. */
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock }: ReplyContext, isStream: boolean) {
     this.#identity = identity;
     this.#sealer = sealer;
-    this.#lifecycle = new ResponseLifecycle(ask, identity, clock);
+    this.#lifecycle = new ResponseLifecycle(ask, identity, clock, isStream);
   }
 
   /** To be sent when it is read: now and then it is an event, and those are numbered. */
@@ -30,7 +31,7 @@ export class CompactionEncoder implements Encoder {
 
   /** The finished response object as JSON text; null before the end. */
   get response(): string | null {
-    return this.#lifecycle.response;
+    return this.#lifecycle.response?.whole ?? null;
   }
 
   /** The reply of POST /v1/responses/compact as JSON text; null before the end. */

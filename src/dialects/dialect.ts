@@ -1,7 +1,7 @@
 // What a dialect is: it reads a client's body into an Ask and writes an answer's pieces as its own events or JSON.
 // A dialect knows no balance, node, database or server.
 import type { ByteWriter } from "../byte-writer.ts";
-import type { Catalog } from "../catalog.ts";
+import type { KnownModels } from "../catalog.ts";
 import type { Ask, Endpoint, FinishReason, Piece, Refusal, Usage } from "../types.ts";
 import type { Earlier, References, StoredResponse } from "./stored-responses.ts";
 
@@ -37,8 +37,14 @@ export interface Encoder {
   failure(refusal: Refusal): string;
 }
 
+export type DialectName = "chat-completions" | "messages" | "responses" | "compaction";
+
+/** What a Worker read, as it goes to the main thread: an Ask without its turns and without objects of classes. */
+export type PackedAsk = Omit<Ask, "turns" | "model" | "prepared">;
+
 /** `OwnAsk` is the Ask with what this dialect alone must remember of the request (settings that it echoes, say). */
 export interface Dialect<OwnAsk extends Ask = Ask> {
+  readonly name: DialectName;
   readonly endpoint: Endpoint;
   /** What a body, not checked yet, refers to; absent in dialects whose requests carry everything themselves. */
   references?(body: unknown): References | null;
@@ -46,7 +52,10 @@ export interface Dialect<OwnAsk extends Ask = Ask> {
    * A checked request, or the refusal that names the field. `bodyBytes` is the size of the body as sent, `earlier` what
    * was found for its references.
    */
-  read(body: unknown, bodyBytes: number, catalog: Catalog, earlier?: Earlier): OwnAsk | Refusal;
+  read(body: unknown, bodyBytes: number, catalog: KnownModels, earlier?: Earlier): OwnAsk | Refusal;
+  /** For an Ask that a Worker read: what cannot go to another thread as it is, as something that can, and back. */
+  pack?(ask: Omit<OwnAsk, "turns" | "model">): PackedAsk;
+  unpack?(packed: PackedAsk, ask: Ask): OwnAsk;
   /** This dialect for one request: its finished response goes to `keep` in the moment in which its end is written. */
   keeping?(ask: OwnAsk, keep: (response: StoredResponse) => void): Dialect<OwnAsk>;
   encoder(ask: OwnAsk, reply: ReplyIdentity): Encoder;

@@ -3,7 +3,7 @@
 import { ByteWriter } from "../byte-writer.ts";
 
 /** What a short answer takes. */
-const firstBytes = 256;
+const firstBytes = 1_024;
 
 export class LiteralText {
   #inside = "";

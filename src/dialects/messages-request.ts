@@ -1,6 +1,6 @@
 // What the messages dialect reads: a request body -> MessagesAsk.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import type { Catalog } from "../catalog.ts";
+import type { KnownModels } from "../catalog.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import {
   type Ask,
@@ -111,7 +111,7 @@ const forwarded = ["temperature", "top_p", "top_k"] as const satisfies readonly 
 // ---------------------------------------------------------------------------------------------------------------
 
 /** A checked request, or the refusal that names the field. */
-export function read(value: unknown, bodyBytes: number, catalog: Catalog): MessagesAsk | Refusal {
+export function read(value: unknown, bodyBytes: number, catalog: KnownModels): MessagesAsk | Refusal {
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
   const request = value as Body;

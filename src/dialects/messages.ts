@@ -6,6 +6,7 @@ import { type MessagesAsk, read } from "./messages-request.ts";
 import { MessagesEncoder } from "./messages-stream.ts";
 
 export const messages: Dialect<MessagesAsk> = {
+  name: "messages",
   endpoint: "/v1/messages",
   read,
   encoder: (ask, identity) => new MessagesEncoder(ask, identity),

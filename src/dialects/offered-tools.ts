@@ -22,18 +22,25 @@ export type ToolSelection = Readonly<{
 
 type Definition = Readonly<Record<string, unknown>>;
 type Entry = Readonly<{ origin: ToolOrigin; tool: Omit<Tool, "name"> }>;
+/** Tools that were read; all of it is data. `anyGiven`: also if only such as are left out. */
+type GivenTools = Readonly<{ entries: readonly Entry[]; webSearch: WebSearch | null; anyGiven: boolean }>;
 
 export class OfferedTools {
   /** Function tools with flat names, in the order in which the client gave them. */
   readonly tools: readonly Tool[];
   /** The hosted web search among them that may go online, or null. */
   readonly webSearch: WebSearch | null;
+  /** What another thread makes the same tools from. */
+  readonly given: GivenTools;
   readonly #anyGiven: boolean;
   readonly #origins = new Map<string, ToolOrigin>();
   readonly #flatNames = new Map<string, string>();
   readonly #lastNumbers = new Map<string, number>();
 
-  private constructor(entries: readonly Entry[], webSearch: WebSearch | null, anyGiven: boolean) {
+  /** Of tools that were read; see `read`. */
+  constructor(given: GivenTools) {
+    const { entries, webSearch, anyGiven } = given;
+    this.given = given;
     this.webSearch = webSearch;
     this.#anyGiven = anyGiven;
     // Tools outside namespaces keep their names; those in namespaces make way for them.
@@ -60,7 +67,7 @@ export class OfferedTools {
       if (isRefusal(read)) return read;
       for (const entry of read) entries.set(keyOf(entry.origin), entry);
     }
-    return new OfferedTools([...entries.values()], webSearch, given.length > 0);
+    return new OfferedTools({ entries: [...entries.values()], webSearch, anyGiven: given.length > 0 });
   }
 
   /** What the model called; a name that was not offered is taken as a function's. */

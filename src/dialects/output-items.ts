@@ -10,9 +10,14 @@ import type { ToolOrigin } from "./offered-tools.ts";
 import { queryOf } from "./search-request.ts";
 import type { Sealer } from "./sealed-content.ts";
 
-/** Numbers the events of one stream. */
+/** Numbers the events of one stream. Of a reply that is no stream, which is made in the same way, nobody wants any. */
 export class EventNumbers {
+  readonly wanted: boolean;
   #next = 0;
+
+  constructor(wanted: boolean) {
+    this.wanted = wanted;
+  }
 
   next(): number {
     return this.#next++;
@@ -20,6 +25,7 @@ export class EventNumbers {
 
   /** One whole event; `members` are its JSON members after the first two. */
   event(type: string, members: string): string {
+    if (!this.wanted) return "";
     return `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#next++},${members}}\n\n`;
   }
 }
@@ -141,6 +147,7 @@ export abstract class OutputItem {
   }
 
   #delta(literal: string): string {
+    if (!this.#numbers.wanted) return "";
     return this.#deltaBegin + this.#numbers.next() + this.#deltaMiddle + literal + this.#deltaEnd;
   }
 }

@@ -4,7 +4,13 @@ import type { Clock } from "../clock.ts";
 import type { Refusal } from "../types.ts";
 import type { AnswerEnd, ReplyIdentity } from "./dialect.ts";
 import { EventNumbers, type OutputItem } from "./output-items.ts";
-import { incompleteReason, responseEnded, responseFailed, responseInProgress } from "./response-object.ts";
+import {
+  incompleteReason,
+  responseEnded,
+  responseFailed,
+  responseInProgress,
+  type ResponseText,
+} from "./response-object.ts";
 import type { ResponsesAsk } from "./responses-request.ts";
 import type { Sealer } from "./sealed-content.ts";
 import type { StoredResponse } from "./stored-responses.ts";
@@ -24,22 +30,24 @@ export type ReplyContext = Readonly<{
 const signsPerEvent = 6;
 
 export class ResponseLifecycle {
-  readonly numbers = new EventNumbers();
+  readonly numbers: EventNumbers;
   readonly #ask: ResponsesAsk;
   readonly #identity: ReplyIdentity;
   readonly #clock: Clock;
   #started = false;
   #signs = 0;
-  #response: string | null = null;
+  #response: ResponseText | null = null;
 
-  constructor(ask: ResponsesAsk, identity: ReplyIdentity, clock: Clock) {
+  /** `isStream`: somebody wants the events, and not the response alone. */
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, clock: Clock, isStream: boolean) {
+    this.numbers = new EventNumbers(isStream);
     this.#ask = ask;
     this.#identity = identity;
     this.#clock = clock;
   }
 
-  /** The finished response object as JSON text; null before the end. */
-  get response(): string | null {
+  /** The finished response object; null before the end. */
+  get response(): ResponseText | null {
     return this.#response;
   }
 
@@ -62,7 +70,7 @@ export class ResponseLifecycle {
     const nowSeconds = Math.floor(this.#clock.wall() / 1000);
     this.#response = responseEnded(this.#ask, this.#identity, output, outputText, { reason, usage, nowSeconds });
     const type = incompleteReason(reason) === null ? "response.completed" : "response.incomplete";
-    return `${this.numbers.event(type, `"response":${this.#response}`)}data: [DONE]\n\n`;
+    return `${this.numbers.event(type, `"response":${this.#response.whole}`)}data: [DONE]\n\n`;
   }
 
   /** The last event of a failed response; no terminator follows an error. */
@@ -72,6 +80,7 @@ export class ResponseLifecycle {
   }
 
   #inProgress(type: "response.created" | "response.in_progress"): string {
+    if (!this.numbers.wanted) return "";
     return this.numbers.event(type, `"response":${responseInProgress(this.#ask, this.#identity)}`);
   }
 }

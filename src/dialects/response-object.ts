@@ -22,11 +22,16 @@ type Outcome = Readonly<{
   outputText: string | null;
 }>;
 
-function responseObject(ask: ResponsesAsk, identity: ReplyIdentity, outcome: Outcome): string {
-  const { status, completedSeconds, error, incompleteDetails, output, usage, outputText } = outcome;
+/** A response object as JSON text, and its parts as they are kept. */
+export type ResponseText = Readonly<{ whole: string; output: string; settings: string }>;
+
+function responseObject(ask: ResponsesAsk, identity: ReplyIdentity, outcome: Outcome): ResponseText {
+  const { status, completedSeconds, error, incompleteDetails, usage, outputText } = outcome;
   const begin = `{"id":"resp_${stemOf(identity)}","object":"response","created_at":${identity.createdSeconds},"completed_at":${completedSeconds},"status":"${status}","error":${error},"incomplete_details":${incompleteDetails}`;
-  const text = outputText === null ? "" : `,"output_text":${outputText}`;
-  return `${begin},${ask.echo},"output":[${output.join(",")}],"usage":${usage}${text}}`;
+  const before = `${begin},${ask.echo}`;
+  const after = outputText === null ? `"usage":${usage}}` : `"usage":${usage},"output_text":${outputText}}`;
+  const output = `[${outcome.output.join(",")}]`;
+  return { whole: `${before},"output":${output},${after}`, output, settings: `${before},${after}` };
 }
 
 export const responseInProgress = (ask: ResponsesAsk, identity: ReplyIdentity): string =>
@@ -38,7 +43,7 @@ export const responseInProgress = (ask: ResponsesAsk, identity: ReplyIdentity): 
     output: [],
     usage: "null",
     outputText: null,
-  });
+  }).whole;
 
 /** `outputText` is the answer's whole text as a JSON string literal. */
 export function responseEnded(
@@ -47,7 +52,7 @@ export function responseEnded(
   output: readonly string[],
   outputText: string,
   { reason, usage, nowSeconds }: Readonly<{ reason: FinishReason; usage: Usage; nowSeconds: number }>,
-): string {
+): ResponseText {
   const incomplete = incompleteReason(reason);
   return responseObject(ask, identity, {
     status: incomplete === null ? "completed" : "incomplete",
@@ -74,7 +79,7 @@ export function responseFailed(
     output,
     usage: "null",
     outputText: null,
-  });
+  }).whole;
 }
 
 /** Why an answer is not whole, or null if it is. */

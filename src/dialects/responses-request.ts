@@ -1,10 +1,11 @@
 // A body of POST /v1/responses -> ResponsesAsk.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import type { Catalog } from "../catalog.ts";
+import type { KnownModels } from "../catalog.ts";
 import { outputTokensDefault } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn, WebSearch } from "../types.ts";
 import { checkedFormat } from "./answer-format.ts";
+import type { PackedAsk } from "./dialect.ts";
 import { summarising } from "./compaction.ts";
 import {
   BodySchema,
@@ -84,12 +85,25 @@ export type ResponsesAsk = Ask &
     /** True if the response may be referred to by later requests. */
     store: boolean;
     previousResponseId: string | null;
-    /** The request's own input as items, to be kept with the response. */
-    input: readonly Item[];
+    /** The request's own input, to be kept with the response: as items, or of a large body as their JSON text. */
+    input: readonly Item[] | string;
   }>;
 
+type PackedResponsesAsk = Omit<ResponsesAsk, "turns" | "model" | "prepared" | "offered"> &
+  Readonly<{ offered: OfferedTools["given"] }>;
+
+/** What is kept is handed on as the text in which it is kept. */
+export function packRequest(ask: Omit<ResponsesAsk, "turns" | "model">): PackedResponsesAsk {
+  return { ...ask, offered: ask.offered.given, input: ask.store ? JSON.stringify(ask.input) : "[]" };
+}
+
+export function unpackRequest(packed: PackedAsk, ask: Ask): ResponsesAsk {
+  const own = packed as PackedResponsesAsk;
+  return { ...own, ...ask, offered: new OfferedTools(own.offered) };
+}
+
 export type RequestContext = Readonly<{
-  catalog: Catalog;
+  catalog: KnownModels;
   sealer: Sealer;
   earlier: Earlier | undefined;
   /** False where nothing keeps responses: then none can be referred to, and replies say so. */

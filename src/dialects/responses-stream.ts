@@ -32,12 +32,13 @@ export class ResponsesEncoder implements Encoder {
   #owned: OwnedItem | null = null;
   #started = false;
 
-  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock, keep }: ReplyContext) {
+  /** `isStream`: somebody wants the events, and not the response alone. */
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock, keep }: ReplyContext, isStream: boolean) {
     this.#ask = ask;
     this.#sealer = ask.sealsReasoning ? sealer : null;
     this.#keep = keep;
     this.#stem = stemOf(identity);
-    this.#lifecycle = new ResponseLifecycle(ask, identity, clock);
+    this.#lifecycle = new ResponseLifecycle(ask, identity, clock, isStream);
   }
 
   /** To be sent when it is read: now and then it is an event, and those are numbered. */
@@ -46,9 +47,9 @@ export class ResponsesEncoder implements Encoder {
     return this.#lifecycle.signOfLife(this.#queue[0] ?? this.#owned ?? undefined);
   }
 
-  /** The finished response object as JSON text, for whoever keeps responses; null before the end. */
+  /** The finished response object as JSON text; null before the end. */
   get response(): string | null {
-    return this.#lifecycle.response;
+    return this.#lifecycle.response?.whole ?? null;
   }
 
   piece(piece: Piece): string {
@@ -84,8 +85,11 @@ export class ResponsesEncoder implements Encoder {
     const started = this.#start();
     const items = this.#closeAll(incompleteReason(end.reason) !== null);
     const ended = this.#lifecycle.ended(this.#output(), this.#outputText(), end);
-    const { previousResponseId, input } = this.#ask;
-    this.#keep?.({ id: `resp_${this.#stem}`, previousResponseId, input, response: this.response! });
+    if (this.#keep !== null) {
+      const { previousResponseId, input } = this.#ask;
+      const { output, settings } = this.#lifecycle.response!;
+      this.#keep({ id: `resp_${this.#stem}`, previousResponseId, input, output, settings });
+    }
     return started + items + ended;
   }
 

@@ -4,7 +4,7 @@ import type { Clock } from "../clock.ts";
 import type { Ask, Refusal } from "../types.ts";
 import { CompactionEncoder } from "./compaction-stream.ts";
 import type { Answer, AnswerEnd, Dialect, Encoder } from "./dialect.ts";
-import { readRequest, type ResponsesAsk } from "./responses-request.ts";
+import { packRequest, readRequest, type ResponsesAsk, unpackRequest } from "./responses-request.ts";
 import type { ReplyContext } from "./response-lifecycle.ts";
 import { ResponsesEncoder } from "./responses-stream.ts";
 import { Sealer } from "./sealed-content.ts";
@@ -33,7 +33,10 @@ function dialectOf({ sealingKey, clock, storesResponses }: ResponsesOptions, com
   /** `context.keep` belongs to one request. */
   function dialectWith(context: ReplyContext): ResponsesDialect {
     return {
+      name: compacts ? "compaction" : "responses",
       endpoint: "/v1/responses",
+      pack: packRequest,
+      unpack: unpackRequest,
       references: referencesOf,
       keeping: (ask, keep) => dialectWith(ask.store ? { ...context, keep } : context),
       read(body, bodyBytes, catalog, earlier) {
@@ -46,14 +49,16 @@ function dialectOf({ sealingKey, clock, storesResponses }: ResponsesOptions, com
         });
       },
       encoder: (ask, identity) =>
-        ask.compacts ? new CompactionEncoder(ask, identity, context) : new ResponsesEncoder(ask, identity, context),
+        ask.compacts
+          ? new CompactionEncoder(ask, identity, context, true)
+          : new ResponsesEncoder(ask, identity, context, true),
       reply(ask, identity, answer, end) {
         if (!ask.compacts) {
-          const encoder = new ResponsesEncoder(ask, identity, context);
+          const encoder = new ResponsesEncoder(ask, identity, context, false);
           write(encoder, answer, end);
           return encoder.response!;
         }
-        const encoder = new CompactionEncoder(ask, identity, context);
+        const encoder = new CompactionEncoder(ask, identity, context, false);
         write(encoder, answer, end);
         return compacts ? encoder.compaction! : encoder.response!;
       },
@@ -69,7 +74,7 @@ const compactBody = (body: unknown): unknown =>
     ? { ...body, input: (body as Record<string, unknown>).input ?? [], stream: false }
     : body;
 
-/** A non-streaming reply is what the stream's last event says, so it is made by the stream's encoder. */
+/** A non-streaming reply is what the stream's last event says, so it is made by the stream's encoder, without the events. */
 function write(encoder: Encoder, { pieces }: Answer, end: AnswerEnd): void {
   for (const piece of pieces) encoder.piece(piece);
   encoder.end(end);

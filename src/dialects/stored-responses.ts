@@ -18,16 +18,32 @@ export type Earlier = Readonly<{
   bytes: number;
 }>;
 
+/** The same as JSON texts: `conversation` an array or null, `items` an array. */
+export type EarlierTexts = Readonly<{ conversation: string | null; items: string }>;
+
+/** Characters of JSON, which is near enough to their bytes. */
+export const lengthOf = ({ conversation, items }: EarlierTexts): number => (conversation?.length ?? 0) + items.length;
+
+export function earlierOf(texts: EarlierTexts): Earlier {
+  const { conversation, items } = texts;
+  return {
+    conversation: conversation === null ? null : (JSON.parse(conversation) as Item[]),
+    items: new Map((JSON.parse(items) as Item[]).map((item) => [item.id as string, item])),
+    bytes: lengthOf(texts),
+  };
+}
+
 export const nothingEarlier: Earlier = { conversation: null, items: new Map(), bytes: 0 };
 
 /** A finished response to be kept. */
 export type StoredResponse = Readonly<{
   id: string;
   previousResponseId: string | null;
-  /** The items of this request's own input. */
-  input: readonly Item[];
-  /** The response object as JSON text, as the client got it. */
-  response: string;
+  /** The items of this request's own input, or their JSON text. */
+  input: readonly Item[] | string;
+  /** The items of the output as the JSON text of an array, and the response object without its output. */
+  output: string;
+  settings: string;
 }>;
 
 /**
@@ -36,7 +52,7 @@ export type StoredResponse = Readonly<{
  */
 export interface StoredResponses {
   /** Refused as body_too_large where a conversation has grown beyond what could be sent as one body. */
-  find(account: AccountId, references: References): Promise<Earlier | Refusal>;
+  find(account: AccountId, references: References): Promise<EarlierTexts | Refusal>;
   /** Found by every call that comes later. Fails in silence for the client: its reply is whole without. */
   keep(account: AccountId, response: StoredResponse): void;
   /** The response object as JSON text; null where the account has none of that id. */

@@ -1,5 +1,4 @@
-// The main thread's end of counting: bounds what waits, hands texts to the Worker, starts it when there is something to
-// count, ends it when there was nothing for a while, and starts another when it died.
+// The main thread's end of counting: bounds what waits and hands texts to the Worker.
 import {
   busyRetrySeconds,
   countingAccountBytesMax,
@@ -10,9 +9,11 @@ import {
 } from "../limits.ts";
 import type { Log } from "../log.ts";
 import { refuse } from "../refusals.ts";
-import type { AccountId, EncodingName, Ms, Refusal } from "../types.ts";
+import { RestingWorker } from "../resting-worker.ts";
+import type { AccountId, EncodedTexts, EncodingName, Ms, Refusal } from "../types.ts";
 import { CountingRoom, type RoomLimits } from "./counting-room.ts";
 import type { Answer, Order } from "./counting-worker.ts";
+import { bytesOf, encodeTexts } from "./encoded-texts.ts";
 
 // A compiled binary bundles this module into its entry point at the root of Bun's virtual folder, while the Worker,
 // an entry point of its own, keeps its path below src/.
@@ -37,27 +38,28 @@ type Waiting = Readonly<{ answered(answer: Answer | Refusal): void }>;
 
 /** Counts tokens off the main thread. */
 export class Counter {
-  readonly #log: Log;
-  readonly #idleMs: Ms;
   readonly #room: CountingRoom;
-  readonly #startWorker: () => Worker;
+  readonly #worker: RestingWorker<Order, Answer>;
   readonly #waiting = new Map<number, Waiting>();
   #nextId = 0;
-  #worker: Worker | null = null;
-  #idle: Timer | null = null;
-  /** Workers that were told to close and have not ended yet. */
-  readonly #closing = new Set<Promise<void>>();
 
   constructor({ log, idleMs = countingIdleMs, room = roomDefault, startWorker }: CounterOptions) {
-    this.#log = log;
-    this.#idleMs = idleMs;
     this.#room = new CountingRoom(room);
-    this.#startWorker = startWorker ?? (() => new Worker(new URL(workerPath, import.meta.url).href));
+    this.#worker = new RestingWorker({
+      start: startWorker ?? (() => new Worker(new URL(workerPath, import.meta.url).href)),
+      close: { order: "close" },
+      idleMs,
+      answered: (answer) => this.#waiting.get(answer.id)?.answered(answer),
+      died: (reason) => {
+        log("error", "the token counter died", { reason, counts: this.#waiting.size });
+        this.#refuseAll(refuse("internal"));
+      },
+    });
   }
 
   /** Whether the Worker, and with it the tables, is in memory. */
   get isLoaded(): boolean {
-    return this.#worker !== null;
+    return this.#worker.isLoaded;
   }
 
   /** Requests and bytes that wait or are being counted. */
@@ -75,7 +77,18 @@ export class Counter {
     account: AccountId,
     gone: AbortSignal,
   ): Promise<number | Refusal> {
-    const answer = await this.#ask(encoding, texts, account, gone, false);
+    const answer = await this.#ask(encoding, bytesOf(texts), () => encodeTexts(texts), account, gone, false);
+    return "refusal" in answer ? answer : answer.count;
+  }
+
+  /** The same for texts that are in UTF-8 already; their bytes are taken away. */
+  async countEncoded(
+    encoding: EncodingName,
+    texts: EncodedTexts,
+    account: AccountId,
+    gone: AbortSignal,
+  ): Promise<number | Refusal> {
+    const answer = await this.#ask(encoding, texts.bytes.length, () => texts, account, gone, false);
     return "refusal" in answer ? answer : answer.count;
   }
 
@@ -86,32 +99,30 @@ export class Counter {
     account: AccountId,
     gone: AbortSignal,
   ): Promise<Uint32Array | Refusal> {
-    const answer = await this.#ask(encoding, [text], account, gone, true);
+    const answer = await this.#ask(encoding, bytesOf([text]), () => encodeTexts([text]), account, gone, true);
     return "refusal" in answer ? answer : answer.tokens[0]!;
   }
 
   /** Ends the Worker; what is still being counted is refused. Resolves when the Worker's thread has ended. */
   async close(): Promise<void> {
     this.#refuseAll(refuse("busy", { seconds: busyRetrySeconds }));
-    this.#end();
-    await Promise.all(this.#closing);
+    await this.#worker.close();
   }
 
   #ask(
     encoding: EncodingName,
-    texts: readonly string[],
+    byteLength: number,
+    encoded: () => EncodedTexts,
     account: AccountId,
     gone: AbortSignal,
     keep: boolean,
   ): Promise<Answer | Refusal> {
     const busy = refuse("busy", { seconds: busyRetrySeconds });
-    let byteLength = 0;
-    for (const text of texts) byteLength += Buffer.byteLength(text);
     if (gone.aborted || !this.#room.enter(account, byteLength)) return Promise.resolve(busy);
     const id = this.#nextId++;
     const { promise, resolve } = Promise.withResolvers<Answer | Refusal>();
     const abandon = () => {
-      this.#send({ order: "forget", id });
+      this.#worker.order({ order: "forget", id });
       this.#waiting.get(id)?.answered(busy);
     };
     this.#waiting.set(id, {
@@ -119,71 +130,17 @@ export class Counter {
         this.#waiting.delete(id);
         this.#room.leave(account, byteLength);
         gone.removeEventListener("abort", abandon);
-        if (this.#waiting.size === 0) this.#rest();
+        if (this.#waiting.size === 0) this.#worker.rest();
         resolve(answer);
       },
     });
     gone.addEventListener("abort", abandon);
-    this.#send({ order: "count", id, account, encoding, ...encodeTexts(texts, byteLength), keep });
+    const texts = encoded();
+    this.#worker.order({ order: "count", id, account, encoding, ...texts, keep }, texts.bytes);
     return promise;
-  }
-
-  /** The bytes of a text are moved to the Worker, not copied. */
-  #send(order: Order): void {
-    if (this.#idle !== null) clearTimeout(this.#idle);
-    this.#idle = null;
-    this.#worker ??= this.#start();
-    this.#worker.postMessage(order, order.order === "count" ? [order.bytes.buffer as ArrayBuffer] : []);
-  }
-
-  #start(): Worker {
-    const worker = this.#startWorker();
-    const ended = Promise.withResolvers<void>();
-    this.#closing.add(ended.promise);
-    let reason = "it ended";
-    worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#waiting.get(data.id)?.answered(data);
-    worker.onerror = ({ message }) => {
-      reason = message;
-    };
-    worker.addEventListener("close", () => {
-      this.#closing.delete(ended.promise);
-      ended.resolve();
-      if (this.#worker !== worker) return; // it was told to
-      this.#worker = null;
-      this.#log("error", "the token counter died", { reason, counts: this.#waiting.size });
-      this.#refuseAll(refuse("internal"));
-    });
-    return worker;
   }
 
   #refuseAll(refusal: Refusal): void {
     for (const waiting of [...this.#waiting.values()]) waiting.answered(refusal);
   }
-
-  /** Nothing waits: if this lasts, the Worker and its tables go. */
-  #rest(): void {
-    if (this.#worker === null || this.#idle !== null) return;
-    this.#idle = setTimeout(() => this.#end(), this.#idleMs);
-    this.#idle.unref();
-  }
-
-  #end(): void {
-    if (this.#worker === null) return;
-    const worker = this.#worker;
-    this.#send({ order: "close" });
-    this.#worker = null;
-    worker.unref();
-  }
-}
-
-function encodeTexts(texts: readonly string[], byteLength: number): { bytes: Uint8Array; ends: Uint32Array } {
-  const bytes = new Uint8Array(byteLength);
-  const ends = new Uint32Array(texts.length);
-  const encoder = new TextEncoder();
-  let end = 0;
-  for (const [index, text] of texts.entries()) {
-    end += encoder.encodeInto(text, bytes.subarray(end)).written;
-    ends[index] = end;
-  }
-  return { bytes, ends };
 }

@@ -4,7 +4,7 @@ import { encodingDefault } from "../catalog.ts";
 import type { Clock } from "../clock.ts";
 import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax, unreportedCountTimeoutMs } from "../limits.ts";
 import { isRefusal } from "../refusals.ts";
-import type { AccountId, Ask, EncodingName, Model, Ms, Refusal } from "../types.ts";
+import type { AccountId, Ask, EncodingName, Model, Ms, PreparedTurns, Refusal } from "../types.ts";
 import type { Counter } from "./counter.ts";
 import { renderAsk, type Rendering } from "./render.ts";
 
@@ -44,9 +44,10 @@ export class TokenCounts {
 
   /** The tokens of the prompt that the request would become; refused like `Counter.count`. */
   async ofAsk(ask: Ask, account: AccountId, gone: AbortSignal): Promise<TokenCount | Refusal> {
-    const { model, turns, tools, toolChoice, effort, format, webSearch } = ask;
+    const { model, prepared, turns, tools, toolChoice, effort, format, webSearch } = ask;
+    const rest = [turns, tools, toolChoice, effort, format, webSearch];
     // What the count depends on, and nothing else of the request.
-    const content = () => JSON.stringify([model.id, turns, tools, toolChoice, effort, format, webSearch]);
+    const content = () => JSON.stringify([model.id, prepared?.messages.toString() ?? null, ...rest]);
     return this.#cached(ask.bodyBytes, content, async () => {
       const tokens = (await this.#nodes?.countAsk(ask, gone)) ?? null;
       // What searching adds is known when the model has searched.
@@ -68,7 +69,23 @@ export class TokenCounts {
     account: AccountId,
     gone: AbortSignal,
   ): Promise<TokenCount | Refusal> {
-    return this.#estimate(renderAsk(ask), encoding, account, gone);
+    if (ask.prepared === undefined) return this.#estimate(renderAsk(ask), encoding, account, gone);
+    return this.#estimatePrepared(ask, ask.prepared, encoding, account, gone);
+  }
+
+  async #estimatePrepared(
+    ask: Ask,
+    prepared: PreparedTurns,
+    encoding: EncodingName,
+    account: AccountId,
+    gone: AbortSignal,
+  ): Promise<TokenCount | Refusal> {
+    const rest = await this.#estimate(renderAsk(ask), encoding, account, gone);
+    if (isRefusal(rest)) return rest;
+    const rendering = await prepared.render();
+    if (isRefusal(rendering)) return rendering;
+    const counted = await this.#counter.countEncoded(encoding, rendering.texts, account, gone);
+    return isRefusal(counted) ? counted : { ...rest, tokens: rest.tokens + counted + rendering.extraTokens };
   }
 
   /** The tokens of a text; `model` is null where the caller named none. Refused like `Counter.count`. */

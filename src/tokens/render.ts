@@ -27,15 +27,22 @@ const reasoningTokens = 6;
 const searchTokens = 160;
 
 export function renderAsk(ask: Ask): Rendering {
-  const texts: string[] = [];
-  let extraTokens = promptTokens;
-  for (const turn of ask.turns) extraTokens += renderTurn(turn, texts);
+  const { texts, extraTokens: turnsTokens } = renderTurns(ask.turns);
+  let extraTokens = promptTokens + turnsTokens;
   if (ask.tools.length > 0) {
     extraTokens += toolsTokens;
     for (const tool of ask.tools) texts.push(toolText(tool));
   }
   if (ask.format?.kind === "json_schema") texts.push(ask.format.name, spacedJson(ask.format.schema));
   if (ask.webSearch) extraTokens += searchTokens;
+  return { texts, extraTokens };
+}
+
+/** The turns alone. */
+export function renderTurns(turns: readonly Turn[]): Readonly<{ texts: string[]; extraTokens: number }> {
+  const texts: string[] = [];
+  let extraTokens = 0;
+  for (const turn of turns) extraTokens += renderTurn(turn, texts);
   return { texts, extraTokens };
 }
 

@@ -1,7 +1,7 @@
 // POST /v1/tokenize, /v1/messages/count_tokens and /v1/responses/input_tokens, apart from HTTP: what a body asks for, and
 // what is answered. The specification leaves the shape of the replies open; count_tokens and input_tokens are answered as
 // the SDKs of their dialects expect it, tokenize with the names that vLLM gave its own endpoint.
-import { type Catalog, encodingDefault } from "../catalog.ts";
+import { encodingDefault, type KnownModels } from "../catalog.ts";
 import { tokenIdsTextMaxBytes, tokenizeTextMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import type { AccountId, Ask, Model, Refusal } from "../types.ts";
@@ -31,7 +31,7 @@ export type TokenizeReply = Readonly<{
  */
 export function readTokenize(
   body: unknown,
-  catalog: Catalog,
+  catalog: KnownModels,
   readMessages: (body: unknown) => Ask | Refusal,
 ): TokenizeRequest | Refusal {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return malformed("The body must be an object");
@@ -58,7 +58,7 @@ export function readTokenize(
 }
 
 /** Messages without a model are counted for one that reads images too. */
-function anyModel({ models }: Catalog): Model {
+function anyModel({ models }: KnownModels): Model {
   const all = [...models.values()];
   return all.find(({ readsImages }) => readsImages) ?? all[0]!;
 }

@@ -15,21 +15,13 @@ import {
   mediaRequestBytesMax,
   mediaRequestTimeoutMs,
 } from "../limits.ts";
-import type { AccountId, Ask, Part, Turn } from "../types.ts";
+import type { AccountId, Ask, MediaPart, Part } from "../types.ts";
+import { keyOf, unreadyParts, withParts } from "./media-parts.ts";
 import type { PdfReader } from "./pdf-reader.ts";
 import { type Fetched, FetchRefused, type PublicFetch } from "./public-fetch.ts";
 
-type MediaPart = Exclude<Part, { kind: "text" }>;
-
 /** An Ask whose media are data and text. Disposing it gives back the memory that they were counted for. */
 export type ReadyAsk = Disposable & Readonly<{ ask: Ask }>;
-
-/** True for a request with a part that `Media.ready` has to turn into something else. */
-export const needsMedia = (ask: Ask): boolean =>
-  ask.turns.some(({ content }) => typeof content === "object" && content !== null && content.some(isUnready));
-
-const isUnready = (part: Part): part is MediaPart =>
-  part.kind === "file" || (part.kind === "image" && !part.url.startsWith("data:"));
 
 export class Media {
   readonly #fetch: PublicFetch;
@@ -115,11 +107,9 @@ class MediaRequest {
   }
 
   async ready(): Promise<Ask> {
-    const unready = new Map<string, MediaPart>();
-    for (const { content } of this.#ask.turns) {
-      if (typeof content !== "object" || content === null) continue;
-      for (const part of content) if (isUnready(part)) unready.set(keyOf(part), part);
-    }
+    const { prepared } = this.#ask;
+    const unready = unreadyParts(this.#ask.turns);
+    for (const part of prepared?.unready ?? []) unready.set(keyOf(part), part);
     const found = new Map<string, Part>();
     const next = unready.entries();
     const work = async () => {
@@ -131,7 +121,9 @@ class MediaRequest {
     // A fault of ours waits for the others: what they hold is given back by themselves.
     const works = await Promise.allSettled(Array.from({ length: mediaFetchesAtOnceMax }, work));
     for (const outcome of works) if (outcome.status === "rejected") throw outcome.reason;
-    return withParts(this.#ask, found);
+    if (prepared === undefined) return withParts(this.#ask, found);
+    const { turns, bodyBytes } = await prepared.withMedia(found);
+    return withParts({ ...this.#ask, prepared: turns, bodyBytes }, found);
   }
 
   async #read(part: MediaPart): Promise<Part | null> {
@@ -188,28 +180,8 @@ class MediaRequest {
   }
 }
 
-const keyOf = (part: MediaPart): string => `${part.kind} ${part.kind === "file" ? part.name : ""} ${part.url}`;
-
 /** The last step of the path: "report.pdf"; null where there is none. */
 function nameIn(url: string): string | null {
   const step = new URL(url).pathname.split("/").at(-1) ?? "";
   return step === "" ? null : step;
 }
-
-/** The Ask with each unready part replaced by what was found for it, or left out. */
-function withParts(ask: Ask, found: ReadonlyMap<string, Part>): Ask {
-  let bodyBytes = ask.bodyBytes;
-  const turns = ask.turns.map((turn): Turn => {
-    if ((turn.role !== "user" && turn.role !== "tool") || typeof turn.content === "string") return turn;
-    const content = turn.content.flatMap((part) => {
-      if (!isUnready(part)) return [part];
-      const ready = found.get(keyOf(part));
-      bodyBytes += (ready === undefined ? 0 : sizeOf(ready)) - part.url.length;
-      return ready === undefined ? [] : [ready];
-    });
-    return { ...turn, content };
-  });
-  return { ...ask, turns, bodyBytes };
-}
-
-const sizeOf = (part: Part): number => (part.kind === "text" ? part.text.length : part.url.length);

@@ -255,7 +255,7 @@ describe("a node that fails", () => {
         headers: { authorization: `Bearer ${account.api_key}` },
         body: JSON.stringify(says("text#1")),
       });
-    node.kill();
+    await node.kill();
     const gone = await send();
     expect(await refusal(gone)).toMatchObject({ status: 429, message: "Routes are temporarily busy. Please retry." });
     await using _again = await ScriptedNode.start(node.port);

@@ -65,7 +65,7 @@ describe.each(paths)("%s", (path) => {
       const { reply, words, rows, asked } = await ask(path, "wrong-then-right");
       expect(reply.status, words).toBe(200);
       expect(words).toContain("Dune");
-      expect(words).not.toContain("42");
+      expect(words).not.toContain(":42"); // alone, 42 is also in times and random ids
       expect(asked).toHaveLength(2);
       expect(JSON.stringify(asked[1]?.body)).toContain("/title must be string");
       expect(rows).toMatchObject([{ input: 120, output: 30 }]);
@@ -91,7 +91,7 @@ describe.each(paths)("%s", (path) => {
     async () => {
       const { reply, words, rows, asked } = await ask(path, "wrong-json", { stream: true });
       expect(reply.status).toBe(200);
-      expect(words).toContain("42");
+      expect(words).toContain(":42");
       expect(words).toContain("does not match the requested format");
       expect(words).not.toContain("[DONE]");
       expect(words).not.toContain("message_stop");

@@ -8,7 +8,8 @@ import {
   mediaFetchesMax,
   mediaRequestBytesMax,
 } from "../../src/limits.ts";
-import { Media, needsMedia } from "../../src/tools/media.ts";
+import { Media } from "../../src/tools/media.ts";
+import { needsMedia } from "../../src/tools/media-parts.ts";
 import { PdfReader } from "../../src/tools/pdf-reader.ts";
 import { type Fetched, type FetchOptions, FetchRefused, type PublicFetch } from "../../src/tools/public-fetch.ts";
 import type { Ask, Part, Turn } from "../../src/types.ts";

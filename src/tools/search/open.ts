@@ -11,16 +11,18 @@ export type SearchParts = FolderSearchParts & Readonly<{ publicFetch: PublicFetc
 
 /**
  * Null where there is no search. The index of a folder is brought up to date in the background: until then it finds
- * what it has. Throws SearchFolderUnusable or DataFolderUnusable, which the operator can put right.
+ * what it has. `freed` resolves when nobody else brings that index up to date any more. Throws SearchFolderUnusable or
+ * DataFolderUnusable, which the operator can put right.
  */
 export async function openSearchProvider(
   config: SearchConfig | null,
   parts: SearchParts,
+  freed: Promise<unknown> = Promise.resolve(),
 ): Promise<SearchProvider | null> {
   if (config === null) return null;
   if (config.provider === "local") {
     const search = await FolderSearch.open(config, parts);
-    void search.keepFresh();
+    void freed.then(() => search.keepFresh());
     return search;
   }
   const search = new WebSearch(config);

@@ -1,0 +1,114 @@
+// The main thread's end of the Worker that reads large bodies: accounts take turns, a body at a time.
+import { largeBodyIdleMs } from "../limits.ts";
+import type { Log } from "../log.ts";
+import { refuse } from "../refusals.ts";
+import { RestingWorker } from "../resting-worker.ts";
+import { CountingQueue } from "../tokens/counting-queue.ts";
+import type { AccountId, Ms, Refusal } from "../types.ts";
+import type { Prepared, PrepareOrder } from "./prepare.ts";
+import type { Answer, Order } from "./preparing-worker.ts";
+
+// A compiled binary bundles this module into its entry point at the root of Bun's virtual folder, while the Worker, an
+// entry point of its own, keeps its path below src/.
+const workerPath = import.meta.url.includes("/$bunfs/") ? "./bodies/preparing-worker.ts" : "./preparing-worker.ts";
+
+export type BodyLineOptions = Readonly<{
+  log: Log;
+  /** How responses are read, of which a part is sealed. */
+  sealingKey: Uint8Array;
+  storesResponses: boolean;
+  idleMs?: Ms;
+  /** For tests: makes another Worker than the one that reads. */
+  startWorker?: () => Worker;
+}>;
+
+/** `body` comes back from the Worker; nobody has it after a refusal. */
+export type Read = Readonly<{ body: Uint8Array; prepared: Prepared }>;
+
+type Job = Readonly<{ account: AccountId; order: PrepareOrder; answered(read: Read | Refusal): void }>;
+
+export class BodyLine {
+  readonly #log: Log;
+  readonly #queue = new CountingQueue<Job>();
+  readonly #worker: RestingWorker<Order, Answer>;
+  /** What the Worker is reading; its client may have left. */
+  #running: Job | null = null;
+
+  constructor({ log, sealingKey, storesResponses, idleMs = largeBodyIdleMs, startWorker }: BodyLineOptions) {
+    this.#log = log;
+    this.#worker = new RestingWorker({
+      start: startWorker ?? (() => new Worker(new URL(workerPath, import.meta.url).href)),
+      open: { order: "open", sealingKey, storesResponses },
+      close: { order: "close" },
+      idleMs,
+      answered: (answer) => this.#answered(answer),
+      died: (reason) => {
+        log("error", "the reader of large bodies died", { reason });
+        if (this.#running !== null) this.#end(this.#running, refuse("internal"));
+        this.#advance();
+      },
+    });
+  }
+
+  /** Whether the Worker is in memory. */
+  get isLoaded(): boolean {
+    return this.#worker.isLoaded;
+  }
+
+  /**
+   * Reads a body, whose bytes are moved to the Worker and back. Refused as unreadable when `gone` aborts (nobody is left to
+   * read the answer), as internal when the Worker failed or died over it. Never rejects.
+   */
+  read(order: PrepareOrder, account: AccountId, gone: AbortSignal): Promise<Read | Refusal> {
+    if (gone.aborted) return Promise.resolve(left);
+    const { promise, resolve } = Promise.withResolvers<Read | Refusal>();
+    const leave = (): void => {
+      // What is being read is read to its end: a Worker cannot be told to stop in the middle of JSON.parse.
+      if (this.#running !== job) this.#queue.leave(job);
+      resolve(left);
+    };
+    const job: Job = {
+      account,
+      order,
+      answered(read) {
+        gone.removeEventListener("abort", leave);
+        resolve(read);
+      },
+    };
+    gone.addEventListener("abort", leave, { once: true });
+    this.#queue.enter(job);
+    this.#advance();
+    return promise;
+  }
+
+  /** Ends the Worker; what waits is refused. Resolves when the Worker's thread has ended. */
+  async close(): Promise<void> {
+    for (let job = this.#queue.next(); job !== null; job = this.#queue.next()) this.#end(job, refuse("internal"));
+    await this.#worker.close();
+  }
+
+  #advance(): void {
+    if (this.#running !== null) return;
+    const job = this.#queue.next();
+    if (job === null) return this.#worker.rest();
+    this.#running = job;
+    this.#worker.order({ order: "prepare", ...job.order }, job.order.body);
+  }
+
+  #end(job: Job, read: Read | Refusal): void {
+    this.#queue.leave(job);
+    if (this.#running === job) this.#running = null;
+    job.answered(read);
+  }
+
+  #answered({ body, prepared }: Answer): void {
+    const job = this.#running!;
+    if (prepared.kind === "failed") {
+      this.#log("error", "a large body could not be read", { reason: prepared.reason });
+      this.#end(job, refuse("internal"));
+    } else this.#end(job, { body, prepared });
+    this.#advance();
+  }
+}
+
+const left = refuse("unreadable", { reason: "The client left" });

@@ -1,0 +1,244 @@
+// Requests with large bodies, which a Worker reads: parsed here, a body of 32 MiB would stop every stream for a third of a
+// second, and one made for it for two seconds. The main thread has the bytes of such a body, what a node gets of it, and
+// its settings; never its conversation as objects.
+import type { KnownModels } from "../catalog.ts";
+import type { Dialect, PackedAsk } from "../dialects/dialect.ts";
+import type { EarlierTexts, References } from "../dialects/stored-responses.ts";
+import {
+  busyRetrySeconds,
+  countingPlacesMax,
+  countingAccountPlacesMax,
+  largeBodiesAccountBytesMax,
+  largeBodiesBytesMax,
+} from "../limits.ts";
+import { isRefusal, refuse } from "../refusals.ts";
+import { CountingRoom, type RoomLimits } from "../tokens/counting-room.ts";
+import type { TokenizeRequest } from "../tokens/tokenize.ts";
+import type { AccountId, Ask, MediaPart, Model, Part, PreparedTurns, Refusal } from "../types.ts";
+import { BodyLine, type BodyLineOptions } from "./body-line.ts";
+import {
+  type Prepared,
+  type PrepareOrder,
+  type RenderedTurns,
+  sizeOf,
+  type Wanted,
+  type WrittenTurns,
+} from "./prepare.ts";
+
+export type LargeBody = Readonly<{
+  /** JSON in UTF-8, in a buffer of its own, which is taken away. */
+  body: Uint8Array;
+  /** Its size as the client sent it. */
+  bytes: number;
+  /** Aborted when the client leaves. */
+  gone: AbortSignal;
+}>;
+
+/** Finds stored responses that a body refers to. */
+export type FindEarlier = (references: References) => Promise<EarlierTexts | Refusal>;
+
+const roomDefault: RoomLimits = {
+  places: countingPlacesMax,
+  bytes: largeBodiesBytesMax,
+  accountPlaces: countingAccountPlacesMax,
+  accountBytes: largeBodiesAccountBytesMax,
+};
+
+export type LargeBodiesOptions = BodyLineOptions & Readonly<{ room?: RoomLimits }>;
+
+type OrderParts = Pick<PrepareOrder, "reading" | "body" | "bodyBytes" | "models">;
+
+export class LargeBodies {
+  readonly #line: BodyLine;
+  readonly #room: CountingRoom;
+
+  constructor(options: LargeBodiesOptions) {
+    this.#line = new BodyLine(options);
+    this.#room = new CountingRoom(options.room ?? roomDefault);
+  }
+
+  /** Bytes of the bodies that wait, are read or belong to open requests. */
+  get heldBytes(): number {
+    return this.#room.bytes;
+  }
+
+  get isLoaded(): boolean {
+    return this.#line.isLoaded;
+  }
+
+  /**
+   * Reads a body as a request of `dialect`. Its `prepared` turns are to be disposed of when the request has ended. Refused
+   * as busy when open requests take all the room. `earlier`: what was found for its references already.
+   */
+  async readAsk(
+    { body, bytes, gone }: LargeBody,
+    account: AccountId,
+    dialect: Dialect,
+    { models }: KnownModels,
+    find: FindEarlier | null,
+    earlier: EarlierTexts | null = null,
+  ): Promise<Ask | Refusal> {
+    const parts = { reading: dialect.name, body, bodyBytes: bytes, models: [...models.values()] };
+    const read = await this.#read(parts, account, gone, find, earlier);
+    if (isRefusal(read)) return read;
+    const { prepared, turns } = read;
+    if (prepared.kind === "request") return this.#askOf(prepared, turns!, models, dialect);
+    return prepared.kind === "refused" ? prepared.refusal : refuse("internal");
+  }
+
+  /** Reads a body of POST /v1/tokenize; the turns of its `ask` are to be disposed of, too. `dialect` reads its messages. */
+  async readTokenize(
+    { body, bytes, gone }: LargeBody,
+    account: AccountId,
+    dialect: Dialect,
+    { models }: KnownModels,
+  ): Promise<TokenizeRequest | Refusal> {
+    const parts = { reading: "tokenize", body, bodyBytes: bytes, models: [...models.values()] } as const;
+    const read = await this.#read(parts, account, gone, null, null);
+    if (isRefusal(read)) return read;
+    const { prepared, turns } = read;
+    switch (prepared.kind) {
+      case "text": {
+        const { text, modelId, returnTokens } = prepared;
+        return { kind: "text", text, model: modelId === null ? null : models.get(modelId)!, returnTokens };
+      }
+      case "request": {
+        const ask = this.#askOf(prepared, turns!, models, dialect);
+        return isRefusal(ask) ? ask : { kind: "messages", ask, model: prepared.namesModel ? ask.model : null };
+      }
+      default:
+        return prepared.kind === "refused" ? prepared.refusal : refuse("internal");
+    }
+  }
+
+  /** Ends the Worker; what waits is refused. */
+  close(): Promise<void> {
+    return this.#line.close();
+  }
+
+  /** Looks for what the body refers to, if anybody can. A conversation holds the room that its body takes. */
+  async #read(
+    parts: OrderParts,
+    account: AccountId,
+    gone: AbortSignal,
+    find: FindEarlier | null,
+    earlier: EarlierTexts | null,
+  ): Promise<Readonly<{ prepared: Prepared; turns: Conversation | null }> | Refusal> {
+    const finds = find !== null && earlier === null;
+    const order: PrepareOrder = { ...parts, wanted: "request", finds, earlier, found: null };
+    const held = sizeOf(order);
+    if (!this.#room.enter(account, held)) return refuse("busy", { seconds: busyRetrySeconds });
+    const leave = (): void => this.#room.leave(account, held);
+    const read = await this.#line.read(order, account, gone);
+    if (isRefusal(read)) {
+      leave();
+      return read;
+    }
+    const { body, prepared } = read;
+    if (prepared.kind === "request") {
+      const source = new Source(this.#line, order, body, account);
+      return { prepared, turns: new Conversation(source, prepared.turns, null, leave) };
+    }
+    leave();
+    if (prepared.kind !== "refers" || find === null) return { prepared, turns: null };
+    const found = await find(prepared.references);
+    return isRefusal(found) ? found : this.#read({ ...parts, body }, account, gone, find, found);
+  }
+
+  #askOf(
+    { modelId, ask: packed }: Extract<Prepared, { kind: "request" }>,
+    prepared: Conversation,
+    models: ReadonlyMap<string, Model>,
+    dialect: Dialect,
+  ): Ask | Refusal {
+    const model = models.get(modelId);
+    if (model === undefined) {
+      // The catalogue was replaced while the body was read.
+      prepared[Symbol.dispose]();
+      return refuse("unknown_model", { model: modelId });
+    }
+    const ask: Ask = { ...(packed as PackedAsk), model, prepared, turns: [] };
+    return dialect.unpack?.(packed, ask) ?? ask;
+  }
+}
+
+/** The body of a request, of which a Worker reads something again; one reading at a time has its bytes. */
+class Source {
+  readonly #line: BodyLine;
+  readonly #order: PrepareOrder;
+  readonly #account: AccountId;
+  /** Null: lost with a Worker. */
+  #body: Promise<Uint8Array | null>;
+
+  constructor(line: BodyLine, order: PrepareOrder, body: Uint8Array, account: AccountId) {
+    this.#line = line;
+    this.#order = { ...order, finds: false };
+    this.#account = account;
+    this.#body = Promise.resolve(body);
+  }
+
+  async read(wanted: Wanted, found: ReadonlyMap<string, Part> | null): Promise<Prepared | Refusal> {
+    const before = this.#body;
+    const after = Promise.withResolvers<Uint8Array | null>();
+    this.#body = after.promise;
+    const body = await before;
+    const order = { ...this.#order, wanted, found };
+    // It is read for a client that left, too: other readings wait for its bytes.
+    const read =
+      body === null ? refuse("internal") : await this.#line.read({ ...order, body }, this.#account, neverGone);
+    after.resolve(isRefusal(read) ? null : read.body);
+    return isRefusal(read) ? read : read.prepared;
+  }
+}
+
+const neverGone = new AbortController().signal;
+
+class Conversation implements PreparedTurns {
+  readonly messages: Buffer;
+  readonly systemEnd: number;
+  readonly start: string;
+  readonly images: number;
+  readonly imageBytes: number;
+  readonly unready: readonly MediaPart[];
+  readonly #source: Source;
+  readonly #found: ReadonlyMap<string, Part> | null;
+  readonly #leave: () => void;
+  #left = false;
+
+  constructor(source: Source, turns: WrittenTurns, found: ReadonlyMap<string, Part> | null, leave: () => void) {
+    const { messages, systemEnd, start, images, imageBytes, unready } = turns;
+    this.messages = Buffer.from(messages.buffer, messages.byteOffset, messages.byteLength);
+    this.systemEnd = systemEnd;
+    this.start = start;
+    this.images = images;
+    this.imageBytes = imageBytes;
+    this.unready = unready;
+    this.#source = source;
+    this.#found = found;
+    this.#leave = leave;
+  }
+
+  async withMedia(found: ReadonlyMap<string, Part>): Promise<Readonly<{ turns: PreparedTurns; bodyBytes: number }>> {
+    const read = await this.#source.read("messages", found);
+    if (isRefusal(read) || read.kind !== "messages") throw new Error("a large body could not be read again");
+    const { turns } = read;
+    return { turns: new Conversation(this.#source, turns, found, () => this.#giveBack()), bodyBytes: turns.bodyBytes };
+  }
+
+  async render(): Promise<RenderedTurns | Refusal> {
+    const read = await this.#source.read("texts", this.#found);
+    if (isRefusal(read)) return read;
+    return read.kind === "texts" ? read.rendering : refuse("internal");
+  }
+
+  [Symbol.dispose](): void {
+    this.#giveBack();
+  }
+
+  /** Once, whether it is asked of the conversation or of the same with its media. */
+  #giveBack(): void {
+    if (this.#left) return;
+    this.#left = true;
+    this.#leave();
+  }
+}

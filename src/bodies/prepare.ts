@@ -1,0 +1,139 @@
+// A large body -> all that the main thread needs of it, and no objects of its conversation. Runs in a Worker; a function of
+// its order alone, so that a Worker that died took nothing with it but what it was doing.
+import type { Dialect, DialectName, PackedAsk } from "../dialects/dialect.ts";
+import { type EarlierTexts, earlierOf, lengthOf, type References } from "../dialects/stored-responses.ts";
+import { largeSettingsMaxLength, mediaPartsMax } from "../limits.ts";
+import { promptStart } from "../nodes/prompt-start.ts";
+import { writtenTurns } from "../nodes/request.ts";
+import { isRefusal, refuse } from "../refusals.ts";
+import { encodeTexts } from "../tokens/encoded-texts.ts";
+import { renderTurns } from "../tokens/render.ts";
+import { readTokenize } from "../tokens/tokenize.ts";
+import { unreadyParts, withParts } from "../tools/media-parts.ts";
+import type { Ask, EncodedTexts, MediaPart, Model, Part, PreparedTurns, Refusal, Turn } from "../types.ts";
+
+/** As what a body is to be read: as a request of a dialect, or as one to count tokens. */
+export type Reading = DialectName | "tokenize";
+
+/** What is wanted: a request; the texts of its conversation, to count them; its messages with media in their places. */
+export type Wanted = "request" | "texts" | "messages";
+
+export type PrepareOrder = Readonly<{
+  reading: Reading;
+  wanted: Wanted;
+  body: Uint8Array;
+  /** Its size as the client sent it. */
+  bodyBytes: number;
+  models: readonly Model[];
+  /** Whether stored responses that it refers to are to be found first. */
+  finds: boolean;
+  /** What was found of them. */
+  earlier: EarlierTexts | null;
+  /** What its media are, by their keys; null while they are not known. */
+  found: ReadonlyMap<string, Part> | null;
+}>;
+
+/** The conversation for a node; see `PreparedTurns`. */
+export type WrittenTurns = Pick<PreparedTurns, "systemEnd" | "start" | "images" | "imageBytes"> &
+  Readonly<{ messages: Uint8Array; unready: readonly MediaPart[]; bodyBytes: number }>;
+
+/** The texts of a conversation, and tokens beside those. */
+export type RenderedTurns = Readonly<{ texts: EncodedTexts; extraTokens: number }>;
+
+export type Prepared =
+  | Readonly<{ kind: "refused"; refusal: Refusal }>
+  /** It refers to stored responses, which are to be found first. */
+  | Readonly<{ kind: "refers"; references: References }>
+  | Readonly<{ kind: "text"; text: string; modelId: string | null; returnTokens: boolean }>
+  | Readonly<{ kind: "request"; modelId: string; namesModel: boolean; ask: PackedAsk; turns: WrittenTurns }>
+  | Readonly<{ kind: "texts"; rendering: RenderedTurns }>
+  | Readonly<{ kind: "messages"; turns: WrittenTurns }>;
+
+export type Dialects = Readonly<Record<DialectName, Dialect>>;
+
+export function prepare(order: PrepareOrder, dialects: Dialects): Prepared {
+  const json = parsed(order.body);
+  if (isRefusal(json)) return { kind: "refused", refusal: json };
+  const { value } = json;
+  if (order.reading === "tokenize") return prepareTokenize(value, order, dialects["chat-completions"]);
+  const dialect = dialects[order.reading];
+  const references = order.finds ? (dialect.references?.(value) ?? null) : null;
+  if (references !== null) return { kind: "refers", references };
+  const earlier = order.earlier === null ? undefined : earlierOf(order.earlier);
+  return preparedAsk(dialect.read(value, order.bodyBytes, catalogOf(order), earlier), order, dialect, true);
+}
+
+/** The size of a request as its conversation comes with it. */
+export const sizeOf = ({ bodyBytes, earlier }: Pick<PrepareOrder, "bodyBytes" | "earlier">): number =>
+  bodyBytes + (earlier === null ? 0 : lengthOf(earlier));
+
+function parsed(body: Uint8Array): Readonly<{ value: unknown }> | Refusal {
+  try {
+    return { value: JSON.parse(new TextDecoder().decode(body)) };
+  } catch (error) {
+    return refuse("unreadable", { reason: `The request body is not valid JSON: ${(error as Error).message}` });
+  }
+}
+
+/** A request needs no more of the catalogue than its models. */
+const catalogOf = ({ models }: PrepareOrder) => ({ models: new Map(models.map((model) => [model.id, model])) });
+
+function prepareTokenize(value: unknown, order: PrepareOrder, dialect: Dialect): Prepared {
+  const catalog = catalogOf(order);
+  const read = readTokenize(value, catalog, (body) => dialect.read(body, order.bodyBytes, catalog));
+  if (isRefusal(read)) return { kind: "refused", refusal: read };
+  if (read.kind === "messages") return preparedAsk(read.ask, order, dialect, read.model !== null);
+  return { kind: "text", text: read.text, modelId: read.model?.id ?? null, returnTokens: read.returnTokens };
+}
+
+function preparedAsk(
+  read: Ask | Refusal,
+  { wanted, found }: PrepareOrder,
+  dialect: Dialect,
+  namesModel: boolean,
+): Prepared {
+  if (isRefusal(read)) return { kind: "refused", refusal: read };
+  const ask = found === null ? read : withParts(read, found);
+  if (wanted === "texts") {
+    const { texts, extraTokens } = renderTurns(ask.turns);
+    return { kind: "texts", rendering: { texts: encodeTexts(texts), extraTokens } };
+  }
+  const turns = written(ask);
+  if (wanted === "messages") return { kind: "messages", turns };
+  const { turns: _, model, ...rest } = ask;
+  const packed = dialect.pack?.(rest) ?? rest;
+  const refusal = tooMuchBeside(packed);
+  if (refusal !== null) return { kind: "refused", refusal };
+  return { kind: "request", modelId: model.id, namesModel, ask: packed, turns };
+}
+
+/** The main thread takes what is no conversation as objects, so it has to be small; no model has room for so many tools. */
+function tooMuchBeside(packed: PackedAsk): Refusal | null {
+  const { input: _, ...settings } = packed as PackedAsk & { input?: string };
+  if (JSON.stringify(settings).length <= largeSettingsMaxLength) return null;
+  const reason = `The request's tools and other settings are too large: they may have ${largeSettingsMaxLength / 1024 ** 2} MiB as JSON`;
+  return refuse("malformed", { reason });
+}
+
+function written({ turns, bodyBytes }: Ask): WrittenTurns {
+  const unready = [...unreadyParts(turns).values()].slice(0, mediaPartsMax);
+  // What stands in their places decides how the messages around them are written.
+  const { messages, systemEnd } = unready.length > 0 ? notYet : writtenTurns(turns);
+  return { messages, systemEnd, start: promptStart(turns), ...imagesOf(turns), unready, bodyBytes };
+}
+
+const notYet = { messages: new Uint8Array(), systemEnd: -1 };
+
+function imagesOf(turns: readonly Turn[]): Pick<WrittenTurns, "images" | "imageBytes"> {
+  let images = 0;
+  let imageBytes = 0;
+  for (const turn of turns) {
+    if ((turn.role !== "user" && turn.role !== "tool") || typeof turn.content === "string") continue;
+    for (const part of turn.content) {
+      if (part.kind !== "image") continue;
+      images += 1;
+      imageBytes += part.url.length;
+    }
+  }
+  return { images, imageBytes };
+}

@@ -84,6 +84,24 @@ export function originOf(url: URL): Origin {
   return { hostname, port: Number(url.port || (tls ? 443 : 80)), tls, hostHeader: url.host };
 }
 
+/** Strings are turned into bytes where they are written. */
+export type RequestPart = string | Buffer;
+
+const nothing: readonly Buffer[] = [];
+
+/** Where most requests are put together: they leave in one write, so that no bytes of their own are ever made. */
+const scratch = Buffer.allocUnsafeSlow(128 * 1024);
+
+/** Puts a request of strings into `scratch`; its length, or null where it is not one or may not fit. */
+function putTogether(request: readonly RequestPart[]): number | null {
+  let bytes = 0;
+  for (const part of request) {
+    if (typeof part !== "string" || bytes + part.length * 3 > scratch.length) return null; // 3: UTF-8 of a UTF-16 unit
+    bytes += scratch.write(part, bytes);
+  }
+  return bytes;
+}
+
 /** The connections to one origin. */
 export class NodeClient {
   readonly #origin: Origin;
@@ -113,8 +131,8 @@ export class NodeClient {
     return this.#origin;
   }
 
-  /** Sends a whole HTTP/1.1 request (head and body as bytes) and hands its response to `handler`. */
-  send(request: Buffer, handler: ExchangeHandler): Exchange {
+  /** Sends a whole HTTP/1.1 request, head and body in one or more parts, and hands its response to `handler`. */
+  send(request: readonly RequestPart[], handler: ExchangeHandler): Exchange {
     const exchange = new PendingExchange(request, handler, this);
     this.#start(exchange, this.#takeIdle());
     return exchange;
@@ -187,14 +205,14 @@ export class NodeClient {
 
 /** An exchange over the one or two connections that it may need. */
 class PendingExchange implements Exchange {
-  readonly request: Buffer;
+  readonly request: readonly RequestPart[];
   readonly #client: NodeClient;
   /** Null once nobody listens. */
   handler: ExchangeHandler | null;
   connection: Connection | null = null;
   #paused = false;
 
-  constructor(request: Buffer, handler: ExchangeHandler, client: NodeClient) {
+  constructor(request: readonly RequestPart[], handler: ExchangeHandler, client: NodeClient) {
     this.request = request;
     this.handler = handler;
     this.#client = client;
@@ -245,9 +263,14 @@ class Connection implements SocketListener, ResponseHandler {
   #exchange: PendingExchange | null;
   #connectTimer: ReturnType<typeof setTimeout> | null;
   #drainTimer: ReturnType<typeof setTimeout> | null = null;
+  /** The response is no longer wanted, and has this long to end once the read that is being parsed is over. */
+  #drainMs: number | null = null;
+  #feeding = false;
   #closed = false;
   #reused = false;
   #replied = false;
+  /** What of the request the socket did not take yet, and bytes of the first part that it did. */
+  #unsent: readonly Buffer[] = nothing;
   #written = 0;
   #served = 0;
   #requestsMax = Number.POSITIVE_INFINITY;
@@ -282,9 +305,16 @@ class Connection implements SocketListener, ResponseHandler {
   }
 
   #writeRequest(): void {
+    const { request, paused } = this.#exchange!;
+    if (paused) this.#socket!.pause();
     this.#written = 0;
-    if (this.#exchange!.paused) this.#socket!.pause();
-    this.drained();
+    const bytes = putTogether(request);
+    if (bytes === null) {
+      this.#unsent = request.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
+      return this.drained();
+    }
+    const wrote = Math.max(0, this.#socket!.write(scratch, 0, bytes));
+    this.#unsent = wrote === bytes ? nothing : [Buffer.from(scratch.subarray(wrote, bytes))];
   }
 
   opened(socket: NodeSocket): void {
@@ -298,10 +328,14 @@ class Connection implements SocketListener, ResponseHandler {
   }
 
   drained(): void {
-    const request = this.#exchange?.request;
-    if (request === undefined || this.#socket === null || this.#written >= request.length) return;
-    const wrote = this.#socket.write(request, this.#written, request.length - this.#written);
-    if (wrote > 0) this.#written += wrote;
+    if (this.#exchange === null || this.#socket === null) return;
+    for (let part = this.#unsent[0]; part !== undefined; part = this.#unsent[0]) {
+      const wrote = this.#socket.write(part, this.#written, part.length - this.#written);
+      if (wrote > 0) this.#written += wrote;
+      if (this.#written < part.length) return; // the rest when it has room again
+      this.#unsent = this.#unsent.slice(1);
+      this.#written = 0;
+    }
   }
 
   received(bytes: Buffer): void {
@@ -311,7 +345,10 @@ class Connection implements SocketListener, ResponseHandler {
       return this.#lose({ kind: "no-reply", cause: "unasked-for bytes on an idle connection" });
     }
     this.#replied = true;
+    this.#feeding = true;
     this.#parser.feed(bytes);
+    this.#feeding = false;
+    if (this.#drainMs !== null) this.#startDraining(); // the response did not end with this read
     exchange.handler?.readEnd();
   }
 
@@ -338,7 +375,13 @@ class Connection implements SocketListener, ResponseHandler {
   drainFor(drainMs: number): void {
     if (this.#closed || this.#exchange === null) return;
     if (this.#socket === null || !this.#replied) return this.destroy();
-    this.#drainTimer ??= setTimeout(() => this.destroy(), drainMs);
+    this.#drainMs ??= drainMs;
+    if (!this.#feeding) this.#startDraining();
+  }
+
+  #startDraining(): void {
+    this.#drainTimer ??= setTimeout(() => this.destroy(), this.#drainMs!);
+    this.#drainMs = null;
   }
 
   /** Closes at once and tells nobody. */
@@ -356,13 +399,18 @@ class Connection implements SocketListener, ResponseHandler {
   head(status: number, headers: ResponseHeaders): void {
     // Proxies end idle connections with a 408 that nobody asked for; RFC 9110, 15.5.9 lets the request be sent again.
     if (status === 408 && this.#reused) return this.#lose({ kind: "no-reply", cause: "408 on an idle connection" });
-    const keepAlive = headers.get("keep-alive") ?? "";
+    this.#lifeMs = Number.POSITIVE_INFINITY;
+    const keepAlive = headers.get("keep-alive");
+    if (keepAlive !== undefined) this.#takeKeepAlive(keepAlive);
+    this.#exchange?.handler?.head(status, headers);
+  }
+
+  #takeKeepAlive(keepAlive: string): void {
     const seconds = /\btimeout=(\d+)/i.exec(keepAlive)?.[1];
     // a fifth less than the node says, for the way that its close takes to reach us
-    this.#lifeMs = seconds === undefined ? Number.POSITIVE_INFINITY : Number(seconds) * 800;
+    if (seconds !== undefined) this.#lifeMs = Number(seconds) * 800;
     const max = /\bmax=(\d+)/i.exec(keepAlive)?.[1];
     if (max !== undefined) this.#requestsMax = Math.min(this.#requestsMax, Number(max));
-    this.#exchange?.handler?.head(status, headers);
   }
 
   body(bytes: Buffer, start: number, end: number): void {
@@ -374,10 +422,7 @@ class Connection implements SocketListener, ResponseHandler {
     if (exchange === null) return; // aborted while this read was parsed
     this.#served++;
     const reusable =
-      this.#parser.reusable &&
-      this.#written === exchange.request.length &&
-      this.#served < this.#requestsMax &&
-      this.#lifeMs > 0;
+      this.#parser.reusable && this.#unsent.length === 0 && this.#served < this.#requestsMax && this.#lifeMs > 0;
     const handler = exchange.handler;
     exchange.handler = null;
     exchange.connection = null;
@@ -405,6 +450,7 @@ class Connection implements SocketListener, ResponseHandler {
   }
 
   #clearDrainTimer(): void {
+    this.#drainMs = null;
     if (this.#drainTimer !== null) clearTimeout(this.#drainTimer);
     this.#drainTimer = null;
   }

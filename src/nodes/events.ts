@@ -14,9 +14,9 @@ export interface EventHandler {
 /** Reads events whose shape it knows from the bytes alone, so that no string is made of them. */
 export interface KnownEvents {
   /** If a known payload begins at `start`, the index after it, else -1. */
-  match(bytes: Uint8Array, start: number, end: number): number;
+  match(bytes: Buffer, start: number, end: number): number;
   /** The payload that matched last is a whole event. `bytes` is what was given to `match`. */
-  take(bytes: Uint8Array): void;
+  take(bytes: Buffer): void;
 }
 
 const lineFeed = 10;

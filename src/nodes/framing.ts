@@ -42,7 +42,14 @@ const chunkExtensionMaxBytes = 256;
 type Head = Readonly<{ code: number; headers: ResponseHeaders; http11: boolean }>;
 
 /** Heads of a node's replies differ in their date alone, so that within a second they are read once. */
-let lastHead: Readonly<{ text: string; read: Head | string }> = { text: "", read: "bad status line" };
+let lastHead: Readonly<{ bytes: Buffer; read: Head | string }> = { bytes: headEnd, read: "bad status line" };
+
+function isLastHead(bytes: Buffer, start: number): boolean {
+  const { bytes: last } = lastHead;
+  if (start + last.length > bytes.length) return false;
+  for (let at = 0; at < last.length; at++) if (bytes[start + at] !== last[at]) return false;
+  return true;
+}
 
 /** A head, or what is wrong with it. */
 function readHead(head: string): Head | string {
@@ -104,9 +111,16 @@ export class ResponseParser {
           this.#bodyLeft -= end - at;
           const last = this.#bodyLeft === 0;
           const chunked = this.#state === State.ChunkBody;
-          if (last && chunked) this.#state = State.ChunkBodyCarriageReturn;
+          let next = end;
+          if (last && chunked) {
+            // usually both bytes of its end are there
+            if (bytes[end] === carriageReturn && bytes[end + 1] === lineFeed) {
+              this.#startChunkSize();
+              next += 2;
+            } else this.#state = State.ChunkBodyCarriageReturn;
+          }
           this.#handler.body(bytes, at, end);
-          at = end;
+          at = next;
           if (last && !chunked) this.#finish(at < length);
           break;
         }
@@ -114,9 +128,12 @@ export class ResponseParser {
           this.#handler.body(bytes, at, length);
           at = length;
           break;
-        case State.ChunkSize:
-          this.#readChunkSize(bytes[at++]!);
+        case State.ChunkSize: {
+          const after = this.#chunkDigits === 0 ? this.#wholeChunkSize(bytes, at) : -1;
+          if (after < 0) this.#readChunkSize(bytes[at++]!);
+          else at = after;
           break;
+        }
         case State.ChunkSizeEnd:
           if (bytes[at++] !== lineFeed) return this.#fail("chunk size without its line end");
           this.#state = this.#bodyLeft === 0 ? State.Trailers : State.ChunkBody;
@@ -152,6 +169,11 @@ export class ResponseParser {
 
   #readHead(bytes: Buffer, start: number): number {
     const before = this.#kept.length;
+    if (before === 0 && isLastHead(bytes, start)) {
+      const after = start + lastHead.bytes.length;
+      this.#takeHead(lastHead.read, after < bytes.length);
+      return after;
+    }
     const all = before === 0 ? bytes.subarray(start) : Buffer.concat([this.#kept, bytes.subarray(start)]);
     const end = all.indexOf(headEnd, Math.max(0, before - 3));
     if ((end < 0 ? all.length : end) > nodeHeadMaxBytes) {
@@ -164,13 +186,13 @@ export class ResponseParser {
     }
     this.#kept = empty;
     const after = start + end + headEnd.length - before;
-    this.#takeHead(all.toString("latin1", 0, end), after < bytes.length);
+    const read = readHead(all.toString("latin1", 0, end));
+    lastHead = { bytes: Buffer.from(all.subarray(0, end + headEnd.length)), read };
+    this.#takeHead(read, after < bytes.length);
     return after;
   }
 
-  #takeHead(head: string, more: boolean): void {
-    if (head !== lastHead.text) lastHead = { text: head, read: readHead(head) };
-    const { read } = lastHead;
+  #takeHead(read: Head | string, more: boolean): void {
     if (typeof read === "string") return this.#fail(read);
     if (read.code === 101) return this.#fail("protocol switched unasked");
     if (read.code < 200) return; // 100 Continue, 103 Early Hints: the real head follows
@@ -210,6 +232,21 @@ export class ResponseParser {
     this.#extensionBytes = 0;
   }
 
+  /** The usual line, which is there as a whole and says no more than a size; the index after it, or -1. */
+  #wholeChunkSize(bytes: Buffer, start: number): number {
+    let size = 0;
+    let at = start;
+    for (let digit = hexDigit(bytes[at]!); digit >= 0; digit = hexDigit(bytes[at]!)) {
+      if (at - start === chunkSizeDigitsMax) return -1;
+      size = size * 16 + digit;
+      at++;
+    }
+    if (size === 0 || bytes[at] !== carriageReturn || bytes[at + 1] !== lineFeed) return -1;
+    this.#bodyLeft = size;
+    this.#state = State.ChunkBody;
+    return at + 2;
+  }
+
   #readChunkSize(byte: number): void {
     if (this.#extensionBytes === 0) {
       const digit = hexDigit(byte);
@@ -233,6 +270,10 @@ export class ResponseParser {
   /** Trailers carry nothing that we use; only their end matters. */
   #readTrailers(bytes: Buffer, start: number): number {
     const before = this.#kept.length;
+    if (before === 0 && bytes[start] === carriageReturn && bytes[start + 1] === lineFeed) {
+      this.#finish(start + 2 < bytes.length); // none, as usual
+      return start + 2;
+    }
     const all = before === 0 ? bytes.subarray(start) : Buffer.concat([this.#kept, bytes.subarray(start)]);
     const blank = all.length >= 2 && all[0] === carriageReturn && all[1] === lineFeed;
     const end = blank ? 0 : all.indexOf(headEnd);

@@ -1,14 +1,16 @@
 // One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. What each failure of
 // a node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
+import type { Gone } from "../departure.ts";
 import { nodeErrorBodyMaxBytes } from "../limits.ts";
 import type { Ask, Ending, Sink } from "../types.ts";
-import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
+import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "./client.ts";
 import { EventParser } from "./events.ts";
 import type { EventHandler, KnownEvents } from "./events.ts";
 import { busy, failureOfStatus, nodeFailed } from "./failure.ts";
 import type { Failure } from "./failure.ts";
 import type { ResponseHeaders } from "./framing.ts";
-import { AnswerReader, type Pieces } from "./reader.ts";
+import type { KnownShapes } from "./known-shapes.ts";
+import { AnswerReader, type Channel } from "./reader.ts";
 
 /** Time limits of a generation, in milliseconds; limits.ts says where each comes from. */
 export type GenerationLimits = Readonly<{ firstPieceMs: number; stallMs: number; afterFinishMs: number }>;
@@ -18,13 +20,15 @@ export type Outcome = Readonly<{ ending: Ending; failure: Failure | null; unreac
 
 export type GenerationParts = Readonly<{
   ask: Ask;
-  /** Head and body. */
-  request: Buffer;
+  /** Head and body, in one or more parts. */
+  request: readonly RequestPart[];
   textIsCallOf: string | null;
   thinkTagOpened: boolean;
+  /** What earlier answers of this model on this node taught. */
+  shapes: KnownShapes<Channel>;
   client: NodeClient;
   limits: GenerationLimits;
-  gone: AbortSignal;
+  gone: Gone;
   sink: Sink;
   /** Called once, when the first pieces are there. */
   began?: () => void;
@@ -53,11 +57,12 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   #status = 0;
   #errorBody: Buffer[] = [];
   #errorBodyBytes = 0;
-  #unflushed = false;
   #begun = false;
   #paused = false;
   /** An event came since the watch last looked. */
   #heard = false;
+  /** An event came since the sink was last flushed. */
+  #unflushed = false;
   #silentQuarters = 0;
 
   constructor(parts: GenerationParts) {
@@ -66,22 +71,10 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     this.#resolve = resolve;
     this.#parts = parts;
     this.#events = new EventParser(this, this);
-    const { sink } = parts;
-    const pieces: Pieces = {
-      piece: (piece) => {
-        this.#unflushed = true;
-        sink.piece(piece);
-      },
-    };
-    if (sink.literal !== undefined) {
-      pieces.literal = (kind, bytes, start, end) => {
-        this.#unflushed = true;
-        sink.literal!(kind, bytes, start, end);
-      };
-    }
-    this.#reader = new AnswerReader(parts.ask, pieces, {
+    this.#reader = new AnswerReader(parts.ask, parts.sink, {
       textIsCallOf: parts.textIsCallOf,
       thinkTagOpened: parts.thinkTagOpened,
+      shapes: parts.shapes,
     });
   }
 
@@ -119,15 +112,17 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
 
   event(payload: string, namedError: boolean): void {
     this.#heard = true;
+    this.#unflushed = true;
     this.#reader.event(payload, namedError);
   }
 
-  match(bytes: Uint8Array, start: number, end: number): number {
+  match(bytes: Buffer, start: number, end: number): number {
     return this.#reader.match(bytes, start, end);
   }
 
-  take(bytes: Uint8Array): void {
+  take(bytes: Buffer): void {
     this.#heard = true;
+    this.#unflushed = true;
     this.#reader.take(bytes);
   }
 
@@ -165,7 +160,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   #flush(): void {
     if (!this.#unflushed) return;
     this.#unflushed = false;
-    if (!this.#begun) {
+    if (!this.#begun && this.#reader.begun) {
       this.#begun = true;
       this.#parts.began?.();
     }

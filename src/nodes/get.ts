@@ -41,10 +41,7 @@ export function get(
       end: () => finish(answer()),
       fault: () => finish(null),
     };
-    const exchange = client.send(
-      Buffer.from(requestHead("GET", path, client.origin.hostHeader, apiKey, null)),
-      handler,
-    );
+    const exchange = client.send([requestHead("GET", path, client.origin.hostHeader, apiKey, null)], handler);
     const timer = setTimeout(() => {
       exchange.abort();
       resolve(null);

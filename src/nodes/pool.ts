@@ -1,55 +1,27 @@
 // The nodes as one: which are well, who gets a slot, and generations on a slot. Composition of the slot queue (decides),
-// the clients (connections) and the generations; timers and promises live here.
+// the endpoints (speak to the nodes) and what requests met there; timers and promises live here.
+import type { Gone } from "../departure.ts";
 import { assert } from "../assert.ts";
 import type { Clock } from "../clock.ts";
-import { modelNameOn, type NodeConfig } from "../config.ts";
-import {
-  nodeAfterFinishMs,
-  nodeConnectTimeoutMs,
-  nodeCoolOffMs,
-  nodeCountBytesMax,
-  nodeCountsBytesMax,
-  nodeFirstPieceMs,
-  nodeIdleSocketMs,
-  nodeProbeIntervalMs,
-  nodeProbeTimeoutMs,
-  nodeStallMs,
-} from "../limits.ts";
+import type { NodeConfig } from "../config.ts";
+import { nodeCoolOffMs, nodeProbeIntervalMs } from "../limits.ts";
 import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../types.ts";
-import { NodeClient, originOf } from "./client.ts";
+import { affinityOf } from "./affinity.ts";
 import type { Dial } from "./client.ts";
-import { detectEngine, unknownEngine } from "./engine.ts";
 import type { Engine } from "./engine.ts";
 import { busy } from "./failure.ts";
-import { generate } from "./generation.ts";
-import type { GenerationLimits, Outcome } from "./generation.ts";
-import { get } from "./get.ts";
+import { NodeCounting } from "./node-counting.ts";
+import { type EndpointLimits, endpointLimitsDefault, type Met, NodeEndpoint } from "./node-endpoint.ts";
 import { type Quickness, RecentReplies } from "./recent-replies.ts";
-import { nodeRequest } from "./request.ts";
-import { requestHead } from "./request-head.ts";
 import { SlotQueue } from "./slot-queue.ts";
 import type { NodeHealth, Place, RefusalCause } from "./slot-queue.ts";
-import { askForCount, countRequestOfAsk, countRequestOfText } from "./token-count.ts";
-import type { CountRequest } from "./token-count.ts";
 
 /** Time limits of the pool, in milliseconds; the defaults are those of limits.ts. */
-export type PoolLimits = GenerationLimits &
-  Readonly<{
-    connectTimeoutMs: number;
-    idleSocketMs: number;
-    probeIntervalMs: number;
-    probeTimeoutMs: number;
-    coolOffMs: number;
-  }>;
+export type PoolLimits = EndpointLimits & Readonly<{ probeIntervalMs: Ms; coolOffMs: Ms }>;
 
 const defaultLimits: PoolLimits = {
-  firstPieceMs: nodeFirstPieceMs,
-  stallMs: nodeStallMs,
-  afterFinishMs: nodeAfterFinishMs,
-  connectTimeoutMs: nodeConnectTimeoutMs,
-  idleSocketMs: nodeIdleSocketMs,
+  ...endpointLimitsDefault,
   probeIntervalMs: nodeProbeIntervalMs,
-  probeTimeoutMs: nodeProbeTimeoutMs,
   coolOffMs: nodeCoolOffMs,
 };
 
@@ -65,7 +37,24 @@ export type PoolOptions = Readonly<{
   dial?: Dial;
   /** Asks each node once which engine it is. Off: all are treated as unknown. */
   detectEngines?: boolean;
+  /** Others that speak to the same nodes; absent: nobody does. */
+  follower?: PoolFollower;
 }>;
+
+/** Somebody who speaks to the nodes on places that this pool gave, and must know them as it does. */
+export interface PoolFollower {
+  /** Called before a place on one of them is given. */
+  nodesChanged(nodes: readonly NodeConfig[]): void;
+  engineFound(node: string, engine: Engine): void;
+  healthChanged(node: string, health: NodeHealth): void;
+}
+
+/** A place on a node that somebody else speaks to. Disposing it gives the place to the next in line. */
+export interface Grant extends Disposable {
+  readonly nodeName: string;
+  /** What the request met there; the node's health follows from it. */
+  met(met: Met): void;
+}
 
 /** One node for the console and the `nodes` command. */
 export type NodeState = Readonly<{
@@ -80,8 +69,6 @@ export type NodeState = Readonly<{
 
 /** Back-off of the first probe of a node that went down; doubles up to probeIntervalMs. */
 const firstProbeMs = 250;
-/** This much of the prompt's start decides which node has it cached. */
-const affinityCharacters = 1_024;
 
 /** All configured nodes. */
 export class NodePool {
@@ -89,9 +76,8 @@ export class NodePool {
   readonly #limits: PoolLimits;
   readonly #queue: SlotQueue;
   #nodes = new Map<string, PooledNode>();
+  readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #expiry: ReturnType<typeof setTimeout> | null = null;
-  /** What nodes are counting now. */
-  #countedBytes = 0;
   #closed = false;
 
   constructor(nodes: readonly NodeConfig[], options: PoolOptions) {
@@ -118,7 +104,7 @@ export class NodePool {
   enter(
     ask: Ask,
     account: AccountId,
-    gone: AbortSignal,
+    gone: Gone,
     excluded: ReadonlySet<string> = none,
   ): Slot | Refusal | Promise<Slot | Refusal> {
     if (this.#closed || gone.aborted) return busy;
@@ -130,26 +116,31 @@ export class NodePool {
     return place.wait(gone);
   }
 
+  /** Puts somebody else's request in line: what it is granted is had by `slotOn`; until then `leave` takes it out. */
+  stand(place: Place): void {
+    if (this.#closed) return place.refused("no-node");
+    this.#queue.enter(place, this.#now());
+    this.#armExpiry();
+  }
+
+  /** As they are configured now. */
+  get configs(): readonly NodeConfig[] {
+    return [...this.#nodes.values()].map(({ config }) => config);
+  }
+
   /** Applies another configuration. Running generations end where they are; those who wait stay in line. */
   reconfigure(configs: readonly NodeConfig[], queueMaxWaitMs = this.#queue.maxWaitMs): void {
     this.#queue.maxWaitMs = queueMaxWaitMs;
-    const named = new Set(configs.flatMap(({ models }) => Object.keys(models)));
-    const before = this.#nodes;
-    this.#nodes = new Map();
-    for (const config of configs) {
-      const known = before.get(config.name);
-      if (known !== undefined && known.config.url === config.url && known.config.apiKey === config.apiKey) {
-        known.config = config;
-        this.#nodes.set(config.name, known);
-        before.delete(config.name);
-      } else this.#nodes.set(config.name, this.#open(config));
-    }
-    for (const old of before.values()) old.close();
+    this.#options.follower?.nodesChanged(configs);
+    const { nodes, gone } = nodesAfter(this.#nodes, configs, (config) => this.#open(config));
+    this.#nodes = nodes;
+    for (const old of gone) old.close();
+    const serves = servesAmong(configs);
     this.#queue.configure(
-      configs.map(({ name, slots, models }) => ({
-        name,
-        slots,
-        serves: (modelId) => Object.hasOwn(models, modelId) || ("*" in models && !named.has(modelId)),
+      configs.map((config) => ({
+        name: config.name,
+        slots: config.slots,
+        serves: (modelId) => serves(config, modelId),
       })),
     );
     // a node that kept its name and moved is believed to be well until a request meets it
@@ -159,19 +150,19 @@ export class NodePool {
   }
 
   /** Tokens of the prompt that the request becomes on its node; null where no well node for the model can tell. */
-  countAsk(ask: Ask, gone: AbortSignal): Promise<number | null> {
-    return this.#count(ask.model, ask.bodyBytes, gone, (node) => node.countRequestOfAsk(ask));
+  countAsk(ask: Ask, gone: Gone): Promise<number | null> {
+    return this.#counting.countAsk(ask, gone);
   }
 
   /** Tokens of a text alone, as the model reads it; null where no well node for the model can tell. */
-  countText(model: Model, text: string, gone: AbortSignal): Promise<number | null> {
-    return this.#count(model, text.length, gone, (node) => node.countRequestOfText(model.id, text));
+  countText(model: Model, text: string, gone: Gone): Promise<number | null> {
+    return this.#counting.countText(model, text, gone);
   }
 
   states(): NodeState[] {
     return this.#queue.states().map((state) => {
-      const { engine, config, recent } = this.#nodes.get(state.name)!;
-      return { ...state, engine, models: config.models, quickness: recent.quickness(this.#now()) };
+      const { endpoint, config, recent } = this.#nodes.get(state.name)!;
+      return { ...state, engine: endpoint.engine, models: config.models, quickness: recent.quickness(this.#now()) };
     });
   }
 
@@ -182,41 +173,28 @@ export class NodePool {
     return Promise.resolve();
   }
 
-  slotOn(nodeName: string): Slot {
+  /** The place that was just granted on this node. */
+  slotOn(nodeName: string): Slot & Grant {
     const node = this.#nodes.get(nodeName);
     assert(node !== undefined, `a slot was given on ${nodeName}, which is not configured`);
     return new NodeSlot(this.#queue, node);
   }
 
-  leave(place: QueuedPlace): boolean {
+  leave(place: Place): boolean {
     return this.#queue.leave(place);
   }
 
-  /** `size`: about the bytes that the node would tokenize. */
-  async #count(
-    model: Model,
-    size: number,
-    gone: AbortSignal,
-    requestFor: (node: PooledNode) => CountRequest | null,
-  ): Promise<number | null> {
-    if (size > nodeCountBytesMax || this.#countedBytes + size > nodeCountsBytesMax) return null;
-    for (const node of this.#nodes.values()) {
-      if (node.health !== "well" || !this.#queue.servesOn(node.config.name, model.id)) continue;
-      const request = requestFor(node);
-      if (request === null) continue;
-      this.#countedBytes += size;
-      try {
-        return await node.count(request, gone);
-      } finally {
-        this.#countedBytes -= size;
-      }
+  *#wellFor(modelId: string): Iterable<NodeEndpoint> {
+    for (const { health, endpoint, config } of this.#nodes.values()) {
+      if (health === "well" && this.#queue.servesOn(config.name, modelId)) yield endpoint;
     }
-    return null;
   }
 
   #open(config: NodeConfig): PooledNode {
     return new PooledNode(config, this.#options, this.#limits, (health) => {
-      if (this.#nodes.get(config.name)?.config.url === config.url) this.#queue.setHealth(config.name, health);
+      if (this.#nodes.get(config.name)?.config.url !== config.url) return;
+      this.#options.follower?.healthChanged(config.name, health);
+      this.#queue.setHealth(config.name, health);
     });
   }
 
@@ -245,6 +223,31 @@ export class NodePool {
 
 const none: ReadonlySet<string> = new Set();
 
+/** The nodes of another configuration: those that stayed where they were are kept, with what is known of them. */
+export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(
+  before: ReadonlyMap<string, Known>,
+  configs: readonly NodeConfig[],
+  open: (config: NodeConfig) => Known,
+): Readonly<{ nodes: Map<string, Known>; gone: Iterable<Known> }> {
+  const nodes = new Map<string, Known>();
+  const gone = new Map(before);
+  for (const config of configs) {
+    const known = before.get(config.name);
+    if (known?.endpoint.isAt(config) === true) {
+      known.endpoint.config = config;
+      nodes.set(config.name, known);
+      gone.delete(config.name);
+    } else nodes.set(config.name, open(config));
+  }
+  return { nodes, gone: gone.values() };
+}
+
+/** Which of these nodes serves which model; "*" stands for those that none of them names. */
+export function servesAmong(configs: readonly NodeConfig[]): (config: NodeConfig, modelId: string) => boolean {
+  const named = new Set(configs.flatMap(({ models }) => Object.keys(models)));
+  return ({ models }, modelId) => Object.hasOwn(models, modelId) || ("*" in models && !named.has(modelId));
+}
+
 /** A request's place in line as a promise. */
 class QueuedPlace implements Place {
   readonly modelId: string;
@@ -272,7 +275,7 @@ class QueuedPlace implements Place {
   }
 
   /** Settles with the slot or a refusal; an abort of `gone` gives the place up. */
-  wait(gone: AbortSignal): Promise<Slot | Refusal> {
+  wait(gone: Gone): Promise<Slot | Refusal> {
     const { promise, resolve } = Promise.withResolvers<Slot | Refusal>();
     const leave = (): void => {
       if (this.#pool.leave(this)) this.#settle(busy);
@@ -292,7 +295,7 @@ class QueuedPlace implements Place {
 }
 
 /** A place on a node, given back exactly once. */
-class NodeSlot implements Slot {
+class NodeSlot implements Slot, Grant {
   readonly #queue: SlotQueue;
   readonly #node: PooledNode;
   #released = false;
@@ -306,9 +309,14 @@ class NodeSlot implements Slot {
     return this.#node.config.name;
   }
 
-  generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink, began?: () => void): Promise<Ending> {
+  generate(ask: Ask, account: AccountId, gone: Gone, sink: Sink, began?: () => void): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
-    return this.#node.generate(ask, account, gone, sink, began);
+    const node = this.#node;
+    return node.endpoint.generate(ask, account, gone, sink, node.met, began);
+  }
+
+  met(met: Met): void {
+    this.#node.met(met);
   }
 
   [Symbol.dispose](): void {
@@ -318,102 +326,41 @@ class NodeSlot implements Slot {
   }
 }
 
-/** One configured node: its connections, its engine and how it is. */
+/** One configured node: how it is, from what requests met there, and how it is spoken to. */
 class PooledNode {
-  config: NodeConfig;
+  readonly endpoint: NodeEndpoint;
   health: NodeHealth = "well";
-  engine: Engine = unknownEngine;
   readonly recent = new RecentReplies();
-  readonly #client: NodeClient;
   readonly #options: PoolOptions;
   readonly #limits: PoolLimits;
   readonly #onHealth: (health: NodeHealth) => void;
-  readonly #basePath: string;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
 
   constructor(config: NodeConfig, options: PoolOptions, limits: PoolLimits, onHealth: (health: NodeHealth) => void) {
-    this.config = config;
+    this.endpoint = new NodeEndpoint(config, { clock: options.clock, limits, dial: options.dial });
     this.#options = options;
     this.#limits = limits;
     this.#onHealth = onHealth;
-    const url = new URL(config.url);
-    this.#basePath = url.pathname.replace(/\/+$/, "");
-    const { clock, dial } = options;
-    this.#client = new NodeClient(originOf(url), { clock, ...limits, ...(dial === undefined ? {} : { dial }) });
     if (options.detectEngines !== false) void this.#detect();
   }
 
-  async generate(
-    ask: Ask,
-    account: AccountId,
-    gone: AbortSignal,
-    sink: Sink,
-    beganThere?: () => void,
-  ): Promise<Ending> {
-    const { apiKey, models, depth, thinkTagOpened = [] } = this.config;
-    const nodeModel = modelNameOn(models, ask.model.id, this.engine.models);
-    const { body, textIsCallOf } = nodeRequest(ask, account, nodeModel, this.engine.kind, depth);
-    const opened = ask.effort !== "off" && thinkTagOpened.some((name) => name === nodeModel || name === "*");
-    const path = `${this.#basePath}/chat/completions`;
-    const head = requestHead("POST", path, this.#client.origin.hostHeader, apiKey, Buffer.byteLength(body));
-    const request = Buffer.from(head + body);
-    const client = this.#client;
-    const { clock } = this.#options;
-    const askedAt = clock.monotonic();
-    let firstPieceMs: Ms | null = null;
-    const began = (): void => {
-      firstPieceMs = clock.monotonic() - askedAt;
-      beganThere?.();
-    };
-    const outcome = await generate({
-      ask,
-      request,
-      textIsCallOf,
-      thinkTagOpened: opened,
-      client,
-      limits: this.#limits,
-      gone,
-      sink,
-      began,
-    });
-    this.#met(outcome);
-    const { ending } = outcome;
-    if (ending.kind === "end" && firstPieceMs !== null) {
-      this.recent.add(firstPieceMs, ending.usage.output, clock.monotonic());
-    }
-    return ending;
-  }
-
-  /** As for account 0: whose request it is changes the key of the node's prompt cache, not the prompt. */
-  countRequestOfAsk(ask: Ask): CountRequest | null {
-    const nodeModel = modelNameOn(this.config.models, ask.model.id, this.engine.models);
-    return countRequestOfAsk(
-      ask,
-      () => nodeRequest(ask, 0, nodeModel, this.engine.kind, this.config.depth).body,
-      this.engine.kind,
-    );
-  }
-
-  countRequestOfText(modelId: string, text: string): CountRequest | null {
-    return countRequestOfText(text, modelNameOn(this.config.models, modelId, this.engine.models), this.engine.kind);
-  }
-
-  count({ path, body }: CountRequest, gone: AbortSignal): Promise<number | null> {
-    const root = this.#basePath.replace(/\/v1$/, "");
-    return askForCount(this.#client, { path: root + path, body }, this.config.apiKey, gone);
+  get config(): NodeConfig {
+    return this.endpoint.config;
   }
 
   close(): void {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    this.#client.close();
+    this.endpoint.close();
   }
 
   /** What a request met tells how the node is; healthy nodes are not probed. */
-  #met({ failure, unreachable, overloaded }: Outcome): void {
+  readonly met = ({ failure, unreachable, overloaded, answered }: Met): void => {
     if (failure !== null) this.#log(failure.operator ? "error" : "warn", `generation failed: ${failure.cause}`);
+    if (answered !== null)
+      this.recent.add(answered.firstPieceMs, answered.outputTokens, this.#options.clock.monotonic());
     if (this.#closed) return;
     if (unreachable && this.health !== "down") {
       this.#turn("down");
@@ -422,7 +369,7 @@ class PooledNode {
       this.#turn("cooling");
       this.#timer = setTimeout(() => this.#turn("well"), this.#limits.coolOffMs);
     }
-  }
+  };
 
   #probeAfter(delayMs: Ms): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
@@ -430,19 +377,19 @@ class PooledNode {
   }
 
   async #probe(delayMs: Ms): Promise<void> {
-    const path = `${this.#basePath}/models`;
-    const answer = await get(this.#client, path, this.config.apiKey, this.#limits.probeTimeoutMs);
+    const answer = await this.endpoint.probe();
     if (this.#closed) return;
     // any answer shows that it is there; 503 says that it still loads its model
     if (answer === null || answer.status === 503) return this.#probeAfter(2 * delayMs);
     this.#turn("well");
-    if (this.#options.detectEngines !== false && this.engine.kind === "unknown") void this.#detect();
+    if (this.#options.detectEngines !== false && this.endpoint.engine.kind === "unknown") void this.#detect();
   }
 
   async #detect(): Promise<void> {
-    const engine = await detectEngine(this.#client, this.#basePath, this.config.apiKey, this.#limits.probeTimeoutMs);
+    const engine = await this.endpoint.detect();
     if (engine === null || this.#closed) return;
-    this.engine = engine;
+    this.endpoint.engine = engine;
+    this.#options.follower?.engineFound(this.config.name, engine);
     this.#log("info", `engine ${engine.kind}, context ${engine.contextTokens ?? "unknown"}`);
   }
 
@@ -456,24 +403,4 @@ class PooledNode {
   #log(level: "info" | "warn" | "error", message: string): void {
     this.#options.log({ level, node: this.config.name, message });
   }
-}
-
-/** Hash of what two requests share when their prompts begin alike: account, model, system, tools, first user message. */
-function affinityOf(ask: Ask, account: AccountId): number {
-  let start = "";
-  for (const turn of ask.turns) {
-    if (start.length >= affinityCharacters || turn.role === "assistant" || turn.role === "tool") break;
-    start +=
-      typeof turn.content === "string"
-        ? turn.content
-        : turn.content.map((part) => (part.kind === "text" ? part.text : "")).join("");
-    if (turn.role === "user") break;
-  }
-  for (const { name } of ask.tools) {
-    if (start.length >= affinityCharacters) break;
-    start += name;
-  }
-  return Number(
-    BigInt.asUintN(52, BigInt(Bun.hash(`${account} ${ask.model.id} ${start.slice(0, affinityCharacters)}`))),
-  );
 }

@@ -10,22 +10,17 @@ import type { KnownEvents } from "./events.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure.ts";
 import type { Failure } from "./failure.ts";
 import { parseNodeJson, record } from "./json.ts";
-import { decodedLength, Template } from "./template.ts";
-import type { RunningNumbers, Simple } from "./template.ts";
-import { ThinkTags } from "./think-tags.ts";
+import { KnownShapes } from "./known-shapes.ts";
+import type { RunningNumbers, Simple, Template } from "./template.ts";
+import { mayBeginThought, ThinkTags } from "./think-tags.ts";
 import { ToolCalls } from "./tool-calls.ts";
 import { reportedUsage, usageOf } from "./usage.ts";
 
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
-type Channel = "text" | "reasoning" | number;
+export type Channel = "text" | "reasoning" | number;
 
-/**
- * Events parsed before the first lesson, which costs as much as eight of them: most streamed answers repay it, most that
- * are collected come in a few large events.
- */
-const eventsBeforeLessons = { streamed: 4, collected: 12 } as const;
-/** Templates learned without a hit in between before learning is given up: some nodes change every event. */
-const lessonsMax = 6;
+/** Simple events parsed before a lesson, which costs as much as eight of them. */
+const eventsBeforeLesson = 4;
 /** A node that ignores its budget and sends many tokens per event: no token is longer on average. */
 const charactersPerTokenMax = 32;
 
@@ -34,8 +29,8 @@ export type ReaderOptions = Readonly<{
   textIsCallOf?: string | null;
   /** The answer's text begins inside a thought (see think-tags.ts). */
   thinkTagOpened?: boolean;
-  /** False parses every event; for the tests that compare both ways. */
-  fast?: boolean;
+  /** What is known of the node's events; null parses every one, for the tests that compare both ways. */
+  shapes?: KnownShapes<Channel> | null;
 }>;
 
 /** Where the pieces go. */
@@ -49,13 +44,15 @@ export class AnswerReader implements KnownEvents {
   readonly #pieces: Pieces;
   readonly #calls: ToolCalls;
   readonly #textIsCallOf: string | null;
-  /** Null once the answer's start was seen, so that a usual token costs one comparison. */
-  #tags: ThinkTags | null;
+  readonly #thinkTagOpened: boolean;
+  /** False once the answer's start was seen, so that a usual token costs one comparison. */
+  #mayThink = true;
+  /** Made for an answer that begins like a thought. */
+  #tags: ThinkTags | null = null;
   readonly #outputMax: number;
-  readonly #eventsBeforeLessons: number;
-  #lessonsLeft: number;
+  readonly #shapes: KnownShapes<Channel> | null;
+  /** The shape of the last known event. */
   #likely: Template<Channel> | null = null;
-  readonly #templates: Template<Channel>[] = [];
 
   #begun = false;
   #finish: FinishReason | null = null;
@@ -70,28 +67,21 @@ export class AnswerReader implements KnownEvents {
   #reasoningCharacters = 0;
   /** The latest report while the answer runs, then the final one. */
   #reported: RunningNumbers | null = null;
+  /** The one object that running reports of known events are written into. */
+  readonly #running: RunningNumbers = {};
   #reportIsFinal = false;
   /** First half of a surrogate pair that was cut between two events. */
   #highSurrogate: Readonly<{ channel: Channel; unit: string }> | null = null;
 
   constructor(ask: Ask, pieces: Pieces, options: ReaderOptions = {}) {
-    const { textIsCallOf = null, thinkTagOpened = false, fast = true } = options;
+    const { textIsCallOf = null, thinkTagOpened = false, shapes = new KnownShapes<Channel>() } = options;
     this.#ask = ask;
     this.#pieces = pieces;
     this.#textIsCallOf = textIsCallOf;
-    const parts = {
-      text: (literal: string, logprobs: string | null) => this.#giveText(literal, logprobs),
-      reasoning: (literal: string, characters: number) => this.#giveReasoning(literal, characters),
-    };
-    this.#tags = new ThinkTags(parts, thinkTagOpened);
-    this.#eventsBeforeLessons = eventsBeforeLessons[ask.stream ? "streamed" : "collected"];
-    this.#lessonsLeft = fast ? lessonsMax : 0;
+    this.#thinkTagOpened = thinkTagOpened;
+    this.#shapes = shapes;
     this.#outputMax = ask.model.budgetLimitsAnswer ? ask.outputTokensMax : Number.POSITIVE_INFINITY;
-    this.#calls = new ToolCalls(
-      ask.tools.map((tool) => tool.name),
-      ask.parallelToolCalls === false ? 1 : Number.POSITIVE_INFINITY,
-      (piece) => pieces.piece(piece),
-    );
+    this.#calls = new ToolCalls(ask.tools, ask.parallelToolCalls === false ? 1 : Number.POSITIVE_INFINITY, pieces);
   }
 
   /** A Piece was sent. */
@@ -143,29 +133,26 @@ export class AnswerReader implements KnownEvents {
   }
 
   /** An event whose shape was learned; nothing is taken yet. */
-  match(bytes: Uint8Array, start: number, end: number): number {
-    const likely = this.#likely;
-    if (likely === null || this.#done || this.#finish !== null || this.#highSurrogate !== null) return -1;
-    const after = likely.match(bytes, start, end);
+  match(bytes: Buffer, start: number, end: number): number {
+    if (this.#shapes === null || this.#done || this.#finish !== null || this.#highSurrogate !== null) return -1;
+    const after = this.#likely === null ? -1 : this.#likely.match(bytes, start, end);
     if (after >= 0) return after;
-    for (const template of this.#templates) {
-      const found = template === likely ? -1 : template.match(bytes, start, end);
-      if (found < 0) continue;
-      this.#likely = template;
-      return found;
-    }
-    return -1;
+    const found = this.#shapes.find(bytes, start, end);
+    // the arguments of a call that this answer did not begin: a full parse says what they are
+    if (found === null || (typeof found.channel === "number" && this.#calls.sentIndex(found.channel) < 0)) return -1;
+    this.#likely = found;
+    return found.end;
   }
 
-  take(bytes: Uint8Array): void {
+  take(bytes: Buffer): void {
     const template = this.#likely!;
     const { channel, literalStart, literalEnd, characters } = template;
-    this.#lessonsLeft = lessonsMax;
-    this.#reported = template.numbers ?? this.#reported;
+    this.#shapes!.met();
+    if (template.writeNumbers(this.#running)) this.#reported = this.#running;
     if (characters === 0) return;
-    const plain = this.#pieces.literal !== undefined && this.#tags === null && this.#textIsCallOf === null;
+    const plain = this.#pieces.literal !== undefined && !this.#mayThink && this.#textIsCallOf === null;
     if (!plain || typeof channel === "number") {
-      const literal = Buffer.from(bytes.buffer, bytes.byteOffset + literalStart, literalEnd - literalStart).toString();
+      const literal = bytes.toString("utf8", literalStart, literalEnd);
       return this.#takeLiteral(channel, literal, characters, null);
     }
     if (!this.#count(characters)) return;
@@ -206,17 +193,12 @@ export class AnswerReader implements KnownEvents {
   }
 
   #learn(payload: string, simple: Simple<Channel>): void {
-    if (this.#lessonsLeft === 0 || this.#deltas <= this.#eventsBeforeLessons) return;
-    this.#lessonsLeft--;
-    const template = Template.learn(payload, simple, (other) => {
+    if (this.#shapes === null || this.#deltas <= eventsBeforeLesson) return;
+    const template = this.#shapes.learn(payload, simple, (other) => {
       const event = record(parseNodeJson(other));
       return event === null || isError(event) ? null : this.#simple(event);
     });
-    if (template === null) return;
-    const at = this.#templates.findIndex((known) => known.channel === template.channel);
-    if (at < 0) this.#templates.push(template);
-    else this.#templates[at] = template;
-    this.#likely = template;
+    if (template !== null) this.#likely = template;
   }
 
   /** The event's meaning when it is one string on one channel and nothing else that matters. */
@@ -323,8 +305,8 @@ export class AnswerReader implements KnownEvents {
   #takeLiteral(channel: Channel, literal: string, characters: number, logprobs: string | null): void {
     if (!this.#count(characters)) return;
     if (channel === "text") {
-      if (this.#tags === null) this.#giveText(literal, logprobs);
-      else this.#splitThought(this.#tags, literal, logprobs);
+      if (this.#mayThink) this.#splitThought(literal, logprobs);
+      else this.#giveText(literal, logprobs);
     } else if (channel === "reasoning") {
       this.#endTags(); // the node has a parser of its own
       this.#giveReasoning(literal, characters);
@@ -350,15 +332,27 @@ export class AnswerReader implements KnownEvents {
     this.#reasoningCharacters += characters;
   }
 
-  #splitThought(tags: ThinkTags, literal: string, logprobs: string | null): void {
-    tags.text(literal, logprobs);
-    if (tags.over) this.#tags = null;
+  #splitThought(literal: string, logprobs: string | null): void {
+    if (this.#tags === null) {
+      if (!this.#thinkTagOpened && !mayBeginThought(literal)) {
+        this.#mayThink = false;
+        return this.#giveText(literal, logprobs);
+      }
+      const parts = {
+        text: (given: string, givenLogprobs: string | null) => this.#giveText(given, givenLogprobs),
+        reasoning: (given: string, characters: number) => this.#giveReasoning(given, characters),
+      };
+      this.#tags = new ThinkTags(parts, this.#thinkTagOpened);
+    }
+    this.#tags.text(literal, logprobs);
+    if (this.#tags.over) this.#mayThink = false;
   }
 
   /** What was held back as a tag goes out as what it is, and no tag is looked for any more. */
   #endTags(): void {
+    if (!this.#mayThink) return;
+    this.#mayThink = false;
     this.#tags?.flush();
-    this.#tags = null;
   }
 
   #giveText(literal: string, logprobs: string | null): void {

@@ -6,7 +6,7 @@ import type { NodeConfig } from "../config.ts";
 import type { EngineKind } from "./engine.ts";
 import { formatPrompt } from "./format-prompt.ts";
 import { toolParameters } from "./tool-schema.ts";
-import type { AccountId, Ask, Effort, Format, Sampling, Tool, Turn } from "../types.ts";
+import type { AccountId, Ask, Effort, Format, PreparedTurns, Sampling, Tool, Turn } from "../types.ts";
 
 /** What an engine takes beyond what all take. */
 type EngineTraits = Readonly<{
@@ -109,6 +109,19 @@ export type NodeRequest = Readonly<{
   textIsCallOf: string | null;
 }>;
 
+/** What a node is asked of a large body: the same JSON text in UTF-8, in parts, so that nothing of it is copied. */
+export type LargeNodeRequest = Readonly<{ body: readonly Buffer[]; textIsCallOf: string | null }>;
+
+type RequestFields = Readonly<{
+  model: string;
+  messages: readonly Readonly<Record<string, unknown>>[];
+  /** All other fields, in the order in which they are sent. */
+  rest: Readonly<Record<string, unknown>>;
+  /** What follows the system message of prepared turns, or is one. */
+  addition: string;
+  textIsCallOf: string | null;
+}>;
+
 /** The request for a node that knows the model as `nodeModel`; `depths` are the operator's words for the efforts. */
 export function nodeRequest(
   ask: Ask,
@@ -117,6 +130,57 @@ export function nodeRequest(
   engine: EngineKind,
   depths: NodeConfig["depth"] = {},
 ): NodeRequest {
+  const { model, messages, rest, textIsCallOf } = fieldsOf(ask, account, nodeModel, engine, depths);
+  return { body: JSON.stringify({ model, messages, ...rest }), textIsCallOf };
+}
+
+/** The same for an Ask with prepared turns. */
+export function largeNodeRequest(
+  ask: Ask & { prepared: PreparedTurns },
+  account: AccountId,
+  nodeModel: string,
+  engine: EngineKind,
+  depths: NodeConfig["depth"] = {},
+): LargeNodeRequest {
+  const { model, messages, rest, addition, textIsCallOf } = fieldsOf(ask, account, nodeModel, engine, depths);
+  const { messages: prepared, systemEnd } = ask.prepared;
+  const parts: Buffer[] = [Buffer.from(`{"model":${JSON.stringify(model)},"messages":[`)];
+  let follows = false;
+  const addMessages = (...written: readonly Buffer[]): void => {
+    if (follows) parts.push(comma);
+    parts.push(...written);
+    follows = true;
+  };
+  const hasSystem = systemEnd >= 0;
+  if (addition !== "" && !hasSystem) addMessages(Buffer.from(JSON.stringify({ role: "system", content: addition })));
+  if (addition !== "" && hasSystem) {
+    const inserted = JSON.stringify(`\n\n${addition}`).slice(1, -1);
+    addMessages(prepared.subarray(0, systemEnd), Buffer.from(inserted), prepared.subarray(systemEnd));
+  } else if (prepared.length > 0) addMessages(prepared);
+  for (const message of messages) addMessages(Buffer.from(JSON.stringify(message)));
+  parts.push(Buffer.from(`],${JSON.stringify(rest).slice(1)}`));
+  return { body: parts, textIsCallOf };
+}
+
+const comma = Buffer.from(",");
+
+/** Prepared turns: their messages in UTF-8, separated by commas, and where the system message's text ends, or -1. */
+export function writtenTurns(turns: readonly Turn[]): Readonly<{ messages: Uint8Array; systemEnd: number }> {
+  const messages = messagesOf(turns, "");
+  const first = messages[0];
+  // {"role":"system","content":"..."}: the text ends before its quote and the brace
+  const systemEnd = first?.["role"] === "system" ? Buffer.byteLength(JSON.stringify(first)) - 2 : -1;
+  // The encoder's arrays have a buffer of their own, which may be moved to another thread.
+  return { messages: new TextEncoder().encode(JSON.stringify(messages).slice(1, -1)), systemEnd };
+}
+
+function fieldsOf(
+  ask: Ask,
+  account: AccountId,
+  nodeModel: string,
+  engine: EngineKind,
+  depths: NodeConfig["depth"] = {},
+): RequestFields {
   const traits = engineTraits[engine];
   const forced = forcedTool(ask);
   const tools = forced === null ? (ask.toolChoice === "none" ? [] : ask.tools) : [forced];
@@ -132,9 +196,8 @@ export function nodeRequest(
   const constrains = format !== null && !sendsTools;
   const inWords = format !== null && textIsCallOf === null && (sendsTools || engine === "unknown");
 
+  const addition = inWords ? formatPrompt(format) : "";
   const body: Record<string, unknown> = {
-    model: nodeModel,
-    messages: messagesOf(ask.turns, inWords ? formatPrompt(format) : ""),
     stream: true,
     stream_options: traits.runningUsage
       ? { include_usage: true, continuous_usage_stats: true }
@@ -156,7 +219,8 @@ export function nodeRequest(
   if (ask.model.tier === "hosted" && ask.effort !== null) Object.assign(body, depthOf(ask.effort));
   if (unthinking) Object.assign(body, depths.off ?? thinking(false));
   if (traits.cacheSalt) body["cache_salt"] = Bun.hash(`account ${account}`).toString(36);
-  return { body: JSON.stringify(body), textIsCallOf };
+  const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");
+  return { model: nodeModel, messages, rest: body, addition, textIsCallOf };
 
   function depthOf(effort: Effort): Readonly<Record<string, unknown>> {
     return depths[effort] ?? traits.depth(effort, nodeModel);

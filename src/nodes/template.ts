@@ -1,15 +1,16 @@
-// The fast way past JSON.parse. A node's token events differ from each other in one string, and with running usage in a
-// few whole numbers. From one parsed event a Template learns the fixed text around them; a later event that consists of
-// exactly that text, a valid JSON string and valid whole numbers is then known to mean the same with the new values.
-// Events are compared as the bytes that were read: a token of which no string is made costs a third less CPU time.
+// The fast way past JSON.parse. A node's token events differ from each other in one string, in their id and time, and with
+// running usage in a few whole numbers. From one parsed event a Template learns the fixed text around them; a later event
+// that consists of exactly that text, a valid JSON string and valid whole numbers is then known to mean the same with the
+// new values, also in another answer. Events are compared as the bytes that were read: a token of which no string is
+// made costs a third less CPU time.
 //
-//   {"choices":[{"delta":{"content":"Hel"}}],"usage":{"completion_tokens":7}}
-//   <-------- prefix -------------->^^^^^<--------- fixed[0] ------------->^<>  fixed[1]
-//                                   the literal                         a number
+//   {"id":"chatcmpl-7","choices":[{"delta":{"content":"Hel"}}],"usage":{"completion_tokens":7}}
+//   <fixed>^^^^^^^^^^^^<----------- fixed ----------->^^^^^<------------- fixed ------------->^<>
+//          ignored text                               the literal                          a number
 //
 // Why that is right: JSON is context-free, so a string (or number) token may be replaced by any other without changing
-// how the rest is read. That the hole is such a token, and the one that the reader wants, is proven when learning, by
-// parsing the event again with other values in the holes and finding exactly those.
+// how the rest is read. That the holes are such tokens, and those that the reader wants or ignores, is proven when
+// learning, by parsing the event again with other values in the holes and finding exactly those.
 
 /** The numbers of a running usage that a template can follow; undefined where the event has none. */
 export type RunningNumbers = { [Field in RunningField]?: number };
@@ -27,9 +28,21 @@ const plainEscapes = [0x22, 0x5c, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74];
 const otherText = "\u0001other";
 const otherLiteral = JSON.stringify(otherText);
 const otherNumberFirst = 900_000_001;
+/** No reader looks at the id and the time of an event; both differ from answer to answer, with some engines by event. */
+const idField = /"id":[\t ]?"[\x20\x21\x23-\x5b\x5d-\x7e]+"(?=[\t ]*[,}])/;
+const createdField = /"created":[\t ]?(?:0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/;
 const numberAfterColon = /:[\t ]?(0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/g;
 /** More numbers than any engine's usage object has; keeps learning cheap. */
 const numbersMax = 8;
+
+/** A token of an event that may differ: the wanted text, or what nobody looks at, or (by its place) a running number. */
+const enum HoleKind {
+  Literal,
+  IgnoredText,
+  IgnoredNumber,
+  Number,
+}
+type Hole = Readonly<{ kind: HoleKind; start: number; end: number }>;
 
 /** A learned event shape. The fields hold the values of the last event that matched. */
 export class Template<Channel> {
@@ -39,23 +52,26 @@ export class Template<Channel> {
   literalEnd = 0;
   /** Length of the string that the literal stands for, in UTF-16 units. */
   characters = 0;
-  readonly #prefix: Uint8Array;
-  /** Fixed text after the literal, and between and after the numbers. */
+  /** The index after the matched event. */
+  end = 0;
+  /** Fixed text before, between and after the holes. */
   readonly #fixed: readonly Uint8Array[];
+  readonly #holes: readonly HoleKind[];
+  /** For each hole of kind Number, the field that it is; null where it is none that counts. */
   readonly #fields: readonly (RunningField | null)[];
   readonly #values: number[] = [];
   readonly #numbers: RunningNumbers | null;
 
   private constructor(
     channel: Channel,
-    prefix: string,
     fixed: readonly string[],
+    holes: readonly HoleKind[],
     fields: readonly (RunningField | null)[],
     numbers: RunningNumbers | null,
   ) {
     this.channel = channel;
-    this.#prefix = Buffer.from(prefix);
     this.#fixed = fixed.map((text) => Buffer.from(text));
+    this.#holes = holes;
     this.#fields = fields;
     this.#numbers = numbers;
   }
@@ -70,11 +86,16 @@ export class Template<Channel> {
     read: (payload: string) => Simple<Channel> | null,
   ): Template<Channel> | null {
     if (simple.text === otherText || payload.includes(otherLiteral)) return null;
+    const ignored = ignoredHoles(payload);
+    const numbers = simple.usage === null ? [] : numberHoles(payload);
     for (let at = payload.indexOf('"'); at >= 0;) {
       const end = endOfString(payload, at);
       if (end < 0) return null;
       if (isText(payload.slice(at, end), simple.text)) {
-        const template = Template.#prove(payload, at, end, simple, read);
+        const wanted = [{ kind: HoleKind.Literal, start: at, end }, ...numbers];
+        const template =
+          Template.#prove(payload, [...wanted, ...ignored], simple, read) ??
+          (ignored.length === 0 ? null : Template.#prove(payload, wanted, simple, read));
         if (template !== null) return template;
       }
       at = payload.indexOf('"', end);
@@ -84,58 +105,76 @@ export class Template<Channel> {
 
   static #prove<Channel>(
     payload: string,
-    at: number,
-    end: number,
+    unsorted: readonly Hole[],
     simple: Simple<Channel>,
     read: (payload: string) => Simple<Channel> | null,
   ): Template<Channel> | null {
-    const prefix = payload.slice(0, at);
-    const rest = payload.slice(end);
-    const { fixed, count } = simple.usage === null ? { fixed: [rest], count: 0 } : splitNumbers(rest);
-    let other = prefix + otherLiteral + fixed[0]!;
-    for (let hole = 0; hole < count; hole++) other += `${otherNumberFirst + hole}${fixed[hole + 1]!}`;
-    const meaning = read(other);
+    const holes = unsorted.toSorted((one, other) => one.start - other.start);
+    const fixed: string[] = [];
+    let other = "";
+    let from = 0;
+    let numbers = 0;
+    for (const { kind, start, end } of holes) {
+      if (start < from) return null; // the wanted text stands in a place that is ignored
+      fixed.push(payload.slice(from, start));
+      other += payload.slice(from, start);
+      if (kind === HoleKind.Number) other += otherNumberFirst + numbers++;
+      else other += kind === HoleKind.Literal ? otherLiteral : kind === HoleKind.IgnoredText ? '"other"' : "1";
+      from = end;
+    }
+    fixed.push(payload.slice(from));
+    const meaning = read(other + payload.slice(from));
     if (meaning === null || meaning.channel !== simple.channel || meaning.text !== otherText) return null;
-    const fields: (RunningField | null)[] = new Array<RunningField | null>(count).fill(null);
+    const fields = new Array<RunningField | null>(numbers).fill(null);
     for (const [field, value] of Object.entries(meaning.usage ?? {}) as [RunningField, number][])
-      if (value >= otherNumberFirst && value < otherNumberFirst + count) fields[value - otherNumberFirst] = field;
-    return new Template(simple.channel, prefix, fixed, fields, simple.usage === null ? null : { ...simple.usage });
+      if (value >= otherNumberFirst && value < otherNumberFirst + numbers) fields[value - otherNumberFirst] = field;
+    const kinds = holes.map(({ kind }) => kind);
+    return new Template(simple.channel, fixed, kinds, fields, simple.usage);
   }
 
   /** If an event of this shape begins at `start`, the index after it, else -1. The values are then the event's. */
   match(bytes: Uint8Array, start: number, end: number): number {
-    const literalStart = start + this.#prefix.length;
-    if (literalStart >= end || !standsAt(this.#prefix, bytes, start, end)) return -1;
-    const literalEnd = this.#endOfLiteral(bytes, literalStart, end);
-    if (literalEnd < 0) return -1;
     const fixed = this.#fixed;
-    if (!standsAt(fixed[0]!, bytes, literalEnd, end)) return -1;
-    let at = literalEnd + fixed[0]!.length;
-    for (let hole = 0; hole < this.#fields.length; hole++) {
-      const from = at;
-      let value = 0;
-      for (let byte = bytes[at]!; at < end && byte >= 0x30 && byte <= 0x39; byte = bytes[++at]!)
-        value = value * 10 + byte - 0x30;
-      const digits = at - from;
-      if (digits === 0 || digits > 15 || (digits > 1 && bytes[from] === 0x30)) return -1;
-      const next = fixed[hole + 1]!;
-      if (!standsAt(next, bytes, at, end)) return -1;
-      at += next.length;
-      this.#values[hole] = value;
+    const holes = this.#holes;
+    let at = start;
+    let numbers = 0;
+    for (let hole = 0; hole < holes.length; hole++) {
+      const text = fixed[hole]!;
+      if (!standsAt(text, bytes, at, end)) return -1;
+      at += text.length;
+      const kind = holes[hole]!;
+      if (kind === HoleKind.Literal) {
+        this.literalStart = at;
+        at = this.#endOfLiteral(bytes, at, end);
+        this.literalEnd = at;
+      } else if (kind === HoleKind.IgnoredText) {
+        at = endOfPlainLiteral(bytes, at, end);
+      } else {
+        const from = at;
+        at = endOfNumber(bytes, at, end);
+        if (kind === HoleKind.Number && at > 0) this.#values[numbers++] = numberIn(bytes, from, at);
+      }
+      if (at < 0) return -1;
     }
-    this.literalStart = literalStart;
-    this.literalEnd = literalEnd;
-    return at;
+    const last = fixed[holes.length]!;
+    if (!standsAt(last, bytes, at, end)) return -1;
+    this.end = at + last.length;
+    return this.end;
   }
 
-  /** The matched event's running usage, or null when the shape has none; the same object each time. */
-  get numbers(): RunningNumbers | null {
-    if (this.#numbers === null) return null;
+  /** The matched event's running usage into `target`; false, and nothing written, when the shape has none. */
+  writeNumbers(target: RunningNumbers): boolean {
+    if (this.#numbers === null) return false;
+    const { prompt, output, cached, reasoning } = this.#numbers;
+    target.prompt = prompt;
+    target.output = output;
+    target.cached = cached;
+    target.reasoning = reasoning;
     for (let hole = 0; hole < this.#fields.length; hole++) {
       const field = this.#fields[hole];
-      if (field) this.#numbers[field] = this.#values[hole];
+      if (field) target[field] = this.#values[hole];
     }
-    return this.#numbers;
+    return true;
   }
 
   /**
@@ -160,6 +199,60 @@ export class Template<Channel> {
     }
     return -1;
   }
+}
+
+/** The first id and the first time, which in an event's own order are its own. */
+function ignoredHoles(payload: string): Hole[] {
+  const holes: Hole[] = [];
+  const id = idField.exec(payload);
+  if (id !== null) {
+    const end = id.index + id[0].length;
+    holes.push({ kind: HoleKind.IgnoredText, start: id.index + id[0].indexOf('"', '"id":'.length), end });
+  }
+  const created = createdField.exec(payload);
+  if (created !== null) {
+    const end = created.index + created[0].length;
+    const digits = /[0-9]+$/.exec(created[0])![0].length;
+    holes.push({ kind: HoleKind.IgnoredNumber, start: end - digits, end });
+  }
+  return holes;
+}
+
+/** Each whole number from the usage object on. */
+function numberHoles(payload: string): Hole[] {
+  const from = payload.indexOf('"usage"');
+  const holes: Hole[] = [];
+  for (const match of from < 0 ? [] : payload.slice(from).matchAll(numberAfterColon)) {
+    if (holes.length === numbersMax) break;
+    const end = from + match.index + match[0].length;
+    holes.push({ kind: HoleKind.Number, start: end - match[1]!.length, end });
+  }
+  return holes;
+}
+
+/** Index after a JSON string literal of one or more printable ASCII characters without escapes, or -1. */
+function endOfPlainLiteral(bytes: Uint8Array, start: number, end: number): number {
+  if (bytes[start] !== quote) return -1;
+  for (let at = start + 1; at < end; at++) {
+    const byte = bytes[at]!;
+    if (byte === quote) return at > start + 1 ? at + 1 : -1;
+    if (byte < 0x20 || byte > 0x7e || byte === backslash) return -1;
+  }
+  return -1;
+}
+
+/** Index after a whole number of at most 15 digits as JSON writes it, or -1. */
+function endOfNumber(bytes: Uint8Array, start: number, end: number): number {
+  let at = start;
+  while (at < end && bytes[at]! >= 0x30 && bytes[at]! <= 0x39) at++;
+  const digits = at - start;
+  return digits === 0 || digits > 15 || (digits > 1 && bytes[start] === 0x30) ? -1 : at;
+}
+
+function numberIn(bytes: Uint8Array, start: number, end: number): number {
+  let value = 0;
+  for (let at = start; at < end; at++) value = value * 10 + bytes[at]! - 0x30;
+  return value;
 }
 
 /** Whether all of `text` stands at `at`. */
@@ -221,19 +314,4 @@ export function decodedLength(literal: string): number {
 
 function isText(literal: string, text: string): boolean {
   return JSON.parse(literal) === text;
-}
-
-/** Cuts the fixed text at each whole number from the usage object on. */
-function splitNumbers(rest: string): { fixed: string[]; count: number } {
-  const from = rest.indexOf('"usage"');
-  const fixed: string[] = [];
-  let at = 0;
-  for (const match of from < 0 ? [] : rest.slice(from).matchAll(numberAfterColon)) {
-    if (fixed.length === numbersMax) break;
-    const end = from + match.index + match[0].length;
-    const start = end - match[1]!.length;
-    fixed.push(rest.slice(at, start));
-    at = end;
-  }
-  return { fixed: [...fixed, rest.slice(at)], count: fixed.length };
 }

@@ -4,7 +4,7 @@
 //       |                                                                      ^
 //       +------------------- it begins with anything else ---------------------+
 //
-// Only the start of an answer is looked at: once it is over, the reader drops this object, and a text that mentions the
+// Only the start of an answer is looked at: once it is over, the reader asks no more, and a text that mentions the
 // tags later is left alone. Where a template has written the opening tag into the prompt already (DeepSeek R1, QwQ), the
 // answer starts inside; the operator says so, because until </think> comes nothing in the text does, and by then a
 // stream has shown it as the answer.
@@ -51,7 +51,7 @@ export class ThinkTags {
     if (this.#state === "inside" && this.#tail === "" && !this.#skipsSpace && !mayHoldTag(literal)) {
       return this.#sink.reasoning(literal, decodedLength(literal));
     }
-    if (this.#state === "undecided" && !this.#mayOpen(literal)) {
+    if (this.#state === "undecided" && !this.#opened && this.#held.length === 0 && !mayBeginThought(literal)) {
       this.#state = "over";
       return this.#sink.text(literal, logprobs);
     }
@@ -70,15 +70,6 @@ export class ThinkTags {
     this.#tail = "";
     this.#state = "over";
     this.#skipsSpace = false;
-  }
-
-  /** Whether the answer's first piece can begin with a tag, white space or an escape; usually it cannot. */
-  #mayOpen(literal: string): boolean {
-    if (this.#opened || this.#held.length > 0) return true;
-    let at = 1;
-    while (literal.charCodeAt(at) === space) at++;
-    const first = literal.charCodeAt(at);
-    return first === lessThan || first === backslash || at === literal.length - 1; // an escape may be a line break
   }
 
   #decide(text: string, literal: string, logprobs: string | null): void {
@@ -133,6 +124,14 @@ export class ThinkTags {
     this.#skipsSpace = false;
     this.#sink.reasoning(JSON.stringify(text), text.length);
   }
+}
+
+/** Whether an answer's first piece can begin with a tag, white space or an escape; usually it cannot. */
+export function mayBeginThought(literal: string): boolean {
+  let at = 1;
+  while (literal.charCodeAt(at) === space) at++;
+  const first = literal.charCodeAt(at);
+  return first === lessThan || first === backslash || at === literal.length - 1; // an escape may be a line break
 }
 
 /** Whether a piece of the thought may hold the start of the closing tag; engines in Go write "<" as an escape. */

@@ -1,4 +1,5 @@
 // Asking an engine how many tokens a prompt has, for the engines that can tell.
+import type { Gone } from "../departure.ts";
 import { nodeCountTimeoutMs } from "../limits.ts";
 import type { Ask } from "../types.ts";
 import type { ExchangeHandler, NodeClient } from "./client.ts";
@@ -22,7 +23,8 @@ const chatPaths: Partial<Record<EngineKind, string>> = {
  */
 export function countRequestOfAsk(ask: Ask, chatBody: () => string, engine: EngineKind): CountRequest | null {
   const path = chatPaths[engine];
-  return path === undefined || ask.turns.some(hasMedia) ? null : { path, body: chatBody() };
+  const media = (ask.prepared?.images ?? 0) > 0 || ask.turns.some(hasMedia);
+  return path === undefined || media ? null : { path, body: chatBody() };
 }
 
 function hasMedia(turn: Ask["turns"][number]): boolean {
@@ -54,7 +56,7 @@ export function askForCount(
   client: NodeClient,
   { path, body }: CountRequest,
   apiKey: string | null,
-  gone: AbortSignal,
+  gone: Gone,
 ): Promise<number | null> {
   return new Promise((resolve) => {
     if (gone.aborted) return resolve(null);
@@ -84,7 +86,7 @@ export function askForCount(
       fault: () => finish(null),
     };
     const head = requestHead("POST", path, client.origin.hostHeader, apiKey, Buffer.byteLength(body));
-    const exchange = client.send(Buffer.from(head + body), handler);
+    const exchange = client.send([head, body], handler);
     const giveUp = (): void => {
       exchange.abort();
       finish(null);

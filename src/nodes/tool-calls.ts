@@ -1,6 +1,6 @@
 // Tool-call deltas -> "call" and "call-arguments" Pieces. Engines differ in everything: whole calls in one delta or
 // name first, ids empty, numeric, repeated or missing, names repeated or in fragments or late, arguments as an object.
-import type { Piece } from "../types.ts";
+import type { Sink, Tool } from "../types.ts";
 import { record } from "./json.ts";
 
 type OpenCall = {
@@ -18,21 +18,21 @@ type OpenCall = {
 const idCharacters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const idLength = 24;
 
-/** The calls of one answer. `emit` receives each Piece in order; a call's Piece always precedes its arguments. */
+/** The calls of one answer. `pieces` receives each in order; a call's Piece always precedes its arguments. */
 export class ToolCalls {
-  readonly #emit: (piece: Piece) => void;
-  readonly #toolNames: ReadonlySet<string>;
-  readonly #ids = new Set<string>();
-  readonly #byKey = new Map<number, OpenCall>();
-  readonly #calls: OpenCall[] = [];
+  readonly #pieces: Pick<Sink, "piece">;
+  readonly #tools: readonly Tool[];
   readonly #callsMax: number;
+  /** In order of appearance; most answers have none. */
+  readonly #calls: OpenCall[] = [];
+  readonly #ids: string[] = [];
   #sent = 0;
 
   /** `callsMax`: calls beyond it are left out, for nodes that ignore parallel_tool_calls: false. */
-  constructor(toolNames: Iterable<string>, callsMax: number, emit: (piece: Piece) => void) {
-    this.#toolNames = new Set(toolNames);
+  constructor(tools: readonly Tool[], callsMax: number, pieces: Pick<Sink, "piece">) {
+    this.#tools = tools;
     this.#callsMax = callsMax;
-    this.#emit = emit;
+    this.#pieces = pieces;
   }
 
   /** Calls sent so far. */
@@ -42,7 +42,7 @@ export class ToolCalls {
 
   /** Piece index of the call that the node names `key`, or -1 while it was not sent. */
   sentIndex(key: number): number {
-    return this.#byKey.get(key)?.index ?? -1;
+    return this.#find(key)?.index ?? -1;
   }
 
   /** One item of `delta.tool_calls`; `position` is its place in the array. Returns the length of its arguments. */
@@ -63,7 +63,8 @@ export class ToolCalls {
     // The name is complete once arguments come: a fragment of a name could be another tool's whole name before that.
     if (call.index < 0 && call.name !== "") this.#send(call);
     if (call.index < 0) call.held += json;
-    else this.#emit({ kind: "call-arguments", index: call.index, literal: JSON.stringify(json.toWellFormed()) });
+    else
+      this.#pieces.piece({ kind: "call-arguments", index: call.index, literal: JSON.stringify(json.toWellFormed()) });
     return json.length;
   }
 
@@ -71,12 +72,12 @@ export class ToolCalls {
   finish(): boolean {
     for (const call of this.#calls.slice(0, this.#callsMax)) {
       if (call.index < 0) {
-        if (call.name === "" && this.#toolNames.size === 1) call.name = [...this.#toolNames][0]!;
+        if (call.name === "" && this.#tools.length === 1) call.name = this.#tools[0]!.name;
         if (call.name === "") return false;
         this.#send(call);
       }
       // a tool without parameters: clients parse the arguments, and "" is no JSON
-      if (!call.hasArguments) this.#emit({ kind: "call-arguments", index: call.index, literal: '"{}"' });
+      if (!call.hasArguments) this.#pieces.piece({ kind: "call-arguments", index: call.index, literal: '"{}"' });
       call.hasArguments = true;
     }
     return true;
@@ -87,7 +88,7 @@ export class ToolCalls {
     // (1) without an index: a call's first delta says who it is, a later one continues the last call
     const key =
       typeof index === "number" ? index : id === "" && name === "" && last !== undefined ? last.key : position;
-    const open = this.#byKey.get(key);
+    const open = this.#find(key);
     // (2) an index not seen yet
     if (open === undefined) return this.#open(key);
     // (3) the same index again for another call: some engines number every call 0
@@ -98,9 +99,17 @@ export class ToolCalls {
     return open;
   }
 
+  /** The latest call under this key. */
+  #find(key: number): OpenCall | undefined {
+    return this.#calls.findLast((call) => call.key === key);
+  }
+
+  #isTool(name: string): boolean {
+    return this.#tools.some((tool) => tool.name === name);
+  }
+
   #open(key: number): OpenCall {
     const call: OpenCall = { key, nodeId: "", name: "", index: -1, held: "", hasArguments: false };
-    this.#byKey.set(key, call);
     this.#calls.push(call);
     return call;
   }
@@ -108,19 +117,23 @@ export class ToolCalls {
   #joinName(name: string, fragment: string): string {
     if (name === "" || fragment === "" || fragment === name) return name || fragment;
     const joined = name + fragment;
-    if (this.#toolNames.has(joined)) return joined;
-    if (this.#toolNames.has(name)) return name;
+    if (this.#isTool(joined)) return joined;
+    if (this.#isTool(name)) return name;
     return fragment.startsWith(name) ? fragment : joined;
   }
 
   #send(call: OpenCall): void {
     call.index = this.#sent++;
-    const usable = call.nodeId !== "" && !this.#ids.has(call.nodeId);
+    const usable = call.nodeId !== "" && !this.#ids.includes(call.nodeId);
     const id = usable ? call.nodeId : madeUpId();
-    this.#ids.add(id);
-    this.#emit({ kind: "call", index: call.index, id, name: call.name });
+    this.#ids.push(id);
+    this.#pieces.piece({ kind: "call", index: call.index, id, name: call.name });
     if (call.held === "") return;
-    this.#emit({ kind: "call-arguments", index: call.index, literal: JSON.stringify(call.held.toWellFormed()) });
+    this.#pieces.piece({
+      kind: "call-arguments",
+      index: call.index,
+      literal: JSON.stringify(call.held.toWellFormed()),
+    });
     call.held = "";
   }
 }

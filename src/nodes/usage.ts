@@ -85,8 +85,8 @@ function estimate(ask: Ask, seen: Seen): Usage {
 
 /** Our own count of a request's input tokens, at most the model's context. */
 export function estimatedInput(ask: Ask): number {
-  let bytes = ask.bodyBytes;
-  let images = 0;
+  let bytes = ask.bodyBytes - (ask.prepared?.imageBytes ?? 0);
+  let images = ask.prepared?.images ?? 0;
   for (const turn of ask.turns) {
     if ((turn.role !== "user" && turn.role !== "tool") || typeof turn.content === "string") continue;
     for (const part of turn.content) {

@@ -3,7 +3,14 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { dialSocket, NodeClient, originOf } from "../../src/nodes/client.ts";
-import type { ClientOptions, Exchange, ExchangeFault } from "../../src/nodes/client.ts";
+import type {
+  ClientOptions,
+  Exchange,
+  ExchangeFault,
+  NodeSocket,
+  RequestPart,
+  SocketListener,
+} from "../../src/nodes/client.ts";
 import { RawNode, wholeReply } from "../fixtures/raw-node.ts";
 import type { RawReply, RawRequest } from "../fixtures/raw-node.ts";
 
@@ -29,11 +36,9 @@ type Answer = { status: number; body: string; fault: ExchangeFault | null };
 function send(client: NodeClient, body = "", watch: (exchange: Exchange) => void = () => {}): Promise<Answer> {
   const { promise, resolve } = Promise.withResolvers<Answer>();
   const answer: Answer = { status: 0, body: "", fault: null };
-  const request = Buffer.from(
-    `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+  const head = `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`;
   watch(
-    client.send(request, {
+    client.send([head, body], {
       head(status) {
         answer.status = status;
       },
@@ -116,6 +121,55 @@ describe("reuse", () => {
     expect(await send(client, "x".repeat(20_000_000))).toMatchObject({ status: 200 });
     expect(client.connections).toEqual({ busy: 0, idle: 0 });
     expect(node.connections).toBe(0);
+  });
+});
+
+describe("a request", () => {
+  const nobody = { head() {}, body() {}, readEnd() {}, end() {}, fault() {} };
+
+  /** Sends each request on a socket of its own that takes so many bytes at a time; what the sockets got. */
+  function sent(requests: readonly (readonly RequestPart[])[], takesBytes: number): Buffer[] {
+    const listeners: SocketListener[] = [];
+    const client = clientOf("http://node.example/", { dial: (_origin, listener) => void listeners.push(listener) });
+    for (const request of requests) client.send(request, nobody);
+    const got = listeners.map(() => [] as Buffer[]);
+    for (const [at, listener] of listeners.entries()) {
+      const write = (bytes: Buffer, from: number, length: number): number => {
+        const taken = Math.min(length, takesBytes);
+        got[at]!.push(Buffer.from(bytes.subarray(from, from + taken)));
+        return taken;
+      };
+      listener.opened({ fd: -1, write, pause() {}, resume() {}, terminate() {} } as unknown as NodeSocket);
+    }
+    for (const [at, listener] of listeners.entries()) {
+      for (let before = -1; before !== got[at]!.length;) {
+        before = got[at]!.length;
+        listener.drained();
+      }
+    }
+    return got.map((parts) => Buffer.concat(parts));
+  }
+
+  test("arrives as it is, whatever its size and however little the socket takes at a time", () => {
+    const head = "POST / HTTP/1.1\r\n\r\n";
+    for (const text of ["", "x", "😀é".repeat(9), "ü".repeat(43_690), "x".repeat(131_073), "é".repeat(200_000)]) {
+      const bytes = Buffer.from(text);
+      for (const takesBytes of [1_000, 70_000, 1_000_000]) {
+        const [whole, inParts] = sent(
+          [
+            [head, text],
+            [head, bytes, "more"],
+          ],
+          takesBytes,
+        );
+        expect(whole!.equals(Buffer.from(head + text))).toBe(true);
+        expect(inParts!.equals(Buffer.from(`${head}${text}more`))).toBe(true);
+      }
+    }
+  });
+
+  test("that waits for its socket is not overwritten by a later one", () => {
+    expect(sent([["first request"], ["other question"]], 5).map(String)).toEqual(["first request", "other question"]);
   });
 });
 

@@ -1,7 +1,8 @@
 // A node's stream read into pieces and one ending: every engine's habits, and the fast way against the full parse.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { AnswerReader } from "../../src/nodes/reader.ts";
+import { KnownShapes } from "../../src/nodes/known-shapes.ts";
+import { AnswerReader, type Channel } from "../../src/nodes/reader.ts";
 import type { Ask, Ending, Piece } from "../../src/types.ts";
 import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
 import { doneEvent, event, finishEvent, textEvent, usageEvent } from "../fixtures/raw-node.ts";
@@ -495,7 +496,7 @@ describe("the fast way equals the full parse", () => {
   );
   type Shape = (text: string, index: number) => object;
   const choice = (given: object): object => ({ choices: [{ index: 0, delta: given, finish_reason: null }] });
-  const shapes: Shape[] = [
+  const eventShapes: Shape[] = [
     (content) => choice({ content }),
     (content) => choice({ role: "assistant", content, reasoning_content: null }),
     (reasoning_content) => choice({ reasoning_content }),
@@ -512,6 +513,9 @@ describe("the fast way equals the full parse", () => {
     (json) => choice({ tool_calls: [{ index: 0, id: "a", function: { name: "get", arguments: json } }] }),
     (content) => ({ choices: [{ delta: { content }, logprobs: { content: [] } }] }),
     (content) => ({ choices: [{ delta: { content } }, { index: 1, delta: { content } }] }),
+    (content, index) => ({ id: `c-${index}`, created: 1_700_000_000 + index, ...choice({ content }) }),
+    (content, index) => ({ id: content, ...choice({ content }), created: index, timings: { id: "x" } }),
+    (json, index) => choice({ tool_calls: [{ id: index > 2 ? "b" : "", index: 0, function: { arguments: json } }] }),
   ];
   const escape = (json: string, style: number): string => {
     if (style === 1)
@@ -520,7 +524,7 @@ describe("the fast way equals the full parse", () => {
   };
   const steps = fc.array(
     fc.tuple(
-      fc.nat(shapes.length - 1),
+      fc.nat(eventShapes.length - 1),
       fc.integer({ min: 1, max: 6 }),
       fc.nat(2),
       fc.array(text, { minLength: 6, maxLength: 6 }),
@@ -532,7 +536,7 @@ describe("the fast way equals the full parse", () => {
     const body = Buffer.from(payloads.map((payload) => `data: ${payload}\n\n`).join(""));
     eventsOf(reader, () => {}).feed(body, 0, body.length);
   };
-  const read = (payloads: string[], fast: boolean, takesBytes = true): object => {
+  const read = (payloads: string[], shapes: KnownShapes<Channel> | null, takesBytes = true): object => {
     const collected = collector();
     const pieces: string[] = [];
     const piece = (given: Piece): void => {
@@ -544,7 +548,7 @@ describe("the fast way equals the full parse", () => {
       collected.literal(kind, bytes, start, end);
     };
     const ask = askOf({ tools: [toolOf("get")], outputTokensMax: 65_536 });
-    const reader = new AnswerReader(ask, takesBytes ? { piece, literal } : { piece }, { fast });
+    const reader = new AnswerReader(ask, takesBytes ? { piece, literal } : { piece }, { shapes });
     feed(reader, payloads);
     const running = reader.gone();
     reader.event('{"choices":[{"delta":{},"finish_reason":"stop"}]}');
@@ -558,19 +562,92 @@ describe("the fast way equals the full parse", () => {
     };
   };
 
+  /** Without the ids that were made up. */
+  const hidden = (result: object) => JSON.stringify(result).replace(/call_[0-9A-Za-z]{24}/g, "call_");
+
   test("for any payloads", () => {
     fc.assert(
       fc.property(steps, (given) => {
         const payloads = given.flatMap(([shape, count, style, texts]) =>
-          texts.slice(0, count).map((one, index) => escape(JSON.stringify(shapes[shape]!(one, index)), style)),
+          texts.slice(0, count).map((one, index) => escape(JSON.stringify(eventShapes[shape]!(one, index)), style)),
         );
-        const hidden = (result: object) => JSON.stringify(result).replace(/call_[0-9A-Za-z]{24}/g, "call_");
-        const whole = hidden(read(payloads, false));
-        expect(hidden(read(payloads, true))).toBe(whole);
-        expect(hidden(read(payloads, true, false))).toBe(whole);
+        const whole = hidden(read(payloads, null));
+        expect(hidden(read(payloads, new KnownShapes()))).toBe(whole);
+        expect(hidden(read(payloads, new KnownShapes(), false))).toBe(whole);
       }),
       { numRuns: Number(process.env["TOLLGATE_TEST_RUNS"] ?? 400) },
     );
+  });
+
+  test("for any answers after each other, which know what those before them taught", () => {
+    fc.assert(
+      fc.property(fc.array(steps, { minLength: 2, maxLength: 5 }), (answers) => {
+        const shapes = new KnownShapes<Channel>();
+        for (const [nth, answer] of answers.entries()) {
+          const payloads = answer.flatMap(([shape, count, style, texts]) =>
+            texts.slice(0, count).map((one, index) => {
+              const event = { id: `chatcmpl-${nth}`, ...eventShapes[shape]!(one, index), model: `m${nth % 2}` };
+              return escape(JSON.stringify(event), style);
+            }),
+          );
+          expect(hidden(read(payloads, shapes))).toBe(hidden(read(payloads, null)));
+        }
+      }),
+      { numRuns: Number(process.env["TOLLGATE_TEST_RUNS"] ?? 400) },
+    );
+  });
+
+  test("an answer is read by what one before it taught, whatever its id and time", () => {
+    const shapes = new KnownShapes<Channel>();
+    const answer = (nth: number) =>
+      Array.from({ length: 9 }, (_, index) =>
+        JSON.stringify({
+          id: `chatcmpl-${"x".repeat(nth)}`,
+          created: 170 ** nth,
+          ...choice({ content: `word${index}` }),
+        }),
+      );
+    const parses = (nth: number): number => {
+      const parse = JSON.parse;
+      let count = 0;
+      JSON.parse = (source: string) => {
+        count++;
+        return parse(source) as unknown;
+      };
+      try {
+        feed(new AnswerReader(askOf(), { piece() {} }, { shapes }), answer(nth));
+      } finally {
+        JSON.parse = parse;
+      }
+      return count;
+    };
+    expect([parses(1) > 4, parses(2), parses(3)]).toEqual([true, 0, 0]);
+  });
+
+  test("the arguments of a call are not known where the answer began no call", () => {
+    const shapes = new KnownShapes<Channel>();
+    const first = JSON.stringify(
+      choice({ tool_calls: [{ index: 0, id: "a", function: { name: "get", arguments: "" } }] }),
+    );
+    const more = JSON.stringify(choice({ tool_calls: [{ index: 0, function: { arguments: "{}" } }] }));
+    read([first, ...Array<string>(9).fill(more)], shapes);
+    expect(hidden(read([more, more], shapes))).toBe(hidden(read([more, more], null)));
+  });
+
+  test("a node that changes every event is not learned from for ever", () => {
+    const shapes = new KnownShapes<Channel>();
+    const payloads = Array.from({ length: 99 }, (_, at) =>
+      JSON.stringify({ [`n${at}`]: 1, ...choice({ content: "x" }) }),
+    );
+    const learn = shapes.learn.bind(shapes);
+    let learned = 0;
+    shapes.learn = (...given) => {
+      const template = learn(...given);
+      if (template !== null) learned++;
+      return template;
+    };
+    read(payloads, shapes);
+    expect(learned).toBe(24);
   });
 
   test("and does not parse what it knows", () => {

@@ -22,7 +22,7 @@ function read(fragments: readonly string[], options: { opened?: boolean; fast?: 
   const reader = new AnswerReader(
     ask,
     { piece: take, literal },
-    { thinkTagOpened: options.opened ?? false, fast: options.fast ?? true },
+    { thinkTagOpened: options.opened ?? false, ...(options.fast === false ? { shapes: null } : {}) },
   );
   const payloads = [
     ...fragments.map((content) => chunk({ content })),

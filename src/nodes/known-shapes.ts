@@ -1,0 +1,39 @@
+// The event shapes that are known of one model on one node: what one answer taught is read by the next ones too, so that
+// only the first event of an answer and its last ones are parsed.
+import { type Simple, Template } from "./template.ts";
+
+/** Text, reasoning and the arguments of calls, for an engine that writes some of them in two ways. */
+const templatesMax = 6;
+/** Lessons without an event that was known by one of them, before learning is given up: some nodes change every event. */
+const lessonsMax = 24;
+
+export class KnownShapes<Channel> {
+  /** Those that were learned last come first. */
+  readonly #templates: Template<Channel>[] = [];
+  #lessonsLeft = lessonsMax;
+
+  /** The shape of the event that begins at `start`, which then holds its values, or null. */
+  find(bytes: Uint8Array, start: number, end: number): Template<Channel> | null {
+    for (const template of this.#templates) if (template.match(bytes, start, end) >= 0) return template;
+    return null;
+  }
+
+  /** Learns the shape of `payload`, as `Template.learn`; null where nothing could be learned. */
+  learn(
+    payload: string,
+    simple: Simple<Channel>,
+    read: (payload: string) => Simple<Channel> | null,
+  ): Template<Channel> | null {
+    if (this.#lessonsLeft === 0) return null;
+    this.#lessonsLeft--;
+    const template = Template.learn(payload, simple, read);
+    if (template === null) return null;
+    if (this.#templates.unshift(template) > templatesMax) this.#templates.pop();
+    return template;
+  }
+
+  /** An event was known. */
+  met(): void {
+    this.#lessonsLeft = lessonsMax;
+  }
+}

@@ -1,0 +1,48 @@
+// Has prompts and texts counted by the nodes themselves, which know their tokenizer and template.
+import type { Gone } from "../departure.ts";
+import { nodeCountBytesMax, nodeCountsBytesMax } from "../limits.ts";
+import type { Ask, Model } from "../types.ts";
+import type { NodeEndpoint } from "./node-endpoint.ts";
+import type { CountRequest } from "./token-count.ts";
+
+export class NodeCounting {
+  readonly #serving: (modelId: string) => Iterable<NodeEndpoint>;
+  /** What nodes are counting now. */
+  #countedBytes = 0;
+
+  /** `serving`: the nodes for a model that are well. */
+  constructor(serving: (modelId: string) => Iterable<NodeEndpoint>) {
+    this.#serving = serving;
+  }
+
+  /** Tokens of the prompt that the request becomes on its node; null where no well node for the model can tell. */
+  countAsk(ask: Ask, gone: Gone): Promise<number | null> {
+    return this.#count(ask.model, ask.bodyBytes, gone, (node) => node.countRequestOfAsk(ask));
+  }
+
+  /** Tokens of a text alone, as the model reads it; null where no well node for the model can tell. */
+  countText(model: Model, text: string, gone: Gone): Promise<number | null> {
+    return this.#count(model, text.length, gone, (node) => node.countRequestOfText(model.id, text));
+  }
+
+  /** `size`: about the bytes that the node would tokenize. */
+  async #count(
+    model: Model,
+    size: number,
+    gone: Gone,
+    requestFor: (node: NodeEndpoint) => CountRequest | null,
+  ): Promise<number | null> {
+    if (size > nodeCountBytesMax || this.#countedBytes + size > nodeCountsBytesMax) return null;
+    for (const node of this.#serving(model.id)) {
+      const request = requestFor(node);
+      if (request === null) continue;
+      this.#countedBytes += size;
+      try {
+        return await node.count(request, gone);
+      } finally {
+        this.#countedBytes -= size;
+      }
+    }
+    return null;
+  }
+}

@@ -1,0 +1,169 @@
+// One node as it is spoken to: its connections, its engine, and the requests that are made for it. How it is, and who
+// gets a place on it, is the pool's to decide, which may be on another thread.
+import type { Gone } from "../departure.ts";
+import type { Clock } from "../clock.ts";
+import { modelNameOn, type NodeConfig } from "../config.ts";
+import {
+  nodeAfterFinishMs,
+  nodeConnectTimeoutMs,
+  nodeFirstPieceMs,
+  nodeIdleSocketMs,
+  nodeProbeTimeoutMs,
+  nodeStallMs,
+} from "../limits.ts";
+import type { AccountId, Ask, Ending, Ms, Sink } from "../types.ts";
+import { type Dial, NodeClient, originOf } from "./client.ts";
+import { detectEngine, type Engine, unknownEngine } from "./engine.ts";
+import type { Failure } from "./failure.ts";
+import { generate, type GenerationLimits } from "./generation.ts";
+import { type Answer, get } from "./get.ts";
+import { KnownShapes } from "./known-shapes.ts";
+import type { Channel } from "./reader.ts";
+import { type LargeNodeRequest, largeNodeRequest, type NodeRequest, nodeRequest } from "./request.ts";
+import { requestHead } from "./request-head.ts";
+import { askForCount, countRequestOfAsk, countRequestOfText, type CountRequest } from "./token-count.ts";
+
+/** Time limits of what is said to a node, in milliseconds; the defaults are those of limits.ts. */
+export type EndpointLimits = GenerationLimits &
+  Readonly<{ connectTimeoutMs: Ms; idleSocketMs: Ms; probeTimeoutMs: Ms }>;
+
+export const endpointLimitsDefault: EndpointLimits = {
+  firstPieceMs: nodeFirstPieceMs,
+  stallMs: nodeStallMs,
+  afterFinishMs: nodeAfterFinishMs,
+  connectTimeoutMs: nodeConnectTimeoutMs,
+  idleSocketMs: nodeIdleSocketMs,
+  probeTimeoutMs: nodeProbeTimeoutMs,
+};
+
+/** What a request met on its node; plain data, because it may be told to another thread. */
+export type Met = Readonly<{
+  failure: Pick<Failure, "cause" | "operator"> | null;
+  unreachable: boolean;
+  overloaded: boolean;
+  /** Null unless the answer came to its end. */
+  answered: Readonly<{ firstPieceMs: Ms; outputTokens: number }> | null;
+}>;
+
+export type EndpointOptions = Readonly<{
+  clock: Clock;
+  limits: EndpointLimits;
+  /** Seam for tests: how sockets are opened. */
+  dial?: Dial | undefined;
+}>;
+
+export class NodeEndpoint {
+  config: NodeConfig;
+  engine: Engine = unknownEngine;
+  readonly #clock: Clock;
+  readonly #limits: EndpointLimits;
+  readonly #client: NodeClient;
+  readonly #basePath: string;
+  /** By the model's name on the node. */
+  readonly #shapes = new Map<string, KnownShapes<Channel>>();
+
+  constructor(config: NodeConfig, { clock, limits, dial }: EndpointOptions) {
+    this.config = config;
+    this.#clock = clock;
+    this.#limits = limits;
+    const url = new URL(config.url);
+    this.#basePath = url.pathname.replace(/\/+$/, "");
+    this.#client = new NodeClient(originOf(url), { clock, ...limits, ...(dial === undefined ? {} : { dial }) });
+  }
+
+  /** Whether its connections may serve another configuration of the node. */
+  isAt({ url, apiKey }: NodeConfig): boolean {
+    return this.config.url === url && this.config.apiKey === apiKey;
+  }
+
+  /** Runs one generation; resolves once, never rejects, and calls `met` right before it does. `began`: see Slot. */
+  async generate(
+    ask: Ask,
+    account: AccountId,
+    gone: Gone,
+    sink: Sink,
+    met: (met: Met) => void,
+    beganThere?: () => void,
+  ): Promise<Ending> {
+    const { apiKey, models, thinkTagOpened = [] } = this.config;
+    const nodeModel = modelNameOn(models, ask.model.id, this.engine.models);
+    const { body, textIsCallOf } = this.#nodeRequest(ask, account, nodeModel);
+    const opened = ask.effort !== "off" && thinkTagOpened.some((name) => name === nodeModel || name === "*");
+    const path = `${this.#basePath}/chat/completions`;
+    const head = requestHead("POST", path, this.#client.origin.hostHeader, apiKey, byteLengthOf(body));
+    const request = typeof body === "string" ? [head, body] : [head, ...body];
+    const client = this.#client;
+    const clock = this.#clock;
+    const askedAt = clock.monotonic();
+    let firstPieceMs: Ms | null = null;
+    const began = (): void => {
+      firstPieceMs = clock.monotonic() - askedAt;
+      beganThere?.();
+    };
+    const { ending, failure, unreachable, overloaded } = await generate({
+      ask,
+      request,
+      textIsCallOf,
+      thinkTagOpened: opened,
+      shapes: this.#shapesOf(nodeModel),
+      client,
+      limits: this.#limits,
+      gone,
+      sink,
+      began,
+    });
+    const answered =
+      ending.kind === "end" && firstPieceMs !== null ? { firstPieceMs, outputTokens: ending.usage.output } : null;
+    met({ failure, unreachable, overloaded, answered });
+    return ending;
+  }
+
+  #shapesOf(nodeModel: string): KnownShapes<Channel> {
+    let shapes = this.#shapes.get(nodeModel);
+    if (shapes === undefined) this.#shapes.set(nodeModel, (shapes = new KnownShapes()));
+    return shapes;
+  }
+
+  /** As for account 0: whose request it is changes the key of the node's prompt cache, not the prompt. */
+  countRequestOfAsk(ask: Ask): CountRequest | null {
+    const nodeModel = modelNameOn(this.config.models, ask.model.id, this.engine.models);
+    return countRequestOfAsk(ask, () => textOf(this.#nodeRequest(ask, 0, nodeModel).body), this.engine.kind);
+  }
+
+  #nodeRequest(ask: Ask, account: AccountId, nodeModel: string): NodeRequest | LargeNodeRequest {
+    const { depth } = this.config;
+    const { kind } = this.engine;
+    if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, depth);
+    return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, depth);
+  }
+
+  countRequestOfText(modelId: string, text: string): CountRequest | null {
+    return countRequestOfText(text, modelNameOn(this.config.models, modelId, this.engine.models), this.engine.kind);
+  }
+
+  count({ path, body }: CountRequest, gone: Gone): Promise<number | null> {
+    const root = this.#basePath.replace(/\/v1$/, "");
+    return askForCount(this.#client, { path: root + path, body }, this.config.apiKey, gone);
+  }
+
+  /** Its list of models, as a sign of life; null when none came in time. */
+  probe(): Promise<Answer | null> {
+    return get(this.#client, `${this.#basePath}/models`, this.config.apiKey, this.#limits.probeTimeoutMs);
+  }
+
+  /** Which engine it is, or null where it does not say. */
+  detect(): Promise<Engine | null> {
+    return detectEngine(this.#client, this.#basePath, this.config.apiKey, this.#limits.probeTimeoutMs);
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
+
+type RequestBody = (NodeRequest | LargeNodeRequest)["body"];
+
+const byteLengthOf = (body: RequestBody): number =>
+  typeof body === "string" ? Buffer.byteLength(body) : body.reduce((sum, part) => sum + part.length, 0);
+const textOf = (body: RequestBody): string =>
+  typeof body === "string" ? body : Buffer.concat(body as Buffer[]).toString();

@@ -264,7 +264,11 @@ export class Accounts {
    * the books do, under a name that says nothing. `before` erases what is kept elsewhere, while the e-mail still names
    * the account: an erasure that failed can be asked for again. Throws AccountError while a request is open.
    */
-  async erase(email: string, before: (account: AccountId) => Promise<void>): Promise<ErasedAccount> {
+  async erase(
+    email: string,
+    before: (account: AccountId) => Promise<void>,
+    alongside?: Alongside,
+  ): Promise<ErasedAccount> {
     const { ledger, keys, journal, clock } = this.#parts;
     const { id } = this.#byEmail(email);
     await this.setDisabled(id, true);
@@ -275,7 +279,9 @@ export class Accounts {
     await before(id);
     const name = `deleted-${id}@invalid`;
     const keyHash = hashApiKey(mintApiKey()); // nobody's
-    await journal.durable(journal.change({ change: "erase", account: id, name, keyHash, at: clock.wall() }));
+    const sequence = journal.change({ change: "erase", account: id, name, keyHash, at: clock.wall() });
+    alongside?.();
+    await journal.durable(sequence);
     keys.replace(account, keyHash);
     return { id, name };
   }

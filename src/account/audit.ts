@@ -9,8 +9,15 @@ export type AuditAction =
   | "account.disable"
   | "account.enable"
   | "account.password"
+  | "account.export"
+  | "account.delete"
   | "request.approve"
-  | "request.decline";
+  | "request.decline"
+  | "server.reload"
+  | "server.backup";
+
+/** As the subject of an entry: the server itself; as its operator: a command. Accounts are numbered from 1. */
+export const theServer: AccountId = 0;
 
 export type AuditEntry = Readonly<{
   id: number;
@@ -19,7 +26,7 @@ export type AuditEntry = Readonly<{
   /** From which the operator's browser came. */
   address: string;
   action: AuditAction;
-  /** The account that was acted on. */
+  /** The account that was acted on, or `theServer`. */
   subject: AccountId;
   /** A sentence without secrets. */
   detail: string;
@@ -44,11 +51,20 @@ export class AuditLog {
 
   /** Queues an entry; on disk with whatever is appended in the same turn of the event loop. */
   append(entry: Omit<AuditEntry, "id">): void {
-    this.#journal.change({ change: "audit", entry: { ...entry, id: (this.#lastId += 1) } });
+    this.#queue(entry);
+  }
+
+  /** For what changes no account. Resolves when the entry is on disk; rejects with StoreUnavailable. */
+  async note(entry: Omit<AuditEntry, "id">): Promise<void> {
+    await this.#journal.durable(this.#queue(entry));
   }
 
   /** Newest first, those with an id below `before`. */
   list(before: number, limit: number): readonly AuditEntry[] {
     return this.#records.audit(before, limit);
+  }
+
+  #queue(entry: Omit<AuditEntry, "id">): number {
+    return this.#journal.change({ change: "audit", entry: { ...entry, id: (this.#lastId += 1) } });
   }
 }

@@ -28,24 +28,36 @@ export function hashApiKey(key: string): string {
   return Bun.SHA256.hash(key, "base64");
 }
 
+/**
+ * The hash under which a key would be found, or null for what is not shaped like one: that costs neither a hash nor a
+ * look at the disk. Any string is safe.
+ */
+export function keyHashOf(key: string): string | null {
+  const isKey = key.length === apiKeyPrefix.length + apiKeySecretLength && shape.test(key);
+  return isKey ? hashApiKey(key) : null;
+}
+
 export class Keys {
   // Only keys that exist are remembered, so wrong ones cannot fill the memory.
   readonly #accounts = new Map<string, AccountId>();
   readonly #records: AccountRecords;
   readonly #ledger: Ledger;
+  /** Called when a key is void, in the same moment. */
+  onVoid: () => void = () => {};
 
   constructor(records: AccountRecords, ledger: Ledger) {
     this.#records = records;
     this.#ledger = ledger;
   }
 
-  /**
-   * The account a key belongs to, or null. Any string is safe: what is not shaped like a key costs neither a hash nor
-   * a look at the disk. Throws StoreUnavailable when the disk must be read and cannot be.
-   */
+  /** The account a key belongs to, or null. Throws StoreUnavailable when the disk must be read and cannot be. */
   account(key: string): AccountId | null {
-    if (key.length !== apiKeyPrefix.length + apiKeySecretLength || !shape.test(key)) return null;
-    const keyHash = hashApiKey(key);
+    const keyHash = keyHashOf(key);
+    return keyHash === null ? null : this.ofHash(keyHash);
+  }
+
+  /** The same by the key's hash. */
+  ofHash(keyHash: string): AccountId | null {
     return this.#accounts.get(keyHash) ?? this.#find(keyHash);
   }
 
@@ -53,11 +65,13 @@ export class Keys {
   replace(account: LoadedAccount, keyHash: string): void {
     this.#accounts.delete(account.keyHash);
     account.keyHash = keyHash;
+    this.onVoid();
   }
 
   /** Looks at the account anew when its key comes next: it was disabled. */
   forget(account: LoadedAccount): void {
     this.#accounts.delete(account.keyHash);
+    this.onVoid();
   }
 
   #find(keyHash: string): AccountId | null {

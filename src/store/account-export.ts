@@ -1,6 +1,10 @@
 // Everything that is kept of one account, read row by row on a connection of its own: however long a history is, neither
 // a running server nor this process's memory notices.
 import type { Database } from "bun:sqlite";
+import { statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { AccountId } from "../types.ts";
+import { responsesName } from "./data-folder.ts";
 import { openForReading } from "./open.ts";
 
 /** A list of the export, with the query of its rows; `?1` is the account. */
@@ -33,11 +37,19 @@ const lists: readonly (readonly [name: string, sql: string])[] = [
 ];
 
 /** Columns with wall-clock milliseconds, which are told as ISO 8601. */
-const times: ReadonlySet<string> = new Set(["at", "created_at", "used_at", "decided_at", "paid_at", "disabled_at"]);
+const times: ReadonlySet<string> = new Set([
+  "at",
+  "created_at",
+  "key_created_at",
+  "used_at",
+  "decided_at",
+  "paid_at",
+  "disabled_at",
+]);
 
 /**
- * The pieces of one JSON object: the account and a list for each table that knows it. No hash of a key, a password or a
- * session is in it. Null: no account has the e-mail. Throws what SQLite throws.
+ * The pieces of one JSON object: the account, a list for each table that knows it, and its stored responses. No hash of a
+ * key, a password or a session is in it. Null: no account has the e-mail. Throws what SQLite throws.
  */
 export function exportAccount(databaseFile: string, email: string): Iterable<string> | null {
   const database = openForReading(databaseFile);
@@ -47,15 +59,16 @@ export function exportAccount(databaseFile: string, email: string): Iterable<str
          password_hash IS NOT NULL AS has_password FROM accounts WHERE email = ?`,
     )
     .get(email) as (Row & { id: number }) | null;
-  if (account !== null) return pieces(database, account);
+  const responsesFile = join(dirname(databaseFile), responsesName);
+  if (account !== null) return pieces(database, responsesFile, account);
   database.close();
   return null;
 }
 
 type Row = Readonly<Record<string, string | number | null>>;
 
-/** One committed state: all lists are read in one transaction. */
-function* pieces(database: Database, account: Row & { id: number }): Iterable<string> {
+/** One committed state: all lists are read in one transaction. Stored responses have a file and a state of their own. */
+function* pieces(database: Database, responsesFile: string, account: Row & { id: number }): Iterable<string> {
   try {
     database.run("BEGIN");
     yield `{"account":${JSON.stringify(readable(account))}`;
@@ -68,7 +81,38 @@ function* pieces(database: Database, account: Row & { id: number }): Iterable<st
       }
       yield "]";
     }
-    yield "}\n";
+  } finally {
+    database.close();
+  }
+  yield ',\n"stored_responses":[';
+  yield* storedResponses(responsesFile, account.id);
+  yield "]}\n";
+}
+
+type ResponseRow = Readonly<{
+  id: string;
+  previous_id: string | null;
+  kept_at: number;
+  input: string;
+  output: string;
+  settings: string;
+}>;
+
+/** The items of each request and the response as its client got it; the file's texts are JSON. */
+function* storedResponses(file: string, account: AccountId): Iterable<string> {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  const database = openForReading(file);
+  try {
+    const rows = database.query(
+      `SELECT id, previous_id, kept_at, input, output, settings FROM responses WHERE account_id = ? ORDER BY sequence`,
+    );
+    let before = "\n";
+    for (const row of rows.iterate(account) as Iterable<ResponseRow>) {
+      const { id, previous_id, kept_at, input, output, settings } = row;
+      const head = JSON.stringify({ id, previous_id, kept_at: new Date(kept_at).toISOString() });
+      yield `${before}${head.slice(0, -1)},"input":${input},"response":${settings.slice(0, -1)},"output":${output}}}`;
+      before = ",\n";
+    }
   } finally {
     database.close();
   }

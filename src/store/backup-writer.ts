@@ -6,9 +6,12 @@ import { messageOf } from "./data-folder.ts";
 
 /** To the Worker: copy `database` to `partial`, check it, then give it the name `file`. */
 export type BackupOrder = Readonly<{ database: string; partial: string; file: string }>;
-/** From the Worker: the database's size when it begins, then how it ended. */
+/** From the Worker: the database's size when it begins, the check of the copy when that begins, then how it ended. */
 export type BackupReport =
-  Readonly<{ databaseBytes: number }> | Readonly<{ copied: number }> | Readonly<{ failed: string }>;
+  | Readonly<{ databaseBytes: number }>
+  | Readonly<{ checking: string }>
+  | Readonly<{ copied: number }>
+  | Readonly<{ failed: string }>;
 
 declare const self: Worker;
 
@@ -31,6 +34,7 @@ function copy({ database, partial, file }: BackupOrder): number {
   } finally {
     source.close();
   }
+  report({ checking: partial });
   checkIntegrity(partial);
   const descriptor = openSync(partial, "r");
   fsyncSync(descriptor);

@@ -24,14 +24,17 @@ export async function backUp(databaseFile: string, file: string, progress: (line
   const worker = new Worker(new URL(workerPath, import.meta.url).href);
   const copied = Promise.withResolvers<number>();
   let databaseBytes = 0;
+  let isChecking = false;
   worker.onmessage = ({ data }: MessageEvent<BackupReport>) => {
     if ("databaseBytes" in data) databaseBytes = data.databaseBytes;
+    else if ("checking" in data) isChecking = true;
     else if ("copied" in data) copied.resolve(data.copied);
     else copied.reject(new BackupFailed(`cannot write the backup ${file}: ${data.failed}`));
   };
   worker.onerror = ({ message }) => copied.reject(new BackupFailed(`cannot write the backup ${file}: ${message}`));
   const timer = setInterval(() => {
-    if (databaseBytes > 0) progress(`${sizeOf(partial)} of about ${databaseBytes} bytes copied`);
+    if (isChecking) progress("checking every page of the copy");
+    else if (databaseBytes > 0) progress(`${bytesText(sizeOf(partial))} of about ${bytesText(databaseBytes)} copied`);
   }, progressIntervalMs);
   try {
     worker.postMessage({ database: databaseFile, partial, file } satisfies BackupOrder);
@@ -43,5 +46,8 @@ export async function backUp(databaseFile: string, file: string, progress: (line
     clearInterval(timer);
   }
 }
+
+/** "12,345 bytes" */
+export const bytesText = (bytes: number): string => `${bytes.toLocaleString("en-US")} bytes`;
 
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;

@@ -18,12 +18,29 @@ export class DataFolderUnusable extends Error {
 
 /** The ledger's file in a data folder. */
 export const databaseName = "tollgate.db";
+/** The stored responses' file, and that of the usage index. */
+export const responsesName = "responses.db";
+export const usageName = "usage.db";
+/** A folder, of the backups that the console and a schedule make. */
+export const backupsName = "backups";
 
 export type DataFolder = Readonly<{
   databaseFile: string;
   /** Lets another process have the folder. */
   release(): void;
 }>;
+
+/** As `lockDataFolder`, with an empty database where there is none. */
+export function takeDataFolder(folder: string): DataFolder {
+  const held = lockDataFolder(folder);
+  try {
+    createPrivate(held.databaseFile);
+    return held;
+  } catch (thrown) {
+    held.release();
+    throw unusable(folder, thrown);
+  }
+}
 
 /**
  * Makes the folder where there is none and takes it for this process. Throws DataFolderInUse or DataFolderUnusable.
@@ -32,7 +49,7 @@ export type DataFolder = Readonly<{
  * with the process, also after `kill -9`. Nothing else in the process may open that file, since closing any descriptor
  * of a file drops all of the process's fcntl locks on it.
  */
-export function takeDataFolder(folder: string): DataFolder {
+export function lockDataFolder(folder: string): DataFolder {
   const lockFile = join(folder, "tollgate.lock");
   const databaseFile = join(folder, databaseName);
   let lock: Database | null = null;
@@ -42,14 +59,17 @@ export function takeDataFolder(folder: string): DataFolder {
     chmodSync(lockFile, 0o600);
     lock.run("PRAGMA busy_timeout = 0");
     lock.run("BEGIN EXCLUSIVE");
-    createPrivate(databaseFile);
   } catch (thrown) {
     lock?.close();
     if (codeOf(thrown).startsWith("SQLITE_BUSY")) throw new DataFolderInUse(folder);
-    throw new DataFolderUnusable(`cannot write to the data folder ${folder}: ${messageOf(thrown)}`, { cause: thrown });
+    throw unusable(folder, thrown);
   }
   const held = lock;
   return { databaseFile, release: () => held.close() };
+}
+
+function unusable(folder: string, thrown: unknown): DataFolderUnusable {
+  return new DataFolderUnusable(`cannot write to the data folder ${folder}: ${messageOf(thrown)}`, { cause: thrown });
 }
 
 /** Creates the file readable by its owner alone; SQLite gives its -wal and -shm files the same mode. */

@@ -14,6 +14,7 @@ export type Order =
   /** `keepDays`: lines of the journal that are older are folded into sums; null: none are. */
   | Readonly<{ order: "open"; file: string; epoch: number; keepDays: number | null }>
   | Readonly<{ order: "commit"; json: string; patienceMs: Ms }>
+  | Readonly<{ order: "retain"; keepDays: number | null }>
   | Readonly<{ order: "close" }>;
 
 /** From the Worker. `fatal` is followed by nothing. */
@@ -39,17 +40,22 @@ function fatal(thrown: unknown): void {
   end();
 }
 
+/** Lines that are older than so many days are folded from here on; null: none are. */
+function retain(keepDays: number | null): void {
+  retention?.close();
+  const busy = () => committing || persistence.stalled;
+  retention = keepDays === null ? null : new Retention({ writer, clock: systemClock, keepDays, busy, onFatal: fatal });
+}
+
 async function obey(order: Order): Promise<void> {
+  if (order.order === "retain") return retain(order.keepDays);
   if (idle !== null) clearTimeout(idle);
   idle = null;
   switch (order.order) {
     case "open":
       writer = new Writer(openForWriting(order.file), order.epoch);
       persistence = new Persistence(writer, systemClock, Bun.sleep, answer);
-      if (order.keepDays !== null) {
-        const busy = () => committing || persistence.stalled;
-        retention = new Retention({ writer, clock: systemClock, keepDays: order.keepDays, busy, onFatal: fatal });
-      }
+      retain(order.keepDays);
       return answer("opened");
     case "commit":
       committing = true;

@@ -1,6 +1,7 @@
 // Opens the database. Two connections, one writer: the journal's writer in its Worker, and a reader beside it.
 import { Database } from "bun:sqlite";
 import { assert } from "../assert.ts";
+import { journalBusyMs } from "../limits.ts";
 import { DataFolderUnusable, messageOf } from "./data-folder.ts";
 import { migrations, storedResponseMigrations } from "./migrations.ts";
 
@@ -72,7 +73,8 @@ export function openStoredResponses(file: string): Database {
 export function openForWriting(file: string): Database {
   const database = new Database(file, { readwrite: true, create: true, strict: true });
   try {
-    database.run("PRAGMA busy_timeout = 0");
+    // Litestream locks it for moments, and SQLite is sooner to notice the end of one than a timer is.
+    database.run(`PRAGMA busy_timeout = ${journalBusyMs}`);
     database.run("PRAGMA journal_mode = WAL");
     database.run("PRAGMA synchronous = FULL");
     // What is erased is overwritten, where its page is written anyway.

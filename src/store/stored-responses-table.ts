@@ -15,10 +15,15 @@ export type StoredResponseLimits = Readonly<{
   conversationBytesMax: number;
 }>;
 
-/** A response to be kept; `input` and `response` are JSON texts. */
-export type KeptResponse = Readonly<{ id: string; previousId: string | null; input: string; response: string }>;
-/** `bytes` is about its size. */
-export type OwnedResponse = KeptResponse & Readonly<{ account: AccountId; bytes: number }>;
+/** A response to be kept; `input`, `output` and `settings` are JSON texts (see `StoredResponse`). */
+export type KeptResponse = Readonly<{
+  account: AccountId;
+  id: string;
+  previousId: string | null;
+  input: string;
+  output: string;
+  settings: string;
+}>;
 
 /** What was found, as JSON texts of arrays of items; `conversation` is null where a response of the chain is missing. */
 export type FoundItems = Readonly<{ conversation: string | null; items: string }>;
@@ -31,27 +36,26 @@ type Item = Readonly<{ id?: unknown; type?: unknown }>;
 
 export class StoredResponseTable {
   readonly #database: Database;
-  readonly #limits: StoredResponseLimits;
+  /** May become others. */
+  limits: StoredResponseLimits;
   readonly #statements: ReturnType<typeof prepare>;
 
   constructor(database: Database, limits: StoredResponseLimits) {
     this.#database = database;
-    this.#limits = limits;
+    this.limits = limits;
     this.#statements = prepare(database);
   }
 
   /** Keeps all in one transaction; if that fails, each by itself, so that none is lost for another. Throws the last failure. */
-  keepAll(responses: readonly OwnedResponse[], now: Ms): void {
+  keepAll(responses: readonly KeptResponse[], now: Ms): void {
     try {
-      this.#database.transaction(() => {
-        for (const response of responses) this.keep(response.account, response, now);
-      })();
+      this.#keepTogether(responses, now);
     } catch (thrown) {
       if (responses.length === 1 || mayRetry(thrown)) throw thrown; // a busy or full disk is so for all of them
       let failure: unknown = null;
       for (const response of responses) {
         try {
-          this.keep(response.account, response, now);
+          this.#keepTogether([response], now);
         } catch (again) {
           failure = again;
         }
@@ -60,23 +64,36 @@ export class StoredResponseTable {
     }
   }
 
-  /** Keeps it, and lets the account's oldest go where its share is full. One that is larger than the share is not kept. */
-  keep(account: AccountId, { id, previousId, input, response }: KeptResponse, now: Ms): void {
-    const { accountBytesMax, accountCountMax } = this.#limits;
-    const { output, ...settings } = JSON.parse(response) as { output: unknown };
-    const texts = [this.#withReferred(account, input, now), JSON.stringify(output), JSON.stringify(settings)] as const;
-    const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-    if (bytes > accountBytesMax) return;
-    const { insert, addUse, use, oldest } = this.#statements;
+  /** Keeps them, and lets an account's oldest go where its share is full. One that is larger than the share is not kept. */
+  #keepTogether(responses: readonly KeptResponse[], now: Ms): void {
+    const { insert, addUse } = this.#statements;
     this.#database.transaction(() => {
-      insert.run(id, account, previousId, now, bytes, ...texts);
-      addUse.run(account, 1, bytes);
-      let kept = use.get(account)!;
-      while (kept.bytes > accountBytesMax || kept.responses > accountCountMax) {
-        this.#remove(oldest.get(account)!.id);
-        kept = use.get(account)!;
+      // Summed, so that an account which keeps many at once costs one update and one look at its limits.
+      const added = new Map<AccountId, { responses: number; bytes: number }>();
+      for (const { account, id, previousId, input, output, settings } of responses) {
+        const texts = [this.#withReferred(account, input, now), output, settings] as const;
+        const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+        if (bytes > this.limits.accountBytesMax) continue;
+        insert.run(id, account, previousId, now, bytes, ...texts);
+        const sum = added.get(account);
+        if (sum === undefined) added.set(account, { responses: 1, bytes });
+        else {
+          sum.responses += 1;
+          sum.bytes += bytes;
+        }
       }
+      for (const [account, { responses, bytes }] of added)
+        this.#shorten(account, addUse.get(account, responses, bytes)!);
     })();
+  }
+
+  #shorten(account: AccountId, kept: Use): void {
+    const { accountBytesMax, accountCountMax } = this.limits;
+    const { use, oldest } = this.#statements;
+    while (kept.bytes > accountBytesMax || kept.responses > accountCountMax) {
+      this.#remove(oldest.get(account)!.id);
+      kept = use.get(account)!;
+    }
   }
 
   /** `too_large` where the conversation is larger than the limit. */
@@ -116,6 +133,7 @@ export class StoredResponseTable {
     } finally {
       this.#database.run("PRAGMA secure_delete = OFF");
     }
+    this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)"); // the log has what the file has no more
   }
 
   /**
@@ -140,11 +158,11 @@ export class StoredResponseTable {
   #remove(id: string): void {
     const { remove, addUse } = this.#statements;
     const { account_id: account, bytes } = remove.get(id)!;
-    addUse.run(account, -1, -bytes);
+    addUse.get(account, -1, -bytes);
   }
 
   #oldestKept(now: Ms): Ms {
-    return now - this.#limits.keepMs;
+    return now - this.limits.keepMs;
   }
 
   /** From the last response back to the first; ids of a chain are ours, and each is younger than the one before. */
@@ -156,7 +174,7 @@ export class StoredResponseTable {
       if (row === null) return null;
       lists.push(row.output, row.input);
       characters += row.output.length + row.input.length;
-      if (characters > this.#limits.conversationBytesMax) return "too_large";
+      if (characters > this.limits.conversationBytesMax) return "too_large";
       id = row.previous_id;
     }
     const items = lists.reverse().map((list) => list.slice(1, -1));
@@ -185,6 +203,7 @@ export class StoredResponseTable {
   }
 }
 
+type Use = { responses: number; bytes: number };
 type Row = { previous_id: string | null; input: string; output: string; settings: string };
 
 function prepare(database: Database) {
@@ -195,12 +214,11 @@ function prepare(database: Database) {
     >(`
       INSERT INTO responses (id, account_id, previous_id, kept_at, bytes, input, output, settings)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`),
-    addUse: database.prepare<unknown, [AccountId, responses: number, bytes: number]>(`
+    addUse: database.prepare<Use, [AccountId, responses: number, bytes: number]>(`
       INSERT INTO responses_use (account_id, responses, bytes) VALUES (?, ?, ?)
-      ON CONFLICT (account_id) DO UPDATE SET responses = responses + excluded.responses, bytes = bytes + excluded.bytes`),
-    use: database.prepare<{ responses: number; bytes: number }, [AccountId]>(
-      "SELECT responses, bytes FROM responses_use WHERE account_id = ?",
-    ),
+      ON CONFLICT (account_id) DO UPDATE SET responses = responses + excluded.responses, bytes = bytes + excluded.bytes
+      RETURNING responses, bytes`),
+    use: database.prepare<Use, [AccountId]>("SELECT responses, bytes FROM responses_use WHERE account_id = ?"),
     oldest: database.prepare<{ id: string }, [AccountId]>(
       "SELECT id FROM responses WHERE account_id = ? ORDER BY sequence LIMIT 1",
     ),

@@ -3,23 +3,26 @@
 import { statfsSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import {
-  storedResponsesDiskReserveBytes,
+  diskReserveBytes,
   storedResponsesExpiryIntervalMs,
   storedResponsesExpirySliceBytes,
   storedResponsesPauseMs,
 } from "../limits.ts";
 import type { AccountId, Ms } from "../types.ts";
 import { messageOf } from "./data-folder.ts";
+import { unpackKept } from "./kept-text.ts";
 import { openStoredResponses } from "./open.ts";
-import { type OwnedResponse, type StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
+import { type StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
 import { mayRetry } from "./writer.ts";
 
 /** What the Worker is asked; the answer's result depends on it. */
 export type Request =
   | Readonly<{ order: "open"; file: string; limits: StoredResponseLimits }>
-  | Readonly<{ order: "keep"; responses: readonly OwnedResponse[] }>
+  /** `packed`: see kept-text.ts. */
+  | Readonly<{ order: "keep"; packed: string }>
   | Readonly<{ order: "find"; account: AccountId; previousId: string | null; itemIds: readonly string[] }>
   | Readonly<{ order: "response" | "input" | "delete"; account: AccountId; id: string }>
+  | Readonly<{ order: "limits"; limits: StoredResponseLimits }>
   | Readonly<{ order: "erase"; account: AccountId }>
   | Readonly<{ order: "close" }>;
 export type Order = Request & Readonly<{ number: number }>;
@@ -56,8 +59,8 @@ function obey(order: Order): unknown {
       return null;
     case "keep": {
       const { bavail, bsize } = statfsSync(file);
-      if (bavail * bsize < storedResponsesDiskReserveBytes) throw new Error("the disk is nearly full");
-      return table.keepAll(order.responses, now);
+      if (bavail * bsize < diskReserveBytes) throw new Error("the disk is nearly full");
+      return table.keepAll(unpackKept(order.packed), now);
     }
     case "find":
       return table.find(order.account, order.previousId, order.itemIds, now);
@@ -65,6 +68,9 @@ function obey(order: Order): unknown {
     case "input":
     case "delete":
       return table[order.order](order.account, order.id, now);
+    case "limits":
+      table.limits = order.limits;
+      return null;
     case "erase":
       return table.erase(order.account);
     case "close":

@@ -4,7 +4,7 @@
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../assert.ts";
-import type { Earlier, Item, References, StoredResponse, StoredResponses } from "../dialects/stored-responses.ts";
+import type { EarlierTexts, Item, References, StoredResponse, StoredResponses } from "../dialects/stored-responses.ts";
 import {
   bodyMaxBytes,
   storedResponsesCountMax,
@@ -14,8 +14,9 @@ import {
 import type { Log } from "../log.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import type { AccountId, Ms, Refusal } from "../types.ts";
-import { DataFolderUnusable } from "./data-folder.ts";
-import type { FoundItems, OwnedResponse, StoredResponseLimits } from "./stored-responses-table.ts";
+import { DataFolderUnusable, responsesName } from "./data-folder.ts";
+import type { FoundItems, KeptResponse, StoredResponseLimits } from "./stored-responses-table.ts";
+import { packKept } from "./kept-text.ts";
 import type { Answer, Order, Request } from "./stored-responses-worker.ts";
 
 // A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
@@ -23,17 +24,23 @@ const workerPath = import.meta.url.includes("/$bunfs/")
   ? "./store/stored-responses-worker.ts"
   : "./stored-responses-worker.ts";
 
-const fileName = "responses.db";
+/** The limits that the configuration sets. */
+type SetLimits = Pick<StoredResponseLimits, "keepMs" | "accountBytesMax">;
 
-export type StoredResponsesOptions = Readonly<{
-  dataFolder: string;
-  keepMs: Ms;
-  /** An account's share. */
-  accountBytesMax: number;
-  log: Log;
-  /** For tests: makes another Worker than the one that has the file. */
-  startWorker?: () => Worker;
-}>;
+export type StoredResponsesOptions = SetLimits &
+  Readonly<{
+    dataFolder: string;
+    log: Log;
+    /** For tests: makes another Worker than the one that has the file. */
+    startWorker?: () => Worker;
+  }>;
+
+const limitsOf = ({ keepMs, accountBytesMax }: SetLimits): StoredResponseLimits => ({
+  keepMs,
+  accountBytesMax,
+  accountCountMax: storedResponsesCountMax,
+  conversationBytesMax: bodyMaxBytes,
+});
 
 type Waiting = Readonly<{ resolve(result: unknown): void; reject(error: Error): void }>;
 
@@ -43,7 +50,7 @@ type Waiting = Readonly<{ resolve(result: unknown): void; reject(error: Error): 
  */
 export class StoredResponsesFile implements StoredResponses {
   readonly #file: string;
-  readonly #limits: StoredResponseLimits;
+  #limits: StoredResponseLimits;
   readonly #log: Log;
   readonly #startWorker: () => Worker;
   readonly #waiting = new Map<number, Waiting>();
@@ -52,18 +59,14 @@ export class StoredResponsesFile implements StoredResponses {
   #ended: Promise<void> = Promise.resolve();
   #waitingBytes = 0;
   /** Gathered for the next order, which the timer sends. */
-  #gathered: OwnedResponse[] = [];
+  #gathered: KeptResponse[] = [];
+  #gatheredBytes = 0;
   #gatherTimer: Timer | null = null;
   #keeps = true;
 
   private constructor({ dataFolder, keepMs, accountBytesMax, log, startWorker }: StoredResponsesOptions) {
-    this.#file = join(dataFolder, fileName);
-    this.#limits = {
-      keepMs,
-      accountBytesMax,
-      accountCountMax: storedResponsesCountMax,
-      conversationBytesMax: bodyMaxBytes,
-    };
+    this.#file = join(dataFolder, responsesName);
+    this.#limits = limitsOf({ keepMs, accountBytesMax });
     this.#log = log;
     this.#startWorker = startWorker ?? (() => new Worker(new URL(workerPath, import.meta.url).href));
   }
@@ -83,7 +86,7 @@ export class StoredResponsesFile implements StoredResponses {
 
   /** Removes all of an account's responses in a data folder that this process holds, where no server keeps any. */
   static async eraseIn(dataFolder: string, account: AccountId, log: Log): Promise<void> {
-    if (!existsSync(join(dataFolder, fileName))) return;
+    if (!existsSync(join(dataFolder, responsesName))) return;
     // The limits are of no account here: what another start keeps for longer must not go.
     const responses = await StoredResponsesFile.open({
       dataFolder,
@@ -103,43 +106,39 @@ export class StoredResponsesFile implements StoredResponses {
     return this.#waitingBytes;
   }
 
-  async find(account: AccountId, { previousResponseId, itemIds }: References): Promise<Earlier | Refusal> {
+  async find(account: AccountId, { previousResponseId, itemIds }: References): Promise<EarlierTexts | Refusal> {
     const order = { order: "find", account, previousId: previousResponseId, itemIds } as const;
     const found = await this.#asked<FoundItems | "too_large">(order);
-    if (found === "too_large") return refuse("body_too_large");
-    if (isRefusal(found)) return found;
-    const { conversation, items } = found;
-    return {
-      conversation: conversation === null ? null : (JSON.parse(conversation) as Item[]),
-      items: new Map((JSON.parse(items) as Item[]).map((item) => [item.id as string, item])),
-      bytes: (conversation?.length ?? 0) + items.length,
-    };
+    return found === "too_large" ? refuse("body_too_large") : found;
   }
 
-  keep(account: AccountId, { id, previousResponseId, input, response }: StoredResponse): void {
-    const kept = { id, previousId: previousResponseId, input: JSON.stringify(input), response };
-    const bytes = kept.input.length + response.length; // characters, which is near enough
+  keep(account: AccountId, { id, previousResponseId, input: items, output, settings }: StoredResponse): void {
+    const input = typeof items === "string" ? items : JSON.stringify(items);
+    const bytes = input.length + output.length + settings.length; // characters, which is near enough
     if (this.#waitingBytes + bytes > storedResponsesWaitingBytesMax) {
       return this.#keptWell(new Error("too much waits to be written"));
     }
     this.#waitingBytes += bytes;
-    this.#gathered.push({ account, bytes, ...kept });
+    this.#gatheredBytes += bytes;
+    this.#gathered.push({ account, id, previousId: previousResponseId, input, output, settings });
     this.#gatherTimer ??= setTimeout(() => this.#keepGathered(), storedResponsesGatherMs);
   }
 
   #keepGathered(): void {
     if (this.#gatherTimer !== null) clearTimeout(this.#gatherTimer);
     this.#gatherTimer = null;
-    const responses = this.#gathered;
-    if (responses.length === 0) return;
+    if (this.#gathered.length === 0) return;
+    const bytes = this.#gatheredBytes;
+    const packed = packKept(this.#gathered);
     this.#gathered = [];
-    this.#ask({ order: "keep", responses })
+    this.#gatheredBytes = 0;
+    this.#ask({ order: "keep", packed })
       .then(
         () => this.#keptWell(null),
         (error: Error) => this.#keptWell(error),
       )
       .finally(() => {
-        for (const { bytes } of responses) this.#waitingBytes -= bytes;
+        this.#waitingBytes -= bytes;
       });
   }
 
@@ -159,6 +158,12 @@ export class StoredResponsesFile implements StoredResponses {
   /** Removes all of an account's responses. Rejects where the file cannot be written. */
   async erase(account: AccountId): Promise<void> {
     await this.#ask({ order: "erase", account });
+  }
+
+  /** What is kept, and what is found, is within these from here on. */
+  limit(limits: SetLimits): void {
+    this.#limits = limitsOf(limits);
+    this.#ask({ order: "limits", limits: this.#limits }).catch((error: Error) => this.#failed(error));
   }
 
   /** Writes what waits and lets go of the file. */

@@ -6,6 +6,7 @@ import type { UsageFilter, UsagePage, UsagePlace, UsageQueries, UsageSummary } f
 import { assert } from "../assert.ts";
 import type { Log } from "../log.ts";
 import { StoreUnavailable, type AccountId } from "../types.ts";
+import { usageName } from "./data-folder.ts";
 import type { Answer, Order, Request } from "./usage-worker.ts";
 
 // A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
@@ -24,7 +25,7 @@ export class UsageFile implements UsageQueries {
 
   /** `journalFile` is the database of a data folder that this process holds. */
   constructor(dataFolder: string, journalFile: string, log: Log) {
-    this.#file = join(dataFolder, "usage.db");
+    this.#file = join(dataFolder, usageName);
     this.#journalFile = journalFile;
     this.#log = log;
     if (existsSync(this.#file)) this.#start();

@@ -25,7 +25,7 @@ export class WorkerStorage implements Storage {
   #writable = true;
 
   private constructor() {
-    this.#worker = new Worker(new URL(workerPath, import.meta.url).href);
+    this.#worker = new Worker(new URL(workerPath, import.meta.url).href, { name: "journal" });
     this.#worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#answered(data);
     this.#worker.onerror = ({ message }) => this.#fail(new StorageFailed(`the journal's writer failed: ${message}`));
     this.#worker.addEventListener("close", () => {
@@ -59,6 +59,11 @@ export class WorkerStorage implements Storage {
     assert(this.#resolved === null, "one batch at a time");
     this.#resolved = resolved;
     this.#send({ order: "commit", json: JSON.stringify(batch), patienceMs });
+  }
+
+  /** Lines of the journal older than so many days are folded into sums from here on; null: none are. */
+  retain(keepDays: number | null): void {
+    this.#send({ order: "retain", keepDays });
   }
 
   close(): Promise<void> {

@@ -74,6 +74,7 @@ export class Writer {
   }
 
   close(): void {
+    this.#database.run("PRAGMA busy_timeout = 0"); // what another program still reads stays in the log
     this.checkpoint("TRUNCATE");
     this.#database.close();
   }

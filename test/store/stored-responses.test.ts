@@ -4,7 +4,13 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Item, responseIdOf, type StoredResponse } from "../../src/dialects/stored-responses.ts";
+import {
+  earlierOf,
+  type EarlierTexts,
+  type Item,
+  responseIdOf,
+  type StoredResponse,
+} from "../../src/dialects/stored-responses.ts";
 import { storedResponsesWaitingBytesMax } from "../../src/limits.ts";
 import type { Log } from "../../src/log.ts";
 import { refuse } from "../../src/refusals.ts";
@@ -29,12 +35,12 @@ const response = (stem: string, question: string, answer: string, previous: stri
   id: `resp_${stem}`,
   previousResponseId: previous === null ? null : `resp_${previous}`,
   input: [user(question)],
-  response: JSON.stringify({
-    id: `resp_${stem}`,
-    object: "response",
-    output: [message(stem, answer)],
-    model: "core-3",
-  }),
+  output: JSON.stringify([message(stem, answer)]),
+  settings: JSON.stringify({ id: `resp_${stem}`, object: "response", model: "core-3" }),
+});
+const objectOf = ({ output, settings }: StoredResponse): unknown => ({
+  ...(JSON.parse(settings) as object),
+  output: JSON.parse(output) as unknown,
 });
 
 let folder: string;
@@ -52,8 +58,16 @@ describe("the table", () => {
   });
   afterEach(() => database.close());
 
-  const keep = ({ id, previousResponseId, input, response }: StoredResponse, account = 1, now = 0): void =>
-    table.keep(account, { id, previousId: previousResponseId, input: JSON.stringify(input), response }, now);
+  const keep = ({ id, previousResponseId, input, ...texts }: StoredResponse, account = 1, now = 0): void =>
+    table.keepAll([{ account, id, previousId: previousResponseId, input: JSON.stringify(input), ...texts }], now);
+  /** As they come from the gateway: many at once, of several accounts. */
+  const keepAll = (...responses: (readonly [account: number, response: StoredResponse])[]): void =>
+    table.keepAll(
+      responses.map(([account, { id, previousResponseId, input, ...texts }]) => {
+        return { account, id, previousId: previousResponseId, input: JSON.stringify(input), ...texts };
+      }),
+      0,
+    );
   const conversation = (id: string, account = 1, now = 0): unknown => {
     const found = table.find(account, id, [], now);
     return found === "too_large" || found.conversation === null ? found : JSON.parse(found.conversation);
@@ -75,14 +89,14 @@ describe("the table", () => {
     keep(response("a", "one?", "1"));
     keep(response("b", "two?", "2", "a"));
     keep(response("c", "three?", "3", "b"));
-    expect(JSON.parse(table.response(1, "resp_b", 0)!)).toEqual(JSON.parse(response("b", "two?", "2").response));
+    expect(JSON.parse(table.response(1, "resp_b", 0)!)).toEqual(objectOf(response("b", "two?", "2")));
     expect(JSON.parse(table.input(1, "resp_b", 0)!)).toEqual([user("two?")]);
     expect(conversation("resp_b")).toEqual([user("one?"), message("a", "1"), user("two?"), message("b", "2")]);
   });
 
   test("an empty input or output leaves no hole in the conversation", () => {
     keep({ ...response("a", "one?", "1"), input: [] });
-    keep({ ...response("b", "two?", "2", "a"), response: JSON.stringify({ id: "resp_b", output: [] }) });
+    keep({ ...response("b", "two?", "2", "a"), output: "[]" });
     expect(conversation("resp_b")).toEqual([message("a", "1"), user("two?")]);
   });
 
@@ -110,7 +124,7 @@ describe("the table", () => {
 
   test("items are found by id, and only those asked for", () => {
     const output = [message("a", "1"), message("a", "2", 1)];
-    keep({ ...response("a", "one?", "1"), response: JSON.stringify({ id: "resp_a", output }) });
+    keep({ ...response("a", "one?", "1"), output: JSON.stringify(output) });
     keep(response("b", "two?", "2"));
     const found = table.find(1, null, ["msg_a_1", "msg_b_0", "msg_c_0", "nonsense"], 0);
     expect(found).toEqual({ conversation: null, items: JSON.stringify([output[1], message("b", "2")]) });
@@ -131,6 +145,22 @@ describe("the table", () => {
     expectTrueSums();
   });
 
+  test("the oldest go also where they came together with those that take their place", () => {
+    const all = ["a", "b", "c", "d", "e", "f", "g", "h"].map((stem) => [1, response(stem, "?", "!")] as const);
+    keepAll([2, response("x", "?", "!")], ...all, [2, response("y", "x".repeat(10_000), "!")]);
+    expect(kept()).toEqual(["resp_x", "resp_d", "resp_e", "resp_f", "resp_g", "resp_h"]);
+    expectTrueSums();
+    keepAll([3, response("i", "x".repeat(6_000), "!")], [3, response("j", "x".repeat(6_000), "!")]);
+    expect(kept().slice(-2)).toEqual(["resp_h", "resp_j"]);
+    expectTrueSums();
+  });
+
+  test("what came together is found by what came with it", () => {
+    const input = [{ type: "item_reference", id: "msg_a_0" }];
+    keepAll([1, response("a", "one?", "1")], [1, { ...response("b", "", "2"), input }]);
+    expect(JSON.parse(table.input(1, "resp_b", 0)!)).toEqual([message("a", "1")]);
+  });
+
   test("the oldest go when an account's are too large; one that is larger than the share is not kept", () => {
     keep(response("a", "x".repeat(4_000), "!"));
     keep(response("b", "x".repeat(4_000), "!"));
@@ -138,6 +168,17 @@ describe("the table", () => {
     expect(kept()).toEqual(["resp_b", "resp_c"]);
     keep(response("d", "x".repeat(10_000), "!"));
     expect(kept()).toEqual(["resp_b", "resp_c"]);
+    expectTrueSums();
+  });
+
+  test("what is erased is in none of its files any more, nor are others touched", async () => {
+    keepAll([1, response("a", "a secret", "of mine")], [2, response("b", "two?", "2")]);
+    const files = ["responses.db", "responses.db-wal"].map((name) => join(folder, name));
+    const bytes = async () => (await Promise.all(files.map((file) => Bun.file(file).text()))).join("");
+    expect(await bytes()).toContain("a secret");
+    table.erase(1);
+    expect(await bytes()).not.toContain("a secret");
+    expect(kept()).toEqual(["resp_b"]);
     expectTrueSums();
   });
 
@@ -177,7 +218,8 @@ describe("the file", () => {
     const earlier = await first.find(1, references);
     const conversation = [user("one?"), message("a", "1")];
     const items = [message("a", "1")];
-    expect(earlier).toEqual({
+    expect(earlier).toEqual({ conversation: JSON.stringify(conversation), items: JSON.stringify(items) });
+    expect(earlierOf(earlier as EarlierTexts)).toEqual({
       conversation,
       items: new Map([["msg_a_0", items[0]!]]),
       bytes: JSON.stringify(conversation).length + JSON.stringify(items).length,

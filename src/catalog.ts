@@ -12,6 +12,9 @@ export type Catalog = Readonly<{
   creditPacksTokens: readonly number[];
 }>;
 
+/** What reading a request needs of it. */
+export type KnownModels = Pick<Catalog, "models">;
+
 /**
  * The catalogue of a running server, which may be replaced between two requests: one that has begun goes on with the
  * model and the prices that it found.

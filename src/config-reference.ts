@@ -1,12 +1,13 @@
 // Every key of the configuration file in Markdown: `tollgate help config`, and the table of the README. What a value must
 // be comes from the schema that the file is checked with; what it is for, and what holds without it, is written here.
 import type { TSchema } from "@sinclair/typebox";
-import { configSchema, hostDefault, portDefault } from "./config.ts";
+import { configSchema, hostDefault, portDefault, threadsDefault } from "./config.ts";
 import {
   managedStartTimeoutMs,
   mcpCallTimeoutMs,
   nodeSlotsDefault,
   queueMaxWaitMs,
+  scheduledBackupsKeptDefault,
   searchPagesDefault,
   searchRescanIntervalMs,
   searchTimeoutMs,
@@ -36,6 +37,7 @@ const notes: Readonly<Record<string, Notes>> = {
       about: "Open streams may go on for this long after SIGTERM.",
       otherwise: seconds(stopGraceMs),
     },
+    threads: { about: "Cores that serve clients; see More cores.", otherwise: String(threadsDefault) },
   },
   nodes: {
     name: { about: "In the log, the metrics and the console." },
@@ -119,6 +121,10 @@ const notes: Readonly<Record<string, Notes>> = {
   },
   retention: {
     usage_days: { about: "Older replies are kept as sums of a day.", otherwise: "each is kept for ever" },
+  },
+  backups: {
+    every_hours: { about: "A backup is made so often, in the data folder's `backups`." },
+    keep: { about: "So many of those are kept; the oldest go.", otherwise: String(scheduledBackupsKeptDefault) },
   },
 };
 

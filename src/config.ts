@@ -5,6 +5,7 @@ import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import type { Catalog } from "./catalog.ts";
 import {
   dayMs,
+  hourMs,
   ggufSlots,
   managedStartTimeoutMs,
   mcpCallTimeoutMs,
@@ -16,8 +17,10 @@ import {
   searchRescanIntervalMs,
   searchTimeoutMs,
   storedResponsesKeepDays,
+  scheduledBackupsKeptDefault,
   storedResponsesMaxMib,
   stopGraceMs,
+  threadsMax,
 } from "./limits.ts";
 import { formatPath, misfitsOf, show } from "./misfit.ts";
 import { nearest } from "./nearest.ts";
@@ -104,6 +107,9 @@ export type McpConfig = Readonly<{
 /** How long and how many of an account's responses are kept for `previous_response_id`. */
 export type StoredResponsesConfig = Readonly<{ keepMs: Ms; accountBytesMax: number }>;
 
+/** The server makes a backup each `everyMs` and keeps the last `keep` of them. */
+export type BackupSchedule = Readonly<{ everyMs: Ms; keep: number }>;
+
 export type ConsoleConfig = Readonly<{
   /** Whether strangers may make an account of the plan free. */
   signUp: boolean;
@@ -143,6 +149,8 @@ export type Config = Readonly<{
   siteUrl: string | null;
   /** Open replies may go on for this long after the signal to stop. */
   stopGraceMs: Ms;
+  /** Threads that serve clients; with 2 and more, the main thread keeps the books for them. */
+  threads: number;
   dataFolder: string;
   nodes: readonly NodeConfig[];
   queueMaxWaitMs: number;
@@ -162,6 +170,8 @@ export type Config = Readonly<{
   telemetry: TelemetryConfig | null;
   /** Replies older than this are kept as sums of a day; null = each is kept for ever. */
   usageKeepDays: number | null;
+  /** Null = the server makes no backups by itself. */
+  backups: BackupSchedule | null;
 }>;
 
 /** Flags of the command line as they were typed; absent ones were not given. */
@@ -169,6 +179,7 @@ export type ConfigFlags = Readonly<{
   config?: string;
   host?: string;
   port?: string;
+  threads?: string;
   data?: string;
   node?: readonly string[];
   /** A model file that llama.cpp's server is started with. */
@@ -183,11 +194,13 @@ export class ConfigError extends Error {
 
 export const hostDefault = "127.0.0.1";
 export const portDefault = 8400;
+export const threadsDefault = 1;
 export const dataFolderDefault = "./data";
 
 // ---------------------------------------------------------------- the file
 
 const portExpected = "a whole number from 0 to 65535";
+const threadsExpected = `a whole number from 1 to ${threadsMax}`;
 const webAddress = "an http:// or https:// address";
 const text = (description: string) => Type.String({ minLength: 1, description });
 const key = () => Type.String({ minLength: 1, writeOnly: true, description: "a text that is not empty" });
@@ -313,6 +326,7 @@ const ConfigFile = Type.Object(
           stop_grace_seconds: Type.Optional(
             Type.Number({ minimum: 0, maximum: 3_600, description: "a number of seconds from 0 to 3600" }),
           ),
+          threads: Type.Optional(Type.Integer({ minimum: 1, maximum: threadsMax, description: threadsExpected })),
         },
         { additionalProperties: false, description: "a table [server]" },
       ),
@@ -431,6 +445,21 @@ const ConfigFile = Type.Object(
         { additionalProperties: false, description: "a table [retention]" },
       ),
     ),
+    backups: Type.Optional(
+      Type.Object(
+        {
+          every_hours: Type.Number({
+            minimum: 0,
+            maximum: 8_760,
+            description: "a number of hours from 0 (none) to 8760",
+          }),
+          keep: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: 1_000, description: "a whole number from 1 to 1000" }),
+          ),
+        },
+        { additionalProperties: false, description: "a table [backups]" },
+      ),
+    ),
   },
   { additionalProperties: false, description: "a configuration" },
 );
@@ -460,7 +489,8 @@ export async function loadConfig(flags: ConfigFlags, environment: Environment): 
 export function readConfig(file: string | null, toml: string, flags: ConfigFlags, environment: Environment): Config {
   const faults = new Faults(file, toml);
   const tables = parseTables(toml, faults);
-  const { server, queue, search, responses, console, stripe, catalog, log, metrics, telemetry, retention } = tables;
+  const { server, queue, search, responses, console, stripe, catalog, log, metrics, telemetry, retention, backups } =
+    tables;
   const port = firstOf([
     [flags.port, "--port"],
     [given(environment["TOLLGATE_PORT"]), "TOLLGATE_PORT"],
@@ -473,6 +503,7 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
     baseUrl: server?.base_url === undefined ? null : faults.address(server.base_url, ["server", "base_url"]),
     siteUrl: server?.site_url === undefined ? null : faults.address(server.site_url, ["server", "site_url"]),
     stopGraceMs: (server?.stop_grace_seconds ?? stopGraceMs / 1000) * 1000,
+    threads: flags.threads === undefined ? (server?.threads ?? threadsDefault) : readThreads(flags.threads, faults),
     dataFolder: dataFolderOf(flags, environment),
     nodes: nodesOf(flags, () => readNodes(tables.nodes ?? [], dirname(file ?? "."), environment, faults), faults),
     queueMaxWaitMs: queue?.max_wait_seconds === undefined ? queueMaxWaitMs : queue.max_wait_seconds * 1000,
@@ -492,6 +523,7 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
             sampleRatio: telemetry.sample_ratio ?? 1,
           },
     usageKeepDays: (retention?.usage_days ?? 0) === 0 ? null : retention!.usage_days!,
+    backups: readBackups(backups),
   };
   faults.throwIfAny();
   return config;
@@ -813,6 +845,11 @@ function readStoredResponses({
   return keep_days === 0 ? null : { keepMs: keep_days * dayMs, accountBytesMax: keep_max_mib * 1024 ** 2 };
 }
 
+function readBackups(table: ConfigTables["backups"]): BackupSchedule | null {
+  if (table === undefined || table.every_hours === 0) return null;
+  return { everyMs: table.every_hours * hourMs, keep: table.keep ?? scheduledBackupsKeptDefault };
+}
+
 /** TOLLGATE_LOG_LEVEL and TOLLGATE_LOG_FORMAT win over the file: whoever looks for a fault need not edit it. */
 function readLog(table: ConfigTables["log"] & {}, environment: Environment, faults: Faults): LogConfig {
   const named = <Word extends string>(name: string, words: readonly Word[]): Word | undefined => {
@@ -874,6 +911,13 @@ function readPort([typed, source]: readonly [string, string], faults: Faults): n
   if (port <= 65_535) return port;
   faults.add(`${source} must be ${portExpected}, is ${show(typed)}`);
   return 0;
+}
+
+function readThreads(typed: string, faults: Faults): number {
+  const threads = /^\d{1,3}$/.test(typed) ? Number(typed) : 0;
+  if (threads >= 1 && threads <= threadsMax) return threads;
+  faults.add(`--threads must be ${threadsExpected}, is ${show(typed)}`);
+  return threadsDefault;
 }
 
 /** The first value that was given, with the name of its source. */

@@ -11,8 +11,9 @@ export const outputTokensDefault = 4_096;
 export const stopSequencesMax = 4;
 export const floodWindowMs = 60_000;
 export const floodRequestsMax = 120;
-export const coderWindowMs = 4 * 3_600_000; // 00:00, 04:00, ... UTC
-export const dayMs = 86_400_000;
+export const hourMs = 3_600_000;
+export const dayMs = 24 * hourMs;
+export const coderWindowMs = 4 * hourMs; // 00:00, 04:00, ... UTC
 
 // Balance: 1,000,000 balance tokens are worth 500 cents (spec, "Balance")
 export const centsPerMillionBalanceTokens = 500;
@@ -78,6 +79,7 @@ export const queuePlacesMax = 20_000; // requests in line over all accounts; mor
 
 // Journal
 export const journalGiveUpMs = 10_000; // BUSY or a full disk: retry this long, then the held ends fail
+export const journalBusyMs = 1_000; // a commit waits this long for another program's lock before nothing more is admitted
 export const journalRetryIntervalMs = 50; // between two tries of a batch that found the disk busy or full
 export const journalProbeIntervalMs = 250; // between two looks whether a disk that took no writes takes them again
 export const journalIdleCheckpointMs = 1_000; // without a commit: then the log is moved into the database
@@ -104,9 +106,18 @@ export const flushSamplePauseMs = 10; // so that the first requests' commits fin
 export const flushMedianMinUs = 20;
 export const flushSlowestPercentMaxMs = 50;
 
+// Memory
+/** After the start, and again while requests are open: when what starting left behind is given back. */
+export const startLeftoversMs = 5_000;
+
 // Stopping
 /** Open replies may go on for this long after SIGTERM, unless the configuration says otherwise. */
 export const stopGraceMs = 30_000;
+
+// Threads
+export const threadsMax = 64;
+/** Keys that each relay remembers, by their hashes. */
+export const keyCacheEntriesMax = 100_000;
 
 // Stored responses
 export const storedResponsesKeepDays = 30;
@@ -117,12 +128,17 @@ export const storedResponsesCountMax = 10_000;
 export const storedResponsesWaitingBytesMax = 64 * 1024 * 1024;
 /** Responses that end within this time are written together; whoever asks for one before has them written at once. */
 export const storedResponsesGatherMs = 20;
-/** Below this much free space on the disk nothing is kept: the ledger needs the rest. */
-export const storedResponsesDiskReserveBytes = 512 * 1024 * 1024;
+/** Below this much free space on the disk no response is stored and no backup made by itself: the ledger needs the rest. */
+export const diskReserveBytes = 512 * 1024 * 1024;
 /** Expiry goes in slices with a pause after each (480 MiB a minute); when nothing is left, it looks again later. */
 export const storedResponsesExpirySliceBytes = 8 * 1024 * 1024;
 export const storedResponsesPauseMs = 1_000;
 export const storedResponsesExpiryIntervalMs = 60_000;
+
+// Backups that the server makes by itself
+export const scheduledBackupsKeptDefault = 7; // a week of daily ones
+/** The longest wait until the next look whether one is due: sleeping machines and set clocks move that. */
+export const scheduledBackupLookMs = hourMs;
 
 // Accounts
 export const emailMaxLength = 254; // RFC 5321: a path of 256 octets with its angle brackets
@@ -174,7 +190,21 @@ export const tokenIdsTextMaxBytes = 256 * 1024;
 /** A charge waits this long for the count of an input that no node reported; its hold is open meanwhile (C2: 1 s). */
 export const unreportedCountTimeoutMs = 500;
 /** Bodies from here on are parsed one in a turn of the event loop where only a count waits for them: 256 KiB take 1 ms. */
-export const largeBodyMinBytes = 256 * 1024;
+export const bodyTurnMinBytes = 256 * 1024;
+
+// Large bodies, which a Worker reads
+/** From here on: a body made to be slow to parse (nothing but brackets) takes 28 ms at this size, any usual one 5 ms. */
+export const largeBodyMinBytes = 512 * 1024;
+/** What bodies that wait, are read or belong to open requests may take; as much again is what a node gets of them. */
+export const largeBodiesBytesMax = 512 * 1024 * 1024;
+export const largeBodiesAccountBytesMax = 128 * 1024 * 1024;
+/** The Worker is ended after this long without a large body. */
+export const largeBodyIdleMs = 2 * 60_000;
+/** Tools, schemas and other settings of a large body, in UTF-16 units of JSON: more tokens than any context has. */
+export const largeSettingsMaxLength = 2 * 1024 * 1024;
+/** Parts of a request that are to be fetched or read; no more than this could be in its time. */
+export const mediaPartsMax = 1_000;
+
 /** Counts that a node made, by content. */
 export const countingCacheEntriesMax = 4_096;
 export const countingCacheMs = 60_000;
@@ -286,6 +316,8 @@ assert(keepAliveIntervalMs <= 15_000, "a waiting stream must show life every 15 
 assert(streamOpenDelayMs > nodeConnectTimeoutMs, "a dead node must be noticed before the stream opens");
 assert(nodeIdleSocketMs < 5_000, "nodes close idle sockets after 5 s");
 assert(20 * tokenizeTextMaxBytes <= countingAccountBytesMax, "20 of the largest texts fit in an account's share");
+assert(bodyMaxBytes <= largeBodiesAccountBytesMax, "every allowed body finds room");
+assert(bodyTurnMinBytes <= largeBodyMinBytes, "bodies are parsed in turns before they are read elsewhere");
 assert(bodyMaxBytes <= countingAccountBytesMax, "every allowed body can be counted");
 assert(outputTokensDefault <= outputTokensMax, "the default budget must be allowed");
 assert(mediaFetchesAtOnceMax < publicFetchesAccountMax, "one request leaves turns to the account's others");

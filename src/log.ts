@@ -9,7 +9,7 @@ export type LogFields = Readonly<Record<string, string | number | boolean | null
 export type Log = (level: LogLevel, event: string, fields?: LogFields) => void;
 
 export type LogOptions = Readonly<{
-  /** Lines below it are not written. */
+  /** Lines below it are not written. Asked for at each line: it may change. */
   level: LogLevel;
   format: LogFormat;
   /** Wall-clock time of a line. */
@@ -22,16 +22,10 @@ export type LogOptions = Readonly<{
 /** What a person reads on a terminal is text, what a program collects is JSON. */
 export const usualLogFormat = (): LogFormat => (process.stderr.isTTY ? "text" : "json");
 
-export function openLog({
-  level: least,
-  format,
-  time,
-  secrets = () => [],
-  write = writeToStandardError,
-}: LogOptions): Log {
-  const lowest = logLevels.indexOf(least);
+export function openLog(options: LogOptions): Log {
+  const { format, time, secrets = () => [], write = writeToStandardError } = options;
   return (level, event, fields = {}) => {
-    if (logLevels.indexOf(level) < lowest) return;
+    if (logLevels.indexOf(level) < logLevels.indexOf(options.level)) return;
     const at = new Date(time()).toISOString();
     const line =
       format === "text" ? textLine(at, level, event, fields) : JSON.stringify({ at, level, event, ...fields });

@@ -57,6 +57,7 @@ export type Part =
   | Readonly<{ kind: "image"; url: string; detail: string | null }>
   /** A file whose text was not read yet; `url` as of an image. It is a text part before a node is asked. */
   | Readonly<{ kind: "file"; url: string; name: string | null }>;
+export type MediaPart = Exclude<Part, { kind: "text" }>;
 
 /** A finished tool call in the conversation's history; `arguments` is what the client sent: usually JSON text of an object. */
 export type Call = Readonly<{ id: string; name: string; arguments: string }>;
@@ -113,10 +114,37 @@ export type WebSearch = Readonly<{
 /** A client's function of this name that takes a query is answered by our search (spec, Behaviours across endpoints). */
 export const searchFunctionName = "web_search";
 
+/** Texts in UTF-8, one after the other; `ends` says where each ends. */
+export type EncodedTexts = Readonly<{ bytes: Uint8Array; ends: Uint32Array }>;
+
+/**
+ * The conversation of a large body, which a Worker has read and written down as a node gets it: as objects of the main
+ * thread it would stop every stream for as long as it takes to make them. Disposing it gives back the room that it takes.
+ */
+export interface PreparedTurns extends Disposable {
+  /** The node's messages as JSON, separated by commas. Without a meaning while there is something in `unready`. */
+  readonly messages: Buffer;
+  /** Where in `messages` the text of the system message ends, which is then the first one; -1: there is none. */
+  readonly systemEnd: number;
+  /** The prompt's first characters, by which a node is found that may have it cached. */
+  readonly start: string;
+  /** Inline images, and the bytes that they take of the body. */
+  readonly images: number;
+  readonly imageBytes: number;
+  /** Parts that are to be fetched or read before a node is asked, each once. */
+  readonly unready: readonly MediaPart[];
+  /** With those parts replaced by what was found under their keys, or left out, and the size of the body that this is. */
+  withMedia(found: ReadonlyMap<string, Part>): Promise<Readonly<{ turns: PreparedTurns; bodyBytes: number }>>;
+  /** What of it is to be counted, and tokens beside that; a refusal where it cannot be read again. Never rejects. */
+  render(): Promise<Readonly<{ texts: EncodedTexts; extraTokens: number }> | Refusal>;
+}
+
 /** A client's request in no dialect. */
 export type Ask = Readonly<{
   endpoint: Endpoint;
   model: Model;
+  /** Of a large body, what comes before `turns`. */
+  prepared?: PreparedTurns;
   turns: readonly Turn[];
   tools: readonly Tool[];
   toolChoice: ToolChoice;
@@ -194,10 +222,11 @@ export interface Sink {
 
 /** A request that is not served: the name of a row of refusals.ts and the values its message needs. */
 export type Refusal = Readonly<{ refusal: RefusalName; detail?: Readonly<Record<string, string | number>> }>;
+import type { Gone } from "./departure.ts";
 import type { RefusalName } from "./refusals.ts";
 export type { RefusalName };
 
-/** Balance reserved for one open request. Settled at most once; what was not settled goes back in full on dispose. */
+/** Balance reserved for one open request. Settled at most once; what was not settled goes back in full on dispose, once. */
 export interface Hold extends Disposable {
   /** Null, or for a coder call the promise that its count is on disk (rejects with StoreUnavailable). */
   readonly ready: Promise<void> | null;
@@ -215,7 +244,7 @@ export interface Slot extends Disposable {
    * Runs one generation on this node; resolves exactly once, never rejects. Aborting `gone` stops the node at once.
    * `began` is called once, when the first pieces are there.
    */
-  generate(ask: Ask, account: AccountId, gone: AbortSignal, sink: Sink, began?: () => void): Promise<Ending>;
+  generate(ask: Ask, account: AccountId, gone: Gone, sink: Sink, began?: () => void): Promise<Ending>;
 }
 
 /** The balance could not be read or written; nothing was charged (spec: 503 api_error). */

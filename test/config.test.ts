@@ -46,6 +46,9 @@ otlp_endpoint = "http://127.0.0.1:4318/"
 sample_ratio = 0.25
 [retention]
 usage_days = 400
+[backups]
+every_hours = 12
+keep = 3
 `;
 
 describe("a configuration", () => {
@@ -57,6 +60,7 @@ describe("a configuration", () => {
       baseUrl: null,
       siteUrl: null,
       stopGraceMs: 30_000,
+      threads: 1,
       dataFolder: "./data",
       nodes: [],
       queueMaxWaitMs: 600_000,
@@ -70,6 +74,7 @@ describe("a configuration", () => {
       metricsToken: null,
       telemetry: null,
       usageKeepDays: null,
+      backups: null,
     });
   });
 
@@ -81,6 +86,7 @@ describe("a configuration", () => {
       baseUrl: "https://api.example.com",
       siteUrl: "https://example.com",
       stopGraceMs: 30_000,
+      threads: 1,
       dataFolder: "./data",
       nodes: [
         {
@@ -103,6 +109,7 @@ describe("a configuration", () => {
       metricsToken: "scrape",
       telemetry: { otlpEndpoint: "http://127.0.0.1:4318", sampleRatio: 0.25 },
       usageKeepDays: 400,
+      backups: { everyMs: 12 * 3_600_000, keep: 3 },
     });
   });
 

@@ -5,17 +5,21 @@ import { dataFolderOf } from "../config.ts";
 import { exportAccount } from "../store/account-export.ts";
 import { databaseName } from "../store/data-folder.ts";
 import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
+import { perform } from "./perform.ts";
 
-/** Read beside a running server, whose commits go on. */
+/** Read beside a running server, whose commits go on; that it is given out is written down first. */
 const command: Command = {
   words: ["EMAIL"],
   flags: folderFlags,
-  async run({ words, flags, environment }) {
+  async run(invocation) {
+    const { words, flags, environment } = invocation;
     const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
     const file = join(dataFolder, databaseName);
     if (!existsSync(file)) throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
-    const pieces = exportAccount(file, words[0]!);
-    if (pieces === null) throw new CommandError(`no account has the e-mail ${words[0]!}`);
+    const email = words[0]!;
+    await perform(invocation, "accounts export", { email });
+    const pieces = exportAccount(file, email);
+    if (pieces === null) throw new CommandError(`no account has the e-mail ${email}`); // it was deleted meanwhile
     const output = Bun.stdout.writer();
     for (const piece of pieces) {
       output.write(piece);

@@ -1,7 +1,7 @@
 // What a data folder stands on: its disk, the time of flushes and the database in it.
-import { existsSync, statfsSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { storedResponsesDiskReserveBytes } from "../limits.ts";
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { diskReserveBytes } from "../limits.ts";
 import { type DatabaseFacts, databaseFacts } from "../store/database-facts.ts";
 import { databaseName } from "../store/data-folder.ts";
 import { flushTimesOf, flushWarning, measureFlushTime } from "../store/flush-time.ts";
@@ -30,9 +30,7 @@ export type FolderLook = Readonly<{
 
 /** Takes a few seconds, which `progress` is told of. */
 export async function folderFindings(folder: string, progress: (line: string) => void): Promise<FolderLook> {
-  if (!existsSync(folder)) {
-    return { findings: [ok("data folder", `${folder} is not made yet; serve makes it`)], newestLineAt: null };
-  }
+  if (!existsSync(folder)) return { findings: futureFindings(folder), newestLineAt: null };
   progress("flushing the disk 200 times, which takes a few seconds");
   const database = databaseLook(join(folder, databaseName));
   return {
@@ -41,9 +39,33 @@ export async function folderFindings(folder: string, progress: (line: string) =>
   };
 }
 
+/** Of a folder that serve is to make: what is above it decides whether it can, and on which disk. */
+function futureFindings(folder: string): readonly Finding[] {
+  let above = dirname(resolve(folder));
+  while (!existsSync(above)) above = dirname(above);
+  const disk = diskFinding(folder, above);
+  if (disk !== null) return [disk];
+  try {
+    accessSync(above, constants.W_OK | constants.X_OK);
+  } catch {
+    return [problem("data folder", `${folder} is not made yet, and this user may not make it in ${above}`)];
+  }
+  return [ok("data folder", `${folder} is not made yet; serve makes it`), spaceFinding(above)];
+}
+
 function folderFinding(folder: string): Finding {
+  const disk = diskFinding(folder, folder);
+  if (disk !== null) return disk;
+  if ((statSync(folder).mode & 0o077) !== 0) {
+    return warning("data folder", `others may look into ${folder}: chmod 700`);
+  }
+  return ok("data folder", folder);
+}
+
+/** What is wrong with the file system of `place`, where `folder` is or will be; null where nothing is. */
+function diskFinding(folder: string, place: string): Finding | null {
   const what = "data folder";
-  const { type } = statfsSync(folder);
+  const { type } = statfsSync(place);
   const kind = network.get(type);
   if (kind !== undefined) {
     return problem(
@@ -52,16 +74,15 @@ function folderFinding(folder: string): Finding {
     );
   }
   if (type === tmpfs) return problem(what, `${folder} is in memory: a restart of the machine loses every balance`);
-  if ((statSync(folder).mode & 0o077) !== 0) return warning(what, `others may look into ${folder}: chmod 700`);
-  return ok(what, folder);
+  return null;
 }
 
 function spaceFinding(folder: string): Finding {
   const what = "free disk";
   const { bavail, bsize, blocks } = statfsSync(folder);
   const bytes = bavail * bsize;
-  const free = `${gib(bytes)} GiB free of ${gib(blocks * bsize)}`;
-  if (bytes < storedResponsesDiskReserveBytes) {
+  const free = `${size(bytes)} free of ${size(blocks * bsize)}`;
+  if (bytes < diskReserveBytes) {
     return problem(what, `${free}: responses are not stored any more, and a full disk refuses every request`);
   }
   return bavail / blocks < freePartMin ? warning(what, free) : ok(what, free);
@@ -94,14 +115,15 @@ function databaseLook(file: string): FolderLook {
 function databaseFinding(facts: DatabaseFacts): Finding {
   const what = "database";
   const { sqliteVersion, journalMode, version, programVersion, bytes, logBytes } = facts;
-  const told = `SQLite ${sqliteVersion}, journal mode ${journalMode}, version ${version}, ${gib(bytes)} GiB`;
+  const told = `SQLite ${sqliteVersion}, journal mode ${journalMode}, version ${version}, ${size(bytes)}`;
   if (version > programVersion)
     return problem(what, `${told}: made by a newer tollgate than this one (${programVersion})`);
   if (version > 0 && journalMode !== "wal") return problem(what, `${told}: the next start must be able to make it wal`);
   if (logBytes > logMaxBytes) {
-    return warning(what, `${told}, and ${gib(logBytes)} GiB of log: somebody has been reading it for long`);
+    return warning(what, `${told}, and ${size(logBytes)} of log: somebody has been reading it for long`);
   }
   return ok(what, version < programVersion ? `${told}, becomes version ${programVersion} at the next start` : told);
 }
 
-const gib = (bytes: number): string => (bytes / 1024 ** 3).toFixed(bytes < 1024 ** 3 ? 3 : 1);
+const size = (bytes: number): string =>
+  bytes < 1024 ** 3 ? `${(bytes / 1024 ** 2).toFixed(1)} MiB` : `${(bytes / 1024 ** 3).toFixed(1)} GiB`;

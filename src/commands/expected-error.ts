@@ -9,6 +9,7 @@ const expectedNames: ReadonlySet<string> = new Set([
   "ConfigError",
   "DataFolderInUse",
   "DataFolderUnusable",
+  "RestoreFailed",
   "SearchFailed",
   "SearchFolderUnusable",
   "StorageFailed",

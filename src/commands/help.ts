@@ -3,10 +3,11 @@ import { version } from "../../package.json" with { type: "json" };
 
 export const helpText = `Tollgate ${version}: a gateway for language-model inference. One address, one key, three dialects.
 
-tollgate serve [--config FILE] [--host H] [--port N] [--data DIR] [--node URL]... [--gguf FILE]
+tollgate serve [--config FILE] [--host H] [--port N] [--data DIR] [--node URL]... [--gguf FILE] [--threads N]
     Serves on http://127.0.0.1:8400 with the data in ./data, unless told otherwise. Without nodes it looks for an
     engine on this machine, and without one it starts a demo node whose answers are synthetic.
     --gguf starts llama.cpp's llama-server with a model file and serves with that.
+    --threads lets so many cores serve clients, beside the one that keeps the books for them.
     SIGTERM stops it when the open requests have ended; SIGHUP reads the configuration again.
 
 tollgate accounts create EMAIL [--plan free|plus|standard|pro] [--credit TOKENS] [--password P] [--operator]
@@ -16,7 +17,7 @@ tollgate accounts plan EMAIL PLAN
 tollgate accounts credit EMAIL TOKENS [--reference R]
     The same reference is credited once, however often it comes.
 tollgate accounts export EMAIL
-    All that is kept of the account as JSON: usage, payments, sessions, what operators did.
+    All that is kept of the account as JSON: usage, payments, sessions, stored responses, what operators did.
 tollgate accounts delete EMAIL --yes
     Erases e-mail, key, sessions and stored responses; what was used and paid stays, without a name.
 tollgate keys rotate EMAIL
@@ -30,6 +31,9 @@ tollgate health             exit code 0 where the server of the data folder runs
 tollgate search QUERY       what the configured web search finds, as a model reads it; [--results N]
 tollgate search index       brings the index of the search folder up to date and says what is in it
 tollgate backup FILE        copies the database, also while it is in use, and checks the copy
+tollgate restore FILE       puts a backup in the place of a stopped server's database, which is kept under another name;
+                            checks it first and refuses one that is damaged or whose books contradict themselves
+                            (those not with --accept-violations)
 tollgate check              checks the configuration and asks each node; exit code 1 if something is wrong
 tollgate doctor             looks at disk, clock, limits, database, configuration and nodes; exit code 1 if one is wrong
 tollgate check-answers      what a server starts to check answers against JSON Schemas; of no use by itself

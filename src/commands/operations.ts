@@ -1,13 +1,17 @@
 // What the commands do to a data folder, once for both ways there: through the socket of a running server, or on the
 // folder itself while no server runs. Arguments and results are JSON.
 import type { AccountView, CreatedAccount, ErasedAccount, NewAccount } from "../account/accounts.ts";
+import { type AuditAction, type AuditEntry, theServer } from "../account/audit.ts";
+import type { Alongside } from "../account/journal.ts";
 import type { UsageRow } from "../account/records.ts";
 import type { Accounting } from "../accounting.ts";
+import { systemClock } from "../clock.ts";
+import type { AccountId } from "../types.ts";
 
 /** Tells how far a long operation is, as one line of words. */
 export type Progress = (line: string) => void;
-import type { AccountId } from "../types.ts";
-export type Work = Pick<Accounting, "accounts" | "backup" | "sessions"> &
+
+export type Work = Pick<Accounting, "accounts" | "auditLog" | "backup" | "sessions"> &
   Readonly<{
     /** Removes the stored responses of an account, wherever they are. */
     eraseResponses(account: AccountId): Promise<void>;
@@ -37,11 +41,19 @@ export const operations = {
     return { ...(await accounts.show(email)), credited };
   },
 
-  "accounts delete": ({ accounts, sessions, eraseResponses }: Work, { email }: { email: string }) =>
-    accounts.erase(email, async (account) => {
-      await sessions.endAll(account, null);
-      await eraseResponses(account);
-    }) satisfies Promise<ErasedAccount>,
+  /** Writes down that its data is being given out, which the command itself does. */
+  async "accounts export"({ accounts, auditLog }: Work, { email }: { email: string }): Promise<null> {
+    const { id } = await accounts.show(email);
+    await auditLog.note(byCommand("account.export", id, ""));
+    return null;
+  },
+
+  async "accounts delete"(work: Work, { email }: { email: string }): Promise<ErasedAccount> {
+    const { id } = await work.accounts.show(email);
+    // The e-mail is to be forgotten, so that the entry must not have it.
+    const detail = "its e-mail, key, password, sessions, notes and stored responses were erased";
+    return eraseAccount(work, email, () => work.auditLog.append(byCommand("account.delete", id, detail)));
+  },
 
   async "keys rotate"({ accounts }: Work, { email }: { email: string }): Promise<RotatedKey> {
     return { email, ...(await accounts.rotateKey(email)) };
@@ -53,6 +65,28 @@ export const operations = {
   /** `file` is absolute: the server's working folder may be another. */
   backup: ({ backup }: Work, { file }: { file: string }, progress: Progress) => backup(file, progress),
 } as const;
+
+const byCommand = (action: AuditAction, subject: AccountId, detail: string): Omit<AuditEntry, "id"> => ({
+  at: systemClock.wall(),
+  operator: theServer,
+  address: "command line",
+  action,
+  subject,
+  detail,
+});
+
+/** Takes away who the account was, wherever it is kept. Throws AccountError while a request of it is open. */
+export function eraseAccount(
+  { accounts, sessions, eraseResponses }: Pick<Work, "accounts" | "sessions" | "eraseResponses">,
+  email: string,
+  alongside?: Alongside,
+): Promise<ErasedAccount> {
+  const before = async (account: AccountId): Promise<void> => {
+    await sessions.endAll(account, null);
+    await eraseResponses(account);
+  };
+  return accounts.erase(email, before, alongside);
+}
 
 export type OperationName = keyof typeof operations;
 export type OperationArguments<Name extends OperationName> = Parameters<(typeof operations)[Name]>[1];

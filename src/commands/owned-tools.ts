@@ -6,7 +6,7 @@ import type { Metrics } from "../http/metrics.ts";
 import type { Log } from "../log.ts";
 import { McpTools } from "../tools/mcp.ts";
 import type { PublicFetch } from "../tools/public-fetch.ts";
-import type { SearchProvider } from "../tools/search-provider.ts";
+import { SearchFailed, type SearchProvider } from "../tools/search-provider.ts";
 import { openSearchProvider } from "../tools/search/open.ts";
 import { ToolLoop } from "../tools/tool-loop.ts";
 import { countedSearch } from "./counted-tools.ts";
@@ -28,6 +28,14 @@ export class OwnedTools {
   #search: Config["search"];
   #provider: SearchProvider | null;
   #toolLoop: ToolLoop | undefined;
+  /** Ends when the search of before has let go of its index. */
+  #freed: Promise<void> = Promise.resolve();
+  /** For requests that began under an earlier configuration, too: the search of then may be closed. */
+  readonly #searchInForce: SearchProvider = {
+    search: (query, resultsMax, gone) =>
+      this.#provider?.search(query, resultsMax, gone) ?? Promise.reject(new SearchFailed("search was turned off")),
+    close: () => this.#provider?.close() ?? Promise.resolve(),
+  };
 
   private constructor(config: ToolsConfig, provider: SearchProvider | null, parts: OwnedToolsParts) {
     this.#parts = parts;
@@ -48,24 +56,25 @@ export class OwnedTools {
   }
 
   /**
-   * Applies another configuration; requests that have begun go on with the search that they found. False where the search
-   * is that of a folder, before or after: its index belongs to one process's one search, and needs a restart.
+   * Applies another configuration. A folder that takes the place of another is in the index when that is let go of and it
+   * was read. Throws as `open`; then nothing has changed.
    */
-  async reconfigure(config: ToolsConfig): Promise<boolean> {
-    const same = JSON.stringify(config.search) === JSON.stringify(this.#search);
-    const isLocal = [config.search, this.#search].some((search) => search?.provider === "local");
-    if (!same && !isLocal) {
-      this.#provider = await openProvider(config, this.#parts);
+  async reconfigure(config: ToolsConfig): Promise<void> {
+    if (JSON.stringify(config.search) !== JSON.stringify(this.#search)) {
+      const before = this.#provider;
+      const freed = Promise.withResolvers<void>();
+      this.#provider = await openProvider(config, this.#parts, freed.promise);
       this.#search = config.search;
+      freed.resolve(before?.close());
+      this.#freed = freed.promise;
     }
     this.#servers.reconfigure(config.mcp);
-    this.#toolLoop = this.#loopFor({ ...config, search: this.#search });
-    return same || !isLocal;
+    this.#toolLoop = this.#loopFor(config);
   }
 
   /** Ends connections, children and indexes. */
   async close(): Promise<void> {
-    await Promise.all([this.#provider?.close(), this.#servers.close()]);
+    await Promise.all([this.#freed, this.#provider?.close(), this.#servers.close()]);
   }
 
   #loopFor({ search, mcp }: Pick<Config, "search" | "mcp">): ToolLoop | undefined {
@@ -73,7 +82,7 @@ export class OwnedTools {
     const { accounting, metrics, clock, log } = this.#parts;
     const { searches, ledger } = accounting;
     return new ToolLoop({
-      provider: this.#provider === null ? null : countedSearch(this.#provider, metrics),
+      provider: this.#provider === null ? null : countedSearch(this.#searchInForce, metrics),
       searches,
       serverTools: ({ model }, account) => this.#servers.toolsFor(model, ledger.account(account).plan.id),
       clock,
@@ -82,5 +91,8 @@ export class OwnedTools {
   }
 }
 
-const openProvider = ({ search, dataFolder }: ToolsConfig, { publicFetch, clock, log }: OwnedToolsParts) =>
-  openSearchProvider(search, { dataFolder, publicFetch, clock, log, pdfCommand: pdfTextCommand });
+const openProvider = (
+  { search, dataFolder }: ToolsConfig,
+  { publicFetch, clock, log }: OwnedToolsParts,
+  freed?: Promise<void>,
+) => openSearchProvider(search, { dataFolder, publicFetch, clock, log, pdfCommand: pdfTextCommand }, freed);

@@ -1,9 +1,11 @@
 // Applies a changed configuration to the running server without touching open streams. All that can fail is done before
 // anything changes, so that a wrong file changes nothing.
 import type { LiveCatalog } from "../catalog.ts";
+import type { Clock } from "../clock.ts";
 import { checkModelIds, type Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import type { NodePool } from "../nodes/pool.ts";
+import type { Ms } from "../types.ts";
 import { isExpected } from "./expected-error.ts";
 import type { OwnedTools } from "./owned-tools.ts";
 import { catalogOf } from "./perform.ts";
@@ -17,7 +19,11 @@ export type ReloadReport = Readonly<{
   needsRestart: readonly string[];
 }>;
 
+/** `refused` says what is wrong with the configuration; then nothing has changed. */
+export type ReloadOutcome = ReloadReport | Readonly<{ refused: string }>;
+
 export type ReloadParts = Readonly<{
+  clock: Clock;
   /** Reads the configuration again, from where it was read at the start. Throws ConfigError. */
   load(): Promise<Config>;
   catalog: LiveCatalog;
@@ -28,32 +34,54 @@ export type ReloadParts = Readonly<{
   log: Log;
   /** Called before anything of the new configuration is used. */
   adopting(config: Config): void;
+  /** Takes what is neither of nodes, tools nor the catalogue; it cannot fail. */
+  adopted(config: Config): Promise<void>;
   /** Called when plans may have other amounts. */
   plansChanged(): void;
 }>;
 
-/** Where each part of the configuration is written, by whether it can change while the server runs. */
-const live = { nodes: "nodes", queueMaxWaitMs: "queue", search: "search", mcp: "mcp" } as const;
-const fixed: Readonly<Record<Exclude<keyof Config, keyof typeof live | "file" | "catalogFile">, string>> = {
+/** The configuration in the parts that a reload tells apart; the catalogue is compared by what is in it. */
+const partsOf = ({ file: _file, catalogFile: _catalogFile, log, storedResponses, ...parts }: Config) => ({
+  ...parts,
+  logLevel: log.level,
+  logFormat: log.format,
+  storesResponses: storedResponses !== null,
+  storedResponses,
+});
+type Parts = ReturnType<typeof partsOf>;
+
+/** Where each part is written, by whether it can change while the server runs. */
+const live = {
+  stopGraceMs: "server.stop_grace_seconds",
+  nodes: "nodes",
+  queueMaxWaitMs: "queue",
+  search: "search",
+  mcp: "mcp",
+  storedResponses: "responses",
+  logLevel: "log.level",
+  metricsToken: "metrics",
+  telemetry: "telemetry",
+  usageKeepDays: "retention",
+  backups: "backups",
+} as const;
+const fixed: Readonly<Record<Exclude<keyof Parts, keyof typeof live>, string>> = {
   host: "server.host",
   port: "server.port",
   baseUrl: "server.base_url",
   siteUrl: "server.site_url",
-  stopGraceMs: "server.stop_grace_seconds",
+  threads: "server.threads",
   dataFolder: "--data",
-  storedResponses: "responses",
+  storesResponses: "responses",
   console: "console",
   stripe: "stripe",
-  log: "log",
-  metricsToken: "metrics",
-  telemetry: "telemetry",
-  usageKeepDays: "retention",
+  logFormat: "log.format",
 };
 
 export class Reloader {
   readonly #parts: ReloadParts;
   readonly #atStart: Config;
   #config: Config;
+  #loadedAt: Ms;
   /** One at a time: a later signal waits for what the earlier one does. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -61,6 +89,12 @@ export class Reloader {
     this.#atStart = config;
     this.#config = config;
     this.#parts = parts;
+    this.#loadedAt = parts.clock.wall();
+  }
+
+  /** When the configuration in force was read. */
+  get loadedAt(): Ms {
+    return this.#loadedAt;
   }
 
   /** Throws what is wrong with the configuration; then nothing has changed. */
@@ -70,23 +104,29 @@ export class Reloader {
     return report;
   }
 
-  /** For SIGHUP: the log tells what became of it. */
-  async applyAndLog(): Promise<void> {
+  /** For SIGHUP and the console: the log tells what became of it, too. */
+  async applyAndLog(): Promise<ReloadOutcome> {
     const { log } = this.#parts;
     try {
-      const { applied, needsRestart } = await this.apply();
+      const report = await this.apply();
+      const { applied, needsRestart } = report;
       log(needsRestart.length > 0 ? "warn" : "info", "configuration applied", {
         changed: applied.join(", ") || "nothing",
         needs_restart: needsRestart.join(", ") || "nothing",
       });
+      return report;
     } catch (error) {
       if (!isExpected(error)) throw error;
-      log("error", "configuration not applied, the old one stays", { reason: (error as Error).message });
+      const refused = (error as Error).message;
+      log("error", "configuration not applied, the old one stays", { reason: refused });
+      return { refused };
     }
   }
 
   async #apply(): Promise<ReloadReport> {
-    const { load, catalog, serving, pool, ownedTools, environment, adopting, plansChanged } = this.#parts;
+    const { clock, load, catalog, serving, pool, ownedTools, environment, adopting, adopted, plansChanged } =
+      this.#parts;
+    const loadedAt = clock.wall();
     const config = await load();
     const nextCatalog = await catalogOf(config.catalogFile);
     checkModelIds(config, nextCatalog);
@@ -95,25 +135,27 @@ export class Reloader {
     const before = this.#config;
     const isNewCatalog = textOf(catalog) !== textOf(nextCatalog);
     adopting(config);
-    const searchApplied = await ownedTools.reconfigure(config);
+    await ownedTools.reconfigure(config);
     pool.reconfigure(serving.replace(config.nodes), config.queueMaxWaitMs);
     if (isNewCatalog) {
       catalog.replace(nextCatalog);
       plansChanged();
     }
-    this.#config = searchApplied ? config : { ...config, search: before.search };
-    return {
-      applied: [...differences(live, before, this.#config), ...(isNewCatalog ? ["catalog"] : [])],
-      needsRestart: [...differences(fixed, this.#atStart, config), ...(searchApplied ? [] : ["search"])],
-    };
+    await adopted(config);
+    this.#loadedAt = loadedAt;
+    this.#config = config;
+    const needsRestart = differences(fixed, this.#atStart, config);
+    const applied = differences(live, before, config).filter((place) => !needsRestart.includes(place));
+    return { applied: [...applied, ...(isNewCatalog ? ["catalog"] : [])], needsRestart };
   }
 }
 
 const textOf = ({ models, plans, creditPacksTokens }: Pick<LiveCatalog, "models" | "plans" | "creditPacksTokens">) =>
   JSON.stringify([[...models], plans, creditPacksTokens]);
 
-function differences<Key extends keyof Config>(places: Readonly<Record<Key, string>>, before: Config, after: Config) {
+function differences<Key extends keyof Parts>(places: Readonly<Record<Key, string>>, before: Config, after: Config) {
+  const [were, are] = [partsOf(before), partsOf(after)];
   return (Object.keys(places) as Key[])
-    .filter((key) => JSON.stringify(before[key]) !== JSON.stringify(after[key]))
+    .filter((key) => JSON.stringify(were[key]) !== JSON.stringify(are[key]))
     .map((key) => places[key]);
 }

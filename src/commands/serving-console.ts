@@ -1,18 +1,26 @@
 // The console of a server: what it works with, put together.
+import { mkdirSync, readdirSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import type { Accounting } from "../accounting.ts";
 import type { Catalog } from "../catalog.ts";
 import type { Clock } from "../clock.ts";
-import { addressesOf, type Config } from "../config.ts";
+import { addressesOf, type BackupSchedule, type Config } from "../config.ts";
+import type { AccountData } from "../console/account-data.ts";
 import type { OperatorNode } from "../console/api.ts";
 import { assets } from "../console/assets.ts";
 import { openConsole } from "../console/console.ts";
+import type { BackupFile, Backups, Configuration } from "../console/server-care.ts";
 import { openStripe } from "../console/stripe.ts";
 import type { SiteFiles } from "../docs/reference-page.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
 import type { Log } from "../log.ts";
 import type { NodePool, NodeState } from "../nodes/pool.ts";
+import { backupsName } from "../store/data-folder.ts";
 import { UsageFile } from "../store/usage-file.ts";
+import { AccountExports } from "./account-exports.ts";
+import { eraseAccount, type Work } from "./operations.ts";
+import type { Reloader } from "./reload.ts";
 
 export type ServingConsole = Readonly<{
   openSite(requests: LiveRequests): Site;
@@ -26,6 +34,10 @@ type Parts = Readonly<{
   accounting: Accounting;
   catalog: Catalog;
   pool: NodePool;
+  work: Work;
+  reloader: Reloader;
+  /** The one in force. */
+  backupSchedule: () => BackupSchedule | null;
   /** True where the built-in demo node answers. */
   demo: boolean;
   port: number;
@@ -34,7 +46,7 @@ type Parts = Readonly<{
 }>;
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
-  const { accounting, catalog, pool, demo, port, clock, log } = parts;
+  const { accounting, catalog, pool, work, reloader, backupSchedule, demo, port, clock, log } = parts;
   const { accounts, sessions, purchases, purchaseRecords, auditLog, ledger } = accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
   const usage = new UsageFile(config.dataFolder, accounting.databaseFile, log);
@@ -44,6 +56,18 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       return pool.waiting;
     },
     serves: (modelId: string) => pool.serves(modelId),
+  };
+  const exports = new AccountExports(config.dataFolder, accounting.databaseFile);
+  const accountData: AccountData = {
+    export: (account) => exports.open(account),
+    erase: async ({ email }, alongside) => (await eraseAccount(work, email, alongside)).name,
+  };
+  const configuration: Configuration = {
+    file: config.file,
+    get loadedAt() {
+      return reloader.loadedAt;
+    },
+    reload: () => reloader.applyAndLog(),
   };
   return {
     openSite: (requests) =>
@@ -58,6 +82,9 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
           reserved: ledger,
           catalog,
           nodes,
+          accountData,
+          configuration,
+          backups: backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work),
           payment,
           assets,
           clock,
@@ -72,6 +99,38 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
     siteFiles: async () => siteFilesAmong([...(await assets()).keys()]),
     close: () => usage.close(),
   };
+}
+
+/** What went wrong is the operator's to see. */
+const backupsIn = (
+  folder: string,
+  schedule: () => BackupSchedule | null,
+  { backup }: Pick<Work, "backup">,
+): Backups => ({
+  folder,
+  get schedule() {
+    return schedule();
+  },
+  list: (max) => filesIn(folder).slice(0, max),
+  async make(name) {
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      const { bytes } = await backup(join(folder, name), () => {}); // no command waits for lines about its progress
+      return { bytes };
+    } catch (error) {
+      return { failed: error instanceof Error ? error.message : String(error) };
+    }
+  },
+});
+
+/** Backups in a folder, the newest first. */
+function filesIn(folder: string): BackupFile[] {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
+  const files = readdirSync(folder).flatMap((name) => {
+    const found = name.endsWith(".db") ? statSync(join(folder, name), { throwIfNoEntry: false }) : undefined;
+    return found?.isFile() === true ? { name, bytes: found.size, madeAt: Math.floor(found.mtimeMs) } : [];
+  });
+  return files.toSorted((one, other) => other.madeAt - one.madeAt);
 }
 
 const nodeOf = ({ name, health, engine, busy, slots, models, quickness }: NodeState): OperatorNode => ({

@@ -13,6 +13,7 @@ import {
   type Overview,
   PasswordChange,
 } from "./api.ts";
+import { exportReply } from "./account-data.ts";
 import type { Live } from "./live.ts";
 import { numbersOf, timeOf } from "./numbers.ts";
 import type { ConsoleParts } from "./parts.ts";
@@ -94,6 +95,10 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       await sessions.endAll(account.id, session.id);
       return done;
     }),
+
+    route("POST", "/export", "account", ({ visitor: { account } }) =>
+      exportReply(parts.accountData, account, clock.wall()),
+    ),
 
     route("GET", "/sessions", "account", ({ visitor: { account, session } }): BrowserSessions => {
       const open = sessions.list(account.id, clock.wall());

@@ -1,7 +1,7 @@
 // The contract of the console: every request and reply of /console/api/*, as a schema that the server checks requests
 // against and as a type for both sides. Browser code imports the types alone.
 //
-//   every reply but the event stream and the CSV is JSON; a failure is ApiError with its HTTP status
+//   every reply but the event stream, the CSV and the exports is JSON for the page; a failure is ApiError with its HTTP status
 //   every change (POST, DELETE) carries a JSON body, or none, and the browser's own Origin header
 //   GET  /console/api/session                       -> Session           no sign-in needed
 //   POST /console/api/sign-in           SignIn      -> Session           401 wrong, 429 too many tries, 503 busy
@@ -23,6 +23,7 @@
 //   POST /console/api/plan/requests     NewPurchaseRequest -> PurchaseRequest
 //   POST /console/api/plan/requests/:id/withdraw    -> PurchaseRequest
 //   POST /console/api/plan/checkout     Checkout    -> CheckoutPage       404 where no payment provider is configured
+//   POST /console/api/export                        -> the account's data, as `tollgate accounts export` gives it
 //   GET  /console/api/operator/accounts AccountsQuery -> AccountsPage
 //   POST /console/api/operator/accounts NewConsoleAccount -> CreatedAccount
 //   GET  /console/api/operator/accounts/:id         -> OperatorAccount
@@ -30,9 +31,14 @@
 //   POST /console/api/operator/accounts/:id/credit  CreditGrant -> OperatorAccount
 //   POST /console/api/operator/accounts/:id/state   StateChange -> OperatorAccount
 //   POST /console/api/operator/accounts/:id/password PasswordReset -> Done
+//   POST /console/api/operator/accounts/:id/export  -> the account's data as a file, see /export
+//   POST /console/api/operator/accounts/:id/delete  AccountDeletion -> OperatorAccount   409 while requests are open
 //   GET  /console/api/operator/accounts/:id/usage   UsageQuery -> UsagePage
 //   GET  /console/api/operator/nodes                -> OperatorNodes
 //   GET  /console/api/operator/totals               -> OperatorTotals
+//   GET  /console/api/operator/server               -> OperatorServer
+//   POST /console/api/operator/server/reload        -> OperatorServer     `reload` says what became of it
+//   POST /console/api/operator/server/backup        -> OperatorServer     409 while one is being made
 //   GET  /console/api/operator/requests PurchaseRequestsQuery -> PurchaseRequestsPage
 //   POST /console/api/operator/requests/:id/approve Decision -> PurchaseRequest   409 where it was decided otherwise
 //   POST /console/api/operator/requests/:id/decline Decision -> PurchaseRequest
@@ -520,6 +526,57 @@ export type StateChange = Static<typeof StateChange>;
 export const PasswordReset = Type.Object({ password: newPassword() }, closed);
 export type PasswordReset = Static<typeof PasswordReset>;
 
+/** Erases who the account was; `confirm` is its e-mail, as the operator typed it. */
+export const AccountDeletion = Type.Object(
+  { confirm: Type.String({ maxLength: emailMaxLength, description: "the account's e-mail address" }) },
+  closed,
+);
+export type AccountDeletion = Static<typeof AccountDeletion>;
+
+/** What a reload did: names of parts of the configuration. */
+export const ReloadResult = Type.Object({
+  time: time(),
+  /** What is wrong with the configuration; then nothing has changed. */
+  refused: nullable(Type.String()),
+  /** Changed, and in force now. */
+  applied: Type.Array(Type.String()),
+  /** Other than what the server was started with, and not in force. */
+  needs_restart: Type.Array(Type.String()),
+});
+export type ReloadResult = Static<typeof ReloadResult>;
+
+export const BackupResult = Type.Object({
+  state: oneOf(["running", "done", "failed"]),
+  started_at: time(),
+  file: Type.String(),
+  /** 0 until it is done. */
+  bytes: count(),
+  duration_ms: count(),
+  /** Why it failed, else empty. A backup that is done was checked: every page of it is sound. */
+  message: Type.String(),
+});
+export type BackupResult = Static<typeof BackupResult>;
+
+/** Files of the folder of backups, made by the console or by the schedule. */
+export const BackupFile = Type.Object({ file: Type.String(), bytes: count(), made_at: time() });
+export type BackupFile = Static<typeof BackupFile>;
+
+export const OperatorServer = Type.Object({
+  /** Null: there is none; flags and environment are all. */
+  config_file: nullable(Type.String()),
+  /** When the configuration in force was read. */
+  config_loaded_at: time(),
+  /** The last one that was asked for in the console since the server started. */
+  reload: Type.Union([ReloadResult, Type.Null()]),
+  backup_folder: Type.String(),
+  backup: Type.Union([BackupResult, Type.Null()]),
+  /** Null: the server makes none by itself. */
+  backup_schedule: Type.Union([Type.Object({ every_ms: count(), keep: count() }), Type.Null()]),
+  /** The newest first, of more than 100 those. */
+  backups: Type.Array(BackupFile),
+});
+export type OperatorServer = Static<typeof OperatorServer>;
+
 export const PurchaseRequestsQuery = Type.Object(
   {
     state: Type.Optional(oneOf(["pending", "approved", "declined", "withdrawn"])),
@@ -552,7 +609,7 @@ export const AuditPage = Type.Object({
       operator: Type.String(),
       address: Type.String(),
       action: Type.String(),
-      /** E-mail of the account that was acted on. */
+      /** E-mail of the account that was acted on; empty where it was the server itself. */
       subject: Type.String(),
       detail: Type.String(),
     }),

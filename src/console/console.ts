@@ -10,6 +10,7 @@ import { Elysia } from "elysia";
 import { AccountError, EmailTaken } from "../account/accounts.ts";
 import { PasswordsBusy } from "../account/passwords.ts";
 import { DecidedOtherwise } from "../account/purchases.ts";
+import { peerAddress } from "../http/peer-address.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
 import { busyRetrySeconds, consoleBodyMaxBytes } from "../limits.ts";
@@ -31,9 +32,7 @@ import { usageRoutes } from "./usage-routes.ts";
 import { webhookReply } from "./webhook.ts";
 
 /** What a call has of its connection. */
-type Connection = {
-  requestIP(request: Request): { address: string } | null;
-};
+type Connection = Parameters<typeof peerAddress>[1] & {};
 
 /** Absent where the path has none. */
 type Params = Readonly<{ id?: string }> | undefined;
@@ -137,7 +136,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     const named = parts.addressHeader === null ? null : request.headers.get(parts.addressHeader);
     const last = named?.split(",").at(-1)?.trim();
     if (last !== undefined && last !== "") return last.slice(0, 64);
-    return connection?.requestIP(request)?.address ?? "";
+    return peerAddress(request, connection) ?? "";
   }
 }
 

@@ -6,8 +6,10 @@ import type { PurchaseRequest as StoredRequest } from "../account/purchases.ts";
 import type { AccountRecord } from "../account/records.ts";
 import { everyAccount } from "../account/usage-queries.ts";
 import type { AccountId } from "../types.ts";
+import { exportReply } from "./account-data.ts";
 import { done } from "./account-routes.ts";
 import {
+  AccountDeletion,
   type AccountRow,
   type AccountsPage,
   AccountsQuery,
@@ -29,11 +31,13 @@ import {
   StateChange,
   UsageQuery,
 } from "./api.ts";
+import { auditEntry, type OperatorCall } from "./audit-entry.ts";
 import type { Live } from "./live.ts";
 import { numbersOf, timeOf } from "./numbers.ts";
 import type { ConsoleParts } from "./parts.ts";
 import { requestOf } from "./plan-routes.ts";
-import { type Call, fail, type Failure, type Route, route, routeWithBody, routeWithQuery } from "./route.ts";
+import { serverCareRoutes } from "./server-care-routes.ts";
+import { type Call, fail, type Failure, isFailure, type Route, route, routeWithBody, routeWithQuery } from "./route.ts";
 import { usagePage } from "./usage-routes.ts";
 
 const pageDefault = 50;
@@ -41,16 +45,19 @@ const newest = Number.MAX_SAFE_INTEGER;
 const noAccount = fail("not_found", "There is no such account.");
 const noRequest = fail("not_found", "There is no such request.");
 
-type OperatorCall = Pick<Call<"operator", unknown, unknown>, "visitor" | "address">;
-
 export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
-  return [...accountRoutesOf(parts, live), ...serverRoutes(parts, live), ...requestRoutes(parts)];
+  return [
+    ...accountRoutesOf(parts, live),
+    ...serverRoutes(parts, live),
+    ...serverCareRoutes(parts),
+    ...requestRoutes(parts),
+  ];
 }
 
 // ---------------------------------------------------------------- accounts
 
 function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
-  const { accounts, sessions } = parts;
+  const { accounts, sessions, accountData, auditLog, clock } = parts;
   const audit = auditOf(parts);
   const show = (id: AccountId): OperatorAccount | Failure => {
     const record = accounts.record(id);
@@ -112,6 +119,38 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       const { account, session } = call.visitor;
       await sessions.endAll(call.id, call.id === account.id ? session.id : null);
       return done;
+    }),
+
+    // Written down before the first byte leaves.
+    route("POST", "/operator/accounts/:id/export", "operator", async (call) => {
+      const record = accounts.record(call.id);
+      if (record === null) return noAccount;
+      const reply = await exportReply(accountData, record, clock.wall());
+      if (isFailure(reply)) return reply;
+      try {
+        await auditLog.note(auditEntry(clock, call, "account.export", call.id, ""));
+      } catch (thrown) {
+        await reply.body?.cancel(); // nobody gets it
+        throw thrown;
+      }
+      return reply;
+    }),
+
+    routeWithBody("/operator/accounts/:id/delete", "operator", AccountDeletion, async (call) => {
+      const record = accounts.record(call.id);
+      if (record === null) return noAccount;
+      const { email } = record;
+      if (call.id === call.visitor.account.id) return fail("conflict", "An operator cannot delete the own account.");
+      if (call.body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
+      const open = accounts.numbers(call.id).openReservations;
+      if (open > 0) {
+        const requests = open === 1 ? "a request that is" : `${open} requests that are`;
+        return fail("conflict", `${email} has ${requests} open. Disable it, and delete it when they have ended.`);
+      }
+      // The e-mail is to be forgotten, so that the entry must not have it.
+      const detail = "its e-mail, key, password, sessions and notes were erased";
+      await accountData.erase(record, () => audit(call, "account.delete", call.id, detail));
+      return show(call.id);
     }),
 
     routeWithQuery("/operator/accounts/:id/usage", "operator", UsageQuery, async ({ id, query }) =>
@@ -242,8 +281,8 @@ function requestRoutes(parts: ConsoleParts): Route[] {
 
 /** Writes an operator's action down, in one commit with what is appended in the same turn. */
 function auditOf({ auditLog, clock }: Pick<ConsoleParts, "auditLog" | "clock">) {
-  return ({ visitor, address }: OperatorCall, action: AuditAction, subject: AccountId, detail: string): void =>
-    auditLog.append({ at: clock.wall(), operator: visitor.account.id, address, action, subject, detail });
+  return (call: OperatorCall, action: AuditAction, subject: AccountId, detail: string): void =>
+    auditLog.append(auditEntry(clock, call, action, subject, detail));
 }
 
 const limitOf = (limit: string | undefined): number => Math.min(pageMax, Math.max(1, Number(limit ?? pageDefault)));

@@ -8,8 +8,10 @@ import type { Catalog } from "../catalog.ts";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { OperatorNode } from "./api.ts";
+import type { AccountData } from "./account-data.ts";
 import type { Asset } from "./assets.ts";
 import type { PaymentProvider } from "./payment-provider.ts";
+import type { Backups, Configuration } from "./server-care.ts";
 
 /** The nodes as operators see them. */
 export type NodesView = Readonly<{
@@ -31,6 +33,9 @@ export type ConsoleParts = Readonly<{
   reserved: Readonly<{ heldTokens: number }>;
   catalog: Catalog;
   nodes: NodesView;
+  accountData: AccountData;
+  configuration: Configuration;
+  backups: Backups;
   /** Null: credit is asked for, and an operator approves it. */
   payment: PaymentProvider | null;
   assets: () => Promise<ReadonlyMap<string, Asset>>;

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type GatewayProcess, type Account } from "../fixtures/gateway-process.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { Stack } from "../fixtures/stack.ts";
 
 setDefaultTimeout(60_000);
@@ -33,6 +34,21 @@ async function usedAccount(input = "hello"): Promise<Account> {
 
 type Export = Record<string, unknown[]> & { account: Record<string, unknown> };
 
+type Stored = Readonly<{
+  id: string;
+  previous_id: string | null;
+  kept_at: string;
+  input: object[];
+  response: { id: string };
+}>;
+
+const storedOf = async ({ email }: Account): Promise<Stored[]> =>
+  (await gateway.cli<Export>("accounts", "export", email))["stored_responses"] as Stored[];
+
+/** How a text that was asked is kept. */
+const item = (text: string): object =>
+  expect.objectContaining({ role: "user", content: [{ type: "input_text", text }] });
+
 const violations = async (): Promise<string | undefined> =>
   /^tollgate_ledger_violations (.*)$/m.exec(await (await fetch(`${gateway.url}/metrics`)).text())?.[1];
 
@@ -51,9 +67,74 @@ test("an export has the account and every list, and no hash", async () => {
     expect.objectContaining({ kind: "credit", credit_delta: 1_000_000 }),
   ]);
   expect(Object.keys(given).sort()).toEqual(
-    ["account", "audit", "payments", "purchase_requests", "quota_use", "sessions", "usage", "usage_sums"].sort(),
+    [
+      "account",
+      "audit",
+      "payments",
+      "purchase_requests",
+      "quota_use",
+      "sessions",
+      "stored_responses",
+      "usage",
+      "usage_sums",
+    ].sort(),
   );
   expect(JSON.stringify(given)).not.toMatch(/hash/);
+});
+
+test("an export has the account's stored responses as its client got them, and nobody else's", async () => {
+  const account = await usedAccount("what was asked");
+  await usedAccount("what another asked");
+  const before = (await gateway.cli<Export>("accounts", "export", account.email))["stored_responses"] as Stored[];
+  const ask = { input: "and then", store: true, previous_response_id: before[0]!.id };
+  const answered = (await (await respond(account.api_key, ask)).json()) as Stored["response"];
+  await eventually("it is on disk", async () => (await storedOf(account)).length === 2);
+  expect(await storedOf(account)).toEqual([
+    {
+      id: before[0]!.id,
+      previous_id: null,
+      kept_at: expect.any(String),
+      input: [item("what was asked")],
+      response: before[0]!.response,
+    },
+    {
+      id: answered.id,
+      previous_id: before[0]!.id,
+      kept_at: expect.any(String),
+      input: [item("and then")],
+      response: answered,
+    },
+  ]);
+  await gateway.cli("accounts", "delete", account.email, "--yes");
+  expect(await storedOf({ ...account, email: `deleted-${account.id}@invalid` })).toEqual([]);
+});
+
+test("an export and a deletion are in the audit log, without the e-mail, on a running server and on a stopped one", async () => {
+  const [account, other] = [await usedAccount(), await usedAccount()];
+  const actions = ({ id }: Account): unknown[] => {
+    using database = new Database(join(gateway.dataFolder, "tollgate.db"), { readonly: true });
+    return database
+      .query("SELECT action, operator_id, address, detail FROM audit_log WHERE subject_id = ? ORDER BY id")
+      .all(id);
+  };
+  const byCommand = { operator_id: 0, address: "command line" };
+  const entries = [
+    { action: "account.export", ...byCommand, detail: "" },
+    {
+      action: "account.delete",
+      ...byCommand,
+      detail: "its e-mail, key, password, sessions, notes and stored responses were erased",
+    },
+  ];
+  const given = await gateway.cli<Export>("accounts", "export", account.email);
+  expect(given["audit"]).toEqual([expect.objectContaining({ action: "account.export", address: null, by_account: 0 })]);
+  await gateway.cli("accounts", "delete", account.email, "--yes");
+  expect(actions(account)).toEqual(entries);
+  await gateway.kill("SIGTERM");
+  await gateway.cli("accounts", "export", other.email);
+  await gateway.cli("accounts", "delete", other.email, "--yes");
+  expect(actions(other)).toEqual(entries);
+  await gateway.restart();
 });
 
 test("a deletion needs --yes and an account that there is", async () => {

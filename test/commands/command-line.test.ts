@@ -26,7 +26,7 @@ describe("the command line", () => {
     const usages = readdirSync(folder)
       .map((name) => /^\/\/ (tollgate [a-z]+(?: [a-z]+)?)/.exec(readFileSync(join(folder, name), "utf8"))?.[1])
       .filter((usage) => usage !== undefined);
-    expect(usages.length).toBe(20);
+    expect(usages.length).toBeGreaterThan(20);
     for (const usage of usages) expect(helpText).toContain(usage);
   });
 

@@ -46,6 +46,17 @@ test("beside a running server with a node that is well, nothing is wrong", async
   expect(detailOf(report, "disk flushes")).toMatch(/half within [\d.]+ ms, 99 in 100 within [\d.]+ ms/);
 });
 
+test("a folder that serve is to make is looked at where it will be", async () => {
+  using folder = temporaryFolder();
+  const future = await doctor("--data", join(folder.path, "later", "data"));
+  expect(detailOf(future, "data folder")).toEndWith("/later/data is not made yet; serve makes it");
+  expect(detailOf(future, "free disk")).toMatch(/^[\d.]+ [GM]iB free of [\d.]+ [GM]iB/);
+  const lost = await doctor("--data", "/dev/shm/tollgate-later/data");
+  expect(detailOf(lost, "data folder")).toBe(
+    "/dev/shm/tollgate-later/data is in memory: a restart of the machine loses every balance",
+  );
+});
+
 test("a node that is away is a problem, and a person reads so in one line", async () => {
   using folder = temporaryFolder();
   const words = ["--data", folder.path, "--node", "http://127.0.0.1:9"];

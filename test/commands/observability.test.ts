@@ -36,6 +36,8 @@ url = "http://127.0.0.1:9/v1"
 level = "debug"
 [telemetry]
 otlp_endpoint = "${collector.url}"
+[backups]
+every_hours = 1
 ${service.config}
 `;
   gateway = await GatewayProcess.start({ config });
@@ -162,6 +164,7 @@ describe("metrics", () => {
   test("are all that the dashboard asks for", async () => {
     const dashboard = await Bun.file(`${import.meta.dir}/../../data/grafana-dashboard.json`).text();
     await eventually("the ledger was checked", async () => (await scrape()).includes("tollgate_ledger_whole_pass"));
+    await eventually("a backup was made", async () => (await scrape()).includes("tollgate_backup_timestamp"));
     const types = new Map(
       [...(await scrape()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]),
     );

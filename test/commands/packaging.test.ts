@@ -45,12 +45,7 @@ describe("the unit of systemd", () => {
     expect(Number(setting("LimitNOFILE"))).toBeGreaterThanOrEqual(65_536);
   });
 
-  const withoutSystemd = missing(
-    "systemd-analyze",
-    Bun.which("systemd-analyze") !== null,
-    "it comes with systemd",
-    false,
-  );
+  const withoutSystemd = missing("systemd-analyze", Bun.which("systemd-analyze") !== null, "it comes with systemd");
   test.skipIf(withoutSystemd)("is taken by systemd, and leaves the program little to do harm with", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "tollgate.service");
@@ -132,5 +127,17 @@ describe("the compose file", () => {
     expect([url, String(slots)]).toEqual([`http://node:${flag("--port")}/v1`, flag("--parallel")]);
     expect(tollgate!.ports).toEqual([`127.0.0.1:${portDefault}:${portDefault}`]);
     expect(Object.keys(compose.volumes)).toEqual([tollgate!.volumes[0]!.split(":")[0]!]);
+  });
+
+  const client = ["docker", "compose"];
+  const withoutClient = missing(
+    "docker compose",
+    Bun.which("docker") !== null && Bun.spawnSync([...client, "version"]).success,
+    "install its plugin; it needs no daemon here",
+    false,
+  );
+  test.skipIf(withoutClient)("is taken by docker compose", () => {
+    const { exitCode, stderr } = Bun.spawnSync([...client, "-f", join(ops, "compose.yaml"), "config", "--quiet"]);
+    expect([exitCode, stderr.toString()]).toEqual([0, ""]);
   });
 });

@@ -46,7 +46,9 @@ export class Server implements AsyncDisposable {
 
   static async start(words: readonly string[], options: RunOptions = {}): Promise<Server> {
     const { program = fromSource, cwd = tmpdir(), variables = {} } = options;
-    const child = Bun.spawn([...program, "serve", ...words], {
+    const threads = process.env["TOLLGATE_TEST_THREADS"];
+    const more = threads === undefined || words.includes("--threads") ? [] : ["--threads", threads];
+    const child = Bun.spawn([...program, "serve", ...words, ...more], {
       cwd,
       env: { ...environment, ...variables },
       stdin: "ignore",

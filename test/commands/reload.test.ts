@@ -1,13 +1,15 @@
 // A changed configuration of a running server: what is applied at once, what needs a restart, and that a wrong one
 // changes nothing. Also the nodes that `serve` starts itself.
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { Database } from "bun:sqlite";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import catalogRows from "../../data/catalog.json" with { type: "json" };
 import { eventually } from "../fixtures/eventually.ts";
+import { OtlpCollector } from "../fixtures/otlp-collector.ts";
 import { chat, run, Server, temporaryFolder } from "./program.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const program = join(import.meta.dir, "../fixtures/managed-program.ts");
 const keyOf = (server: Server): string => /API key +(sk-tg-\S+)/.exec(server.stdout)![1]!;
@@ -27,6 +29,16 @@ class Site implements AsyncDisposable {
     site.write(toml);
     site.server = await Server.start(["--port", "0", "--data", site.data, "--config", site.config], { variables });
     return site;
+  }
+
+  /** Stops it in order, lets something be done to its files and starts it again. */
+  async restart(between: () => void): Promise<void> {
+    this.server.signal("SIGTERM");
+    await this.server.ended();
+    const first = this.server.stdout;
+    between();
+    this.server = await Server.start(["--port", "0", "--data", this.data, "--config", this.config]);
+    this.server.stdout += first; // the operator's key was told once
   }
 
   write(toml: string): void {
@@ -122,15 +134,131 @@ describe.concurrent("a changed configuration", () => {
       url = "http://127.0.0.1:9/mcp"
       [console]
       sign_up = true
+      [log]
+      format = "text"
     `);
     expect(await site.reload()).toEqual({
-      applied: ["queue", "search", "mcp"],
-      needsRestart: ["server.stop_grace_seconds", "console"],
+      applied: ["server.stop_grace_seconds", "queue", "search", "mcp"],
+      needsRestart: ["console", "log.format"],
     });
-    expect(await site.reload()).toEqual({ applied: [], needsRestart: ["server.stop_grace_seconds", "console"] });
+    expect(await site.reload()).toEqual({ applied: [], needsRestart: ["console", "log.format"] });
     expect((await site.ask()).choices[0]!.message.content).not.toBe("");
-    site.write('[search]\nprovider = "local"\nfolder = "."\n');
-    expect(await site.reload()).toEqual({ applied: ["queue", "mcp"], needsRestart: ["search"] });
+    site.write("");
+    expect(await site.reload()).toEqual({
+      applied: ["server.stop_grace_seconds", "queue", "search", "mcp"],
+      needsRestart: [],
+    });
+  });
+
+  test("has another least level of the log at once", async () => {
+    await using site = await Site.start('[log]\nlevel = "warn"\nformat = "json"\n');
+    await site.ask();
+    site.write('[log]\nlevel = "debug"\nformat = "json"\n');
+    expect(await site.reload()).toEqual({ applied: ["log.level"], needsRestart: [] });
+    await site.ask();
+    await site.server.says(/"event":"request"/);
+    const requests = (): number => site.server.stderr.split('"event":"request"').length - 1;
+    expect(requests()).toBe(1);
+    site.write('[log]\nlevel = "error"\nformat = "json"\n');
+    await site.reload();
+    await site.ask();
+    site.server.signal("SIGTERM");
+    await site.server.ended();
+    expect(requests()).toBe(1);
+  });
+
+  test("asks for another token of the metrics at once, and logs neither", async () => {
+    await using site = await Site.start('[metrics]\ntoken = "token-of-before"\n[log]\nlevel = "debug"\n');
+    const status = async (token: string): Promise<number> =>
+      (await fetch(`${site.server.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).status;
+    expect([await status("token-of-before"), await status("token-of-after")]).toEqual([200, 401]);
+    site.write('[metrics]\ntoken = "token-of-after"\n[log]\nlevel = "debug"\n');
+    expect(await site.reload()).toEqual({ applied: ["metrics"], needsRestart: [] });
+    expect([await status("token-of-before"), await status("token-of-after")]).toEqual([401, 200]);
+    expect(site.server.stderr).not.toMatch(/token-of-/);
+  });
+
+  test("sends traces to the collector that it names, also where there was none before", async () => {
+    using one = new OtlpCollector();
+    using other = new OtlpCollector();
+    await using site = await Site.start("");
+    const traced = async (collector: OtlpCollector): Promise<void> => {
+      const before = collector.spans.length;
+      await site.ask();
+      await eventually("a trace came", async () => collector.spans.length > before, 30_000);
+    };
+    for (const collector of [one, other]) {
+      site.write(`[telemetry]\notlp_endpoint = "${collector.url}"\n`);
+      expect(await site.reload()).toEqual({ applied: ["telemetry"], needsRestart: [] });
+      await traced(collector);
+    }
+    const toOne = one.spans.length;
+    await traced(other);
+    expect(one.spans.length).toBe(toOne);
+    site.write("");
+    expect(await site.reload()).toEqual({ applied: ["telemetry"], needsRestart: [] });
+  });
+
+  test("keeps stored responses within other limits, and needs a restart to begin or end storing", async () => {
+    await using site = await Site.start("");
+    const stored = async (): Promise<number> => {
+      const reply = await fetch(`${site.server.url}/v1/responses`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${keyOf(site.server)}` },
+        body: JSON.stringify({ model: "core-3", input: "x".repeat(600_000), store: true }),
+      });
+      const { id } = (await reply.json()) as { id: string };
+      const headers = { authorization: `Bearer ${keyOf(site.server)}` };
+      const found = await fetch(`${site.server.url}/v1/responses/${id}`, { headers });
+      return found.status;
+    };
+    expect(await stored()).toBe(200);
+    site.write("[responses]\nkeep_max_mib = 1\n");
+    expect(await site.reload()).toEqual({ applied: ["responses"], needsRestart: [] });
+    expect([await stored(), await stored()]).toEqual([200, 200]);
+    using database = new Database(join(site.data, "responses.db"), { readonly: true });
+    expect(database.query("SELECT count(*) AS kept FROM responses").get()).toEqual({ kept: 1 }); // the others made room
+    site.write("[responses]\nkeep_days = 0\n");
+    expect(await site.reload()).toEqual({ applied: [], needsRestart: ["responses"] });
+  });
+
+  test("folds lines that are older than it lets them be", async () => {
+    await using site = await Site.start("");
+    expect((await site.ask()).choices[0]!.message.content).not.toBe("");
+    await site.restart(() => {
+      using database = new Database(join(site.data, "tollgate.db"));
+      database.run("UPDATE journal SET at = at - 10 * 86400000, period = period - 10");
+      database.run("UPDATE quota_use SET period = period - 10");
+    });
+    expect((await site.ask()).choices[0]!.message.content).not.toBe("");
+    site.write("[retention]\nusage_days = 5\n");
+    expect(await site.reload()).toEqual({ applied: ["retention"], needsRestart: [] });
+    using database = new Database(join(site.data, "tollgate.db"), { readonly: true });
+    const folded = database.prepare("SELECT coalesce(sum(lines), 0) AS lines FROM journal_folds");
+    await eventually("the old line is a sum", async () => (folded.get() as { lines: number }).lines === 1, 60_000);
+    expect(database.query("SELECT count(*) AS lines FROM journal WHERE kind = 'charge'").get()).toEqual({ lines: 1 });
+  });
+
+  test("searches another folder, a service and no longer a folder, without a restart", async () => {
+    await using site = await Site.start("");
+    for (const name of ["one", "two"]) {
+      mkdirSync(join(site.folder.path, name));
+      writeFileSync(join(site.folder.path, name, `${name}.md`), `# Towers\n\nThe tower of folder ${name} is tall.\n`);
+    }
+    const indexed = (): string[] => {
+      using database = new Database(join(site.data, "search.db"), { readonly: true });
+      return (database.query("SELECT path FROM files").all() as { path: string }[]).map(({ path }) => path);
+    };
+    for (const name of ["one", "two"]) {
+      site.write(`[search]\nprovider = "local"\nfolder = "${name}"\n`);
+      expect(await site.reload()).toEqual({ applied: ["search"], needsRestart: [] });
+      await eventually(`folder ${name} is indexed`, async () => String(indexed()) === `${name}.md`, 30_000);
+    }
+    site.write('[search]\nprovider = "local"\nfolder = "three"\n');
+    await expect(site.reload()).rejects.toThrow(/three/);
+    site.write('[search]\nprovider = "searxng"\nurl = "http://127.0.0.1:9"\n');
+    expect(await site.reload()).toEqual({ applied: ["search"], needsRestart: [] });
+    expect((await site.ask()).choices[0]!.message.content).not.toBe("");
   });
 
   test("is refused by a server that is not there", async () => {

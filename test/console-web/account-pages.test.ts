@@ -1,9 +1,8 @@
 // The pages of an account, driven as its owner would: in a real browser, against the real server.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
-import { eventually } from "../fixtures/eventually.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
-import { launch, Visit, withoutBrowser } from "./browser.ts";
+import { expectEventually, launch, Visit, withoutBrowser } from "./browser.ts";
 
 const timeLimit = 120_000;
 const email = "ada@example.com";
@@ -71,12 +70,12 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       const { page } = visit;
       await page.getByRole("link", { name: "Playground" }).first().click();
       await page.getByRole("button", { name: "New conversation" }).waitFor();
-      for (const dialect of ["chat-completions", "messages", "responses"]) {
+      for (const [index, dialect] of ["chat-completions", "messages", "responses"].entries()) {
         await page.getByLabel("Dialect").selectOption(dialect);
         await page.getByLabel("Reasoning effort").selectOption("medium");
         await page.getByLabel("Message", { exact: true }).fill(`Say hello in ${dialect}`);
         await page.getByRole("button", { name: "Send", exact: true }).click();
-        const answer = page.locator(".turn.answer").last();
+        const answer = page.locator(".turn.answer").nth(index);
         await answer.getByText("This is a synthetic answer").waitFor();
         await answer.locator(".turn-foot").waitFor();
         expect(await answer.locator(".turn-foot").textContent()).toMatch(/\d+ in · \d+ out/);
@@ -154,7 +153,8 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       await page.getByRole("link", { name: "Overview", exact: true }).click();
       const before = (await gateway.show(email)).spendable;
       await expectEventually(() => page.locator(".hero .big").textContent(), before.toLocaleString("en-US"));
-      const rows = await page.locator("tbody tr").count();
+      const rows = (await gateway.usage(email)).length;
+      await expectEventually(() => page.locator("tbody tr").count(), rows);
       await using other = await visitOfSameBrowser(visit);
       await other.goto("/playground");
       await other.getByLabel("Message", { exact: true }).fill("One more");
@@ -169,13 +169,38 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
   );
 
   test(
+    "live numbers come back after a proxy refused the stream; where the session is over, the sign-in is shown",
+    async () => {
+      await using other = await Visit.open(browser, gateway.url);
+      const { page } = other;
+      let refused = 0;
+      await page.route("**/console/api/events", (route) =>
+        refused++ === 0 ? route.fulfill({ status: 502, body: "Bad gateway" }) : route.fallback(),
+      );
+      await other.signIn(email, password);
+      await page.getByText("Live numbers are interrupted").waitFor();
+      await page.getByText("Live numbers are interrupted").waitFor({ state: "detached" });
+      expect(refused).toBe(2);
+
+      await page.route("**/console/api/events", (route) => route.fulfill({ status: 401, body: "" }));
+      await page.reload();
+      await page.getByText("Live numbers are interrupted").waitFor();
+      await other.context.clearCookies();
+      await page.getByRole("heading", { name: "Sign in to Tollgate" }).waitFor();
+      expect(other.problemsBut(/status of (?:502|401)/)).toEqual([]);
+    },
+    timeLimit,
+  );
+
+  test(
     "tools are called, their results are given by hand, and the answer goes on",
     async () => {
       const { page } = visit;
       await page.getByRole("link", { name: "Playground" }).first().click();
       await page.getByRole("button", { name: "New conversation" }).click();
       await page.getByRole("button", { name: "Put in an example" }).first().click();
-      for (const dialect of ["chat-completions", "messages", "responses"]) {
+      // The call and, after its results, the answer: two turns for each dialect.
+      for (const [index, dialect] of ["chat-completions", "messages", "responses"].entries()) {
         await page.getByLabel("Dialect").selectOption(dialect);
         await page.getByLabel("Message", { exact: true }).fill("How is the weather in Paris and Rome?");
         await page.getByRole("button", { name: "Send", exact: true }).click();
@@ -184,12 +209,9 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
           await page.getByRole("textbox", { name: "Result of get_weather" }).first().fill(result);
           await page.getByRole("button", { name: "Send result" }).first().click();
         }
-        await page
-          .locator(".turn.answer")
-          .last()
-          .getByText(/gave .*sunny.*rainy/)
-          .waitFor();
-        await page.locator(".turn.answer").last().locator(".turn-foot").waitFor();
+        const answer = page.locator(".turn.answer").nth(2 * index + 1);
+        await answer.getByText(/gave .*sunny.*rainy/).waitFor();
+        await answer.locator(".turn-foot").waitFor();
       }
       await page.getByLabel("Tools", { exact: true }).fill("[{");
       await page.getByText("Not JSON").waitFor();
@@ -209,12 +231,12 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       await page.getByRole("img", { name: "dot.png" }).waitFor();
       await page.getByLabel("Message", { exact: true }).fill("What is this?");
       await page.keyboard.press("Enter");
-      await page.locator(".turn.answer").last().getByText("1 image").waitFor();
-      await page.locator(".turn.answer").last().locator(".turn-foot").waitFor();
+      await page.locator(".turn.answer").first().getByText("1 image").waitFor();
+      await page.locator(".turn.answer").first().locator(".turn-foot").waitFor();
       await page.getByRole("button", { name: "Put in an example" }).nth(1).click();
       await page.getByLabel("Message", { exact: true }).fill("Answer in JSON");
       await page.keyboard.press("Enter");
-      const answer = page.locator(".turn.answer").last();
+      const answer = page.locator(".turn.answer").nth(1);
       await answer.locator(".turn-foot").waitFor();
       expect(Object.keys(JSON.parse((await answer.locator(".markdown").textContent()) ?? "") as object)).toEqual([
         "answer",
@@ -287,6 +309,16 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       await page.getByText("All other browsers were signed out.").waitFor();
       await expectEventually(() => page.locator(".item-list > li").count(), 1);
       await other.page.getByRole("heading", { name: "Sign in to Tollgate" }).waitFor();
+
+      await other.signIn(email, password);
+      await page.reload();
+      await page.getByRole("button", { name: /^Sign out Chrome on .* at / }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+      await expectEventually(() => page.locator(".item-list > li").count(), 2);
+      await page.getByRole("button", { name: /^Sign out Chrome on .* at / }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Sign out" }).click();
+      await expectEventually(() => page.locator(".item-list > li").count(), 1);
+      await other.page.getByRole("heading", { name: "Sign in to Tollgate" }).waitFor();
     },
     timeLimit,
   );
@@ -325,10 +357,4 @@ const models = (gateway: GatewayProcess, key: string): Promise<Response> =>
 async function visitOfSameBrowser(visit: Visit) {
   const page = await visit.context.newPage();
   return Object.assign(page, { [Symbol.asyncDispose]: () => page.close() });
-}
-
-type Shown = string | number | null;
-
-async function expectEventually(read: () => Promise<Shown>, wanted: Shown): Promise<void> {
-  await eventually(`the page shows ${wanted}`, async () => (await read()) === wanted, 30_000);
 }

@@ -2,6 +2,7 @@
 // exceptions, and requests to any other server.
 import { existsSync } from "node:fs";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { eventually } from "../fixtures/eventually.ts";
 import { missing } from "../fixtures/optional.ts";
 
 const executable = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
@@ -30,6 +31,12 @@ export const launch = (): Promise<Browser> =>
 /** Generous: it only ends a test that has failed, and other work may share the machine. */
 const patienceMs = 30_000;
 
+/**
+ * Every reply comes so much later. What a loaded machine does now and then, a read that does not wait for what it reads,
+ * this does every time.
+ */
+const delayMs = Number(process.env["TOLLGATE_BROWSER_DELAY_MS"] ?? 0);
+
 export class Visit implements AsyncDisposable {
   readonly context: BrowserContext;
   readonly page: Page;
@@ -52,6 +59,12 @@ export class Visit implements AsyncDisposable {
   /** An empty browser profile whose relative addresses are the gateway's. */
   static async open(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> {
     const context = await browser.newContext({ baseURL: url, viewport: { width: 1280, height: 860 }, ...options });
+    if (delayMs > 0) {
+      await context.route("**/*", async (route) => {
+        await Bun.sleep(delayMs);
+        await route.fallback();
+      });
+    }
     return new Visit(context, await context.newPage(), url);
   }
 
@@ -69,6 +82,13 @@ export class Visit implements AsyncDisposable {
     await this.page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
   }
 
+  /** Calls the console's API as a page of this visit would, for what a test needs to be there. */
+  async post(path: string, data: object): Promise<void> {
+    const headers = { origin: new URL(this.page.url()).origin };
+    const reply = await this.context.request.post(`/console/api${path}`, { data, headers });
+    if (!reply.ok()) throw new Error(`${path} was answered with ${reply.status()}: ${await reply.text()}`);
+  }
+
   /** Problems so far, without those that the test brought about itself. */
   problemsBut(expected: RegExp): string[] {
     return this.problems.filter((problem) => !expected.test(problem));
@@ -77,4 +97,11 @@ export class Visit implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.context.close();
   }
+}
+
+type Shown = string | number | boolean | null;
+
+/** Waits until the page shows it: what is read at once may be of the moment before. */
+export async function expectEventually(read: () => Promise<Shown>, wanted: Shown): Promise<void> {
+  await eventually(`the page shows ${wanted}`, async () => (await read()) === wanted, patienceMs);
 }

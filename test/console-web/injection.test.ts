@@ -11,6 +11,7 @@ import type {
   KeyState,
   OperatorAccount,
   OperatorNodes,
+  OperatorServer,
   OperatorTotals,
   Overview,
   PlanPage,
@@ -78,12 +79,13 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
         ["/operator/requests", payloads.length],
         ["/operator/nodes", payloads.length],
         ["/operator/models", payloads.length],
+        ["/operator/server", 1],
         ["/operator/audit", payloads.length],
       ] as const) {
         await page.goto(path);
         await page.locator(".side .who").waitFor();
         await page.locator(".loading").first().waitFor({ state: "detached" });
-        if (path !== "/key") {
+        if (path !== "/key" && path !== "/operator/server") {
           const shown = page.locator("main tbody tr, main .item-list > li, main option, main article.card");
           await shown.nth(wanted - 1).waitFor({ state: "attached" });
         }
@@ -218,6 +220,7 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/operator/nodes": { nodes, waiting: 0 } satisfies OperatorNodes,
     "/operator/totals": totals,
     "/operator/requests": { requests: payloads.map(purchase), next: null } satisfies PurchaseRequestsPage,
+    "/operator/server": server,
     "/operator/audit": audit,
   };
   await page.route("**/console/api/**", (route) => {
@@ -374,6 +377,23 @@ const totals: OperatorTotals = {
   models: payloads.map((model) => ({ model, requests: 1, billed_tokens: 1, served: true })),
 };
 
+const server: OperatorServer = {
+  config_file: payloads.join(" "),
+  config_loaded_at: time,
+  reload: { time, refused: payloads.join(" "), applied: [], needs_restart: [] },
+  backup_folder: payloads.join(" "),
+  backup: {
+    state: "failed",
+    started_at: time,
+    file: payloads.join(" "),
+    bytes: 0,
+    duration_ms: 0,
+    message: payloads.join(" "),
+  },
+  backup_schedule: null,
+  backups: payloads.map((file) => ({ file, bytes: 1, made_at: time })),
+};
+
 const audit: AuditPage = {
   entries: payloads.map((payload, id) => ({
     id,
@@ -402,6 +422,19 @@ function streamOf(endpoint: string, payload: string): string {
           },
           { type: "content_block_stop" },
           { type: "content_block_start", content_block: { type: "web_search_tool_result", content: [source] } },
+          {
+            type: "content_block_start",
+            content_block: { type: "mcp_tool_use", id: payload, name: payload, server_name: payload },
+          },
+          { type: "content_block_delta", delta: { type: "input_json_delta", partial_json: payload } },
+          {
+            type: "content_block_start",
+            content_block: {
+              type: "mcp_tool_result",
+              tool_use_id: payload,
+              content: [{ type: "text", text: payload }],
+            },
+          },
           { type: "content_block_start", content_block: { type: "text" } },
           { type: "content_block_delta", delta: { type: "text_delta", text: payload } },
           { type: "content_block_start", content_block: { type: "tool_use", id: payload, name: payload } },
@@ -416,6 +449,12 @@ function streamOf(endpoint: string, payload: string): string {
         ? [
             { type: "response.reasoning_summary_text.delta", delta: payload },
             { type: "response.output_item.done", item: { type: "web_search_call", action: { query: payload } } },
+            {
+              type: "response.output_item.added",
+              item: { type: "mcp_call", id: payload, name: payload, server_label: payload },
+            },
+            { type: "response.mcp_call_arguments.delta", delta: payload },
+            { type: "response.output_item.done", item: { type: "mcp_call", id: payload, output: payload } },
             { type: "response.output_text.delta", delta: payload },
             { type: "response.output_text.annotation.added", annotation: source },
             { type: "response.output_item.added", item: { type: "function_call", call_id: payload, name: payload } },

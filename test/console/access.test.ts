@@ -22,6 +22,7 @@ const bodies: Readonly<Record<string, object>> = {
   "/operator/accounts/:id/credit": { tokens: 5, reason: "a gift" },
   "/operator/accounts/:id/state": { disabled: true },
   "/operator/accounts/:id/password": { password: "battery staple" },
+  "/operator/accounts/:id/delete": { confirm: "victim@x" },
   "/operator/requests/:id/approve": {},
   "/operator/requests/:id/decline": {},
 };

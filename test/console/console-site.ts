@@ -5,6 +5,7 @@ import { consoleRoutes, openConsole } from "../../src/console/console.ts";
 import { Live } from "../../src/console/live.ts";
 import type { ConsoleParts } from "../../src/console/parts.ts";
 import type { Route } from "../../src/console/route.ts";
+import type { BackupOutcome, ReloadOutcome } from "../../src/console/server-care.ts";
 import type { UsageQueries, UsageSummary } from "../../src/account/usage-queries.ts";
 import type { LiveRequests, Site } from "../../src/http/site.ts";
 import { Passwords } from "../../src/account/passwords.ts";
@@ -38,6 +39,9 @@ export class ConsoleSite {
     models: { "*": "*" },
   };
   inFlight = 0;
+  /** What the next reload and the next backup come to. */
+  reloaded: ReloadOutcome = { applied: [], needsRestart: [] };
+  readonly backedUp = Promise.withResolvers<BackupOutcome>();
 
   constructor({ passwords, ...more }: Options = {}) {
     const office = new Office(undefined, passwords);
@@ -56,6 +60,17 @@ export class ConsoleSite {
       reserved: office.ledger,
       catalog: embeddedCatalog(),
       nodes: { states: () => [this.node], waiting: 0, serves: () => true },
+      accountData: {
+        export: async ({ email }) => new Response(JSON.stringify({ account: { email } })).body,
+        erase: async ({ email }, alongside) => (await office.accounts.erase(email, async () => {}, alongside)).name,
+      },
+      configuration: { file: "tollgate.toml", loadedAt: office.now, reload: () => Promise.resolve(this.reloaded) },
+      backups: {
+        folder: "backups",
+        schedule: { everyMs: 86_400_000, keep: 7 },
+        list: (max) => [{ name: "scheduled.db", bytes: max, madeAt: office.now }],
+        make: () => this.backedUp.promise,
+      },
       payment: null,
       assets: () => Promise.resolve(new Map()),
       clock: { wall: () => office.now, monotonic: () => office.now },

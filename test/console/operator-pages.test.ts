@@ -1,6 +1,9 @@
 // What operators do, and that each of it is written down.
 import { beforeEach, describe, expect, test } from "bun:test";
+import { isRefusal } from "../../src/refusals.ts";
 import { StoreUnavailable } from "../../src/types.ts";
+import { ask } from "../account/office.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { type ConsoleBrowser, ConsoleSite } from "./console-site.ts";
 
 let site: ConsoleSite;
@@ -180,4 +183,96 @@ test("a disk that cannot be read is told as such", async () => {
     const { status, body } = await browser.get(each);
     expect([each, status, body.error.code]).toEqual([each, 503, "unavailable"]);
   }
+});
+
+test("an account's data is downloaded, by itself and by an operator, whose export is written down first", async () => {
+  const own = await customer.post("/export");
+  expect(own.body).toEqual({ account: { email: "customer@x" } });
+  expect(own.response.headers.get("content-disposition")).toMatch(
+    /^attachment; filename="tollgate-account-2-2026-03-28\.json"$/,
+  );
+  expect(await audit()).toEqual([]);
+  expect((await operator.post(`${path}/export`)).body).toEqual({ account: { email: "customer@x" } });
+  expect(await audit()).toEqual([["account.export", "customer@x", ""]]);
+  expect((await operator.post("/operator/accounts/99/export")).status).toBe(404);
+});
+
+test("data that is being exported already is 503 with a time to come back, and no entry", async () => {
+  site = new ConsoleSite({ accountData: { export: () => Promise.resolve(null), erase: () => Promise.reject() } });
+  operator = await site.signedIn("operator@x", { operator: true });
+  const { status, body, response } = await operator.post(`/operator/accounts/1/export`);
+  expect([status, body.error.code, response.headers.get("retry-after")]).toEqual([503, "busy", "10"]);
+  expect(await audit()).toEqual([]);
+});
+
+test("an account is deleted when its e-mail was typed and nothing of it is open; the log has no e-mail then", async () => {
+  const confirm = "customer@x";
+  const wrong = await operator.post(`${path}/delete`, { confirm: "costumer@x" });
+  expect([wrong.status, wrong.body.error.message]).toEqual([400, "Type customer@x to delete this account."]);
+  expect((await operator.post("/operator/accounts/99/delete", { confirm })).status).toBe(404);
+  const own = await operator.post(`/operator/accounts/${operator.account.id}/delete`, { confirm: "operator@x" });
+  expect(own.status).toBe(409);
+
+  const hold = site.office.admit(customer.account.id, ask());
+  if (isRefusal(hold)) throw new Error(hold.refusal);
+  const open = await operator.post(`${path}/delete`, { confirm });
+  expect([open.status, open.body.error.message]).toEqual([
+    409,
+    "customer@x has a request that is open. Disable it, and delete it when they have ended.",
+  ]);
+  expect((await operator.get(path)).body).toMatchObject({ email: "customer@x", disabled: false });
+  expect(await audit()).toEqual([]);
+
+  hold[Symbol.dispose]();
+  const name = `deleted-${customer.account.id}@invalid`;
+  expect((await operator.post(`${path}/delete`, { confirm })).body).toMatchObject({ email: name, disabled: true });
+  expect(await audit()).toEqual([
+    ["account.delete", name, "its e-mail, key, password, sessions and notes were erased"],
+  ]);
+  expect((await customer.get("/overview")).status).toBe(401);
+  expect(JSON.stringify((await operator.get("/operator/audit")).body)).not.toContain("customer@x");
+});
+
+test("a reload tells what changed and what needs a restart, or why it was refused; both are written down", async () => {
+  expect((await operator.get("/operator/server")).body).toEqual({
+    config_file: "tollgate.toml",
+    config_loaded_at: "2026-03-28T12:00:00.000Z",
+    reload: null,
+    backup_folder: "backups",
+    backup: null,
+    backup_schedule: { every_ms: 86_400_000, keep: 7 },
+    backups: [{ file: "scheduled.db", bytes: 100, made_at: "2026-03-28T12:00:00.000Z" }],
+  });
+  site.reloaded = { applied: ["nodes", "queue"], needsRestart: ["server.port"] };
+  const time = "2026-03-28T12:00:00.000Z";
+  const done = { time, refused: null, applied: ["nodes", "queue"], needs_restart: ["server.port"] };
+  expect((await operator.post("/operator/server/reload")).body.reload).toEqual(done);
+  site.reloaded = { refused: `tollgate.toml:3: ${"x".repeat(600)}` };
+  expect((await operator.post("/operator/server/reload")).body.reload.refused).toBe(site.reloaded.refused);
+  expect((await operator.get("/operator/server")).body.reload.refused).toBe(site.reloaded.refused);
+  const entries = await audit();
+  expect(entries[0][2]).toHaveLength(500);
+  expect(entries).toMatchObject([
+    ["server.reload", "", expect.stringMatching(/^refused: tollgate\.toml:3: x+$/)],
+    ["server.reload", "", "applied: nodes, queue; needs a restart: server.port"],
+  ]);
+});
+
+test.each([
+  ["is made", { bytes: 4096 }, { state: "done", bytes: 4096, message: "" }, ": 4096 bytes, checked"],
+  [
+    "fails",
+    { failed: "the disk is full" },
+    { state: "failed", message: "the disk is full" },
+    "failed: the disk is full",
+  ],
+])("a backup %s once at a time, and is written down when it ended", async (_, outcome, shown, detail) => {
+  const file = "tollgate-2026-03-28T12-00-00.db";
+  expect((await operator.post("/operator/server/backup")).body.backup).toMatchObject({ state: "running", file });
+  expect((await operator.post("/operator/server/backup")).status).toBe(409);
+  expect(await audit()).toEqual([]);
+  site.backedUp.resolve(outcome);
+  await eventually("it is in the log", async () => (await audit()).length === 1);
+  expect((await operator.get("/operator/server")).body.backup).toMatchObject({ file, ...shown });
+  expect((await audit())[0]).toEqual(["server.backup", "", expect.stringContaining(detail)]);
 });

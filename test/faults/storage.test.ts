@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { journalBusyMs } from "../../src/limits.ts";
 import type { Endpoint } from "../../src/types.ts";
 import { bodyOf, endpoints, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
@@ -103,7 +104,10 @@ const viewsOf = (open: readonly Open[]) => open.map(({ endpoint, received }) => 
  */
 async function expectRefusing({ url }: GatewayProcess, { api_key }: Account): Promise<void> {
   const pending = async () => /^tollgate_journal_pending [1-9]/m.test(await (await fetch(`${url}/metrics`)).text());
-  await eventually("ends wait for the disk", async () => (await pending()) && (await Bun.sleep(300), pending()));
+  await eventually(
+    "ends wait for the disk",
+    async () => (await pending()) && (await Bun.sleep(journalBusyMs + 300), pending()),
+  );
   for (const [endpoint, model, expected] of [
     ["/v1/chat/completions", "core-3", 503],
     ["/v1/messages", "core-3", 503],

@@ -45,6 +45,15 @@ function money(amount: number, digitsMin: number, digitsMax: number): string {
   return `${amount < 0 ? "−" : ""}$${text}`;
 }
 
+const byteUnits = ["bytes", "kB", "MB", "GB", "TB"];
+
+/** `512 bytes`, `1.4 MB`: in thousands, as disks are sold. */
+export function bytes(size: number): string {
+  const power = Math.min(byteUnits.length - 1, Math.floor(Math.log10(Math.max(1, size)) / 3));
+  const scaled = size / 1000 ** power;
+  return `${scaled.toFixed(power > 0 && scaled < 99.95 ? 1 : 0)} ${byteUnits[power]}`;
+}
+
 export const cents = (amount: number): string => dollars(amount / 100);
 
 export const moment = (time: number | string): string => dateTime.format(new Date(time));
@@ -70,5 +79,8 @@ export function duration(ms: number): string {
   if (hours > 0) return `${hours} h ${minutes} min`;
   return `${minutes} min ${Math.floor((left % minuteMs) / 1000)} s`;
 }
+
+/** `24 hours`, or as a duration. */
+export const interval = (ms: number): string => (ms % hourMs === 0 ? plural(ms / hourMs, "hour") : duration(ms));
 
 export const plural = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;

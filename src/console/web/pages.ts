@@ -67,6 +67,12 @@ export const operatorPages: readonly PageEntry[] = [
     load: lazy(() => import("./pages/operator/models.tsx"), "ModelsPage"),
   },
   {
+    path: "/operator/server",
+    name: "Server",
+    icon: "settings",
+    load: lazy(() => import("./pages/operator/server.tsx"), "ServerPage"),
+  },
+  {
     path: "/operator/audit",
     name: "Audit log",
     icon: "audit",

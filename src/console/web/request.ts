@@ -34,10 +34,30 @@ export function search(query: Query): string {
   return text === "" ? "" : `?${text}`;
 }
 
+/** How long the browser may take to copy a file that it was given. */
+const downloadMs = 60_000;
+
+/** Asks for a file, which the browser keeps under the name that the server gave it. */
+export async function download(path: string): Promise<void> {
+  const response = await ask("POST", path);
+  if (!response.ok) throw errorOf(response, await json(response));
+  const [, name = ""] = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "") ?? [];
+  const address = URL.createObjectURL(await response.blob());
+  Object.assign(document.createElement("a"), { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), downloadMs);
+}
+
 async function send<Reply>(method: string, path: string, body?: object): Promise<Reply> {
-  let response: Response;
+  const response = await ask(method, path, body);
+  const reply = await json(response);
+  if (response.ok) return reply as Reply;
+  throw errorOf(response, reply);
+}
+
+/** Throws RequestError where no answer comes. */
+async function ask(method: string, path: string, body?: object): Promise<Response> {
   try {
-    response = await fetch(`/console/api${path}`, {
+    return await fetch(`/console/api${path}`, {
       method,
       headers: body === undefined ? {} : { "content-type": "application/json" },
       body: body === undefined ? null : JSON.stringify(body),
@@ -45,12 +65,16 @@ async function send<Reply>(method: string, path: string, body?: object): Promise
   } catch {
     throw new RequestError("The server cannot be reached. Check the connection and try again.", 0, null);
   }
-  const reply: unknown = await response.json().catch(() => null);
-  if (response.ok) return reply as Reply;
+}
+
+/** Null where it is none, as with a proxy's own page. */
+const json = (response: Response): Promise<unknown> => response.json().catch(() => null);
+
+function errorOf(response: Response, reply: unknown): RequestError {
   const { code = null, message = `The server answered with status ${response.status}.` } =
     (reply as Partial<ApiError> | null)?.error ?? {};
   if (code === "not_signed_in") onSignedOut();
-  throw new RequestError(message, response.status, code);
+  return new RequestError(message, response.status, code);
 }
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

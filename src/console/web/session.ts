@@ -12,6 +12,8 @@ export const operatorNumbers = signal<OperatorNumbers | null>(null);
 /** False while the event stream is broken: the numbers may be old. */
 export const live = signal(true);
 
+const listenAgainMs = 2_000;
+
 let events: EventSource | null = null;
 
 export async function loadSession(): Promise<void> {
@@ -50,6 +52,9 @@ function listen(): void {
   });
   source.addEventListener("error", () => {
     live.value = false;
+    // The browser itself tries again after a break, but never after an answer that is no stream: a proxy's 502 while
+    // the server restarts, or the 401 of a session that ended before the stream was open.
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => void listenAgain(source), listenAgainMs);
   });
   source.addEventListener("account", ({ data }) => {
     numbers.value = JSON.parse(data) as AccountNumbers;
@@ -58,6 +63,14 @@ function listen(): void {
     operatorNumbers.value = JSON.parse(data) as OperatorNumbers;
   });
   source.addEventListener("ended", leave);
+}
+
+async function listenAgain(broken: EventSource): Promise<void> {
+  if (events !== broken) return;
+  const known = await get<Session>("/session").catch(() => null);
+  if (events !== broken) return;
+  if (known?.account === null) leave();
+  else listen();
 }
 
 function stopListening(): void {

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { BrowserSessions, Done, PasswordChange } from "../../api.ts";
 import { ago, utc } from "../format.ts";
 import { Confirm } from "../parts/dialog.tsx";
+import { ExportButton } from "../parts/export-button.tsx";
 import { Field, FormError } from "../parts/field.tsx";
 import { Page } from "../parts/page.tsx";
 import { Loaded } from "../parts/states.tsx";
@@ -58,6 +59,14 @@ export function AccountPage(): VNode {
               </ul>
             )}
           </Loaded>
+        </section>
+        <section class="card stack">
+          <h2>Your data</h2>
+          <p class="quiet small-text">
+            Everything that this server keeps of your account as one JSON file: sign-ins, requests for plans and credit,
+            payments, the usage of every request, and stored responses.
+          </p>
+          <ExportButton path="/export">Export your data</ExportButton>
         </section>
         <p class="quiet small-text">Tollgate {session.value?.version}</p>
       </div>
@@ -154,35 +163,54 @@ function EndOthers({ shown, onEnded }: { shown: boolean; onEnded: () => void }):
 }
 
 function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onEnded: () => void }): VNode {
+  const [asking, setAsking] = useState(false);
   const action = useAction();
+  const name = browserName(shown.browser);
   const end = async (): Promise<void> => {
     const done = await action.run(async () => {
       await post<Done>(`/sessions/${shown.id}/end`);
     });
-    if (done) onEnded();
+    if (!done) return;
+    setAsking(false);
+    toast(`${name} was signed out.`);
+    onEnded();
   };
   return (
     <li>
       <div>
         <p title={shown.browser}>
-          {browserName(shown.browser)} {shown.current && <span class="badge good">This browser</span>}
+          {name} {shown.current && <span class="badge good">This browser</span>}
         </p>
         <p class="quiet small-text">
           {shown.address} · signed in <time title={utc(shown.created_at)}>{ago(shown.created_at)}</time> · last used{" "}
           <time title={utc(shown.last_used_at)}>{ago(shown.last_used_at)}</time>
         </p>
-        <FormError message={action.error} />
       </div>
       {!shown.current && (
         <button
           type="button"
           class="button small"
-          disabled={action.busy}
-          aria-label={`Sign out ${browserName(shown.browser)} at ${shown.address}`}
-          onClick={() => void end()}
+          aria-label={`Sign out ${name} at ${shown.address}`}
+          onClick={() => {
+            action.clear();
+            setAsking(true);
+          }}
         >
           Sign out
         </button>
+      )}
+      {asking && (
+        <Confirm
+          title="Sign out this browser?"
+          confirm="Sign out"
+          action={action}
+          onConfirm={() => void end()}
+          onClose={() => setAsking(false)}
+        >
+          <p>
+            <strong>{name}</strong> at {shown.address} needs the password to come back.
+          </p>
+        </Confirm>
       )}
     </li>
   );

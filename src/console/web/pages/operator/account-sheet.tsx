@@ -2,6 +2,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import type {
+  AccountDeletion,
   CreditGrant,
   Done,
   OperatorAccount,
@@ -12,6 +13,7 @@ import type {
 } from "../../../api.ts";
 import { ago, count, plural, utc, worth } from "../../format.ts";
 import { Confirm, Dialog } from "../../parts/dialog.tsx";
+import { ExportButton } from "../../parts/export-button.tsx";
 import { Field, FormError } from "../../parts/field.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { toast } from "../../parts/toasts.tsx";
@@ -43,6 +45,13 @@ export function AccountSheet({ id, onClose, onChanged }: SheetProps): VNode {
             <PlanForm account={value} onChanged={changed} />
             <PasswordForm account={value} onChanged={account.reload} />
             <StateForm account={value} onChanged={changed} />
+            <Panel title="Data">
+              <p class="quiet small-text">
+                Everything that is kept of this account as one JSON file, without keys and passwords.
+              </p>
+              <ExportButton path={`/operator/accounts/${value.id}/export`}>Export</ExportButton>
+            </Panel>
+            <DeletionForm account={value} onChanged={changed} />
             <section class="card flush">
               <header>
                 <h3>Last requests</h3>
@@ -330,5 +339,96 @@ function StateForm({ account, onChanged }: FormProps): VNode {
         </Confirm>
       )}
     </Panel>
+  );
+}
+
+/** The name that a deletion leaves. */
+const isDeleted = ({ id, email }: OperatorAccount): boolean => email === `deleted-${id}@invalid`;
+
+function DeletionForm({ account, onChanged }: FormProps): VNode | null {
+  const [asking, setAsking] = useState(false);
+  if (isDeleted(account)) return null;
+  const isOwn = account.id === own.value?.id;
+  return (
+    <Panel title="Delete">
+      <div class="row spread">
+        <p class="quiet small-text grow">
+          Erases who it was for good: e-mail, key, password, sessions and notes. Its books stay without a name.
+        </p>
+        <button
+          type="button"
+          class="button danger-quiet"
+          disabled={isOwn}
+          title={isOwn ? "This is your own account" : undefined}
+          onClick={() => setAsking(true)}
+        >
+          Delete account
+        </button>
+      </div>
+      {asking && <DeletionDialog account={account} onDeleted={onChanged} onClose={() => setAsking(false)} />}
+    </Panel>
+  );
+}
+
+type DeletionProps = Readonly<{
+  account: OperatorAccount;
+  onDeleted: (next: OperatorAccount) => void;
+  onClose: () => void;
+}>;
+
+function DeletionDialog({ account, onDeleted, onClose }: DeletionProps): VNode {
+  const [confirm, setConfirm] = useState("");
+  const action = useAction();
+  const { id, email } = account;
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    let left: OperatorAccount | null = null;
+    await action.run(async () => {
+      left = await post<OperatorAccount, AccountDeletion>(`/operator/accounts/${id}/delete`, {
+        confirm: confirm.trim(),
+      });
+    });
+    if (left === null) return;
+    onClose();
+    onDeleted(left);
+    toast(`The account ${id} was deleted.`);
+  };
+  return (
+    <Dialog title="Delete this account?" onClose={onClose}>
+      <form class="stack" onSubmit={(event) => void submit(event)}>
+        <div class="prose">
+          <p>
+            <strong>{email}</strong> is erased with its key, password, sessions and stored responses. This cannot be
+            undone.
+          </p>
+        </div>
+        <Field label="Type its e-mail address to confirm">
+          {(control) => (
+            <input
+              {...control}
+              type="text"
+              autocomplete="off"
+              spellcheck={false}
+              value={confirm}
+              onInput={(event) => setConfirm(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <FormError message={action.error} />
+        <footer>
+          <button type="button" class="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button
+            type="submit"
+            class="button danger"
+            aria-busy={action.busy}
+            disabled={action.busy || confirm.trim() !== email}
+          >
+            Delete account
+          </button>
+        </footer>
+      </form>
+    </Dialog>
   );
 }

@@ -14,7 +14,7 @@ export function AuditPage(): VNode {
   const after = cursors.at(-1);
   const page = useResource(() => get<AuditPageReply>("/operator/audit", { after }), String(after));
   return (
-    <Page title="Audit log" lead="Every change that an operator made in this console.">
+    <Page title="Audit log" lead="Every change that an operator made here or by a command on the server.">
       <section class="card flush" aria-label="Changes by operators">
         <Loaded resource={page} lines={8}>
           {({ entries, next }) => (
@@ -57,8 +57,8 @@ const Entries = ({ entries }: Pick<AuditPageReply, "entries">): VNode => (
                 {moment(entry.time)}
               </time>
             </td>
-            <td class="break">{entry.subject}</td>
-            <td class="break">{entry.detail}</td>
+            <td class="break">{entry.subject === "" ? <span class="quiet">the server</span> : entry.subject}</td>
+            <td class="break sentence">{entry.detail}</td>
             <td class="quiet break wide-only">
               {entry.operator}
               <br />

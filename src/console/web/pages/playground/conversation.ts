@@ -25,6 +25,8 @@ export type Settings = Readonly<{
 
 export type Picture = Readonly<{ name: string; type: string; base64: string; file: Blob }>;
 export type Call = { id: string; name: string; arguments: string };
+/** Of a tool that the server ran by itself, on an MCP server; `result` is null until it is there. */
+export type ServerCall = Call & { server: string; result: string | null; failed: boolean };
 export type Source = Readonly<{ url: string; title: string }>;
 /** Of the messages dialect, which wants its thinking back with the signature when tools were called. */
 export type Thinking = { text: string; signature: string };
@@ -45,6 +47,7 @@ export type Answer = {
   calls: Call[];
   /** What was searched for on the web. */
   searches: string[];
+  serverCalls: ServerCall[];
   sources: Source[];
   usage: Usage | null;
   finish: string | null;
@@ -96,6 +99,7 @@ export const newAnswer = (model: string, startedAt: number): Answer => ({
   thinking: [],
   calls: [],
   searches: [],
+  serverCalls: [],
   sources: [],
   usage: null,
   finish: null,

@@ -45,6 +45,18 @@ export function addSource(answer: Answer, citation: Json): void {
   answer.sources.push({ url, title: text(citation["title"]) || url });
 }
 
+/** The texts of its `content`, one below the other. */
+export const textsOf = (holder: Json): string =>
+  list(holder["content"])
+    .map((part) => text(part["text"]))
+    .join("\n");
+
+/** Takes what came of a call that the server ran. */
+export function endCall(answer: Answer, id: string, result: string, failed: boolean): void {
+  const call = answer.serverCalls.find((each) => each.id === id);
+  if (call !== undefined) Object.assign(call, { result, failed });
+}
+
 export function fail(answer: Answer, error: Json): void {
   answer.state = "failed";
   answer.error = text(error["message"]) || "The answer could not be finished.";

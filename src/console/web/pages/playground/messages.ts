@@ -1,15 +1,17 @@
 // The messages dialect of the playground.
-import type { Answer, Effort, Settings, Turn } from "./conversation.ts";
+import type { Answer, Call, Effort, Settings, Turn } from "./conversation.ts";
 import {
   addSource,
   compactBody,
   editedOf,
+  endCall,
   fail,
   type Json,
   list,
   type PlaygroundDialect,
   record,
   text,
+  textsOf,
   type WireEvent,
 } from "./dialect.ts";
 
@@ -141,6 +143,18 @@ function begin(answer: Answer, block: Json): void {
     case "tool_use":
       answer.calls.push({ id: text(block["id"]), name: text(block["name"]), arguments: "" });
       return;
+    case "mcp_tool_use":
+      answer.serverCalls.push({
+        id: text(block["id"]),
+        name: text(block["name"]),
+        server: text(block["server_name"]),
+        arguments: "",
+        result: null,
+        failed: false,
+      });
+      return;
+    case "mcp_tool_result":
+      return endCall(answer, text(block["tool_use_id"]), textsOf(block), block["is_error"] === true);
     case "web_search_tool_result":
       for (const result of list(block["content"])) addSource(answer, result);
       return;
@@ -151,7 +165,6 @@ function begin(answer: Answer, block: Json): void {
 
 function extend(answer: Answer, block: Json, delta: Json): void {
   const thought = answer.thinking.at(-1);
-  const call = answer.calls.at(-1);
   switch (delta["type"]) {
     case "text_delta":
       answer.text += text(delta["text"]);
@@ -163,14 +176,22 @@ function extend(answer: Answer, block: Json, delta: Json): void {
     case "signature_delta":
       if (thought !== undefined) thought.signature += text(delta["signature"]);
       return;
-    case "input_json_delta":
-      if (block["type"] === "tool_use" && call !== undefined) call.arguments += text(delta["partial_json"]);
+    case "input_json_delta": {
+      const call = callOf(answer, block);
+      if (call !== undefined) call.arguments += text(delta["partial_json"]);
       return;
+    }
     case "citations_delta":
       return addSource(answer, record(delta["citation"]));
     default:
       return;
   }
+}
+
+/** The call that the open block tells of. */
+function callOf(answer: Answer, block: Json): Call | undefined {
+  if (block["type"] === "tool_use") return answer.calls.at(-1);
+  return block["type"] === "mcp_tool_use" ? answer.serverCalls.at(-1) : undefined;
 }
 
 function countUsage(answer: Answer, usage: Json): void {

@@ -4,11 +4,13 @@ import {
   addSource,
   compactBody,
   editedOf,
+  endCall,
   fail,
   type Json,
   type PlaygroundDialect,
   record,
   text,
+  textsOf,
   type WireEvent,
   whole,
 } from "./dialect.ts";
@@ -80,8 +82,22 @@ function read(event: WireEvent, answer: Answer): void {
       return begin(answer, record(event["item"]));
     case "response.output_item.done": {
       const item = record(event["item"]);
+      if (item["type"] === "mcp_call") {
+        const failed = item["error"] != null;
+        return endCall(
+          answer,
+          text(item["id"]),
+          failed ? textsOf(record(item["error"])) : text(item["output"]),
+          failed,
+        );
+      }
       const query = text(record(item["action"])["query"]);
       if (item["type"] === "web_search_call" && query !== "") answer.searches.push(query);
+      return;
+    }
+    case "response.mcp_call_arguments.delta": {
+      const call = answer.serverCalls.at(-1);
+      if (call !== undefined) call.arguments += text(event["delta"]);
       return;
     }
     case "response.function_call_arguments.delta": {
@@ -100,6 +116,16 @@ function read(event: WireEvent, answer: Answer): void {
 }
 
 function begin(answer: Answer, item: Json): void {
+  if (item["type"] === "mcp_call") {
+    answer.serverCalls.push({
+      id: text(item["id"]),
+      name: text(item["name"]),
+      server: text(item["server_label"]),
+      arguments: text(item["arguments"]),
+      result: null,
+      failed: false,
+    });
+  }
   if (item["type"] !== "function_call") return;
   answer.calls.push({ id: text(item["call_id"]), name: text(item["name"]), arguments: text(item["arguments"]) });
 }

@@ -5,7 +5,7 @@ import { count } from "../../format.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { Markdown, SafeLink } from "../../parts/markdown.tsx";
-import type { Answer, Call, ToolTurn, Turn, UserTurn } from "./conversation.ts";
+import type { Answer, Call, ServerCall, ToolTurn, Turn, UserTurn } from "./conversation.ts";
 import { Thumbs } from "./pictures.tsx";
 
 type TurnViewProps = Readonly<{
@@ -65,6 +65,9 @@ function AnswerView({ answer, waiting, onResult }: AnswerViewProps): VNode {
           <Icon name="globe" size={14} /> Searched the web for {answer.searches.map((query) => `“${query}”`).join(", ")}
         </p>
       )}
+      {answer.serverCalls.map((call, index) => (
+        <ServerCallView key={call.id || index} call={call} runs={streaming && call.result === null} />
+      ))}
       <div class={streaming ? "caret" : undefined}>{answer.text !== "" && <Markdown text={answer.text} />}</div>
       {answer.calls.map((call, index) => (
         <CallView
@@ -125,6 +128,25 @@ function AnswerFoot({ answer }: { answer: Answer }): VNode {
 }
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+
+const ServerCallView = ({ call, runs }: { call: ServerCall; runs: boolean }): VNode => (
+  <section class="call" aria-label={`Call of ${call.name} on ${call.server}`}>
+    <header>
+      <Icon name="nodes" size={15} />
+      <code>{call.name}</code>
+      <span class="quiet">on {call.server}</span>
+      {runs && <span class="badge">Running</span>}
+      {call.failed && <span class="badge bad">Failed</span>}
+    </header>
+    <pre>{indented(call.arguments)}</pre>
+    {call.result !== null && (
+      <details>
+        <summary>Result</summary>
+        <pre>{call.result}</pre>
+      </details>
+    )}
+  </section>
+);
 
 type CallViewProps = Readonly<{ call: Call; waits: boolean; onResult: (output: string) => void }>;
 

@@ -1,0 +1,54 @@
+// tollgate restore FILE: puts a backup in the place of the ledger of a stopped server.
+import { resolve } from "node:path";
+import { systemClock } from "../clock.ts";
+import { dataFolderOf } from "../config.ts";
+import { DataFolderInUse } from "../store/data-folder.ts";
+import { type Restored, restore } from "../store/restore.ts";
+import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
+
+const command: Command = {
+  words: ["FILE"],
+  flags: { ...folderFlags, "accept-violations": { type: "boolean" } },
+  async run({ words, flags, environment }) {
+    const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
+    const file = resolve(words[0]!);
+    try {
+      const restored = restore({
+        file,
+        dataFolder,
+        now: systemClock.wall(),
+        acceptViolations: flags["accept-violations"] === true,
+        progress: (line) => console.error(line),
+      });
+      if (flags["json"] === true) console.log(JSON.stringify(answerOf(file, restored)));
+      else for (const line of linesOf(file, restored)) console.log(line);
+      return 0;
+    } catch (error) {
+      if (!(error instanceof DataFolderInUse)) throw error;
+      throw new CommandError(`a server runs on the data folder ${dataFolder}: stop it first, then restore`);
+    }
+  },
+};
+export default command;
+
+const answerOf = (file: string, { lastChargeAt, kept, keptResponses, ...rest }: Restored) => ({
+  file,
+  ...rest,
+  last_charge: timeOf(lastChargeAt),
+  kept,
+  kept_responses: keptResponses,
+});
+
+function* linesOf(file: string, { bytes, accounts, violations, lastChargeAt, kept, keptResponses }: Restored) {
+  const counted = (count: number, one: string) => `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`;
+  const last = lastChargeAt === null ? "no charge" : `the last charge is of ${timeOf(lastChargeAt)}`;
+  yield `restored  ${file}, ${counted(bytes, "byte")}: ${counted(accounts, "account")}, ${last}`;
+  yield violations === 0
+    ? "checked   every page, and the books of every account"
+    : `checked   every page; the books contradict themselves in ${counted(violations, "place")}, as the server's log will say`;
+  if (kept !== null) yield `kept      the ledger of before: ${kept}; restore that to undo this`;
+  if (keptResponses !== null) yield `kept      the stored responses of before: ${keptResponses}`;
+  yield "note      keys, passwords, sessions and deletions are as they were then, too: what was done since must be done again";
+}
+
+const timeOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());

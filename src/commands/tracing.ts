@@ -1,0 +1,43 @@
+// The tracer of a running server: the one that its configuration asks for, also after a reload.
+import { version } from "../../package.json" with { type: "json" };
+import { systemClock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Log } from "../log.ts";
+import type { Tracer } from "../telemetry/tracer.ts";
+
+export class Tracing {
+  readonly #log: Log;
+  #telemetry: Config["telemetry"] = null;
+  #tracer: Tracer | null = null;
+  /** Tracers of before send what they have left. */
+  #closing: Promise<unknown> = Promise.resolve();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** Null where nothing is traced. */
+  get tracer(): Tracer | null {
+    return this.#tracer;
+  }
+
+  /** Traces as a configuration says from here on. */
+  async follow({ telemetry }: Pick<Config, "telemetry">): Promise<void> {
+    if (JSON.stringify(telemetry) === JSON.stringify(this.#telemetry)) return;
+    const before = this.#tracer;
+    this.#tracer = telemetry === null ? null : await this.#open(telemetry);
+    this.#telemetry = telemetry;
+    this.#closing = Promise.all([this.#closing, before?.close()]);
+  }
+
+  /** Sends what is left, for a few seconds at most. */
+  async close(): Promise<void> {
+    await Promise.all([this.#closing, this.#tracer?.close()]);
+  }
+
+  /** The packages are loaded only where traces are wanted. */
+  async #open({ otlpEndpoint, sampleRatio }: NonNullable<Config["telemetry"]>): Promise<Tracer> {
+    const { openTracer } = await import("../telemetry/tracer.ts");
+    return openTracer({ endpoint: otlpEndpoint, sampleRatio, version, clock: systemClock, log: this.#log });
+  }
+}

@@ -1,0 +1,15 @@
+// What an operator's call leaves in the audit log.
+import type { AuditAction, AuditEntry } from "../account/audit.ts";
+import type { Clock } from "../clock.ts";
+import type { AccountId } from "../types.ts";
+import type { Call } from "./route.ts";
+
+export type OperatorCall = Pick<Call<"operator", unknown, unknown>, "visitor" | "address">;
+
+export const auditEntry = (
+  clock: Clock,
+  { visitor, address }: OperatorCall,
+  action: AuditAction,
+  subject: AccountId,
+  detail: string,
+): Omit<AuditEntry, "id"> => ({ at: clock.wall(), operator: visitor.account.id, address, action, subject, detail });

@@ -1,0 +1,81 @@
+// The operators' page of the server itself: its configuration and its backups.
+import { theServer } from "../account/audit.ts";
+import type { Ms } from "../types.ts";
+import type { BackupResult, OperatorServer, ReloadResult } from "./api.ts";
+import { auditEntry, type OperatorCall } from "./audit-entry.ts";
+import { timeOf } from "./numbers.ts";
+import type { ConsoleParts } from "./parts.ts";
+import { fail, type Route, route } from "./route.ts";
+import type { BackupOutcome, ReloadOutcome } from "./server-care.ts";
+
+/** As long as other details, which people write. */
+const detailMaxLength = 500;
+const backupsShownMax = 100;
+
+export function serverCareRoutes({ configuration, backups, auditLog, clock, log }: ConsoleParts): Route[] {
+  let reload: ReloadResult | null = null;
+  let backup: BackupResult | null = null;
+
+  const show = (): OperatorServer => ({
+    config_file: configuration.file,
+    config_loaded_at: timeOf(configuration.loadedAt),
+    reload,
+    backup_folder: backups.folder,
+    backup,
+    backup_schedule: backups.schedule && { every_ms: backups.schedule.everyMs, keep: backups.schedule.keep },
+    backups: backups.list(backupsShownMax).map(({ name, bytes, madeAt }) => {
+      return { file: name, bytes, made_at: timeOf(madeAt) };
+    }),
+  });
+
+  return [
+    route("GET", "/operator/server", "operator", show),
+
+    route("POST", "/operator/server/reload", "operator", async (call) => {
+      const outcome = await configuration.reload();
+      reload = reloadResult(outcome, clock.wall());
+      await auditLog.note(auditEntry(clock, call, "server.reload", theServer, reloadDetail(outcome)));
+      return show();
+    }),
+
+    // Answered before it is made, which may take longer than a connection may be silent; the page asks again.
+    route("POST", "/operator/server/backup", "operator", (call) => {
+      if (backup?.state === "running") return fail("conflict", "A backup is being made already.");
+      const now = clock.wall();
+      const file = `tollgate-${timeOf(now).slice(0, 19).replaceAll(":", "-")}.db`;
+      backup = { state: "running", started_at: timeOf(now), file, bytes: 0, duration_ms: 0, message: "" };
+      makeBackup(call, file, backup).catch((error: unknown) => {
+        log("error", "a backup that the console asked for is not in the audit log", { file, error: String(error) });
+      });
+      return show();
+    }),
+  ];
+
+  async function makeBackup(call: OperatorCall, file: string, started: BackupResult): Promise<void> {
+    const startedAt = clock.monotonic();
+    const outcome = await backups.make(file);
+    backup = backupResult(outcome, started, clock.monotonic() - startedAt);
+    const detail = "failed" in outcome ? `failed: ${outcome.failed}` : `${file}: ${outcome.bytes} bytes, checked`;
+    await auditLog.note(auditEntry(clock, call, "server.backup", theServer, detail.slice(0, detailMaxLength)));
+  }
+}
+
+function reloadResult(outcome: ReloadOutcome, now: Ms): ReloadResult {
+  const time = timeOf(now);
+  if ("refused" in outcome) return { time, refused: outcome.refused, applied: [], needs_restart: [] };
+  return { time, refused: null, applied: [...outcome.applied], needs_restart: [...outcome.needsRestart] };
+}
+
+function reloadDetail(outcome: ReloadOutcome): string {
+  if ("refused" in outcome) return `refused: ${outcome.refused}`.slice(0, detailMaxLength);
+  const { applied, needsRestart } = outcome;
+  const waiting = needsRestart.length === 0 ? "" : `; needs a restart: ${needsRestart.join(", ")}`;
+  return `applied: ${applied.join(", ") || "nothing has changed"}${waiting}`;
+}
+
+function backupResult(outcome: BackupOutcome, started: BackupResult, durationMs: number): BackupResult {
+  const duration_ms = Math.round(durationMs);
+  return "failed" in outcome
+    ? { ...started, state: "failed", duration_ms, message: outcome.failed }
+    : { ...started, state: "done", duration_ms, bytes: outcome.bytes };
+}

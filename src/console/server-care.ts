@@ -1,0 +1,29 @@
+// What operators do to the server as a whole: apply a changed configuration and make backups. `tollgate serve` carries
+// it out, with the functions behind SIGHUP and `tollgate backup`.
+import type { Ms } from "../types.ts";
+
+/** Names of parts of the configuration; `refused` says what is wrong with it, and then nothing has changed. */
+export type ReloadOutcome =
+  Readonly<{ applied: readonly string[]; needsRestart: readonly string[] }> | Readonly<{ refused: string }>;
+
+export interface Configuration {
+  /** Null where there is none. */
+  readonly file: string | null;
+  /** When the configuration in force was read. */
+  readonly loadedAt: Ms;
+  /** Reads it again and applies what can change in a running server. */
+  reload(): Promise<ReloadOutcome>;
+}
+
+export interface Backups {
+  readonly folder: string;
+  /** Null: none are made but those that are asked for. */
+  readonly schedule: Readonly<{ everyMs: Ms; keep: number }> | null;
+  /** The files of the folder, the newest first; of more than `max` those. */
+  list(max: number): readonly BackupFile[];
+  /** Copies the ledger to a new file of the folder, which `name` names, and checks the copy. */
+  make(name: string): Promise<BackupOutcome>;
+}
+
+export type BackupFile = Readonly<{ name: string; bytes: number; madeAt: Ms }>;
+export type BackupOutcome = Readonly<{ bytes: number }> | Readonly<{ failed: string }>;

@@ -1,0 +1,238 @@
+// The server itself: applies a changed configuration and makes backups.
+import type { VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { BackupFile, BackupResult, OperatorServer, ReloadResult } from "../../../api.ts";
+import { ago, bytes, count, interval, moment, utc } from "../../format.ts";
+import { Confirm } from "../../parts/dialog.tsx";
+import { FormError } from "../../parts/field.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Loaded } from "../../parts/states.tsx";
+import { get, post } from "../../request.ts";
+import { useAction, useResource } from "../../resource.ts";
+
+/** How often a running backup is asked after. */
+const refreshMs = 1_000;
+
+export function ServerPage(): VNode {
+  const server = useResource(() => get<OperatorServer>("/operator/server"), "server");
+  const running = server.value?.backup?.state === "running";
+  useEffect(() => {
+    if (!running) return;
+    const timer = setInterval(server.reload, refreshMs);
+    return () => clearInterval(timer);
+  }, [running]);
+  return (
+    <Page title="Server" lead="The configuration that is in force, and backups.">
+      <Loaded resource={server} lines={8}>
+        {(value) => (
+          <div class="stack-large">
+            <Configuration server={value} onChanged={server.replace} />
+            <Backup server={value} onChanged={server.replace} />
+          </div>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+type PartProps = Readonly<{ server: OperatorServer; onChanged: (next: OperatorServer) => void }>;
+
+function Configuration({ server, onChanged }: PartProps): VNode {
+  const [asking, setAsking] = useState(false);
+  const action = useAction();
+  const { config_file: file, config_loaded_at: loadedAt } = server;
+  const reload = async (): Promise<void> => {
+    const done = await action.run(async () => onChanged(await post<OperatorServer>("/operator/server/reload")));
+    if (done) setAsking(false);
+  };
+  return (
+    <section class="card stack" aria-label="Configuration">
+      <h2>Configuration</h2>
+      <dl class="facts">
+        <dt>File</dt>
+        <dd class="break">{file === null ? "none: flags and environment are all" : <code>{file}</code>}</dd>
+        <dt>Read</dt>
+        <dd>
+          <time dateTime={loadedAt} title={utc(loadedAt)}>
+            {ago(loadedAt)}
+          </time>
+        </dd>
+      </dl>
+      <div role="status">{server.reload !== null && <ReloadOutcome of={server.reload} />}</div>
+      <div>
+        <button
+          type="button"
+          class="button"
+          disabled={file === null}
+          onClick={() => {
+            action.clear();
+            setAsking(true);
+          }}
+        >
+          Reload configuration
+        </button>
+      </div>
+      {asking && (
+        <Confirm
+          title="Reload the configuration?"
+          confirm="Reload"
+          danger={false}
+          action={action}
+          onConfirm={() => void reload()}
+          onClose={() => setAsking(false)}
+        >
+          <p>
+            What can change while the server runs is in force at once, for all accounts, and what needs a restart is
+            named. Answers that are being written go on. A file with an error changes nothing.
+          </p>
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+const ReloadOutcome = ({ of }: { of: ReloadResult }): VNode =>
+  of.refused !== null ? (
+    <div class="stack">
+      <p>
+        <span class="badge bad">Refused</span> Nothing was changed.
+      </p>
+      <pre class="message">{of.refused}</pre>
+    </div>
+  ) : (
+    <dl class="facts">
+      <dt>Changed</dt>
+      <dd>{of.applied.length === 0 ? "nothing" : <Names of={of.applied} look="good" />}</dd>
+      {of.needs_restart.length > 0 && (
+        <>
+          <dt>Needs a restart</dt>
+          <dd>
+            <Names of={of.needs_restart} look="warn" />
+          </dd>
+        </>
+      )}
+    </dl>
+  );
+
+const Names = ({ of, look }: { of: readonly string[]; look: string }): VNode => (
+  <span class="row">
+    {of.map((name) => (
+      <span key={name} class={`badge ${look}`}>
+        {name}
+      </span>
+    ))}
+  </span>
+);
+
+function Backup({ server, onChanged }: PartProps): VNode {
+  const action = useAction();
+  const { backup } = server;
+  const running = backup?.state === "running";
+  const make = (): void =>
+    void action.run(async () => onChanged(await post<OperatorServer>("/operator/server/backup")));
+  return (
+    <section class="card stack" aria-label="Backup">
+      <h2>Backup</h2>
+      <p class="quiet small-text">
+        Copies the ledger with all accounts, balances and usage to a new file in <code>{server.backup_folder}</code>,
+        and checks the copy. Requests go on meanwhile.
+      </p>
+      <p class="quiet small-text">
+        <Schedule of={server.backup_schedule} />
+      </p>
+      <div role="status">{backup !== null && <BackupOutcome of={backup} />}</div>
+      <FormError message={action.error} />
+      <div>
+        <button
+          type="button"
+          class="button"
+          aria-busy={running || action.busy}
+          disabled={running || action.busy}
+          onClick={make}
+        >
+          {running ? "Making a backup…" : "Make a backup"}
+        </button>
+      </div>
+      {server.backups.length > 0 && <Files files={server.backups} />}
+    </section>
+  );
+}
+
+const Schedule = ({ of }: { of: OperatorServer["backup_schedule"] }): VNode =>
+  of === null ? (
+    <>
+      The server makes none by itself: <code>every_hours</code> in <code>[backups]</code> of the configuration changes
+      that.
+    </>
+  ) : (
+    <>
+      The server makes one every {interval(of.every_ms)} by itself, and keeps the last {count(of.keep)} of those.
+    </>
+  );
+
+const Files = ({ files }: { files: readonly BackupFile[] }): VNode => (
+  <div class="table-scroll">
+    <table class="cards">
+      <caption class="for-readers">Backups in the folder, newest first</caption>
+      <thead>
+        <tr>
+          <th scope="col">File</th>
+          <th scope="col">Made</th>
+          <th scope="col" class="number">
+            Size
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {files.map(({ file, bytes: size, made_at: madeAt }) => (
+          <tr key={file}>
+            <td class="break">
+              <code>{file}</code>
+            </td>
+            <td class="nowrap quiet">
+              <time dateTime={madeAt} title={utc(madeAt)}>
+                {moment(madeAt)}
+              </time>
+            </td>
+            <td class="number nowrap">{bytes(size)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
+
+const looks = {
+  running: ["", "Running"],
+  done: ["good", "Checked: every page is sound"],
+  failed: ["bad", "Failed"],
+} as const;
+
+function BackupOutcome({ of }: { of: BackupResult }): VNode {
+  const [look, words] = looks[of.state];
+  return (
+    <div class="stack">
+      <dl class="facts">
+        <dt>Last backup</dt>
+        <dd>
+          <span class={`badge ${look}`}>{words}</span>
+        </dd>
+        <dt>File</dt>
+        <dd class="break">
+          <code>{of.file}</code>
+        </dd>
+        <dt>Begun</dt>
+        <dd title={utc(of.started_at)}>{ago(of.started_at)}</dd>
+        {of.state === "done" && (
+          <>
+            <dt>Size</dt>
+            <dd class="number">{bytes(of.bytes)}</dd>
+            <dt>Took</dt>
+            <dd class="number">{count(of.duration_ms)} ms</dd>
+          </>
+        )}
+      </dl>
+      {of.state === "failed" && <pre class="message">{of.message}</pre>}
+    </div>
+  );
+}

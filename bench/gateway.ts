@@ -9,6 +9,7 @@ import { systemClock } from "../src/clock.ts";
 import { floodRequestsMax } from "../src/limits.ts";
 import type { ClientDialect } from "./dialect.ts";
 import { bun, startProcess } from "./process.ts";
+import type { TurnMeter } from "./turns.ts";
 import type { Subject } from "./subject.ts";
 
 export type GatewaySettings = Readonly<{
@@ -18,8 +19,16 @@ export type GatewaySettings = Readonly<{
   requests: number;
   /** A data folder that is there already, and stays; left out, a new one is made and deleted. */
   dataFolder?: string;
+  /** Threads that serve clients, each wherever the system lets it run; left out, one, on the core of the proxy. */
+  threads?: number;
   /** So many configured nodes, which are all the one at `nodePort`; 1 when left out. */
   nodes?: number;
+  /** A model that is served by another node. */
+  other?: Readonly<{ model: string; port: number }>;
+  /** A program that `npm run build` made; left out or "", the sources are run. */
+  program?: string;
+  /** Measures the turns of its event loop, see turn-meter.ts. */
+  turns?: TurnMeter;
 }>;
 
 export type Gateway = Subject &
@@ -39,14 +48,15 @@ export async function startGateway(settings: GatewaySettings): Promise<Gateway> 
   const dataFolder = settings.dataFolder ?? join(folder, "data");
   const keys = await createAccounts(dataFolder, Math.ceil(settings.requests / floodRequestsMax));
   const configFile = join(folder, "tollgate.toml");
-  writeFileSync(configFile, configText(settings.nodePort, settings.nodes ?? 1));
+  writeFileSync(configFile, configText(settings));
   const startedMs = performance.now();
   const running = await startProcess({
-    role: "proxy",
+    role: settings.threads === undefined ? "proxy" : "anywhere",
     command: [
-      ...[bun, ...profilerFlags(), join(import.meta.dir, "../src/main.ts"), "serve"],
-      ...["--config", configFile, "--data", dataFolder, "--port", "0"],
+      ...[...programOf(settings), "serve", "--config", configFile, "--data", dataFolder, "--port", "0"],
+      ...(settings.threads === undefined ? [] : ["--threads", `${settings.threads}`]),
     ],
+    ...(settings.turns === undefined ? {} : { env: settings.turns.environment }),
     ready: /listening on http:\/\/127\.0\.0\.1:(\d+)/,
   });
   return {
@@ -63,6 +73,11 @@ export async function startGateway(settings: GatewaySettings): Promise<Gateway> 
     },
   };
 }
+
+const programOf = ({ program = "", turns }: GatewaySettings): string[] =>
+  program === ""
+    ? [bun, ...profilerFlags(), ...(turns?.flags ?? []), join(import.meta.dir, "../src/main.ts")]
+    : [program];
 
 /** TOLLGATE_BENCH_PROFILE=FOLDER writes a CPU profile of the gateway there when it stops. */
 function profilerFlags(): string[] {
@@ -96,20 +111,20 @@ export function openBenchAccounting(dataFolder: string) {
   });
 }
 
-function configText(nodePort: number, nodes: number): string {
-  const tables = Array.from(
-    { length: nodes },
-    (_none, index) => `
-[[nodes]]
-name = "bench-${index}"
-url = "http://127.0.0.1:${nodePort}/v1"
-slots = ${slots}
-[nodes.models]
-"*" = "bench"
-`,
-  );
+function configText({ nodePort, nodes = 1, other }: GatewaySettings): string {
+  const tables = Array.from({ length: nodes }, (_none, index) => nodeTable(`bench-${index}`, nodePort, "*"));
+  if (other !== undefined) tables.push(nodeTable("other", other.port, other.model));
   return `${tables.join("")}
 [search]
 provider = "none"
 `;
 }
+
+const nodeTable = (name: string, port: number, models: string): string => `
+[[nodes]]
+name = "${name}"
+url = "http://127.0.0.1:${port}/v1"
+slots = ${slots}
+[nodes.models]
+"${models}" = "bench"
+`;

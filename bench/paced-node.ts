@@ -7,6 +7,7 @@ import type { Socket } from "bun";
 import type { AnswerShape } from "./answer.ts";
 import { answerEvents, answerJson, tokenBytesMin } from "./answer.ts";
 import { readFlags } from "./flags.ts";
+import type { Role } from "./placement.ts";
 import type { Running } from "./process.ts";
 import { bun, startProcess } from "./process.ts";
 import { Wheel } from "./wheel.ts";
@@ -17,9 +18,9 @@ export type NodeSettings = AnswerShape & Readonly<{ intervalMs: number }>;
 export type PacedNode = Running & Readonly<{ port: number }>;
 
 /** Starts the node as a process of its own on a free port. */
-export async function startPacedNode(settings: NodeSettings): Promise<PacedNode> {
+export async function startPacedNode(settings: NodeSettings, role: Role = "node"): Promise<PacedNode> {
   const running = await startProcess({
-    role: "node",
+    role,
     command: [
       ...[bun, `${import.meta.dir}/paced-node.ts`],
       ...["--tokens", `${settings.tokens}`, "--token-bytes", `${settings.tokenBytes}`],

@@ -2,12 +2,23 @@
 // is not bought by evicting the node's and the client's caches, and so that the load cannot starve it.
 import { availableParallelism } from "node:os";
 
-export type Role = "proxy" | "node" | "client";
+export type Role = "proxy" | "node" | "client" | "anywhere";
+
+/** `own core`: as above. `free`: the system places everything, so that a proxy may use more than one core. */
+export type Placement = "own core" | "free";
+let placement: Placement = "own core";
+
+/** For all processes that are started from now on. Throws for another word. */
+export function setPlacement(wanted: string): void {
+  if (wanted !== "own core" && wanted !== "free")
+    throw new Error(`--placement is "own core" or "free", not "${wanted}"`);
+  placement = wanted;
+}
 
 /** With three cores or more each role has its own; with two, node and client share core 0. */
 export function coreOf(role: Role): number | null {
   const cores = availableParallelism();
-  if (cores < 2 || Bun.which("taskset") === null) return null;
+  if (placement === "free" || role === "anywhere" || cores < 2 || Bun.which("taskset") === null) return null;
   if (role === "proxy") return 1;
   return role === "client" && cores > 2 ? 2 : 0;
 }

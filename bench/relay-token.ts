@@ -21,8 +21,11 @@ export const relayTokenDefaults = {
   tokens: 100,
   intervalMs: 20,
   runs: 5,
-  /** Runs of each way before those that count: the runtime compiles what runs often, and is cheap from then on. */
-  warmUps: 5,
+  /**
+   * Runs of each way before those that count: the runtime compiles what runs often, and after a few thousand streams it is
+   * through with that.
+   */
+  warmUps: 20,
   dialect: "chat",
   only: "direct,nginx,tollgate",
 };

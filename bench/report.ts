@@ -21,20 +21,21 @@ const large = benchOf("large");
 const peers = benchOf("peers");
 
 /** What a variant is compared with; `direct` is in the results without variant. */
-const beside = { only: "nginx,tollgate", runs: 3 };
+const beside = { only: "nginx,tollgate", runs: 5 };
 const besidePeers = { only: ["nginx", "tollgate", ...peerNames].join(","), runs: 3 };
 const warmUps = { "warm-ups": 2 };
 
 /** The benchmarks in the order in which they run and are reported. */
 export const benches: readonly Bench[] = [
   bench("relay-token"),
-  bench("relay-token", "messages", { dialect: "messages", ...beside, ...warmUps }),
-  bench("relay-token", "responses", { dialect: "responses", ...beside, ...warmUps }),
-  bench("relay-token", "2000-streams", { streams: 2_000, "interval-ms": 200, tokens: 25, ...beside, ...warmUps }),
+  bench("relay-token", "messages", { dialect: "messages", ...beside }),
+  bench("relay-token", "responses", { dialect: "responses", ...beside }),
+  bench("relay-token", "2000-streams", { streams: 2_000, "interval-ms": 200, tokens: 100, ...beside, ...warmUps }),
   peers("relay-token", "peers", { ...besidePeers, ...warmUps }),
   bench("request"),
   bench("request", "messages", { dialect: "messages", ...beside }),
   bench("request", "responses", { dialect: "responses", ...beside }),
+  bench("request", "all-cores", { placement: "free", ...beside }),
   peers("request", "peers", { ...besidePeers, requests: 2_000 }),
   bench("latency", "", { runs: 2 }),
   bench("memory"),
@@ -43,9 +44,11 @@ export const benches: readonly Bench[] = [
   large("start", "10000000-rows", { accounts: 1_000_000, rows: 10_000_000 }),
   bench("growth"),
   bench("ledger"),
+  bench("threads"),
   bench("usage", "", { replies: 3_000_000 }),
   bench("tokens"),
   bench("count-beside-streams"),
+  bench("large-body"),
 ];
 
 /** The command line's words; numbers are sizes, which `--quick` sets by itself. */

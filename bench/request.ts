@@ -6,7 +6,7 @@ import { readFlags } from "./flags.ts";
 import { startLineup } from "./lineup.ts";
 import { loadShareNote } from "./load-share.ts";
 import { isPeer, peerNotes } from "./peers.ts";
-import { placeClient } from "./placement.ts";
+import { placeClient, setPlacement } from "./placement.ts";
 import type { RequestRun } from "./request-client.ts";
 import { runClosedLoop } from "./request-client.ts";
 import type { Result } from "./result.ts";
@@ -25,6 +25,8 @@ export const requestDefaults = {
   runs: 5,
   dialect: "chat",
   only: "direct,nginx,tollgate",
+  /** "free": nothing is pinned, for how many requests fit in a second of all cores; "own core" is for the CPU time. */
+  placement: "own core",
 };
 export type RequestFlags = typeof requestDefaults;
 
@@ -39,6 +41,7 @@ export type RequestMeasurement = Readonly<{
 
 /** Measures every subject `runs` times. */
 export async function measureRequest(flags: RequestFlags) {
+  setPlacement(flags.placement);
   const answer = { tokens: flags.tokens, tokenBytes: flags.tokenBytes };
   const lineup = await startLineup({
     node: { ...answer, intervalMs: 0 },
@@ -97,7 +100,8 @@ function resultOf(flags: RequestFlags, measured: Awaited<ReturnType<typeof measu
     variant: variantOf(flags),
     question:
       `CPU time per non-streaming request of about 1 KB, and requests a second at saturation, ${flags.dialect}` +
-      (variantOf(flags) === "peers" ? ", with other gateways" : ""),
+      (variantOf(flags) === "peers" ? ", with other gateways" : "") +
+      (flags.placement === "free" ? ", all cores for everybody" : ""),
     columns: [
       "way",
       "proxy us/request min / median / max",
@@ -124,7 +128,8 @@ function resultOf(flags: RequestFlags, measured: Awaited<ReturnType<typeof measu
   };
 }
 
-function variantOf({ dialect, only }: RequestFlags): string {
+function variantOf({ dialect, only, placement }: RequestFlags): string {
+  if (placement === "free") return "all-cores";
   if (only.split(",").some(isPeer)) return "peers";
   return dialect === requestDefaults.dialect ? "" : dialect;
 }
@@ -136,6 +141,7 @@ function sharesOf(runs: readonly RequestMeasurement[]) {
 
 if (import.meta.main) {
   const flags = readFlags(requestDefaults, { requests: 200, connections: 8, runs: 1 });
+  setPlacement(flags.placement);
   placeClient();
   await keepResult(resultOf(flags, await measureRequest(flags)));
 }

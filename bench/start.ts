@@ -1,6 +1,6 @@
 // How soon does the gateway take requests after its start, and what does it cost while nobody asks?
 //
-//   bun bench/start.ts [--accounts 1000000 --rows 10000000] [--runs 5] [--idle-ms 60000] [--quick]
+//   bun bench/start.ts [--program dist/tollgate] [--accounts 1000000 --rows 10000000] [--runs 5] [--idle-ms 60000] [--quick]
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,9 +19,11 @@ export const startDefaults = {
   accounts: 1_000,
   rows: 1_000,
   runs: 5,
+  /** A program that was built, instead of the sources. */
+  program: "",
   /** The last start's process is looked at for so long, once it has settled. */
   idleMs: 10_000,
-  settleMs: 5_000,
+  settleMs: 8_000,
 };
 export type StartFlags = typeof startDefaults;
 
@@ -50,7 +52,10 @@ export async function measureStart(flags: StartFlags): Promise<StartMeasurement>
   }
 }
 
-async function measureFolder(dataFolder: string, { runs, idleMs, settleMs }: StartFlags): Promise<StartMeasurement> {
+async function measureFolder(
+  dataFolder: string,
+  { runs, program, idleMs, settleMs }: StartFlags,
+): Promise<StartMeasurement> {
   const node = await startPacedNode({ tokens: 1, tokenBytes: 7, intervalMs: 0 });
   const startsMs: number[] = [];
   let failures = 0;
@@ -58,7 +63,8 @@ async function measureFolder(dataFolder: string, { runs, idleMs, settleMs }: Sta
   try {
     for (let run = 1; run <= runs; run++) {
       await gateway?.stop();
-      gateway = await startGateway({ nodePort: node.port, dialect: clientDialects.chat, requests: 0, dataFolder });
+      const settings = { nodePort: node.port, dialect: clientDialects.chat, requests: 0, dataFolder, program };
+      gateway = await startGateway(settings);
       startsMs.push(gateway.startMs);
       // What says that it listens must answer at once, with or without a key.
       const { status } = await fetch(`http://127.0.0.1:${gateway.port}/v1/models`);
@@ -83,8 +89,8 @@ function resultOf(flags: StartFlags, measured: StartMeasurement): Result {
   const large = flags.rows > startDefaults.rows;
   return {
     bench: "start",
-    variant: large ? `${flags.rows}-rows` : "",
-    question: `Start and idling with ${flags.accounts} accounts and ${flags.rows} usage rows`,
+    variant: [...(large ? [`${flags.rows}-rows`] : []), ...(flags.program === "" ? [] : ["binary"])].join("-"),
+    question: `Start and idling with ${flags.accounts} accounts and ${flags.rows} usage rows${flags.program === "" ? "" : ", the single binary"}`,
     columns: ["takes requests after ms, min / median / max", "idle MB", "idle CPU, % of a core", "database MiB"],
     rows: [
       [

@@ -1,0 +1,100 @@
+// What a built binary must do wherever it runs: serve, stream, start itself for what it does in processes of its own, and
+// do every command that its help names.
+import { expect } from "bun:test";
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { chat, run, Server } from "../commands/program.ts";
+import { pdf } from "../fixtures/pdf.ts";
+
+/** The commands that the help names: "accounts create", "nodes". */
+const commandsOf = (help: string): string[] =>
+  [...help.matchAll(/^tollgate ([a-z-]+,?(?: [a-z]+)*)/gm)].map(([, name]) => name!.trim());
+const isCall = (words: readonly string[], name: string): boolean => words.join(" ").startsWith(`${name} `);
+
+/** Copies `built` into the empty `folder` and runs it there, by the command that `starting` makes of its path. */
+export async function tryEveryCommand(
+  built: string,
+  folder: string,
+  starting: (binary: string) => readonly string[] = (binary) => [binary],
+): Promise<void> {
+  const binary = join(folder, "tollgate");
+  cpSync(built, binary);
+  const options = { program: starting(binary), cwd: folder, variables: { HOME: folder } };
+  const server = await Server.start(["--port", "0", "--data", "data"], options);
+  await using _server = server;
+  const key = /API key +(sk-tg-\S+)/.exec(server.stdout)![1]!;
+  await tryRequests(server.url, key);
+
+  const here = ["--data", "data", "--json"];
+  const commands = [
+    ["accounts", "create", "a@example.com", ...here],
+    ["accounts", "list", ...here],
+    ["accounts", "show", "a@example.com", ...here],
+    ["accounts", "plan", "a@example.com", "plus", ...here],
+    ["accounts", "credit", "a@example.com", "5", ...here],
+    ["keys", "rotate", "a@example.com", ...here],
+    ["usage", "operator@localhost", ...here],
+    ["nodes", ...here],
+    ["backup", "copy.db", ...here],
+    ["check", "--json"],
+    ["accounts", "export", "a@example.com", ...here],
+    ["reload", ...here],
+    ["health", ...here],
+  ];
+  expect(
+    commandsOf((await run(["help"], options)).stdout).filter((name) => !commands.some((words) => isCall(words, name))),
+  ).toEqual([
+    "serve",
+    "accounts delete",
+    "search",
+    "search index",
+    "restore",
+    "doctor",
+    "check-answers",
+    "pdf-text",
+    "help, help config",
+  ]); // below
+  for (const words of commands) {
+    const { code, stdout, stderr } = await run(words, options);
+    expect([words, code, stderr]).toEqual([words, 0, ""]);
+    JSON.parse(stdout);
+  }
+  expect((await run(["--version"], options)).code).toBe(0);
+  expect((await run(["help", "config"], options)).stdout).toContain("`[[nodes]]`");
+  const reading = Bun.spawnSync([...options.program, "pdf-text"], { stdin: pdf("Hello"), cwd: folder });
+  expect(reading.stdout.toString()).toBe("Hello");
+  const searched = ["--config", "search.toml", ...here];
+  await Bun.write(join(folder, "search.toml"), '[search]\nprovider = "local"\nfolder = "notes"\n');
+  await Bun.write(join(folder, "notes/tower.md"), "The tower is 300 metres tall.");
+  expect((await run(["search", "index", ...searched], options)).code).toBe(0);
+  expect((await run(["search", "tower", ...searched], options)).stdout).toContain("300 metres");
+  expect((await run(["accounts", "delete", "a@example.com", "--yes", ...here], options)).code).toBe(0);
+  expect((await run(["doctor", ...here], options)).code).toBe(0);
+  expect((await run(["check-answers"], options)).stderr).toContain("is started by a server");
+  server.signal("SIGTERM");
+  expect(await server.ended()).toBe(0);
+  expect((await run(["restore", "copy.db", ...here], options)).code).toBe(0);
+  expect((await run(["accounts", "list", ...here], options)).code).toBe(0);
+}
+
+/** Requests that are answered by the demo node. */
+export async function tryRequests(url: string, key: string): Promise<void> {
+  const text = await (await chat(url, key, { stream: true })).text();
+  expect(text).toContain('"content":');
+  expect(text).toEndWith("data: [DONE]\n\n");
+  // answers are checked, and PDFs read, by the program's own children
+  const schema = { type: "object", properties: { title: { type: "string" } }, required: ["title"] };
+  const checked = await chat(url, key, {
+    response_format: { type: "json_schema", json_schema: { name: "book", strict: true, schema } },
+  });
+  expect([checked.status, await checked.text()]).toEqual([200, expect.stringContaining("title")]);
+  const file = { file_data: `data:application/pdf;base64,${pdf("Pdftext").toBase64()}`, filename: "a.pdf" };
+  const read = await chat(url, key, { messages: [{ role: "user", content: [{ type: "file", file }] }] });
+  expect([read.status, await read.text()]).toEqual([200, expect.stringContaining("Pdftext")]);
+  // the demo node cannot count: a Worker of the program does
+  const headers = { authorization: `Bearer ${key}` };
+  const counted = { method: "POST", headers, body: JSON.stringify({ model: "core-3", text: "tower" }) };
+  expect(await (await fetch(`${url}/v1/tokenize`, counted)).json()).toMatchObject({ count: 1, exact: false });
+  expect((await fetch(`${url}/docs`)).status).toBe(200);
+  expect((await fetch(`${url}/openapi.json`)).status).toBe(200);
+}

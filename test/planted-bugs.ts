@@ -71,6 +71,7 @@ const bugs: readonly Bug[] = [
         '    if (ending.kind === "end") outlet.end(ending);',
         '    hold[Symbol.dispose]();\n    if (ending.kind === "end") outlet.end(ending);',
       ],
+      ["src/gateway.ts", "  hold[Symbol.dispose]();\n  outlet.fail", "  outlet.fail"],
     ],
     file: "test/faults/upstream.test.ts",
     name: "3 RST before headers",
@@ -168,6 +169,32 @@ const bugs: readonly Bug[] = [
     ],
     file: "test/faults/upstream.test.ts",
     name: "after the first word",
+  },
+  {
+    id: "M16",
+    what: "a place that was granted to a client that had left is kept",
+    edits: [
+      [
+        "src/relay/desk.ts",
+        "    if (place.grant === null) this.#parts.pool.leave(place);\n    this.#giveBack(number, place);",
+        "    if (place.grant !== null) return;\n    this.#parts.pool.leave(place);\n    this.#giveBack(number, place);",
+      ],
+    ],
+    file: "test/relay/relays.test.ts",
+    name: "random events",
+  },
+  {
+    id: "M17",
+    what: "a thread goes on taking a key that was rotated away on another",
+    edits: [
+      [
+        "src/relay/books.ts",
+        "    this.#accounts.clear();\n    this.#cachedVersion = version;",
+        "    this.#cachedVersion = version;",
+      ],
+    ],
+    file: "test/relay/relays.test.ts",
+    name: "random events",
   },
 ];
 

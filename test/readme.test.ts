@@ -86,7 +86,7 @@ const runners: Readonly<
     },
   },
   ruby: {
-    absent: missing("Ruby", Bun.which("ruby") !== null, "install it", false),
+    absent: missing("Ruby", Bun.which("ruby") !== null, "install it"),
     command: (text) => ["ruby", "-e", text],
   },
 };

@@ -33,27 +33,32 @@ const layers = {
   tools: ["nodes", "store", "tokens"],
   accounting: ["account", "store"],
   telemetry: [],
-  gateway: ["dialects", "telemetry", "tools"],
+  bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
+  gateway: ["bodies", "dialects", "telemetry", "tools"],
+  relay: ["account", "dialects", "gateway", "nodes", "tools"],
   docs: [],
-  http: ["dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
+  http: ["bodies", "dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
   console: ["account", "http"],
   web: ["console"], // the browser's side, which takes the contract's types
   commands: [
     "account",
     "accounting",
+    "bodies",
     "console",
     "docs",
     "dialects",
     "gateway",
     "http",
     "nodes",
+    "relay",
     "store",
     "telemetry",
     "tokens",
     "tools",
   ],
+  "relay-worker": ["commands", "gateway", "http", "relay", "tokens", "tools"],
   main: ["commands"],
-  build: ["commands", "console", "main", "store", "tokens"],
+  build: ["bodies", "commands", "console", "main", "store", "tokens"],
 } as const satisfies Record<string, readonly string[]>;
 type Layer = keyof typeof layers;
 
@@ -100,6 +105,7 @@ describe("who may import whom", () => {
     ["src/console/a.ts", 'import { x } from "../store/open.ts";'],
     ["src/http/a.ts", 'const x = await import("../main.ts");'],
     ["src/store/a.ts", 'import { x } from "../tools/page-text.ts";'],
+    ["src/http/a.ts", 'import { x } from "../relay/books.ts";'],
     ["src/account/a.ts", 'export type { A } from "../store/schema.ts";'],
   ])("the table forbids %s: %s", (path, text) => {
     expect(misplacedImports({ path, text: `${text}\nexport const used = [x, gateway];` })).toHaveLength(1);
@@ -141,8 +147,8 @@ const homes: readonly Home[] = [
   {
     what: "outgoing connections",
     sign: /(?<![.\w])fetch\(|\bBun\.connect\b|["']node:(?:net|http|https|tls|dgram)["']/,
-    // commands speak to a running server over a unix socket; the browser's side to the server that it came from
-    home: /^src\/(nodes\/|tools\/|commands\/control-socket\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
+    // commands speak to a running server over a unix socket, and relays to the main thread; the browser's side to the server that it came from
+    home: /^src\/(nodes\/|tools\/|commands\/control-socket\.ts$|http\/pass-on\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
     example: "await fetch(url)",
   },
   {
@@ -167,9 +173,9 @@ const homes: readonly Home[] = [
   {
     what: "parsing of untrusted JSON",
     sign: /\bJSON\.parse\(|\.json\(\)/,
-    // a client's body, our own errors as examples, a node's events, our own journal's messages, the control socket, the operator's catalogue; the
+    // a client's body, our own errors as examples, a node's events, our own threads' messages, the control socket, the operator's catalogue; the
     // rank files that come with the program
-    home: /^src\/(catalog\.ts$|http\/incoming\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|dialects\/|tools\/|tokens\/sequences\.ts$|commands\/|console\/)/,
+    home: /^src\/(catalog\.ts$|bodies\/prepare\.ts$|http\/incoming\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|relay\/|relay-worker\.ts$|dialects\/|tools\/|tokens\/sequences\.ts$|commands\/|console\/)/,
     example: "JSON.parse(body)",
   },
   {

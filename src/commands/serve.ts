@@ -10,7 +10,7 @@ import { addressesOf, checkModelIds, type Config, type ConfigFlags, type Environ
 import { sealingKeyBytes } from "../dialects/sealed-content.ts";
 import type { Parts } from "../gateway.ts";
 import { startServer } from "../http/app.ts";
-import { freePort } from "../http/free-port.ts";
+import { holdFreePort } from "../http/free-port.ts";
 import type { Gauge } from "../http/metric.ts";
 import { together } from "../http/other-threads.ts";
 import { Metrics } from "../http/metrics.ts";
@@ -82,7 +82,8 @@ const command: Command = {
     const tracing = new Tracing(log);
     await tracing.follow(config);
     // Refusals name the site's address, so the port must be known before the first request.
-    const port = config.port === 0 ? listen(config.host, 0, () => freePort(config.host)) : config.port;
+    const heldPort = config.port === 0 ? listen(config.host, 0, () => holdFreePort(config.host)) : null;
+    const port = heldPort?.port ?? config.port;
     const [accounting, serving] = await Promise.all([
       openAccounting({
         dataFolder: config.dataFolder,
@@ -204,6 +205,7 @@ const command: Command = {
           counts,
           unix: relays?.unix ?? null,
           others: relays,
+          beforeListening: () => heldPort?.release(),
           sealingKey,
           openSite: webConsole.openSite,
           baseUrl: addressesOf(config, port).baseUrl,
@@ -223,9 +225,12 @@ const command: Command = {
         },
       ),
     );
-    await relays?.listen().catch((error: unknown) => {
-      throw cannotListen(config.host, port, error);
-    });
+    if (relays !== null) {
+      heldPort?.release();
+      await relays.listen().catch((error: unknown) => {
+        throw cannotListen(config.host, port, error);
+      });
+    }
     const live = relays === null ? server : together(server, relays);
     watch = accounting.watch(log, () => ({
       requests: live.openRequests,

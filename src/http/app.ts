@@ -41,6 +41,8 @@ export type ServerOptions = Readonly<{
   port: number;
   /** A unix socket to listen on instead, readable by this user alone; `host` and `port` are where its relays listen. */
   unix?: string | null;
+  /** Called when everything is ready to listen on `port`. */
+  beforeListening?: () => void;
   /** Seals what clients of /v1/responses carry for us; the same after every restart. */
   sealingKey: Uint8Array;
   counts: TokenCounts;
@@ -141,6 +143,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
   const always = { maxRequestBodySize: serverBodyMaxBytes, development: false } as const;
   if (unix === null) {
+    options.beforeListening?.();
     app.listen({ ...always, hostname: host, port, reusePort: false, idleTimeout: headersTimeoutSeconds });
   } else listenPrivately(unix, () => app.listen({ ...always, unix }));
   const server = app.server!;

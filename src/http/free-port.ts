@@ -1,10 +1,21 @@
 // Ports that nothing listens on.
 
-/** One for `--port 0`. Throws what the system says about the address. Another program may take the port before it is used. */
-export function freePort(host: string): number {
+/** A port that no other program can take until it is released. */
+export type HeldPort = Readonly<{ port: number; release(): void }>;
+
+/**
+ * One for `--port 0`, to be released when its own server listens next: whatever else asks the system for a port in the
+ * meantime could be given the same. Throws what the system says about the address.
+ */
+export function holdFreePort(host: string): HeldPort {
   const listener = Bun.listen({ hostname: host, port: 0, socket: { data() {} } });
-  const { port } = listener;
-  listener.stop(true);
+  return { port: listener.port, release: () => listener.stop(true) };
+}
+
+/** One for a program that takes a number. Another program may take the port before it is used. */
+export function freePort(host: string): number {
+  const { port, release } = holdFreePort(host);
+  release();
   return port;
 }
 

@@ -85,13 +85,15 @@ function profilerFlags(): string[] {
   return folder === undefined ? [] : ["--cpu-prof", "--cpu-prof-md", "--cpu-prof-dir", folder];
 }
 
+export const benchEmail = (index: number): string => `bench-${index}@example.com`;
+
 /** Makes the accounts while no server runs, and returns their keys. */
 async function createAccounts(dataFolder: string, count: number): Promise<string[]> {
   if (count === 0) return [];
   const accounting = await openBenchAccounting(dataFolder);
   const created = await Promise.all(
     Array.from({ length: count }, (_none, index) =>
-      accounting.accounts.create({ email: `bench-${index}@example.com`, credit: creditTokens }),
+      accounting.accounts.create({ email: benchEmail(index), credit: creditTokens }),
     ),
   );
   await accounting.close();

@@ -9,7 +9,7 @@ import type { KeptResult } from "./result.ts";
 import { resultsFolder } from "./result.ts";
 
 /** Runs by default, or is asked for because it takes long or needs what is not installed with us. */
-export type Suite = "default" | "large" | "peers";
+export type Suite = "default" | "large" | "peers" | "soak";
 type Flags = Readonly<Record<string, string | number>>;
 type Bench = Readonly<{ suite: Suite; name: string; variant: string; flags: Flags }>;
 
@@ -19,6 +19,7 @@ const benchOf =
 const bench = benchOf("default");
 const large = benchOf("large");
 const peers = benchOf("peers");
+const soak = benchOf("soak");
 
 /** What a variant is compared with; `direct` is in the results without variant. */
 const beside = { only: "nginx,tollgate", runs: 5 };
@@ -49,6 +50,7 @@ export const benches: readonly Bench[] = [
   bench("tokens"),
   bench("count-beside-streams"),
   bench("large-body"),
+  soak("soak"),
 ];
 
 /** The command line's words; numbers are sizes, which `--quick` sets by itself. */
@@ -65,13 +67,25 @@ export const fullName = ({ name, variant }: Pick<Bench, "name" | "variant">): st
 const beginMarker = "<!-- results: written by bench/report.ts -->";
 const endMarker = "<!-- end of results -->";
 
-/** The text with the part between the markers replaced. Throws when a marker is missing. */
-export function withResults(text: string, results: readonly KeptResult[]): string {
+const nameMarker = /^<!-- (\S+) -->$/m;
+
+/**
+ * The text with the sections of these results between the markers, by the name of each. A section whose benchmark was
+ * not run stays: it says of which day and machine it is. Throws when a marker is missing.
+ */
+export function withResults(text: string, results: ReadonlyMap<string, KeptResult>): string {
   const begin = text.indexOf(beginMarker);
   const end = text.indexOf(endMarker);
   if (begin < 0 || end < begin) throw new Error(`the README needs "${beginMarker}" and "${endMarker}"`);
-  const sections = results.map(section).join("\n");
-  return `${text.slice(0, begin + beginMarker.length)}\n\n${sections}\n${text.slice(end)}`;
+  const [, ...parts] = text.slice(begin + beginMarker.length, end).split(nameMarker);
+  const sections = new Map<string, string>();
+  for (let part = 0; part + 1 < parts.length; part += 2) sections.set(parts[part]!, parts[part + 1]!.trim());
+  for (const [name, result] of results) sections.set(name, section(result));
+  const lines = benches.map(fullName).flatMap((name) => {
+    const found = sections.get(name);
+    return found === undefined ? [] : [`<!-- ${name} -->\n\n${found}\n`];
+  });
+  return `${text.slice(0, begin + beginMarker.length)}\n\n${lines.join("\n")}\n${text.slice(end)}`;
 }
 
 function section(result: KeptResult): string {
@@ -86,7 +100,9 @@ function section(result: KeptResult): string {
     "",
     ...chartLines(result),
     ...result.notes.map((note) => `${note}\n`),
-  ].join("\n");
+  ]
+    .join("\n")
+    .trim();
 }
 
 function tableRow(cells: readonly string[]): string {
@@ -98,12 +114,13 @@ function chartLines({ chart }: KeptResult): string[] {
   return ["```text", chart.unit, ...barLines(chart.bars), "```", ""];
 }
 
-/** Rewrites the README from the results at hand; benchmarks that have none are left out. */
+/** Rewrites the README from the results at hand. */
 export function writeReport(): void {
-  const results = benches
-    .map((bench) => `${resultsFolder}/${fullName(bench)}.json`)
-    .filter((file) => existsSync(file))
-    .map((file) => JSON.parse(readFileSync(file, "utf8")) as KeptResult);
+  const results = new Map<string, KeptResult>();
+  for (const name of benches.map(fullName)) {
+    const file = `${resultsFolder}/${name}.json`;
+    if (existsSync(file)) results.set(name, JSON.parse(readFileSync(file, "utf8")) as KeptResult);
+  }
   const readme = `${import.meta.dir}/README.md`;
   writeFileSync(readme, withResults(readFileSync(readme, "utf8"), results));
   // Tables in the project's format, so that the check of it passes after a run.

@@ -1,7 +1,7 @@
 // Runs every benchmark of a suite, one after the other, and rewrites the results in bench/README.md (not after
 // `--quick`, whose numbers mean nothing). With the word `load` in front it is the load test of a running gateway.
 //
-//   bun bench [--large | --peers] [--quick]
+//   bun bench [--large | --peers | --soak] [--quick]
 //   bun bench load --url http://127.0.0.1:8400 --key sk-tg-...
 import { readFlags } from "./flags.ts";
 import { load } from "./load.ts";
@@ -11,8 +11,8 @@ import { bun } from "./process.ts";
 import { benches, flagWords, fullName, type Suite, writeReport } from "./report.ts";
 
 async function runSuite(argv: readonly string[]): Promise<void> {
-  const flags = readFlags({ large: false, peers: false }, {}, argv);
-  const suite: Suite = flags.large ? "large" : flags.peers ? "peers" : "default";
+  const flags = readFlags({ large: false, peers: false, soak: false }, {}, argv);
+  const suite: Suite = flags.large ? "large" : flags.peers ? "peers" : flags.soak ? "soak" : "default";
   const quick = argv.includes("--quick");
   const chosen = benches.filter((bench) => bench.suite === suite);
   if (suite === "peers") installPeers(peerNames);

@@ -7,34 +7,44 @@ import { percentile, spread } from "../../bench/statistics.ts";
 const begin = "<!-- results: written by bench/report.ts -->";
 const end = "<!-- end of results -->";
 
-test("results replace what is between the markers and nothing else", () => {
-  const result = {
-    bench: "relay-token",
-    variant: "",
-    question: "CPU time per relayed token",
-    columns: ["way", "us/token"],
-    rows: [["nginx", "10.00"]],
-    chart: {
-      unit: "us per token",
-      bars: [
-        { label: "nginx", value: 10 },
-        { label: "tollgate", value: 5 },
-      ],
-    },
-    failures: 0,
-    notes: ["200 streams."],
-    command: "bun bench/relay-token.ts",
-    machine: "2 cores",
-    date: "2026-01-01",
-  };
-  const text = withResults(`before\n${begin}\nold\n${end}\nafter\n`, [result]);
+const result = {
+  bench: "relay-token",
+  variant: "",
+  question: "CPU time per relayed token",
+  columns: ["way", "us/token"],
+  rows: [["nginx", "10.00"]],
+  chart: {
+    unit: "us per token",
+    bars: [
+      { label: "nginx", value: 10 },
+      { label: "tollgate", value: 5 },
+    ],
+  },
+  failures: 0,
+  notes: ["200 streams."],
+  command: "bun bench/relay-token.ts",
+  machine: "2 cores",
+  date: "2026-01-01",
+};
+
+test("a section stands between the markers, with its command, machine and day", () => {
+  const text = withResults(`before\n${begin}\nold\n${end}\nafter\n`, new Map([["relay-token", result]]));
   expect(text).toStartWith(`before\n${begin}\n`);
   expect(text).toEndWith(`${end}\nafter\n`);
   expect(text).not.toContain("old");
   expect(text).toContain("`bun bench/relay-token.ts` · 2 cores · 2026-01-01");
   expect(text).toContain("| nginx | 10.00 |");
   expect(text).toContain(`nginx    ${"█".repeat(40)} 10.0\ntollgate ${"█".repeat(20)} 5.00`);
-  expect(withResults(text, [result])).toBe(text);
+});
+
+test("a benchmark that was not run keeps its section, in the order of the list", () => {
+  const later = { ...result, question: "Latency", command: "bun bench/latency.ts" };
+  const before = withResults(`${begin}\n${end}`, new Map([["latency", later]]));
+  const both = withResults(before, new Map([["relay-token", result]]));
+  expect(both).toMatch(/### CPU time per relayed token\n[^]*### Latency\n/);
+  expect(withResults(both, new Map())).toBe(both);
+  const anew = withResults(both, new Map([["latency", { ...later, date: "2026-01-02" }]]));
+  expect(anew).toBe(both.replace(/2026-01-01(?![^]*2026-01-01)/, "2026-01-02"));
 });
 
 test("every benchmark of the report is there, under a name of its own", () => {
@@ -49,7 +59,7 @@ test("--quick leaves out what says how much, and keeps what says what", () => {
 });
 
 test("a README without markers is refused", () => {
-  expect(() => withResults("nothing", [])).toThrow("needs");
+  expect(() => withResults("nothing", new Map())).toThrow("needs");
 });
 
 test("percentiles are nearest ranks", () => {

@@ -164,6 +164,9 @@ export async function readAsk(
 
 const neverGone = new AbortController().signal;
 
+/** What every step of serving a request needs. */
+type Serving = Readonly<{ account: AccountId; gone: Gone; parts: Parts; record: RequestRecord }>;
+
 /**
  * Serves an admitted request; whatever happens, the outlet gets its last word and an unsettled hold goes back. How it
  * went is in `record`, for whoever counts or traces.
@@ -177,11 +180,12 @@ export async function serve(
   using hold = admitted;
   using _conversation = ask.prepared;
   const { clock, log } = parts;
+  const serving: Serving = { account, gone: outlet.gone, parts, record };
   try {
     if (hold.ready !== null) await hold.ready; // a coder call is on disk before the first byte goes out
     // No node fetches anything: what the request names by address is data before it waits for a place.
-    using media = needsMedia(ask) ? await readMedia(ask, account, outlet.gone, parts, record) : null;
-    const ending = await answer(media?.ask ?? ask, account, outlet, parts, record);
+    using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
+    const ending = await answer(media?.ask ?? ask, outlet, serving);
     if (ending.kind === "failed") return fail(ending.refusal, hold, outlet, record);
     const { reason } = outlet.gone;
     if (ending.kind === "gone" && isRefusal(reason)) return fail(reason, hold, outlet, record); // our own doing costs the client nothing
@@ -205,13 +209,8 @@ function fail(refusal: Refusal, hold: Hold, outlet: Outlet, record: RequestRecor
 }
 
 /** Null where nothing reads media: then what is not inline is left out by the node's request. */
-async function readMedia(
-  ask: Ask,
-  account: AccountId,
-  gone: Gone,
-  { media, clock }: Parts,
-  record: RequestRecord,
-): Promise<ReadyAsk | null> {
+async function readMedia(ask: Ask, { account, gone, parts, record }: Serving): Promise<ReadyAsk | null> {
+  const { media, clock } = parts;
   if (media === undefined) return null;
   const from = clock.monotonic();
   const ready = await media.ready(ask, account, signalOf(gone));
@@ -220,13 +219,13 @@ async function readMedia(
 }
 
 /** One answer: a round of generation, or as many as the calls of our own tools take. */
-function answer(ask: Ask, account: AccountId, outlet: Outlet, parts: Parts, record: RequestRecord): Promise<Ending> {
-  const { gone } = outlet;
+function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
+  const { account, gone, parts, record } = serving;
   const { checker, clock, log, toolLoop } = parts;
   const sink = record.gap === null ? outlet : new GapSink(outlet, clock, record.gap);
   const isChecked = checker !== undefined && wantsForm(ask);
-  if (toolLoop === undefined && !isChecked) return generateCounted(ask, account, gone, sink, parts, record);
-  const generation: Round = (ask, sink) => generateCounted(ask, account, gone, sink, parts, record);
+  if (toolLoop === undefined && !isChecked) return generateCounted(ask, sink, serving);
+  const generation: Round = (ask, sink) => generateCounted(ask, sink, serving);
   const round = isChecked
     ? structuredOutput(generation, { checker, account, log, repeated: () => void (record.repeats += 1) })
     : generation;
@@ -243,56 +242,40 @@ function answer(ask: Ask, account: AccountId, outlet: Outlet, parts: Parts, reco
 }
 
 /** A round of generation whose input is known. */
-async function generateCounted(
-  ask: Ask,
-  account: AccountId,
-  gone: Gone,
-  sink: Sink,
-  parts: Parts,
-  record: RequestRecord,
-): Promise<Ending> {
-  const ending = await generate(ask, account, gone, sink, parts, record);
+async function generateCounted(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
+  const ending = await generate(ask, sink, serving);
   // What is not charged needs no count: a failure, and an end of our own doing.
-  if (ending.kind === "failed" || !ending.estimated || isRefusal(gone.reason)) return ending;
-  return withCountedInput(ending, ask, account, parts);
+  if (ending.kind === "failed" || !ending.estimated || isRefusal(serving.gone.reason)) return ending;
+  return withCountedInput(ending, ask, serving);
 }
 
 /** The size of a body says little about its tokens, so that an input which nobody counted is counted before its charge. */
 async function withCountedInput<Charged extends Exclude<Ending, { kind: "failed" }>>(
   ending: Charged,
   ask: Ask,
-  account: AccountId,
-  { countInput }: Parts,
+  { account, parts }: Serving,
 ): Promise<Charged> {
-  const counted = (await countInput?.(ask, account)) ?? null;
+  const counted = (await parts.countInput?.(ask, account)) ?? null;
   if (counted === null) return ending;
   const inputFresh = Math.min(counted, ask.model.contextTokens);
   return { ...ending, usage: { ...ending.usage, inputFresh, inputCached: 0 } };
 }
 
 /** Runs the request on a node, and once on another if the first gave no byte of a reply. */
-async function generate(
-  ask: Ask,
-  account: AccountId,
-  gone: Gone,
-  sink: Sink,
-  parts: Parts,
-  record: RequestRecord,
-): Promise<Ending> {
+async function generate(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
+  const { parts, record } = serving;
   const round = record.beginRound(parts.clock.monotonic());
-  const first = await generateOnce(ask, account, gone, sink, parts, round);
+  const first = await generateOnce(ask, sink, serving, round);
   if (first.kind !== "failed" || !first.elsewhere || round.node === null) return first;
   const again = record.beginRound(parts.clock.monotonic());
-  const second = await generateOnce(ask, account, gone, sink, parts, again, new Set([round.node]));
+  const second = await generateOnce(ask, sink, serving, again, new Set([round.node]));
   return second.kind === "failed" && again.node === null ? first : second; // no other node: the first one's reason
 }
 
 async function generateOnce(
   ask: Ask,
-  account: AccountId,
-  gone: Gone,
   sink: Sink,
-  { pool, clock }: Parts,
+  { account, gone, parts: { pool, clock } }: Serving,
   round: RoundRecord,
   excluded?: ReadonlySet<string>,
 ): Promise<Ending> {

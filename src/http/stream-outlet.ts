@@ -91,6 +91,10 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
 
   flush(): Promise<void> | null {
     if (this.#state === "over" || this.#unsent === null) return null;
+    if (this.#unsent.length === 0) {
+      this.#dropUnsent(); // a hidden thought: the client heard nothing, so that its next sign of life stays due
+      return this.#caughtUp;
+    }
     if (this.#state === "waiting") this.#open();
     return this.#send();
   }
@@ -98,6 +102,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   end(end: AnswerEnd): void {
     if (this.#state === "over") return;
     this.#write(this.#encoder.end(end));
+    if (this.#state === "waiting") this.#open(); // an answer of which the client was shown nothing
     this.#finish();
   }
 

@@ -44,7 +44,8 @@ const dialects = {
 const content = fc.record({
   model: fc.constantFrom("core-3", "core-2-pro", "open-03-3BIT-REAP", "open-05-3BIT-REAP"),
   thought: fc.array(fc.string({ maxLength: 8 }), { maxLength: 3 }),
-  words: fc.array(fc.string({ minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 4 }),
+  /** None: the client is shown nothing, or a thought that it did not ask for. */
+  words: fc.array(fc.string({ minLength: 1, maxLength: 8 }), { maxLength: 4 }),
   call: fc.boolean(),
   cut: fc.boolean(),
   prompt: fc.integer({ min: 20, max: 50_000 }),

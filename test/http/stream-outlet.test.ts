@@ -4,6 +4,8 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { embeddedCatalog } from "../../src/catalog.ts";
 import { chatCompletions } from "../../src/dialects/chat-completions.ts";
+import type { Dialect } from "../../src/dialects/dialect.ts";
+import { messages } from "../../src/dialects/messages.ts";
 import {
   type Beating,
   clientStallBeats,
@@ -19,6 +21,12 @@ import { eventually } from "../fixtures/eventually.ts";
 
 const ask = chatCompletions.read(
   { model: "core-3", stream: true, messages: [{ role: "user", content: "x" }] },
+  50,
+  embeddedCatalog(),
+) as Ask;
+/** Without `thinking`: its thoughts are not shown. */
+const messagesAsk = messages.read(
+  { model: "open-05-3BIT-REAP", stream: true, max_tokens: 9, messages: [{ role: "user", content: "x" }] },
   50,
   embeddedCatalog(),
 ) as Ask;
@@ -49,7 +57,7 @@ afterEach(() => {
 });
 
 /** One request on a raw socket, and the outlet that answers it. */
-async function request(): Promise<{
+async function request(asked: { ask: Ask; dialect: Dialect } = { ask, dialect: chatCompletions }): Promise<{
   outlet: StreamOutlet;
   heartbeat: ManualHeartbeat;
   client: Socket;
@@ -60,7 +68,7 @@ async function request(): Promise<{
   const server = Bun.serve({
     port: 0,
     fetch(incoming) {
-      const outlet = new StreamOutlet(ask, "req_1", 0, chatCompletions, incoming.signal, heartbeat);
+      const outlet = new StreamOutlet(asked.ask, "req_1", 0, asked.dialect, incoming.signal, heartbeat);
       resolve(outlet);
       return outlet.response;
     },
@@ -113,6 +121,44 @@ describe("the status", () => {
     await text(received, '"The model stopped answering. Please retry."');
     await text(received, "0\r\n\r\n");
     expect(received()).not.toContain("[DONE]");
+  });
+});
+
+describe("an answer of which the client was shown nothing", () => {
+  test("ends with its dialect's last events, though no piece was flushed before", async () => {
+    const { outlet, received, heartbeat } = await request();
+    outlet.end(end);
+    await text(received, "data: [DONE]\n\n");
+    expect(received()).toStartWith("HTTP/1.1 200");
+    expect(heartbeat.size).toBe(0);
+  });
+
+  test("is whole where its pieces were held until its end", async () => {
+    const { outlet, received } = await request();
+    outlet.piece(piece);
+    outlet.end(end);
+    await text(received, "data: [DONE]\n\n");
+    expect(received()).toContain('"content":"word"');
+  });
+
+  test("gets signs of life while the node thinks, however often that writes", async () => {
+    const { outlet, received, heartbeat } = await request({ ask: messagesAsk, dialect: messages });
+    const thought = Buffer.from('"hm"');
+    const think = () => {
+      outlet.literal("reasoning", thought, 0, thought.length);
+      outlet.flush();
+    };
+    think();
+    heartbeat.strike(streamOpenBeats);
+    await text(received, "HTTP/1.1 200");
+    const before = received().length;
+    for (let beat = 0; beat < keepAliveBeats; beat++) {
+      think();
+      heartbeat.strike(1);
+    }
+    await eventually("a sign of life", async () => received().length > before);
+    outlet.end(end);
+    await text(received, "event: message_stop");
   });
 });
 

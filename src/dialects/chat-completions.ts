@@ -64,6 +64,7 @@ const Body = Type.Object({
   stream: optional(flag),
   tools: optional(Type.Array(record, { description: "an array of tools" })),
   tool_choice: optional(Type.Union([Type.String(), record], { description: "a string or an object" })),
+  functions: optional(Type.Array(record, { maxItems: 0, description: "left out: functions are given in tools" })),
   parallel_tool_calls: optional(flag),
   response_format: optional(record),
   reasoning_effort: optional(oneOf(...Object.keys(efforts))),

@@ -71,13 +71,13 @@ class Content {
     this.#text.literals.push(literal.slice(1, -1));
   }
 
+  /** Broken arguments go by the name that Anthropic's documentation gives them; an empty object would be run. */
   #addCall(literal: string): void {
     const { id, name } = this.#call!;
     const input = argumentsObject(literal);
     if (input === null && this.#end.reason === "length") return; // the budget cut it in the middle: no call to be run
-    this.#push(
-      `{"type":"tool_use","id":${JSON.stringify(id)},"name":${JSON.stringify(name)},"input":${input ?? "{}"}}`,
-    );
+    const given = input ?? (isNothing(literal) ? "{}" : `{"INVALID_JSON":${literal}}`);
+    this.#push(`{"type":"tool_use","id":${JSON.stringify(id)},"name":${JSON.stringify(name)},"input":${given}}`);
   }
 
   #push(block: string): void {
@@ -91,6 +91,9 @@ class Content {
     this.#text = null;
   }
 }
+
+/** Models write nothing or null for a tool without parameters. */
+const isNothing = (literal: string): boolean => /^(?:null)?$/.test((JSON.parse(literal) as string).trim());
 
 /** Without `citations` where there are none: a null there breaks version 6 of the AI SDK. */
 const textBlock = (literal: string, citations: readonly string[]): string =>

@@ -55,7 +55,7 @@ const Content = Type.Union([Type.String(), Type.Array(Type.Object({ type: text }
 });
 
 const Message = Type.Object(
-  { role: oneOf("user", "assistant", "system"), content: Content },
+  { role: oneOf("user", "assistant", "system", "developer"), content: Content },
   { description: "an object with role and content" },
 );
 

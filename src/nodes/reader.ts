@@ -311,7 +311,7 @@ export class AnswerReader implements KnownEvents {
       this.#endTags(); // the node has a parser of its own
       this.#giveReasoning(literal, characters);
     } else {
-      this.#pieces.piece({ kind: "call-arguments", index: this.#calls.sentIndex(channel), literal });
+      this.#calls.more(channel, literal);
     }
   }
 

@@ -1,7 +1,7 @@
 // Tool-call deltas -> "call" and "call-arguments" Pieces. Engines differ in everything: whole calls in one delta or
 // name first, ids empty, numeric, repeated or missing, names repeated or in fragments or late, arguments as an object.
 import type { Sink, Tool } from "../types.ts";
-import { record } from "./json.ts";
+import { parseNodeJson, record } from "./json.ts";
 
 type OpenCall = {
   /** The node's `index`, by which later deltas name the call. */
@@ -13,6 +13,8 @@ type OpenCall = {
   /** Arguments that came before the call could be sent. */
   held: string;
   hasArguments: boolean;
+  /** JSON string literals of the arguments so far, of a call without an id: whether they are whole tells it from the next. */
+  literals: string[];
 };
 
 const idCharacters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -45,6 +47,11 @@ export class ToolCalls {
     return this.#find(key)?.index ?? -1;
   }
 
+  /** More arguments of the call that the node names `key`, which was sent. */
+  more(key: number, literal: string): void {
+    this.#give(this.#find(key)!, literal);
+  }
+
   /** One item of `delta.tool_calls`; `position` is its place in the array. Returns the length of its arguments. */
   delta(value: unknown, position: number): number {
     const item = record(value);
@@ -54,7 +61,7 @@ export class ToolCalls {
     const name = typeof called?.["name"] === "string" ? called["name"] : "";
     const given = called?.["arguments"];
     const json = typeof given === "string" ? given : record(given) === null ? "" : JSON.stringify(given);
-    const call = this.#callOf(item["index"], position, id, name);
+    const call = this.#callOf(item["index"], position, id, name, json !== "");
     if (this.#calls.indexOf(call) >= this.#callsMax) return 0;
     if (call.nodeId === "") call.nodeId = id;
     if (call.index < 0) call.name = this.#joinName(call.name, name);
@@ -63,8 +70,7 @@ export class ToolCalls {
     // The name is complete once arguments come: a fragment of a name could be another tool's whole name before that.
     if (call.index < 0 && call.name !== "") this.#send(call);
     if (call.index < 0) call.held += json;
-    else
-      this.#pieces.piece({ kind: "call-arguments", index: call.index, literal: JSON.stringify(json.toWellFormed()) });
+    else this.#give(call, JSON.stringify(json.toWellFormed()));
     return json.length;
   }
 
@@ -83,7 +89,7 @@ export class ToolCalls {
     return true;
   }
 
-  #callOf(index: unknown, position: number, id: string, name: string): OpenCall {
+  #callOf(index: unknown, position: number, id: string, name: string, hasMore: boolean): OpenCall {
     const last = this.#calls.at(-1);
     // (1) without an index: a call's first delta says who it is, a later one continues the last call
     const key =
@@ -95,7 +101,9 @@ export class ToolCalls {
     const otherId = id !== "" && open.nodeId !== "" && id !== open.nodeId;
     const otherName = open.hasArguments && open.name !== "" && name !== open.name;
     if (name !== "" && (otherId || (otherName && (id === "" || id !== open.nodeId)))) return this.#open(key);
-    // (4) more of the same
+    // (4) without an id, the same tool once more: what has its arguments takes no others
+    if (name === open.name && id === "" && hasMore && isWhole(open)) return this.#open(key);
+    // (5) more of the same
     return open;
   }
 
@@ -109,7 +117,7 @@ export class ToolCalls {
   }
 
   #open(key: number): OpenCall {
-    const call: OpenCall = { key, nodeId: "", name: "", index: -1, held: "", hasArguments: false };
+    const call: OpenCall = { key, nodeId: "", name: "", index: -1, held: "", hasArguments: false, literals: [] };
     this.#calls.push(call);
     return call;
   }
@@ -129,13 +137,21 @@ export class ToolCalls {
     this.#ids.push(id);
     this.#pieces.piece({ kind: "call", index: call.index, id, name: call.name });
     if (call.held === "") return;
-    this.#pieces.piece({
-      kind: "call-arguments",
-      index: call.index,
-      literal: JSON.stringify(call.held.toWellFormed()),
-    });
+    this.#give(call, JSON.stringify(call.held.toWellFormed()));
     call.held = "";
   }
+
+  #give(call: OpenCall, literal: string): void {
+    if (call.nodeId === "") call.literals.push(literal);
+    this.#pieces.piece({ kind: "call-arguments", index: call.index, literal });
+  }
+}
+
+/** Whether a call without an id has the arguments of one call. */
+function isWhole({ nodeId, literals }: OpenCall): boolean {
+  if (nodeId !== "" || literals.length === 0) return false;
+  const text = literals.map((literal) => JSON.parse(literal) as string).join("");
+  return record(parseNodeJson(text)) !== null;
 }
 
 function madeUpId(): string {

@@ -138,6 +138,7 @@ describe("conversation", () => {
     [{ messages: [{ role: "user", content: [null] }] }, "messages[0].content[0].type must be one of"],
     [{ messages: [{ role: "assistant", tool_calls: [{}] }] }, "messages[0].tool_calls[0].id must be a string"],
     [{ n: 2 }, "n must be 1"],
+    [{ functions: [{ name: "f" }] }, "functions must be left out: functions are given in tools"],
     [{ temperature: 3 }, "temperature must be a number from 0 to 2, is 3"],
     [{ top_logprobs: 2 }, "top_logprobs needs logprobs: true"],
     [{ stream: "yes" }, "stream must be true or false"],

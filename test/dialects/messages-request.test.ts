@@ -78,6 +78,7 @@ describe("conversation", () => {
       messages: [
         { role: "user", content: content("a") },
         { role: "system", content: content("in between") },
+        { role: "developer", content: content("also") },
         assistant(textBlock("b"), { type: "tool_use", id: "t1", name: "f", input: {} }),
         user({ type: "tool_result", tool_use_id: "t1", content: content("result") }),
         { role: "assistant", content: content("c") },
@@ -90,6 +91,7 @@ describe("conversation", () => {
     expect(turns.map(({ role }) => role)).toEqual([
       "system",
       "user",
+      "system",
       "system",
       "assistant",
       "tool",
@@ -235,7 +237,7 @@ describe("conversation", () => {
   test.each([
     [{ messages: "not-an-array" }, "messages must be a non-empty array of messages"],
     [{ messages: [] }, "messages must be a non-empty array of messages"],
-    [{ messages: [{ role: "tool", content: "x" }] }, "messages[0].role must be one of user, assistant, system"],
+    [{ messages: [{ role: "tool", content: "x" }] }, "messages[0].role must be one of user, assistant, system, developer"],
     [{ messages: [{ role: "user" }] }, "messages[0].content is missing"],
     [{ messages: [{ role: "user", content: 5 }] }, "messages[0].content must be a string or an array of content"],
     [{ messages: [{ role: "user", content: [null] }] }, "messages[0].content must be a string or an array of content"],

@@ -109,10 +109,14 @@ describe("stream", () => {
 });
 
 describe("reply", () => {
-  test.each(["", "null", "[1]", '"text"', "{", '{"a":1}}'])("arguments %j are no object and become {}", (value) => {
-    expect(reply([call(0, "a"), args(0, value)], toolCalls).content).toEqual([
-      { type: "tool_use", id: "a", name: "bash", input: {} },
-    ]);
+  const inputOf = (value: string) => reply([call(0, "a"), args(0, value)], toolCalls).content[0].input;
+
+  test.each(["", " ", "null"])("arguments %j are none and become {}", (value) => {
+    expect(inputOf(value)).toEqual({});
+  });
+
+  test.each(["[1]", '"text"', "{", '{"a":1}}', "words"])("arguments %j are told: a client would run an {}", (value) => {
+    expect(inputOf(value)).toEqual({ INVALID_JSON: value });
   });
 
   test("thinking is hidden, shown or omitted as in the stream; an empty answer has an empty text", () => {

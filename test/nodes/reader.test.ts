@@ -411,6 +411,29 @@ describe("tool calls", () => {
       [{ name: "get_weather", json: "{}" }],
     ],
     [
+      "no ids, the same tool twice under one index",
+      call({ index: 0, function: { name: "get", arguments: '{"x":1}' } }) +
+        call({ index: 0, id: "", function: { name: "get", arguments: '{"x":' } }) +
+        call({ index: 0, id: "", function: { name: "get", arguments: "2}" } }),
+      [
+        { name: "get", json: '{"x":1}' },
+        { name: "get", json: '{"x":2}' },
+      ],
+    ],
+    [
+      "no ids, the same tool twice, with arguments in many pieces",
+      call({ index: 0, function: { name: "get", arguments: "" } }) +
+        ['{"x', '":"', ..."abcdefghij", '"}']
+          .map((json) => call({ index: 0, function: { arguments: json } }))
+          .join("") +
+        call({ index: 0, function: { name: "get", arguments: "" } }) +
+        call({ index: 0, function: { name: "get", arguments: "{}" } }),
+      [
+        { name: "get", json: '{"x":"abcdefghij"}' },
+        { name: "get", json: "{}" },
+      ],
+    ],
+    [
       "id in every delta",
       ["{", "}"].map((json) => call({ index: 0, id: "a", function: { name: "get", arguments: json } })).join(""),
       [{ id: "a", json: "{}" }],

@@ -132,6 +132,7 @@ const chatDetails: Details = {
     ),
   },
   stop: { prose: "Texts that end the answer; the first 4 that are not empty count." },
+  functions: { prose: "The older form of `tools`, which is not served: leave it out." },
   n: { prose: "Always 1." },
   ...sampling,
   top_k: { prose: "Passed on to the node." },

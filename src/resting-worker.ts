@@ -56,7 +56,10 @@ export class RestingWorker<Order, Answer> {
     const ended = Promise.withResolvers<void>();
     this.#threads.add(ended.promise);
     let reason = "it ended";
-    worker.onmessage = ({ data }: MessageEvent<Answer>) => answered(data);
+    worker.onmessage = ({ data }: MessageEvent<Answer>) => {
+      // Of one that was told to end, nobody waits for an answer.
+      if (this.#worker === worker) answered(data);
+    };
     worker.onerror = ({ message }) => {
       reason = message;
     };

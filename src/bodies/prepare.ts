@@ -118,11 +118,12 @@ function tooMuchBeside(packed: PackedAsk): Refusal | null {
 function written({ turns, bodyBytes }: Ask): WrittenTurns {
   const unready = [...unreadyParts(turns).values()].slice(0, mediaPartsMax);
   // What stands in their places decides how the messages around them are written.
-  const { messages, systemEnd } = unready.length > 0 ? notYet : writtenTurns(turns);
+  const { messages, systemEnd } = unready.length > 0 ? notYet() : writtenTurns(turns);
   return { messages, systemEnd, start: promptStart(turns), ...imagesOf(turns), unready, bodyBytes };
 }
 
-const notYet = { messages: new Uint8Array(), systemEnd: -1 };
+/** New each time, because its bytes are moved to the main thread. */
+const notYet = (): ReturnType<typeof writtenTurns> => ({ messages: new Uint8Array(), systemEnd: -1 });
 
 function imagesOf(turns: readonly Turn[]): Pick<WrittenTurns, "images" | "imageBytes"> {
   let images = 0;

@@ -16,7 +16,7 @@ export type Order =
 /** From the Worker, for each body; `failed` is a fault of ours. */
 export type Answer = Readonly<{ body: Uint8Array; prepared: Prepared | Readonly<{ kind: "failed"; reason: string }> }>;
 
-declare const self: Worker & { close(): void };
+declare const self: Worker;
 
 /** Linux gives the main thread 9 times the share of this one where both want the same core. */
 const niceness = 10;
@@ -45,7 +45,8 @@ self.onmessage = ({ data }: MessageEvent<Order>) => {
       rest = setTimeout(() => Bun.gc(true), restMs);
       return;
     case "close":
-      return self.close();
+      self.onmessage = null; // A Worker that listens to nothing ends. (Bun 1.4.5 has no self.close.)
+      return;
   }
 };
 
@@ -53,16 +54,16 @@ self.onmessage = ({ data }: MessageEvent<Order>) => {
 if (process.platform === "linux") setPriority(0, niceness);
 
 function answer(order: PrepareOrder): void {
-  let prepared: Answer["prepared"];
   try {
-    prepared = prepare(order, dialects);
+    post(order.body, prepare(order, dialects));
   } catch (error) {
-    prepared = { kind: "failed", reason: String(error) };
+    // Also where the answer cannot be moved: nothing of it has gone then.
+    post(order.body, { kind: "failed", reason: String(error) });
   }
-  self.postMessage({ body: order.body, prepared } satisfies Answer, [
-    order.body.buffer as ArrayBuffer,
-    ...buffersOf(prepared),
-  ]);
+}
+
+function post(body: Uint8Array, prepared: Answer["prepared"]): void {
+  self.postMessage({ body, prepared } satisfies Answer, [body.buffer as ArrayBuffer, ...buffersOf(prepared)]);
 }
 
 /** What is moved, not copied. */

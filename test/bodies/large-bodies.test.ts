@@ -21,6 +21,7 @@ import { readTokenize } from "../../src/tokens/tokenize.ts";
 import { renderAsk, renderTurns } from "../../src/tokens/render.ts";
 import { keyOf, needsMedia, unreadyParts, withParts } from "../../src/tools/media-parts.ts";
 import type { Ask, Part, Refusal } from "../../src/types.ts";
+import { pdf } from "../fixtures/pdf.ts";
 import { png } from "../fixtures/pictures.ts";
 
 const catalog = embeddedCatalog();
@@ -447,6 +448,46 @@ describe("the Worker", () => {
       { type: "reasoning", encrypted_content: "tg1.xxxx", summary: [] },
     ];
     await expectSame(bodies, "responses", { model: "core-3", input });
+  });
+
+  test("reads one body after the other whose files are yet to be read", async () => {
+    const bodies = makeBodies();
+    const file_data = `data:application/pdf;base64,${pdf("Hello").toString("base64")}`;
+    const content = [{ type: "file", file: { filename: "a.pdf", file_data } }];
+    const json = { model: "core-3", messages: [{ role: "user", content }] };
+    for (let body = 0; body < 3; body++) await expectSame(bodies, "chat-completions", json);
+    expect(logged).toEqual([]);
+  });
+
+  test("ends when it is told to, and not by a fault", async () => {
+    const worker = new Worker(new URL("../../src/bodies/preparing-worker.ts", import.meta.url).href);
+    const errors: string[] = [];
+    worker.onerror = ({ message }) => void errors.push(message);
+    const ended = new Promise((resolve) => worker.addEventListener("close", resolve));
+    const read = new Promise((resolve) => (worker.onmessage = resolve));
+    worker.postMessage({ order: "open", sealingKey, storesResponses: true } satisfies Order);
+    const order = { reading: "messages", wanted: "request", body: bytesOf("{}"), bodyBytes: 2, models: [] } as const;
+    worker.postMessage({ order: "prepare", ...order, finds: false, earlier: null, found: null } satisfies Order);
+    worker.postMessage({ order: "close" } satisfies Order);
+    await Promise.all([read, ended]);
+    expect(errors).toEqual([]);
+  });
+
+  test("that is told to end while it reads answers nobody", async () => {
+    const reading: (() => void)[] = [];
+    const bodies = makeBodies(
+      near((worker, order) => {
+        if (order.order !== "prepare") return false;
+        reading.push(() => worker.answer({ body: order.body, prepared: prepare(order, dialects as never) }));
+        return true;
+      }),
+    );
+    const read = ofChat(bodies, chat("a"));
+    while (reading.length === 0) await Bun.sleep(0);
+    const closed = bodies.close();
+    expect(await read).toEqual({ refusal: "internal" });
+    reading[0]!(); // a thread's message may come until it has ended
+    await closed;
   });
 
   test("ends when nothing was read for a while, and is started again", async () => {

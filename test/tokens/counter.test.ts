@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { LogFields } from "../../src/log.ts";
 import { Counter, type CounterOptions } from "../../src/tokens/counter.ts";
 import type { Answer, Order } from "../../src/tokens/counting-worker.ts";
+import { encodeTexts } from "../../src/tokens/encoded-texts.ts";
 import { encodings, reference } from "./reference.ts";
 
 const stays = new AbortController().signal;
@@ -245,6 +246,21 @@ describe("the Worker's life", () => {
     await second;
     while (counter.isLoaded) await Bun.sleep(1);
     expect(workers[0]!.orders.at(-1)).toEqual({ order: "close" });
+  });
+
+  test("it ends when it is told to, and not by a fault, even while it counts", async () => {
+    const worker = new Worker(realWorker);
+    const errors: string[] = [];
+    const answers: Answer[] = [];
+    worker.onerror = ({ message }) => void errors.push(message);
+    worker.onmessage = ({ data }) => void answers.push(data);
+    const ended = new Promise((resolve) => worker.addEventListener("close", resolve));
+    const order = { order: "count", account: 1, encoding: "o200k_base", keep: false } as const;
+    worker.postMessage({ ...order, id: 0, ...encodeTexts(["some words ".repeat(300_000)]) } satisfies Order);
+    worker.postMessage({ order: "close" } satisfies Order);
+    await ended;
+    expect(errors).toEqual([]);
+    expect(answers).toEqual([]);
   });
 
   test("closing refuses what still waits", async () => {

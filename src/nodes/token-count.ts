@@ -1,7 +1,7 @@
 // Asking an engine how many tokens a prompt has, for the engines that can tell.
 import type { Gone } from "../departure.ts";
 import { nodeCountTimeoutMs } from "../limits.ts";
-import type { Ask } from "../types.ts";
+import type { Ask, PreparedTurns } from "../types.ts";
 import type { ExchangeHandler, NodeClient } from "./client.ts";
 import type { EngineKind } from "./engine.ts";
 import { requestHead } from "./request-head.ts";
@@ -23,11 +23,13 @@ const chatPaths: Partial<Record<EngineKind, string>> = {
  */
 export function countRequestOfAsk(ask: Ask, chatBody: () => string, engine: EngineKind): CountRequest | null {
   const path = chatPaths[engine];
-  const media = (ask.prepared?.images ?? 0) > 0 || ask.turns.some(hasMedia);
+  const media = (ask.prepared !== undefined && hasMedia(ask.prepared)) || ask.turns.some(turnHasMedia);
   return path === undefined || media ? null : { path, body: chatBody() };
 }
 
-function hasMedia(turn: Ask["turns"][number]): boolean {
+const hasMedia = ({ images, unready }: PreparedTurns): boolean => images > 0 || unready.length > 0;
+
+function turnHasMedia(turn: Ask["turns"][number]): boolean {
   return Array.isArray(turn.content) && turn.content.some(({ kind }) => kind !== "text");
 }
 

@@ -48,12 +48,14 @@ export class TokenCounts {
     const rest = [turns, tools, toolChoice, effort, format, webSearch];
     // What the count depends on, and nothing else of the request.
     const content = () => JSON.stringify([model.id, prepared?.messages.toString() ?? null, ...rest]);
-    return this.#cached(ask.bodyBytes, content, async () => {
+    const count = async (): Promise<TokenCount | Refusal> => {
       const tokens = (await this.#nodes?.countAsk(ask, gone)) ?? null;
       // What searching adds is known when the model has searched.
       if (tokens !== null) return { tokens, exact: !webSearch, tokenizer: ownTokenizer };
       return this.estimateOfAsk(ask, model.encoding, account, gone);
-    });
+    };
+    // Messages with a file that is yet to be read are not written: they say nothing of the content.
+    return (prepared?.unready.length ?? 0) > 0 ? count() : this.#cached(ask.bodyBytes, content, count);
   }
 
   /** The input to charge for a request of which no node reported it; null where nobody counted it in time. */

@@ -5,7 +5,7 @@ import { nodeCountBytesMax } from "../../src/limits.ts";
 import { NodePool } from "../../src/nodes/pool.ts";
 import type { NodeCounter } from "../../src/tokens/node-count.ts";
 import type { Ask } from "../../src/types.ts";
-import { askOf, hostedModel, toolOf } from "../fixtures/asks.ts";
+import { askOf, hostedModel, preparedOf, toolOf } from "../fixtures/asks.ts";
 import { RawNode, wholeReply } from "../fixtures/raw-node.ts";
 
 const open: { stop(): void }[] = [];
@@ -104,7 +104,7 @@ describe("no count", () => {
     expect(await counter.countAsk(ask(), stays)).toBeNull();
   });
 
-  test("engines that cannot count, other models, images and large requests are not asked for", async () => {
+  test("engines that cannot count, other models, images, unread files and large requests are not asked for", async () => {
     const unknown = await poolOn("somebody", json({ count: 1 }));
     expect(await unknown.counter.countAsk(ask(), stays)).toBeNull();
     expect(await unknown.counter.countText(hostedModel, "a", stays)).toBeNull();
@@ -114,6 +114,8 @@ describe("no count", () => {
     const image = { kind: "image", url: "data:image/png;base64,AA==", detail: null } as const;
     expect(await vllm.counter.countAsk(ask({ turns: [{ role: "user", content: [image] }] }), stays)).toBeNull();
     expect(await vllm.counter.countAsk(ask({ bodyBytes: nodeCountBytesMax + 1 }), stays)).toBeNull();
+    const unread = preparedOf({ unready: [{ kind: "file", url: "data:application/pdf;base64,AA==", name: null }] });
+    expect(await vllm.counter.countAsk(ask({ prepared: unread, turns: [] }), stays)).toBeNull();
     expect([...asked(), ...vllm.asked()]).toEqual([]);
     expect(unknown.asked().some(({ path }) => path === "/tokenize")).toBe(false);
   });

@@ -5,7 +5,7 @@ import { embeddedCatalog } from "../../src/catalog.ts";
 import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax } from "../../src/limits.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { type NodeCounter, TokenCounts } from "../../src/tokens/node-count.ts";
-import { askOf } from "../fixtures/asks.ts";
+import { askOf, preparedOf } from "../fixtures/asks.ts";
 
 const catalog = embeddedCatalog();
 const stays = new AbortController().signal;
@@ -101,6 +101,18 @@ describe("a node's count is kept", () => {
     await counts.ofAsk(askOf(), 1, stays);
     await counts.ofAsk(askOf(fields), 1, stays);
     expect(node.asked).toBe(2);
+  });
+
+  test("but not for a conversation that is not written yet: its files are to be read first", async () => {
+    const { counts, node } = setUp();
+    await counts.ofAsk(askOf({ prepared: preparedOf(), turns: [] }), 1, stays);
+    const unread = preparedOf({ unready: [{ kind: "file", url: "data:application/pdf;base64,AA==", name: null }] });
+    for (let count = 1; count < 3; count++) {
+      expect(await counts.ofAsk(askOf({ prepared: unread, turns: [] }), 2, stays)).toMatchObject({
+        tokens: 1_000 + count,
+      });
+    }
+    expect(node.asked).toBe(3);
   });
 
   test("but not an estimate: the node may be back", async () => {

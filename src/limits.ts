@@ -261,9 +261,19 @@ export const mediaFetchesAtOnceMax = 4;
 export const mediaFetchesMax = 100;
 export const mediaRequestBytesMax = 32 * 1024 * 1024; // as much as a body may bring inline
 export const mediaRequestTimeoutMs = 60_000;
-/** What open requests hold of fetched bytes, in all and for one account; a part that finds no room is left out. */
+/**
+ * What open requests hold of fetched bytes and of what became of them, in all and for one account; a part that finds no
+ * room is left out.
+ */
 export const mediaHeldBytesMax = 512 * 1024 * 1024;
 export const mediaAccountHeldBytesMax = 128 * 1024 * 1024;
+/**
+ * What a request's images and files become, in UTF-16 units, in all the places where they stand: one part may be named
+ * again and again. Images: everything that may be fetched, as base64 and once. Text: the largest file with its name,
+ * which is several times what the largest context holds; a node's JSON of more would stop the streams for too long.
+ */
+export const mediaImagesMaxLength = 48 * 1024 * 1024;
+export const mediaTextMaxLength = 10_000_000;
 /** An image of 50 megapixels takes 200 MB of memory where it is decoded. */
 export const imagePixelsMax = 50_000_000;
 /** PDFs are read in processes of their own; a page of text takes a few milliseconds. */
@@ -322,3 +332,5 @@ assert(bodyMaxBytes <= countingAccountBytesMax, "every allowed body can be count
 assert(outputTokensDefault <= outputTokensMax, "the default budget must be allowed");
 assert(mediaFetchesAtOnceMax < publicFetchesAccountMax, "one request leaves turns to the account's others");
 assert(mediaRequestBytesMax <= mediaAccountHeldBytesMax, "every allowed request finds room");
+assert((mediaRequestBytesMax * 4) / 3 < mediaImagesMaxLength, "images that were fetched have their places");
+assert(mediaFetchBytesMax < mediaTextMaxLength, "a file that was fetched has its place");

@@ -14,7 +14,7 @@ import {
 import { isRefusal, refuse } from "../refusals.ts";
 import { CountingRoom, type RoomLimits } from "../tokens/counting-room.ts";
 import type { TokenizeRequest } from "../tokens/tokenize.ts";
-import type { AccountId, Ask, MediaPart, Model, Part, PreparedTurns, Refusal } from "../types.ts";
+import type { AccountId, Ask, Model, Part, PreparedTurns, Refusal, UnreadyPart } from "../types.ts";
 import { BodyLine, type BodyLineOptions } from "./body-line.ts";
 import {
   type Prepared,
@@ -199,7 +199,7 @@ class Conversation implements PreparedTurns {
   readonly start: string;
   readonly images: number;
   readonly imageBytes: number;
-  readonly unready: readonly MediaPart[];
+  readonly unready: readonly UnreadyPart[];
   readonly #source: Source;
   readonly #found: ReadonlyMap<string, Part> | null;
   readonly #leave: () => void;

@@ -10,7 +10,7 @@ import { encodeTexts } from "../tokens/encoded-texts.ts";
 import { renderTurns } from "../tokens/render.ts";
 import { readTokenize } from "../tokens/tokenize.ts";
 import { unreadyParts, withParts } from "../tools/media-parts.ts";
-import type { Ask, EncodedTexts, MediaPart, Model, Part, PreparedTurns, Refusal, Turn } from "../types.ts";
+import type { Ask, EncodedTexts, Model, Part, PreparedTurns, Refusal, Turn, UnreadyPart } from "../types.ts";
 
 /** As what a body is to be read: as a request of a dialect, or as one to count tokens. */
 export type Reading = DialectName | "tokenize";
@@ -35,7 +35,7 @@ export type PrepareOrder = Readonly<{
 
 /** The conversation for a node; see `PreparedTurns`. */
 export type WrittenTurns = Pick<PreparedTurns, "systemEnd" | "start" | "images" | "imageBytes"> &
-  Readonly<{ messages: Uint8Array; unready: readonly MediaPart[]; bodyBytes: number }>;
+  Readonly<{ messages: Uint8Array; unready: readonly UnreadyPart[]; bodyBytes: number }>;
 
 /** The texts of a conversation, and tokens beside those. */
 export type RenderedTurns = Readonly<{ texts: EncodedTexts; extraTokens: number }>;

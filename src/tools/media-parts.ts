@@ -1,6 +1,6 @@
 // Which parts of a conversation are to be fetched or read before a node is asked, and putting in their place what was
 // found.
-import type { Ask, MediaPart, Part, Turn } from "../types.ts";
+import type { Ask, MediaPart, Part, Turn, UnreadyPart } from "../types.ts";
 
 const isUnready = (part: Part): part is MediaPart =>
   part.kind === "file" || (part.kind === "image" && !part.url.startsWith("data:"));
@@ -13,12 +13,16 @@ export const needsMedia = ({ prepared, turns }: Ask): boolean =>
   (prepared?.unready.length ?? 0) > 0 ||
   turns.some(({ content }) => typeof content === "object" && content !== null && content.some(isUnready));
 
-/** The parts that are not ready, by their keys, in the order in which they come. */
-export function unreadyParts(turns: readonly Turn[]): Map<string, MediaPart> {
-  const unready = new Map<string, MediaPart>();
+/** The parts that are not ready, by their keys, in the order in which they come: those of `before`, then of `turns`. */
+export function unreadyParts(turns: readonly Turn[], before: readonly UnreadyPart[] = []): Map<string, UnreadyPart> {
+  const unready = new Map(before.map((one) => [keyOf(one.part), one]));
   for (const { content } of turns) {
     if (typeof content !== "object" || content === null) continue;
-    for (const part of content) if (isUnready(part)) unready.set(keyOf(part), part);
+    for (const part of content) {
+      if (!isUnready(part)) continue;
+      const key = keyOf(part);
+      unready.set(key, { part, places: (unready.get(key)?.places ?? 0) + 1 });
+    }
   }
   return unready;
 }
@@ -39,4 +43,5 @@ export function withParts<AnyAsk extends Ask>(ask: AnyAsk, found: ReadonlyMap<st
   return { ...ask, turns, bodyBytes };
 }
 
-const sizeOf = (part: Part): number => (part.kind === "text" ? part.text.length : part.url.length);
+/** In UTF-16 units: what a part takes in one of its places. */
+export const sizeOf = (part: Part): number => (part.kind === "text" ? part.text.length : part.url.length);

@@ -11,12 +11,14 @@ import {
   mediaFetchesMax,
   mediaFetchTimeoutMs,
   mediaHeldBytesMax,
+  mediaImagesMaxLength,
   mediaRedirectsMax,
   mediaRequestBytesMax,
   mediaRequestTimeoutMs,
+  mediaTextMaxLength,
 } from "../limits.ts";
 import type { AccountId, Ask, MediaPart, Part } from "../types.ts";
-import { keyOf, unreadyParts, withParts } from "./media-parts.ts";
+import { sizeOf, unreadyParts, withParts } from "./media-parts.ts";
 import type { PdfReader } from "./pdf-reader.ts";
 import { type Fetched, FetchRefused, type PublicFetch } from "./public-fetch.ts";
 
@@ -34,7 +36,7 @@ export class Media {
     this.#pdf = pdf;
   }
 
-  /** Bytes that were fetched for open requests. */
+  /** Bytes that were fetched for open requests, or what became of them. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
@@ -86,8 +88,10 @@ class MediaRequest {
   readonly #over = new AbortController();
   #fetchesLeft = mediaFetchesMax;
   #keptBytes = 0;
-  /** Of `keptBytes` and of the fetches that run. */
+  /** Of `keptBytes`, of what became of them and of the fetches that run. */
   #heldBytes = 0;
+  #imagesLength = 0;
+  #textLength = 0;
 
   constructor(ask: Ask, account: AccountId, fetch: PublicFetch, pdf: PdfReader, hold: (bytes: number) => boolean) {
     this.#ask = ask;
@@ -108,14 +112,12 @@ class MediaRequest {
 
   async ready(): Promise<Ask> {
     const { prepared } = this.#ask;
-    const unready = unreadyParts(this.#ask.turns);
-    for (const part of prepared?.unready ?? []) unready.set(keyOf(part), part);
     const found = new Map<string, Part>();
-    const next = unready.entries();
+    const next = unreadyParts(this.#ask.turns, prepared?.unready).entries();
     const work = async () => {
-      for (const [key, part] of next) {
+      for (const [key, { part, places }] of next) {
         const ready = this.#over.signal.aborted ? null : await this.#read(part);
-        if (ready !== null) found.set(key, ready);
+        if (ready !== null && this.#hasRoom(ready, places)) found.set(key, ready);
       }
     };
     // A fault of ours waits for the others: what they hold is given back by themselves.
@@ -133,10 +135,27 @@ class MediaRequest {
     }
     const fetched = await this.#get(part);
     if (fetched === null) return null;
-    if (part.kind === "file") return this.#readFile(fetched.bytes, fetched.charset, part.name ?? nameIn(fetched.url));
+    if (part.kind === "file") {
+      const file = await this.#readFile(fetched.bytes, fetched.charset, part.name ?? nameIn(fetched.url));
+      this.#take(-fetched.bytes.length); // what is kept of it is its text
+      return file;
+    }
     const header = imageHeader(fetched.bytes);
     if (header === null || header.width * header.height > imagePixelsMax) return null;
     return { ...part, url: `data:${header.mediaType};base64,${fetched.bytes.toBase64()}` };
+  }
+
+  /** Takes room for a part in all its places; the bytes of an image that was fetched have theirs already. */
+  #hasRoom(part: Part, places: number): boolean {
+    const length = sizeOf(part) * places;
+    if (part.kind === "text") {
+      if (this.#textLength + length > mediaTextMaxLength || !this.#take(length)) return false;
+      this.#textLength += length;
+    } else {
+      if (this.#imagesLength + length > mediaImagesMaxLength || !this.#take(length - sizeOf(part))) return false;
+      this.#imagesLength += length;
+    }
+    return true;
   }
 
   async #readFile(bytes: Uint8Array, charset: string | null, name: string | null): Promise<Part | null> {

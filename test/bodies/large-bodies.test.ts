@@ -19,7 +19,7 @@ import { largeNodeRequest, nodeRequest } from "../../src/nodes/request.ts";
 import { isRefusal } from "../../src/refusals.ts";
 import { readTokenize } from "../../src/tokens/tokenize.ts";
 import { renderAsk, renderTurns } from "../../src/tokens/render.ts";
-import { keyOf, needsMedia, unreadyParts, withParts } from "../../src/tools/media-parts.ts";
+import { needsMedia, unreadyParts, withParts } from "../../src/tools/media-parts.ts";
 import type { Ask, Part, Refusal } from "../../src/types.ts";
 import { pdf } from "../fixtures/pdf.ts";
 import { png } from "../fixtures/pictures.ts";
@@ -135,9 +135,9 @@ async function expectSame(
   expect(read.model).toBe(catalog.models.get(read.model.id)!);
   // What is fetched or read is put in the places of its parts.
   const found = new Map(
-    [...unreadyParts(expected.turns).values()].map((part, index) => [keyOf(part), foundFor(part.kind, index)]),
+    [...unreadyParts(expected.turns).entries()].map(([key, { part }], index) => [key, foundFor(part.kind, index)]),
   );
-  expect(prepared.unready.map(keyOf)).toEqual([...unreadyParts(expected.turns).keys()]);
+  expect(prepared.unready).toEqual([...unreadyParts(expected.turns).values()]);
   const ready = prepared.unready.length === 0 ? null : await prepared.withMedia(found);
   const ask = ready === null ? read : { ...read, prepared: ready.turns, bodyBytes: ready.bodyBytes };
   const readyExpected = ready === null ? expected : withParts(expected, found);

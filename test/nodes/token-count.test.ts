@@ -13,6 +13,7 @@ afterEach(() => {
   for (const one of open.splice(0)) one.stop();
 });
 const stays = new AbortController().signal;
+const unreadFile = { part: { kind: "file", url: "data:application/pdf;base64,AA==", name: null }, places: 1 } as const;
 
 const json = (value: unknown, status = "200 OK"): string => wholeReply(status, JSON.stringify(value));
 
@@ -114,7 +115,7 @@ describe("no count", () => {
     const image = { kind: "image", url: "data:image/png;base64,AA==", detail: null } as const;
     expect(await vllm.counter.countAsk(ask({ turns: [{ role: "user", content: [image] }] }), stays)).toBeNull();
     expect(await vllm.counter.countAsk(ask({ bodyBytes: nodeCountBytesMax + 1 }), stays)).toBeNull();
-    const unread = preparedOf({ unready: [{ kind: "file", url: "data:application/pdf;base64,AA==", name: null }] });
+    const unread = preparedOf({ unready: [unreadFile] });
     expect(await vllm.counter.countAsk(ask({ prepared: unread, turns: [] }), stays)).toBeNull();
     expect([...asked(), ...vllm.asked()]).toEqual([]);
     expect(unknown.asked().some(({ path }) => path === "/tokenize")).toBe(false);

@@ -9,6 +9,7 @@ import { askOf, preparedOf } from "../fixtures/asks.ts";
 
 const catalog = embeddedCatalog();
 const stays = new AbortController().signal;
+const unreadFile = { part: { kind: "file", url: "data:application/pdf;base64,AA==", name: null }, places: 1 } as const;
 const counter = new Counter({ log: () => {} });
 afterAll(() => counter.close());
 const model = catalog.models.get("core-3")!;
@@ -106,7 +107,7 @@ describe("a node's count is kept", () => {
   test("but not for a conversation that is not written yet: its files are to be read first", async () => {
     const { counts, node } = setUp();
     await counts.ofAsk(askOf({ prepared: preparedOf(), turns: [] }), 1, stays);
-    const unread = preparedOf({ unready: [{ kind: "file", url: "data:application/pdf;base64,AA==", name: null }] });
+    const unread = preparedOf({ unready: [unreadFile] });
     for (let count = 1; count < 3; count++) {
       expect(await counts.ofAsk(askOf({ prepared: unread, turns: [] }), 2, stays)).toMatchObject({
         tokens: 1_000 + count,

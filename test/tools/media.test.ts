@@ -6,14 +6,16 @@ import {
   mediaFetchBytesMax,
   mediaFetchesAtOnceMax,
   mediaFetchesMax,
+  mediaImagesMaxLength,
   mediaRequestBytesMax,
+  mediaTextMaxLength,
 } from "../../src/limits.ts";
 import { Media } from "../../src/tools/media.ts";
 import { needsMedia } from "../../src/tools/media-parts.ts";
 import { PdfReader } from "../../src/tools/pdf-reader.ts";
 import { type Fetched, type FetchOptions, FetchRefused, type PublicFetch } from "../../src/tools/public-fetch.ts";
 import type { Ask, Part, Turn } from "../../src/types.ts";
-import { askOf } from "../fixtures/asks.ts";
+import { askOf, preparedOf } from "../fixtures/asks.ts";
 import { pdf } from "../fixtures/pdf.ts";
 import { pixel, pixelUrl, png } from "../fixtures/pictures.ts";
 
@@ -156,6 +158,57 @@ describe("limits", () => {
     web = new FakeWeb();
     web.answer = () => ({ bytes: png(1, 1, mediaFetchBytesMax) });
     expect(await ready(asks(...addresses(4)))).toHaveLength(mediaRequestBytesMax / mediaFetchBytesMax);
+  });
+
+  const textBytes = Buffer.alloc(1_000_000, "a");
+
+  test("a part has room for itself in all its places, or is left out of all", async () => {
+    const bytes = png(1, 1, mediaFetchBytesMax);
+    const times = Math.floor(mediaImagesMaxLength / ((bytes.length * 4) / 3 + 100));
+    const timesText = Math.floor(mediaTextMaxLength / (textBytes.length + 100));
+    const places = (count: number, part: Part): Part[] => Array.from({ length: count }, () => part);
+    web.answer = () => ({ bytes });
+    expect(await ready(asks(...places(times, image("http://pictures.com/1"))))).toHaveLength(times);
+    expect(await ready(asks(...places(times + 1, image("http://pictures.com/1")), said("a")))).toEqual([said("a")]);
+    web.answer = () => ({ bytes: textBytes });
+    expect(await ready(asks(...places(timesText, file("http://pictures.com/a"))))).toHaveLength(timesText);
+    expect(await ready(asks(...places(timesText + 1, file("http://pictures.com/a")), said("b")))).toEqual([said("b")]);
+    // Together, too: what was read first has its places.
+    const both = asks(...places(timesText, file("http://pictures.com/a")), ...places(2, file("http://pictures.com/b")));
+    expect([2, timesText]).toContain((await ready(both)).length);
+  });
+
+  test("of a large body, too, where what stands before the turns is known by its parts", async () => {
+    web.answer = () => ({ bytes: textBytes });
+    const asked: string[][] = [];
+    const prepared = preparedOf({
+      unready: [
+        { part: { kind: "file", url: "http://pictures.com/a", name: null }, places: 11 },
+        { part: { kind: "file", url: "http://pictures.com/b", name: null }, places: 9 },
+      ],
+      withMedia(found) {
+        asked.push([...found.keys()]);
+        return Promise.resolve({ turns: preparedOf(), bodyBytes: 0 });
+      },
+    });
+    using result = await media.ready(askOf({ prepared, turns: [] }), 1, stays);
+    expect(asked).toEqual([["file null http://pictures.com/b"]]);
+    expect(needsMedia(result.ask)).toBe(false);
+  });
+
+  test("what a part takes in all its places is held: of a file its text, of an image its bytes and what is repeated", async () => {
+    web.answer = () => ({ bytes: textBytes });
+    const parts = [file("http://pictures.com/a"), file("http://pictures.com/a")];
+    {
+      using result = await media.ready(asks(...parts), 1, stays);
+      const [{ text }] = result.ask.turns[0]!.content as [Extract<Part, { kind: "text" }>];
+      expect(text.length).toBeGreaterThan(1_000_000);
+      expect(media.heldBytes).toBe(2 * text.length);
+    }
+    web = new FakeWeb();
+    const repeated = Array.from({ length: 3 }, () => image("http://pictures.com/1"));
+    using _ = await media.ready(asks(...repeated), 1, stays);
+    expect(media.heldBytes).toBe(pixel.length + 2 * pixelUrl.length);
   });
 
   test("open requests of one account hold a bounded share, and give it back", async () => {

@@ -202,6 +202,8 @@ export const largeBodiesAccountBytesMax = 128 * 1024 * 1024;
 export const largeBodyIdleMs = 2 * 60_000;
 /** Tools, schemas and other settings of a large body, in UTF-16 units of JSON: more tokens than any context has. */
 export const largeSettingsMaxLength = 2 * 1024 * 1024;
+/** What every object of a response repeats of them and of its instructions, as the text that it is: as much of each. */
+export const largeEchoMaxLength = 2 * largeSettingsMaxLength;
 /** Parts of a request that are to be fetched or read; no more than this could be in its time. */
 export const mediaPartsMax = 1_000;
 

@@ -1,8 +1,9 @@
 // A large body -> all that the main thread needs of it, and no objects of its conversation. Runs in a Worker; a function of
 // its order alone, so that a Worker that died took nothing with it but what it was doing.
 import type { Dialect, DialectName, PackedAsk } from "../dialects/dialect.ts";
+import type { OfferedTools } from "../dialects/offered-tools.ts";
 import { type EarlierTexts, earlierOf, lengthOf, type References } from "../dialects/stored-responses.ts";
-import { largeSettingsMaxLength, mediaPartsMax } from "../limits.ts";
+import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax } from "../limits.ts";
 import { promptStart } from "../nodes/prompt-start.ts";
 import { writtenTurns } from "../nodes/request.ts";
 import { isRefusal, refuse } from "../refusals.ts";
@@ -109,9 +110,31 @@ function preparedAsk(
 
 /** The main thread takes what is no conversation as objects, so it has to be small; no model has room for so many tools. */
 function tooMuchBeside(packed: PackedAsk): Refusal | null {
-  const { input: _, ...settings } = packed as PackedAsk & { input?: string };
-  if (JSON.stringify(settings).length <= largeSettingsMaxLength) return null;
-  const reason = `The request's tools and other settings are too large: they may have ${largeSettingsMaxLength / 1024 ** 2} MiB as JSON`;
+  const { input: _, echo = "", offered, ...settings } = packed as PackedAsk & OfResponses;
+  // Each tool once, and also those that tool_choice keeps from the model.
+  const once = offered === undefined ? {} : { tools: offered.entries.map(asGiven), webSearch: offered.webSearch };
+  if (JSON.stringify({ ...settings, ...once }).length > largeSettingsMaxLength) {
+    return tooLarge("tools and other settings", largeSettingsMaxLength);
+  }
+  const repeated = "instructions, tools, metadata and what else a response repeats";
+  return echo.length > largeEchoMaxLength ? tooLarge(repeated, largeEchoMaxLength) : null;
+}
+
+/** What a request of /v1/responses has more; `echo` and `input` are texts. */
+type OfResponses = Readonly<{ input?: string; echo?: string; offered?: OfferedTools["given"] }>;
+
+/** About as the client wrote it. */
+const asGiven = ({ origin, tool }: OfferedTools["given"]["entries"][number]) => ({
+  type: origin.kind,
+  namespace: origin.namespace ?? undefined,
+  name: origin.name,
+  description: tool.description ?? undefined,
+  parameters: tool.parameters,
+  strict: tool.strict ?? undefined,
+});
+
+function tooLarge(what: string, lengthMax: number): Refusal {
+  const reason = `The request's ${what} are too large: they may have ${lengthMax / 1024 ** 2} MiB as JSON`;
   return refuse("malformed", { reason });
 }
 

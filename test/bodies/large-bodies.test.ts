@@ -12,7 +12,7 @@ import type { Dialect } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages.ts";
 import { compactionDialect, responsesDialect } from "../../src/dialects/responses.ts";
 import { earlierOf, type EarlierTexts } from "../../src/dialects/stored-responses.ts";
-import { largeSettingsMaxLength } from "../../src/limits.ts";
+import { largeEchoMaxLength, largeSettingsMaxLength } from "../../src/limits.ts";
 import type { LogFields } from "../../src/log.ts";
 import { estimatedInput } from "../../src/nodes/usage.ts";
 import { largeNodeRequest, nodeRequest } from "../../src/nodes/request.ts";
@@ -591,17 +591,62 @@ describe("room", () => {
     }
     ((await stayed) as Ask).prepared![Symbol.dispose]();
   });
+});
 
-  test("settings beyond their limit are refused, since the main thread takes them as objects", async () => {
+describe("tools and other settings, which the main thread takes as objects,", () => {
+  const description = "d".repeat(1_000);
+  /** Functions that are `length` characters of JSON together, and a little less. */
+  const functions = (length: number) => {
+    const one = (index: number) => ({ name: `t${index}`, description, parameters: { type: "object" } });
+    return Array.from({ length: Math.floor(length / 1_100) }, (_none, index) => one(index));
+  };
+  const fits = largeSettingsMaxLength;
+  const tooMany = largeSettingsMaxLength + 200_000;
+  const ofResponses = (bodies: LargeBodies, more: object) =>
+    bodies.readAsk(bodyOf({ model: "core-3", input: "a", ...more }), 1, responses, catalog, null);
+  const wrapped = (tools: ReturnType<typeof functions>) =>
+    tools.map((definition) => ({ type: "function", function: definition }));
+  const named = (tools: ReturnType<typeof functions>) =>
+    tools.map((definition) => ({ type: "function", ...definition }));
+
+  async function expectRead(read: Promise<Ask | Refusal>): Promise<void> {
+    const ask = await read;
+    expect(isRefusal(ask) ? ask : null).toBeNull();
+    (ask as Ask).prepared![Symbol.dispose]();
+  }
+
+  const refused = (what: string, most: string) => ({
+    refusal: "malformed",
+    detail: { reason: expect.stringMatching(new RegExp(`${what}.* ${most} MiB`)) },
+  });
+
+  test("are read up to their limit, and refused beyond it, in each dialect", async () => {
     const bodies = makeBodies(near());
-    const description = "d".repeat(1_000);
-    const tools = Array.from({ length: largeSettingsMaxLength / 1_000 }, (_none, index) => ({
-      type: "function",
-      function: { name: `t${index}`, description },
-    }));
-    expect(await ofChat(bodies, chat("a", { tools }))).toMatchObject({
-      refusal: "malformed",
-      detail: { reason: expect.stringContaining("2 MiB") },
-    });
+    await expectRead(ofChat(bodies, chat("a", { tools: wrapped(functions(fits)) })));
+    expect(await ofChat(bodies, chat("a", { tools: wrapped(functions(tooMany)) }))).toMatchObject(
+      refused("tools", "2"),
+    );
+    await expectRead(ofResponses(bodies, { tools: named(functions(fits)) }));
+    expect(await ofResponses(bodies, { tools: named(functions(tooMany)) })).toMatchObject(refused("tools", "2"));
+  });
+
+  test("are measured with the tools that tool_choice keeps from the model, and with those of the input", async () => {
+    const bodies = makeBodies(near());
+    const tools = named(functions(tooMany));
+    const tool_choice = { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "t0" }] };
+    expect(await ofResponses(bodies, { tools, tool_choice })).toMatchObject(refused("tools", "2"));
+    const input = [
+      { role: "user", content: "a" },
+      { type: "additional_tools", tools },
+    ];
+    expect(await ofResponses(bodies, { input })).toMatchObject(refused("tools", "2"));
+  });
+
+  test("are not the instructions, nor what else a response repeats, which have a limit of their own", async () => {
+    const bodies = makeBodies(near());
+    await expectRead(ofResponses(bodies, { instructions: '"'.repeat(600_000), tools: named(functions(fits)) }));
+    const instructions = "a".repeat(largeEchoMaxLength);
+    expect(await ofResponses(bodies, { instructions })).toMatchObject(refused("instructions", "4"));
+    expect(await ofResponses(bodies, { metadata: { instructions } })).toMatchObject(refused("metadata", "4"));
   });
 });

@@ -36,7 +36,9 @@ export function withParts<AnyAsk extends Ask>(ask: AnyAsk, found: ReadonlyMap<st
       if (!isUnready(part)) return [part];
       const ready = found.get(keyOf(part));
       bodyBytes += (ready === undefined ? 0 : sizeOf(ready)) - part.url.length;
-      return ready === undefined ? [] : [ready];
+      if (ready === undefined) return [];
+      // One address may stand in two places with two depths of looking.
+      return [ready.kind === "image" && part.kind === "image" ? { ...ready, detail: part.detail } : ready];
     });
     return { ...turn, content };
   });

@@ -237,7 +237,10 @@ describe("conversation", () => {
   test.each([
     [{ messages: "not-an-array" }, "messages must be a non-empty array of messages"],
     [{ messages: [] }, "messages must be a non-empty array of messages"],
-    [{ messages: [{ role: "tool", content: "x" }] }, "messages[0].role must be one of user, assistant, system, developer"],
+    [
+      { messages: [{ role: "tool", content: "x" }] },
+      "messages[0].role must be one of user, assistant, system, developer",
+    ],
     [{ messages: [{ role: "user" }] }, "messages[0].content is missing"],
     [{ messages: [{ role: "user", content: 5 }] }, "messages[0].content must be a string or an array of content"],
     [{ messages: [{ role: "user", content: [null] }] }, "messages[0].content must be a string or an array of content"],

@@ -83,6 +83,18 @@ describe("images", () => {
     expect(parts).toEqual([said("a"), image(pixelUrl), said("b"), image(pixelUrl)]);
   });
 
+  test("keep how closely each is to be looked at, also those of one address", async () => {
+    const [low, high] = ["low", "high"].map(
+      (detail) => ({ kind: "image", url: "http://pictures.com/1", detail }) as const,
+    );
+    const parts = await ready(asks(low!, high!));
+    expect(parts).toEqual([
+      { kind: "image", url: pixelUrl, detail: "low" },
+      { kind: "image", url: pixelUrl, detail: "high" },
+    ]);
+    expect(web.asked).toHaveLength(1);
+  });
+
   test.each<[string, Partial<Fetched> | Error]>([
     ["an address that gives nothing", new FetchRefused()],
     ["text", { bytes: Buffer.from("<svg/>"), mediaType: "image/png" }],

@@ -58,6 +58,8 @@ export class StoredResponsesFile implements StoredResponses {
   #worker: Worker | null = null;
   #ended: Promise<void> = Promise.resolve();
   #waitingBytes = 0;
+  /** Erased accounts, of which nothing is kept any more: a relay may say late what was answered before. */
+  readonly #erased = new Set<AccountId>();
   /** Gathered for the next order, which the timer sends. */
   #gathered: KeptResponse[] = [];
   #gatheredBytes = 0;
@@ -113,6 +115,7 @@ export class StoredResponsesFile implements StoredResponses {
   }
 
   keep(account: AccountId, { id, previousResponseId, input: items, output, settings }: StoredResponse): void {
+    if (this.#erased.has(account)) return;
     const input = typeof items === "string" ? items : JSON.stringify(items);
     const bytes = input.length + output.length + settings.length; // characters, which is near enough
     if (this.#waitingBytes + bytes > storedResponsesWaitingBytesMax) {
@@ -155,9 +158,13 @@ export class StoredResponsesFile implements StoredResponses {
     return this.#asked<boolean>({ order: "delete", account, id });
   }
 
-  /** Removes all of an account's responses. Rejects where the file cannot be written. */
+  /** Removes all of an account's responses, and keeps no more of them. Rejects where the file cannot be written. */
   async erase(account: AccountId): Promise<void> {
-    await this.#ask({ order: "erase", account });
+    this.#erased.add(account);
+    await this.#ask({ order: "erase", account }).catch((error: Error) => {
+      this.#erased.delete(account);
+      throw error;
+    });
   }
 
   /** What is kept, and what is found, is within these from here on. */

@@ -248,6 +248,20 @@ describe("the file", () => {
     expect(lines).toEqual(["error responses are not stored UNIQUE constraint failed: responses.id"]);
   });
 
+  test("keeps nothing more of an account from its erasure on, and all of others", async () => {
+    const responses = await open();
+    responses.keep(1, response("a", "one?", "1"));
+    const erased = responses.erase(1);
+    responses.keep(1, response("b", "two?", "2")); // a relay says it late
+    responses.keep(2, response("c", "three?", "3"));
+    await erased;
+    responses.keep(1, response("d", "four?", "4"));
+    const kept = async (account: number, stem: string) => (await responses.response(account, `resp_${stem}`)) !== null;
+    expect(await Promise.all(["a", "b", "d"].map((stem) => kept(1, stem)))).toEqual([false, false, false]);
+    expect(await kept(2, "c")).toBe(true);
+    await responses.close();
+  });
+
   test("can be read by its owner alone", async () => {
     const responses = await open();
     expect((await stat(join(folder, "responses.db"))).mode & 0o777).toBe(0o600);
@@ -328,6 +342,19 @@ describe("the file", () => {
     expect(started).toBe(2);
     expect(lines[0]).toContain("error responses are not stored");
     expect(lines.at(-1)).toBe("info responses are stored again");
+  });
+
+  test("goes on with an account whose erasure failed", async () => {
+    let started = 0;
+    const workers = ["dying-worker.ts", "../../src/store/stored-responses-worker.ts"];
+    const responses = await StoredResponsesFile.open({
+      ...{ dataFolder: folder, keepMs: 30 * day, accountBytesMax: 100_000_000, log },
+      startWorker: () => new Worker(new URL(workers[started++]!, import.meta.url).href),
+    });
+    await expect(responses.erase(1)).rejects.toThrow("dies");
+    responses.keep(1, response("a", "one?", "1"));
+    expect(await responses.response(1, "resp_a")).toBeString();
+    await responses.close();
   });
 
   test("more than may wait is not kept", async () => {

@@ -134,7 +134,7 @@ class Relay {
   readonly #stopped = Promise.withResolvers<void>();
   readonly #reports = new Map<number, (counted: unknown) => void>();
   #nextReport = 1;
-  #stopping = false;
+  #isStopped = false;
 
   constructor(
     worker: Worker,
@@ -152,7 +152,7 @@ class Relay {
     };
     this.#worker.onerror = ({ message }) => onFatal(new RelayFailed(`a relay failed: ${message}`));
     this.#worker.addEventListener("close", () => {
-      if (!this.#stopping) onFatal(new RelayFailed("a relay ended"));
+      if (!this.#isStopped) onFatal(new RelayFailed("a relay ended"));
     });
     this.#order({ order: "open", opening });
     for (const news of known) this.#outbox.put(news);
@@ -178,7 +178,6 @@ class Relay {
   }
 
   stop(graceMs: Ms): Readonly<{ refusing: Promise<void>; stopped: Promise<void> }> {
-    this.#stopping = true;
     this.#order({ order: "stop", graceMs });
     return { refusing: this.#refusing.promise, stopped: this.#stopped.promise };
   }
@@ -200,6 +199,7 @@ class Relay {
       case "refusing":
         return this.#refusing.resolve();
       case "stopped":
+        this.#isStopped = true;
         return this.#stopped.resolve();
     }
   }

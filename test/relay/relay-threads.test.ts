@@ -9,6 +9,7 @@ import { SimulatedRelays } from "./simulated-relays.ts";
 test.each([
   [1, "a relay failed: "],
   [2, "a relay ended"],
+  [3, "a relay ended"],
 ])("a relay that dies is fatal (%i): %s", async (port, expected) => {
   const fatal: Error[] = [];
   const rules = {
@@ -33,6 +34,7 @@ test.each([
   );
   expect(fatal).toEqual([]);
   void relays.listen();
+  if (port === 3) void relays.stop(0); // which nobody would ever say is done
   await eventually("it is told", async () => fatal.length > 0);
   expect(fatal[0]).toMatchObject({ name: "RelayFailed", message: expect.stringContaining(expected) });
 });

@@ -1,5 +1,6 @@
 // The console's pages and files. Every page is the browser's app, which reads its own address.
 import { chooseForm } from "../http/content-encoding.ts";
+import { requestAddress } from "../http/request-address.ts";
 import type { Log } from "../log.ts";
 import type { Asset } from "./assets.ts";
 import { safetyHeaders } from "./reply.ts";
@@ -35,7 +36,7 @@ export class Pages {
 
   /** A file of the app, by the path of its address. */
   file(request: Request): Promise<Response> {
-    return this.#serve(new URL(request.url).pathname, request);
+    return this.#serve(requestAddress(request).pathname, request);
   }
 
   async #serve(path: string, { headers, method }: Request): Promise<Response> {

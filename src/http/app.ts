@@ -20,7 +20,8 @@ import { Metrics } from "./metrics.ts";
 import { mayReadMetrics } from "./metrics-access.ts";
 import { modelBody, modelsBody } from "./models.ts";
 import { peerAddress } from "./peer-address.ts";
-import { jsonReply, refusalReply } from "./reply.ts";
+import { jsonReply, refusalReply, unknownAddressReply } from "./reply.ts";
+import { requestAddress } from "./request-address.ts";
 import { RequestWatch } from "./request-watch.ts";
 import { type OtherThreads, together } from "./other-threads.ts";
 import type { LiveRequests, Site } from "./site.ts";
@@ -107,11 +108,13 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   });
   let stopping = false;
 
-  const app = new Elysia({ normalize: false, aot: true })
+  // Of a unix socket, for which Bun's types know no limit to be given below; Elysia's own is shorter.
+  const serve = { idleTimeout: idleTimeoutSeconds };
+  const app = new Elysia({ normalize: false, aot: true, serve })
     .onRequest(({ request, server }) => server?.timeout(request, idleTimeoutSeconds))
     .onError(({ error, request }) => {
       parts.log("error", "handler failed", { error: String(error) });
-      const dialect = inference.dialectOf(new URL(request.url).pathname);
+      const dialect = inference.dialectOf(requestAddress(request).pathname);
       return refusalReply(dialect, refuse("internal"), mintRequestId(parts.clock.wall()));
     })
     .get("/healthz", () => new Response("ok\n"))
@@ -205,7 +208,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     const requestId = mintRequestId(parts.clock.wall());
     const account = accountOf(request, parts.keys, site);
     if (isRefusal(account)) return refusalReply(listDialect(request), account, requestId);
-    return jsonReply(JSON.stringify(modelsBody(parts.catalog, new URL(request.url).searchParams)), requestId);
+    return jsonReply(JSON.stringify(modelsBody(parts.catalog, requestAddress(request).searchParams)), requestId);
   }
 
   function showModel(request: Request, id: string): Response {
@@ -226,7 +229,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     const account = accountOf(request, parts.keys, site);
     const found = isRefusal(account)
       ? account
-      : await act(parts.storedResponses, account, id, new URL(request.url).searchParams);
+      : await act(parts.storedResponses, account, id, requestAddress(request).searchParams);
     return isRefusal(found) ? refusalReply(responses, found, requestId) : jsonReply(found.body, requestId);
   }
 
@@ -237,13 +240,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   }
 
   function unknownPath(request: Request): Response {
-    const { pathname } = new URL(request.url);
-    const reason = `There is no ${request.method} ${pathname} here. The API is under /v1, e.g. POST /v1/chat/completions`;
-    return refusalReply(
-      inference.dialectOf(pathname),
-      refuse("not_found", { reason }),
-      mintRequestId(parts.clock.wall()),
-    );
+    const dialect = inference.dialectOf(requestAddress(request).pathname);
+    return unknownAddressReply(dialect, request, mintRequestId(parts.clock.wall()));
   }
 }
 

@@ -2,6 +2,7 @@
 // own; what it does not serve itself it passes on.
 import type { AnyElysia } from "elysia";
 import { assert } from "../assert.ts";
+import type { Clock } from "../clock.ts";
 import { chatCompletions } from "../dialects/chat-completions.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { messages } from "../dialects/messages.ts";
@@ -93,11 +94,7 @@ export class Inference implements LiveRequests {
 
   /** Resolves when the open requests have ended, or were cut after `graceMs`. */
   async finish(graceMs: number): Promise<void> {
-    const until = this.#parts.clock.monotonic() + graceMs;
-    // Again, because some may have been admitted in the meantime.
-    for (let leftMs = graceMs; leftMs > 0 && this.#open.size > 0; leftMs = until - this.#parts.clock.monotonic()) {
-      await settledWithin(leftMs, this.#allServed());
-    }
+    await noneLeftWithin(graceMs, () => this.#allServed(), this.#parts.clock);
     for (const { outlet } of this.#open.members()) outlet.cut(refuse("stopping"));
     await settledWithin(cutMs, this.#allServed());
     this.#heartbeat.close();
@@ -179,8 +176,21 @@ export class Inference implements LiveRequests {
   }
 }
 
+/** Resolves when there are no more, or after `limitMs`. */
+export async function noneLeftWithin(
+  limitMs: number,
+  open: () => readonly Promise<void>[],
+  clock: Clock,
+): Promise<void> {
+  const until = clock.monotonic() + limitMs;
+  // Again, because some may have come in the meantime.
+  for (let leftMs = limitMs; leftMs > 0 && open().length > 0; leftMs = until - clock.monotonic()) {
+    await settledWithin(leftMs, open());
+  }
+}
+
 /** Resolves when all have settled, or after `limitMs`. */
-export async function settledWithin(limitMs: number, promises: Iterable<Promise<void>>): Promise<void> {
+async function settledWithin(limitMs: number, promises: Iterable<Promise<void>>): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, limitMs);
   await Promise.race([Promise.allSettled(promises), late]);

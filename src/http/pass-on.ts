@@ -3,6 +3,7 @@
 import { type IncomingMessage, request as openRequest } from "node:http";
 import type { RawBody } from "./incoming.ts";
 import { peerHeader } from "./peer-address.ts";
+import { requestAddress } from "./request-address.ts";
 
 /** Of the one connection, not of the request; `expect` was answered by whoever took the connection. */
 const ofConnection: ReadonlySet<string> = new Set([
@@ -15,6 +16,12 @@ const ofConnection: ReadonlySet<string> = new Set([
   "expect",
 ]);
 
+/** The server lets more through than `node:http` writes, and no header that means anything here has such characters. */
+const unwritable = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** A reply up to here whose length is known is passed on in one piece, so that its client is told that length too. */
+const wholeBytesMax = 1 << 20;
+
 export type PassedOn = Readonly<{
   /** The complete server's socket. */
   unix: string;
@@ -22,14 +29,14 @@ export type PassedOn = Readonly<{
   peer: string | null;
   /** The body where it was read already; null: as it comes. */
   body: RawBody | null;
-  /** Called once, when nothing more comes or goes. */
+  /** Called when the reply has ended. */
   ended: () => void;
 }>;
 
-/** The complete server's reply. Rejects where there was none. */
-export function passOn(request: Request, { unix, peer, body, ended }: PassedOn): Promise<Response> {
+/** The complete server's reply to a request whose client is still there. Rejects where there was none. */
+export async function passOn(request: Request, { unix, peer, body, ended }: PassedOn): Promise<Response> {
   const { promise, resolve, reject } = Promise.withResolvers<Response>();
-  const { pathname, search } = new URL(request.url);
+  const { pathname, search } = requestAddress(request);
   const exchange = openRequest({
     socketPath: unix,
     method: request.method,
@@ -39,17 +46,14 @@ export function passOn(request: Request, { unix, peer, body, ended }: PassedOn):
   });
   const leave = (): void => void exchange.destroy();
   request.signal.addEventListener("abort", leave, { once: true });
-  const close = (): void => {
-    request.signal.removeEventListener("abort", leave);
-    ended();
-  };
-  exchange.on("error", (error) => {
-    close();
-    reject(error);
-  });
   exchange.on("response", (reply) => {
-    reply.on("close", close);
+    reply.on("close", ended);
     resolve(responseOf(reply, request.method));
+  });
+  exchange.on("error", reject);
+  exchange.on("close", () => {
+    request.signal.removeEventListener("abort", leave);
+    reject(new Error("the complete server gave no reply")); // does nothing where it gave one
   });
   if (body !== null) exchange.end(body);
   else if (request.body === null) exchange.end();
@@ -59,10 +63,12 @@ export function passOn(request: Request, { unix, peer, body, ended }: PassedOn):
 
 function headersOf(headers: Headers, peer: string | null, body: RawBody | null): Record<string, string> {
   const passed: Record<string, string> = {};
-  for (const [name, value] of headers) if (!ofConnection.has(name)) passed[name] = value;
+  for (const [name, value] of headers) if (!ofConnection.has(name) && !unwritable.test(value)) passed[name] = value;
   if (body !== null) passed["content-length"] = String(Buffer.byteLength(body));
   if (peer === null) delete passed[peerHeader];
   else passed[peerHeader] = peer;
+  // A refusal may come before the body was sent: a server that closes then resets what is on its way, the refusal too.
+  passed["connection"] = "keep-alive";
   return passed;
 }
 
@@ -87,7 +93,7 @@ function drainedOrClosed(exchange: ReturnType<typeof openRequest>): Promise<void
 
 const statusesWithoutBody: ReadonlySet<number> = new Set([204, 304]);
 
-function responseOf(reply: IncomingMessage, method: string): Response {
+async function responseOf(reply: IncomingMessage, method: string): Promise<Response> {
   const status = reply.statusCode ?? 502;
   const headers = new Headers();
   for (let place = 0; place < reply.rawHeaders.length; place += 2) {
@@ -97,6 +103,10 @@ function responseOf(reply: IncomingMessage, method: string): Response {
   if (method === "HEAD" || statusesWithoutBody.has(status)) {
     reply.resume();
     return new Response(null, { status, headers });
+  }
+  if (Number(headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= wholeBytesMax) {
+    const whole = await Array.fromAsync(reply as AsyncIterable<Uint8Array>);
+    return new Response(Buffer.concat(whole), { status, headers });
   }
   const source: Bun.DirectUnderlyingSource = {
     type: "direct",

@@ -1,6 +1,7 @@
 // The HTTP side of a relay: it serves what models answer by itself, and passes everything else on to the complete server
 // on the main thread. All relays listen on the same port, and the system deals the connections out.
 import { Elysia } from "elysia";
+import type { Dialect } from "../dialects/dialect.ts";
 import type { Parts } from "../gateway.ts";
 import { refuse } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
@@ -9,11 +10,12 @@ import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { headersTimeoutSeconds, type RunningServer, serverBodyMaxBytes } from "./app.ts";
 import type { RawBody } from "./incoming.ts";
-import { type Connection, cutMs, idleTimeoutSeconds, Inference, settledWithin } from "./inference.ts";
+import { type Connection, cutMs, idleTimeoutSeconds, Inference, noneLeftWithin } from "./inference.ts";
 import { LoopDelay } from "./loop-delay.ts";
 import type { Metrics } from "./metrics.ts";
 import { passOn } from "./pass-on.ts";
-import { refusalReply } from "./reply.ts";
+import { refusalReply, unknownAddressReply } from "./reply.ts";
+import { requestAddress } from "./request-address.ts";
 import { RequestWatch } from "./request-watch.ts";
 
 export type RelayServerOptions = Readonly<{
@@ -77,33 +79,46 @@ export function startRelayServer(parts: Parts, options: RelayServerOptions): Omi
       const stopped = server.stop();
       await decided();
       // What the complete server cuts has its own last words.
-      await Promise.all([inference.finish(graceMs), settledWithin(graceMs + cutMs, passing.members())]);
+      await Promise.all([inference.finish(graceMs), noneLeftWithin(graceMs + cutMs, () => passing.members(), clock)]);
       await Promise.race([stopped, server.stop(true)]);
       loopDelay.close();
     },
   };
 
   async function toMain(request: Request, connection: Connection | null, body: RawBody | null): Promise<Response> {
+    // Its client left while its key was looked up, and nothing would say so again.
+    if (request.signal.aborted) return new Response(null, { status: 499 });
+    // Asks for a tunnel, which `node:http` would take a reply for.
+    if (request.method === "CONNECT")
+      return unknownAddressReply(dialectOf(request), request, mintRequestId(clock.wall()));
     const peer = connection?.requestIP(request)?.address ?? null;
     // How long a client may be silent, the complete server says.
     connection?.timeout(request, 0);
     const { promise, resolve } = Promise.withResolvers<void>();
     const seat = passing.join(promise);
     const ended = (): void => {
-      passing.leave(seat);
-      resolve();
       connection?.timeout(request, idleTimeoutSeconds);
+      // In the next turn, when the end is with the client's socket, or a stop would cut it.
+      setImmediate(() => {
+        passing.leave(seat);
+        resolve();
+      });
     };
     try {
       return await passOn(request, { unix, peer, body, ended });
     } catch (error) {
+      ended();
       if (request.signal.aborted) return new Response(null, { status: 499 });
       return failed(request, error);
     }
   }
 
+  function dialectOf(request: Request): Dialect {
+    return inference.dialectOf(requestAddress(request).pathname);
+  }
+
   function failed(request: Request, error: unknown): Response {
-    const dialect = inference.dialectOf(new URL(request.url).pathname);
+    const dialect = dialectOf(request);
     const requestId = mintRequestId(clock.wall());
     if (stopping) return refusalReply(dialect, refuse("stopping"), requestId);
     log("error", "handler failed", { error: String(error) });

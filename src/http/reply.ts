@@ -1,7 +1,8 @@
 // Builds replies from scratch: every header is ours (a node's headers are never relayed).
 import type { Dialect } from "../dialects/dialect.ts";
-import { refusals } from "../refusals.ts";
+import { refusals, refuse } from "../refusals.ts";
 import type { Ask, Refusal } from "../types.ts";
+import { requestAddress } from "./request-address.ts";
 
 const json = "application/json; charset=utf-8";
 
@@ -23,4 +24,11 @@ export function refusalReply(dialect: Dialect, refusal: Refusal, requestId: stri
   if (retry === "after") reply.headers.set("retry-after", String(refusal.detail?.seconds ?? 1));
   if (retry === "never") reply.headers.set("x-should-retry", "false");
   return reply;
+}
+
+/** To a request for nothing that is here. */
+export function unknownAddressReply(dialect: Dialect, request: Request, requestId: string): Response {
+  const asked = `${request.method} ${requestAddress(request).pathname}`;
+  const reason = `There is no ${asked} here. The API is under /v1, e.g. POST /v1/chat/completions`;
+  return refusalReply(dialect, refuse("not_found", { reason }), requestId);
 }

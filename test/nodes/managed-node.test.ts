@@ -136,6 +136,14 @@ describe("a node of the gateway's own", () => {
     expect(events("a node says").map(({ fields }) => fields["line"])).toContain("SIGTERM is ignored");
   });
 
+  test("leaves no process of its own behind, not even one that ignores SIGTERM", async () => {
+    const { node, answers, pids } = managed("has-workers");
+    await answers();
+    await node.close();
+    expect(pids()).toHaveLength(3);
+    await eventually("all of them are gone", async () => pids().filter(isAlive).length === 0);
+  });
+
   test("has its lines cut and counted in the log", async () => {
     const { answers, events } = managed("many-lines");
     await answers();
@@ -154,23 +162,23 @@ describe("a node of the gateway's own", () => {
 });
 
 describe("the guard", () => {
-  test("ends the program when whoever started it is killed, however hard", async () => {
+  test.each(["", "has-workers"])("ends the program when its starter is killed, however hard %s", async (fault) => {
     const folder = temporaryFolder();
     const source = `
       import { startGuarded } from ${JSON.stringify(join(import.meta.dir, "../../src/nodes/guarded-child.ts"))};
       startGuarded({
-        command: [process.execPath, ${JSON.stringify(program)}, "${freePort("127.0.0.1")}", ${JSON.stringify(folder)}],
+        command: ${JSON.stringify([process.execPath, program, String(freePort("127.0.0.1")), folder, fault])},
         environment: ${JSON.stringify(environment)}, folder: null, graceMs: 1000,
       });
       setInterval(() => {}, 1000);`;
     const parent = Bun.spawn([process.execPath, "-e", source], { stdout: "ignore", stderr: "inherit" });
     const file = join(folder, "pids");
-    await eventually("the program runs", async () => existsSync(file));
-    const pid = Number(readFileSync(file, "utf8"));
-    expect(isAlive(pid)).toBe(true);
+    const pids = () => readFileSync(file, "utf8").trim().split("\n").map(Number);
+    const processes = fault === "" ? 1 : 3;
+    await eventually("the program runs", async () => existsSync(file) && pids().filter(isAlive).length === processes);
     parent.kill("SIGKILL");
     await parent.exited;
-    await eventually("the program is gone", async () => !isAlive(pid));
+    await eventually("it is gone with all that it started", async () => pids().filter(isAlive).length === 0);
   });
 
   test("hands arguments on as they are", async () => {

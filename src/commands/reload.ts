@@ -30,7 +30,8 @@ export type ReloadParts = Readonly<{
   serving: ServingNodes;
   pool: NodePool;
   ownedTools: OwnedTools;
-  environment: Readonly<Record<string, string>>;
+  /** What the nodes' programs get. */
+  environment(): Readonly<Record<string, string>>;
   log: Log;
   /** Called before anything of the new configuration is used. */
   adopting(config: Config): void;
@@ -130,13 +131,14 @@ export class Reloader {
     const config = await load();
     const nextCatalog = await catalogOf(config.catalogFile);
     checkModelIds(config, nextCatalog);
-    checkPrograms(config.nodes, environment);
+    checkPrograms(config.nodes, environment());
 
     const before = this.#config;
     const isNewCatalog = textOf(catalog) !== textOf(nextCatalog);
     adopting(config);
     await ownedTools.reconfigure(config);
-    pool.reconfigure(serving.replace(config.nodes), config.queueMaxWaitMs);
+    const { nodes, arrivals } = serving.replace(config.nodes);
+    pool.reconfigure(nodes, config.queueMaxWaitMs, arrivals);
     if (isNewCatalog) {
       catalog.replace(nextCatalog);
       plansChanged();

@@ -69,7 +69,7 @@ const command: Command = {
 
     const clock = systemClock;
     let secrets = secretsOf(config);
-    const programEnvironment = withoutSecrets(environment, secrets);
+    const programEnvironment = () => withoutSecrets(environment, secrets);
     const log = openLog({
       get level() {
         return inForce.log.level;
@@ -94,15 +94,24 @@ const command: Command = {
         onCommit: metrics.countCommit,
         usageKeepDays: config.usageKeepDays,
       }),
-      findServingNodes(config, { catalog, clock, log, port, environment: programEnvironment }),
+      findServingNodes(config, {
+        catalog,
+        clock,
+        log,
+        port,
+        environment: programEnvironment,
+        busyAt: (url) => pool.busyAt(url),
+        leaveGraceMs: () => inForce.stopGraceMs,
+      }),
     ]);
     const storedResponses =
       config.storedResponses === null
         ? null
         : await StoredResponsesFile.open({ dataFolder: config.dataFolder, log, ...config.storedResponses });
     const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
-    const pool = new NodePool(serving.nodes, {
+    const pool = new NodePool(serving.applied.nodes, {
       clock,
+      arrivals: serving.applied.arrivals,
       queueMaxWaitMs: config.queueMaxWaitMs,
       ...(followedNodes === null ? {} : { follower: followedNodes }),
       log: ({ level, node, message }) => log(level, message, { node }),

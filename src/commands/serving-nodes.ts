@@ -8,18 +8,19 @@ import { nodeSlotsDefault } from "../limits.ts";
 import type { Log } from "../log.ts";
 import { startDemoNode } from "../nodes/demo.ts";
 import { discoverLocalEngine } from "../nodes/engine.ts";
-import { ManagedNodes } from "../nodes/managed-nodes.ts";
+import { type AppliedNodes, ManagedNodes } from "../nodes/managed-nodes.ts";
+import type { Ms } from "../types.ts";
 import { CommandError } from "./command.ts";
 
 export type ServingNodes = Readonly<{
-  /** With their addresses, also of those that run on a port that was free. */
-  nodes: readonly NodeConfig[];
+  /** Those of the start, with their addresses, also of those that run on a port that was free. */
+  applied: AppliedNodes;
   /** Says in one line which they are and why. */
   description: string;
   /** True where it is the demo node, whose answers are synthetic. */
   demo: boolean;
   /** Starts and ends what another configuration asks for, and gives its nodes; one without any keeps those of the start. */
-  replace(nodes: readonly NodeConfig[]): readonly NodeConfig[];
+  replace(nodes: readonly NodeConfig[]): AppliedNodes;
   /** Stops what was started here. */
   stop(): Promise<void>;
 }>;
@@ -30,26 +31,23 @@ export type ServingNodesParts = Readonly<{
   log: Log;
   /** The gateway's own. */
   port: number;
-  /** What programs that are started here get beside their own `env`. */
-  environment: Readonly<Record<string, string>>;
+  /** What programs that are started here get beside their own `env`, at each start. */
+  environment(): Readonly<Record<string, string>>;
+  /** See ManagedNodes. */
+  busyAt(url: string): number;
+  leaveGraceMs(): Ms;
 }>;
 
 /** Takes at most the 0.3 s in which a local engine must answer. Throws CommandError where a node's program is missing. */
 export async function findServingNodes(config: Config, parts: ServingNodesParts): Promise<ServingNodes> {
-  const { catalog, clock, log, port, environment } = parts;
-  checkPrograms(config.nodes, environment);
-  const managed = new ManagedNodes({
-    clock,
-    log,
-    environment,
-    ownPort: port,
-    freePort: () => freePort("127.0.0.1"),
-  });
+  const { catalog, clock, port, environment } = parts;
+  checkPrograms(config.nodes, environment());
+  const managed = new ManagedNodes({ ...parts, ownPort: port, freePort: () => freePort("127.0.0.1") });
   if (config.nodes.length > 0) {
-    const nodes = managed.apply(config.nodes);
+    const applied = managed.apply(config.nodes);
     return {
-      nodes,
-      description: `Nodes: ${list(nodes)}.`,
+      applied,
+      description: `Nodes: ${list(applied.nodes)}.`,
       demo: false,
       replace: (next) => managed.apply(next.length > 0 ? next : config.nodes),
       stop: () => managed.close(),
@@ -57,7 +55,7 @@ export async function findServingNodes(config: Config, parts: ServingNodesParts)
   }
   const found = await foundNode(catalog, clock);
   return {
-    nodes: [found.node],
+    applied: managed.apply([found.node]),
     description: found.description,
     demo: found.stop !== null,
     replace: (next) => managed.apply(next.length > 0 ? next : [found.node]),

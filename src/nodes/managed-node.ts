@@ -27,8 +27,8 @@ import { type GuardedChild, startGuarded } from "./guarded-child.ts";
 export type ManagedNodeParts = Readonly<{
   clock: Clock;
   log: Log;
-  /** What the program gets beside its own `env`. */
-  environment: Readonly<Record<string, string>>;
+  /** What the program gets beside its own `env`; asked for at each start of it. */
+  environment(): Readonly<Record<string, string>>;
   limits?: Partial<ManagedLimits>;
 }>;
 
@@ -54,7 +54,8 @@ const defaultLimits: ManagedLimits = {
 const startProbeMs = 250;
 
 export class ManagedNode {
-  readonly #config: ManagedNodeConfig;
+  /** Another one may come while it runs; what of it is the program itself is read at the next start. */
+  config: ManagedNodeConfig;
   readonly #parts: ManagedNodeParts;
   readonly #limits: ManagedLimits;
   readonly #closing = Promise.withResolvers<string>();
@@ -62,13 +63,19 @@ export class ManagedNode {
   #closed = false;
   /** When it began to answer in this life; null before that. */
   #answeredSince: Ms | null = null;
+  #arrival = Promise.withResolvers<void>();
 
-  /** Starts it; nothing waits until it answers. */
-  constructor(config: ManagedNodeConfig, parts: ManagedNodeParts) {
-    this.#config = config;
+  /** Starts it once `before` has settled, at once where that is null; nothing waits until it answers. */
+  constructor(config: ManagedNodeConfig, parts: ManagedNodeParts, before: Promise<unknown> | null = null) {
+    this.config = config;
     this.#parts = parts;
     this.#limits = { ...defaultLimits, ...parts.limits };
-    this.#over = this.#run();
+    this.#over = this.#run(before);
+  }
+
+  /** Settles when it answers; null where it does. */
+  get arrival(): Promise<void> | null {
+    return this.#answeredSince === null ? this.#arrival.promise : null;
   }
 
   /** Ends it: SIGTERM, then SIGKILL after the grace. Resolves when it is gone. */
@@ -78,10 +85,10 @@ export class ManagedNode {
     await this.#over;
   }
 
-  async #run(): Promise<void> {
+  async #run(before: Promise<unknown> | null): Promise<void> {
     const { clock, log } = this.#parts;
-    const { name: node } = this.#config;
     const { restartMinMs, restartMaxMs, settledMs } = this.#limits;
+    if (before !== null) await Promise.race([before, this.#closing.promise]);
     let pauseMs = restartMinMs;
     while (!this.#closed) {
       const child = this.#start();
@@ -89,12 +96,13 @@ export class ManagedNode {
       const reason = await Promise.race([child.ended, this.#watch(life.signal), this.#closing.promise]);
       const settled = this.#answeredSince !== null && clock.monotonic() - this.#answeredSince >= settledMs;
       life.abort();
+      this.#answeredSince = null;
       child.end();
       const end = await child.ended;
       if (this.#closed) return;
       if (settled) pauseMs = restartMinMs;
       log("error", "a node that the gateway runs has failed and is started again", {
-        node,
+        node: this.config.name,
         reason: reason === end ? end : `${reason}; then ${end}`,
         seconds: pauseMs / 1000,
       });
@@ -104,11 +112,11 @@ export class ManagedNode {
   }
 
   #start(): GuardedChild {
-    const { name: node, managed } = this.#config;
+    const { name: node, managed } = this.config;
     const { log, environment } = this.#parts;
     const child = startGuarded({
       command: managed.command,
-      environment: { ...environment, ...managed.environment },
+      environment: { ...environment(), ...managed.environment },
       folder: managed.folder,
       graceMs: this.#limits.stopGraceMs,
     });
@@ -121,17 +129,19 @@ export class ManagedNode {
   /** Why it must be started again; pending while it is well. */
   async #watch(over: AbortSignal): Promise<string> {
     const { clock, log } = this.#parts;
-    const { name: node, managed } = this.#config;
     const { probeIntervalMs, silenceMs } = this.#limits;
-    this.#answeredSince = null;
     let heardAt = clock.monotonic();
     for (;;) {
       await this.#rest(this.#answeredSince === null ? startProbeMs : probeIntervalMs);
       if (over.aborted) return "over";
       const answers = await this.#answers();
+      if (over.aborted) return "over";
       const now = clock.monotonic();
+      const { name: node, managed } = this.config;
       if (answers && this.#answeredSince === null) {
         this.#answeredSince = now;
+        this.#arrival.resolve();
+        this.#arrival = Promise.withResolvers();
         log("info", "a node answers", { node });
       }
       if (answers) heardAt = now;
@@ -145,7 +155,7 @@ export class ManagedNode {
 
   /** Engines answer 503 while they load. */
   async #answers(): Promise<boolean> {
-    const { url, apiKey } = this.#config;
+    const { url, apiKey } = this.config;
     const address = new URL(url);
     const client = new NodeClient(originOf(address), {
       clock: this.#parts.clock,

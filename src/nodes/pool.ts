@@ -8,12 +8,13 @@ import { nodeCoolOffMs, nodeProbeIntervalMs } from "../limits.ts";
 import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../types.ts";
 import { affinityOf } from "./affinity.ts";
 import type { Dial } from "./client.ts";
-import type { Engine } from "./engine.ts";
+import { type Engine, unknownEngine } from "./engine.ts";
 import { busy } from "./failure.ts";
 import { NodeCounting } from "./node-counting.ts";
 import { type EndpointLimits, endpointLimitsDefault, type Met, NodeEndpoint } from "./node-endpoint.ts";
 import { type Quickness, RecentReplies } from "./recent-replies.ts";
 import { SlotQueue } from "./slot-queue.ts";
+import type { Arrivals } from "./managed-nodes.ts";
 import type { NodeHealth, Place, RefusalCause } from "./slot-queue.ts";
 
 /** Time limits of the pool, in milliseconds; the defaults are those of limits.ts. */
@@ -39,6 +40,8 @@ export type PoolOptions = Readonly<{
   detectEngines?: boolean;
   /** Others that speak to the same nodes; absent: nobody does. */
   follower?: PoolFollower;
+  /** See `reconfigure`. */
+  arrivals?: Arrivals;
 }>;
 
 /** Somebody who speaks to the nodes on places that this pool gave, and must know them as it does. */
@@ -76,6 +79,8 @@ export class NodePool {
   readonly #limits: PoolLimits;
   readonly #queue: SlotQueue;
   #nodes = new Map<string, PooledNode>();
+  /** No longer configured, or replaced, with requests that run on. */
+  #leaving: readonly PooledNode[] = [];
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #expiry: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
@@ -84,7 +89,7 @@ export class NodePool {
     this.#options = options;
     this.#limits = { ...defaultLimits, ...options.limits };
     this.#queue = new SlotQueue(options.queueMaxWaitMs);
-    this.reconfigure(nodes);
+    this.reconfigure(nodes, options.queueMaxWaitMs, options.arrivals);
   }
 
   /** Requests in line. */
@@ -128,25 +133,46 @@ export class NodePool {
     return [...this.#nodes.values()].map(({ config }) => config);
   }
 
-  /** Applies another configuration. Running generations end where they are; those who wait stay in line. */
-  reconfigure(configs: readonly NodeConfig[], queueMaxWaitMs = this.#queue.maxWaitMs): void {
+  /**
+   * Applies another configuration. Running generations end where they are; those who wait stay in line. Nodes among the
+   * arrivals are down until then, and another program than before: what was known of it does not count.
+   */
+  reconfigure(
+    configs: readonly NodeConfig[],
+    queueMaxWaitMs = this.#queue.maxWaitMs,
+    arrivals: Arrivals = new Map(),
+  ): void {
     this.#queue.maxWaitMs = queueMaxWaitMs;
     this.#options.follower?.nodesChanged(configs);
-    const { nodes, gone } = nodesAfter(this.#nodes, configs, (config) => this.#open(config));
+    const before = new Map([...this.#nodes].filter(([name]) => !arrivals.has(name)));
+    const { nodes } = nodesAfter(before, configs, (config) => this.#open(config, arrivals.get(config.name)));
+    const kept = new Set(nodes.values());
+    const gone = [...this.#nodes.values()].filter((node) => !kept.has(node));
     this.#nodes = nodes;
     for (const old of gone) old.close();
+    this.#leaving = [...this.#leaving, ...gone].filter(({ busy }) => busy > 0);
+    for (const name of arrivals.keys()) {
+      this.#options.follower?.engineFound(name, unknownEngine);
+      this.#options.follower?.healthChanged(name, "down");
+    }
     const serves = servesAmong(configs);
     this.#queue.configure(
       configs.map((config) => ({
         name: config.name,
         slots: config.slots,
         serves: (modelId) => serves(config, modelId),
+        // one that kept its name and moved is believed to be well until a request meets it
+        health: nodes.get(config.name)!.health,
       })),
     );
-    // a node that kept its name and moved is believed to be well until a request meets it
-    for (const { config, health } of this.#nodes.values()) this.#queue.setHealth(config.name, health);
     this.#disarmExpiry();
     this.#armExpiry();
+  }
+
+  /** Requests that run at this address, also of nodes that are no longer configured. */
+  busyAt(url: string): number {
+    const there = [...this.#nodes.values(), ...this.#leaving].filter(({ config }) => config.url === url);
+    return there.reduce((sum, { busy }) => sum + busy, 0);
   }
 
   /** Tokens of the prompt that the request becomes on its node; null where no well node for the model can tell. */
@@ -190,12 +216,13 @@ export class NodePool {
     }
   }
 
-  #open(config: NodeConfig): PooledNode {
-    return new PooledNode(config, this.#options, this.#limits, (health) => {
+  #open(config: NodeConfig, arrival: Promise<void> | undefined): PooledNode {
+    const onHealth = (health: NodeHealth): void => {
       if (this.#nodes.get(config.name)?.config.url !== config.url) return;
       this.#options.follower?.healthChanged(config.name, health);
       this.#queue.setHealth(config.name, health);
-    });
+    };
+    return new PooledNode(config, this.#options, this.#limits, onHealth, arrival);
   }
 
   #now(): Ms {
@@ -303,6 +330,7 @@ class NodeSlot implements Slot, Grant {
   constructor(queue: SlotQueue, node: PooledNode) {
     this.#queue = queue;
     this.#node = node;
+    node.busy++;
   }
 
   get nodeName(): string {
@@ -322,6 +350,7 @@ class NodeSlot implements Slot, Grant {
   [Symbol.dispose](): void {
     assert(!this.#released, "a slot is given back once");
     this.#released = true;
+    this.#node.busy--;
     this.#queue.release(this.nodeName);
   }
 }
@@ -330,6 +359,8 @@ class NodeSlot implements Slot, Grant {
 class PooledNode {
   readonly endpoint: NodeEndpoint;
   health: NodeHealth = "well";
+  /** Places that are given on it. */
+  busy = 0;
   readonly recent = new RecentReplies();
   readonly #options: PoolOptions;
   readonly #limits: PoolLimits;
@@ -337,12 +368,22 @@ class PooledNode {
   #timer: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
 
-  constructor(config: NodeConfig, options: PoolOptions, limits: PoolLimits, onHealth: (health: NodeHealth) => void) {
+  /** With an arrival it is down until then. */
+  constructor(
+    config: NodeConfig,
+    options: PoolOptions,
+    limits: PoolLimits,
+    onHealth: (health: NodeHealth) => void,
+    arrival?: Promise<void>,
+  ) {
     this.endpoint = new NodeEndpoint(config, { clock: options.clock, limits, dial: options.dial });
     this.#options = options;
     this.#limits = limits;
     this.#onHealth = onHealth;
-    if (options.detectEngines !== false) void this.#detect();
+    if (arrival !== undefined) {
+      this.health = "down";
+      void arrival.then(() => this.#isThere());
+    } else if (options.detectEngines !== false) void this.#detect();
   }
 
   get config(): NodeConfig {
@@ -381,6 +422,11 @@ class PooledNode {
     if (this.#closed) return;
     // any answer shows that it is there; 503 says that it still loads its model
     if (answer === null || answer.status === 503) return this.#probeAfter(2 * delayMs);
+    this.#isThere();
+  }
+
+  #isThere(): void {
+    if (this.#closed) return;
     this.#turn("well");
     if (this.#options.detectEngines !== false && this.endpoint.engine.kind === "unknown") void this.#detect();
   }

@@ -20,7 +20,13 @@ import type { Link } from "./line.ts";
 /** `cooling`: refuses new work for a moment, those who wait stay in line. `down`: not there. */
 export type NodeHealth = "well" | "cooling" | "down";
 
-export type QueueNode = Readonly<{ name: string; slots: number; serves: (modelId: string) => boolean }>;
+export type QueueNode = Readonly<{
+  name: string;
+  slots: number;
+  serves: (modelId: string) => boolean;
+  /** Absent: as it was, and well where it is new. */
+  health?: NodeHealth;
+}>;
 
 /** A request in line or on a node. */
 export interface Place {
@@ -89,9 +95,10 @@ export class SlotQueue {
     for (const node of nodes) {
       const known = this.#nodes.get(node.name);
       if (known === undefined)
-        this.#nodes.set(node.name, { node, health: "well", busy: 0, retired: false, lines: new Set() });
+        this.#nodes.set(node.name, { node, health: node.health ?? "well", busy: 0, retired: false, lines: new Set() });
       else {
         known.node = node;
+        known.health = node.health ?? known.health;
         known.retired = false;
       }
     }

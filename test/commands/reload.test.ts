@@ -300,12 +300,56 @@ describe.concurrent("nodes with a command", () => {
         },
         30_000,
       );
-      site.write(table(folder.path, "renamed"));
+      site.write("[[nodes]]\nname = 'other'\nurl = 'http://127.0.0.1:9/v1'\n");
       expect(await site.reload()).toEqual({ applied: ["nodes"], needsRestart: [] });
-      await eventually("the old one is gone", async () => !isAlive(pidsIn(folder.path)[1]!));
-      await eventually("the new one is there", async () => pidsIn(folder.path).length === 3);
+      await eventually("it is gone", async () => !isAlive(pidsIn(folder.path)[1]!));
+      site.write(table(folder.path));
+      expect(await site.reload()).toEqual({ applied: ["nodes"], needsRestart: [] });
+      await eventually("another one is there", async () => pidsIn(folder.path).length === 3);
     }
     expect(pidsIn(folder.path).filter(isAlive)).toEqual([]);
+  });
+
+  test("keep their streams through a reload, and another program of theirs waits for the end of these", async () => {
+    using folder = temporaryFolder();
+    const withOwn = (value: string): string =>
+      table(folder.path).replace(`"${folder.path}"`, `"${folder.path}", "waits-to-end"`).replace("yes", value);
+    await using site = await Site.start(withOwn("one"));
+    await site.server.says(/a node answers/);
+    const open = await chat(site.server.url, keyOf(site.server), { stream: true });
+    site.write(withOwn("one").replace('"own"', '"renamed"\nslots = 2\napi_key = "none"'));
+    expect(await site.reload()).toEqual({ applied: ["nodes"], needsRestart: [] });
+    site.write(withOwn("two").replace('"own"', '"renamed"'));
+    expect(await site.reload()).toEqual({ applied: ["nodes"], needsRestart: [] });
+    const { stdout } = await run(["nodes", "--data", site.data, "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject([{ name: "renamed", health: "down" }]);
+    expect((await chat(site.server.url, keyOf(site.server), {})).status).toBe(429);
+    expect(pidsIn(folder.path)).toHaveLength(1);
+
+    writeFileSync(join(folder.path, "go-on"), "");
+    const [first] = pidsIn(folder.path);
+    const text = await open.text();
+    expect(text).toContain(`from ${first}`);
+    expect(text).toEndWith("data: [DONE]\n\n");
+    await eventually("another process answers", async () => {
+      const reply = await site.ask();
+      return reply.choices?.[0]?.message.content === `from ${pidsIn(folder.path)[1]}`;
+    });
+    expect(pidsIn(folder.path).map(isAlive)).toEqual([false, true]);
+    expect(JSON.parse(readFileSync(join(folder.path, "environment.json"), "utf8")).OWN).toBe("two");
+  });
+
+  test("get no key that was first named in a reload, when they are started again", async () => {
+    using folder = temporaryFolder();
+    await using site = await Site.start(table(folder.path), { SEARCH_KEY: "secret-of-search" });
+    await site.server.says(/a node answers/);
+    site.write(`${table(folder.path)}\n[search]\nprovider = "brave"\napi_key_env = "SEARCH_KEY"\n`);
+    expect(await site.reload()).toEqual({ applied: ["search"], needsRestart: [] });
+    process.kill(pidsIn(folder.path)[0]!, "SIGKILL");
+    await eventually("it is started again", async () => pidsIn(folder.path).length === 2, 30_000);
+    await site.server.says(/a node answers[^]*a node answers/);
+    const seen = JSON.parse(readFileSync(join(folder.path, "environment.json"), "utf8"));
+    expect([seen.OWN, seen.SEARCH_KEY]).toEqual(["yes", undefined]);
   });
 
   test("do not outlive a gateway that is killed", async () => {

@@ -9,7 +9,7 @@ import { freePort } from "../../src/http/free-port.ts";
 import type { LogFields } from "../../src/log.ts";
 import { startGuarded } from "../../src/nodes/guarded-child.ts";
 import { ManagedNode, type ManagedLimits } from "../../src/nodes/managed-node.ts";
-import { ManagedNodes } from "../../src/nodes/managed-nodes.ts";
+import { ManagedNodes, type ManagedNodesParts } from "../../src/nodes/managed-nodes.ts";
 import { eventually } from "../fixtures/eventually.ts";
 
 setDefaultTimeout(60_000);
@@ -61,7 +61,7 @@ function managed(fault = "", limits: Partial<ManagedLimits> = {}, startTimeoutMs
   const parts = {
     clock: systemClock,
     log: (_: string, event: string, fields: LogFields = {}) => told.push({ event, fields }),
-    environment,
+    environment: () => environment,
     limits: { ...quick, ...limits },
   };
   const node = new ManagedNode(config, parts);
@@ -196,41 +196,101 @@ describe("the guard", () => {
 });
 
 describe("a change of the configuration", () => {
+  const other = { name: "other", url: "http://10.0.0.1/v1", apiKey: null, slots: 1, models: {} };
+  const own = (folder: string, changes: Partial<ManagedNodeConfig> = {}): ManagedNodeConfig => ({
+    name: "a",
+    url: "http://127.0.0.1:{port}/v1",
+    apiKey: null,
+    slots: 1,
+    models: { "*": "*" },
+    managed: {
+      command: [process.execPath, program, "{port}", folder],
+      environment: {},
+      folder: null,
+      startTimeoutMs: 30_000,
+    },
+    ...changes,
+  });
+  const pidsIn = (folder: string): number[] =>
+    existsSync(join(folder, "pids")) ? readFileSync(join(folder, "pids"), "utf8").trim().split("\n").map(Number) : [];
+
+  function nodesWith(parts: Partial<ManagedNodesParts> = {}): ManagedNodes {
+    const nodes = new ManagedNodes({
+      clock: systemClock,
+      log: () => {},
+      environment: () => environment,
+      limits: quick,
+      ownPort: 7_000,
+      freePort: () => freePort("127.0.0.1"),
+      busyAt: () => 0,
+      leaveGraceMs: () => 60_000,
+      ...parts,
+    });
+    running.push(nodes);
+    return nodes;
+  }
+
   test("leaves nodes that stay the same alone, ends those that are gone, and gives each its port", async () => {
     const folder = temporaryFolder();
     const [one, two] = [freePort("127.0.0.1"), freePort("127.0.0.1")];
     const given = [two, one, one, 7_000]; // as the system may: one that is taken, and one twice
-    const nodes = new ManagedNodes({
-      clock: systemClock,
-      log: () => {},
-      environment,
-      limits: quick,
-      ownPort: 7_000,
-      freePort: () => given.pop()!,
-    });
-    running.push(nodes);
-    const config = (name: string): ManagedNodeConfig => ({
-      name,
-      url: "http://127.0.0.1:{port}/v1",
-      apiKey: null,
-      slots: 1,
-      models: { "*": "*" },
-      managed: {
-        command: [process.execPath, program, "{port}", folder],
-        environment: {},
-        folder: null,
-        startTimeoutMs: 30_000,
+    const nodes = nodesWith({ freePort: () => given.pop()! });
+    const { nodes: applied } = nodes.apply([own(folder), other, own(folder, { name: "b" })]);
+    const [first, , second] = applied;
+    expect([first!.url, second!.url]).toEqual([`http://127.0.0.1:${one}/v1`, `http://127.0.0.1:${two}/v1`]);
+    await eventually("both run", async () => pidsIn(folder).length === 2);
+    expect(nodes.apply([own(folder, { name: "b" }), other]).nodes).toEqual([second!, other]);
+    await eventually("one is gone", async () => pidsIn(folder).filter(isAlive).length === 1);
+    await nodes.close();
+    expect(pidsIn(folder).filter(isAlive)).toEqual([]);
+  });
+
+  test("keeps the program where only something else of its node has changed", async () => {
+    const folder = temporaryFolder();
+    const nodes = nodesWith();
+    const { nodes: applied, arrivals } = nodes.apply([own(folder)]);
+    await arrivals.get("a");
+    const changes = { name: "renamed", slots: 7, apiKey: "another", models: { "core-3": "m" }, thinkTagOpened: ["*"] };
+    const after = nodes.apply([own(folder, changes)]);
+    expect(after.nodes).toEqual([{ ...applied[0]!, ...changes }]);
+    expect([...after.arrivals.keys()]).toEqual([]); // it answers as before
+    const longer = own(folder, { ...changes, managed: { ...own(folder).managed, startTimeoutMs: 60_000 } });
+    expect(nodes.apply([longer]).nodes[0]!.url).toBe(applied[0]!.url);
+    await nodes.close();
+    expect(pidsIn(folder)).toHaveLength(1);
+  });
+
+  test("starts another program only when the one before has lost its last request and is gone", async () => {
+    const folder = temporaryFolder();
+    const url = `http://127.0.0.1:${freePort("127.0.0.1")}/v1`;
+    const withVariables = (environment: Record<string, string>): ManagedNodeConfig =>
+      own(folder, {
+        url,
+        managed: {
+          ...own(folder).managed,
+          command: [process.execPath, program, new URL(url).port, folder],
+          environment,
+        },
+      });
+    let asked = 0;
+    const nodes = nodesWith({
+      busyAt(address) {
+        expect(address).toBe(url);
+        expect(pidsIn(folder).map(isAlive)).toEqual([true]);
+        return ++asked < 5 ? 1 : 0;
       },
     });
-    const other = { name: "other", url: "http://10.0.0.1/v1", apiKey: null, slots: 1, models: {} };
-    const [first, , second] = nodes.apply([config("a"), other, config("b")]);
-    expect([first!.url, second!.url]).toEqual([`http://127.0.0.1:${one}/v1`, `http://127.0.0.1:${two}/v1`]);
-    const pids = () => readFileSync(join(folder, "pids"), "utf8").trim().split("\n").map(Number);
-    await eventually("both run", async () => existsSync(join(folder, "pids")) && pids().length === 2);
-    const again = nodes.apply([config("b"), other]);
-    expect(again).toEqual([second!, other]);
-    await eventually("one is gone", async () => pids().filter(isAlive).length === 1);
-    await nodes.close();
-    expect(pids().filter(isAlive)).toEqual([]);
+    await nodes.apply([withVariables({})]).arrivals.get("a");
+    await nodes.apply([withVariables({ OTHER: "yes" })]).arrivals.get("a");
+    expect(asked).toBe(5);
+    expect(pidsIn(folder).map(isAlive)).toEqual([false, true]);
+  });
+
+  test("ends a program whose requests do not end within their time", async () => {
+    const folder = temporaryFolder();
+    const nodes = nodesWith({ busyAt: () => 1, leaveGraceMs: () => 0 });
+    await nodes.apply([own(folder)]).arrivals.get("a");
+    nodes.apply([]);
+    await eventually("it is gone", async () => pidsIn(folder).filter(isAlive).length === 0);
   });
 });

@@ -218,6 +218,24 @@ describe("another configuration", () => {
     expect(await generate(slot)).toMatchObject({ kind: "end" });
     slot[Symbol.dispose]();
   });
+  test("has a node down whose program does not answer yet, and knows who runs on where it was", async () => {
+    const node = nodeOf();
+    const pool = poolOf([config(node)]);
+    const before = granted(await pool.enter(askOf(), 1, never));
+    const waiting = pool.enter(askOf(), 1, never);
+    const arrival = Promise.withResolvers<void>();
+    pool.reconfigure([config(node, { slots: 2 })], undefined, new Map([["a", arrival.promise]]));
+    expect(await waiting).toMatchObject({ refusal: "busy" });
+    expect(await pool.enter(askOf(), 1, never)).toMatchObject({ refusal: "busy" });
+    expect(pool.states()).toMatchObject([{ name: "a", health: "down", busy: 1 }]);
+    expect(await generate(before)).toMatchObject({ kind: "end" });
+    expect(pool.busyAt(node.url)).toBe(1);
+    before[Symbol.dispose]();
+    expect(pool.busyAt(node.url)).toBe(0);
+    arrival.resolve();
+    await until(() => pool.states()[0]!.health === "well");
+    granted(await pool.enter(askOf(), 1, never))[Symbol.dispose]();
+  });
   test("close refuses those who wait and everybody after", async () => {
     const pool = poolOf([config(nodeOf())]);
     const slot = granted(await pool.enter(askOf(), 1, never));

@@ -112,7 +112,10 @@ const notes: Readonly<Record<string, Notes>> = {
     format: { about: "How lines are written.", otherwise: "text on a terminal, else json" },
   },
   metrics: {
-    token: { about: "What a scraper of `/metrics` sends as a bearer token.", otherwise: "this machine alone may ask" },
+    token: {
+      about: "What a scraper of `/metrics` sends as a bearer token.",
+      otherwise: "this machine alone may ask, and no proxy",
+    },
     token_env: { about: "Variable that holds it instead." },
   },
   telemetry: {

@@ -577,6 +577,14 @@ export function addressesOf(config: Config, port: number): { baseUrl: string; si
   return { baseUrl, siteUrl: config.siteUrl ?? baseUrl };
 }
 
+/** Whether clients come through a proxy, as far as the configuration says it. */
+export function isBehindProxy({ baseUrl, console: { addressHeader } }: Config): boolean {
+  return addressHeader !== null || (baseUrl !== null && !isLoopback(new URL(baseUrl).hostname));
+}
+
+/** Of a host's name or address. */
+export const isLoopback = (host: string): boolean => /^(?:localhost|127\..*|\[?::1\]?)$/.test(host);
+
 /** Address under which a server on `host` and `port` can be opened on its own machine. */
 export function listeningAddress(host: string, port: number): string {
   const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;

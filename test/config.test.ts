@@ -1,7 +1,15 @@
 // Flags win over the environment, the environment over the file, the file over the defaults; every fault is named.
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../src/catalog.ts";
-import { addressesOf, checkModelIds, ConfigError, loadConfig, modelNameOn, readConfig } from "../src/config.ts";
+import {
+  addressesOf,
+  checkModelIds,
+  ConfigError,
+  isBehindProxy,
+  loadConfig,
+  modelNameOn,
+  readConfig,
+} from "../src/config.ts";
 
 const read = (toml: string, flags = {}, environment = {}) => readConfig("gate.toml", toml, flags, environment);
 const example = `
@@ -184,6 +192,17 @@ describe("a configuration", () => {
       baseUrl: "https://a.example",
       siteUrl: "https://a.example",
     });
+  });
+
+  test("says that there is a proxy by an address that is not this machine's, or by the header of one", () => {
+    const behind = (toml: string) => isBehindProxy(read(toml));
+    expect(["", '[server]\nhost = "0.0.0.0"', '[server]\nbase_url = "http://[::1]:8400"'].map(behind)).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    expect(behind('[server]\nbase_url = "https://llm.example.org"')).toBe(true);
+    expect(behind('[console]\naddress_header = "x-real-ip"')).toBe(true);
   });
 });
 

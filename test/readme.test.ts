@@ -7,6 +7,9 @@ import { join } from "node:path";
 import { checkModelIds, readConfig } from "../src/config.ts";
 import { configReference } from "../src/config-reference.ts";
 import { embeddedCatalog } from "../src/catalog.ts";
+import { freePort } from "../src/http/free-port.ts";
+import { bodyMaxBytes } from "../src/limits.ts";
+import { eventually } from "./fixtures/eventually.ts";
 import { GatewayProcess } from "./fixtures/gateway-process.ts";
 import { longForm, missing } from "./fixtures/optional.ts";
 
@@ -130,4 +133,109 @@ describe("its first requests", () => {
     expect(output.length).toBeGreaterThan(20);
     expect(output).not.toMatch(/"error": ?\{/);
   });
+});
+
+describe("its proxy", () => {
+  const nginx = Bun.which("nginx", { PATH: `${process.env["PATH"]}:/usr/sbin:/usr/local/sbin` });
+  const absent =
+    missing("nginx", nginx !== null, "install it") || missing("openssl", Bun.which("openssl") !== null, "install it");
+
+  /** Run in front of the gateway, with a certificate of its own. */
+  async function startProxy(block: string, gatewayUrl: string): Promise<AsyncDisposable & { url: string }> {
+    const folder = mkdtempSync(join(tmpdir(), "tollgate-nginx-"));
+    const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
+    const subject = ["-subj", "/CN=llm.example.org", "-days", "1", "-nodes", "-keyout", key, "-out", certificate];
+    Bun.spawnSync(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", ...subject]);
+    const port = freePort("127.0.0.1");
+    const server = block
+      .replace("listen 443", `listen 127.0.0.1:${port}`)
+      .replace(/ssl_certificate .*;/, `ssl_certificate ${certificate};`)
+      .replace(/ssl_certificate_key .*;/, `ssl_certificate_key ${key};`)
+      .replace("http://127.0.0.1:8400", gatewayUrl);
+    const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+      (of) => `${of}_temp_path ${folder}/${of};`,
+    );
+    const user = process.getuid?.() === 0 ? "user root;" : ""; // who may read the folder
+    const http = `access_log off; ${temporary.join(" ")}\n${server}`;
+    const text = `${user} daemon off; pid ${folder}/pid; error_log stderr; events {}\nhttp { ${http} }\n`;
+    const file = join(folder, "nginx.conf");
+    writeFileSync(file, text);
+    const child = Bun.spawn([nginx!, "-p", folder, "-c", file, "-e", "stderr"], { stderr: "inherit" });
+    const url = `https://127.0.0.1:${port}`;
+    await eventually("the proxy listens", () =>
+      through(`${url}/healthz`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    );
+    return {
+      url,
+      async [Symbol.asyncDispose]() {
+        child.kill();
+        await child.exited;
+        rmSync(folder, { recursive: true });
+      },
+    };
+  }
+
+  const through = (url: string, init: RequestInit = {}): Promise<Response> =>
+    fetch(url, { ...init, tls: { rejectUnauthorized: false } });
+
+  test.skipIf(absent)(
+    "passes tokens on one by one and the largest body, and keeps the metrics in the house",
+    async () => {
+      const goOn = Promise.withResolvers<void>();
+      const event = (delta: object, reason: string | null = null): string =>
+        `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: reason }] })}\n\n`;
+      using node = Bun.serve({
+        hostname: "127.0.0.1",
+        port: 0,
+        async fetch(request) {
+          if (request.method !== "POST") return Response.json({ object: "list", data: [] });
+          await request.arrayBuffer();
+          async function* answer(): AsyncGenerator<string> {
+            yield event({ content: "first" });
+            await goOn.promise;
+            yield `${event({ content: "second" })}${event({}, "stop")}data: [DONE]\n\n`;
+          }
+          return new Response(answer() as never, { headers: { "content-type": "text/event-stream" } });
+        },
+      });
+      const config = `
+      [server]
+      base_url = "https://llm.example.org"
+      [console]
+      address_header = "x-forwarded-for"
+      [[nodes]]
+      name = "node"
+      url = "http://127.0.0.1:${node.port}/v1"
+    `;
+      await using gateway = await GatewayProcess.start({ config });
+      const { text: block } = blocks.find(({ language }) => language === "nginx")!;
+      await using proxy = await startProxy(block, gateway.url);
+      const ask = (body: string): Promise<Response> =>
+        through(`${proxy.url}/v1/chat/completions`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${gateway.operatorKey}` },
+          body,
+        });
+      const request = { model: "core-3", messages: [{ role: "user", content: "Hello" }] };
+
+      const reader = (await ask(JSON.stringify({ ...request, stream: true }))).body!.getReader();
+      const decoder = new TextDecoder();
+      let text = "";
+      while (!text.includes('"first"')) text += decoder.decode((await reader.read()).value, { stream: true });
+      goOn.resolve(); // the node says no more before its first word has come through
+      for (let read = await reader.read(); !read.done; read = await reader.read()) text += decoder.decode(read.value);
+      expect(text).toContain('"second"');
+
+      const largest = await ask(JSON.stringify(request).padEnd(bodyMaxBytes));
+      expect([largest.status, (await largest.text()).includes("firstsecond")]).toEqual([200, true]);
+      expect((await through(`${proxy.url}/metrics`)).status).toBe(404);
+      // nor through one that says nothing of itself, as a block without these lines
+      const silent = block.replace(/location = [^}]*}/, "").replace(/proxy_set_header X-.*/, "");
+      await using other = await startProxy(silent, gateway.url);
+      expect((await through(`${other.url}/metrics`)).status).toBe(403);
+    },
+  );
 });

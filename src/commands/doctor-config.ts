@@ -1,5 +1,5 @@
 // What a configuration says that a server takes, but that is perhaps not meant.
-import type { Config } from "../config.ts";
+import { type Config, isLoopback } from "../config.ts";
 import { type Finding, ok, warning } from "./finding.ts";
 
 const what = "configuration";
@@ -41,5 +41,3 @@ export function configFindings(config: Config, text: string, mode: number): Find
   }
   return found.length > 0 ? found : [ok(what, file ?? "no file, defaults")];
 }
-
-const isLoopback = (host: string): boolean => /^(?:localhost|127\..*|\[?::1\]?)$/.test(host);

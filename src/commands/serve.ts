@@ -6,7 +6,15 @@ import { type Accounting, openAccounting } from "../accounting.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
 import { LiveCatalog } from "../catalog.ts";
 import { type Clock, systemClock } from "../clock.ts";
-import { addressesOf, checkModelIds, type Config, type ConfigFlags, type Environment, loadConfig } from "../config.ts";
+import {
+  addressesOf,
+  checkModelIds,
+  type Config,
+  type ConfigFlags,
+  type Environment,
+  isBehindProxy,
+  loadConfig,
+} from "../config.ts";
 import { sealingKeyBytes } from "../dialects/sealed-content.ts";
 import type { Parts } from "../gateway.ts";
 import { startServer } from "../http/app.ts";
@@ -224,6 +232,7 @@ const command: Command = {
           get metricsToken() {
             return inForce.metricsToken;
           },
+          behindProxy: isBehindProxy(config),
           get tracer() {
             return tracing.tracer;
           },

@@ -61,6 +61,8 @@ export type ServerOptions = Readonly<{
   metrics?: Metrics;
   /** What a scraper must bring; null: it must ask from this machine. It may change, as the two below. */
   metricsToken?: string | null;
+  /** Whether the configuration says that clients come through a proxy. */
+  behindProxy?: boolean;
   /** Null: nothing is traced. */
   tracer?: Tracer | null;
   /** True: each request is a line of the log at debug level. */
@@ -169,14 +171,15 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   };
 
   async function metricsReply(request: Request, connection: Connection | null): Promise<Response> {
-    const { metricsToken = null } = options;
-    if (mayReadMetrics(request.headers, peerAddress(request, connection), metricsToken)) {
+    const { metricsToken = null, behindProxy = false } = options;
+    const access = { address: peerAddress(request, connection), token: metricsToken, behindProxy };
+    if (mayReadMetrics(request.headers, access)) {
       const all = others === null ? metrics : await others.withTheirs(metrics);
       return new Response(all.text(allGauges()), { headers: { "content-type": "text/plain; version=0.0.4" } });
     }
     const wanted =
       metricsToken === null
-        ? "Metrics are for this machine alone; set token_env in [metrics] to read them from elsewhere"
+        ? "Metrics without a token are for this machine alone, where no proxy is; set token_env in [metrics]"
         : "Metrics need the token of [metrics] as Authorization: Bearer";
     return new Response(`${wanted}\n`, { status: metricsToken === null ? 403 : 401 });
   }

@@ -65,8 +65,12 @@ test("a request of a model that there is not is counted under other", () => {
 });
 
 describe("metrics may be read", () => {
-  const asked = (address: string | null, token: string | null, headers: Record<string, string> = {}) =>
-    mayReadMetrics(new Headers(headers), address, token);
+  const asked = (
+    address: string | null,
+    token: string | null,
+    headers: Record<string, string> = {},
+    behindProxy = false,
+  ) => mayReadMetrics(new Headers(headers), { address, token, behindProxy });
 
   test.each([
     ["127.0.0.1", true],
@@ -81,6 +85,11 @@ describe("metrics may be read", () => {
 
   test("without a token not through a proxy on this machine, which asks for somebody else", () => {
     expect(asked("127.0.0.1", null, { "x-forwarded-for": "203.0.113.7" })).toBe(false);
+  });
+
+  test("without a token not at all where the configuration has a proxy, which need not say that it is one", () => {
+    expect(asked("127.0.0.1", null, {}, true)).toBe(false);
+    expect(asked("127.0.0.1", "secret", { authorization: "Bearer secret" }, true)).toBe(true);
   });
 
   test("with a token from anywhere by whoever brings it, and by nobody else", () => {

@@ -72,6 +72,7 @@ const command: Command = {
     const given = flagsOf(flags);
     const config = await loadConfig(given, environment);
     let inForce = config; // another one after a reload
+    let stopping = false;
     const catalog = new LiveCatalog(await catalogOf(config.catalogFile));
     checkModelIds(config, catalog);
 
@@ -144,7 +145,10 @@ const command: Command = {
     let watch: LedgerWatch | null = null;
     const reloader = new Reloader(config, {
       clock,
-      load: () => loadConfig(given, environment),
+      async load() {
+        if (stopping) throw new CommandError("the server is stopping");
+        return loadConfig(given, environment);
+      },
       catalog,
       serving,
       pool,
@@ -181,7 +185,7 @@ const command: Command = {
       clock,
       log,
     });
-    const unready = () => unreadyReason(watch?.state);
+    const unready = () => (stopping ? "stopping" : unreadyReason(watch?.state));
     const relays =
       followedNodes === null
         ? null
@@ -266,6 +270,7 @@ const command: Command = {
     dropStartLeftovers(() => live.openRequests === 0);
 
     await stopped;
+    stopping = true;
     const { stopGraceMs } = inForce;
     backups.close();
     const relaysStopping = await relays?.stop(stopGraceMs);

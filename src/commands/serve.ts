@@ -51,7 +51,7 @@ import { makeConsole } from "./serving-console.ts";
 import { findServingNodes } from "./serving-nodes.ts";
 import { startRelays } from "./serving-relays.ts";
 import { dropStartLeftovers } from "./start-leftovers.ts";
-import { firstStopSignal } from "./stop-signals.ts";
+import { firstStopSignal, HangUps } from "./signals.ts";
 import { Tracing } from "./tracing.ts";
 
 const operatorEmail = "operator@localhost";
@@ -70,6 +70,7 @@ const command: Command = {
   },
   async run({ flags, environment }) {
     const given = flagsOf(flags);
+    const hangUps = new HangUps();
     const config = await loadConfig(given, environment);
     let inForce = config; // another one after a reload
     let stopping = false;
@@ -261,7 +262,7 @@ const command: Command = {
     }));
     const control = openControlSocket(config.dataFolder, controlHandler(work, pool, reloader, unready), isExpected);
     const stopped = firstStopSignal(clock, () => process.exit(1));
-    process.on("SIGHUP", () => void reloader.applyAndLog());
+    hangUps.follow(() => void reloader.applyAndLog());
 
     if (accounting.accounts.none) console.log(await createOperator(accounting));
     console.log(`Tollgate ${version} listening on ${server.url}, data in ${config.dataFolder}`);

@@ -44,7 +44,11 @@ export class Server implements AsyncDisposable {
     void this.#read(child.stderr, (text) => (this.stderr += text));
   }
 
-  static async start(words: readonly string[], options: RunOptions = {}): Promise<Server> {
+  /** `started` is told its process id at once. */
+  static async start(
+    words: readonly string[],
+    { started, ...options }: RunOptions & { started?: (pid: number) => void } = {},
+  ): Promise<Server> {
     const { program = fromSource, cwd = tmpdir(), variables = {} } = options;
     const threads = process.env["TOLLGATE_TEST_THREADS"];
     const more = threads === undefined || words.includes("--threads") ? [] : ["--threads", threads];
@@ -55,6 +59,7 @@ export class Server implements AsyncDisposable {
       stdout: "pipe",
       stderr: "pipe",
     });
+    started?.(child.pid);
     const server = new Server(child);
     await server.says(/listening on .*\n.*\n/);
     return server;

@@ -3,6 +3,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import catalogRows from "../../data/catalog.json" with { type: "json" };
 import { eventually } from "../fixtures/eventually.ts";
@@ -76,7 +77,7 @@ class Site implements AsyncDisposable {
 describe.concurrent("a changed catalogue", () => {
   test("has its models, prices and plans at once, while what began before pays the price of then", async () => {
     await using site = await Site.start("");
-    const open = await chat(site.server.url, keyOf(site.server), { stream: true });
+    const stream = await chat(site.server.url, keyOf(site.server), { stream: true });
     site.writeCatalog(({ models, plans }) => {
       models.push({ ...models.find(({ id }) => id === "core-3")!, id: "core-new" });
       models.find(({ id }) => id === "core-3")!.price.cents = 5_000;
@@ -89,7 +90,7 @@ describe.concurrent("a changed catalogue", () => {
     expect(await site.reload()).toEqual({ applied: ["catalog"], needsRestart: [] });
     expect(await described()).toBe(true);
 
-    const before = await open.text();
+    const before = await stream.text();
     const began = JSON.parse(/"usage":(\{[^}]*\})/.exec(before)![1]!) as { total_tokens: number };
     const now = await site.ask();
     await site.ask({ model: "core-new" });
@@ -261,6 +262,23 @@ describe.concurrent("a changed configuration", () => {
     expect((await site.ask()).choices[0]!.message.content).not.toBe("");
   });
 
+  test("is applied after the start where the signal came during it", async () => {
+    using folder = temporaryFolder();
+    const config = join(folder.path, "tollgate.toml");
+    Bun.spawnSync(["mkfifo", config]); // it can be written once the server reads it, which shows how far that is
+    let pid = 0;
+    const starting = Server.start(["--port", "0", "--data", join(folder.path, "data"), "--config", config], {
+      started: (id) => (pid = id),
+    });
+    const pipe = await open(config, "w");
+    process.kill(pid, "SIGHUP");
+    await pipe.writeFile("");
+    await pipe.close();
+    await writeFile(config, "[queue]\nmax_wait_seconds = 7\n");
+    await using server = await starting;
+    await server.says(/"event":"configuration applied","changed":"queue"/);
+  });
+
   test("is refused by a server that is not there", async () => {
     using folder = temporaryFolder();
     expect(await run(["reload", "--data", folder.path])).toEqual({
@@ -316,7 +334,7 @@ describe.concurrent("nodes with a command", () => {
       table(folder.path).replace(`"${folder.path}"`, `"${folder.path}", "waits-to-end"`).replace("yes", value);
     await using site = await Site.start(withOwn("one"));
     await site.server.says(/a node answers/);
-    const open = await chat(site.server.url, keyOf(site.server), { stream: true });
+    const stream = await chat(site.server.url, keyOf(site.server), { stream: true });
     site.write(withOwn("one").replace('"own"', '"renamed"\nslots = 2\napi_key = "none"'));
     expect(await site.reload()).toEqual({ applied: ["nodes"], needsRestart: [] });
     site.write(withOwn("two").replace('"own"', '"renamed"'));
@@ -328,7 +346,7 @@ describe.concurrent("nodes with a command", () => {
 
     writeFileSync(join(folder.path, "go-on"), "");
     const [first] = pidsIn(folder.path);
-    const text = await open.text();
+    const text = await stream.text();
     expect(text).toContain(`from ${first}`);
     expect(text).toEndWith("data: [DONE]\n\n");
     await eventually("another process answers", async () => {

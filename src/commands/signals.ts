@@ -1,4 +1,4 @@
-// When a running server is to stop.
+// What signals tell a server: to stop, and to read its configuration again.
 import type { Clock } from "../clock.ts";
 
 /** A terminal, npm and the launcher may each pass the same Ctrl-C on: within this time it is one signal. */
@@ -18,4 +18,19 @@ export function firstStopSignal(clock: Clock, atOnce: () => void): Promise<void>
     process.on("SIGTERM", received);
     process.on("SIGINT", received);
   });
+}
+
+/** SIGHUP, from now on: one that comes before anybody follows would end the process, and counts when somebody does. */
+export class HangUps {
+  #came = false;
+  #tell = (): void => void (this.#came = true);
+
+  constructor() {
+    process.on("SIGHUP", () => this.#tell());
+  }
+
+  follow(tell: () => void): void {
+    this.#tell = tell;
+    if (this.#came) tell();
+  }
 }

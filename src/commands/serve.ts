@@ -48,7 +48,7 @@ import { pdfTextCommand } from "./pdf-text.ts";
 import { Reloader } from "./reload.ts";
 import { ScheduledBackups } from "./scheduled-backups.ts";
 import { makeConsole } from "./serving-console.ts";
-import { findServingNodes } from "./serving-nodes.ts";
+import { checkModelFile, findServingNodes } from "./serving-nodes.ts";
 import { startRelays } from "./serving-relays.ts";
 import { dropStartLeftovers } from "./start-leftovers.ts";
 import { firstStopSignal, HangUps } from "./signals.ts";
@@ -72,6 +72,7 @@ const command: Command = {
     const given = flagsOf(flags);
     const hangUps = new HangUps();
     const config = await loadConfig(given, environment);
+    if (given.gguf !== undefined) checkModelFile(given.gguf);
     let inForce = config; // another one after a reload
     let stopping = false;
     const catalog = new LiveCatalog(await catalogOf(config.catalogFile));

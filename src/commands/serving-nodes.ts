@@ -1,5 +1,6 @@
 // The nodes that a server works with: those that the configuration names, else an engine on this machine, else the
 // demo node. Those that have a command are started here.
+import { statSync } from "node:fs";
 import type { Catalog } from "../catalog.ts";
 import type { Clock } from "../clock.ts";
 import type { Config, NodeConfig } from "../config.ts";
@@ -84,14 +85,25 @@ async function foundNode(catalog: Catalog, clock: Clock): Promise<FoundNode> {
 
 const list = (nodes: readonly NodeConfig[]): string => nodes.map(({ name, url }) => `${name} at ${url}`).join(", ");
 
-/** A program that is not there is a fault of the configuration, not of the node. Throws CommandError. */
+/** A program or folder that is not there is a fault of the configuration, not of the node. Throws CommandError. */
 export function checkPrograms(nodes: readonly NodeConfig[], environment: Readonly<Record<string, string>>): void {
   const lines = nodes.flatMap(({ name, managed }) => {
     if (managed === undefined) return [];
-    const [program = ""] = managed.command;
+    const { command, folder } = managed;
+    if (folder !== null && !isFolder(folder)) return [`node "${name}": its cwd ${folder} is not a folder`];
+    const [program = ""] = command;
     const path = managed.environment["PATH"] ?? environment["PATH"] ?? "";
-    const found = Bun.which(program, { PATH: path, cwd: managed.folder ?? "." });
+    const found = Bun.which(program, { PATH: path, cwd: folder ?? "." });
     return found === null ? [`node "${name}": there is no program ${program} on the PATH`] : [];
   });
   if (lines.length > 0) throw new CommandError(lines.join("\n"));
+}
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+/** Throws CommandError where there is no such file: llama-server would say so in the log, again and again. */
+export function checkModelFile(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) {
+    throw new CommandError(`--gguf: there is no file ${path}`);
+  }
 }

@@ -274,8 +274,8 @@ describe.concurrent("a changed configuration", () => {
     process.kill(pid, "SIGHUP");
     await pipe.writeFile("");
     await pipe.close();
-    await writeFile(config, "[queue]\nmax_wait_seconds = 7\n");
     await using server = await starting;
+    await writeFile(config, "[queue]\nmax_wait_seconds = 7\n");
     await server.says(/"event":"configuration applied","changed":"queue"/);
   });
 
@@ -397,6 +397,29 @@ describe.concurrent("nodes with a command", () => {
       const { code, stderr } = await run([command, ...words]);
       expect([code, stderr]).toEqual([1, 'tollgate: node "own": there is no program no-such-engine on the PATH']);
     }
+  });
+
+  test("whose folder is missing do so, too", async () => {
+    using folder = temporaryFolder();
+    const config = join(folder.path, "tollgate.toml");
+    writeFileSync(config, '[[nodes]]\nname = "own"\ncommand = ["true", "{port}"]\ncwd = "models"\n');
+    const words = ["--config", config, "--data", join(folder.path, "data")];
+    const missing = `tollgate: node "own": its cwd ${join(folder.path, "models")} is not a folder`;
+    for (const command of ["serve", "check"]) {
+      const { code, stderr } = await run([command, ...words]);
+      expect([code, stderr]).toEqual([1, missing]);
+    }
+    await using site = await Site.start("");
+    site.write(readFileSync(config, "utf8"));
+    await expect(site.reload()).rejects.toThrow(/its cwd .* is not a folder/);
+  });
+
+  test("--gguf needs a file that is there", async () => {
+    using folder = temporaryFolder();
+    const { code, stderr } = await run(["serve", "--gguf", "missing.gguf", "--data", join(folder.path, "data")], {
+      cwd: folder.path,
+    });
+    expect([code, stderr]).toEqual([1, "tollgate: --gguf: there is no file missing.gguf"]);
   });
 
   test("--gguf FILE starts the llama-server of the PATH with the file on a free port", async () => {

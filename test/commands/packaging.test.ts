@@ -78,6 +78,7 @@ describe("the image", () => {
       expect([source, existsSync(join(root, source))]).toEqual([source, true]);
       expect(ignored).toContain(`!${source}`);
     }
+    expect(ignored).not.toContain("!data"); // the ledger and the keys of who started from this folder are in there
   });
 
   test("builds with what the program imports: nothing of the tests, no development package", async () => {

@@ -1,7 +1,7 @@
 // What the README says is so: its reference of the configuration is the program's, its files are there, its configuration
 // is taken, and its first requests work in every language whose tools are installed.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkModelIds, readConfig } from "../src/config.ts";
@@ -132,6 +132,37 @@ describe("its first requests", () => {
     expect([code, code === 0 ? "" : errors]).toEqual([0, ""]);
     expect(output.length).toBeGreaterThan(20);
     expect(output).not.toMatch(/"error": ?\{/);
+  });
+});
+
+describe("its commands", () => {
+  const shell = blocks.filter(({ language }) => language === "sh").map(({ text }) => text);
+
+  test("are npm's, scripts that there are, or the program's own", () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: object };
+    const named = shell.flatMap((text) => [...text.matchAll(/npm run (?:-s )?([\w:]+)/g)].map(([, name]) => name!));
+    expect(new Set(named)).toContain("tollgate");
+    for (const name of named) expect(Object.keys(scripts)).toContain(name);
+    expect(shell.filter((text) => /^(?:\S+=\S+ )?bun /m.test(text))).toEqual([]); // npm alone leaves none on the PATH
+  });
+
+  const withoutNpm = missing("npm", Bun.which("npm") !== null && Bun.which("node") !== null, "install it");
+  test.skipIf(withoutNpm)("for accounts work with Node and npm alone", async () => {
+    await using gateway = await GatewayProcess.start({ config: "" });
+    const path = mkdtempSync(join(tmpdir(), "tollgate-path-"));
+    for (const program of ["node", "npm", "sh"]) symlinkSync(Bun.which(program)!, join(path, program));
+    const text = shell.find((each) => each.includes("accounts create"))!;
+    const child = Bun.spawn(["sh", "-euc", text], {
+      cwd: root,
+      env: { PATH: path, HOME: tmpdir(), TOLLGATE_DATA: gateway.dataFolder },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [output, errors, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    rmSync(path, { recursive: true });
+    expect([code, errors]).toEqual([0, ""]);
+    expect(output).toContain("ada@example.org");
+    expect(await gateway.show("ada@example.org")).toMatchObject({ plan: "pro", credit: 6_000_000 });
   });
 });
 

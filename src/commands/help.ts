@@ -41,6 +41,8 @@ tollgate pdf-text           writes the text of a PDF on standard input, as a mod
 tollgate help, help config, --version
     help config lists every key of the configuration file.
 
-Every command takes --data DIR, --config FILE and --json, and works on a running and on a stopped server alike.
-Environment: TOLLGATE_CONFIG, TOLLGATE_HOST, TOLLGATE_PORT (or PORT), TOLLGATE_DATA; flags win over it, it wins over the
-file. Exit codes: 0 done, 1 not done, 2 the command line is wrong.`;
+Commands take --data DIR, --config FILE and --json; serve has no --json, check-answers and pdf-text have no flags at all.
+They work on a running and on a stopped server alike, but reload and health on a running one alone, restore on a stopped.
+Environment: TOLLGATE_CONFIG, TOLLGATE_HOST, TOLLGATE_PORT (or PORT), TOLLGATE_DATA, TOLLGATE_LOG_LEVEL and
+TOLLGATE_LOG_FORMAT; flags win over it, it wins over the file.
+Exit codes: 0 done, 1 not done, 2 the command line is wrong.`;

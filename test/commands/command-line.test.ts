@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import { systemClock } from "../../src/clock.ts";
+import type { Command } from "../../src/commands/command.ts";
 import { helpText } from "../../src/commands/help.ts";
 import { formatPairs, formatTable } from "../../src/commands/table.ts";
 import { nearest } from "../../src/nearest.ts";
@@ -28,6 +29,23 @@ describe("the command line", () => {
       .filter((usage) => usage !== undefined);
     expect(usages.length).toBeGreaterThan(20);
     for (const usage of usages) expect(helpText).toContain(usage);
+  });
+
+  test("says in its help which commands lack which of the usual flags, and names every variable", async () => {
+    const folder = join(import.meta.dir, "../../src/commands");
+    const lacking: string[] = [];
+    for (const name of readdirSync(folder)) {
+      const command = /^\/\/ tollgate ([a-z-]+(?: [a-z]+)?):/.exec(readFileSync(join(folder, name), "utf8"))?.[1];
+      if (command === undefined || command.startsWith("help")) continue;
+      const { default: made } = (await import(join(folder, name))) as { default?: Command };
+      if (made === undefined) continue;
+      lacking.push(...["data", "config", "json"].filter((flag) => !(flag in made.flags)).map((f) => `${command} ${f}`));
+    }
+    const none = ["check-answers", "pdf-text"].flatMap((each) => ["data", "config", "json"].map((f) => `${each} ${f}`));
+    expect(lacking.sort()).toEqual([...none, "serve json"].sort());
+    expect(helpText).toContain("serve has no --json, check-answers and pdf-text have no flags at all");
+    const source = readFileSync(join(folder, "../config.ts"), "utf8");
+    for (const [variable] of source.matchAll(/TOLLGATE_[A-Z_]+/g)) expect(helpText).toContain(variable);
   });
 
   const wrong: [string[], string][] = [

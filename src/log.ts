@@ -57,9 +57,9 @@ const keyShape = /\b(?:sk-[A-Za-z0-9_-]{16,}|[Bb]earer +[A-Za-z0-9._~+/-]{8,}=*)
 const secretMinLength = 6;
 
 function blotted(line: string, secrets: readonly string[]): string {
-  let clean = line.replace(keyShape, "[secret]");
-  for (const secret of secrets) {
-    if (secret.length >= secretMinLength && clean.includes(secret)) clean = clean.replaceAll(secret, "[secret]");
+  let clean = line;
+  for (const secret of secrets.filter(({ length }) => length >= secretMinLength)) {
+    clean = clean.replaceAll(JSON.stringify(secret).slice(1, -1), "[secret]").replaceAll(secret, "[secret]");
   }
-  return clean;
+  return clean.replace(keyShape, "[secret]"); // last: it may be the beginning of a secret
 }

@@ -24,6 +24,14 @@ test("on a terminal a line is plain words, and one line whatever its fields hold
   ]);
 });
 
+test.each(["json", "text"] as const)("a secret is blotted out of %s also where the line must escape it", (format) => {
+  const secrets = ['pass"word\\of\tnode', 'sk-0123456789abcdef"tail'];
+  const { log, lines } = written(format, "info", secrets);
+  for (const secret of secrets) log("error", "refused", { error: `the node said ${secret} is wrong`, plain: secret });
+  expect(lines.join("")).not.toMatch(/word|of|tail/);
+  expect(lines.join("").match(/\[secret\]/g)).toHaveLength(4);
+});
+
 test("lines below the level are not written", () => {
   const { log, lines } = written("json", "warn");
   for (const level of ["debug", "info", "warn", "error"] as const) log(level, "it happened");

@@ -10,11 +10,11 @@ import { affinityOf } from "./affinity.ts";
 import type { Dial } from "./client.ts";
 import { type Engine, unknownEngine } from "./engine.ts";
 import { busy } from "./failure.ts";
+import type { Arrivals } from "./managed-nodes.ts";
 import { NodeCounting } from "./node-counting.ts";
 import { type EndpointLimits, endpointLimitsDefault, type Met, NodeEndpoint } from "./node-endpoint.ts";
 import { type Quickness, RecentReplies } from "./recent-replies.ts";
 import { SlotQueue } from "./slot-queue.ts";
-import type { Arrivals } from "./managed-nodes.ts";
 import type { NodeHealth, Place, RefusalCause } from "./slot-queue.ts";
 
 /** Time limits of the pool, in milliseconds; the defaults are those of limits.ts. */

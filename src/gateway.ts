@@ -99,7 +99,10 @@ export const isRefused = (result: Admitted | Refused): result is Refused => "ref
 /** Other parts must serve it; nothing was counted or reserved for it here. */
 export type ForOthers = "for others";
 
-/** Decides whether a request is served: 401 key, 413/400 body, 400 model, 429 flood, 429 coder calls or balance. */
+/**
+ * Decides whether a request is served: 401 key, 413/400 body, 401 key again, 400 model, 429 flood, 429 coder calls or
+ * balance.
+ */
 export async function admit(
   incoming: Incoming,
   dialect: Dialect,
@@ -107,7 +110,7 @@ export async function admit(
 ): Promise<Admitted | Refused | ForOthers> {
   let ask: Ask | null = null;
   try {
-    const known = incoming.key === null ? (incoming.signedIn?.() ?? null) : parts.keys.account(incoming.key);
+    const known = accountOf(incoming, parts);
     const account = known instanceof Promise ? await known : known;
     if (account === null) return { refused: refuse("invalid_api_key"), ask };
     const body = await incoming.body();
@@ -119,18 +122,24 @@ export async function admit(
     const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.wall()) : null;
     if (flooded !== null) return { refused: flooded, ask };
     const read = await readAsk(body, account, dialect, parts);
+    if (!isRefusal(read)) ask = read;
+    // A client may take minutes over its body: a key or session that became void meanwhile starts nothing any more.
+    const stillKnown = accountOf(incoming, parts);
+    if ((stillKnown instanceof Promise ? await stillKnown : stillKnown) !== account) {
+      ask?.prepared?.[Symbol.dispose]();
+      return { refused: refuse("invalid_api_key"), ask };
+    }
     const now = parts.clock.wall();
     if (isRefusal(read)) {
       // Parameters that cannot be served count for flood protection, an unknown model does not (design, order of checks).
       const counted = read.refusal === "unknown_model" ? null : await parts.admission.countRequest(account, now);
       return { refused: counted ?? read, ask };
     }
-    ask = read;
-    if (parts.isForOthers?.(ask) === true) return "for others";
-    const admitted = parts.admission.admit(account, ask, incoming.requestId, now);
+    if (parts.isForOthers?.(read) === true) return "for others";
+    const admitted = parts.admission.admit(account, read, incoming.requestId, now);
     const hold = admitted instanceof Promise ? await admitted : admitted;
-    if (!isRefusal(hold)) return { account, ask, hold };
-    ask.prepared?.[Symbol.dispose]();
+    if (!isRefusal(hold)) return { account, ask: read, hold };
+    read.prepared?.[Symbol.dispose]();
     return { refused: hold, ask };
   } catch (error) {
     ask?.prepared?.[Symbol.dispose]();
@@ -138,6 +147,10 @@ export async function admit(
     throw error;
   }
 }
+
+/** Whose request it is by what it knows now: for a key that is known, one look into a map. Null: nobody's. */
+const accountOf = ({ key, signedIn }: Incoming, { keys }: Pick<Parts, "keys">): Soon<AccountId | null> =>
+  key === null ? (signedIn?.() ?? null) : keys.account(key);
 
 /** Reads a body together with the stored responses that it refers to. */
 export async function readAsk(

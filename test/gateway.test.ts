@@ -39,6 +39,8 @@ class World {
   asked: Ask | null = null;
   admission: Hold | Refusal | null = null;
   generate: (() => Promise<Ending>) | null = null;
+  /** The good key is void from now on. */
+  voided = false;
 
   readonly parts: Parts = {
     catalog,
@@ -60,7 +62,7 @@ class World {
       account: (key) => {
         this.events.push("key");
         if (key === "unreadable") throw new StoreUnavailable("disk");
-        return key === "good" ? 7 : null;
+        return key === "good" && !this.voided ? 7 : null;
       },
     },
     admission: {
@@ -160,19 +162,46 @@ describe("the order of the checks", () => {
     ["a key that cannot be looked up", "unreadable", goodBody, null, "key > quota_unverified"],
     ["a body too large", "good", refuse("body_too_large"), null, "key > body > body_too_large"],
     ["unreadable JSON, not counted", "good", refuse("unreadable", { reason: "" }), null, "key > body > unreadable"],
-    ["an unknown model, not counted", "good", { ...goodBody, model: "x" }, null, "key > body > unknown_model"],
-    ["malformed parameters, counted", "good", { ...goodBody, n: 3 }, null, "key > body > count > malformed"],
+    ["an unknown model, not counted", "good", { ...goodBody, model: "x" }, null, "key > body > key > unknown_model"],
+    ["malformed parameters, counted", "good", { ...goodBody, n: 3 }, null, "key > body > key > count > malformed"],
     [
       "a flood",
       "good",
       goodBody,
       refuse("too_many_requests", { seconds: 5 }),
-      "key > body > admit > too_many_requests",
+      "key > body > key > admit > too_many_requests",
     ],
-    ["an empty balance", "good", goodBody, refuse("quota_exceeded"), "key > body > admit > quota_exceeded"],
-    ["a good request", "good", goodBody, null, "key > body > admit > admitted"],
+    ["an empty balance", "good", goodBody, refuse("quota_exceeded"), "key > body > key > admit > quota_exceeded"],
+    ["a good request", "good", goodBody, null, "key > body > key > admit > admitted"],
   ] as const)("%s", async (_name, key, json, admission, expected) => {
     expect(await row(key, json, admission)).toBe(expected);
+  });
+
+  const malformed = { ...goodBody, n: 3 };
+  test.each([
+    ["key", "good", goodBody],
+    ["key with a body that would be refused", "good", malformed],
+    ["session", null, goodBody],
+  ] as const)("a %s that became void while the body came, not counted", async (_name, key, json) => {
+    const world = new World();
+    const incoming = world.incoming(key, json);
+    const signedIn = () => (world.voided ? null : 7);
+    const body = async () => {
+      world.voided = true;
+      return incoming.body();
+    };
+    const result = await admit({ ...incoming, signedIn, body }, chatCompletions, world.parts);
+    expect(result).toMatchObject({ refused: { refusal: "invalid_api_key" } });
+    expect(world.events.filter((event) => event !== "key")).toEqual(["body"]);
+  });
+
+  test("a key that another thread knows is asked about again, and waited for", async () => {
+    const world = new World();
+    const answers = [7, null];
+    const keys = { account: async () => answers.shift() ?? null };
+    const result = await admit(world.incoming("good", goodBody), chatCompletions, { ...world.parts, keys });
+    expect(result).toMatchObject({ refused: { refusal: "invalid_api_key" } });
+    expect(world.events).toEqual(["body"]);
   });
 });
 
@@ -335,12 +364,12 @@ describe("images and files", () => {
       const world = new World();
       world.admission = admission;
       await admit(world.incoming("good", body), chatCompletions, world.parts);
-      expect(world.events).toEqual(["key", "body", "admit"]);
+      expect(world.events).toEqual(["key", "body", "key", "admit"]);
     }
     const world = new World();
     const textOnly = { ...body, model: "open-01-3BIT-REAP" };
     await admit(world.incoming("good", textOnly), chatCompletions, world.parts);
-    expect(world.events).toEqual(["key", "body", "count"]);
+    expect(world.events).toEqual(["key", "body", "key", "count"]);
   });
 
   test("are let go when the node fails, too", async () => {

@@ -1,8 +1,9 @@
 // Whether a request may start, and what it holds while it runs. Decided in this order:
-//   (1) core-coder-1 on chat-completions and messages counts a call and skips (2) and (4)
-//   (2) flood protection
-//   (3) the journal must take writes, else nothing could be charged
-//   (4) the output budget is reserved from the balance
+//   (1) a disabled account gets nothing, whoever found its key before that: on another thread, or before a long body
+//   (2) core-coder-1 on chat-completions and messages counts a call and skips (3) and (5)
+//   (3) flood protection
+//   (4) the journal must take writes, else nothing could be charged
+//   (5) the output budget is reserved from the balance
 import { assert } from "../assert.ts";
 import { refuse } from "../refusals.ts";
 import { StoreUnavailable, type AccountId, type Ask, type Hold, type Ms, type Refusal, type Usage } from "../types.ts";
@@ -47,14 +48,16 @@ export class Admission {
   admit(account: AccountId, ask: Asked, requestId: string, now: Ms): Hold | Refusal {
     try {
       // (1)
-      if (ask.model.coder && ask.endpoint !== "/v1/responses") return this.#admitCall(account, ask, requestId, now);
+      const loaded = this.#ledger.account(account);
+      if (loaded.disabled) return refuse("invalid_api_key");
       // (2)
+      if (ask.model.coder && ask.endpoint !== "/v1/responses") return this.#admitCall(loaded, ask, requestId, now);
+      // (3)
       const flooded = this.countRequest(account, now);
       if (flooded !== null) return flooded;
-      // (3)
-      if (!this.#journal.writable) return refuse("quota_unverified");
       // (4)
-      const loaded = this.#ledger.account(account);
+      if (!this.#journal.writable) return refuse("quota_unverified");
+      // (5)
       if (!this.#ledger.reserve(loaded, ask.outputTokensMax, now)) {
         return refuse("quota_exceeded", { site_url: this.#siteUrl });
       }
@@ -65,9 +68,8 @@ export class Admission {
     }
   }
 
-  #admitCall(account: AccountId, ask: Asked, requestId: string, now: Ms): Hold | Refusal {
+  #admitCall(loaded: LoadedAccount, ask: Asked, requestId: string, now: Ms): Hold | Refusal {
     if (!this.#journal.writable) return refuse("quota_unverified");
-    const loaded = this.#ledger.account(account);
     if (!this.#ledger.takeCoderCall(loaded, now)) {
       return refuse("coder_quota_reached", { model: ask.model.id, site_url: this.#siteUrl });
     }
@@ -75,7 +77,7 @@ export class Admission {
     const counted = this.#journal.append({
       billingKey: `call:${requestId}`,
       kind: "coder_call",
-      account,
+      account: loaded.id,
       at: now,
       period: coderWindowOf(now),
       used: 1,

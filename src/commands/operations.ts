@@ -76,7 +76,7 @@ const byCommand = (action: AuditAction, subject: AccountId, detail: string): Omi
 });
 
 /** Takes away who the account was, wherever it is kept. Throws AccountError while a request of it is open. */
-export function eraseAccount(
+export async function eraseAccount(
   { accounts, sessions, eraseResponses }: Pick<Work, "accounts" | "sessions" | "eraseResponses">,
   email: string,
   alongside?: Alongside,
@@ -85,7 +85,10 @@ export function eraseAccount(
     await sessions.endAll(account, null);
     await eraseResponses(account);
   };
-  return accounts.erase(email, before, alongside);
+  const erased = await accounts.erase(email, before, alongside);
+  // A request that ended when the first look was taken may have kept its response after it.
+  await eraseResponses(erased.id);
+  return erased;
 }
 
 export type OperationName = keyof typeof operations;

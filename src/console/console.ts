@@ -4,6 +4,7 @@
 //   (2) whoever is not signed in sees the public routes alone                              401 not_signed_in
 //   (3) whoever is no operator sees no operator route, whether what it names exists or not 403 forbidden
 //   (4) body and query must fit their schemas                                              400 invalid_request
+// Where there is a body, (2) and (3) are decided again when it is whole, in the turn in which the call is handled.
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
@@ -110,11 +111,17 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
       return fail("foreign_origin", "This change does not come from a page of this console.");
     }
     // (2)
-    const visitor = signedIn.visitor(request.headers);
-    const denied = refuseAccess(route.access, visitor);
+    let visitor = signedIn.visitor(request.headers);
+    let denied = refuseAccess(route.access, visitor);
     if (denied !== null) return denied;
     // (4)
     const body = route.body === null ? null : await readJson(request, route.body);
+    if (route.body !== null) {
+      // Its sender may take minutes over it: by now the session may be void, or the operator dismissed.
+      visitor = signedIn.visitor(request.headers);
+      denied = refuseAccess(route.access, visitor);
+      if (denied !== null) return denied;
+    }
     if (isFailure(body)) return body;
     const query = route.query === null ? null : readQuery(request, route.query);
     if (isFailure(query)) return query;

@@ -188,6 +188,21 @@ describe("the order of checks", () => {
     expect(office.admission.refuseFlooded(id, office.now + 60_000)).toBeNull();
   });
 
+  test("a disabled account gets nothing, and nothing of it is counted", async () => {
+    const { office, id, show } = await officeWith();
+    office.storage.immediate = false;
+    const disabled = office.accounts.setDisabled(id, true); // not on disk yet
+    for (let i = 0; i < 120; i += 1) expect(office.admit(id)).toEqual({ refusal: "invalid_api_key" });
+    expect(office.admit(id, coderAsk())).toMatchObject({ refusal: "invalid_api_key" });
+    office.journal.flush();
+    office.storage.immediate = true;
+    office.storage.succeed();
+    await disabled;
+    expect(await show()).toMatchObject({ reserved: 0, coder_calls: { used: 0 } });
+    await office.accounts.setDisabled(id, false);
+    using _hold = office.hold(id);
+  });
+
   test("a new key opens no new window", async () => {
     const { office, id } = await officeWith();
     for (let i = 0; i < 120; i += 1) office.admit(id, ask(0));

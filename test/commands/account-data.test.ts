@@ -3,6 +3,8 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { eraseAccount } from "../../src/commands/operations.ts";
+import { Office } from "../account/office.ts";
 import { type GatewayProcess, type Account } from "../fixtures/gateway-process.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { Stack } from "../fixtures/stack.ts";
@@ -167,6 +169,18 @@ test("a deleted account's key is refused and its stored responses are gone, and 
   // the e-mail is free again, for somebody else
   const again = await gateway.cli<Account>("accounts", "create", account.email);
   expect(again.id).not.toBe(account.id);
+});
+
+test("a response that is stored while its account is being deleted is gone as well", async () => {
+  const office = new Office();
+  await office.accounts.create({ email: "a@x" });
+  const stored = ["before"];
+  const eraseResponses = async (): Promise<void> => {
+    stored.length = 0;
+    if (office.records.byEmail("a@x") !== null) stored.push("meanwhile");
+  };
+  await eraseAccount({ accounts: office.accounts, sessions: office.sessions, eraseResponses }, "a@x");
+  expect(stored).toEqual([]);
 });
 
 test("a stopped server's accounts are deleted too, and their files hold nothing of them", async () => {

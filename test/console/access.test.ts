@@ -1,7 +1,7 @@
 // Who may call what: every route of the console's API, taken from its table, for strangers, for other accounts, and
 // from other sites.
 import { Value } from "@sinclair/typebox/value";
-import { beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
 import { type ConsoleBrowser, ConsoleSite, baseUrl } from "./console-site.ts";
 
@@ -157,6 +157,60 @@ describe("an account that is no operator", () => {
       const { body } = path === "/events" ? { body: null } : await other.get(path);
       expect([path, JSON.stringify(body)?.includes("victim@x")]).toEqual([path, false]);
     }
+  });
+});
+
+describe("while a body is on its way", () => {
+  let site: ConsoleSite;
+  let operator: ConsoleBrowser;
+  let sender: ConsoleBrowser;
+  beforeEach(async () => {
+    site = new ConsoleSite();
+    operator = await site.signedIn("operator@x", { operator: true });
+    sender = await site.signedIn("sender@x", { operator: true });
+  });
+
+  /** Sends a call whose body ends after `meanwhile`. */
+  async function slowly(path: string, body: object, meanwhile: () => unknown): Promise<unknown[]> {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = writable.getWriter();
+    const answered = site.send(`/console/api${path}`, {
+      method: "POST",
+      headers: { cookie: sender.cookie, origin: baseUrl, "content-type": "application/json" },
+      body: readable,
+    });
+    const [head, tail] = [JSON.stringify(body).slice(0, 1), JSON.stringify(body).slice(1)];
+    await writer.write(new TextEncoder().encode(head));
+    await meanwhile();
+    await writer.write(new TextEncoder().encode(tail));
+    await writer.close();
+    const { status } = await answered;
+    return [status, site.office.keys.account(sender.account.api_key), site.office.accounts.count];
+  }
+
+  test("a session that stays good goes on", async () => {
+    const made = { email: "made@x" };
+    expect(await slowly("/operator/accounts", made, () => {})).toEqual([200, sender.account.id, 3]);
+  });
+
+  test("whoever's sessions were ended gets no new key", async () => {
+    const endAll = () => site.office.sessions.endAll(sender.account.id, null);
+    expect(await slowly("/key/regenerate", { confirm: true }, endAll)).toEqual([401, sender.account.id, 2]);
+  });
+
+  test("a disabled account gets no new key", async () => {
+    const disable = () => site.office.accounts.setDisabled(sender.account.id, true);
+    expect(await slowly("/key/regenerate", { confirm: true }, disable)).toEqual([401, null, 2]);
+  });
+
+  test("a dismissed operator makes no account", async () => {
+    const dismiss = () => site.office.database.run("UPDATE accounts SET operator = 0 WHERE email = 'sender@x'");
+    expect(await slowly("/operator/accounts", { email: "made@x", operator: true }, dismiss)).toEqual([
+      403,
+      sender.account.id,
+      2,
+    ]);
+    expect((await operator.get("/operator/accounts?search=made")).body.accounts).toEqual([]);
   });
 });
 

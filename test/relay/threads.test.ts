@@ -1,6 +1,7 @@
 // Two threads share a port and one ledger: what must be exact with one thread is exact with two. The real process, real
 // connections; every request takes whichever thread the system gives it to.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { connect } from "node:net";
 import { eventually } from "../fixtures/eventually.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
 import { run } from "../commands/program.ts";
@@ -96,6 +97,31 @@ test("a key that was rotated away is void at once on every thread", async () => 
     expect(await statusesOf(Array.from({ length: 20 }, () => ask(api_key)))).toEqual({ 401: 20 });
     expect(await statusesOf(Array.from({ length: 5 }, () => ask(rotated)))).toEqual({ 200: 5 });
   }
+}, 120_000);
+
+test("a key that is rotated away while bodies are on their way is void for them on every thread", async () => {
+  const { api_key, email } = await gateway.account();
+  node.answer = "at once";
+  const { hostname, port } = new URL(gateway.url);
+  const body = JSON.stringify({ model: "core-3", max_tokens: 1_000, messages: [{ role: "user", content: "x" }] });
+  const head = [
+    "POST /v1/chat/completions HTTP/1.1",
+    "host: x",
+    `authorization: Bearer ${api_key}`,
+    `content-length: ${body.length}`,
+    "connection: close",
+  ];
+  const begun = Array.from({ length: 20 }, () => {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    let text = "";
+    const socket = connect(Number(port), hostname, () => socket.write(`${head.join("\r\n")}\r\n\r\n${body[0]}`));
+    socket.on("data", (data) => void (text += data)).on("close", () => resolve(text.split(" ")[1] ?? ""));
+    return { finish: () => socket.write(body.slice(1)), status: promise };
+  });
+  expect(await statusesOf(Array.from({ length: 20 }, () => ask(api_key)))).toEqual({ 200: 20 }); // they wait by now
+  await gateway.rotate(email);
+  for (const { finish } of begun) finish();
+  expect(new Set(await Promise.all(begun.map(({ status }) => status)))).toEqual(new Set(["401"]));
 }, 120_000);
 
 test("a client that leaves frees node and hold, running or in line", async () => {

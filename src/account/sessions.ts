@@ -2,7 +2,7 @@
 // An ended session is void at once, also while the disk still has it.
 import { sessionIdleMs, sessionMaxMs, sessionsCachedMax, sessionsMax, sessionUseIntervalMs } from "../limits.ts";
 import type { AccountId, Ms } from "../types.ts";
-import type { Journal } from "./journal.ts";
+import type { Alongside, Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 
 export type SessionRecord = Readonly<{
@@ -103,10 +103,32 @@ export class Sessions {
    * on disk with whatever is appended in the same turn when it resolves.
    */
   async endAll(account: AccountId, except: number | null): Promise<void> {
+    await this.#endAll(account, except);
+  }
+
+  /**
+   * The same in one commit with a change of the account, so that a crash leaves neither without the other; and then for
+   * what was opened on the account as it was before, while the change went to disk. `change` gets what it has to do
+   * alongside.
+   */
+  async endAllWith(
+    account: AccountId,
+    except: number | null,
+    change: (alongside: Alongside) => Promise<void>,
+  ): Promise<void> {
+    // Whoever waits for the change waits for this commit.
+    await change(() => void this.#endAll(account, except).catch(() => {}));
+    await this.endAll(account, except);
+  }
+
+  /** Throws, and changes nothing, where the disk cannot be read. */
+  #endAll(account: AccountId, except: number | null): Promise<void> {
     const ended = this.#all(account).filter(({ id }) => id !== except);
     for (const session of ended) this.#forget(session);
-    await this.#journal.durable(this.#journal.change({ change: "end_sessions", account, except }));
-    for (const { id } of ended) this.#ended.delete(id);
+    const durable = this.#journal.durable(this.#journal.change({ change: "end_sessions", account, except }));
+    return durable.then(() => {
+      for (const { id } of ended) this.#ended.delete(id);
+    });
   }
 
   /** What the disk knows, as memory knows it better. */

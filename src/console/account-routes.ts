@@ -90,9 +90,9 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
         return fail("wrong_credentials", "The old password is wrong.");
       }
       tries.succeeded(account.email);
-      await accounts.changePasswordById(account.id, body.new_password);
-      // Those that were opened with the old password while the new one went to disk end as well.
-      await sessions.endAll(account.id, session.id);
+      await sessions.endAllWith(account.id, session.id, (alongside) =>
+        accounts.changePasswordById(account.id, body.new_password, alongside),
+      );
       return done;
     }),
 

@@ -105,19 +105,26 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       if (disabled && call.id === call.visitor.account.id) {
         return fail("conflict", "An operator cannot disable the own account.");
       }
-      const action = disabled ? "account.disable" : "account.enable";
-      await accounts.setDisabled(call.id, disabled, () => audit(call, action, call.id, ""));
-      if (disabled) await sessions.endAll(call.id, null);
+      if (disabled) {
+        await sessions.endAllWith(call.id, null, (endSessions) =>
+          accounts.setDisabled(call.id, true, () => {
+            audit(call, "account.disable", call.id, "");
+            endSessions();
+          }),
+        );
+      } else await accounts.setDisabled(call.id, false, () => audit(call, "account.enable", call.id, ""));
       return show(call.id);
     }),
 
     routeWithBody("/operator/accounts/:id/password", "operator", PasswordReset, async (call) => {
       if (accounts.record(call.id) === null) return noAccount;
-      await accounts.changePasswordById(call.id, call.body.password, () =>
-        audit(call, "account.password", call.id, ""),
-      );
       const { account, session } = call.visitor;
-      await sessions.endAll(call.id, call.id === account.id ? session.id : null);
+      await sessions.endAllWith(call.id, call.id === account.id ? session.id : null, (endSessions) =>
+        accounts.changePasswordById(call.id, call.body.password, () => {
+          audit(call, "account.password", call.id, "");
+          endSessions();
+        }),
+      );
       return done;
     }),
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { type Hasher, Passwords } from "../../src/account/passwords.ts";
 import { passwordHashesMax, signInTriesMax, signInWindowMs } from "../../src/limits.ts";
 import { cheapHasher } from "../account/office.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { ConsoleSite } from "./console-site.ts";
 
 describe("the session's cookie", () => {
@@ -161,6 +162,60 @@ describe("a new password", () => {
     expect((await again("correct horse")).status).toBe(401);
     expect((await again("battery staple")).status).toBe(200);
   });
+});
+
+describe("sessions end in one commit with", () => {
+  test.each([
+    ["a new password", "/password", { old_password: "correct horse", new_password: "battery staple" }, 1],
+    ["a password from the operator", "/operator/accounts/1/password", { password: "battery staple" }, 0],
+    ["being disabled", "/operator/accounts/1/state", { disabled: true }, 0],
+  ])("%s, so that a crash leaves neither alone", async (_, path, body, left) => {
+    const site = new ConsoleSite();
+    const account = await site.signedIn("a@x");
+    await site.browser().post("/sign-in", { email: "a@x", password: "correct horse" });
+    const operator = await site.signedIn("operator@x", { operator: true });
+    const { database, storage, journal } = site.office;
+    const onDisk = () =>
+      database
+        .query(
+          `SELECT password_hash, disabled_at, (SELECT count(*) FROM sessions WHERE account_id = 1) AS sessions
+           FROM accounts WHERE id = 1`,
+        )
+        .get() as { password_hash: string; disabled_at: number | null; sessions: number };
+    const before = onDisk();
+    expect(before.sessions).toBe(2);
+    storage.immediate = false;
+    void (path.startsWith("/operator") ? operator : account).post(path, body);
+    await eventually("the change is on its way", async () => {
+      journal.flush();
+      return storage.waiting;
+    });
+    storage.write();
+    const { sessions, ...changed } = onDisk();
+    expect(changed).not.toEqual({ password_hash: before.password_hash, disabled_at: before.disabled_at });
+    expect(sessions).toBe(left);
+  });
+});
+
+test("a session that was opened with the old password while the new one went to disk ends as well", async () => {
+  const site = new ConsoleSite();
+  const here = await site.signedIn("a@x");
+  const { storage, journal } = site.office;
+  storage.immediate = false;
+  const changed = here.post("/password", { old_password: "correct horse", new_password: "battery staple" });
+  await eventually("the change is on its way", async () => {
+    journal.flush();
+    return storage.waiting;
+  });
+  const there = site.browser();
+  const signedIn = there.post("/sign-in", { email: "a@x", password: "correct horse" });
+  const { sessions } = site.office;
+  await eventually("the session is on its way", async () => sessions.list(1, site.office.now).length === 2);
+  storage.immediate = true;
+  storage.succeed();
+  expect([(await changed).status, (await signedIn).status]).toEqual([200, 200]);
+  expect((await there.get("/overview")).status).toBe(401);
+  expect((await here.get("/overview")).status).toBe(200);
 });
 
 describe("sessions", () => {

@@ -168,7 +168,7 @@ class CallHold implements Hold {
 
   settle(usage: Usage, estimated: boolean, now: Ms): Promise<void> {
     assert(this.#open, "a hold is resolved exactly once");
-    this.#open = false;
+    this.#close();
     this.#ledger.appended(this.#account);
     const sequence = this.#journal.append({
       billingKey: this.#requestId,
@@ -184,7 +184,12 @@ class CallHold implements Hold {
   }
 
   [Symbol.dispose](): void {
+    if (this.#open) this.#close();
+  }
+
+  #close(): void {
     this.#open = false;
+    this.#ledger.release(this.#account, 0);
   }
 }
 

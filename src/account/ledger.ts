@@ -97,11 +97,12 @@ export class Ledger implements JournalListener {
     return fromAllowance;
   }
 
-  /** Counts a coder call if the window has one left; says whether it had. */
+  /** Counts a coder call if the window has one left, and holds nothing for it until its release; says whether it had. */
   takeCoderCall(account: LoadedAccount, now: Ms): boolean {
     const use = this.use(account, "coder_calls", coderWindowOf(now));
     if (use.used >= account.plan.coderCallsPerWindow) return false;
     use.used += 1;
+    account.holds += 1;
     return true;
   }
 

@@ -12,6 +12,7 @@ const nothing: Readonly<Record<"allowance" | "coder_calls" | "searches", PeriodU
 export class LoadedAccount {
   /** Balance tokens reserved for open requests. */
   held = 0;
+  /** Open requests that were admitted; those that are coder calls hold no tokens. */
   holds = 0;
   /** Searches that run now; each counts for its day if it finds something. */
   searchesHeld = 0;

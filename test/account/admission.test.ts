@@ -267,6 +267,21 @@ describe("core-coder-1", () => {
     });
   }
 
+  test("is open until it is settled or given back: its account cannot be erased before, and nothing leaks", async () => {
+    const { office, id } = await officeWith();
+    const erase = () => office.accounts.erase("a@x", async () => {});
+    const given = office.hold(id, coderAsk());
+    const settled = office.hold(id, coderAsk());
+    await expect(erase()).rejects.toThrow("a@x is disabled and has 2 open requests; delete it when they ended");
+    given[Symbol.dispose]();
+    given[Symbol.dispose]();
+    await expect(erase()).rejects.toThrow("1 open requests");
+    await settled.settle(output(10), false, office.now);
+    settled[Symbol.dispose]();
+    expect(office.ledger.totals()).toMatchObject({ holds: 0, heldTokens: 0 });
+    expect(await erase()).toMatchObject({ id });
+  });
+
   test("a call is counted on disk before it is ready, and stays counted when it fails", async () => {
     const { office, id } = await officeWith();
     office.storage.immediate = false;

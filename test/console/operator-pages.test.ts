@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { isRefusal } from "../../src/refusals.ts";
 import { StoreUnavailable } from "../../src/types.ts";
-import { ask } from "../account/office.ts";
+import { ask, coderAsk } from "../account/office.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type ConsoleBrowser, ConsoleSite } from "./console-site.ts";
 
@@ -231,6 +231,16 @@ test("an account is deleted when its e-mail was typed and nothing of it is open;
   ]);
   expect((await customer.get("/overview")).status).toBe(401);
   expect(JSON.stringify((await operator.get("/operator/audit")).body)).not.toContain("customer@x");
+});
+
+test("an account whose coder call is open is not deleted", async () => {
+  using _call = site.office.hold(customer.account.id, coderAsk());
+  const { status, body } = await operator.post(`${path}/delete`, { confirm: "customer@x" });
+  expect([status, body.error.message]).toEqual([
+    409,
+    "customer@x has a request that is open. Disable it, and delete it when they have ended.",
+  ]);
+  expect((await operator.get(path)).body).toMatchObject({ email: "customer@x", disabled: false });
 });
 
 test("a reload tells what changed and what needs a restart, or why it was refused; both are written down", async () => {

@@ -275,7 +275,7 @@ export class Spine extends LedgerWorld {
       return admitted;
     }
     if (isRefusal(admitted)) throw new Error(`${request.id} was refused: ${admitted.refusal}`);
-    request.holds = !coder;
+    request.holds = true;
     const { inputCents, cachedInputCents, outputCents } = ratesOf(ask.model.price);
     const cents = [inputCents, cachedInputCents, outputCents];
     return {

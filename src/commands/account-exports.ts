@@ -6,30 +6,36 @@ import type { AccountRecord } from "../account/records.ts";
 import { exportAccount } from "../store/account-export.ts";
 import { type AccountId, StoreUnavailable } from "../types.ts";
 
-/** Of all accounts together; each is at most as large as the ledger. */
-const exportsMax = 4;
+/** Written at once, of all accounts together; each is at most as large as the ledger. */
+const writingMax = 4;
 const chunkBytes = 64 * 1024;
 
 export class AccountExports {
   readonly #dataFolder: string;
   readonly #databaseFile: string;
+  /** Accounts that have one, until it was read or left: one each, so that files which nobody reads have a bound. */
   readonly #underWay = new Set<AccountId>();
+  /** How many are being written. A file that waits for its reader takes nobody's place. */
+  #writing = 0;
 
   constructor(dataFolder: string, databaseFile: string) {
     this.#dataFolder = dataFolder;
     this.#databaseFile = databaseFile;
   }
 
-  /** Null: too many are under way, or one of this account is. Rejects with StoreUnavailable. */
+  /** Null: too many are being written, or one of this account is not read yet. Rejects with StoreUnavailable. */
   async open({ id, email }: AccountRecord): Promise<ReadableStream<Uint8Array> | null> {
-    if (this.#underWay.has(id) || this.#underWay.size >= exportsMax) return null;
+    if (this.#underWay.has(id) || this.#writing >= writingMax) return null;
     this.#underWay.add(id);
+    this.#writing += 1;
     try {
       const file = await this.#write(email);
       return streamOf(file, () => this.#underWay.delete(id));
     } catch (thrown) {
       this.#underWay.delete(id);
       throw new StoreUnavailable(`the account cannot be exported: ${(thrown as Error).message}`, { cause: thrown });
+    } finally {
+      this.#writing -= 1;
     }
   }
 

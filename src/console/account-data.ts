@@ -9,8 +9,8 @@ import { fail, type Failure } from "./route.ts";
 
 export interface AccountData {
   /**
-   * JSON of everything that is kept of the account. Null: too many are on their way, or one for this account is.
-   * Rejects with StoreUnavailable.
+   * JSON of everything that is kept of the account. Null: too many are being made, or one of this account is not read
+   * yet. Rejects with StoreUnavailable.
    */
   export(account: AccountRecord): Promise<ReadableStream<Uint8Array> | null>;
   /** Takes away who it was; resolves with the name that stands there from then on. Throws AccountError. */

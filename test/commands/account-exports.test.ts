@@ -1,0 +1,83 @@
+// Exports of accounts for browsers: what is in them, and whom one may keep waiting.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { AccountRecord } from "../../src/account/records.ts";
+import { type Accounting, openAccounting } from "../../src/accounting.ts";
+import { AccountExports } from "../../src/commands/account-exports.ts";
+import { exportAccount } from "../../src/store/account-export.ts";
+import { StoreUnavailable } from "../../src/types.ts";
+import { noon, plans } from "../account/office.ts";
+
+let dataFolder: string;
+let accounting: Accounting;
+let exports: AccountExports;
+let opened: ReadableStream[];
+beforeEach(async () => {
+  dataFolder = mkdtempSync(join(tmpdir(), "tollgate-exports-"));
+  accounting = await openAccounting({
+    dataFolder,
+    catalog: { plans },
+    siteUrl: "",
+    clock: { wall: () => noon, monotonic: () => 0 },
+    onFatal(error) {
+      throw error;
+    },
+  });
+  exports = new AccountExports(dataFolder, accounting.databaseFile);
+  opened = [];
+});
+afterEach(async () => {
+  for (const stream of opened) if (!stream.locked) await stream.cancel();
+  await accounting.close();
+  rmSync(dataFolder, { recursive: true });
+});
+
+async function account(email: string): Promise<AccountRecord> {
+  const { id } = await accounting.accounts.create({ email });
+  return accounting.accounts.record(id)!;
+}
+
+async function open(record: AccountRecord): Promise<ReadableStream | null> {
+  const stream = await exports.open(record);
+  if (stream !== null) opened.push(stream);
+  return stream;
+}
+
+const accounts = (count: number): Promise<AccountRecord[]> =>
+  Promise.all(Array.from({ length: count }, (_, index) => account(`${index}@x`)));
+
+test("is what the command gives, and leaves no file behind", async () => {
+  const one = await account("a@x");
+  await accounting.accounts.addCredit("a@x", 1_000_000);
+  const given = await new Response(await open(one)).text();
+  expect(given).toBe([...exportAccount(accounting.databaseFile, "a@x")!].join(""));
+  expect(JSON.parse(given)).toMatchObject({ account: { email: "a@x" }, usage: [{ credit_delta: 1_000_000 }] });
+  expect(readdirSync(dataFolder).filter((name) => name.startsWith("export"))).toEqual([]);
+});
+
+test("that nobody reads keeps nobody else waiting, and its own account until it was left", async () => {
+  const all = await accounts(8);
+  const unread: (ReadableStream | null)[] = [];
+  for (const one of all) unread.push(await open(one));
+  expect(unread.filter((each) => each === null)).toEqual([]);
+  expect(await open(all[0]!)).toBeNull();
+  await unread[0]!.cancel();
+  expect(await open(all[0]!)).not.toBeNull();
+});
+
+test("four are written at once, over all accounts", async () => {
+  const all = await accounts(6);
+  const streams = await Promise.all(all.map((one) => open(one)));
+  expect(streams.map((each) => each !== null)).toEqual([true, true, true, true, false, false]);
+  expect(await open(all[5]!)).not.toBeNull();
+});
+
+test("that fails is told as such and keeps no place", async () => {
+  const one = await account("a@x");
+  for (let time = 0; time < 5; time += 1) {
+    await expect(open({ ...one, email: "nobody@x" })).rejects.toBeInstanceOf(StoreUnavailable);
+  }
+  expect(await open(one)).not.toBeNull();
+});

@@ -169,6 +169,8 @@ export const purchaseRequestsPendingMax = 5;
 export const liveIntervalMs = 500; // numbers are sent at most twice a second
 export const liveStreamsMax = 2_000;
 export const liveStreamsPerAccountMax = 16;
+/** Per account: each reads all that is kept of it, as much as several hundred MB. */
+export const exportsPerHourMax = 6;
 export const consoleBodyMaxBytes = 64 * 1024;
 export const webhookBodyMaxBytes = 1024 * 1024;
 

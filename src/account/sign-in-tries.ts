@@ -1,11 +1,11 @@
-// How often somebody may try to sign in: per account, whether it exists or not, and per address. Windows slide, so that
-// no moment allows twice as many tries.
-import { signInAddressTriesMax, signInNamesMax, signInTriesMax, signInWindowMs } from "../limits.ts";
+// How often somebody may try to sign in: per account, whether it exists or not, and per address.
+import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../limits.ts";
 import type { Ms } from "../types.ts";
+import { RecentTries } from "./recent-tries.ts";
 
 export class SignInTries {
-  readonly #byName = new RecentTries(signInTriesMax);
-  readonly #byAddress = new RecentTries(signInAddressTriesMax);
+  readonly #byName = new RecentTries(signInTriesMax, signInWindowMs);
+  readonly #byAddress = new RecentTries(signInAddressTriesMax, signInWindowMs);
 
   /**
    * Counts a try, and gives 0; or the seconds until the next one is allowed, when it is not counted. `now` is
@@ -40,32 +40,4 @@ function networkOf(address: string): string {
   return [...groups, ...Array<string>(Math.max(0, missing)).fill("0"), ...(tail ?? "").split(":")]
     .slice(0, 4)
     .join(":");
-}
-
-/** Times of the last tries by key; the map's order is that of the last try. */
-class RecentTries {
-  readonly #times = new Map<string, Ms[]>();
-
-  constructor(readonly max: number) {}
-
-  waitMs(key: string, now: Ms): Ms {
-    const times = this.#times.get(key);
-    if (times === undefined || times.length < this.max) return 0;
-    return Math.max(0, times[0]! + signInWindowMs - now);
-  }
-
-  add(key: string, now: Ms): void {
-    const times = (this.#times.get(key) ?? []).filter((time) => time + signInWindowMs > now);
-    times.push(now);
-    this.#times.delete(key);
-    this.#times.set(key, times);
-    for (const [oldest, tries] of this.#times) {
-      if (this.#times.size <= signInNamesMax && tries.at(-1)! + signInWindowMs > now) break;
-      this.#times.delete(oldest);
-    }
-  }
-
-  forget(key: string): void {
-    this.#times.delete(key);
-  }
 }

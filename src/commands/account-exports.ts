@@ -1,31 +1,47 @@
 // Exports of accounts for browsers. Each is written to a file without a name first: rows are read in one transaction,
-// which must not last as long as somebody's connection is slow, because the journal's log cannot be cut meanwhile.
+// which must not last as long as somebody's connection is slow, because the journal's log cannot be cut meanwhile. A
+// Worker does that: what is kept of one request may be tens of MB, in a single row.
 import { type FileHandle, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { AccountRecord } from "../account/records.ts";
-import { exportAccount } from "../store/account-export.ts";
+import { RecentTries } from "../account/recent-tries.ts";
+import type { Clock } from "../clock.ts";
+import type { NoExport } from "../console/account-data.ts";
+import { exportsPerHourMax, hourMs } from "../limits.ts";
+import { writeExport } from "../store/account-export.ts";
 import { type AccountId, StoreUnavailable } from "../types.ts";
 
 /** Written at once, of all accounts together; each is at most as large as the ledger. */
 const writingMax = 4;
+/** Seconds after which an export that found no place may be asked for again. */
+const busyRetrySeconds = 10;
 const chunkBytes = 64 * 1024;
 
 export class AccountExports {
   readonly #dataFolder: string;
   readonly #databaseFile: string;
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #recent = new RecentTries(exportsPerHourMax, hourMs);
   /** Accounts that have one, until it was read or left: one each, so that files which nobody reads have a bound. */
   readonly #underWay = new Set<AccountId>();
   /** How many are being written. A file that waits for its reader takes nobody's place. */
   #writing = 0;
 
-  constructor(dataFolder: string, databaseFile: string) {
+  constructor(dataFolder: string, databaseFile: string, clock: Pick<Clock, "monotonic">) {
     this.#dataFolder = dataFolder;
     this.#databaseFile = databaseFile;
+    this.#clock = clock;
   }
 
-  /** Null: too many are being written, or one of this account is not read yet. Rejects with StoreUnavailable. */
-  async open({ id, email }: AccountRecord): Promise<ReadableStream<Uint8Array> | null> {
-    if (this.#underWay.has(id) || this.#writing >= writingMax) return null;
+  /** Rejects with StoreUnavailable. */
+  async open({ id, email }: AccountRecord): Promise<ReadableStream<Uint8Array> | NoExport> {
+    const now = this.#clock.monotonic();
+    const waitMs = this.#recent.waitMs(String(id), now);
+    if (waitMs > 0) return { noExport: "too_many", retrySeconds: Math.ceil(waitMs / 1000) };
+    if (this.#underWay.has(id) || this.#writing >= writingMax) {
+      return { noExport: "busy", retrySeconds: busyRetrySeconds };
+    }
+    this.#recent.add(String(id), now);
     this.#underWay.add(id);
     this.#writing += 1;
     try {
@@ -44,16 +60,7 @@ export class AccountExports {
     const file = await open(path, "wx+", 0o600);
     try {
       await unlink(path); // whatever happens from here on, nothing is left behind
-      const pieces = exportAccount(this.#databaseFile, email);
-      if (pieces === null) throw new Error("it was deleted meanwhile");
-      let text = "";
-      for (const piece of pieces) {
-        text += piece;
-        if (text.length < chunkBytes) continue;
-        await file.appendFile(text); // other requests are answered meanwhile
-        text = "";
-      }
-      await file.appendFile(text);
+      await writeExport({ databaseFile: this.#databaseFile, email, descriptor: file.fd });
       return file;
     } catch (thrown) {
       await file.close();

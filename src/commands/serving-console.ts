@@ -57,7 +57,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
     },
     serves: (modelId: string) => pool.serves(modelId),
   };
-  const exports = new AccountExports(config.dataFolder, accounting.databaseFile);
+  const exports = new AccountExports(config.dataFolder, accounting.databaseFile, clock);
   const accountData: AccountData = {
     export: (account) => exports.open(account),
     erase: async ({ email }, alongside) => (await eraseAccount(work, email, alongside)).name,

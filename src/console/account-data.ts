@@ -7,24 +7,24 @@ import type { Ms } from "../types.ts";
 import { privateHeaders } from "./reply.ts";
 import { fail, type Failure } from "./route.ts";
 
+/** There is no export now: others are being made or one of the account is not read yet, or it had too many. */
+export type NoExport = Readonly<{ noExport: "busy" | "too_many"; retrySeconds: number }>;
+
 export interface AccountData {
-  /**
-   * JSON of everything that is kept of the account. Null: too many are being made, or one of this account is not read
-   * yet. Rejects with StoreUnavailable.
-   */
-  export(account: AccountRecord): Promise<ReadableStream<Uint8Array> | null>;
+  /** JSON of everything that is kept of the account. Rejects with StoreUnavailable. */
+  export(account: AccountRecord): Promise<ReadableStream<Uint8Array> | NoExport>;
   /** Takes away who it was; resolves with the name that stands there from then on. Throws AccountError. */
   erase(account: AccountRecord, alongside: Alongside): Promise<string>;
 }
 
-/** Seconds after which an export that was turned away may be asked for again. */
-const exportRetrySeconds = 10;
-
 /** The account's data as a download. */
 export async function exportReply(data: AccountData, account: AccountRecord, now: Ms): Promise<Response | Failure> {
   const body = await data.export(account);
-  if (body === null) {
-    return fail("busy", "Data is being exported already. Try again when that is done.", exportRetrySeconds);
+  if (!(body instanceof ReadableStream)) {
+    const { noExport, retrySeconds } = body;
+    return noExport === "busy"
+      ? fail("busy", "Data is being exported already. Try again when that is done.", retrySeconds)
+      : fail("too_many_attempts", "The data of this account was exported often. Try again later.", retrySeconds);
   }
   return new Response(body, {
     headers: {

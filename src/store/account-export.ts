@@ -1,5 +1,5 @@
 // Everything that is kept of one account, read row by row on a connection of its own: however long a history is, neither
-// a running server nor this process's memory notices.
+// a running server nor this process's memory notices. A server has a Worker do it.
 import type { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -63,6 +63,33 @@ export function exportAccount(databaseFile: string, email: string): Iterable<str
   if (account !== null) return pieces(database, responsesFile, account);
   database.close();
   return null;
+}
+
+/** To the Worker: write everything that is kept of an account to an open file of this process. */
+export type ExportOrder = Readonly<{ databaseFile: string; email: string; descriptor: number }>;
+/** From the Worker, once: whether the file is whole. */
+export type ExportReport = Readonly<{ written: true }> | Readonly<{ failed: string }>;
+
+// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
+const workerPath = import.meta.url.includes("/$bunfs/")
+  ? "./store/account-export-writer.ts"
+  : "./account-export-writer.ts";
+
+/** Resolves when the file is whole. Rejects where it cannot be written, or there is no such account. */
+export async function writeExport(order: ExportOrder): Promise<void> {
+  const worker = new Worker(new URL(workerPath, import.meta.url).href);
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let reason = "its Worker ended";
+  worker.onmessage = ({ data }: MessageEvent<ExportReport>) => {
+    if ("written" in data) resolve();
+    else reject(new Error(data.failed));
+  };
+  worker.onerror = ({ message }) => {
+    reason = message;
+  };
+  worker.addEventListener("close", () => reject(new Error(reason)));
+  worker.postMessage(order);
+  return promise;
 }
 
 type Row = Readonly<Record<string, string | number | null>>;

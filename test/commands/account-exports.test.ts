@@ -1,11 +1,13 @@
 // Exports of accounts for browsers: what is in them, and whom one may keep waiting.
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AccountRecord } from "../../src/account/records.ts";
 import { type Accounting, openAccounting } from "../../src/accounting.ts";
 import { AccountExports } from "../../src/commands/account-exports.ts";
+import { exportsPerHourMax, hourMs } from "../../src/limits.ts";
 import { exportAccount } from "../../src/store/account-export.ts";
 import { StoreUnavailable } from "../../src/types.ts";
 import { noon, plans } from "../account/office.ts";
@@ -14,6 +16,7 @@ let dataFolder: string;
 let accounting: Accounting;
 let exports: AccountExports;
 let opened: ReadableStream[];
+let now: number;
 beforeEach(async () => {
   dataFolder = mkdtempSync(join(tmpdir(), "tollgate-exports-"));
   accounting = await openAccounting({
@@ -25,7 +28,8 @@ beforeEach(async () => {
       throw error;
     },
   });
-  exports = new AccountExports(dataFolder, accounting.databaseFile);
+  exports = new AccountExports(dataFolder, accounting.databaseFile, { monotonic: () => now });
+  now = 0;
   opened = [];
 });
 afterEach(async () => {
@@ -39,10 +43,15 @@ async function account(email: string): Promise<AccountRecord> {
   return accounting.accounts.record(id)!;
 }
 
+/** Null where there is no place. */
 async function open(record: AccountRecord): Promise<ReadableStream | null> {
-  const stream = await exports.open(record);
-  if (stream !== null) opened.push(stream);
-  return stream;
+  const found = await exports.open(record);
+  if (found instanceof ReadableStream) {
+    opened.push(found);
+    return found;
+  }
+  expect(found).toEqual({ noExport: "busy", retrySeconds: 10 });
+  return null;
 }
 
 const accounts = (count: number): Promise<AccountRecord[]> =>
@@ -80,4 +89,36 @@ test("that fails is told as such and keeps no place", async () => {
     await expect(open({ ...one, email: "nobody@x" })).rejects.toBeInstanceOf(StoreUnavailable);
   }
   expect(await open(one)).not.toBeNull();
+});
+
+test("of one account is made six times in any hour, whatever became of them", async () => {
+  const [one, other] = [await account("a@x"), await account("b@x")];
+  const made = async (record: AccountRecord): Promise<unknown> => {
+    const found = await exports.open(record);
+    if (!(found instanceof ReadableStream)) return found;
+    await found.cancel();
+    return "made";
+  };
+  expect(await made(one)).toBe("made");
+  now = 1_000;
+  for (let time = 1; time < exportsPerHourMax; time += 1) expect(await made(one)).toBe("made");
+  expect(await made(one)).toEqual({ noExport: "too_many", retrySeconds: 3_599 });
+  expect(await made(other)).toBe("made");
+  now = hourMs;
+  expect(await made(one)).toBe("made");
+  expect(await made(one)).toEqual({ noExport: "too_many", retrySeconds: 1 });
+});
+
+test("is read from the database by a Worker, so that a row of many MB holds up no stream", async () => {
+  const one = await account("a@x");
+  const query = spyOn(Database.prototype, "query");
+  try {
+    expect([...exportAccount(accounting.databaseFile, "a@x")!].length).toBeGreaterThan(0);
+    expect(query).toHaveBeenCalled(); // on this thread
+    query.mockClear();
+    expect(JSON.parse(await new Response((await open(one))!).text())).toMatchObject({ account: { email: "a@x" } });
+    expect(query).not.toHaveBeenCalled();
+  } finally {
+    query.mockRestore();
+  }
 });

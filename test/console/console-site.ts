@@ -61,7 +61,7 @@ export class ConsoleSite {
       catalog: embeddedCatalog(),
       nodes: { states: () => [this.node], waiting: 0, serves: () => true },
       accountData: {
-        export: async ({ email }) => new Response(JSON.stringify({ account: { email } })).body,
+        export: async ({ email }) => new Response(JSON.stringify({ account: { email } })).body!,
         erase: async ({ email }, alongside) => (await office.accounts.erase(email, async () => {}, alongside)).name,
       },
       configuration: { file: "tollgate.toml", loadedAt: office.now, reload: () => Promise.resolve(this.reloaded) },

@@ -197,11 +197,19 @@ test("an account's data is downloaded, by itself and by an operator, whose expor
   expect((await operator.post("/operator/accounts/99/export")).status).toBe(404);
 });
 
-test("data that is being exported already is 503 with a time to come back, and no entry", async () => {
-  site = new ConsoleSite({ accountData: { export: () => Promise.resolve(null), erase: () => Promise.reject() } });
+test.each([
+  ["is being exported already", "busy", 503, "busy"],
+  ["was exported often", "too_many", 429, "too_many_attempts"],
+] as const)("data that %s is refused with a time to come back, and no entry", async (_, noExport, status, code) => {
+  const refuse = { export: async () => ({ noExport, retrySeconds: 10 }), erase: () => Promise.reject() };
+  site = new ConsoleSite({ accountData: refuse });
   operator = await site.signedIn("operator@x", { operator: true });
-  const { status, body, response } = await operator.post(`/operator/accounts/1/export`);
-  expect([status, body.error.code, response.headers.get("retry-after")]).toEqual([503, "busy", "10"]);
+  const reply = await operator.post(`/operator/accounts/1/export`);
+  expect([reply.status, reply.body.error.code, reply.response.headers.get("retry-after")]).toEqual([
+    status,
+    code,
+    "10",
+  ]);
   expect(await audit()).toEqual([]);
 });
 

@@ -1,0 +1,35 @@
+// What may be tried so many times in a window, by key. Windows slide, so that no moment allows twice as many tries.
+import { signInNamesMax } from "../limits.ts";
+import type { Ms } from "../types.ts";
+
+export class RecentTries {
+  /** Times of the last tries by key; the map's order is that of the last try. */
+  readonly #times = new Map<string, Ms[]>();
+
+  constructor(
+    readonly max: number,
+    readonly windowMs: Ms,
+  ) {}
+
+  /** How long until the next one is allowed; 0: now. `now` is monotonic. */
+  waitMs(key: string, now: Ms): Ms {
+    const times = this.#times.get(key);
+    if (times === undefined || times.length < this.max) return 0;
+    return Math.max(0, times[0]! + this.windowMs - now);
+  }
+
+  add(key: string, now: Ms): void {
+    const times = (this.#times.get(key) ?? []).filter((time) => time + this.windowMs > now);
+    times.push(now);
+    this.#times.delete(key);
+    this.#times.set(key, times);
+    for (const [oldest, tries] of this.#times) {
+      if (this.#times.size <= signInNamesMax && tries.at(-1)! + this.windowMs > now) break;
+      this.#times.delete(oldest);
+    }
+  }
+
+  forget(key: string): void {
+    this.#times.delete(key);
+  }
+}

@@ -84,6 +84,8 @@ export class Accounts {
   #lastId: AccountId;
   /** E-mails whose accounts are on their way to disk, in lower case. */
   readonly #creating = new Set<string>();
+  /** The last line of each account that disables or enables it, while it is on its way to disk. */
+  readonly #disabling = new Map<AccountId, number>();
   /** Purchases on their way to disk, so that the same reference twice at once is one purchase. */
   readonly #buying = new Map<string, Promise<void>>();
 
@@ -200,17 +202,21 @@ export class Accounts {
   async setDisabled(id: AccountId, disabled: boolean, alongside?: Alongside): Promise<void> {
     const { ledger, keys, journal, clock } = this.#parts;
     const account = ledger.account(this.#byId(id).id);
-    const before = account.disabled;
     account.disabled ||= disabled;
     if (disabled) keys.forget(account);
     const sequence = journal.change({ change: "disabled", account: id, at: disabled ? clock.wall() : null });
+    this.#disabling.set(id, sequence);
     alongside?.();
+    const isLast = (): boolean => this.#disabling.get(id) === sequence;
     try {
       await journal.durable(sequence);
-      account.disabled = disabled;
+      if (isLast()) account.disabled = disabled;
     } catch (thrown) {
-      account.disabled = before;
+      // One that it came after may be lost as well: the disk says how it was.
+      if (isLast()) account.disabled = this.#byId(id).disabledAt !== null;
       throw thrown;
+    } finally {
+      if (isLast()) this.#disabling.delete(id);
     }
   }
 
@@ -397,16 +403,17 @@ export class Accounts {
   async #rotate(id: AccountId): Promise<{ api_key: string }> {
     const { ledger, keys, journal, clock } = this.#parts;
     const account = ledger.account(id);
-    const before = account.keyHash;
     const key = mintApiKey();
     const keyHash = hashApiKey(key);
     keys.replace(account, keyHash);
     try {
       await journal.durable(journal.change({ change: "key", account: id, keyHash, at: clock.wall() }));
     } catch (thrown) {
-      // The disk still has the old key, and a restart would take it: so must this process, unless a later rotation
-      // has come in between.
-      if (thrown instanceof StoreUnavailable && account.keyHash === keyHash) keys.replace(account, before);
+      // The disk still has an older key, and a restart would take it: so must this process, unless a later rotation
+      // has come in between. The one before may be lost as well, so that the disk is asked which.
+      if (thrown instanceof StoreUnavailable && account.keyHash === keyHash) {
+        keys.replace(account, this.#byId(id).keyHash);
+      }
       throw thrown;
     }
     return { api_key: key };

@@ -81,3 +81,29 @@ test("a rotation that never reached the disk leaves the old key valid", async ()
   await expect(rotated).rejects.toThrow("took no writes");
   expect(office.keys.account(api_key)).toBe(id);
 });
+
+test("two rotations that never reached the disk leave the old key valid", async () => {
+  const office = new Office();
+  const { api_key } = await office.accounts.create({ email: "a@x" });
+  office.storage.immediate = false;
+  const rotated = Promise.allSettled([office.accounts.rotateKey("a@x"), office.accounts.rotateKey("a@x")]);
+  office.journal.flush();
+  office.storage.giveUp();
+  expect((await rotated).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(office.keys.account(api_key)).toBe(1);
+});
+
+test("a rotation that reached the disk before one that did not leaves its own key valid", async () => {
+  const office = new Office();
+  await office.accounts.create({ email: "a@x" });
+  office.storage.immediate = false;
+  const first = office.accounts.rotateKey("a@x");
+  office.journal.flush();
+  const second = office.accounts.rotateKey("a@x");
+  office.storage.succeed();
+  const { api_key } = await first;
+  office.journal.flush();
+  office.storage.giveUp();
+  await expect(second).rejects.toThrow("took no writes");
+  expect(office.keys.account(api_key)).toBe(1);
+});

@@ -188,3 +188,37 @@ test("an account that the disk did not disable works on", async () => {
   await expect(disabled).rejects.toBeInstanceOf(StoreUnavailable);
   expect(office.keys.account(api_key)).toBe(id);
 });
+
+test("an account that the disk neither disabled nor enabled is as it was", async () => {
+  for (const disabled of [false, true]) {
+    const office = new Office();
+    const { id, api_key } = await office.accounts.create({ email: "a@x" });
+    if (disabled) await office.accounts.setDisabled(id, true);
+    office.storage.immediate = false;
+    const changes = [true, false, true].map((each) => office.accounts.setDisabled(id, each));
+    const changed = Promise.allSettled(changes);
+    office.journal.flush();
+    office.storage.giveUp();
+    expect((await changed).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+    expect(office.keys.account(api_key)).toBe(disabled ? null : id);
+  }
+});
+
+test("an account that is being disabled is refused whatever becomes of what was asked before", async () => {
+  for (const outcome of ["succeed", "giveUp"] as const) {
+    const office = new Office();
+    const { id, api_key } = await office.accounts.create({ email: "a@x" });
+    office.storage.immediate = false;
+    const first = Promise.allSettled([office.accounts.setDisabled(id, true), office.accounts.setDisabled(id, false)]);
+    office.journal.flush();
+    const second = office.accounts.setDisabled(id, true);
+    office.storage[outcome]();
+    await first;
+    expect(office.keys.account(api_key)).toBeNull();
+    office.journal.flush();
+    office.storage.succeed();
+    await second;
+    expect(office.keys.account(api_key)).toBeNull();
+    expect(office.restart().keys.account(api_key)).toBeNull();
+  }
+});

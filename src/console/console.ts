@@ -20,6 +20,7 @@ import { StoreUnavailable } from "../types.ts";
 import { accountRoutes } from "./account-routes.ts";
 import { pagePaths } from "./api.ts";
 import { readBody } from "./body.ts";
+import { forwardedAddress } from "./forwarded-address.ts";
 import { Live } from "./live.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { Pages } from "./pages.ts";
@@ -138,12 +139,10 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     });
   }
 
-  /** The peer's address; where a proxy stands in front and the operator said so, the last one that it names. */
+  /** The peer's address; where a proxy stands in front and the operator said so, the one that it names, if it is one. */
   function addressOf(request: Request, connection: Connection | null): string {
-    const named = parts.addressHeader === null ? null : request.headers.get(parts.addressHeader);
-    const last = named?.split(",").at(-1)?.trim();
-    if (last !== undefined && last !== "") return last.slice(0, 64);
-    return peerAddress(request, connection) ?? "";
+    const header = parts.addressHeader === null ? null : request.headers.get(parts.addressHeader);
+    return (header === null ? null : forwardedAddress(header)) ?? peerAddress(request, connection) ?? "";
   }
 }
 

@@ -1,7 +1,7 @@
 // Sign-in as a browser meets it: the cookie, the limits, and what ends a session.
 import { describe, expect, test } from "bun:test";
 import { type Hasher, Passwords } from "../../src/account/passwords.ts";
-import { passwordHashesMax, signInTriesMax, signInWindowMs } from "../../src/limits.ts";
+import { passwordHashesMax, signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../../src/limits.ts";
 import { cheapHasher } from "../account/office.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { ConsoleSite } from "./console-site.ts";
@@ -108,6 +108,24 @@ describe("too many tries", () => {
     expect([status, response.headers.get("retry-after")]).toEqual([429, String(signInWindowMs / 1000)]);
     site.office.now += signInWindowMs;
     expect((await right()).status).toBe(200);
+  });
+
+  test.each([
+    ["a port", (index: number) => `198.51.100.9:${index}`],
+    ["brackets and a port", (index: number) => `[2001:db8::1]:${index}`],
+    ["brackets", (index: number) => `[2001:db8::${index.toString(16)}]`],
+    ["others before it", (index: number) => `203.0.113.${index % 200}, 198.51.100.9`],
+    ["no address at all", (index: number) => `unknown-${index}`],
+    ["what only looks like one", (index: number) => `198.51.100.${255 + index}:1`],
+    ["what only looks like another", (index: number) => `2001:db8:${index}`],
+  ])("from one address are counted together where a proxy names it with %s", async (_, named) => {
+    const site = new ConsoleSite({ passwords: new Passwords({ hash: async () => "x", verify: async () => false }) });
+    const statuses: number[] = [];
+    for (let index = 1; index <= signInAddressTriesMax + 2; index++) {
+      const body = { email: `${index}@x`, password: "wrong" };
+      statuses.push((await site.browser(named(index)).post("/sign-in", body)).status);
+    }
+    expect(statuses).toEqual([...Array<number>(signInAddressTriesMax).fill(401), 429, 429]);
   });
 
   test("at the old password of a change are refused as well", async () => {

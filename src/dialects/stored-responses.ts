@@ -18,11 +18,15 @@ export type Earlier = Readonly<{
   bytes: number;
 }>;
 
-/** The same as JSON texts: `conversation` an array or null, `items` an array. */
-export type EarlierTexts = Readonly<{ conversation: string | null; items: string }>;
+/**
+ * The same as JSON texts: `conversation` an array or null, `items` an array. `itemsLength`: characters of what the
+ * request's references stand for, an item as often as it is referred to.
+ */
+export type EarlierTexts = Readonly<{ conversation: string | null; items: string; itemsLength: number }>;
 
 /** Characters of JSON, which is near enough to their bytes. */
-export const lengthOf = ({ conversation, items }: EarlierTexts): number => (conversation?.length ?? 0) + items.length;
+export const lengthOf = ({ conversation, itemsLength }: EarlierTexts): number =>
+  (conversation?.length ?? 0) + itemsLength;
 
 export function earlierOf(texts: EarlierTexts): Earlier {
   const { conversation, items } = texts;

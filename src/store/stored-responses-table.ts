@@ -1,7 +1,7 @@
 // Stored responses in SQLite: what the Worker does with its connection. Items travel and rest as JSON text; they are
 // parsed here only where an id must be found among them.
 import type { Database } from "bun:sqlite";
-import { responseIdOf } from "../dialects/stored-responses.ts";
+import { type EarlierTexts, responseIdOf } from "../dialects/stored-responses.ts";
 import type { AccountId, Ms } from "../types.ts";
 import { mayRetry } from "./writer.ts";
 
@@ -25,8 +25,8 @@ export type KeptResponse = Readonly<{
   settings: string;
 }>;
 
-/** What was found, as JSON texts of arrays of items; `conversation` is null where a response of the chain is missing. */
-export type FoundItems = Readonly<{ conversation: string | null; items: string }>;
+/** Items that were found by their ids; `length`: characters of all that was asked for, each as often as it was. */
+type FoundItems = Readonly<{ texts: ReadonlyMap<string, string>; length: number }>;
 
 /** SQLite's page, and about what a response takes beside its texts, so that a slice of empty ones ends too. */
 const pageBytes = 4_096;
@@ -71,7 +71,9 @@ export class StoredResponseTable {
       // Summed, so that an account which keeps many at once costs one update and one look at its limits.
       const added = new Map<AccountId, { responses: number; bytes: number }>();
       for (const { account, id, previousId, input, output, settings } of responses) {
-        const texts = [this.#withReferred(account, input, now), output, settings] as const;
+        const whole = this.#withReferred(account, input, now);
+        if (whole === "too_large") continue;
+        const texts = [whole, output, settings] as const;
         const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
         if (bytes > this.limits.accountBytesMax) continue;
         insert.run(id, account, previousId, now, bytes, ...texts);
@@ -96,11 +98,14 @@ export class StoredResponseTable {
     }
   }
 
-  /** `too_large` where the conversation is larger than the limit. */
-  find(account: AccountId, previousId: string | null, itemIds: readonly string[], now: Ms): FoundItems | "too_large" {
+  /** `too_large` where the conversation, and what each reference stands for, are together larger than the limit. */
+  find(account: AccountId, previousId: string | null, itemIds: readonly string[], now: Ms): EarlierTexts | "too_large" {
     const conversation = previousId === null ? null : this.#conversation(account, previousId, now);
     if (conversation === "too_large") return conversation;
-    return { conversation, items: JSON.stringify(this.#outputItems(account, itemIds, now)) };
+    const lengthMax = this.limits.conversationBytesMax - (conversation?.length ?? 0);
+    const found = this.#outputItems(account, itemIds, lengthMax, now);
+    if (found === "too_large") return found;
+    return { conversation, items: `[${[...found.texts.values()].join(",")}]`, itemsLength: found.length };
   }
 
   /** The response object as JSON text. */
@@ -181,25 +186,49 @@ export class StoredResponseTable {
     return `[${items.filter((list) => list !== "").join(",")}]`;
   }
 
-  #outputItems(account: AccountId, itemIds: readonly string[], now: Ms): Item[] {
-    const wanted = new Set(itemIds);
-    const responseIds = new Set(itemIds.map(responseIdOf));
-    const found: Item[] = [];
-    for (const id of responseIds) {
-      const row = id === null ? null : this.#statements.response.get(account, id, this.#oldestKept(now));
+  /**
+   * `too_large` where what the ids stand for is longer than `lengthMax`: an id of 40 bytes may name an item of megabytes,
+   * and name it a thousand times. The outputs that are read for them are held to the same.
+   */
+  #outputItems(account: AccountId, itemIds: readonly string[], lengthMax: number, now: Ms): FoundItems | "too_large" {
+    const times = new Map<string, number>();
+    for (const id of itemIds) times.set(id, (times.get(id) ?? 0) + 1);
+    const texts = new Map<string, string>();
+    let length = 0;
+    let readLength = 0;
+    for (const responseId of new Set([...times.keys()].map(responseIdOf))) {
+      const row = responseId === null ? null : this.#statements.response.get(account, responseId, this.#oldestKept(now));
       if (row === null) continue;
-      found.push(...(JSON.parse(row.output) as Item[]).filter((item) => wanted.has(item.id as string)));
+      readLength += row.output.length;
+      if (readLength > lengthMax) return "too_large";
+      for (const item of JSON.parse(row.output) as Item[]) {
+        const id = item.id as string;
+        if (!times.has(id)) continue;
+        const text = JSON.stringify(item);
+        texts.set(id, text);
+        length += text.length * times.get(id)!;
+      }
+      if (length > lengthMax) return "too_large";
     }
-    return found;
+    return { texts, length };
   }
 
-  /** `input` with the items that it refers to in place of the references, so that it stays whole when those expire. */
-  #withReferred(account: AccountId, input: string, now: Ms): string {
+  /**
+   * `input` with the items that it refers to in place of the references, so that it stays whole when those expire.
+   * `too_large` where it would be larger than a conversation may be.
+   */
+  #withReferred(account: AccountId, input: string, now: Ms): string | "too_large" {
     if (!input.includes('"item_reference"')) return input;
     const items = JSON.parse(input) as Item[];
     const referred = items.filter(({ type }) => type === "item_reference").map(({ id }) => id as string);
-    const found = new Map(this.#outputItems(account, referred, now).map((item) => [item.id, item]));
-    return JSON.stringify(items.map((item) => (item.type === "item_reference" ? (found.get(item.id) ?? item) : item)));
+    if (referred.length === 0) return input;
+    const found = this.#outputItems(account, referred, this.limits.conversationBytesMax, now);
+    if (found === "too_large") return found;
+    const texts = items.map((item) => {
+      const text = item.type === "item_reference" ? found.texts.get(item.id as string) : undefined;
+      return text ?? JSON.stringify(item);
+    });
+    return `[${texts.join(",")}]`;
   }
 }
 

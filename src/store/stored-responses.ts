@@ -15,7 +15,7 @@ import type { Log } from "../log.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import type { AccountId, Ms, Refusal } from "../types.ts";
 import { DataFolderUnusable, responsesName } from "./data-folder.ts";
-import type { FoundItems, KeptResponse, StoredResponseLimits } from "./stored-responses-table.ts";
+import type { KeptResponse, StoredResponseLimits } from "./stored-responses-table.ts";
 import { packKept } from "./kept-text.ts";
 import type { Answer, Order, Request } from "./stored-responses-worker.ts";
 
@@ -110,7 +110,7 @@ export class StoredResponsesFile implements StoredResponses {
 
   async find(account: AccountId, { previousResponseId, itemIds }: References): Promise<EarlierTexts | Refusal> {
     const order = { order: "find", account, previousId: previousResponseId, itemIds } as const;
-    const found = await this.#asked<FoundItems | "too_large">(order);
+    const found = await this.#asked<EarlierTexts | "too_large">(order);
     return found === "too_large" ? refuse("body_too_large") : found;
   }
 

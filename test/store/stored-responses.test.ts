@@ -8,6 +8,7 @@ import {
   earlierOf,
   type EarlierTexts,
   type Item,
+  lengthOf,
   responseIdOf,
   type StoredResponse,
 } from "../../src/dialects/stored-responses.ts";
@@ -104,11 +105,11 @@ describe("the table", () => {
     keep(response("a", "one?", "1"));
     expect(table.response(2, "resp_a", 0)).toBeNull();
     expect(table.input(2, "resp_a", 0)).toBeNull();
-    expect(table.find(2, "resp_a", ["msg_a_0"], 0)).toEqual({ conversation: null, items: "[]" });
+    expect(table.find(2, "resp_a", ["msg_a_0"], 0)).toEqual({ conversation: null, items: "[]", itemsLength: 0 });
     expect(table.delete(2, "resp_a", 0)).toBe(false);
     // nor through a chain of one's own that names it
     keep(response("b", "two?", "2", "a"), 2);
-    expect(conversation("resp_b", 2)).toEqual({ conversation: null, items: "[]" });
+    expect(conversation("resp_b", 2)).toEqual({ conversation: null, items: "[]", itemsLength: 0 });
     expect(table.response(1, "resp_a", 0)).not.toBeNull();
   });
 
@@ -117,7 +118,7 @@ describe("the table", () => {
     keep(response("b", "two?", "2", "a"));
     expect(table.delete(1, "resp_a", 0)).toBe(true);
     expect(table.delete(1, "resp_a", 0)).toBe(false);
-    expect(conversation("resp_b")).toEqual({ conversation: null, items: "[]" });
+    expect(conversation("resp_b")).toEqual({ conversation: null, items: "[]", itemsLength: 0 });
     expect(table.response(1, "resp_b", 0)).not.toBeNull();
     expectTrueSums();
   });
@@ -127,7 +128,25 @@ describe("the table", () => {
     keep({ ...response("a", "one?", "1"), output: JSON.stringify(output) });
     keep(response("b", "two?", "2"));
     const found = table.find(1, null, ["msg_a_1", "msg_b_0", "msg_c_0", "nonsense"], 0);
-    expect(found).toEqual({ conversation: null, items: JSON.stringify([output[1], message("b", "2")]) });
+    const items = JSON.stringify([output[1], message("b", "2")]);
+    expect(found).toEqual({ conversation: null, items, itemsLength: items.length - "[,]".length });
+  });
+
+  test("an item counts as often as it is referred to, and too many references are refused like a conversation", () => {
+    keep(response("a", "one?", "x".repeat(1_000)));
+    const length = JSON.stringify(message("a", "x".repeat(1_000))).length;
+    const times = (count: number, previous: string | null = null) =>
+      table.find(1, previous, Array<string>(count).fill("msg_a_0"), 0);
+    expect(times(4)).toMatchObject({ itemsLength: 4 * length });
+    expect(lengthOf(times(4) as EarlierTexts)).toBe(4 * length);
+    expect(times(5)).toBe("too_large");
+    expect(times(3, "resp_a")).toMatchObject({ itemsLength: 3 * length });
+    expect(times(4, "resp_a")).toBe("too_large");
+    // nor is a response kept that would hold them all
+    const input = Array<Item>(5).fill({ type: "item_reference", id: "msg_a_0" });
+    keep({ ...response("b", "", "2"), input });
+    expect(kept()).toEqual(["resp_a"]);
+    expectTrueSums();
   });
 
   test("items that an input refers to are kept with it, so that it outlives them", () => {
@@ -193,7 +212,7 @@ describe("the table", () => {
     for (const [age, stem] of ["a", "b", "c", "d"].entries()) keep(response(stem, "?", "!"), 1, age * day);
     const now = 32 * day; // a and b are older than 30 days
     expect(table.response(1, "resp_b", now)).toBeNull();
-    expect(conversation("resp_b", 1, now)).toEqual({ conversation: null, items: "[]" });
+    expect(conversation("resp_b", 1, now)).toEqual({ conversation: null, items: "[]", itemsLength: 0 });
     expect(table.delete(1, "resp_b", now)).toBe(false);
     expect(table.response(1, "resp_c", now)).not.toBeNull();
     expect(table.expire(now, 1)).toBe(true);
@@ -218,11 +237,12 @@ describe("the file", () => {
     const earlier = await first.find(1, references);
     const conversation = [user("one?"), message("a", "1")];
     const items = [message("a", "1")];
-    expect(earlier).toEqual({ conversation: JSON.stringify(conversation), items: JSON.stringify(items) });
+    const itemsLength = JSON.stringify(items[0]).length;
+    expect(earlier).toEqual({ conversation: JSON.stringify(conversation), items: JSON.stringify(items), itemsLength });
     expect(earlierOf(earlier as EarlierTexts)).toEqual({
       conversation,
       items: new Map([["msg_a_0", items[0]!]]),
-      bytes: JSON.stringify(conversation).length + JSON.stringify(items).length,
+      bytes: JSON.stringify(conversation).length + itemsLength,
     });
     first.keep(1, response("b", "two?", "2", "a"));
     await first.close();

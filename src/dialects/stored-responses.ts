@@ -39,6 +39,9 @@ export function earlierOf(texts: EarlierTexts): Earlier {
 
 export const nothingEarlier: Earlier = { conversation: null, items: new Map(), bytes: 0 };
 
+/** Which items of a list are wanted: those behind the item `after`, or from the beginning. */
+export type ItemPage = Readonly<{ limit: number; order: "asc" | "desc"; after: string | null }>;
+
 /** A finished response to be kept. */
 export type StoredResponse = Readonly<{
   id: string;
@@ -61,17 +64,20 @@ export interface StoredResponses {
   keep(account: AccountId, response: StoredResponse): void;
   /** The response object as JSON text; null where the account has none of that id. */
   response(account: AccountId, id: string): Promise<string | null | Refusal>;
-  /** The items of the request that led to the response; null where the account has none of that id. */
-  input(account: AccountId, id: string): Promise<readonly Item[] | null | Refusal>;
+  /** A page of the items of the request that led to the response, as JSON text; null where the account has none of that id. */
+  input(account: AccountId, id: string, page: ItemPage): Promise<string | null | Refusal>;
   /** False where the account has none of that id. */
   delete(account: AccountId, id: string): Promise<boolean | Refusal>;
 }
 
-/** The response to whose output an item belongs, or null where the id is none of ours. */
+/** The response to which an item belongs: to its output or, if the number says `in`, its input. Null for an id that is none of ours. */
 export function responseIdOf(itemId: string): string | null {
-  const stem = /^[a-z]+_([0-9A-Za-z]+)_\d+$/.exec(itemId)?.[1];
+  const stem = /^[a-z]+_([0-9A-Za-z]+)_(?:in)?\d+$/.exec(itemId)?.[1];
   return stem === undefined ? null : `resp_${stem}`;
 }
+
+/** Whether it is the id under which an item is listed that came without one, in a request's input. */
+export const isOfInput = (itemId: string): boolean => /_in\d+$/.test(itemId);
 
 /** What `body`, a request not checked yet, refers to; null for nearly all requests. */
 export function referencesOf(body: unknown): References | null {

@@ -2,7 +2,7 @@
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import type { AccountId, Refusal } from "../types.ts";
-import { inputItemPage } from "./stored-responses-page.ts";
+import { itemPageOf } from "./stored-responses-page.ts";
 
 /** The reply's body as JSON text. `responses` is null where nothing is stored. */
 export type StoredResponseAction = (
@@ -40,8 +40,8 @@ export const cancelResponse: StoredResponseAction = async (responses, account, i
 };
 
 export const listInputItems: StoredResponseAction = async (responses, account, id, query) => {
-  const input = (await responses?.input(account, id)) ?? unknown(id);
-  if (isRefusal(input)) return input;
-  const page = inputItemPage(id, input, query);
-  return isRefusal(page) ? page : { body: JSON.stringify(page) };
+  const page = itemPageOf(query);
+  if (isRefusal(page)) return page;
+  const body = (await responses?.input(account, id, page)) ?? unknown(id);
+  return isRefusal(body) ? body : { body };
 };

@@ -1,8 +1,9 @@
 // Stored responses in SQLite: what the Worker does with its connection. Items travel and rest as JSON text; they are
 // parsed here only where an id must be found among them.
 import type { Database } from "bun:sqlite";
-import { type EarlierTexts, responseIdOf } from "../dialects/stored-responses.ts";
+import { type EarlierTexts, isOfInput, type ItemPage, responseIdOf } from "../dialects/stored-responses.ts";
 import type { AccountId, Ms } from "../types.ts";
+import { InputItems } from "./input-items.ts";
 import { mayRetry } from "./writer.ts";
 
 export type StoredResponseLimits = Readonly<{
@@ -39,11 +40,13 @@ export class StoredResponseTable {
   /** May become others. */
   limits: StoredResponseLimits;
   readonly #statements: ReturnType<typeof prepare>;
+  readonly #inputItems: InputItems;
 
   constructor(database: Database, limits: StoredResponseLimits) {
     this.#database = database;
     this.limits = limits;
     this.#statements = prepare(database);
+    this.#inputItems = new InputItems(database);
   }
 
   /** Keeps all in one transaction; if that fails, each by itself, so that none is lost for another. Throws the last failure. */
@@ -103,7 +106,7 @@ export class StoredResponseTable {
     const conversation = previousId === null ? null : this.#conversation(account, previousId, now);
     if (conversation === "too_large") return conversation;
     const lengthMax = this.limits.conversationBytesMax - (conversation?.length ?? 0);
-    const found = this.#outputItems(account, itemIds, lengthMax, now);
+    const found = this.#items(account, itemIds, lengthMax, now);
     if (found === "too_large") return found;
     return { conversation, items: `[${[...found.texts.values()].join(",")}]`, itemsLength: found.length };
   }
@@ -114,9 +117,9 @@ export class StoredResponseTable {
     return row === null ? null : `${row.settings.slice(0, -1)},"output":${row.output}}`;
   }
 
-  /** The items of its request as the JSON text of an array. */
-  input(account: AccountId, id: string, now: Ms): string | null {
-    return this.#statements.response.get(account, id, this.#oldestKept(now))?.input ?? null;
+  /** A page of the items of its request. */
+  input(account: AccountId, id: string, page: ItemPage, now: Ms): ReturnType<InputItems["page"]> {
+    return this.#inputItems.page({ account, responseId: id, oldestKept: this.#oldestKept(now) }, page);
   }
 
   /** False where the account has no such response. */
@@ -187,27 +190,31 @@ export class StoredResponseTable {
   }
 
   /**
-   * `too_large` where what the ids stand for is longer than `lengthMax`: an id of 40 bytes may name an item of megabytes,
-   * and name it a thousand times. The outputs that are read for them are held to the same.
+   * Items by the ids under which replies and lists of input items told them. `too_large` where what the ids stand for is
+   * longer than `lengthMax`: an id of 40 bytes may name an item of megabytes, and name it a thousand times. What is read
+   * to find them is held to the same.
    */
-  #outputItems(account: AccountId, itemIds: readonly string[], lengthMax: number, now: Ms): FoundItems | "too_large" {
+  #items(account: AccountId, itemIds: readonly string[], lengthMax: number, now: Ms): FoundItems | "too_large" {
     const times = new Map<string, number>();
     for (const id of itemIds) times.set(id, (times.get(id) ?? 0) + 1);
+    const oldestKept = this.#oldestKept(now);
     const texts = new Map<string, string>();
     let length = 0;
     let readLength = 0;
-    for (const responseId of new Set([...times.keys()].map(responseIdOf))) {
-      const row = responseId === null ? null : this.#statements.response.get(account, responseId, this.#oldestKept(now));
-      if (row === null) continue;
-      readLength += row.output.length;
+    for (const [responseId, ids] of Map.groupBy(times.keys(), responseIdOf)) {
+      if (responseId === null) continue;
+      const of = { account, responseId, oldestKept };
+      const [inputIds, outputIds] = [ids.filter(isOfInput), ids.filter((id) => !isOfInput(id))];
+      if (inputIds.length > 0) readLength += this.#inputItems.lengthOf(of);
+      const row = outputIds.length === 0 ? null : this.#statements.response.get(account, responseId, oldestKept);
+      readLength += row?.output.length ?? 0;
       if (readLength > lengthMax) return "too_large";
-      for (const item of JSON.parse(row.output) as Item[]) {
-        const id = item.id as string;
-        if (!times.has(id)) continue;
-        const text = JSON.stringify(item);
-        texts.set(id, text);
-        length += text.length * times.get(id)!;
+      if (inputIds.length > 0)
+        for (const [id, text] of this.#inputItems.named(of, new Set(inputIds))) texts.set(id, text);
+      for (const item of row === null ? [] : (JSON.parse(row.output) as Item[])) {
+        if (times.has(item.id as string)) texts.set(item.id as string, JSON.stringify(item));
       }
+      for (const id of ids) length += (texts.get(id)?.length ?? 0) * times.get(id)!;
       if (length > lengthMax) return "too_large";
     }
     return { texts, length };
@@ -222,7 +229,7 @@ export class StoredResponseTable {
     const items = JSON.parse(input) as Item[];
     const referred = items.filter(({ type }) => type === "item_reference").map(({ id }) => id as string);
     if (referred.length === 0) return input;
-    const found = this.#outputItems(account, referred, this.limits.conversationBytesMax, now);
+    const found = this.#items(account, referred, this.limits.conversationBytesMax, now);
     if (found === "too_large") return found;
     const texts = items.map((item) => {
       const text = item.type === "item_reference" ? found.texts.get(item.id as string) : undefined;

@@ -2,6 +2,7 @@
 // is found after; it is stopped by message, never terminated.
 import { statfsSync } from "node:fs";
 import { systemClock } from "../clock.ts";
+import type { ItemPage } from "../dialects/stored-responses.ts";
 import {
   diskReserveBytes,
   storedResponsesExpiryIntervalMs,
@@ -21,7 +22,8 @@ export type Request =
   /** `packed`: see kept-text.ts. */
   | Readonly<{ order: "keep"; packed: string }>
   | Readonly<{ order: "find"; account: AccountId; previousId: string | null; itemIds: readonly string[] }>
-  | Readonly<{ order: "response" | "input" | "delete"; account: AccountId; id: string }>
+  | Readonly<{ order: "input"; account: AccountId; id: string; page: ItemPage }>
+  | Readonly<{ order: "response" | "delete"; account: AccountId; id: string }>
   | Readonly<{ order: "limits"; limits: StoredResponseLimits }>
   | Readonly<{ order: "erase"; account: AccountId }>
   | Readonly<{ order: "close" }>;
@@ -64,8 +66,9 @@ function obey(order: Order): unknown {
     }
     case "find":
       return table.find(order.account, order.previousId, order.itemIds, now);
-    case "response":
     case "input":
+      return table.input(order.account, order.id, order.page, now);
+    case "response":
     case "delete":
       return table[order.order](order.account, order.id, now);
     case "limits":

@@ -4,7 +4,13 @@
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../assert.ts";
-import type { EarlierTexts, Item, References, StoredResponse, StoredResponses } from "../dialects/stored-responses.ts";
+import type {
+  EarlierTexts,
+  ItemPage,
+  References,
+  StoredResponse,
+  StoredResponses,
+} from "../dialects/stored-responses.ts";
 import {
   bodyMaxBytes,
   storedResponsesCountMax,
@@ -15,7 +21,7 @@ import type { Log } from "../log.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import type { AccountId, Ms, Refusal } from "../types.ts";
 import { DataFolderUnusable, responsesName } from "./data-folder.ts";
-import type { KeptResponse, StoredResponseLimits } from "./stored-responses-table.ts";
+import type { KeptResponse, StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
 import { packKept } from "./kept-text.ts";
 import type { Answer, Order, Request } from "./stored-responses-worker.ts";
 
@@ -149,9 +155,10 @@ export class StoredResponsesFile implements StoredResponses {
     return this.#asked<string | null>({ order: "response", account, id });
   }
 
-  async input(account: AccountId, id: string): Promise<readonly Item[] | null | Refusal> {
-    const input = await this.#asked<string | null>({ order: "input", account, id });
-    return typeof input === "string" ? (JSON.parse(input) as Item[]) : input;
+  async input(account: AccountId, id: string, page: ItemPage): Promise<string | null | Refusal> {
+    const found = await this.#asked<ReturnType<StoredResponseTable["input"]>>({ order: "input", account, id, page });
+    if (found === "unknown_after") return refuse("malformed", { reason: `after: '${page.after}' is not in this list` });
+    return found === null || isRefusal(found) ? found : found.body;
   }
 
   delete(account: AccountId, id: string): Promise<boolean | Refusal> {

@@ -148,6 +148,13 @@ describe("a stored response", () => {
         items[2]!,
       ] as never);
       expect((await list("")).data.map(({ id }) => id)).toEqual([mine, two, one]);
+      // an item that came without an id may be referred to by the one that it is listed under
+      await respond(account, {
+        input: [
+          { type: "item_reference", id: two },
+          { role: "user", content: "three" },
+        ],
+      });
       const page = await list("limit=2");
       expect(page).toMatchObject({ first_id: mine, last_id: two, has_more: true });
       expect(await list(`limit=2&after=${two}`)).toMatchObject({ first_id: one, last_id: one, has_more: false });

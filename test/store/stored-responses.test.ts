@@ -8,6 +8,7 @@ import {
   earlierOf,
   type EarlierTexts,
   type Item,
+  type ItemPage,
   lengthOf,
   responseIdOf,
   type StoredResponse,
@@ -44,6 +45,8 @@ const objectOf = ({ output, settings }: StoredResponse): unknown => ({
   output: JSON.parse(output) as unknown,
 });
 
+const wholePage: ItemPage = { limit: 100, order: "asc", after: null };
+
 let folder: string;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "tollgate-responses-"));
@@ -73,6 +76,11 @@ describe("the table", () => {
     const found = table.find(account, id, [], now);
     return found === "too_large" || found.conversation === null ? found : JSON.parse(found.conversation);
   };
+  /** As it was kept. */
+  const inputOf = (id: string): unknown => {
+    const row = database.query("SELECT input FROM responses WHERE id = ?").get(id) as { input: string };
+    return JSON.parse(row.input);
+  };
   const kept = (): string[] =>
     (database.query("SELECT id FROM responses ORDER BY sequence").all() as { id: string }[]).map(({ id }) => id);
   /** The sums that the limits are measured by, beside the rows that they sum up. */
@@ -91,7 +99,7 @@ describe("the table", () => {
     keep(response("b", "two?", "2", "a"));
     keep(response("c", "three?", "3", "b"));
     expect(JSON.parse(table.response(1, "resp_b", 0)!)).toEqual(objectOf(response("b", "two?", "2")));
-    expect(JSON.parse(table.input(1, "resp_b", 0)!)).toEqual([user("two?")]);
+    expect(inputOf("resp_b")).toEqual([user("two?")]);
     expect(conversation("resp_b")).toEqual([user("one?"), message("a", "1"), user("two?"), message("b", "2")]);
   });
 
@@ -104,7 +112,7 @@ describe("the table", () => {
   test("nobody finds, lists or deletes the response of another account", () => {
     keep(response("a", "one?", "1"));
     expect(table.response(2, "resp_a", 0)).toBeNull();
-    expect(table.input(2, "resp_a", 0)).toBeNull();
+    expect(table.input(2, "resp_a", wholePage, 0)).toBeNull();
     expect(table.find(2, "resp_a", ["msg_a_0"], 0)).toEqual({ conversation: null, items: "[]", itemsLength: 0 });
     expect(table.delete(2, "resp_a", 0)).toBe(false);
     // nor through a chain of one's own that names it
@@ -132,6 +140,14 @@ describe("the table", () => {
     expect(found).toEqual({ conversation: null, items, itemsLength: items.length - "[,]".length });
   });
 
+  test("an item of an input is found by the id under which it is listed", () => {
+    keep({ ...response("a", "", "1"), input: [user("one?"), { type: "function_call", call_id: "c", name: "f" }] });
+    const found = table.find(1, null, ["msg_a_in0", "fc_a_in1", "fc_a_in0", "msg_a_in2", "msg_a_0"], 0);
+    const ids = (JSON.parse((found as EarlierTexts).items) as Item[]).map(({ id }) => id);
+    expect(ids).toEqual(["msg_a_in0", "fc_a_in1", "msg_a_0"]);
+    expect(table.find(2, null, ["msg_a_in0"], 0)).toMatchObject({ items: "[]" });
+  });
+
   test("an item counts as often as it is referred to, and too many references are refused like a conversation", () => {
     keep(response("a", "one?", "x".repeat(1_000)));
     const length = JSON.stringify(message("a", "x".repeat(1_000))).length;
@@ -154,7 +170,73 @@ describe("the table", () => {
     const input = [user("one?"), { type: "item_reference", id: "msg_a_0" }, { type: "item_reference", id: "rs_x_0" }];
     keep({ ...response("b", "", "2"), input });
     table.delete(1, "resp_a", 0);
-    expect(JSON.parse(table.input(1, "resp_b", 0)!)).toEqual([user("one?"), message("a", "1"), input[2]!]);
+    expect(inputOf("resp_b")).toEqual([user("one?"), message("a", "1"), input[2]!]);
+  });
+
+  describe("a page of an input", () => {
+    type Page = { data: Item[]; first_id: unknown; last_id: unknown; has_more: boolean };
+    const page = (page: Partial<ItemPage>): Page => {
+      const found = table.input(1, "resp_a", { ...wholePage, ...page }, 0);
+      if (found === null || found === "unknown_after") throw new Error(String(found));
+      return JSON.parse(found.body) as Page;
+    };
+    const idsOf = ({ data }: Page) => data.map(({ id }) => id);
+
+    test("gives every item an id, a type and parts, and leaves the rest as it came", () => {
+      const text = 'a "quote"\\\n\u0000\ud800 \ud83d\ude00 ü';
+      const input: Item[] = [
+        { role: "user", content: text },
+        { role: "assistant", content: text },
+        { type: "function_call", call_id: "c", name: "f", arguments: "{}" },
+        { type: "x", number: 1e21, deep: [[{ a: text }]] },
+        { type: "message", id: 5, role: "user", content: [{ type: "input_text", text }] },
+        { type: "reasoning", id: "rs_mine", summary: [] },
+      ];
+      keep({ ...response("a", "", ""), input });
+      const [first, second, ...others] = input;
+      expect(page({}).data).toEqual([
+        { ...first, id: "msg_a_in0", type: "message", content: [{ type: "input_text", text }] },
+        { ...second, id: "msg_a_in1", type: "message", content: [{ type: "output_text", annotations: [], text }] },
+        { ...others[0], id: "fc_a_in2" },
+        { ...others[1], id: "item_a_in3" },
+        { ...others[2], id: "msg_a_in4" },
+        others[3]!,
+      ]);
+    });
+
+    test("follows the one before it, in both orders, and says where it ends", () => {
+      keep({ ...response("a", "", ""), input: ["0", "1", "2", "3", "4"].map(user) });
+      const id = (place: number) => `msg_a_in${place}`;
+      expect(page({ limit: 2 })).toMatchObject({ first_id: id(0), last_id: id(1), has_more: true });
+      expect(idsOf(page({ limit: 2, after: id(1) }))).toEqual([id(2), id(3)]);
+      expect(page({ limit: 2, after: id(3) })).toMatchObject({ first_id: id(4), last_id: id(4), has_more: false });
+      expect(page({ limit: 2, order: "desc" })).toMatchObject({ first_id: id(4), last_id: id(3), has_more: true });
+      expect(page({ limit: 5, order: "desc" })).toMatchObject({ first_id: id(4), last_id: id(0), has_more: false });
+      expect(idsOf(page({ order: "desc", after: id(2) }))).toEqual([id(1), id(0)]);
+      const end = { data: [], first_id: null, last_id: null, has_more: false };
+      expect(page({ after: id(4) })).toEqual({ object: "list", ...end } as never);
+      expect(page({ order: "desc", after: id(0) })).toMatchObject(end);
+      for (const after of [id(5), "fc_a_in1", "msg_b_in1", "", "x_in-1"]) {
+        expect(table.input(1, "resp_a", { ...wholePage, after }, 0)).toBe("unknown_after");
+      }
+    });
+
+    test("goes on to the end where items have the same id", () => {
+      keep({
+        ...response("a", "", ""),
+        input: ["0", "1", "2", "3", "4"].map((text) => ({ ...user(text), id: "same" })),
+      });
+      const ids = ["same", "msg_a_in1", "msg_a_in2", "msg_a_in3", "msg_a_in4"];
+      expect(idsOf(page({}))).toEqual(ids);
+      const walked: unknown[] = [];
+      for (let after: string | null = null; ; after = walked.at(-1) as string) {
+        const { data, has_more } = page({ limit: 2, after });
+        walked.push(...data.map(({ id }) => id));
+        if (!has_more || walked.length > 10) break;
+      }
+      expect(walked).toEqual(ids);
+      expect(idsOf(page({ order: "desc", limit: 3 }))).toEqual(ids.slice(2).reverse());
+    });
   });
 
   test("the oldest go when an account has too many, and nobody else's", () => {
@@ -177,7 +259,7 @@ describe("the table", () => {
   test("what came together is found by what came with it", () => {
     const input = [{ type: "item_reference", id: "msg_a_0" }];
     keepAll([1, response("a", "one?", "1")], [1, { ...response("b", "", "2"), input }]);
-    expect(JSON.parse(table.input(1, "resp_b", 0)!)).toEqual([message("a", "1")]);
+    expect(inputOf("resp_b")).toEqual([message("a", "1")]);
   });
 
   test("the oldest go when an account's are too large; one that is larger than the share is not kept", () => {
@@ -248,7 +330,12 @@ describe("the file", () => {
     await first.close();
     const second = await open();
     expect(await second.find(1, references)).toEqual(earlier);
-    expect(await second.input(1, "resp_b")).toEqual([user("two?")]);
+    const page = await second.input(1, "resp_b", wholePage);
+    const content = [{ type: "input_text", text: "two?" }];
+    expect(JSON.parse(page as string)).toMatchObject({ data: [{ ...user("two?"), id: "msg_b_in0", content }] });
+    expect(await second.input(1, "resp_b", { ...wholePage, after: "x" })).toEqual(
+      refuse("malformed", { reason: "after: 'x' is not in this list" }),
+    );
     expect(await second.delete(1, "resp_b")).toBe(true);
     expect(await second.response(1, "resp_b")).toBeNull();
     await second.close();
@@ -394,6 +481,6 @@ test.each([
   ["msg_0Ab9_0", "resp_0Ab9"],
   ["rs_0Ab9_12", "resp_0Ab9"],
   ["msg_0Ab9", null],
-  ["msg_0Ab9_in0", null],
+  ["msg_0Ab9_in0", "resp_0Ab9"],
   ["nonsense", null],
 ])("the item %s belongs to %p", (itemId, id) => expect(responseIdOf(itemId)).toBe(id));

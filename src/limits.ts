@@ -128,6 +128,8 @@ export const storedResponsesCountMax = 10_000;
 export const storedResponsesWaitingBytesMax = 64 * 1024 * 1024;
 /** Responses that end within this time are written together; whoever asks for one before has them written at once. */
 export const storedResponsesGatherMs = 20;
+/** Look-ups at once, one for each account: the largest conversations of so many accounts are in memory at a time. */
+export const storedResponsesLookupsMax = 4;
 /** Below this much free space on the disk no response is stored and no backup made by itself: the ledger needs the rest. */
 export const diskReserveBytes = 512 * 1024 * 1024;
 /** Expiry goes in slices with a pause after each (480 MiB a minute); when nothing is left, it looks again later. */

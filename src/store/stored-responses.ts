@@ -22,6 +22,7 @@ import { isRefusal, refuse } from "../refusals.ts";
 import type { AccountId, Ms, Refusal } from "../types.ts";
 import { DataFolderUnusable, responsesName } from "./data-folder.ts";
 import type { KeptResponse, StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
+import { LookupTurns } from "./lookup-turns.ts";
 import { packKept } from "./kept-text.ts";
 import type { Answer, Order, Request } from "./stored-responses-worker.ts";
 
@@ -71,6 +72,8 @@ export class StoredResponsesFile implements StoredResponses {
   #gatheredBytes = 0;
   #gatherTimer: Timer | null = null;
   #keeps = true;
+  readonly #turns = new LookupTurns();
+  #closed = false;
 
   private constructor({ dataFolder, keepMs, accountBytesMax, log, startWorker }: StoredResponsesOptions) {
     this.#file = join(dataFolder, responsesName);
@@ -182,15 +185,19 @@ export class StoredResponsesFile implements StoredResponses {
 
   /** Writes what waits and lets go of the file. */
   async close(): Promise<void> {
+    this.#closed = true;
     this.#keepGathered();
     if (this.#worker !== null) this.#ask({ order: "close" }).catch((error: Error) => this.#failed(error));
     await this.#ended;
   }
 
   /** For what a client waits for; a failure is in the log and a refusal. */
-  async #asked<Result>(request: Request): Promise<Result | Refusal> {
+  async #asked<Result>(request: Request & Readonly<{ account: AccountId }>): Promise<Result | Refusal> {
     try {
-      return (await this.#ask(request)) as Result;
+      return await this.#turns.run(request.account, async () => {
+        if (this.#closed) return refuse("internal"); // it waited while the gateway stopped
+        return (await this.#ask(request)) as Result;
+      });
     } catch (thrown) {
       this.#failed(thrown as Error);
       return refuse("internal");

@@ -464,6 +464,29 @@ describe("the file", () => {
     await responses.close();
   });
 
+  test("answers another account before all that one has asked for", async () => {
+    const responses = await open();
+    responses.keep(1, response("a", "one?", "1"));
+    responses.keep(2, response("b", "two?", "2"));
+    const answered: string[] = [];
+    const ask = async (account: number, id: string) => {
+      expect(await responses.find(account, { previousResponseId: id, itemIds: [] })).toMatchObject({ itemsLength: 0 });
+      answered.push(id);
+    };
+    await Promise.all([ask(1, "resp_a"), ask(1, "resp_a"), ask(1, "resp_a"), ask(2, "resp_b")]);
+    expect(answered).toEqual(["resp_a", "resp_b", "resp_a", "resp_a"]);
+    await responses.close();
+  });
+
+  test("refuses what waits for its turn when it is closed", async () => {
+    const responses = await open();
+    responses.keep(1, response("a", "one?", "1"));
+    const asked = [1, 2, 3].map(() => responses.response(1, "resp_a"));
+    await responses.close();
+    expect(await Promise.all(asked)).toEqual([expect.any(String), refuse("internal"), refuse("internal")]);
+    expect(lines).toEqual([]);
+  });
+
   test("more than may wait is not kept", async () => {
     const responses = await open();
     const large = "x".repeat(storedResponsesWaitingBytesMax / 4);

@@ -120,12 +120,16 @@ function prepare(database: Database) {
   const response = "responses.account_id = ?1 AND responses.id = ?2 AND responses.kept_at >= ?3";
   const items = "responses, json_each(responses.input) AS item";
   const id = "item.value ->> '$.id'";
-  const rows = `
-    SELECT item.key AS place, item.value AS text,
-      CASE json_type(item.value, '$.id') WHEN 'text' THEN ${id} END AS id,
-      CASE json_type(item.value, '$.type') WHEN 'text' THEN item.value ->> '$.type' END AS type,
-      item.value ->> '$.role' AS role, json_type(item.value, '$.content') AS contentType
-    FROM ${items} WHERE ${response}`;
+  // Materialized: each use of an item's text would write and parse it again.
+  const rows = (wanted: string) => `
+    WITH row AS MATERIALIZED (
+      SELECT item.key AS place, item.value AS text FROM ${items} WHERE ${response} AND ${wanted}
+    )
+    SELECT place, text,
+      CASE json_type(text, '$.id') WHEN 'text' THEN text ->> '$.id' END AS id,
+      CASE json_type(text, '$.type') WHEN 'text' THEN text ->> '$.type' END AS type,
+      text ->> '$.role' AS role, json_type(text, '$.content') AS contentType
+    FROM row ORDER BY place`;
   type Key = [AccountId, string, Ms];
   return {
     count: database.prepare<{ count: number }, Key>(
@@ -134,10 +138,8 @@ function prepare(database: Database) {
     length: database.prepare<{ length: number }, Key>(
       `SELECT length(input) AS length FROM responses WHERE ${response}`,
     ),
-    between: database.prepare<Row, [...Key, first: number, last: number]>(
-      `${rows} AND item.key BETWEEN ?4 AND ?5 ORDER BY item.key`,
-    ),
-    some: database.prepare<Row, [...Key, places: string]>(`${rows} AND item.key IN (SELECT value FROM json_each(?4))`),
+    between: database.prepare<Row, [...Key, first: number, last: number]>(rows("item.key BETWEEN ?4 AND ?5")),
+    some: database.prepare<Row, [...Key, places: string]>(rows("item.key IN (SELECT value FROM json_each(?4))")),
     firstNamed: database.prepare<{ place: number | null }, [...Key, string]>(
       `SELECT min(item.key) AS place FROM ${items} WHERE ${response} AND ${id} = ?4`,
     ),

@@ -8,6 +8,7 @@ import type { Clock } from "./clock.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
 import { type Gone, signalOf } from "./departure.ts";
 import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
+import { tooDeep } from "./dialects/field.ts";
 import { earlierOf, lengthOf, type References, type StoredResponses } from "./dialects/stored-responses.ts";
 import { largeBodyMinBytes } from "./limits.ts";
 import type { Log } from "./log.ts";
@@ -163,7 +164,8 @@ export async function readAsk(
   if (isLarge(body)) return largeBodies!.readAsk(body, account, dialect, catalog, find);
   const { json, bytes } = body;
   const references = dialect.references?.(json) ?? null;
-  if (references === null || find === null) return dialect.read(json, bytes, catalog);
+  // One that nests too deep is refused by its dialect; nothing is found for it, nor could it be written for a Worker.
+  if (references === null || find === null || tooDeep(json)) return dialect.read(json, bytes, catalog);
   const earlier = await find(references);
   if (isRefusal(earlier)) return earlier;
   if (largeBodies === undefined || lengthOf(earlier) < largeBodyMinBytes) {

@@ -3,7 +3,11 @@ import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../src/catalog.ts";
 import { chatCompletions } from "../src/dialects/chat-completions.ts";
 import type { AnswerEnd } from "../src/dialects/dialect.ts";
-import { admit, type Incoming, isRefused, type Outlet, type Parts, serve } from "../src/gateway.ts";
+import { responsesDialect } from "../src/dialects/responses.ts";
+import { sealingKeyBytes } from "../src/dialects/sealed-content.ts";
+import type { References } from "../src/dialects/stored-responses.ts";
+import { admit, type Incoming, isRefused, type Outlet, type Parts, readAsk, serve } from "../src/gateway.ts";
+import { largeBodyMinBytes } from "../src/limits.ts";
 import { isRefusal, refuse } from "../src/refusals.ts";
 import {
   type Ask,
@@ -381,5 +385,40 @@ describe("images and files", () => {
       "hold given back",
       "fail internal",
     ]);
+  });
+});
+
+describe("what a request refers to", () => {
+  test("is not looked for where the request nests too deep, which is a fault of the client's", async () => {
+    const dialect = responsesDialect({
+      sealingKey: new Uint8Array(sealingKeyBytes),
+      clock: { wall: () => 0, monotonic: () => 0 },
+      storesResponses: true,
+    });
+    const found: string[] = [];
+    const parts = {
+      catalog,
+      storedResponses: {
+        keep: () => {},
+        find: async (_account: number, { previousResponseId }: References) => {
+          found.push(String(previousResponseId));
+          const conversation = JSON.stringify([{ role: "user", content: "x".repeat(largeBodyMinBytes) }]);
+          return { conversation, items: "[]", itemsLength: 0 };
+        },
+      },
+      largeBodies: {
+        readAsk: async () => refuse("busy", { seconds: 1 }),
+        readTokenize: async () => refuse("internal"),
+      },
+    };
+    const readDeep = (depth: number) => {
+      const metadata: unknown = JSON.parse(`{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`);
+      const json = { model: "core-3", input: "x", previous_response_id: "resp_1", metadata };
+      return readAsk({ json, bytes: 2 * depth }, 7, dialect, parts);
+    };
+    expect(await readDeep(20_000)).toEqual(refuse("malformed", { reason: "The request body nests too deep" }));
+    expect(found).toEqual([]);
+    expect(await readDeep(5)).toMatchObject({ refusal: "busy" });
+    expect(found).toEqual(["resp_1"]);
   });
 });

@@ -7,6 +7,8 @@ import type { Model, Part, Refusal } from "../types.ts";
 import { malformed } from "./field.ts";
 
 const inline = /^data:/i;
+/** A data URL whose data is text, not base64. */
+const dataText = /^data:(?![^,]*;\s*base64\s*,)[^,]*,/i;
 const address = /^\s*https?:/i;
 /** Characters of base64 in which a PDF says that it is one. */
 const pdfStartLength = 2_048;
@@ -46,10 +48,19 @@ export function readFile(given: string, name: string | null, at: string): Part |
   if (isPdf(Buffer.from(base64.slice(0, pdfStartLength), "base64"))) {
     return { kind: "file", url: `data:application/pdf;base64,${base64}`, name };
   }
-  const bytes = Buffer.from(base64, "base64");
+  const bytes = dataText.test(given) ? plainBytes(base64) : Buffer.from(base64, "base64");
   if (bytes.length === 0) return malformed(`${at} must be a file in base64, or an http or https address`);
   const text = textOf(bytes);
   return text === null
     ? malformed(`${at} must be a PDF or a text file`)
     : { kind: "text", text: fileAsText(name, text) };
+}
+
+/** What a data URL holds that is not base64; nothing where its escapes are no text. */
+function plainBytes(data: string): Buffer {
+  try {
+    return Buffer.from(decodeURIComponent(data));
+  } catch {
+    return Buffer.alloc(0);
+  }
 }

@@ -70,6 +70,10 @@ describe("files", () => {
     [`data:text/csv;base64,${base64("a,b")}`],
     [base64("a,b")],
     [`data:application/json;base64,${base64("a,b")}`],
+    [`DATA:text/plain;charset=utf-8;BASE64,${base64("a,b")}`],
+    ["data:text/csv,a%2Cb"],
+    ["data:,a,b"],
+    ["data:text/plain;charset=utf-8,a,b"],
   ])("%j is read at once", (given) =>
     expect(file(given, "t.csv")).toEqual({ kind: "text", text: '<document name="t.csv">\na,b\n</document>' }),
   );
@@ -80,6 +84,7 @@ describe("files", () => {
 
   test("what is no text is refused", () => {
     expect(file(pixelUrl)).toBe("here must be a PDF or a text file");
+    expect(file("data:text/plain,%zz")).toBe("here must be a file in base64, or an http or https address");
     expect(file("")).toBe("here must be a file in base64, or an http or https address");
   });
 });

@@ -31,7 +31,7 @@ import { type Earlier, type Item, nothingEarlier } from "./stored-responses.ts";
 // Fields that are not named here are accepted and ignored: clients send what other servers know.
 const Body = Type.Object({
   model: text,
-  input: Type.Union([Type.String(), Type.Array(record)], { description: "a string or an array of items" }),
+  input: optional(Type.Union([Type.String(), Type.Array(record)], { description: "a string or an array of items" })),
   instructions: optional(text),
   tools: optional(Type.Array(record, { description: "an array of tools" })),
   tool_choice: optional(Type.Union([Type.String(), record], { description: "a string or an object" })),
@@ -123,8 +123,13 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
     return malformed("conversation: conversations are not kept here; send the items, or previous_response_id");
   }
 
-  const input = inputItems(request.input);
-  const offered = readTools(request.tools ?? [], input);
+  const id = request.previous_response_id ?? null;
+  if (id === null && request.input == null) return malformed("input is missing: must be a string or an array of items");
+  const input = inputItems(request.input ?? []);
+  const offered = readTools(request.tools ?? [], [
+    { at: `the items of ${id}`, items: context.earlier?.conversation ?? [] },
+    { at: "input", items: input },
+  ]);
   if (isRefusal(offered)) return offered;
   const selection = offered.select(request.tool_choice ?? "auto");
   if (isRefusal(selection)) return selection;
@@ -185,16 +190,21 @@ const inputItems = (input: string | readonly Item[]): readonly Item[] =>
     ? [{ type: "message", role: "user", content: [{ type: "input_text", text: input }] }]
     : input;
 
-/** The request's own tools and those of its `additional_tools` items. */
-function readTools(tools: readonly Item[], input: readonly Item[]): OfferedTools | Refusal {
+type GivenItems = Readonly<{ at: string; items: readonly Item[] }>;
+
+/** The request's own tools and those of `additional_tools` items, also of the conversation that it continues. */
+function readTools(tools: readonly Item[], lists: readonly GivenItems[]): OfferedTools | Refusal {
   const given = tools.map((definition, index) => ({ at: `tools[${index}]`, definition }));
-  for (const [index, item] of input.entries()) {
-    if (item.type !== "additional_tools") continue;
-    const at = `input[${index}].tools`;
-    if (!Array.isArray(item.tools)) return malformed(`${at} must be an array`);
-    for (const [place, definition] of (item.tools as unknown[]).entries()) {
-      if (typeof definition !== "object" || definition === null) return malformed(`${at}[${place}] must be an object`);
-      given.push({ at: `${at}[${place}]`, definition: definition as Item });
+  for (const { at: list, items } of lists) {
+    for (const [index, item] of items.entries()) {
+      if (item.type !== "additional_tools") continue;
+      const at = `${list}[${index}].tools`;
+      if (!Array.isArray(item.tools)) return malformed(`${at} must be an array`);
+      for (const [place, definition] of (item.tools as unknown[]).entries()) {
+        if (typeof definition !== "object" || definition === null)
+          return malformed(`${at}[${place}] must be an object`);
+        given.push({ at: `${at}[${place}]`, definition: definition as Item });
+      }
     }
   }
   return OfferedTools.read(given);
@@ -208,7 +218,9 @@ function readTurns(
   { sealer, earlier = nothingEarlier }: RequestContext,
 ): readonly Turn[] | Refusal {
   const id = request.previous_response_id ?? null;
-  if (id !== null && earlier.conversation === null) return refuse("previous_response_not_found", { id });
+  if (id !== null && earlier.conversation === null) {
+    return refuse("previous_response_not_found", { id: earlier.missingId ?? id });
+  }
   const context = { model, tools, sealer, stored: earlier.items };
   const before = readItems(earlier.conversation ?? [], `the items of ${id}`, context);
   if (isRefusal(before)) return before;

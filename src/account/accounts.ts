@@ -125,7 +125,7 @@ export class Accounts {
     this.#creating.add(folded);
     try {
       const at = clock.wall();
-      let sequence = journal.change({
+      const sequence = journal.change({
         change: "create",
         account: id,
         email,
@@ -136,7 +136,7 @@ export class Accounts {
         at,
       });
       alongside?.(id);
-      if (credit > 0) sequence = this.#buy(account, credit, `opening:${id}`);
+      if (credit > 0) this.#buy(account, credit, `opening:${id}`);
       await journal.durable(sequence);
     } catch (thrown) {
       ledger.remove(id);
@@ -238,6 +238,8 @@ export class Accounts {
   ): Promise<{ credited: boolean }> {
     const { records, ledger, journal } = this.#parts;
     checkAmount(tokens);
+    // On disk, all ill-formed texts of one length are the same.
+    if (!billingKey.isWellFormed()) throw new AccountError("a reference must be well-formed text");
     const other = this.#buying.get(billingKey);
     if (other !== undefined) {
       await other;
@@ -283,7 +285,7 @@ export class Accounts {
       throw new AccountError(`${email} is disabled and has ${account.holds} open requests; delete it when they ended`);
     }
     await before(id);
-    const name = `deleted-${id}@invalid`;
+    const name = this.#nameOfErased(id);
     const keyHash = hashApiKey(mintApiKey()); // nobody's
     const sequence = journal.change({ change: "erase", account: id, name, keyHash, at: clock.wall() });
     alongside?.();
@@ -419,6 +421,15 @@ export class Accounts {
     return { api_key: key };
   }
 
+  /** Nobody can take such a name, but an account may have it from a time when anybody could. */
+  #nameOfErased(id: AccountId): string {
+    for (let attempt = 1; ; attempt += 1) {
+      const name = attempt === 1 ? `deleted-${id}@invalid` : `deleted-${id}-${attempt}@invalid`;
+      const owner = this.#parts.records.byEmail(name);
+      if (owner === null || owner.id === id) return name;
+    }
+  }
+
   #plan(plan: string): PlanId {
     const { plans } = this.#parts;
     if (!Object.hasOwn(plans, plan)) {
@@ -445,10 +456,15 @@ function summaryOf({ id, email, plan, credit, operator, disabledAt, createdAt }:
   return { id, email, plan, credit, operator, disabled: disabledAt !== null, created_at };
 }
 
+/** What stands in the place of the e-mail of a deleted account. */
+const erasedName = /^deleted-[\d-]+@invalid$/i;
+
+/** Ill-formed text is refused, because on disk two of those may be the same. */
 function checkEmail(email: string): void {
-  if (email.length > emailMaxLength || !/^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(email)) {
+  if (email.length > emailMaxLength || !/^[^\s@\p{Cc}\p{Cs}]+@[^\s@\p{Cc}\p{Cs}]+$/u.test(email)) {
     throw new AccountError(`${JSON.stringify(email)} is not an e-mail address`);
   }
+  if (erasedName.test(email)) throw new AccountError(`${email} is a name of deleted accounts`);
 }
 
 function checkAmount(tokens: number): void {

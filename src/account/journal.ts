@@ -52,13 +52,16 @@ export interface Journal {
   append(entry: Entry): number;
   /** Queues a change for the next commit; in one commit with the lines appended in the same turn of the event loop. */
   change(change: AccountChange): number;
-  /** Resolves when the line is on disk; rejects with StoreUnavailable when it was given up and never will be. */
+  /**
+   * Resolves when the line or change is on disk; rejects with StoreUnavailable when it was given up, or a change refused,
+   * and never will be. Who must know of a change waits for it and not for a line beside it.
+   */
   durable(sequence: number): Promise<void>;
 }
 
 /** Told of every line exactly once, before its waiters. */
 export interface JournalListener {
   committed(entry: Entry): void;
-  /** The line was given up: whatever was done in memory for it must be undone. */
+  /** The line was given up, or the account that it is about could not be made: whatever was done in memory for it must be undone. */
   lost(entry: Entry): void;
 }

@@ -2,6 +2,7 @@
 // Text, because a structured clone of the same rows costs 1.5 times as much in all and twice as much on the main thread.
 import { quotaOf, type Entry, type EntryKind } from "../account/entry.ts";
 import type { AccountChange } from "../account/journal.ts";
+import type { AccountId } from "../types.ts";
 
 /** The columns of a journal line after `sequence`, which SQLite gives, in the order of the table. */
 export type JournalRow = readonly [
@@ -26,6 +27,19 @@ export type JournalRow = readonly [
 ];
 
 export type Batch = Readonly<{ changes: readonly AccountChange[]; rows: readonly JournalRow[] }>;
+
+/** A change that broke a rule of a table, by its place in the batch; it was left out, and the rest was written. */
+export type RefusedChange = Readonly<{ index: number; reason: string }>;
+
+/** The accounts whose creation was refused: there is nothing that their lines could be about. */
+export function accountsNotMade(changes: Batch["changes"], refused: readonly RefusedChange[]): ReadonlySet<AccountId> {
+  const notMade = new Set<AccountId>();
+  for (const { index } of refused) {
+    const change = changes[index];
+    if (change?.change === "create") notMade.add(change.account);
+  }
+  return notMade;
+}
 
 const noReply = [null, null, null, null, null, null, null, null, null, null, null] as const;
 

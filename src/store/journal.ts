@@ -4,6 +4,9 @@
 //                  ^                                                                              |
 //                  '------------- committed | gave_up: tell the ledger, then the waiters <--------'
 //
+// A change that breaks a rule of its table (an e-mail that is another account's) is refused alone: the rest of its batch
+// is committed, and only who waits for that change is told otherwise.
+//
 // At most one batch is under way; it leaves memory only after the storage said what became of it.
 import { assert } from "../assert.ts";
 import type { Entry } from "../account/entry.ts";
@@ -11,11 +14,13 @@ import type { AccountChange, Journal, JournalListener } from "../account/journal
 import type { Clock } from "../clock.ts";
 import { journalGiveUpMs } from "../limits.ts";
 import { StoreUnavailable, type Ms } from "../types.ts";
-import type { Batch } from "./batch.ts";
-import { rowOf } from "./batch.ts";
+import { accountsNotMade, type Batch, type RefusedChange, rowOf } from "./batch.ts";
 
-/** `gave_up`: the disk was busy or full for the whole time; the batch is not on disk and never will be. */
-export type Outcome = "committed" | "gave_up";
+/**
+ * `gave_up`: the disk was busy or full for the whole time; the batch is not on disk and never will be. `refused`: that
+ * holds for these changes, and for the lines of accounts that would have been made by them; the rest is on disk.
+ */
+export type Outcome = "committed" | "gave_up" | Readonly<{ refused: readonly RefusedChange[] }>;
 
 /** Where batches become durable. */
 export interface Storage {
@@ -30,8 +35,11 @@ export interface Storage {
 /** What is gathered for one commit. */
 class Gathering {
   readonly entries: Entry[] = [];
-  readonly changes: AccountChange[] = [];
+  /** By their sequence numbers, in order. */
+  readonly changes = new Map<number, AccountChange>();
   waiters: PromiseWithResolvers<void> | null = null;
+  /** Of changes, each of which may be refused, by their sequence numbers. */
+  readonly changeWaiters = new Map<number, PromiseWithResolvers<void>>();
   /** Monotonic time of the first line or change. */
   since: Ms = 0;
 
@@ -39,17 +47,24 @@ class Gathering {
   constructor(readonly first: number) {}
 
   get size(): number {
-    return this.entries.length + this.changes.length;
+    return this.entries.length + this.changes.size;
   }
 
   get next(): number {
     return this.first + this.size;
   }
 
-  /** One promise for all who wait for this commit, and none when nobody does. */
-  wait(): Promise<void> {
+  /** One promise for all who wait for a line of this commit, and none when nobody does. */
+  wait(sequence: number): Promise<void> {
+    if (this.changes.has(sequence)) return this.#waitForChange(sequence);
     this.waiters ??= Promise.withResolvers();
     return this.waiters.promise;
+  }
+
+  #waitForChange(sequence: number): Promise<void> {
+    const waiter = this.changeWaiters.get(sequence) ?? Promise.withResolvers<void>();
+    this.changeWaiters.set(sequence, waiter);
+    return waiter.promise;
   }
 }
 
@@ -64,8 +79,8 @@ export class BatchingJournal implements Journal {
   #gathering = new Gathering(1);
   #underWay: Gathering | null = null;
   #scheduled = false;
-  /** Sequence numbers that were given up, as [first, next). Grows by one for 10 s without a disk. */
-  readonly #lost: (readonly [first: number, next: number])[] = [];
+  /** Sequence numbers that were given up or refused, from `first` to before `next`. Grows by one for 10 s without a disk. */
+  readonly #lost: Readonly<{ first: number; next: number; error: StoreUnavailable }>[] = [];
   #closed: PromiseWithResolvers<void> | null = null;
 
   constructor(storage: Storage, listener: JournalListener, clock: Clock, onCommit: CommitListener = () => {}) {
@@ -87,16 +102,17 @@ export class BatchingJournal implements Journal {
 
   change(change: AccountChange): number {
     const gathering = this.#open();
-    gathering.changes.push(change);
-    return gathering.next - 1;
+    const sequence = gathering.next;
+    gathering.changes.set(sequence, change);
+    return sequence;
   }
 
   durable(sequence: number): Promise<void> {
     assert(sequence > 0 && sequence < this.#gathering.next, `line ${sequence} was appended`);
-    if (sequence >= this.#gathering.first) return this.#gathering.wait();
-    if (this.#underWay !== null && sequence >= this.#underWay.first) return this.#underWay.wait();
-    const wasLost = this.#lost.some(([first, next]) => sequence >= first && sequence < next);
-    return wasLost ? Promise.reject(givenUp()) : Promise.resolve();
+    if (sequence >= this.#gathering.first) return this.#gathering.wait(sequence);
+    if (this.#underWay !== null && sequence >= this.#underWay.first) return this.#underWay.wait(sequence);
+    const lost = this.#lost.find(({ first, next }) => sequence >= first && sequence < next);
+    return lost === undefined ? Promise.resolve() : Promise.reject(lost.error);
   }
 
   /** Sends what was gathered, unless a commit is under way: then it follows by itself. */
@@ -107,8 +123,9 @@ export class BatchingJournal implements Journal {
     this.#gathering = new Gathering(batch.next);
     const sentAt = this.#clock.monotonic();
     const patienceMs = Math.max(0, journalGiveUpMs - (sentAt - batch.since));
-    this.#storage.commit({ changes: batch.changes, rows: batch.entries.map(rowOf) }, patienceMs, (outcome) => {
-      if (outcome === "committed") this.#onCommit(batch.size, this.#clock.monotonic() - sentAt);
+    const changes = [...batch.changes.values()];
+    this.#storage.commit({ changes, rows: batch.entries.map(rowOf) }, patienceMs, (outcome) => {
+      if (outcome !== "gave_up") this.#onCommit(batch.size, this.#clock.monotonic() - sentAt);
       this.#resolved(batch, outcome);
     });
   }
@@ -144,16 +161,35 @@ export class BatchingJournal implements Journal {
   #resolved(batch: Gathering, outcome: Outcome): void {
     assert(this.#underWay === batch, "a batch is resolved once");
     this.#underWay = null;
-    if (outcome === "committed") {
-      for (const entry of batch.entries) this.#listener.committed(entry);
-      batch.waiters?.resolve();
-    } else {
-      this.#lost.push([batch.first, batch.next]);
-      for (const entry of batch.entries) this.#listener.lost(entry);
-      batch.waiters?.reject(givenUp());
-    }
+    if (outcome === "gave_up") this.#gaveUp(batch);
+    else this.#committed(batch, outcome === "committed" ? [] : outcome.refused);
     this.flush();
     if (this.pending === 0) this.#closed?.resolve();
+  }
+
+  #committed(batch: Gathering, refused: readonly RefusedChange[]): void {
+    const notMade = refused.length === 0 ? null : accountsNotMade([...batch.changes.values()], refused);
+    for (const entry of batch.entries) {
+      if (notMade?.has(entry.account)) this.#listener.lost(entry);
+      else this.#listener.committed(entry);
+    }
+    const sequences = refused.length === 0 ? [] : [...batch.changes.keys()];
+    for (const { index, reason } of refused) {
+      const sequence = sequences[index]!;
+      const error = new StoreUnavailable(`the ledger does not take this change: ${reason}`);
+      this.#lost.push({ first: sequence, next: sequence + 1, error });
+      batch.changeWaiters.get(sequence)?.reject(error);
+    }
+    batch.waiters?.resolve();
+    for (const waiter of batch.changeWaiters.values()) waiter.resolve(); // but those that were rejected above
+  }
+
+  #gaveUp(batch: Gathering): void {
+    const error = givenUp();
+    this.#lost.push({ first: batch.first, next: batch.next, error });
+    for (const entry of batch.entries) this.#listener.lost(entry);
+    batch.waiters?.reject(error);
+    for (const waiter of batch.changeWaiters.values()) waiter.reject(error);
   }
 }
 

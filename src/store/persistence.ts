@@ -2,10 +2,11 @@
 import type { Clock } from "../clock.ts";
 import { journalProbeIntervalMs, journalRetryIntervalMs } from "../limits.ts";
 import type { Ms } from "../types.ts";
-import type { Batch } from "./batch.ts";
+import type { Batch, RefusedChange } from "./batch.ts";
 import { mayRetry, type Writer } from "./writer.ts";
 
-export type Report = "committed" | "gave_up" | "stalled" | "writable";
+/** `refused`: committed but for these changes. */
+export type Report = "committed" | Readonly<{ refused: readonly RefusedChange[] }> | "gave_up" | "stalled" | "writable";
 
 export class Persistence {
   readonly #writer: Pick<Writer, "commit" | "probe">;
@@ -28,13 +29,14 @@ export class Persistence {
   }
 
   /**
-   * Reports `committed` or `gave_up` once, `stalled` at the first failed try and `writable` when a write succeeds
+   * Reports `committed`, `refused` or `gave_up` once, `stalled` at the first failed try and `writable` when a write succeeds
    * again. Whether to give up is decided here and nowhere else: only this side knows that no try is under way.
    * Throws what must not be retried; after a failed fsync the pages count as clean, so that a second one would lie.
    */
   async commit(batch: Batch, patienceMs: Ms): Promise<void> {
     const deadline = this.#clock.monotonic() + patienceMs;
-    while (!this.#try(() => this.#writer.commit(batch))) {
+    let refused: readonly RefusedChange[] = [];
+    while (!this.#try(() => (refused = this.#writer.commit(batch)))) {
       if (this.#clock.monotonic() >= deadline) {
         this.#report("gave_up");
         return this.#probeUntilWritable();
@@ -42,7 +44,7 @@ export class Persistence {
       await this.#sleep(journalRetryIntervalMs);
     }
     this.#recovered();
-    this.#report("committed");
+    this.#report(refused.length === 0 ? "committed" : { refused });
   }
 
   /** From the first failed try until a write succeeds. */

@@ -87,17 +87,21 @@ export class WorkerStorage implements Storage {
         this.#writable = true;
         return;
       case "committed":
-      case "gave_up": {
-        const resolved = this.#resolved;
-        assert(resolved !== null, "an outcome belongs to a batch");
-        this.#resolved = null;
-        return resolved(answer);
-      }
+      case "gave_up":
+        return this.#resolve(answer);
       case "closed":
         return; // The Worker's close event follows, when its files are let go of.
       default:
+        if ("refused" in answer) return this.#resolve(answer);
         this.#fail(new StorageFailed(`the disk failed: ${answer.fatal}`, { cause: answer.code }));
     }
+  }
+
+  #resolve(outcome: Outcome): void {
+    const resolved = this.#resolved;
+    assert(resolved !== null, "an outcome belongs to a batch");
+    this.#resolved = null;
+    resolved(outcome);
   }
 
   #fail(error: StorageFailed): void {

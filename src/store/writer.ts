@@ -3,11 +3,11 @@
 import type { Database } from "bun:sqlite";
 import { assert } from "../assert.ts";
 import type { AccountChange } from "../account/journal.ts";
-import { AccountSum, type Batch, type JournalRow } from "./batch.ts";
+import { accountsNotMade, AccountSum, type Batch, type JournalRow, type RefusedChange } from "./batch.ts";
 import { ConsoleWriter } from "./console-writer.ts";
-import { codeOf } from "./data-folder.ts";
+import { codeOf, messageOf } from "./data-folder.ts";
 import { Folding } from "./folding.ts";
-import type { Ms } from "../types.ts";
+import type { AccountId, Ms } from "../types.ts";
 
 const insertLine = `
   INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta, endpoint, model, input_fresh,
@@ -37,12 +37,18 @@ export class Writer {
     this.#folding = new Folding(database);
   }
 
-  /** Throws what SQLite threw, after taking the transaction back. */
-  commit(batch: Batch): void {
+  /**
+   * Gives the changes that were refused; all else of the batch is on disk. Throws what SQLite threw, after taking the
+   * transaction back.
+   */
+  commit({ changes, rows }: Batch): readonly RefusedChange[] {
+    let refused: readonly RefusedChange[] = [];
     this.#transaction(() => {
-      for (const change of batch.changes) this.#change(change);
-      this.#write(batch.rows);
+      refused = this.#changeAll(changes);
+      const notMade = accountsNotMade(changes, refused);
+      this.#write(notMade.size === 0 ? rows : rows.filter(([, , account]) => !notMade.has(account)));
     });
+    return refused;
   }
 
   /**
@@ -108,6 +114,30 @@ export class Writer {
       if (sum.creditDelta === 0) continue;
       assert(addCredit.run(sum.creditDelta, account).changes === 1, `account ${account} of the journal exists`);
     }
+  }
+
+  /**
+   * A change that breaks a rule of its table says nothing about the disk, and must neither end the process nor keep
+   * charges from it. SQLite takes back the statement that failed and no other: of a change with several, the first is
+   * the one that can.
+   */
+  #changeAll(changes: Batch["changes"]): RefusedChange[] {
+    const refused: RefusedChange[] = [];
+    const untold = new Set<AccountId>();
+    for (const [index, change] of changes.entries()) {
+      if (change.change === "audit" && untold.has(change.entry.subject)) {
+        refused.push({ index, reason: "what it tells of was refused" });
+        continue;
+      }
+      try {
+        this.#change(change);
+      } catch (thrown) {
+        if (!codeOf(thrown).startsWith("SQLITE_CONSTRAINT")) throw thrown;
+        refused.push({ index, reason: messageOf(thrown) });
+        if ("account" in change) untold.add(change.account);
+      }
+    }
+    return refused;
   }
 
   #change(change: AccountChange): void {

@@ -60,6 +60,10 @@ describe("what cannot be done is said in one line", () => {
     ["is not an e-mail address", ({ accounts }) => accounts.create({ email: "b" })],
     ["is not an e-mail address", ({ accounts }) => accounts.create({ email: "b@x\ny" })],
     ["is not an e-mail address", ({ accounts }) => accounts.create({ email: `${"b".repeat(260)}@x` })],
+    ["is not an e-mail address", ({ accounts }) => accounts.create({ email: "b\ud800@x" })],
+    ["is a name of deleted accounts", ({ accounts }) => accounts.create({ email: "Deleted-1@Invalid" })],
+    ["is a name of deleted accounts", ({ accounts }) => accounts.create({ email: "deleted-1-2@invalid" })],
+    ["must be well-formed text", ({ accounts }) => accounts.addCredit("a@x", 1, "order \udfff")],
     ["must not be empty", ({ accounts }) => accounts.create({ email: "b@x", password: "" })],
     ...[0, -1, 0.5, Number.NaN, 1e15].map(
       (tokens) => ["credit is a whole number", (o: Office) => o.accounts.addCredit("a@x", tokens)] as const,
@@ -78,6 +82,39 @@ describe("what cannot be done is said in one line", () => {
       expect((thrown as Error).message).not.toContain("\n");
     });
   }
+});
+
+test("an account is deleted although another has the name that it would get", async () => {
+  const office = new Office();
+  const { id } = await office.accounts.create({ email: "a@x", credit: 5 });
+  for (const email of ["other@x", "third@x"]) await office.accounts.create({ email });
+  // As a stranger could call itself before that was refused.
+  office.database.run("UPDATE accounts SET email = 'Deleted-1@invalid' WHERE email = 'other@x'");
+  office.database.run("UPDATE accounts SET email = 'deleted-1-2@invalid' WHERE email = 'third@x'");
+  expect(await office.accounts.erase("a@x", async () => {})).toEqual({ id, name: "deleted-1-3@invalid" });
+  expect((await office.accounts.show("deleted-1-3@invalid")).credit).toBe(5);
+  expect(await office.accounts.verify()).toEqual({ accounts: 3, violations: [] });
+});
+
+test("an account that the database refuses does not exist, and neither does its opening credit", async () => {
+  const office = new Office();
+  const { id } = await office.accounts.create({ email: "a@x" });
+  office.storage.immediate = false;
+  const told: number[] = [];
+  const refused = office.accounts.create({ email: "b@x", credit: 7 }, (created) => told.push(created));
+  const spent = office.spend(id, 10);
+  // Another account got the e-mail in a way that nobody thought of.
+  office.database.run("UPDATE accounts SET email = 'b@x'");
+  office.journal.flush();
+  office.storage.succeed();
+  await expect(refused).rejects.toBeInstanceOf(StoreUnavailable);
+  await spent;
+  office.storage.immediate = true;
+  expect((await office.accounts.show("b@x")).allowance.left).toBe(29_990);
+  expect(office.ledger.ifLoaded(told[0]!)).toBeNull();
+  expect(office.ledger.totals().uncommitted).toBe(0);
+  expect((await office.accounts.create({ email: "c@x", credit: 8 })).id).toBeGreaterThan(told[0]!);
+  expect(await office.accounts.verify()).toEqual({ accounts: 2, violations: [] });
 });
 
 describe("credit", () => {

@@ -78,6 +78,21 @@ test("what was settled, bought, counted and changed is there after a restart", a
   expect(await second.accounts.verify()).toEqual({ accounts: 2, violations: [] });
 });
 
+test("an account that the database refuses is refused to its caller; the process goes on, and so do charges", async () => {
+  const accounting = await open();
+  const { id } = await accounting.accounts.create({ email: "a@x" });
+  const settled = hold(accounting, id).settle(output(10), false, noon);
+  const refused = accounting.accounts.create({ email: "b@x", credit: 5 }).catch(String);
+  const other = new Database(databaseFile());
+  other.run("UPDATE accounts SET email = 'b@x'"); // after it was looked whether somebody has it
+  other.close();
+  expect(await refused).toContain("UNIQUE constraint failed: accounts.email");
+  await settled;
+  expect(await accounting.accounts.show("b@x")).toMatchObject({ id, allowance: { left: 29_990 }, credit: 0 });
+  await accounting.accounts.create({ email: "c@x" });
+  expect(await accounting.accounts.verify()).toEqual({ accounts: 2, violations: [] });
+});
+
 test("1,000 charges at once are a few commits, each charge once", async () => {
   const accounting = await open();
   const { id } = await accounting.accounts.create({ email: "a@x", credit: 10_000_000 });

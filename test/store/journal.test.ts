@@ -125,6 +125,57 @@ test("a batch that fails in its middle leaves nothing behind and can be tried ag
   expect([keys(), credit()]).toEqual([[{ key: "a" }], 5]);
 });
 
+test("a change that breaks a rule of its table is refused alone, with what was to be about it", async () => {
+  const { database, storage, journal, told, keys, credit } = setUp();
+  const hash = (byte: number) => Buffer.alloc(32, byte).toString("base64");
+  const create = (account: number, email: string, byte: number) =>
+    journal.change({
+      change: "create",
+      account,
+      email,
+      plan: "free",
+      keyHash: hash(byte),
+      passwordHash: null,
+      operator: false,
+      at: 0,
+    });
+  const audit = (id: number, subject: number) =>
+    journal.change({
+      change: "audit",
+      entry: { id, at: 0, operator: 1, address: "", action: "account.create", subject, detail: "" },
+    });
+  const line = journal.append(entry("a", 5));
+  const taken = create(2, "A@x", 2);
+  const tells = audit(1, 2);
+  journal.append({ ...entry("opening:2", 9), account: 2 });
+  const fits = create(3, "c@x", 3);
+  const tellsOfFitting = audit(2, 3);
+  journal.append({ ...entry("opening:3", 7), account: 3 });
+  const sameKey = journal.change({ change: "key", account: 1, keyHash: hash(3), at: 0 });
+  const waits = [line, taken, tells, fits, tellsOfFitting, sameKey].map((sequence) => journal.durable(sequence));
+  const outcomes = Promise.allSettled(waits);
+  journal.flush();
+  storage.succeed();
+  const refused = (await outcomes).map((outcome) => (outcome.status === "rejected" ? outcome.reason : null));
+  expect(refused.map((reason) => reason instanceof StoreUnavailable)).toEqual([false, true, true, false, false, true]);
+  expect(String(refused[1])).toContain("does not take this change: UNIQUE constraint failed: accounts.email");
+  expect(told).toEqual(["committed a", "lost opening:2", "committed opening:3"]);
+  expect([keys(), credit()]).toEqual([[{ key: "a" }, { key: "opening:3" }], 5]);
+  expect(database.query("SELECT id FROM accounts").values()).toEqual([[1], [3]]);
+  expect(database.query("SELECT subject_id FROM audit_log").values()).toEqual([[3]]);
+  await expect(journal.durable(taken)).rejects.toThrow("accounts.email"); // also when it is asked late
+  await journal.durable(fits);
+});
+
+test("a line that breaks a rule of its table takes nothing along, and is not left out", () => {
+  const { storage, journal, keys } = setUp();
+  journal.append(entry("a"));
+  journal.append(entry("b", Number.NaN)); // no number in JSON either
+  journal.flush();
+  expect(() => storage.write()).toThrow("constraint");
+  expect(keys()).toEqual([]);
+});
+
 test("closing commits what is pending, and nothing may follow", async () => {
   const { storage, journal, keys } = setUp();
   journal.append(entry("a"));

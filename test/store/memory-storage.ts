@@ -1,7 +1,7 @@
 // The real writer on a database in memory, where a test decides when a batch commits, and how it fails.
 import { Database } from "bun:sqlite";
 import { assert } from "../../src/assert.ts";
-import type { Batch } from "../../src/store/batch.ts";
+import type { Batch, RefusedChange } from "../../src/store/batch.ts";
 import type { Outcome, Storage } from "../../src/store/journal.ts";
 import { migrations } from "../../src/store/migrations.ts";
 import { Writer } from "../../src/store/writer.ts";
@@ -39,15 +39,16 @@ export class MemoryStorage implements Storage {
 
   /** Writes the waiting batch and says so. */
   succeed(): void {
-    this.write();
-    this.#take().resolved("committed");
+    const refused = this.write();
+    this.#take().resolved(refused.length === 0 ? "committed" : { refused });
   }
 
   /** Writes the waiting batch and says nothing yet. */
-  write(): void {
+  write(): readonly RefusedChange[] {
     assert(this.#waiting !== null, "a batch is waiting");
-    this.#writer.commit(this.#waiting.batch);
+    const refused = this.#writer.commit(this.#waiting.batch);
     this.commits += 1;
+    return refused;
   }
 
   /** Fails in the middle of writing the batch: its last line breaks a rule of the table. */

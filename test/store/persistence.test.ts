@@ -1,7 +1,7 @@
 // Trying a batch again: how long, what for, and what is said meanwhile.
 import { expect, test } from "bun:test";
 import { journalProbeIntervalMs, journalRetryIntervalMs } from "../../src/limits.ts";
-import { Persistence } from "../../src/store/persistence.ts";
+import { Persistence, type Report } from "../../src/store/persistence.ts";
 
 const batch = { changes: [], rows: [] };
 const failure = (code: string) => Object.assign(new Error(code), { code });
@@ -9,9 +9,10 @@ const failure = (code: string) => Object.assign(new Error(code), { code });
 /** A writer that fails until `wellAt` on a clock that sleeping moves. */
 function setUp(wellAt: number, code = "SQLITE_BUSY") {
   let now = 0;
-  const said: [number, string][] = [];
+  const said: [number, Report][] = [];
   const write = () => {
     if (now < wellAt) throw failure(code);
+    return [];
   };
   const persistence = new Persistence(
     { commit: write, probe: write },
@@ -26,6 +27,15 @@ test("a commit that succeeds at once says so, and nothing else", async () => {
   const { persistence, said } = setUp(0);
   await persistence.commit(batch, 10_000);
   expect(said).toEqual([[0, "committed"]]);
+});
+
+test("a commit without the changes that were refused says which", async () => {
+  const said: unknown[] = [];
+  const refused = [{ index: 3, reason: "no" }];
+  const writer = { commit: () => refused, probe: () => {} };
+  const clock = { wall: () => 0, monotonic: () => 0 };
+  await new Persistence(writer, clock, Bun.sleep, (report) => said.push(report)).commit(batch, 0);
+  expect(said).toEqual([{ refused }]);
 });
 
 for (const code of ["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED", "SQLITE_FULL"]) {

@@ -16,8 +16,9 @@ export class DataFolderUnusable extends Error {
   override readonly name = "DataFolderUnusable";
 }
 
-/** The ledger's file in a data folder. */
+/** The ledger's file in a data folder, and the one that is locked by who works on it. */
 export const databaseName = "tollgate.db";
+export const lockName = "tollgate.lock";
 /** The stored responses' file, and that of the usage index. */
 export const responsesName = "responses.db";
 export const usageName = "usage.db";
@@ -50,7 +51,7 @@ export function takeDataFolder(folder: string): DataFolder {
  * of a file drops all of the process's fcntl locks on it.
  */
 export function lockDataFolder(folder: string): DataFolder {
-  const lockFile = join(folder, "tollgate.lock");
+  const lockFile = join(folder, lockName);
   const databaseFile = join(folder, databaseName);
   let lock: Database | null = null;
   try {

@@ -6,18 +6,20 @@
 // A crash at any moment leaves either the old ledger or the new one in place, whole.
 import { Database } from "bun:sqlite";
 import {
+  chownSync,
   closeSync,
   existsSync,
   fsyncSync,
   linkSync,
   openSync,
   readSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
   writeSync,
 } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { assert } from "../assert.ts";
 import { systemClock } from "../clock.ts";
 import type { Ms } from "../types.ts";
@@ -30,7 +32,7 @@ import {
   type LedgerContents,
   versionOf,
 } from "./database-check.ts";
-import { codeOf, databaseName, lockDataFolder, messageOf, responsesName, usageName } from "./data-folder.ts";
+import { codeOf, databaseName, lockDataFolder, lockName, messageOf, responsesName, usageName } from "./data-folder.ts";
 import { migrate, openForReading, openForWriting, openStoredResponses } from "./open.ts";
 
 /** Nothing was put in place and nothing has changed; the message is one line for the operator. */
@@ -69,11 +71,16 @@ const logs = ["-wal", "-shm"];
 export function restore(order: RestoreOrder): Restored {
   const { file, dataFolder } = order;
   if (!existsSync(file)) throw new RestoreFailed(`there is no file ${file}`);
+  const place = join(dataFolder, databaseName);
+  if (isSameFile(file, place)) throw new RestoreFailed(`${file} is the ledger in use itself`);
+  if (isSameFile(file, `${place}.restoring`)) {
+    throw new RestoreFailed(`${file} is where a restore puts its copy, and is overwritten by it; rename it first`);
+  }
   const folder = lockDataFolder(dataFolder);
+  giveToOwner(join(dataFolder, lockName));
   const live = folder.databaseFile;
   const copy = `${live}.restoring`;
   try {
-    if (resolve(file) === resolve(live)) throw new RestoreFailed(`${file} is the ledger in use itself`);
     const checked = checkedCopy(copy, order);
     return { ...checked, ...putInPlace(copy, live, order) };
   } catch (thrown) {
@@ -220,7 +227,20 @@ function copyFile(from: string, to: string, progress: (line: string) => void): v
     closeSync(source);
     closeSync(target);
   }
+  giveToOwner(to);
 }
+
+/** Made by root for a service that runs as another user, who must be able to open it: the owner of what was there before. */
+function giveToOwner(file: string): void {
+  if (process.geteuid?.() !== 0) return;
+  const folder = dirname(file);
+  const { uid, gid } = statSync(join(folder, databaseName), { throwIfNoEntry: false }) ?? statSync(folder);
+  chownSync(file, uid, gid);
+}
+
+/** Also through links. */
+const isSameFile = (one: string, other: string): boolean =>
+  existsSync(one) && existsSync(other) && realpathSync(one) === realpathSync(other);
 
 function inDatabase<Result>(database: Database, work: (database: Database) => Result): Result {
   try {

@@ -2,7 +2,19 @@
 // trusted changes nothing.
 import { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, join } from "node:path";
 import { migrations } from "../../src/store/migrations.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
@@ -333,9 +345,37 @@ describe.concurrent("a restore", () => {
     },
   );
 
+  test.skipIf(process.geteuid?.() !== 0)("by root gives the ledger to the user whose it was", async () => {
+    await using site = await stopped();
+    const nobody = 65_534;
+    const owners = () => ["tollgate.db", "tollgate.lock"].map((name) => statSync(join(site.data, name)).uid);
+    chownSync(join(site.data, "tollgate.db"), nobody, nobody);
+    rmSync(join(site.data, "tollgate.lock"));
+    expect((await site.restore()).code).toBe(0);
+    expect(owners()).toEqual([nobody, nobody]);
+    for (const name of ["tollgate.db", "tollgate.lock"]) rmSync(join(site.data, name)); // all that is left is the folder
+    chownSync(site.data, nobody, nobody);
+    expect((await site.restore()).code).toBe(0);
+    expect(owners()).toEqual([nobody, nobody]);
+  });
+
+  test("of the file that it would write its own copy to is refused and leaves it", async () => {
+    await using site = await stopped();
+    const own = join(site.data, "tollgate.db.restoring");
+    copyFileSync(site.file, own);
+    const { code, stderr } = await run(["restore", own, "--data", site.data]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`${own} is where a restore puts its copy`)]);
+    expect(readFileSync(own)).toEqual(readFileSync(site.file));
+  });
+
   test("of the ledger in use, or of no file, is refused in one line", async () => {
     await using site = await stopped();
     const live = join(site.data, "tollgate.db");
+    const link = join(site.data, "link.db");
+    symlinkSync(live, link);
+    expect((await run(["restore", link, "--data", site.data])).stderr).toBe(
+      `tollgate: ${link} is the ledger in use itself`,
+    );
     expect((await run(["restore", live, "--data", site.data])).stderr).toBe(
       `tollgate: ${live} is the ledger in use itself`,
     );

@@ -21,12 +21,17 @@ const command: Command = {
     const pieces = exportAccount(file, email);
     if (pieces === null) throw new CommandError(`no account has the e-mail ${email}`); // it was deleted meanwhile
     const output = Bun.stdout.writer();
-    for (const piece of pieces) {
-      output.write(piece);
-      await output.flush();
+    try {
+      for (const piece of pieces) {
+        output.write(piece);
+        await output.flush();
+      }
+      await output.end();
+      return 0;
+    } catch (error) {
+      if ((error as { code?: string }).code !== "EPIPE") throw error;
+      return 1; // who reads it wanted no more, and knows
     }
-    await output.end();
-    return 0;
   },
 };
 export default command;

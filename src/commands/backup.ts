@@ -1,6 +1,7 @@
 // tollgate backup FILE
+import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { type Command, folderFlags } from "./command.ts";
+import { type Command, CommandError, folderFlags } from "./command.ts";
 import { perform } from "./perform.ts";
 
 const command: Command = {
@@ -8,6 +9,12 @@ const command: Command = {
   flags: folderFlags,
   async run(invocation) {
     const backup = await perform(invocation, "backup", { file: resolve(invocation.words[0]!) });
+    // A server under systemd has a /tmp of its own, which goes with it.
+    if (statSync(backup.file, { throwIfNoEntry: false })?.size !== backup.bytes) {
+      throw new CommandError(
+        `the server wrote ${backup.file} where this command cannot see it (a private /tmp?); name a file in the data folder`,
+      );
+    }
     if (invocation.flags["json"] === true) console.log(JSON.stringify(backup));
     else console.log(`${backup.file}: ${backup.bytes.toLocaleString("en-US")} bytes, integrity ${backup.integrity}`);
     return 0;

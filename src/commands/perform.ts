@@ -1,61 +1,95 @@
 // Does an operation on a data folder, whether a server runs on it or not.
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { openAccounting } from "../accounting.ts";
 import { type Catalog, embeddedCatalog, loadCatalog } from "../catalog.ts";
 import { systemClock } from "../clock.ts";
 import { addressesOf, dataFolderOf, loadConfig } from "../config.ts";
 import { standardErrorLog } from "../log.ts";
-import { DataFolderInUse } from "../store/data-folder.ts";
+import { type Backup, backUp } from "../store/backup.ts";
+import { databaseName, DataFolderInUse, lockDataFolder } from "../store/data-folder.ts";
 import { StoredResponsesFile } from "../store/stored-responses.ts";
 import { CommandError, type Flags, type Invocation, textFlag } from "./command.ts";
 import { askRunningServer } from "./control-socket.ts";
-import { type OperationArguments, type OperationName, type OperationResult, runOperation } from "./operations.ts";
+import {
+  type OperationArguments,
+  type OperationName,
+  type OperationResult,
+  type Progress,
+  runOperation,
+} from "./operations.ts";
 
 /** A folder that is neither free nor answered for belongs to another command, or to a server that is starting. */
 const patienceMs = 5_000;
 const retryMs = 50;
 
 /**
- * Takes the data folder and works on it; where a running server has it, asks that server. `mayMake`: the folder is
- * made where there is none.
+ * Asks the server that runs on the data folder, which needs no configuration; where there is none, takes the folder and
+ * works on it. `mayMake`: the folder is made where there is none.
  */
 export async function perform<Name extends OperationName>(
-  { flags, environment }: Invocation,
+  invocation: Invocation,
   name: Name,
   given: OperationArguments<Name>,
   mayMake = false,
 ): Promise<OperationResult<Name>> {
-  const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
+  const dataFolder = dataFolderOf({ data: textFlag(invocation.flags, "data") }, invocation.environment);
   if (!mayMake && !existsSync(dataFolder)) {
     throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
   }
-  const config = await loadConfig(configFlags(flags), environment);
-  const catalog = await catalogOf(config.catalogFile);
   const progress = (line: string) => console.error(line);
   const giveUpAt = systemClock.monotonic() + patienceMs;
   for (;;) {
+    const answered = await askRunningServer(dataFolder, name, given, progress);
+    if (answered !== null) return answered.result as OperationResult<Name>;
     try {
-      const accounting = await openAccounting({
-        dataFolder,
-        catalog,
-        siteUrl: addressesOf(config, config.port).siteUrl,
-        clock: systemClock,
-        onFatal: endAtOnce,
-      });
-      try {
-        const log = standardErrorLog(() => systemClock.wall());
-        const eraseResponses = (account: number) => StoredResponsesFile.eraseIn(dataFolder, account, log);
-        return await runOperation(name, { ...accounting, eraseResponses }, given, progress);
-      } finally {
-        await accounting.close();
-      }
+      return await performHere(invocation, dataFolder, name, given, progress);
     } catch (error) {
-      if (!(error instanceof DataFolderInUse)) throw error;
-      const answered = await askRunningServer(dataFolder, name, given, progress);
-      if (answered !== null) return answered.result as OperationResult<Name>;
-      if (systemClock.monotonic() > giveUpAt) throw error;
+      if (!(error instanceof DataFolderInUse) || systemClock.monotonic() > giveUpAt) throw error;
       await Bun.sleep(retryMs);
     }
+  }
+}
+
+/** On a folder that no server has. Throws DataFolderInUse. */
+async function performHere<Name extends OperationName>(
+  { flags, environment }: Invocation,
+  dataFolder: string,
+  name: Name,
+  given: OperationArguments<Name>,
+  progress: Progress,
+): Promise<OperationResult<Name>> {
+  if (name === "backup") {
+    const { file } = given as OperationArguments<"backup">;
+    return (await copyAsItIs(dataFolder, file, progress)) as OperationResult<Name>;
+  }
+  const config = await loadConfig(configFlags(flags), environment);
+  const accounting = await openAccounting({
+    dataFolder,
+    catalog: await catalogOf(config.catalogFile),
+    siteUrl: addressesOf(config, config.port).siteUrl,
+    clock: systemClock,
+    onFatal: endAtOnce,
+  });
+  try {
+    const log = standardErrorLog(() => systemClock.wall());
+    const eraseResponses = (account: number) => StoredResponsesFile.eraseIn(dataFolder, account, log);
+    return await runOperation(name, { ...accounting, eraseResponses }, given, progress);
+  } finally {
+    await accounting.close();
+  }
+}
+
+/** Without bringing the database to this program's version: the copy is the way back from an upgrade. */
+async function copyAsItIs(dataFolder: string, file: string, progress: Progress): Promise<Backup> {
+  if (!existsSync(join(dataFolder, databaseName))) {
+    throw new CommandError(`there is no ledger in ${dataFolder}; name its folder with --data DIR`);
+  }
+  const folder = lockDataFolder(dataFolder);
+  try {
+    return await backUp(folder.databaseFile, file, progress);
+  } finally {
+    folder.release();
   }
 }
 

@@ -1,9 +1,12 @@
 // The commands on accounts, keys, usage and backups do the same through a running server and on a stopped one's folder.
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { chat, run, Server, temporaryFolder } from "./program.ts";
+import { openControlSocket } from "../../src/commands/control-socket.ts";
+import { lockDataFolder } from "../../src/store/data-folder.ts";
+import { migrations } from "../../src/store/migrations.ts";
+import { chat, fromSource, run, Server, temporaryFolder } from "./program.ts";
 
 setDefaultTimeout(20_000); // processes are started, and the machine may be busy
 
@@ -145,4 +148,68 @@ describe("without a server", () => {
     expect((await run(["accounts", "create", "env@example.com"], { variables })).code).toBe(0);
     expect(existsSync(join(folder.path, "tollgate.db"))).toBe(true);
   });
+});
+
+test("a backup that the server wrote where the command cannot see it is told as such", async () => {
+  using folder = temporaryFolder();
+  const held = lockDataFolder(folder.path);
+  const control = openControlSocket(
+    folder.path,
+    async (_, given) => ({ file: (given as { file: string }).file, bytes: 5, integrity: "ok" }),
+    () => true,
+  );
+  const file = join(folder.path, "copy.db");
+  const backup = () => run(["backup", file, "--data", folder.path]);
+  const hidden = await backup();
+  expect([hidden.code, hidden.stdout]).toEqual([1, ""]);
+  expect(hidden.stderr).toBe(
+    `tollgate: the server wrote ${file} where this command cannot see it (a private /tmp?); name a file in the data folder`,
+  );
+  writeFileSync(file, "whole");
+  expect((await backup()).code).toBe(0);
+  await control.close();
+  held.release();
+});
+
+test("a backup of a stopped folder leaves the database at its version: it is the way back from an upgrade", async () => {
+  using folder = temporaryFolder();
+  const file = join(folder.path, "tollgate.db");
+  const before = new Database(file);
+  for (const sql of migrations.slice(0, -1)) before.run(sql);
+  before.run(`PRAGMA user_version = ${migrations.length - 1}`);
+  before.close();
+  const copy = join(folder.path, "copy.db");
+  expect((await run(["backup", copy, "--data", folder.path])).code).toBe(0);
+  for (const each of [copy, file]) {
+    using database = new Database(each, { readonly: true });
+    expect(database.query("PRAGMA user_version").get()).toEqual({ user_version: migrations.length - 1 });
+  }
+  const empty = join(folder.path, "empty");
+  mkdirSync(empty);
+  expect((await run(["backup", join(folder.path, "none.db"), "--data", empty])).stderr).toBe(
+    `tollgate: there is no ledger in ${empty}; name its folder with --data DIR`,
+  );
+});
+
+test("a running server answers although the command's own configuration cannot be read", async () => {
+  using folder = temporaryFolder();
+  const config = join(folder.path, "gate.toml");
+  const data = join(folder.path, "data");
+  writeFileSync(config, '[[nodes]]\nname = "a"\nurl = "http://127.0.0.1:9/v1"\napi_key_env = "NODE_KEY"\n');
+  await using server = await Server.start(["--port", "0", "--config", config, "--data", data], {
+    variables: { NODE_KEY: "k" },
+  });
+  expect(await run(["accounts", "list", "--config", config, "--data", data])).toMatchObject({ code: 0, stderr: "" });
+  server.signal("SIGTERM");
+  await server.ended();
+  expect((await run(["accounts", "list", "--config", config, "--data", data])).stderr).toContain("NODE_KEY is not set");
+});
+
+test("an export whose reader wants no more ends without a stack", async () => {
+  using folder = temporaryFolder();
+  await run(["accounts", "create", "a@x", "--data", folder.path]);
+  const piped = await run(["-c", `${fromSource.join(" ")} accounts export a@x --data ${folder.path} | true`], {
+    program: ["sh"],
+  });
+  expect(piped).toEqual({ code: 0, stdout: "", stderr: "" });
 });

@@ -46,6 +46,18 @@ test("beside a running server with a node that is well, nothing is wrong", async
   expect(detailOf(report, "disk flushes")).toMatch(/half within [\d.]+ ms, 99 in 100 within [\d.]+ ms/);
 });
 
+test("a ledger that was just restored is well", async () => {
+  using folder = temporaryFolder();
+  const data = join(folder.path, "data");
+  const copy = join(folder.path, "copy.db");
+  await run(["accounts", "create", "a@x", "--data", data]);
+  await run(["backup", copy, "--data", data]);
+  expect((await run(["restore", copy, "--data", data])).code).toBe(0);
+  const report = await doctor("--data", data);
+  expect(levels(report)).toMatchObject({ database: "ok" });
+  expect(detailOf(report, "database")).toContain("becomes wal at the next start");
+});
+
 test("a folder that serve is to make is looked at where it will be", async () => {
   using folder = temporaryFolder();
   const future = await doctor("--data", join(folder.path, "later", "data"));

@@ -448,10 +448,8 @@ const ConfigFile = Type.Object(
     backups: Type.Optional(
       Type.Object(
         {
-          every_hours: Type.Number({
-            minimum: 0,
-            maximum: 8_760,
-            description: "a number of hours from 0 (none) to 8760",
+          every_hours: Type.Union([Type.Literal(0), Type.Number({ minimum: 0.1, maximum: 8_760 })], {
+            description: "a number of hours from 0.1 to 8760, or 0 (none)",
           }),
           keep: Type.Optional(
             Type.Integer({ minimum: 1, maximum: 1_000, description: "a whole number from 1 to 1000" }),

@@ -341,6 +341,11 @@ describe("a wrong configuration", () => {
       "gate.toml:4: nodes[0].command must be a program and its arguments, as a list of texts, is []",
       "no program",
     ],
+    [
+      "[backups]\nevery_hours = 0.00001",
+      "gate.toml:2: backups.every_hours must be a number of hours from 0.1 to 8760, or 0 (none), is 0.00001",
+      "backups without end",
+    ],
     [node + node, "gate.toml:5: nodes[1].name must be unique, is also the name of nodes[0]", "a name used twice"],
     [`${node}slots = 0`, "gate.toml:4: nodes[0].slots must be a whole number from 1 to 100000, is 0", "no slots"],
     [

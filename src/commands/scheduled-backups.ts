@@ -38,7 +38,8 @@ export class ScheduledBackups {
   /** From here on; null: none are made, and those that are there stay. */
   follow(schedule: BackupSchedule | null): void {
     this.#schedule = schedule;
-    this.#lastMadeAt = schedule === null ? null : (this.#made()[0]?.at ?? null);
+    const newest = schedule === null ? undefined : this.#made()[0];
+    this.#lastMadeAt = newest === undefined || this.#isOfFuture(newest.at) ? null : newest.at;
     this.#look();
   }
 
@@ -116,7 +117,15 @@ export class ScheduledBackups {
     }
   }
 
-  /** Those that are there, the newest first; none where the folder cannot be read, which the next backup tells of. */
+  /** Made before the clock was set back. */
+  #isOfFuture(at: Ms): boolean {
+    return at > this.#parts.clock.wall();
+  }
+
+  /**
+   * Those that are there, the newest first, and last those from the future, which else would stay for ever in the place of
+   * each that is made; none where the folder cannot be read, which the next backup tells of.
+   */
   #made(): Readonly<{ name: string; at: Ms }>[] {
     let names: readonly string[];
     try {
@@ -128,7 +137,8 @@ export class ScheduledBackups {
       const at = timeOf(name);
       return at === null ? [] : { name, at };
     });
-    return made.toSorted((one, other) => other.at - one.at);
+    const rank = ({ at }: { at: Ms }): number => Number(this.#isOfFuture(at));
+    return made.toSorted((one, other) => rank(one) - rank(other) || other.at - one.at);
   }
 }
 

@@ -1,7 +1,7 @@
 // Backups by a schedule: when one is due, which are kept, and that a failure costs nothing but that one.
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ScheduledBackups } from "../../src/commands/scheduled-backups.ts";
@@ -140,6 +140,20 @@ describe("a schedule", () => {
     expect(there()).toContain("scheduled-2026-11-21T12-00-00Z.db");
   });
 
+  test("those from the future never take the place of one that was made, nor are they the last one", async () => {
+    mkdirSync(folder);
+    const future = [1, 2, 3].map((day) => `scheduled-2099-01-0${day}T00-00-00Z.db`);
+    for (const name of future) writeFileSync(join(folder, name), "");
+    const backups = start();
+    await follow(backups, 24 * hourMs, 2);
+    expect(there()).toEqual(["scheduled-2026-11-21T12-00-00Z.db", future[2]!]);
+    await follow(backups, 24 * hourMs, 2);
+    expect(backups.lastMadeAt).toBe(noon);
+    now += 24 * hourMs;
+    await follow(backups, 24 * hourMs, 2);
+    expect(there()).toEqual(["scheduled-2026-11-21T12-00-00Z.db", "scheduled-2026-11-22T12-00-00Z.db"]);
+  });
+
   test("that ends makes none any more", async () => {
     const backups = start();
     await follow(backups, 24 * hourMs, 7);
@@ -153,8 +167,8 @@ describe("a schedule", () => {
 
 test("a server makes whole ones beside requests, keeps the last, and goes on after a kill and a reload", async () => {
   await using node = await ScriptedNode.start();
-  const config = (seconds: number) => `${nodeTable(node, 8)}\n[backups]\nevery_hours = ${seconds / 3_600}\nkeep = 2\n`;
-  await using gateway = await GatewayProcess.start({ config: config(1) });
+  const config = `${nodeTable(node, 8)}\n[backups]\nevery_hours = 0.1\nkeep = 2\n`;
+  await using gateway = await GatewayProcess.start({ config });
   const folder = join(gateway.dataFolder, "backups");
   const made = () =>
     existsSync(folder)
@@ -163,14 +177,17 @@ test("a server makes whole ones beside requests, keeps the last, and goes on aft
           .toSorted()
       : [];
   const account = await gateway.account();
-  await eventually("two backups", async () => made().length === 2, 20_000);
-  const first = made()[0]!;
-  await eventually("the first is gone", async () => !made().includes(first), 20_000);
-  await gateway.kill("SIGKILL");
-  const last = made().at(-1)!;
-  await gateway.restart();
-  await eventually("another", async () => made().at(-1)! > last, 20_000);
-  expect(made().length).toBeLessThanOrEqual(3); // one more for the moment before the oldest goes
+  const hoursAgo = (hours: number) =>
+    `scheduled-${new Date(Date.now() - hours * hourMs).toISOString().slice(0, 19).replaceAll(":", "-")}Z.db`;
+  await eventually("the first backup", async () => made().length === 1, 20_000);
+  for (const hours of [3, 2, 1]) {
+    await gateway.kill("SIGKILL");
+    const last = hoursAgo(hours); // another is due
+    renameSync(join(folder, made().at(-1)!), join(folder, last));
+    await gateway.restart();
+    await eventually("another", async () => made().at(-1)! > last, 20_000);
+  }
+  await eventually("the oldest is gone", async () => made().length === 2, 20_000);
   const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
   expect(metrics).toMatch(/^tollgate_backup_timestamp_seconds \d+/m);
   const copy = new Database(join(folder, made().at(-1)!), { readonly: true });

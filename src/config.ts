@@ -190,6 +190,14 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** The configuration is wrong; the message has one line for each fault. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
+
+  constructor(
+    message: string,
+    /** Nothing but flags is wrong. */
+    readonly isOfCommandLine = false,
+  ) {
+    super(message);
+  }
 }
 
 export const hostDefault = "127.0.0.1";
@@ -594,6 +602,7 @@ export function listeningAddress(host: string, port: number): string {
 /** Collects what is wrong, so that one start reports every fault of the file. */
 class Faults {
   readonly #lines: string[] = [];
+  #ofFlags = 0;
   readonly #file: string | null;
   readonly #toml: string;
 
@@ -602,9 +611,14 @@ class Faults {
     this.#toml = toml;
   }
 
-  /** A fault of a flag, a variable or the whole file. */
+  /** A fault of a variable or the whole file. */
   add(line: string): void {
     this.#lines.push(line);
+  }
+
+  addOfFlag(line: string): void {
+    this.#ofFlags += 1;
+    this.add(line);
   }
 
   at(path: readonly (string | number)[], problem: string): void {
@@ -634,7 +648,8 @@ class Faults {
   }
 
   throwIfAny(): void {
-    if (this.#lines.length > 0) throw new ConfigError(this.#lines.join("\n"));
+    const { length } = this.#lines;
+    if (length > 0) throw new ConfigError(this.#lines.join("\n"), this.#ofFlags === length);
   }
 }
 
@@ -742,7 +757,9 @@ const ggufNode = (file: string): NodeConfig => ({
 /** `--node URL`: takes every model id that the file does not speak of, under whatever name the node serves. */
 function nodeOfFlag(url: string, index: number, faults: Faults): NodeConfig {
   const address = readAddress(url);
-  if (address === null) faults.add(`--node must be ${webAddress} without user, query and fragment, is ${show(url)}`);
+  if (address === null) {
+    faults.addOfFlag(`--node must be ${webAddress} without user, query and fragment, is ${show(url)}`);
+  }
   return {
     name: `node-${index + 1}`,
     url: nodeAddress(address ?? ""),
@@ -915,14 +932,16 @@ function readSecret<Name extends string>(
 function readPort([typed, source]: readonly [string, string], faults: Faults): number {
   const port = /^\d{1,5}$/.test(typed) ? Number(typed) : Number.NaN;
   if (port <= 65_535) return port;
-  faults.add(`${source} must be ${portExpected}, is ${show(typed)}`);
+  const fault = `${source} must be ${portExpected}, is ${show(typed)}`;
+  if (source.startsWith("--")) faults.addOfFlag(fault);
+  else faults.add(fault);
   return 0;
 }
 
 function readThreads(typed: string, faults: Faults): number {
   const threads = /^\d{1,3}$/.test(typed) ? Number(typed) : 0;
   if (threads >= 1 && threads <= threadsMax) return threads;
-  faults.add(`--threads must be ${threadsExpected}, is ${show(typed)}`);
+  faults.addOfFlag(`--threads must be ${threadsExpected}, is ${show(typed)}`);
   return threadsDefault;
 }
 

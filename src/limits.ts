@@ -162,6 +162,9 @@ export const signInTriesMax = 10; // per account
 export const signInAddressTriesMax = 100;
 /** What is remembered of tries; beyond it the oldest are forgotten. */
 export const signInNamesMax = 100_000;
+export const passwordMinLength = 8;
+/** argon2id reads all of it, so it is bounded. */
+export const passwordMaxLength = 1024;
 /** argon2id takes 64 MiB and 50 ms of a core: two leave the other cores to the streams. */
 export const passwordHashesMax = 2;
 export const passwordHashesWaitingMax = 64; // about 2 s; more are refused

@@ -67,11 +67,15 @@ function commandName(argv: readonly string[]): string {
 try {
   process.exit(await main(process.argv.slice(2)));
 } catch (error) {
-  if (error instanceof UsageError) {
-    console.error(`tollgate: ${error.message}\nSee: tollgate help`);
-    process.exit(2);
-  }
   // What an operator can put right is one line; anything else is a fault of the program, and its stack helps to find it.
-  console.error(isExpected(error) ? (error as Error).message.replace(/^/gm, "tollgate: ") : error);
-  process.exit(1);
+  const isUsage = error instanceof UsageError || isWrongFlag(error);
+  const isLine = isUsage || isExpected(error);
+  console.error(isLine ? (error as Error).message.replace(/^/gm, "tollgate: ") : error);
+  if (isUsage) console.error("See: tollgate help");
+  process.exit(isUsage ? 2 : 1);
+}
+
+/** The configuration reads the values of its flags by itself. */
+function isWrongFlag(error: unknown): boolean {
+  return error instanceof Error && "isOfCommandLine" in error && error.isOfCommandLine === true;
 }

@@ -1,5 +1,6 @@
 // tollgate accounts create EMAIL [--plan PLAN] [--credit TOKENS] [--password P] [--operator]
-import { type Command, folderFlags, readWhole, textFlag } from "./command.ts";
+import { passwordMaxLength, passwordMinLength } from "../limits.ts";
+import { type Command, type Flags, folderFlags, readWhole, textFlag, UsageError } from "./command.ts";
 import { perform } from "./perform.ts";
 import { formatPairs } from "./table.ts";
 
@@ -22,7 +23,7 @@ const command: Command = {
         email: words[0]!,
         plan: textFlag(flags, "plan"),
         credit: credit === undefined ? undefined : readWhole("--credit", credit, 0),
-        password: textFlag(flags, "password"),
+        password: passwordOf(flags),
         operator: flags["operator"] === true,
       },
       true,
@@ -42,3 +43,12 @@ const command: Command = {
   },
 };
 export default command;
+
+/** As the console's own forms demand it. */
+function passwordOf(flags: Flags): string | undefined {
+  const password = textFlag(flags, "password");
+  if (password === undefined) return undefined;
+  const { length } = password;
+  if (length >= passwordMinLength && length <= passwordMaxLength) return password;
+  throw new UsageError(`--password must have ${passwordMinLength} to ${passwordMaxLength} characters, has ${length}`);
+}

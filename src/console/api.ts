@@ -50,7 +50,14 @@
 //
 // Every operator route answers 403 to an account that is no operator. Times are ISO 8601 in UTC, amounts balance tokens.
 import { type Static, Type } from "@sinclair/typebox";
-import { creditGrantMaxTokens, creditPurchaseMaxTokens, creditPurchaseMinTokens, emailMaxLength } from "../limits.ts";
+import {
+  creditGrantMaxTokens,
+  creditPurchaseMaxTokens,
+  creditPurchaseMinTokens,
+  emailMaxLength,
+  passwordMaxLength,
+  passwordMinLength,
+} from "../limits.ts";
 
 // ---------------------------------------------------------------- shapes shared by several
 
@@ -70,9 +77,6 @@ const reason = () => Type.String({ maxLength: 500, description: "a text of at mo
 /** In an address everything is text. */
 const wholeText = () => Type.String({ pattern: "^[0-9]{1,15}$", description: "a whole number" });
 
-export const passwordMinLength = 8;
-/** argon2id reads all of it, so it is bounded. */
-export const passwordMaxLength = 1024;
 export const usagePageMax = 200;
 export const pageMax = 100;
 

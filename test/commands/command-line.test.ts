@@ -56,6 +56,10 @@ describe("the command line", () => {
     [["accounts", "show"], "accounts show: EMAIL is missing"],
     [["accounts", "show", "a", "b"], 'accounts show: "b" is one word too many'],
     [["accounts", "credit", "a@b.c", "1.5"], 'TOKENS must be a whole number >= 1, is "1.5"'],
+    [["accounts", "create", "a@b.c", "--password", "short"], "--password must have 8 to 1024 characters, has 5"],
+    [["serve", "--port", "99999"], "--port must be a whole number from 0 to 65535, is "],
+    [["serve", "--threads", "0"], "--threads must be "],
+    [["serve", "--node", "ftp://x"], "--node must be an http:// or https:// address"],
     [["serve", "--port"], "serve: Option '--port <value>' argument missing"],
   ];
   test.each(wrong)("ends with 2 for %j", async (words, message) => {

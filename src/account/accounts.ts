@@ -103,6 +103,11 @@ export class Accounts {
     return this.#lastId === 0;
   }
 
+  /** Whether an account may see all the others, and is not disabled. */
+  get hasOperator(): boolean {
+    return this.#parts.records.hasOperator();
+  }
+
   /** Throws AccountError for a bad or known e-mail, a bad plan or a bad amount. */
   async create(
     { email, plan = "free", credit = 0, password, operator = false }: NewAccount,
@@ -188,6 +193,7 @@ export class Accounts {
 
   async changePlanById(id: AccountId, plan: PlanId, alongside?: Alongside): Promise<void> {
     const { ledger, journal, plans } = this.#parts;
+    this.checkNotErased(id);
     const account = ledger.account(this.#byId(id).id);
     const sequence = journal.change({ change: "plan", account: id, plan });
     alongside?.();
@@ -201,6 +207,7 @@ export class Accounts {
    */
   async setDisabled(id: AccountId, disabled: boolean, alongside?: Alongside): Promise<void> {
     const { ledger, keys, journal, clock } = this.#parts;
+    if (!disabled) this.checkNotErased(id);
     const account = ledger.account(this.#byId(id).id);
     account.disabled ||= disabled;
     if (disabled) keys.forget(account);
@@ -226,10 +233,18 @@ export class Accounts {
    */
   async addCredit(email: string, tokens: number, reference?: string): Promise<{ credited: boolean }> {
     const billingKey = reference === undefined ? `purchase:${crypto.randomUUID()}` : `credit:${reference}`;
-    return this.addCreditById(this.#byEmail(email).id, tokens, billingKey);
+    const { id } = this.#byEmail(email);
+    this.checkNotErased(id);
+    return this.addCreditById(id, tokens, billingKey);
   }
 
-  /** The same billing key counts once. */
+  /** The account that a reference of `addCredit` was credited to; null where it is new. */
+  creditedTo(reference: string): AccountRecord | null {
+    const owner = this.#parts.records.ownerOfEntry(`credit:${reference}`);
+    return owner === null ? null : this.#byId(owner);
+  }
+
+  /** The same billing key counts once. Deleted accounts have what they paid for, too. */
   async addCreditById(
     id: AccountId,
     tokens: number,
@@ -245,7 +260,7 @@ export class Accounts {
       await other;
       return { credited: false };
     }
-    if (records.hasEntry(billingKey)) return { credited: false };
+    if (records.ownerOfEntry(billingKey) !== null) return { credited: false };
     const sequence = this.#buy(ledger.account(this.#byId(id).id), tokens, billingKey);
     alongside?.();
     const bought = journal.durable(sequence);
@@ -301,6 +316,7 @@ export class Accounts {
   /** Throws PasswordsBusy. The account's sessions are the caller's business. */
   async changePasswordById(id: AccountId, password: string, alongside?: Alongside): Promise<void> {
     const { journal } = this.#parts;
+    this.checkNotErased(id);
     const passwordHash = await this.#passwords.hash(checkPassword(password));
     const sequence = journal.change({ change: "password", account: this.#byId(id).id, passwordHash });
     alongside?.();
@@ -327,6 +343,13 @@ export class Accounts {
   async isPasswordOf(account: AccountId, password: string): Promise<boolean> {
     const { passwordHash } = this.#byId(account);
     return passwordHash !== null && (await this.#passwords.verify(password, passwordHash));
+  }
+
+  /** Throws AccountError for an account that was deleted: there is nobody to give it anything. */
+  checkNotErased(id: AccountId): void {
+    const { email, disabledAt, passwordHash } = this.#byId(id);
+    const isErased = erasedName.test(email) && disabledAt !== null && passwordHash === null;
+    if (isErased) throw new AccountError(`${email} is a deleted account`);
   }
 
   /** The account's replies, newest first. */
@@ -403,6 +426,7 @@ export class Accounts {
   }
 
   async #rotate(id: AccountId): Promise<{ api_key: string }> {
+    this.checkNotErased(id);
     const { ledger, keys, journal, clock } = this.#parts;
     const account = ledger.account(id);
     const key = mintApiKey();

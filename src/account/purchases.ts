@@ -150,6 +150,7 @@ export class Purchases {
     alongside?: () => void,
   ) {
     const { accounts, journal, clock } = this.#parts;
+    if (state === "approved") accounts.checkNotErased(account);
     const decision = () => {
       const sequence = journal.change({ change: "decision", id, state, at: clock.wall(), note });
       alongside?.();

@@ -45,8 +45,11 @@ export interface AccountRecords {
   search(text: string, after: AccountId, limit: number): readonly AccountRecord[];
   /** The highest account id in use, 0 when there is no account. */
   lastId(): AccountId;
+  /** Whether an account that is not disabled is an operator. */
+  hasOperator(): boolean;
   used(account: AccountId, quota: Quota, period: Period): number;
-  hasEntry(billingKey: string): boolean;
+  /** The account of the line that has a billing key; null where there is none. */
+  ownerOfEntry(billingKey: string): AccountId | null;
   /** Replies, newest first. */
   usage(account: AccountId, limit: number): readonly UsageRow[];
   /** Balance tokens billed since a moment. */

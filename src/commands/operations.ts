@@ -1,6 +1,12 @@
 // What the commands do to a data folder, once for both ways there: through the socket of a running server, or on the
 // folder itself while no server runs. Arguments and results are JSON.
-import type { AccountView, CreatedAccount, ErasedAccount, NewAccount } from "../account/accounts.ts";
+import {
+  AccountError,
+  type AccountView,
+  type CreatedAccount,
+  type ErasedAccount,
+  type NewAccount,
+} from "../account/accounts.ts";
 import { type AuditAction, type AuditEntry, theServer } from "../account/audit.ts";
 import type { Alongside } from "../account/journal.ts";
 import type { UsageRow } from "../account/records.ts";
@@ -38,7 +44,12 @@ export const operations = {
     { email, tokens, reference }: { email: string; tokens: number; reference?: string },
   ): Promise<CreditedView> {
     const { credited } = await accounts.addCredit(email, tokens, reference);
-    return { ...(await accounts.show(email)), credited };
+    const account = await accounts.show(email);
+    const owner = credited || reference === undefined ? null : accounts.creditedTo(reference);
+    if (owner !== null && owner.id !== account.id) {
+      throw new AccountError(`nothing was added: the reference ${reference} was credited to ${owner.email}`);
+    }
+    return { ...account, credited };
   },
 
   /** Writes down that its data is being given out, which the command itself does. */

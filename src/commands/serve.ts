@@ -266,6 +266,11 @@ const command: Command = {
     hangUps.follow(() => void reloader.applyAndLog());
 
     if (accounting.accounts.none) console.log(await createOperator(accounting));
+    else if (!accounting.accounts.hasOperator) {
+      console.log(
+        "No account is an operator: tollgate accounts create EMAIL --operator --password PASSWORD makes one.",
+      );
+    }
     console.log(`Tollgate ${version} listening on ${server.url}, data in ${config.dataFolder}`);
     console.log(serving.description);
     backups.follow(config.backups);

@@ -91,6 +91,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
 
     routeWithBody("/operator/accounts/:id/credit", "operator", CreditGrant, async (call) => {
       if (accounts.record(call.id) === null) return noAccount;
+      accounts.checkNotErased(call.id);
       const { tokens, reason, reference = crypto.randomUUID() } = call.body;
       // The reference counts for this account alone: nobody else's grant may use it up.
       await accounts.addCreditById(call.id, tokens, `grant:${call.id}:${reference}`, () =>

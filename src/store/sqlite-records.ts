@@ -1,6 +1,6 @@
 // Reads of accounts and their journal, as prepared drizzle queries (2 us instead of 59 us unprepared).
 import type { Database } from "bun:sqlite";
-import { and, asc, desc, eq, gt, gte, inArray, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, inArray, isNull, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { costUsd } from "../account/price.ts";
 import type { Period, Quota } from "../account/quota.ts";
@@ -41,12 +41,16 @@ export class SqliteRecords implements AccountRecords {
     return read(() => this.#queries.lastId.get())?.id ?? 0;
   }
 
+  hasOperator(): boolean {
+    return read(() => this.#queries.operator.get()) !== undefined;
+  }
+
   used(account: AccountId, quota: Quota, period: Period): number {
     return read(() => this.#queries.used.get({ account, quota, period }))?.used ?? 0;
   }
 
-  hasEntry(billingKey: string): boolean {
-    return read(() => this.#queries.entry.get({ billingKey })) !== undefined;
+  ownerOfEntry(billingKey: string): AccountId | null {
+    return read(() => this.#queries.entry.get({ billingKey }))?.account ?? null;
   }
 
   usage(account: AccountId, limit: number): readonly UsageRow[] {
@@ -111,6 +115,12 @@ function prepare(database: Database) {
       .limit(place("limit"))
       .prepare(),
     lastId: db.select({ id: accounts.id }).from(accounts).orderBy(desc(accounts.id)).limit(1).prepare(),
+    operator: db
+      .select({ id: accounts.id })
+      .from(accounts)
+      .where(and(eq(accounts.operator, true), isNull(accounts.disabledAt)))
+      .limit(1)
+      .prepare(),
     used: db
       .select({ used: quotaUse.used })
       .from(quotaUse)
@@ -123,7 +133,7 @@ function prepare(database: Database) {
       )
       .prepare(),
     entry: db
-      .select({ sequence: journal.sequence })
+      .select({ account: journal.accountId })
       .from(journal)
       .where(eq(journal.billingKey, place("billingKey")))
       .prepare(),

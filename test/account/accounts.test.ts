@@ -96,6 +96,32 @@ test("an account is deleted although another has the name that it would get", as
   expect(await office.accounts.verify()).toEqual({ accounts: 3, violations: [] });
 });
 
+test("nothing is given to a deleted account, but what it paid for counts", async () => {
+  const office = new Office();
+  const { id } = await office.accounts.create({ email: "a@x", password: "correct horse" });
+  const request = await office.purchases.ask(id, { kind: "credit", tokens: 9 }, "");
+  const { name } = await office.accounts.erase("a@x", async () => {});
+  const { accounts, purchases } = office;
+  for (const attempt of [
+    () => accounts.rotateKey(name),
+    () => accounts.rotateKeyById(id),
+    () => accounts.addCredit(name, 5),
+    () => accounts.changePlan(name, "pro"),
+    () => accounts.changePassword(name, "battery staple"),
+    () => accounts.setDisabled(id, false),
+    () => purchases.approve(request, ""),
+  ]) {
+    const refusal = attempt().then(
+      () => "done",
+      (thrown) => thrown.message,
+    );
+    expect(await refusal).toBe(`${name} is a deleted account`);
+  }
+  await purchases.decline(request, "");
+  await purchases.paid({ id: "stripe:1", account: id, tokens: 7, paidAt: noon });
+  expect((await accounts.show(name)).credit).toBe(7);
+});
+
 test("an account that the database refuses does not exist, and neither does its opening credit", async () => {
   const office = new Office();
   const { id } = await office.accounts.create({ email: "a@x" });

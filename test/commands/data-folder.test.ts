@@ -112,6 +112,20 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
       "cannot write the backup /nowhere/copy.db: ENOENT: no such file or directory, open '/nowhere/copy.db.partial'",
     ],
   ];
+  test("a reference that is another account's is an error that says whose", async () => {
+    for (const name of ["first", "second"]) await json("accounts", "create", `${name}-buyer@example.com`);
+    const credit = (name: string) =>
+      run(["accounts", "credit", `${name}-buyer@example.com`, "5", "--reference", "inv-1", ...here]);
+    expect((await credit("first")).code).toBe(0);
+    expect((await credit("first")).stdout).toStartWith("This reference was credited before; nothing was added.");
+    expect(await credit("second")).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "tollgate: nothing was added: the reference inv-1 was credited to first-buyer@example.com",
+    });
+    expect(await json("accounts", "show", "second-buyer@example.com")).toMatchObject({ credit: 0 });
+  });
+
   test.each(refusals)("what cannot be done is one line: %j", async (words, message) => {
     expect(await run([...words, ...here])).toEqual({ code: 1, stdout: "", stderr: `tollgate: ${message}` });
   });

@@ -195,3 +195,21 @@ describe.concurrent("a running server", () => {
     await Promise.all([first.stop(), second.stop()]);
   });
 });
+
+test("says how to make an operator where all accounts are others", async () => {
+  using folder = temporaryFolder();
+  const data = join(folder.path, "data");
+  await run(["accounts", "create", "a@x", "--data", data]);
+  const start = () => Server.start(["--port", "0", "--data", data]);
+  const hint = "No account is an operator";
+  {
+    await using server = await start();
+    expect(server.stdout).toContain(
+      `${hint}: tollgate accounts create EMAIL --operator --password PASSWORD makes one.`,
+    );
+    expect(server.stdout).not.toContain("A first account was made");
+    await run(["accounts", "create", "head@x", "--operator", "--password", "correct horse", "--data", data]);
+  }
+  await using server = await start();
+  expect(server.stdout).not.toContain(hint);
+});

@@ -238,6 +238,11 @@ test("an account is deleted when its e-mail was typed and nothing of it is open;
     ["account.delete", name, "its e-mail, key, password, sessions and notes were erased"],
   ]);
   expect((await customer.get("/overview")).status).toBe(401);
+  const credited = await operator.post(`${path}/credit`, { tokens: 5, reason: "sorry" });
+  expect([credited.status, credited.body.error.message]).toEqual([
+    400,
+    expect.stringContaining("is a deleted account"),
+  ]);
   expect(JSON.stringify((await operator.get("/operator/audit")).body)).not.toContain("customer@x");
 });
 

@@ -152,7 +152,7 @@ class Simulation extends LedgerWorld {
     this.searches = [];
     // Purchases that died with the process may be made again: the disk says which they are.
     for (const reference of this.buying) {
-      if (!this.office.records.hasEntry(`credit:${reference}`)) this.model.forget(reference);
+      if (this.office.accounts.creditedTo(reference) === null) this.model.forget(reference);
     }
     this.buying.clear();
   }

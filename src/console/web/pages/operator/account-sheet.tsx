@@ -343,7 +343,8 @@ function StateForm({ account, onChanged }: FormProps): VNode {
 }
 
 /** The name that a deletion leaves. */
-const isDeleted = ({ id, email }: OperatorAccount): boolean => email === `deleted-${id}@invalid`;
+const isDeleted = ({ email, disabled, has_password }: OperatorAccount): boolean =>
+  disabled && !has_password && /^deleted-[\d-]+@invalid$/i.test(email);
 
 function DeletionForm({ account, onChanged }: FormProps): VNode | null {
   const [asking, setAsking] = useState(false);

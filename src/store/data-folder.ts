@@ -1,7 +1,7 @@
 // The data folder: made for its owner alone, and held by one process at a time.
 import { Database } from "bun:sqlite";
-import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, chownSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 /** Another running process works on the data folder. */
 export class DataFolderInUse extends Error {
@@ -76,6 +76,17 @@ function unusable(folder: string, thrown: unknown): DataFolderUnusable {
 /** Creates the file readable by its owner alone; SQLite gives its -wal and -shm files the same mode. */
 function createPrivate(file: string): void {
   closeSync(openSync(file, "a", 0o600));
+}
+
+/**
+ * What a command of root makes in a data folder belongs to whose the ledger is, or the folder: a service that runs as
+ * another user must be able to open it.
+ */
+export function giveToOwner(file: string): void {
+  if (process.geteuid?.() !== 0) return;
+  const folder = dirname(file);
+  const { uid, gid } = statSync(join(folder, databaseName), { throwIfNoEntry: false }) ?? statSync(folder);
+  chownSync(file, uid, gid);
 }
 
 export function codeOf(thrown: unknown): string {

@@ -6,7 +6,6 @@
 // A crash at any moment leaves either the old ledger or the new one in place, whole.
 import { Database } from "bun:sqlite";
 import {
-  chownSync,
   closeSync,
   existsSync,
   fsyncSync,
@@ -19,7 +18,7 @@ import {
   statSync,
   writeSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { assert } from "../assert.ts";
 import { systemClock } from "../clock.ts";
 import type { Ms } from "../types.ts";
@@ -32,7 +31,16 @@ import {
   type LedgerContents,
   versionOf,
 } from "./database-check.ts";
-import { codeOf, databaseName, lockDataFolder, lockName, messageOf, responsesName, usageName } from "./data-folder.ts";
+import {
+  codeOf,
+  databaseName,
+  giveToOwner,
+  lockDataFolder,
+  lockName,
+  messageOf,
+  responsesName,
+  usageName,
+} from "./data-folder.ts";
 import { migrate, openForReading, openForWriting, openStoredResponses } from "./open.ts";
 
 /** Nothing was put in place and nothing has changed; the message is one line for the operator. */
@@ -228,14 +236,6 @@ function copyFile(from: string, to: string, progress: (line: string) => void): v
     closeSync(target);
   }
   giveToOwner(to);
-}
-
-/** Made by root for a service that runs as another user, who must be able to open it: the owner of what was there before. */
-function giveToOwner(file: string): void {
-  if (process.geteuid?.() !== 0) return;
-  const folder = dirname(file);
-  const { uid, gid } = statSync(join(folder, databaseName), { throwIfNoEntry: false }) ?? statSync(folder);
-  chownSync(file, uid, gid);
 }
 
 /** Also through links. */

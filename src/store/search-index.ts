@@ -2,7 +2,7 @@
 // the folder: one of another version, or one that SQLite cannot read, is removed and begun anew.
 import { Database } from "bun:sqlite";
 import { closeSync, openSync, rmSync } from "node:fs";
-import { DataFolderUnusable, messageOf } from "./data-folder.ts";
+import { DataFolderUnusable, giveToOwner, messageOf } from "./data-folder.ts";
 
 /** Raised with every change of the tables, and of how texts are read from files. */
 const version = 1;
@@ -36,6 +36,7 @@ export function prepareSearchIndex(file: string): void {
   try {
     closeSync(openSync(file, "a", 0o600));
     if (versionOf(file) !== version) remove(file);
+    giveToOwner(file);
     const database = openWriting(file);
     database.transaction(() => {
       database.run(`

@@ -2,7 +2,7 @@
 // file which is of no use is begun anew.
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -31,6 +31,14 @@ function put(path: string, title: string, ...passages: string[]): void {
   writer.put([{ file, text: { title, passages } }]);
 }
 const paths = (query: string, resultsMax = 10): string[] => reader.search(query, resultsMax).map(({ path }) => path);
+
+test.skipIf(process.geteuid?.() !== 0)("an index that root makes belongs to whose the folder is", () => {
+  const nobody = 65_534;
+  chownSync(folder, nobody, nobody);
+  const other = join(folder, "other.db");
+  prepareSearchIndex(other);
+  expect(statSync(other).uid).toBe(nobody);
+});
 
 describe("a query", () => {
   beforeEach(() => {

@@ -13,7 +13,7 @@ const bugs: readonly Bug[] = [
   {
     id: "M1",
     what: "a charge is acknowledged before its commit",
-    edits: [["src/store/journal.ts", "return this.#gathering.wait();", "return Promise.resolve();"]],
+    edits: [["src/store/journal.ts", "return this.#gathering.wait(sequence);", "return Promise.resolve();"]],
     file: spine,
   },
   {

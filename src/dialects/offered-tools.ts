@@ -21,6 +21,12 @@ export type ToolSelection = Readonly<{
 }>;
 
 type Definition = Readonly<Record<string, unknown>>;
+
+/**
+ * OpenAI takes names of 64 characters, Anthropic of 128. A namespace's name is written anew for each of its tools: one of
+ * 200,000 characters with 8,000 tools, in a body of half a megabyte, stopped the thread for half a minute.
+ */
+const givenNameMaxLength = 256;
 type Entry = Readonly<{ origin: ToolOrigin; tool: Omit<Tool, "name"> }>;
 /** Tools that were read; all of it is data. `anyGiven`: also if only such as are left out. */
 type GivenTools = Readonly<{ entries: readonly Entry[]; webSearch: WebSearch | null; anyGiven: boolean }>;
@@ -154,9 +160,12 @@ const unknownChoice = (): Refusal =>
     'tool_choice must be "none", "auto", "required" or an object with a type, such as {"type":"function","name":...}',
   );
 
+const nameExpected = `must be a string of 1 to ${givenNameMaxLength} characters`;
+const isName = (name: unknown): name is string =>
+  typeof name === "string" && name !== "" && name.length <= givenNameMaxLength;
+
 function readNamespace(definition: Definition, at: string): readonly Entry[] | Refusal {
-  if (typeof definition.name !== "string" || definition.name === "")
-    return malformed(`${at}.name must be a non-empty string`);
+  if (!isName(definition.name)) return malformed(`${at}.name ${nameExpected}`);
   if (!Array.isArray(definition.tools)) return malformed(`${at}.tools must be an array`);
   const entries: Entry[] = [];
   for (const [index, tool] of definition.tools.entries()) {
@@ -172,7 +181,7 @@ function readNamespace(definition: Definition, at: string): readonly Entry[] | R
 function readTool(definition: Definition, at: string, namespace: string | null): readonly Entry[] | Refusal {
   const { type, name } = definition;
   if (type !== "function" && type !== "custom") return [];
-  if (typeof name !== "string" || name === "") return malformed(`${at}.name must be a non-empty string`);
+  if (!isName(name)) return malformed(`${at}.name ${nameExpected}`);
   const origin: ToolOrigin = { kind: type, namespace, name };
   if (type === "custom") return [{ origin, tool: customTool(definition) }];
   const parameters = definition.parameters ?? { type: "object", properties: {} };

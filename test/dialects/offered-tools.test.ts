@@ -102,13 +102,15 @@ describe("offered tools", () => {
   });
 
   test.each([
-    [{ type: "function" }, "tools[0].name must be a non-empty string"],
-    [{ type: "custom", name: 5 }, "tools[0].name must be a non-empty string"],
+    [{ type: "function" }, "tools[0].name must be a string of 1 to 256 characters"],
+    [{ type: "custom", name: 5 }, "tools[0].name must be a string of 1 to 256 characters"],
     [{ type: "function", name: "a", parameters: [] }, "tools[0].parameters must be a JSON Schema object"],
-    [{ type: "namespace", tools: [] }, "tools[0].name must be a non-empty string"],
+    [{ type: "namespace", tools: [] }, "tools[0].name must be a string of 1 to 256 characters"],
+    [{ type: "function", name: "n".repeat(257) }, "tools[0].name must be a string of 1 to 256 characters"],
+    [{ type: "namespace", name: "n".repeat(257), tools: [] }, "tools[0].name must be a string of 1 to 256 characters"],
     [{ type: "namespace", name: "a" }, "tools[0].tools must be an array"],
     [{ type: "namespace", name: "a", tools: [null] }, "tools[0].tools[0] must be an object"],
-    [{ type: "namespace", name: "a", tools: [{ type: "function" }] }, "tools[0].tools[0].name must be a non-empty"],
+    [{ type: "namespace", name: "a", tools: [{ type: "function" }] }, "tools[0].tools[0].name must be a string of 1"],
   ])("%p is refused", (tool, reason) => {
     expect(refusal(tool)).toStartWith(reason);
   });

@@ -140,6 +140,7 @@ export class StoredResponseTable {
       eraseResponses.run(account);
       eraseUse.run(account);
     })();
+    this.#database.run("PRAGMA incremental_vacuum"); // no free page stays, whatever is in it
     this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)"); // the log has what the file has no more
   }
 

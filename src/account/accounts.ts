@@ -78,6 +78,12 @@ type Parts = Readonly<{
   passwords?: Passwords;
 }>;
 
+/** Ready to be set, if nobody else has set one since the old one was checked. */
+export type PasswordReplacement = Readonly<{
+  isOvertaken(): boolean;
+  apply(alongside?: Alongside): Promise<void>;
+}>;
+
 export class Accounts {
   readonly #parts: Parts;
   readonly #passwords: Passwords;
@@ -86,6 +92,10 @@ export class Accounts {
   readonly #creating = new Set<string>();
   /** The last line of each account that disables or enables it, while it is on its way to disk. */
   readonly #disabling = new Map<AccountId, number>();
+  /** New passwords that are not on disk yet: the sequence of the last. */
+  readonly #newPasswords = new Map<AccountId, number>();
+  /** From the begin of an erasure on: what began before it gives the account nothing any more. */
+  readonly #erasing = new Set<AccountId>();
   /** Purchases on their way to disk, so that the same reference twice at once is one purchase. */
   readonly #buying = new Map<string, Promise<void>>();
 
@@ -299,14 +309,19 @@ export class Accounts {
     if (account.holds > 0) {
       throw new AccountError(`${email} is disabled and has ${account.holds} open requests; delete it when they ended`);
     }
-    await before(id);
-    const name = this.#nameOfErased(id);
-    const keyHash = hashApiKey(mintApiKey()); // nobody's
-    const sequence = journal.change({ change: "erase", account: id, name, keyHash, at: clock.wall() });
-    alongside?.();
-    await journal.durable(sequence);
-    keys.replace(account, keyHash);
-    return { id, name };
+    this.#erasing.add(id);
+    try {
+      await before(id);
+      const name = this.#nameOfErased(id);
+      const keyHash = hashApiKey(mintApiKey()); // nobody's
+      const sequence = journal.change({ change: "erase", account: id, name, keyHash, at: clock.wall() });
+      alongside?.();
+      await journal.durable(sequence);
+      keys.replace(account, keyHash);
+      return { id, name };
+    } finally {
+      this.#erasing.delete(id); // what is on disk says it now, or the account is still there
+    }
   }
 
   async changePassword(email: string, password: string): Promise<void> {
@@ -315,12 +330,20 @@ export class Accounts {
 
   /** Throws PasswordsBusy. The account's sessions are the caller's business. */
   async changePasswordById(id: AccountId, password: string, alongside?: Alongside): Promise<void> {
-    const { journal } = this.#parts;
     this.checkNotErased(id);
     const passwordHash = await this.#passwords.hash(checkPassword(password));
-    const sequence = journal.change({ change: "password", account: this.#byId(id).id, passwordHash });
-    alongside?.();
-    await journal.durable(sequence);
+    await this.#setPassword(id, passwordHash, alongside);
+  }
+
+  /** A new password for who says the old one; null where that is wrong. Throws PasswordsBusy. */
+  async replacementOfPassword(id: AccountId, old: string, password: string): Promise<PasswordReplacement | null> {
+    const { passwordHash: before } = this.#byId(id);
+    if (before === null || !(await this.#passwords.verify(old, before))) return null;
+    const passwordHash = await this.#passwords.hash(checkPassword(password));
+    return {
+      isOvertaken: () => this.#newPasswords.has(id) || this.#byId(id).passwordHash !== before,
+      apply: (alongside) => this.#setPassword(id, passwordHash, alongside),
+    };
   }
 
   /**
@@ -339,17 +362,11 @@ export class Accounts {
     return isAsItWas ? summaryOf(now) : null;
   }
 
-  /** Whether it is the account's password. Throws PasswordsBusy. */
-  async isPasswordOf(account: AccountId, password: string): Promise<boolean> {
-    const { passwordHash } = this.#byId(account);
-    return passwordHash !== null && (await this.#passwords.verify(password, passwordHash));
-  }
-
   /** Throws AccountError for an account that was deleted: there is nobody to give it anything. */
   checkNotErased(id: AccountId): void {
     const { email, disabledAt, passwordHash } = this.#byId(id);
     const isErased = erasedName.test(email) && disabledAt !== null && passwordHash === null;
-    if (isErased) throw new AccountError(`${email} is a deleted account`);
+    if (isErased || this.#erasing.has(id)) throw new AccountError(`${email} is a deleted account`);
   }
 
   /** The account's replies, newest first. */
@@ -423,6 +440,20 @@ export class Accounts {
       creditDelta: tokens,
       reply: null,
     });
+  }
+
+  /** In the turn of the call, unless the account was erased while its password was hashed. */
+  async #setPassword(id: AccountId, passwordHash: string, alongside?: Alongside): Promise<void> {
+    const { journal } = this.#parts;
+    this.checkNotErased(id);
+    const sequence = journal.change({ change: "password", account: id, passwordHash });
+    this.#newPasswords.set(id, sequence);
+    alongside?.();
+    try {
+      await journal.durable(sequence);
+    } finally {
+      if (this.#newPasswords.get(id) === sequence) this.#newPasswords.delete(id);
+    }
   }
 
   async #rotate(id: AccountId): Promise<{ api_key: string }> {

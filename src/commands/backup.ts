@@ -10,7 +10,7 @@ const command: Command = {
   async run(invocation) {
     const backup = await perform(invocation, "backup", { file: resolve(invocation.words[0]!) });
     // A server under systemd has a /tmp of its own, which goes with it.
-    if (statSync(backup.file, { throwIfNoEntry: false })?.size !== backup.bytes) {
+    if (sizeOf(backup.file) !== backup.bytes) {
       throw new CommandError(
         `the server wrote ${backup.file} where this command cannot see it (a private /tmp?); name a file in the data folder`,
       );
@@ -21,3 +21,12 @@ const command: Command = {
   },
 };
 export default command;
+
+/** Null where it is not there, or may not be looked at. */
+function sizeOf(file: string): number | null {
+  try {
+    return statSync(file).size;
+  } catch {
+    return null;
+  }
+}

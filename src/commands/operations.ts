@@ -20,7 +20,8 @@ export type Progress = (line: string) => void;
 export type Work = Pick<Accounting, "accounts" | "auditLog" | "backup" | "sessions"> &
   Readonly<{
     /** Removes the stored responses of an account, wherever they are. */
-    eraseResponses(account: AccountId): Promise<void>;
+    /** `forEver`: none of that account are kept any more. */
+    eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
   }>;
 
 export type CreditedView = AccountView & Readonly<{ credited: boolean }>;
@@ -94,11 +95,14 @@ export async function eraseAccount(
 ): Promise<ErasedAccount> {
   const before = async (account: AccountId): Promise<void> => {
     await sessions.endAll(account, null);
-    await eraseResponses(account);
+    await eraseResponses(account, false); // the account may still stay, with all that it stores
   };
   const erased = await accounts.erase(email, before, alongside);
   // A request that ended when the first look was taken may have kept its response after it.
-  await eraseResponses(erased.id);
+  await eraseResponses(erased.id, true).catch((error: Error) => {
+    const { name } = erased;
+    throw new AccountError(`${email} is ${name} now, but may have stored responses; delete ${name}: ${error.message}`);
+  });
   return erased;
 }
 

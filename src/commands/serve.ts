@@ -172,8 +172,8 @@ const command: Command = {
     });
     const work: Work = {
       ...accounting,
-      eraseResponses: (account) =>
-        storedResponses?.erase(account) ?? StoredResponsesFile.eraseIn(config.dataFolder, account, log),
+      eraseResponses: (account, forEver) =>
+        storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(config.dataFolder, account, log),
     };
     const webConsole = await makeConsole(config, {
       accounting,

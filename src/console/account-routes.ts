@@ -86,13 +86,15 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     routeWithBody("/password", "account", PasswordChange, async ({ visitor: { account, session }, body, address }) => {
       const seconds = tries.count(account.email, address, clock.monotonic());
       if (seconds > 0) return fail("too_many_attempts", "Too many tries. Try again later.", seconds);
-      if (!(await accounts.isPasswordOf(account.id, body.old_password))) {
+      const { old_password, new_password } = body;
+      const replacement = await accounts.replacementOfPassword(account.id, old_password, new_password);
+      if (replacement === null) return fail("wrong_credentials", "The old password is wrong.");
+      tries.succeeded(account.email);
+      // Hashing takes its time: an operator may have set another password since, and ended this session.
+      if (replacement.isOvertaken() || !sessions.isOpen(session, clock.wall())) {
         return fail("wrong_credentials", "The old password is wrong.");
       }
-      tries.succeeded(account.email);
-      await sessions.endAllWith(account.id, session.id, (alongside) =>
-        accounts.changePasswordById(account.id, body.new_password, alongside),
-      );
+      await sessions.endAllWith(account.id, session.id, (alongside) => replacement.apply(alongside));
       return done;
     }),
 

@@ -106,7 +106,7 @@ export class StoredResponsesFile implements StoredResponses {
       log,
     });
     try {
-      await responses.erase(account);
+      await responses.erase(account, true);
     } finally {
       await responses.close();
     }
@@ -168,13 +168,10 @@ export class StoredResponsesFile implements StoredResponses {
     return this.#asked<boolean>({ order: "delete", account, id });
   }
 
-  /** Removes all of an account's responses, and keeps no more of them. Rejects where the file cannot be written. */
-  async erase(account: AccountId): Promise<void> {
-    this.#erased.add(account);
-    await this.#ask({ order: "erase", account }).catch((error: Error) => {
-      this.#erased.delete(account);
-      throw error;
-    });
+  /** Removes all of an account's responses; `forEver` keeps no more of them. Rejects where the file cannot be written. */
+  async erase(account: AccountId, forEver: boolean): Promise<void> {
+    if (forEver) this.#erased.add(account);
+    await this.#ask({ order: "erase", account });
   }
 
   /** What is kept, and what is found, is within these from here on. */

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { AccountError } from "../../src/account/accounts.ts";
 import { StoreUnavailable } from "../../src/types.ts";
+import { Passwords } from "../../src/account/passwords.ts";
 import { ask, noon, Office, output } from "./office.ts";
 
 test("a new account has its plan's amounts, in the words of the command line", async () => {
@@ -94,6 +95,46 @@ test("an account is deleted although another has the name that it would get", as
   expect(await office.accounts.erase("a@x", async () => {})).toEqual({ id, name: "deleted-1-3@invalid" });
   expect((await office.accounts.show("deleted-1-3@invalid")).credit).toBe(5);
   expect(await office.accounts.verify()).toEqual({ accounts: 3, violations: [] });
+});
+
+test("a password that was hashed while its account was deleted is not set", async () => {
+  const hashed = Promise.withResolvers<string>();
+  const passwords = new Passwords({ hash: () => hashed.promise, verify: async () => true });
+  const { accounts } = new Office(undefined, passwords);
+  const { id } = await accounts.create({ email: "a@x" });
+  const changed = accounts.changePasswordById(id, "battery staple");
+  await accounts.erase("a@x", async () => {});
+  hashed.resolve("battery staple");
+  await expect(changed).rejects.toThrow("deleted account");
+  expect(accounts.record(id)!.passwordHash).toBeNull();
+});
+
+test("an account that is being deleted is not enabled", async () => {
+  const { accounts, ledger } = new Office();
+  const { id } = await accounts.create({ email: "a@x" });
+  await accounts.erase("a@x", async () => {
+    await expect(accounts.setDisabled(id, false)).rejects.toThrow("deleted account");
+  });
+  expect(ledger.account(id).disabled).toBe(true);
+  const failed = accounts.create({ email: "b@x" }).then(async ({ id: other }) => {
+    await expect(accounts.erase("b@x", () => Promise.reject(new Error("disk")))).rejects.toThrow("disk");
+    await accounts.setDisabled(other, false);
+    return accounts.signIn("b@x", "none");
+  });
+  expect(await failed).toBeNull();
+});
+
+test("a password is not replaced where another was set since the old one was said", async () => {
+  const { accounts } = new Office();
+  const { id } = await accounts.create({ email: "a@x", password: "leaked password" });
+  expect(await accounts.replacementOfPassword(id, "wrong password", "battery staple")).toBeNull();
+  const thiefs = (await accounts.replacementOfPassword(id, "leaked password", "thief's password"))!;
+  expect(thiefs.isOvertaken()).toBe(false);
+  const reset = (await accounts.replacementOfPassword(id, "leaked password", "owner's password"))!.apply();
+  expect(thiefs.isOvertaken()).toBe(true); // also before it is on disk
+  await reset;
+  expect(thiefs.isOvertaken()).toBe(true);
+  expect(await accounts.signIn("a@x", "owner's password")).not.toBeNull();
 });
 
 test("nothing is given to a deleted account, but what it paid for counts", async () => {

@@ -376,7 +376,7 @@ describe("the file", () => {
   test("keeps nothing more of an account from its erasure on, and all of others", async () => {
     const responses = await open();
     responses.keep(1, response("a", "one?", "1"));
-    const erased = responses.erase(1);
+    const erased = responses.erase(1, true);
     responses.keep(1, response("b", "two?", "2")); // a relay says it late
     responses.keep(2, response("c", "three?", "3"));
     await erased;
@@ -476,9 +476,19 @@ describe("the file", () => {
       ...{ dataFolder: folder, keepMs: 30 * day, accountBytesMax: 100_000_000, log },
       startWorker: () => new Worker(new URL(workers[started++]!, import.meta.url).href),
     });
-    await expect(responses.erase(1)).rejects.toThrow("dies");
+    await expect(responses.erase(1, false)).rejects.toThrow("dies");
     responses.keep(1, response("a", "one?", "1"));
     expect(await responses.response(1, "resp_a")).toBeString();
+    await responses.close();
+  });
+
+  test("keeps what an account stores that was not deleted in the end", async () => {
+    const responses = await open();
+    responses.keep(1, response("a", "one?", "1"));
+    await responses.erase(1, false);
+    expect(await responses.response(1, "resp_a")).toBeNull();
+    responses.keep(1, response("b", "two?", "2"));
+    expect(await responses.response(1, "resp_b")).toBeString();
     await responses.close();
   });
 

@@ -80,7 +80,8 @@ const command: Command = {
 
     const clock = systemClock;
     let secrets = secretsOf(config);
-    const programEnvironment = () => withoutSecrets(environment, secrets);
+    let givenKeys = keysOf(config);
+    const programEnvironment = () => without(givenKeys, environment);
     const log = openLog({
       get level() {
         return inForce.log.level;
@@ -158,7 +159,9 @@ const command: Command = {
       environment: programEnvironment,
       log,
       adopting(next) {
-        secrets = [...secrets, ...secretsOf(next)]; // requests to the nodes of before may still run
+        // Requests to the nodes of before may still run.
+        secrets = [...new Set([...secrets, ...secretsOf(next)])];
+        givenKeys = [...new Set([...givenKeys, ...keysOf(next)])];
       },
       async adopted(next) {
         accounting.retain(next.usageKeepDays);
@@ -312,22 +315,27 @@ function flagsOf(flags: Flags): ConfigFlags {
 }
 
 /** What the log must never say, whatever the text of an error holds: keys, and addresses of nodes. */
-function secretsOf({ nodes, search, mcp, stripe, metricsToken }: Config): readonly string[] {
+const secretsOf = (config: Config): readonly string[] => [
+  ...keysOf(config),
+  ...config.nodes.flatMap(({ url }) => [url, URL.parse(url)?.host ?? url]),
+];
+
+function keysOf({ nodes, search, mcp, stripe, metricsToken }: Config): readonly string[] {
   const keys = [
     metricsToken,
     stripe?.secretKey,
     stripe?.webhookSecret,
     search !== null && "apiKey" in search ? search.apiKey : null,
     ...mcp.map(({ reached }) => (reached.by === "http" ? reached.apiKey : null)),
+    ...nodes.map(({ apiKey }) => apiKey),
   ];
-  const ofNodes = nodes.flatMap(({ url, apiKey }) => [url, URL.parse(url)?.host, apiKey]);
-  return [...keys, ...ofNodes].filter((text): text is string => text !== null && text !== undefined && text !== "");
+  return keys.filter((text): text is string => text !== null && text !== undefined && text !== "");
 }
 
 /** For the nodes' programs: engines read many variables, but none of them is to see the gateway's keys. */
-function withoutSecrets(environment: Environment, secrets: readonly string[]): Readonly<Record<string, string>> {
+function without(keys: readonly string[], environment: Environment): Readonly<Record<string, string>> {
   const given = Object.entries(environment).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && !secrets.includes(entry[1]),
+    (entry): entry is [string, string] => entry[1] !== undefined && !keys.includes(entry[1]),
   );
   return Object.fromEntries(given);
 }

@@ -56,11 +56,17 @@ export function readFile(given: string, name: string | null, at: string): Part |
     : { kind: "text", text: fileAsText(name, text) };
 }
 
-/** What a data URL holds that is not base64; nothing where its escapes are no text. */
+const percent = 0x25;
+
+/** The bytes of a data URL that is not base64; a percent sign that begins no escape stands for itself, as in browsers. */
 function plainBytes(data: string): Buffer {
-  try {
-    return Buffer.from(decodeURIComponent(data));
-  } catch {
-    return Buffer.alloc(0);
+  const bytes = Buffer.from(data);
+  let length = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const escape = bytes[at] === percent ? bytes.toString("latin1", at + 1, at + 3) : "";
+    const isEscape = /^[0-9a-f]{2}$/i.test(escape);
+    bytes[length++] = isEscape ? Number.parseInt(escape, 16) : bytes[at]!;
+    if (isEscape) at += 2;
   }
+  return bytes.subarray(0, length);
 }

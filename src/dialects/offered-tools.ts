@@ -66,7 +66,7 @@ export class OfferedTools {
     for (const { at, definition } of given) {
       const { type } = definition;
       if (isWebSearch(definition)) {
-        if (definition.external_web_access !== false) webSearch = readSearchTool(definition);
+        webSearch = definition.external_web_access === false ? null : readSearchTool(definition);
         continue;
       }
       const read = type === "namespace" ? readNamespace(definition, at) : readTool(definition, at, null);

@@ -126,10 +126,8 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
   const id = request.previous_response_id ?? null;
   if (id === null && request.input == null) return malformed("input is missing: must be a string or an array of items");
   const input = inputItems(request.input ?? []);
-  const offered = readTools(request.tools ?? [], [
-    { at: `the items of ${id}`, items: context.earlier?.conversation ?? [] },
-    { at: "input", items: input },
-  ]);
+  const before = { at: `the items of ${id}`, items: context.earlier?.conversation ?? [] };
+  const offered = readTools(request.tools ?? [], before, input);
   if (isRefusal(offered)) return offered;
   const selection = offered.select(request.tool_choice ?? "auto");
   if (isRefusal(selection)) return selection;
@@ -190,24 +188,36 @@ const inputItems = (input: string | readonly Item[]): readonly Item[] =>
     ? [{ type: "message", role: "user", content: [{ type: "input_text", text: input }] }]
     : input;
 
+type GivenTool = Parameters<typeof OfferedTools.read>[0][number];
+
+/**
+ * The request's own tools, and those of `additional_tools` items behind them, in the order of the same items sent whole. Of
+ * what the conversation before brought, a request may define something anew.
+ */
+function readTools(tools: readonly Item[], earlier: GivenItems, input: readonly Item[]): OfferedTools | Refusal {
+  const before = addedTools(earlier);
+  if (isRefusal(before)) return before;
+  const added = addedTools({ at: "input", items: input });
+  if (isRefusal(added)) return added;
+  const own = tools.map((definition, index) => ({ at: `tools[${index}]`, definition }));
+  // The first time decides a tool's place, and so what a node has in its cache; the last one what it is.
+  return OfferedTools.read(before.length === 0 ? [...own, ...added] : [...own, ...before, ...own, ...added]);
+}
+
 type GivenItems = Readonly<{ at: string; items: readonly Item[] }>;
 
-/** The request's own tools and those of `additional_tools` items, also of the conversation that it continues. */
-function readTools(tools: readonly Item[], lists: readonly GivenItems[]): OfferedTools | Refusal {
-  const given = tools.map((definition, index) => ({ at: `tools[${index}]`, definition }));
-  for (const { at: list, items } of lists) {
-    for (const [index, item] of items.entries()) {
-      if (item.type !== "additional_tools") continue;
-      const at = `${list}[${index}].tools`;
-      if (!Array.isArray(item.tools)) return malformed(`${at} must be an array`);
-      for (const [place, definition] of (item.tools as unknown[]).entries()) {
-        if (typeof definition !== "object" || definition === null)
-          return malformed(`${at}[${place}] must be an object`);
-        given.push({ at: `${at}[${place}]`, definition: definition as Item });
-      }
+function addedTools({ at: list, items }: GivenItems): GivenTool[] | Refusal {
+  const given: GivenTool[] = [];
+  for (const [index, item] of items.entries()) {
+    if (item.type !== "additional_tools") continue;
+    const at = `${list}[${index}].tools`;
+    if (!Array.isArray(item.tools)) return malformed(`${at} must be an array`);
+    for (const [place, definition] of (item.tools as unknown[]).entries()) {
+      if (typeof definition !== "object" || definition === null) return malformed(`${at}[${place}] must be an object`);
+      given.push({ at: `${at}[${place}]`, definition: definition as Item });
     }
   }
-  return OfferedTools.read(given);
+  return given;
 }
 
 function readTurns(

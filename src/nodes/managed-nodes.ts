@@ -22,7 +22,7 @@ export type ManagedNodesParts = ManagedNodeParts &
 /** All nodes with their addresses, those of others as they were given. */
 export type AppliedNodes = Readonly<{ nodes: readonly NodeConfig[]; arrivals: Arrivals }>;
 
-/** By name: the nodes whose program does not answer yet, and when it does. */
+/** By name: the nodes whose program does not answer yet, or where another is still to end, and when that is over. */
 export type Arrivals = ReadonlyMap<string, Promise<void>>;
 
 /** Stands for a port that is free when the node is first started. */
@@ -36,8 +36,8 @@ type Running = Readonly<{ node: ManagedNode; program: string; port: number | nul
 export class ManagedNodes {
   readonly #parts: ManagedNodesParts;
   #running: Running[] = [];
-  /** Settle when a program that is no longer wanted is gone. */
-  readonly #ending = new Set<Promise<void>>();
+  /** Settle when a program that is no longer wanted is gone; each with its address. */
+  readonly #ending = new Map<Promise<void>, string>();
   #closed = false;
   /** Given away so far: their nodes may be loading still, and listen on them later. */
   readonly #takenPorts: Set<number>;
@@ -52,14 +52,20 @@ export class ManagedNodes {
    * looked at for whether it still has requests. Two nodes never share a free port, even while one is being replaced.
    */
   apply(configs: readonly NodeConfig[]): AppliedNodes {
+    if (this.#closed) return { nodes: configs, arrivals: new Map() };
     const kept = this.#keptOf(configs.filter(isManaged));
     const wanted = new Set(kept.values());
     for (const running of this.#running) if (!wanted.has(running)) this.#leave(running);
-    const before = this.#ending.size === 0 ? null : Promise.all(this.#ending);
+    const before = this.#ending.size === 0 ? null : Promise.all(this.#ending.keys());
     const arrivals = new Map<string, Promise<void>>();
     this.#running = [];
     const nodes = configs.map((given) => {
-      if (!isManaged(given)) return given;
+      if (!isManaged(given)) {
+        // Somebody else starts what is at this address from now on: until ours is gone, nothing new is sent there.
+        const ended = this.#endingAt(given.url);
+        if (ended !== null) arrivals.set(given.name, ended);
+        return given;
+      }
       const running = kept.get(given) ?? this.#start(given, before);
       this.#running.push(running);
       const { node, port } = running;
@@ -75,7 +81,7 @@ export class ManagedNodes {
     this.#closed = true;
     const running = this.#running;
     this.#running = [];
-    await Promise.all([...running.map(({ node }) => node.close()), ...this.#ending]);
+    await Promise.all([...running.map(({ node }) => node.close()), ...this.#ending.keys()]);
   }
 
   /** The running program that each goes on with: the one of its name, else one that had another name. */
@@ -96,9 +102,15 @@ export class ManagedNodes {
   }
 
   #leave({ node }: Running): void {
-    const ended = this.#whenLeft(node.config.url).then(() => node.close());
-    this.#ending.add(ended);
+    const { url } = node.config;
+    const ended = this.#whenLeft(url).then(() => node.close());
+    this.#ending.set(ended, url);
     void ended.then(() => this.#ending.delete(ended));
+  }
+
+  #endingAt(address: string): Promise<void> | null {
+    for (const [ended, url] of this.#ending) if (url === address) return ended;
+    return null;
   }
 
   /** Resolves when no request runs there, or they have had their time. */

@@ -365,8 +365,10 @@ export class AnswerReader implements KnownEvents {
     this.#pieces.piece({ kind: "reasoning", literal });
   }
 
+  /** There is one call, and all text is its arguments, whatever comes behind them. */
   #takeTextAsCall(name: string, literal: string): void {
-    this.#calls.delta({ index: 0, function: { name, arguments: JSON.parse(literal) } }, 0);
+    if (this.#calls.sentIndex(0) >= 0) this.#calls.more(0, literal);
+    else this.#calls.delta({ index: 0, function: { name, arguments: JSON.parse(literal) } }, 0);
   }
 
   /** Whether what was sent already is the whole budget: by the node's running count, else by our own. */

@@ -61,7 +61,7 @@ export class ToolCalls {
     const name = typeof called?.["name"] === "string" ? called["name"] : "";
     const given = called?.["arguments"];
     const json = typeof given === "string" ? given : record(given) === null ? "" : JSON.stringify(given);
-    const call = this.#callOf(item["index"], position, id, name, json !== "");
+    const call = this.#callOf(item["index"], position, id, name, json);
     if (this.#calls.indexOf(call) >= this.#callsMax) return 0;
     if (call.nodeId === "") call.nodeId = id;
     if (call.index < 0) call.name = this.#joinName(call.name, name);
@@ -89,7 +89,7 @@ export class ToolCalls {
     return true;
   }
 
-  #callOf(index: unknown, position: number, id: string, name: string, hasMore: boolean): OpenCall {
+  #callOf(index: unknown, position: number, id: string, name: string, json: string): OpenCall {
     const last = this.#calls.at(-1);
     // (1) without an index: a call's first delta says who it is, a later one continues the last call
     const key =
@@ -101,8 +101,8 @@ export class ToolCalls {
     const otherId = id !== "" && open.nodeId !== "" && id !== open.nodeId;
     const otherName = open.hasArguments && open.name !== "" && name !== open.name;
     if (name !== "" && (otherId || (otherName && (id === "" || id !== open.nodeId)))) return this.#open(key);
-    // (4) without an id, the same tool once more: what has its arguments takes no others
-    if (name === open.name && id === "" && hasMore && isWhole(open)) return this.#open(key);
+    // (4) without an id, the same tool once more: what has its object takes no other
+    if (name === open.name && id === "" && json.trimStart().startsWith("{") && isWhole(open)) return this.#open(key);
     // (5) more of the same
     return open;
   }
@@ -149,7 +149,8 @@ export class ToolCalls {
 
 /** Whether a call without an id has the arguments of one call. */
 function isWhole({ nodeId, literals }: OpenCall): boolean {
-  if (nodeId !== "" || literals.length === 0) return false;
+  // Parsing is for what looks like an end: a call may come in ten thousand pieces.
+  if (nodeId !== "" || !/\}(?:\s|\\[nrt])*"$/.test(literals.at(-1) ?? "")) return false;
   const text = literals.map((literal) => JSON.parse(literal) as string).join("");
   return record(parseNodeJson(text)) !== null;
 }

@@ -74,6 +74,7 @@ describe("files", () => {
     ["data:text/csv,a%2Cb"],
     ["data:,a,b"],
     ["data:text/plain;charset=utf-8,a,b"],
+    ["data:text/csv,a%2cb"],
   ])("%j is read at once", (given) =>
     expect(file(given, "t.csv")).toEqual({ kind: "text", text: '<document name="t.csv">\na,b\n</document>' }),
   );
@@ -84,7 +85,7 @@ describe("files", () => {
 
   test("what is no text is refused", () => {
     expect(file(pixelUrl)).toBe("here must be a PDF or a text file");
-    expect(file("data:text/plain,%zz")).toBe("here must be a file in base64, or an http or https address");
+    expect(file("data:text/plain,%ff")).toBe("here must be a PDF or a text file");
     expect(file("")).toBe("here must be a file in base64, or an http or https address");
   });
 });

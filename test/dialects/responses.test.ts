@@ -558,6 +558,16 @@ describe("what came earlier", () => {
     expect(continued.tools).toEqual(ask({ tools, input: [before, ...conversation, now, user] }).tools);
   });
 
+  test("keeps what it says itself of a tool that the conversation brought, and of searching", () => {
+    const tool = (name: string, description: string) => ({ type: "function", name, description, parameters: {} });
+    const before = [tool("a", "old"), { type: "web_search" }];
+    const earlier = { conversation: [{ type: "additional_tools", tools: before }], items: new Map(), bytes: 0 };
+    const tools = [tool("own", "own"), tool("a", "new"), { type: "web_search", external_web_access: false }];
+    const continued = ask({ tools, input: [user], previous_response_id: "resp_1" }, earlier);
+    expect(continued.tools.map(({ name, description }) => `${name} ${description}`)).toEqual(["own own", "a new"]);
+    expect(continued.webSearch).toBeNull();
+  });
+
   test("names the response that is missing from the conversation", () => {
     const earlier = { conversation: null, missingId: "resp_0", items: new Map(), bytes: 0 };
     const result = read({ previous_response_id: "resp_1" }, earlier);

@@ -286,6 +286,19 @@ describe("a change of the configuration", () => {
     expect(pidsIn(folder).map(isAlive)).toEqual([false, true]);
   });
 
+  test("has a node that somebody else starts from now on down until its own program there is gone", async () => {
+    const folder = temporaryFolder();
+    const url = `http://127.0.0.1:${freePort("127.0.0.1")}/v1`;
+    const managed = { ...own(folder).managed, command: [process.execPath, program, new URL(url).port, folder] };
+    const nodes = nodesWith();
+    await nodes.apply([own(folder, { url, managed })]).arrivals.get("a");
+    const { managed: _, ...others } = own(folder, { url });
+    const { arrivals } = nodes.apply([others]);
+    await arrivals.get("a");
+    expect(pidsIn(folder).map(isAlive)).toEqual([false]);
+    expect(nodes.apply([others]).arrivals.size).toBe(0);
+  });
+
   test("ends a program whose requests do not end within their time", async () => {
     const folder = temporaryFolder();
     const nodes = nodesWith({ busyAt: () => 1, leaveGraceMs: () => 0 });

@@ -421,6 +421,12 @@ describe("tool calls", () => {
       ],
     ],
     [
+      "no ids, the name again with white space behind the arguments",
+      call({ index: 0, function: { name: "get", arguments: "{}" } }) +
+        call({ index: 0, function: { name: "get", arguments: "\n" } }),
+      [{ name: "get", json: "{}\n" }],
+    ],
+    [
       "no ids, the same tool twice, with arguments in many pieces",
       call({ index: 0, function: { name: "get", arguments: "" } }) +
         ['{"x', '":"', ..."abcdefghij", '"}']
@@ -484,6 +490,13 @@ describe("tool calls", () => {
     const body = call({ index: 0, id: "a", function: { arguments: "{}" } }) + ended;
     expect(readEvents(body, askOf({ tools })).ending).toMatchObject({ kind: "failed" });
     expect(readEvents(body, askOf({ tools: [toolOf("get")] })).calls).toMatchObject([{ name: "get", json: "{}" }]);
+  });
+  test("text as the call of a tool stays one call, whatever comes behind its object", () => {
+    const pieces = ['{"city":', '"Paris"}', "\n", "\n", '{"a":1}'];
+    const { calls } = readEvents(pieces.map((piece) => textEvent(piece)).join("") + ended, askOf({ tools }), {
+      textIsCallOf: "get_weather",
+    });
+    expect(calls).toMatchObject([{ name: "get_weather", json: pieces.join("") }]);
   });
   test("text as the call of a tool that the engine cannot be forced to", () => {
     const answer = readEvents(textEvent('{"city":') + textEvent('"Paris"}') + ended, askOf({ tools }), {

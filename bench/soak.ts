@@ -5,6 +5,7 @@
 import { Database } from "bun:sqlite";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { floodRequestsMax } from "../src/limits.ts";
 import { answerText, tokenBytesMin } from "./answer.ts";
 import { Connection } from "./connection.ts";
 import { startCpuTimer } from "./cpu-time.ts";
@@ -64,8 +65,6 @@ export type Soak = Readonly<{
 type Kind = Readonly<{ dialect: ClientDialect; stream: boolean; source: RequestSource }>;
 type Counts = { whole: number; left: number; latencyMs: number[] };
 
-/** An account may send 120 requests a minute; so many, that a burst does not meet that limit. */
-const requestsPerAccount = 60;
 const settleMs = 500;
 const accountsShown = 8;
 
@@ -75,7 +74,8 @@ export async function measureSoak(flags: SoakFlags): Promise<Soak> {
   const gateway = await startGateway({
     nodePort: node.port,
     dialect: clientDialects.chat,
-    requests: flags.perSecond * 60 * (120 / requestsPerAccount),
+    // An account for each request of a second: it sends 60 a minute, half of what flood protection lets pass.
+    requests: flags.perSecond * floodRequestsMax,
   });
   try {
     const load = new SoakLoad(gateway, answer, flags.leavesOf);

@@ -161,7 +161,7 @@ export const signInTriesMax = 10; // per account
 /** Per address: many people may share one, and one may try many accounts. */
 export const signInAddressTriesMax = 100;
 /** What is remembered of tries; beyond it the oldest are forgotten. */
-export const signInNamesMax = 100_000;
+export const triedKeysMax = 100_000;
 export const passwordMinLength = 8;
 /** argon2id reads all of it, so it is bounded. */
 export const passwordMaxLength = 1024;

@@ -1,5 +1,5 @@
 // What may be tried so many times in a window, by key. Windows slide, so that no moment allows twice as many tries.
-import { signInNamesMax } from "../limits.ts";
+import { triedKeysMax } from "../limits.ts";
 import type { Ms } from "../types.ts";
 
 export class RecentTries {
@@ -24,7 +24,7 @@ export class RecentTries {
     this.#times.delete(key);
     this.#times.set(key, times);
     for (const [oldest, tries] of this.#times) {
-      if (this.#times.size <= signInNamesMax && tries.at(-1)! + this.windowMs > now) break;
+      if (this.#times.size <= triedKeysMax && tries.at(-1)! + this.windowMs > now) break;
       this.#times.delete(oldest);
     }
   }

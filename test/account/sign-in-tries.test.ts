@@ -1,7 +1,7 @@
 // How often somebody may try to sign in.
 import { expect, test } from "bun:test";
 import { SignInTries } from "../../src/account/sign-in-tries.ts";
-import { signInAddressTriesMax, signInNamesMax, signInTriesMax, signInWindowMs } from "../../src/limits.ts";
+import { signInAddressTriesMax, triedKeysMax, signInTriesMax, signInWindowMs } from "../../src/limits.ts";
 
 const count = (tries: SignInTries, times: number, now: number, email = "a@x", address = "192.0.2.1"): number =>
   Array.from({ length: times }, () => tries.count(email, address, now)).filter((seconds) => seconds === 0).length;
@@ -56,7 +56,7 @@ test("what is remembered is bounded, and the oldest tries are forgotten first", 
   const tries = new SignInTries();
   expect(count(tries, 10, 0, "first@x")).toBe(10);
   expect(count(tries, 10, 1, "second@x")).toBe(10);
-  for (let index = 0; index < signInNamesMax - 1; index++) tries.count(`${index}@x`, `10.0.${index % 9_000}`, 2);
+  for (let index = 0; index < triedKeysMax - 1; index++) tries.count(`${index}@x`, `10.0.${index % 9_000}`, 2);
   expect(tries.count("second@x", "192.0.2.2", 3)).toBeGreaterThan(0);
   expect(tries.count("first@x", "192.0.2.2", 3)).toBe(0);
 });

@@ -11,6 +11,7 @@ import type {
 } from "../../api.ts";
 import { ago, count, date, dollars, price, utc, worth } from "../format.ts";
 import { Confirm, Dialog } from "../parts/dialog.tsx";
+import { DialogFormEnd } from "../parts/dialog-form-end.tsx";
 import { Field, FormError } from "../parts/field.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { ModelTable } from "../parts/model-table.tsx";
@@ -228,15 +229,9 @@ function RequestDialog({ title, about, send, onClose, onRequested }: RequestDial
             />
           )}
         </Field>
-        <FormError message={action.error} />
-        <footer>
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="button primary" aria-busy={action.busy} disabled={action.busy}>
-            Send request
-          </button>
-        </footer>
+        <DialogFormEnd action={action} onCancel={onClose}>
+          Send request
+        </DialogFormEnd>
       </form>
     </Dialog>
   );

@@ -14,6 +14,7 @@ import type {
 import { ago, count, plural, utc, worth } from "../../format.ts";
 import { Confirm, Dialog } from "../../parts/dialog.tsx";
 import { ExportButton } from "../../parts/export-button.tsx";
+import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
 import { Field, FormError } from "../../parts/field.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { toast } from "../../parts/toasts.tsx";
@@ -415,20 +416,9 @@ function DeletionDialog({ account, onDeleted, onClose }: DeletionProps): VNode {
             />
           )}
         </Field>
-        <FormError message={action.error} />
-        <footer>
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button
-            type="submit"
-            class="button danger"
-            aria-busy={action.busy}
-            disabled={action.busy || confirm.trim() !== email}
-          >
-            Delete account
-          </button>
-        </footer>
+        <DialogFormEnd action={action} onCancel={onClose} kind="danger" ready={confirm.trim() === email}>
+          Delete account
+        </DialogFormEnd>
       </form>
     </Dialog>
   );

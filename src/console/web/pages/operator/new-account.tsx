@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 import type { CreatedAccount, NewConsoleAccount, PlanPage } from "../../../api.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { Field, FormError } from "../../parts/field.tsx";
+import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
+import { Field } from "../../parts/field.tsx";
 import { post } from "../../request.ts";
 import { useAction } from "../../resource.ts";
 
@@ -88,15 +89,9 @@ export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onM
           <input type="checkbox" checked={operator} onChange={(event) => setOperator(event.currentTarget.checked)} />
           Operator: may see and change every account
         </label>
-        <FormError message={action.error} />
-        <footer>
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="button primary" aria-busy={action.busy} disabled={action.busy}>
-            Create account
-          </button>
-        </footer>
+        <DialogFormEnd action={action} onCancel={onClose}>
+          Create account
+        </DialogFormEnd>
       </form>
     </Dialog>
   );

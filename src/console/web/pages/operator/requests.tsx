@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 import type { Decision, PurchaseRequest, PurchaseRequestsPage } from "../../../api.ts";
 import { ago, utc } from "../../format.ts";
 import { Dialog } from "../../parts/dialog.tsx";
-import { Field, FormError } from "../../parts/field.tsx";
+import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
+import { Field } from "../../parts/field.tsx";
 import { Page } from "../../parts/page.tsx";
 import { requestTitle, StateBadge } from "../../parts/purchase-request.tsx";
 import { Pager } from "../../parts/pager.tsx";
@@ -169,20 +170,9 @@ function DecisionDialog({ request, verdict, onClose, onDecided }: DecisionProps)
             />
           )}
         </Field>
-        <FormError message={action.error} />
-        <footer>
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button
-            type="submit"
-            class={`button ${approve ? "primary" : "danger"}`}
-            aria-busy={action.busy}
-            disabled={action.busy}
-          >
-            {approve ? "Approve" : "Decline"}
-          </button>
-        </footer>
+        <DialogFormEnd action={action} onCancel={onClose} kind={approve ? "primary" : "danger"}>
+          {approve ? "Approve" : "Decline"}
+        </DialogFormEnd>
       </form>
     </Dialog>
   );

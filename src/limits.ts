@@ -130,6 +130,8 @@ export const storedResponsesWaitingBytesMax = 64 * 1024 * 1024;
 export const storedResponsesGatherMs = 20;
 /** Look-ups at once, one for each account: the largest conversations of so many accounts are in memory at a time. */
 export const storedResponsesLookupsMax = 4;
+/** Of an account; more are refused as busy. Twice the requests that flood protection lets pass in a minute. */
+export const storedResponsesLookupsWaitingMax = 256;
 /** Below this much free space on the disk no response is stored and no backup made by itself: the ledger needs the rest. */
 export const diskReserveBytes = 512 * 1024 * 1024;
 /** Expiry goes in slices with a pause after each (480 MiB a minute); when nothing is left, it looks again later. */

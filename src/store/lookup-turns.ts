@@ -1,12 +1,17 @@
 // Whose look-up the Worker of stored responses gets next: it works in order, and a conversation may take it a second. An
 // account's look-ups go one after the other, so that whoever asks for many holds others up for one of them.
-import { storedResponsesLookupsMax } from "../limits.ts";
+import { storedResponsesLookupsMax, storedResponsesLookupsWaitingMax } from "../limits.ts";
 import type { AccountId } from "../types.ts";
 
 export class LookupTurns {
   readonly #running = new Set<AccountId>();
   /** In the order of turns; no list is empty. */
   readonly #waiting = new Map<AccountId, (() => void)[]>();
+
+  /** Whether so many of the account wait that no more may. */
+  isFull(account: AccountId): boolean {
+    return (this.#waiting.get(account)?.length ?? 0) >= storedResponsesLookupsWaitingMax;
+  }
 
   /** Calls `lookUp` when it is the account's turn, at once where nothing of its own and little of others runs. */
   async run<Result>(account: AccountId, lookUp: () => Promise<Result>): Promise<Result> {

@@ -190,6 +190,7 @@ export class StoredResponsesFile implements StoredResponses {
 
   /** For what a client waits for; a failure is in the log and a refusal. */
   async #asked<Result>(request: Request & Readonly<{ account: AccountId }>): Promise<Result | Refusal> {
+    if (this.#turns.isFull(request.account)) return refuse("busy", { seconds: 1 });
     try {
       return await this.#turns.run(request.account, async () => {
         if (this.#closed) return refuse("internal"); // it waited while the gateway stopped

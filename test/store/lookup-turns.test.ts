@@ -1,6 +1,6 @@
 // Turns of look-ups among accounts: who goes next, and how many at once.
 import { expect, test } from "bun:test";
-import { storedResponsesLookupsMax } from "../../src/limits.ts";
+import { storedResponsesLookupsMax, storedResponsesLookupsWaitingMax } from "../../src/limits.ts";
 import { LookupTurns } from "../../src/store/lookup-turns.ts";
 
 /** Look-ups that run until they are told to end, by the names under which they began. */
@@ -49,4 +49,14 @@ test("only so many run at once; an account that had its turn goes behind those t
   expect(await world.end("1b")).toContain("9a");
   expect(await world.end("9a")).toContain("1c");
   expect(world.running.size).toBe(storedResponsesLookupsMax);
+});
+
+test("an account's line has an end, and others' lines are their own", async () => {
+  const world = new World();
+  world.begin(...Array.from({ length: storedResponsesLookupsWaitingMax }, (_, index) => `1-${index}`));
+  expect(world.turns.isFull(1)).toBe(false); // one of them runs
+  world.begin("1-last");
+  expect([world.turns.isFull(1), world.turns.isFull(2)]).toEqual([true, false]);
+  await world.end("1-0");
+  expect(world.turns.isFull(1)).toBe(false);
 });

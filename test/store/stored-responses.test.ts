@@ -13,7 +13,7 @@ import {
   responseIdOf,
   type StoredResponse,
 } from "../../src/dialects/stored-responses.ts";
-import { storedResponsesWaitingBytesMax } from "../../src/limits.ts";
+import { storedResponsesLookupsWaitingMax, storedResponsesWaitingBytesMax } from "../../src/limits.ts";
 import type { Log } from "../../src/log.ts";
 import { refuse } from "../../src/refusals.ts";
 import { openStoredResponses } from "../../src/store/open.ts";
@@ -503,6 +503,14 @@ describe("the file", () => {
     };
     await Promise.all([ask(1, "resp_a"), ask(1, "resp_a"), ask(1, "resp_a"), ask(2, "resp_b")]);
     expect(answered).toEqual(["resp_a", "resp_b", "resp_a", "resp_a"]);
+    await responses.close();
+  });
+
+  test("refuses an account's look-ups beyond those that may wait", async () => {
+    const responses = await open();
+    const asked = Array.from({ length: storedResponsesLookupsWaitingMax + 2 }, () => responses.response(1, "resp_a"));
+    const answers = await Promise.all(asked);
+    expect(answers.filter((answer) => answer !== null)).toEqual([refuse("busy", { seconds: 1 })]);
     await responses.close();
   });
 

@@ -38,8 +38,9 @@
     const known = [...document.querySelectorAll('[role="tab"]')].map((tab) => tab.dataset.label);
     const kept = localStorage.getItem(languageKey);
     choose(known.includes(kept) ? kept : known[0]);
-    // On a phone the list of endpoints would fill the first screen.
+    // On a phone the list of endpoints would fill the first screen. Until here the style hides it, so that nothing moves.
     if (matchMedia("(max-width: 900px)").matches) document.querySelector(".side details").open = false;
+    document.documentElement.classList.add("ready");
     document.addEventListener("click", ({ target }) => {
       const button = target.closest("button");
       if (button?.matches('[role="tab"]')) chooseAt(button);

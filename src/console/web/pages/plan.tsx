@@ -17,7 +17,7 @@ import { Icon } from "../parts/icons.tsx";
 import { ModelTable } from "../parts/model-table.tsx";
 import { Page } from "../parts/page.tsx";
 import { requestTitle, StateBadge } from "../parts/purchase-request.tsx";
-import { Empty, Loaded } from "../parts/states.tsx";
+import { Empty, isFirstLoad, Loaded } from "../parts/states.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
@@ -40,7 +40,7 @@ export function PlanPage(): VNode {
           </div>
         )}
       </Loaded>
-      <section class="card flush apart">
+      <section class="card flush apart" hidden={isFirstLoad(page)}>
         <header>
           <h2>Prices</h2>
           <span class="quiet small-text">US dollars for each 1,000,000 model tokens</span>

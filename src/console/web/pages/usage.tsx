@@ -8,7 +8,7 @@ import { Dialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page } from "../parts/page.tsx";
 import { Pager } from "../parts/pager.tsx";
-import { Empty, Loaded } from "../parts/states.tsx";
+import { Empty, isFirstLoad, Loaded } from "../parts/states.tsx";
 import { UsageChart } from "../parts/usage-chart.tsx";
 import { UsageTable } from "../parts/usage-table.tsx";
 import { get, search } from "../request.ts";
@@ -51,7 +51,10 @@ export function UsagePage(): VNode {
         <Loaded resource={summary} lines={8}>
           {(value) => <Summary summary={value} />}
         </Loaded>
-        <Requests filter={filter} summary={summary.value} />
+        {/* Loads meanwhile, and is drawn where it stays. */}
+        <div hidden={isFirstLoad(summary)}>
+          <Requests filter={filter} summary={summary.value} />
+        </div>
       </div>
     </Page>
   );

@@ -1,13 +1,17 @@
 // A model's Markdown as elements. Nothing of it ever becomes HTML: its tokens are drawn one by one, HTML in it is shown
 // as text, images become links, and links say where they lead. So a model cannot run code here nor make the browser
 // load anything by itself.
-import { lexer, type Token, type Tokens } from "marked";
+import { Marked, type Token, type Tokens } from "marked";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { CodeBlock } from "./code-block.tsx";
+import { Formula } from "./formula.tsx";
+import { blockFormula, type FormulaToken, inlineFormula } from "./formula-markdown.ts";
+
+const markdown = new Marked({ gfm: true, extensions: [blockFormula, inlineFormula] });
 
 export function Markdown({ text }: { text: string }): VNode {
-  const tokens = useMemo(() => lexer(text, { gfm: true }), [text]);
+  const tokens = useMemo(() => markdown.lexer(text), [text]);
   return <div class="markdown">{blocks(tokens)}</div>;
 }
 
@@ -21,7 +25,11 @@ function block(token: Token, key: number): ComponentChildren {
     case "heading":
       return heading(token as Tokens.Heading, key);
     case "paragraph":
-      return <p key={key}>{inline((token as Tokens.Paragraph).tokens)}</p>;
+      return (
+        <p key={key} dir="auto">
+          {inline((token as Tokens.Paragraph).tokens)}
+        </p>
+      );
     case "text": {
       const { tokens, text } = token as Tokens.Text;
       return tokens === undefined ? plain(text) : <span key={key}>{inline(tokens)}</span>;
@@ -31,27 +39,42 @@ function block(token: Token, key: number): ComponentChildren {
       return <CodeBlock key={key} code={text} language={(lang ?? "").split(/\s/)[0] ?? ""} />;
     }
     case "blockquote":
-      return <blockquote key={key}>{blocks((token as Tokens.Blockquote).tokens)}</blockquote>;
+      return (
+        <blockquote key={key} dir="auto">
+          {blocks((token as Tokens.Blockquote).tokens)}
+        </blockquote>
+      );
     case "list":
       return list(token as Tokens.List, key);
     case "table":
       return table(token as Tokens.Table, key);
     case "hr":
       return <hr key={key} />;
+    case "formula":
+      return <p key={key}>{formula(token as FormulaToken, 0)}</p>;
     default: // HTML, and what this version of the reader does not know: as it was written
-      return <p key={key}>{token.raw}</p>;
+      return (
+        <p key={key} dir="auto">
+          {token.raw}
+        </p>
+      );
   }
 }
 
 /** Below the page's own headings. */
 function heading({ depth, tokens }: Tokens.Heading, key: number): VNode {
   const children = inline(tokens);
-  return depth <= 1 ? <h2 key={key}>{children}</h2> : <h3 key={key}>{children}</h3>;
+  const Level = depth <= 1 ? "h2" : "h3";
+  return (
+    <Level key={key} dir="auto">
+      {children}
+    </Level>
+  );
 }
 
 function list({ ordered, start, items }: Tokens.List, key: number): VNode {
   const children = items.map((item, index) => (
-    <li key={index}>
+    <li key={index} dir="auto">
       {item.task && <input type="checkbox" checked={item.checked === true} disabled aria-label="Task" />}
       {blocks(item.tokens.filter(({ type }) => type !== "checkbox"))}
     </li>
@@ -70,7 +93,7 @@ const table = ({ header, rows, align }: Tokens.Table, key: number): VNode => (
       <thead>
         <tr>
           {header.map((cell, index) => (
-            <th key={index} scope="col" class={align[index] === "right" ? "right" : undefined}>
+            <th key={index} scope="col" dir="auto" class={align[index] === "right" ? "right" : undefined}>
               {inline(cell.tokens)}
             </th>
           ))}
@@ -80,7 +103,7 @@ const table = ({ header, rows, align }: Tokens.Table, key: number): VNode => (
         {rows.map((row, index) => (
           <tr key={index}>
             {row.map((cell, column) => (
-              <td key={column} class={align[column] === "right" ? "right" : undefined}>
+              <td key={column} dir="auto" class={align[column] === "right" ? "right" : undefined}>
                 {inline(cell.tokens)}
               </td>
             ))}
@@ -89,6 +112,10 @@ const table = ({ header, rows, align }: Tokens.Table, key: number): VNode => (
       </tbody>
     </table>
   </div>
+);
+
+const formula = ({ tex, display, raw }: FormulaToken, key: number): VNode => (
+  <Formula key={key} tex={tex} display={display} source={raw.trim()} />
 );
 
 const inline = (tokens: readonly Token[]): ComponentChildren => tokens.map((token, index) => span(token, index));
@@ -110,6 +137,8 @@ function span(token: Token, key: number): ComponentChildren {
       return <code key={key}>{(token as Tokens.Codespan).text}</code>;
     case "br":
       return <br key={key} />;
+    case "formula":
+      return formula(token as FormulaToken, key);
     case "link": {
       const { href, tokens, text } = token as Tokens.Link;
       return (

@@ -37,6 +37,9 @@ type LoadedProps<Value> = Readonly<{
   children: (value: Value) => ComponentChildren;
 }>;
 
+/** Neither a value nor an error is there yet: what is drawn below it now would move when one comes. */
+export const isFirstLoad = ({ value, error }: Resource<unknown>): boolean => value === null && error === null;
+
 /** The value once it is there; a failed reload keeps what was shown and says so above it. */
 export function Loaded<Value>({ resource, lines, children }: LoadedProps<Value>): VNode {
   const { value, error, loading, reload } = resource;

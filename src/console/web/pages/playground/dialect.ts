@@ -1,4 +1,5 @@
 // The interface of a dialect as the playground speaks it: a conversation into a body, and events into the answer.
+import { count } from "../../format.ts";
 import { type Answer, readSchema, readTools, type Settings, stopSequences, type Turn } from "./conversation.ts";
 
 export interface PlaygroundDialect {
@@ -59,5 +60,15 @@ export function endCall(answer: Answer, id: string, result: string, failed: bool
 
 export function fail(answer: Answer, error: Json): void {
   answer.state = "failed";
-  answer.error = text(error["message"]) || "The answer could not be finished.";
+  answer.error = quotaSentence(error) ?? (text(error["message"]) || "The answer could not be finished.");
+}
+
+/** What the server says of a budget that does not fit, with both numbers; null for every other error. */
+function quotaSentence({ spendable, requested }: Json): string | null {
+  if (typeof spendable !== "number" || typeof requested !== "number") return null;
+  const help = spendable > 0 ? "Set a smaller output budget in the settings, buy credit" : "Buy credit";
+  return (
+    `The answer may take ${count(requested)} tokens, which are reserved before it begins, and ${count(spendable)} are ` +
+    `left. ${help}, or wait for the allowance of the next day (00:00 UTC).`
+  );
 }

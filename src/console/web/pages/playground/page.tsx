@@ -11,6 +11,7 @@ import { useResource } from "../../resource.ts";
 import { session } from "../../session.ts";
 import { Composer } from "./composer.tsx";
 import {
+  type Answer,
   answering,
   type Call,
   change,
@@ -150,6 +151,14 @@ const ModelChoice = ({ models }: { models: ConsoleModels | null }): VNode => (
   </select>
 );
 
+/** What readers of screens are told; why an answer failed is told by its own alert. */
+const told: Readonly<Record<Answer["state"], string>> = {
+  streaming: "The model is answering",
+  done: "The answer is complete",
+  stopped: "The answer was stopped",
+  failed: "",
+};
+
 type ConversationProps = Readonly<{
   ready: boolean;
   onSuggestion: (text: string) => void;
@@ -216,8 +225,7 @@ function Conversation({ ready, onSuggestion, onResult, children }: ConversationP
         ))}
       </div>
       <p class="for-readers" role="status">
-        {last?.role === "assistant" &&
-          (last.state === "streaming" ? "The model is answering" : "The answer is complete")}
+        {last?.role === "assistant" && told[last.state]}
       </p>
     </div>
   );

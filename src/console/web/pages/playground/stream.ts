@@ -58,7 +58,7 @@ export async function ask(settings: Settings, added: readonly Turn[]): Promise<v
 function finish(answer: Answer): void {
   if (answer.state !== "streaming") return;
   if (answer.complete) answer.state = "done";
-  else fail(answer, { message: "The stream ended before the answer was complete. It was not billed." });
+  else fail(answer, { message: "The stream broke off before the answer was complete." });
 }
 
 async function stream(dialect: PlaygroundDialect, body: object, answer: Answer, gone: AbortSignal): Promise<void> {

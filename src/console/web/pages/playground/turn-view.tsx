@@ -32,14 +32,20 @@ export function TurnView({ turn, waiting, onResult }: TurnViewProps): VNode {
 const Asked = ({ turn }: { turn: UserTurn }): VNode => (
   <article class="turn user" aria-label="You">
     <Thumbs pictures={turn.pictures} />
-    {turn.text !== "" && <div class="bubble">{turn.text}</div>}
+    {turn.text !== "" && (
+      <div class="bubble" dir="auto">
+        {turn.text}
+      </div>
+    )}
   </article>
 );
 
 const ToolResult = ({ turn }: { turn: ToolTurn }): VNode => (
   <article class="turn tool" aria-label={`Result of ${turn.name}`}>
     <p class="quiet small-text">Result of {turn.name}</p>
-    <div class="bubble">{turn.output}</div>
+    <div class="bubble" dir="auto">
+      {turn.output}
+    </div>
   </article>
 );
 
@@ -57,7 +63,7 @@ function AnswerView({ answer, waiting, onResult }: AnswerViewProps): VNode {
       {answer.reasoning !== "" && (
         <details class="reasoning">
           <summary>{thinkingNow ? "Thinking…" : "Reasoning"}</summary>
-          <div>{answer.reasoning}</div>
+          <div dir="auto">{answer.reasoning}</div>
         </details>
       )}
       {answer.searches.length > 0 && (
@@ -118,14 +124,20 @@ function AnswerFoot({ answer }: { answer: Answer }): VNode {
       )}
       {firstTokenMs !== null && <span class="number">first token {seconds(firstTokenMs)}</span>}
       {totalMs !== null && <span class="number">total {seconds(totalMs)}</span>}
-      {requestId !== null && (
-        <a href={`/usage?text=${encodeURIComponent(requestId)}`} title={requestId}>
-          Usage
-        </a>
-      )}
+      {requestId !== null && <RequestId id={requestId} isBilled={state !== "failed"} />}
     </footer>
   );
 }
+
+/** A request that failed is not among the billed ones: its id is what the server's log knows. */
+const RequestId = ({ id, isBilled }: { id: string; isBilled: boolean }): VNode =>
+  isBilled ? (
+    <a href={`/usage?text=${encodeURIComponent(id)}`} title={id}>
+      Usage
+    </a>
+  ) : (
+    <CopyButton text={id} label={`Copy the request id ${id}`} caption="Request id" />
+  );
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 

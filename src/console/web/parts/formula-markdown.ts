@@ -1,0 +1,67 @@
+// Formulas in a model's Markdown: \( \) and $ $ in a line, \[ \] and $$ $$ on their own. Without this, Markdown takes the
+// backslashes for its own. Each look at the text ends after so many characters, whatever a model wrote.
+import type { TokenizerExtension, Tokens } from "marked";
+
+export type FormulaToken = Tokens.Generic & Readonly<{ tex: string; display: boolean }>;
+
+/** No formula is longer, so that a mark without an end costs a bounded look. */
+const formulaMaxLength = 4_000;
+/** A dollar sign further behind in a line's text is found from there. */
+const lookAheadLength = 20_000;
+
+const pairs = [
+  { open: "\\(", close: "\\)", display: false },
+  { open: "\\[", close: "\\]", display: true },
+  { open: "$$", close: "$$", display: true },
+] as const;
+
+function delimited(source: string): FormulaToken | undefined {
+  for (const { open, close, display } of pairs) {
+    if (!source.startsWith(open)) continue;
+    const text = source.slice(open.length, formulaMaxLength);
+    const end = text.indexOf(close);
+    if (end <= 0 || text.slice(0, end).trim() === "") return undefined;
+    const raw = source.slice(0, open.length + end + close.length);
+    return { type: "formula", raw, tex: text.slice(0, end).trim(), display };
+  }
+  return undefined;
+}
+
+/** `$x$`, but not the prices in "$5 and $10": no space inside its ends, no digit behind it, all in one line. */
+function betweenDollars(source: string): FormulaToken | undefined {
+  if (source[0] !== "$" || " \n\t$".includes(source[1] ?? " ")) return undefined;
+  const text = source.slice(1, formulaMaxLength);
+  const lineEnd = text.indexOf("\n");
+  const line = lineEnd === -1 ? text : text.slice(0, lineEnd);
+  const end = line.indexOf("$");
+  if (end <= 0 || " \t\\".includes(line[end - 1]!) || /\d/.test(source[end + 2] ?? "")) return undefined;
+  return { type: "formula", raw: source.slice(0, end + 2), tex: line.slice(0, end), display: false };
+}
+
+export const inlineFormula: TokenizerExtension = {
+  name: "formula",
+  level: "inline",
+  // Markdown stops at every backslash by itself.
+  start(source) {
+    const found = source.slice(0, lookAheadLength).indexOf("$");
+    return found === -1 ? undefined : found;
+  },
+  tokenizer: (source) => delimited(source) ?? betweenDollars(source),
+};
+
+export const blockFormula: TokenizerExtension = {
+  name: "blockFormula",
+  level: "block",
+  start(source) {
+    const near = source.slice(0, lookAheadLength);
+    const found = [near.indexOf("\n\\["), near.indexOf("\n$$")].filter((index) => index !== -1);
+    return found.length === 0 ? undefined : Math.min(...found);
+  },
+  tokenizer(source) {
+    const token = source.startsWith("\\(") ? undefined : delimited(source);
+    if (token === undefined) return undefined;
+    const lineEnd = source.indexOf("\n", token.raw.length);
+    const after = source.slice(token.raw.length, lineEnd === -1 ? token.raw.length + 200 : lineEnd);
+    return after.trim() === "" ? { ...token, raw: token.raw + after } : undefined;
+  },
+};

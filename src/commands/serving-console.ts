@@ -90,6 +90,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
           clock,
           log,
           baseUrl: addressesOf(config, port).baseUrl,
+          samplesUrl: config.baseUrl,
           version,
           demo,
           ...config.console,

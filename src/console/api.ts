@@ -129,8 +129,8 @@ export const Session = Type.Object({
   /** Whether strangers may make an account. */
   sign_up: Type.Boolean(),
   version: Type.String(),
-  /** {base_url} for the examples of the key page, without /v1. */
-  base_url: Type.String(),
+  /** {base_url} for examples, without /v1; null where none is configured: the address that the browser itself used. */
+  base_url: Type.Union([Type.String(), Type.Null()]),
   /** True where answers come from the built-in demo node and are synthetic. */
   demo: Type.Boolean(),
 });

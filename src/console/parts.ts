@@ -43,6 +43,8 @@ export type ConsoleParts = Readonly<{
   log: Log;
   /** {base_url} without a trailing slash; under https the cookie is for https alone. */
   baseUrl: string;
+  /** The same for examples: null where none is configured and browsers know better. */
+  samplesUrl: string | null;
   signUp: boolean;
   /** Header in which a proxy in front names the browser's address; null: there is none. */
   addressHeader: string | null;

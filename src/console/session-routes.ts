@@ -49,7 +49,7 @@ const tooManyTries = (seconds: number) =>
   fail("too_many_attempts", `Too many tries. Try again in ${Math.ceil(seconds / 60)} min.`, seconds);
 
 function sessionOf(
-  { signUp, version, baseUrl, demo }: ConsoleParts,
+  { signUp, version, samplesUrl, demo }: ConsoleParts,
   account: Pick<Visitor["account"], "id" | "email" | "plan" | "operator"> | null,
 ): Session {
   return {
@@ -59,7 +59,7 @@ function sessionOf(
         : { id: account.id, email: account.email, plan: account.plan, operator: account.operator },
     sign_up: signUp,
     version,
-    base_url: baseUrl,
+    base_url: samplesUrl,
     demo,
   };
 }

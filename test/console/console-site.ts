@@ -76,6 +76,7 @@ export class ConsoleSite {
       clock: { wall: () => office.now, monotonic: () => office.now },
       log: (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`),
       baseUrl,
+      samplesUrl: null,
       signUp: false,
       addressHeader: "x-test-address",
       version: "0.0.0",

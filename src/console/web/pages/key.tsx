@@ -1,7 +1,7 @@
 // The account's key: when it was made, a new one on request, and how each client takes it.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { KeyRegeneration, KeyState, NewKey } from "../../api.ts";
+import type { ConsoleModels, KeyRegeneration, KeyState, NewKey } from "../../api.ts";
 import { ago, utc } from "../format.ts";
 import { SnippetTabs } from "../parts/code-block.tsx";
 import { CopyButton } from "../parts/copy-button.tsx";
@@ -27,6 +27,8 @@ export function KeyPage(): VNode {
     });
     if (done) setAsking(false);
   };
+  const models = useResource(() => get<ConsoleModels>("/models"), "models");
+  const { id: model, context_tokens: contextTokens } = sampleModel(models.value?.models ?? []);
   const baseUrl = session.value?.base_url ?? location.origin;
   return (
     <Page
@@ -67,7 +69,10 @@ export function KeyPage(): VNode {
         </section>
         <section class="card stack">
           <h2>Quick start</h2>
-          <SnippetTabs label="Clients" snippets={quickStart(baseUrl, fresh?.api_key ?? placeholder)} />
+          <SnippetTabs
+            label="Clients"
+            snippets={quickStart({ baseUrl, key: fresh?.api_key ?? placeholder, model, contextTokens })}
+          />
         </section>
       </div>
       {asking && (
@@ -87,6 +92,17 @@ export function KeyPage(): VNode {
     </Page>
   );
 }
+
+type SampleModel = Pick<ConsoleModels["models"][number], "id" | "context_tokens">;
+
+/** A model that works here: the one of all our examples where a node serves it, else the first that one does. */
+function sampleModel(models: ConsoleModels["models"]): SampleModel {
+  const served = models.filter(({ served, coder }) => served && !coder);
+  return served.find(({ id }) => id === usualModel.id) ?? served[0] ?? models[0] ?? usualModel;
+}
+
+/** Until the list is there. */
+const usualModel: SampleModel = { id: "core-3", context_tokens: 196_608 };
 
 const FreshKey = ({ fresh }: { fresh: NewKey }): VNode => (
   <div class="fresh-key" role="status">

@@ -1,8 +1,16 @@
 // How each kind of client is pointed at this server: only the base address and the key change.
 import type { Snippet } from "../parts/code-block.tsx";
 
-/** `baseUrl` is without /v1. The environment variable holds the key, so that examples can be kept in files. */
-export function quickStart(baseUrl: string, key: string): readonly Snippet[] {
+export type QuickStart = Readonly<{
+  /** Without /v1. */
+  baseUrl: string;
+  /** The environment variable holds it, so that examples can be kept in files. */
+  key: string;
+  model: string;
+  contextTokens: number;
+}>;
+
+export function quickStart({ baseUrl, key, model, contextTokens }: QuickStart): readonly Snippet[] {
   return [
     {
       name: "curl",
@@ -11,7 +19,7 @@ export function quickStart(baseUrl: string, key: string): readonly Snippet[] {
 curl -N ${baseUrl}/v1/chat/completions \\
   -H "authorization: Bearer $TOLLGATE_KEY" \\
   -H "content-type: application/json" \\
-  -d '{"model":"core-3","stream":true,"messages":[{"role":"user","content":"Say hello"}]}'`,
+  -d '{"model":"${model}","stream":true,"messages":[{"role":"user","content":"Say hello"}]}'`,
     },
     {
       name: "OpenAI JS",
@@ -20,7 +28,7 @@ curl -N ${baseUrl}/v1/chat/completions \\
 
 const client = new OpenAI({ baseURL: "${baseUrl}/v1", apiKey: process.env.TOLLGATE_KEY });
 const reply = await client.chat.completions.create({
-  model: "core-3",
+  model: "${model}",
   messages: [{ role: "user", content: "Say hello" }],
 });
 console.log(reply.choices[0].message.content);`,
@@ -33,7 +41,7 @@ from openai import OpenAI
 
 client = OpenAI(base_url="${baseUrl}/v1", api_key=os.environ["TOLLGATE_KEY"])
 reply = client.chat.completions.create(
-    model="core-3",
+    model="${model}",
     messages=[{"role": "user", "content": "Say hello"}],
 )
 print(reply.choices[0].message.content)`,
@@ -45,7 +53,7 @@ print(reply.choices[0].message.content)`,
 
 const client = new Anthropic({ baseURL: "${baseUrl}", apiKey: process.env.TOLLGATE_KEY });
 const message = await client.messages.create({
-  model: "core-3",
+  model: "${model}",
   max_tokens: 1024,
   messages: [{ role: "user", content: "Say hello" }],
 });
@@ -59,7 +67,7 @@ from anthropic import Anthropic
 
 client = Anthropic(base_url="${baseUrl}", api_key=os.environ["TOLLGATE_KEY"])
 message = client.messages.create(
-    model="core-3",
+    model="${model}",
     max_tokens=1024,
     messages=[{"role": "user", "content": "Say hello"}],
 )
@@ -70,8 +78,8 @@ print(message.content)`,
       language: "bash",
       code: `export ANTHROPIC_BASE_URL=${baseUrl}
 export ANTHROPIC_API_KEY=${key}
-export ANTHROPIC_MODEL=core-3
-export CLAUDE_CODE_MAX_CONTEXT_TOKENS=196608
+export ANTHROPIC_MODEL=${model}
+export CLAUDE_CODE_MAX_CONTEXT_TOKENS=${contextTokens}
 claude`,
     },
     {
@@ -82,7 +90,7 @@ claude`,
           In <code>~/.codex/config.toml</code>, with the key in the environment variable <code>TOLLGATE_KEY</code>:
         </>
       ),
-      code: `model = "core-3"
+      code: `model = "${model}"
 model_provider = "tollgate"
 
 [model_providers.tollgate]
@@ -102,12 +110,12 @@ wire_api = "responses"`,
       code: JSON.stringify(
         {
           $schema: "https://opencode.ai/config.json",
-          model: "tollgate/core-3",
+          model: `tollgate/${model}`,
           provider: {
             tollgate: {
               npm: "@ai-sdk/openai-compatible",
               options: { baseURL: `${baseUrl}/v1`, apiKey: "{env:TOLLGATE_KEY}" },
-              models: { "core-3": {} },
+              models: { [model]: {} },
             },
           },
         },

@@ -280,21 +280,26 @@ async function withCountedInput<Charged extends Exclude<Ending, { kind: "failed"
 async function generate(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
   const { parts, record } = serving;
   const round = record.beginRound(parts.clock.monotonic());
-  const first = await generateOnce(ask, sink, serving, round);
-  if (first.kind !== "failed" || !first.elsewhere || round.node === null) return first;
+  const tried: Tried = { nodes: none };
+  const first = await generateOnce(ask, sink, serving, round, tried);
+  if (first.kind !== "failed" || first.elsewhere === false || round.node === null) return first;
   const again = record.beginRound(parts.clock.monotonic());
-  const second = await generateOnce(ask, sink, serving, again, new Set([round.node]));
+  const second = await generateOnce(ask, sink, serving, again, tried);
   return second.kind === "failed" && again.node === null ? first : second; // no other node: the first one's reason
 }
+
+/** The nodes that need not be asked again. */
+type Tried = { nodes: ReadonlySet<string> };
+const none: ReadonlySet<string> = new Set();
 
 async function generateOnce(
   ask: Ask,
   sink: Sink,
   { account, gone, parts: { pool, clock } }: Serving,
   round: RoundRecord,
-  excluded?: ReadonlySet<string>,
+  tried: Tried,
 ): Promise<Ending> {
-  const entered = pool.enter(ask, account, gone, excluded);
+  const entered = pool.enter(ask, account, gone, tried.nodes);
   const place = entered instanceof Promise ? await entered : entered;
   if (isRefusal(place)) {
     round.endedAt = clock.monotonic();
@@ -308,5 +313,6 @@ async function generateOnce(
   round.endedAt = clock.monotonic();
   round.ending = ending.kind;
   if (ending.kind !== "failed") round.usage = ending.usage;
+  else tried.nodes = ending.elsewhere === "unlike" ? slot.alike(ask.model.id) : new Set([slot.nodeName]);
   return ending;
 }

@@ -41,8 +41,18 @@ export const nodeStallMs = 16 * 60_000;
 export const nodeLineMaxBytes = 4 * 1024 * 1024; // U19
 export const nodeHeadMaxBytes = 64 * 1024;
 export const nodeErrorBodyMaxBytes = 64 * 1024;
+/** What of an error body is read for its meaning, and what of a node's words the log gets, in UTF-16 units. */
+export const nodeErrorTextMaxLength = 8 * 1024;
+export const nodeWordsMaxLength = 300;
 export const nodeSocketsIdleMax = 256;
+/** A node that is down is looked at after this, then after ever twice the time, up to the interval. */
+export const nodeFirstProbeMs = 250;
 export const nodeProbeIntervalMs = 5_000;
+/** A node that is well and idle is looked at this often; each look is a line in the access log of most engines. */
+export const nodeIdleLookIntervalMs = 15_000;
+/** So many looks in a row that connect and get no answer: engines of one thread answer nothing while they are busy. */
+export const nodeSilentLooksMax = 3;
+export const nodeLooksAtOnceMax = 32;
 export const nodeProbeTimeoutMs = 3_000;
 /** A node that said 429 or 503 gets no new request for this long. */
 export const nodeCoolOffMs = 1_000;

@@ -204,8 +204,13 @@ export type Ending =
   | Readonly<{ kind: "end"; reason: FinishReason; stopSequence: string | null; usage: Usage; estimated: boolean }>
   /** The client left: the node was stopped; what was produced so far is charged. */
   | Readonly<{ kind: "gone"; usage: Usage; estimated: boolean }>
-  /** `elsewhere`: no byte of a reply came, so another node may be asked once. */
-  | Readonly<{ kind: "failed"; refusal: Refusal; elsewhere: boolean }>;
+  | Readonly<{ kind: "failed"; refusal: Refusal; elsewhere: Elsewhere }>;
+
+/**
+ * Whether another node may be asked once: no byte of a reply came. "unlike": one with another model or engine, because
+ * those that are alike would refuse the request as well.
+ */
+export type Elsewhere = boolean | "unlike";
 
 /** Where a generation's pieces go. All calls are synchronous and must not throw. */
 export interface Sink {
@@ -242,6 +247,8 @@ export interface Hold extends Disposable {
 /** A place on a node. Disposing it gives the place to the next in line. */
 export interface Slot extends Disposable {
   readonly nodeName: string;
+  /** Names of the nodes, this one too, that have the same for the model: what it is there, and the engine. */
+  alike(modelId: string): ReadonlySet<string>;
   /**
    * Runs one generation on this node; resolves exactly once, never rejects. Aborting `gone` stops the node at once.
    * `began` is called once, when the first pieces are there.

@@ -111,6 +111,7 @@ class World {
   slot(node: { name: string; endings: Ending[] }): Slot {
     return {
       nodeName: node.name,
+      alike: () => new Set([node.name]),
       generate: async (ask, _account, _gone, sink) => {
         this.asked = ask;
         sink.piece({ kind: "text", literal: '"x"', logprobs: null });

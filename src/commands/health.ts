@@ -1,11 +1,12 @@
 // tollgate health: whether the server of a data folder runs and takes requests, for supervisors and containers. It needs
-// neither the address nor another program, and says the same as GET /readyz.
+// neither the address nor another program. Unlike GET /readyz it does not fail where no node can serve: whoever starts
+// unhealthy programs again would do so for as long as the nodes are down, and end the console with them.
 import { dataFolderOf } from "../config.ts";
 import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "./control-socket.ts";
 
-/** What a running server answers: why requests should go elsewhere, or null. */
-export type Health = Readonly<{ unready: string | null }>;
+/** What a running server answers: why requests should go elsewhere, or null, and what is wrong with all its nodes. */
+export type Health = Readonly<{ unready: string | null; nodes: string | null }>;
 
 const command: Command = {
   words: [],
@@ -14,9 +15,11 @@ const command: Command = {
     const folder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
     const answered = await askRunningServer(folder, "health", {}, () => {});
     if (answered === null) throw new CommandError(`no server runs on the data folder ${folder}`);
-    const { unready } = answered.result as Health;
+    const { unready, nodes } = answered.result as Health;
     if (unready !== null) throw new CommandError(`the server takes no requests: ${unready}`);
-    console.log(flags["json"] === true ? JSON.stringify({ ready: true }) : "ready");
+    const warned = nodes === null ? {} : { warning: nodes };
+    if (flags["json"] === true) console.log(JSON.stringify({ ready: true, ...warned }));
+    else console.log(nodes === null ? "ready" : `ready, but ${nodes}`);
     return 0;
   },
 };

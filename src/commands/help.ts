@@ -3,10 +3,12 @@ import { version } from "../../package.json" with { type: "json" };
 
 export const helpText = `Tollgate ${version}: a gateway for language-model inference. One address, one key, three dialects.
 
-tollgate serve [--config FILE] [--host H] [--port N] [--data DIR] [--node URL]... [--gguf FILE] [--threads N]
+tollgate serve [--config FILE] [--host H] [--port N] [--data DIR] [--node URL]... [--gguf FILE] [--demo]
+               [--threads N]
     Serves on http://127.0.0.1:8400 with the data in ./data, unless told otherwise. Without nodes it looks for an
     engine on this machine, and without one it starts a demo node whose answers are synthetic.
     --gguf starts llama.cpp's llama-server with a model file and serves with that.
+    --demo serves with the demo node alone, whatever engines run here and whatever nodes the configuration names.
     --threads lets so many cores serve clients, beside the one that keeps the books for them.
     SIGTERM stops it when the open requests have ended; SIGHUP reads the configuration again.
 
@@ -25,7 +27,7 @@ tollgate keys rotate EMAIL
 tollgate usage EMAIL [--limit N]
     Replies, newest first.
 
-tollgate nodes              the inference nodes and how they are
+tollgate nodes              the inference nodes: how they are, since when, and what is wrong
 tollgate reload             has the running server apply its changed configuration, and says what needs a restart
 tollgate health             exit code 0 where the server of the data folder runs and takes requests, else 1
 tollgate search QUERY       what the configured web search finds, as a model reads it; [--results N]

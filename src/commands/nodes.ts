@@ -3,6 +3,7 @@ import { systemClock } from "../clock.ts";
 import { dataFolderOf, loadConfig } from "../config.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import type { NodePool } from "../nodes/pool.ts";
+import type { NodeHealth } from "../nodes/slot-queue.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "./control-socket.ts";
 import { configFlags } from "./perform.ts";
@@ -10,11 +11,19 @@ import { formatTable } from "./table.ts";
 
 export type NodeReport = Readonly<{
   name: string;
-  health: "well" | "cooling" | "down";
+  url: string;
+  health: NodeHealth;
+  /** Since when, as an ISO time; null while no server runs. */
+  since: string | null;
+  /** What is wrong with it, in words; null where nothing is known to be. */
+  problem: string | null;
+  last_error: Readonly<{ at: string; message: string }> | null;
   /** Requests it runs now; null while no server runs. */
   busy: number | null;
   slots: number;
   engine: string | null;
+  /** In tokens, where the engine names it. */
+  context: number | null;
   /** Public model id -> the name the node knows it by. */
   models: Readonly<Record<string, string>>;
 }>;
@@ -32,8 +41,12 @@ const command: Command = {
       const config = await loadConfig({ ...configFlags(flags), node }, environment);
       nodes = await Promise.all(
         config.nodes.map(async (named): Promise<NodeReport> => {
-          const { name, slots, well, engine } = await inspectNode(named, systemClock);
-          return { name, health: well ? "well" : "down", busy: null, slots, engine, models: named.models };
+          const { name, url, slots, well, engine, context, problem } = await inspectNode(named, systemClock);
+          const { models, managed } = named;
+          // A program of ours runs with the server alone.
+          const health = managed !== undefined || !well ? "down" : "well";
+          const unknown = { since: null, last_error: null, busy: null };
+          return { name, url, health, problem, slots, engine, context, models, ...unknown };
         }),
       );
     }
@@ -41,9 +54,11 @@ const command: Command = {
     else if (nodes.length === 0)
       console.log("No server runs on this data folder, and the configuration names no nodes.");
     else {
-      const rows = nodes.map(({ name, health, busy, slots, engine, models }) => [
+      const rows = nodes.map(({ name, url, health, since, problem, busy, slots, engine, models }) => [
         name,
-        health,
+        url,
+        problem !== null && health === "well" ? "unclear" : health,
+        since === null ? null : since.slice(0, 19).replace("T", " "),
         busy,
         slots,
         engine,
@@ -51,7 +66,8 @@ const command: Command = {
           .map(([id, known]) => (id === known ? id : `${id} = ${known}`))
           .join(", "),
       ]);
-      console.log(formatTable(["node", "health", "busy", "slots", "engine", "models"], rows));
+      console.log(formatTable(["node", "address", "health", "since (UTC)", "busy", "slots", "engine", "models"], rows));
+      for (const { name, problem } of nodes) if (problem !== null) console.log(`${name}: ${problem}`);
     }
     return 0;
   },
@@ -60,12 +76,17 @@ export default command;
 
 /** What a running server answers. */
 export function nodeReports(pool: NodePool): NodeReport[] {
-  return pool.states().map(({ name, health, busy, slots, engine, models }) => ({
+  return pool.states().map(({ name, url, health, since, problem, lastError, busy, slots, engine, models }) => ({
     name,
+    url,
     health,
+    since: new Date(since).toISOString(),
+    problem,
+    last_error: lastError === null ? null : { at: new Date(lastError.at).toISOString(), message: lastError.message },
     busy,
     slots,
     engine: engine.kind,
+    context: engine.contextTokens,
     models,
   }));
 }

@@ -35,11 +35,11 @@ import { Media } from "../tools/media.ts";
 import { PdfReader } from "../tools/pdf-reader.ts";
 import { PublicFetchClient } from "../tools/public-fetch-client.ts";
 import { AnswerChecker } from "../tools/answer-checker.ts";
-import { type Command, CommandError, type Flags, textFlag } from "./command.ts";
+import { type Command, CommandError, type Flags, textFlag, UsageError } from "./command.ts";
 import { type Handler, openControlSocket } from "./control-socket.ts";
 import { countedFetch } from "./counted-tools.ts";
 import { isExpected } from "./expected-error.ts";
-import type { Health } from "./health.ts";
+import { healthOf, nodeLine, noNodeServes } from "./node-lines.ts";
 import { nodeReports } from "./nodes.ts";
 import { isOperationName, type OperationArguments, type OperationName, runOperation, type Work } from "./operations.ts";
 import { OwnedTools } from "./owned-tools.ts";
@@ -66,10 +66,15 @@ const command: Command = {
     data: { type: "string" },
     node: { type: "string", multiple: true },
     gguf: { type: "string" },
+    demo: { type: "boolean" },
     threads: { type: "string" },
   },
   async run({ flags, environment }) {
     const given = flagsOf(flags);
+    const demoOnly = flags["demo"] === true;
+    if (demoOnly && (given.node !== undefined || given.gguf !== undefined)) {
+      throw new UsageError("serve: --demo serves with the demo node alone; leave out --node and --gguf");
+    }
     const hangUps = new HangUps();
     const config = await loadConfig(given, environment);
     if (given.gguf !== undefined) checkModelFile(given.gguf);
@@ -106,7 +111,7 @@ const command: Command = {
         onCommit: metrics.countCommit,
         usageKeepDays: config.usageKeepDays,
       }),
-      findServingNodes(config, {
+      findServingNodes(config, demoOnly, {
         catalog,
         clock,
         log,
@@ -121,12 +126,14 @@ const command: Command = {
         ? null
         : await StoredResponsesFile.open({ dataFolder: config.dataFolder, log, ...config.storedResponses });
     const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
+    const listening = Promise.withResolvers<void>();
     const pool = new NodePool(serving.applied.nodes, {
       clock,
       arrivals: serving.applied.arrivals,
       queueMaxWaitMs: config.queueMaxWaitMs,
       ...(followedNodes === null ? {} : { follower: followedNodes }),
       log: ({ level, node, message }) => log(level, message, { node }),
+      onFirstLook: (node) => void listening.promise.then(() => console.log(nodeLine(node))),
     });
     const { keys, admission } = accounting;
     const counter = new Counter({ log });
@@ -236,7 +243,7 @@ const command: Command = {
           openSite: webConsole.openSite,
           baseUrl: addressesOf(config, port).baseUrl,
           siteFiles: webConsole.siteFiles,
-          unready,
+          unready: () => unready() ?? noNodeServes(pool.states()),
           metrics,
           get metricsToken() {
             return inForce.metricsToken;
@@ -276,6 +283,7 @@ const command: Command = {
     }
     console.log(`Tollgate ${version} listening on ${server.url}, data in ${config.dataFolder}`);
     console.log(serving.description);
+    listening.resolve();
     backups.follow(config.backups);
     dropStartLeftovers(() => live.openRequests === 0);
 
@@ -380,7 +388,7 @@ async function createOperator({ accounts }: Accounting): Promise<string> {
 function controlHandler(work: Work, pool: NodePool, reloader: Reloader, unready: () => string | null): Handler {
   return async (operation, given, progress) => {
     if (operation === "reload") return reloader.apply();
-    if (operation === "health") return { unready: unready() } satisfies Health;
+    if (operation === "health") return healthOf(unready(), pool);
     if (operation === "nodes") return nodeReports(pool);
     if (isOperationName(operation)) {
       return runOperation(operation, work, given as OperationArguments<OperationName>, progress);
@@ -419,8 +427,30 @@ function* gaugesOf(
       value: storedResponses.waitingBytes,
     };
   }
-  for (const { name: node, health, busy, slots } of pool.states()) {
+  for (const { name: node, health, since, lastError, busy, slots } of pool.states()) {
     const labels = { node };
+    for (const each of ["well", "cooling", "down", "starting"] as const) {
+      yield {
+        name: "tollgate_node_health",
+        help: "1 for the health that the node has: well, cooling (it said that it is busy), down or starting.",
+        value: each === health ? 1 : 0,
+        labels: { node, health: each },
+      };
+    }
+    yield {
+      name: "tollgate_node_health_since_timestamp_seconds",
+      help: "Since when the node has the health that it has.",
+      value: since / 1000,
+      labels,
+    };
+    if (lastError !== null) {
+      yield {
+        name: "tollgate_node_last_error_timestamp_seconds",
+        help: "When something last went wrong on the node that no client is to blame for; the log says what.",
+        value: lastError.at / 1000,
+        labels,
+      };
+    }
     yield {
       name: "tollgate_node_well",
       help: "1 where the node takes requests.",

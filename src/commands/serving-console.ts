@@ -56,6 +56,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       return pool.waiting;
     },
     serves: (modelId: string) => pool.serves(modelId),
+    takes: (modelId: string) => pool.takes(modelId),
   };
   const exports = new AccountExports(config.dataFolder, accounting.databaseFile, clock);
   const accountData: AccountData = {
@@ -134,16 +135,24 @@ function filesIn(folder: string): BackupFile[] {
   return files.toSorted((one, other) => other.madeAt - one.madeAt);
 }
 
-const nodeOf = ({ name, health, engine, busy, slots, models, quickness }: NodeState): OperatorNode => ({
-  name,
-  health,
-  engine: engine.kind,
-  busy,
-  slots,
-  first_token_ms: quickness.firstPieceMs,
-  tokens_per_second: quickness.tokensPerSecond,
-  models: { ...models },
-});
+const nodeOf = (node: NodeState): OperatorNode => {
+  const { name, url, health, since, problem, lastError, engine, busy, slots, models, quickness } = node;
+  return {
+    name,
+    url,
+    health,
+    since: new Date(since).toISOString(),
+    problem,
+    last_error: lastError === null ? null : { at: new Date(lastError.at).toISOString(), message: lastError.message },
+    engine: engine.kind,
+    context_tokens: engine.contextTokens,
+    busy,
+    slots,
+    first_token_ms: quickness.firstPieceMs,
+    tokens_per_second: quickness.tokensPerSecond,
+    models: { ...models },
+  };
+};
 
 /** Their names hold a hash of their content. */
 function siteFilesAmong(paths: readonly string[]): SiteFiles | null {

@@ -39,9 +39,22 @@ export type ServingNodesParts = Readonly<{
   leaveGraceMs(): Ms;
 }>;
 
-/** Takes at most the 0.3 s in which a local engine must answer. Throws CommandError where a node's program is missing. */
-export async function findServingNodes(config: Config, parts: ServingNodesParts): Promise<ServingNodes> {
+/**
+ * Takes at most the 0.3 s in which a local engine must answer. `demoOnly`: the demo node, whatever else there is. Throws
+ * CommandError where a node's program is missing.
+ */
+export async function findServingNodes(
+  config: Config,
+  demoOnly: boolean,
+  parts: ServingNodesParts,
+): Promise<ServingNodes> {
   const { catalog, clock, port, environment } = parts;
+  if (demoOnly) {
+    const { node, stop } = demoNode(catalog, clock);
+    const applied: AppliedNodes = { nodes: [node], arrivals: new Map() };
+    const description = "Nodes: the built-in demo node alone, as --demo asks.";
+    return { applied, description, demo: true, replace: () => applied, stop };
+  }
   checkPrograms(config.nodes, environment());
   const managed = new ManagedNodes({ ...parts, ownPort: port, freePort: () => freePort("127.0.0.1") });
   if (config.nodes.length > 0) {
@@ -73,14 +86,15 @@ async function foundNode(catalog: Catalog, clock: Clock): Promise<FoundNode> {
   if (local !== null) {
     return { node: local, description: `Nodes: ${list([local])}, found on this machine.`, stop: null };
   }
+  const description =
+    "Nodes: the built-in demo node, because no inference engine was found on this machine. Name one with --node URL.";
+  return { ...demoNode(catalog, clock), description };
+}
+
+/** On a free port. */
+function demoNode(catalog: Catalog, clock: Clock): { node: NodeConfig; stop: () => Promise<void> } {
   const { url, stop } = startDemoNode({ models: [...catalog.models.values()], clock });
-  return {
-    node: { name: "demo", url, apiKey: null, slots: nodeSlotsDefault, models: { "*": "*" } },
-    description:
-      "Nodes: the built-in demo node, whose answers are synthetic: no inference engine was found on this machine. " +
-      "Name one with --node URL.",
-    stop,
-  };
+  return { node: { name: "demo", url, apiKey: null, slots: nodeSlotsDefault, models: { "*": "*" } }, stop };
 }
 
 const list = (nodes: readonly NodeConfig[]): string => nodes.map(({ name, url }) => `${name} at ${url}`).join(", ");

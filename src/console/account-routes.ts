@@ -67,6 +67,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
             flat_price: model.price.kind === "flat",
             coder: model.coder,
             served: parts.nodes.serves(id),
+            available: parts.nodes.takes(id),
           };
         },
       );

@@ -225,9 +225,17 @@ export type Overview = Static<typeof Overview>;
 
 export const OperatorNode = Type.Object({
   name: Type.String(),
-  /** well: takes requests; cooling: it said it was busy; down: it cannot be reached. */
+  /** Its base address. */
+  url: Type.String(),
+  /** well: takes requests; cooling: it said it was busy; down: it cannot be reached; starting: our program loads. */
   health: Type.String(),
+  since: time(),
+  /** What is wrong with it now, in words; null where nothing is known to be. */
+  problem: Type.Union([Type.String(), Type.Null()]),
+  last_error: Type.Union([Type.Object({ at: time(), message: Type.String() }), Type.Null()]),
   engine: Type.String(),
+  /** In tokens; null where the engine names none. */
+  context_tokens: Type.Union([count(), Type.Null()]),
   /** Requests it runs, of those it may run at once. */
   busy: count(),
   slots: count(),
@@ -299,8 +307,9 @@ export const ConsoleModels = Type.Object({
       flat_price: Type.Boolean(),
       /** Counted in calls on chat-completions and messages. */
       coder: Type.Boolean(),
-      /** Whether a configured node serves it. */
+      /** Whether a configured node serves it, and whether one of those can take requests now. */
       served: Type.Boolean(),
+      available: Type.Boolean(),
     }),
   ),
 });

@@ -20,6 +20,8 @@ export type NodesView = Readonly<{
   readonly waiting: number;
   /** Whether a configured node serves the model. */
   serves(modelId: string): boolean;
+  /** Whether one that serves it can take requests now. */
+  takes(modelId: string): boolean;
 }>;
 
 export type ConsoleParts = Readonly<{

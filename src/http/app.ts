@@ -122,7 +122,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     .get("/healthz", () => new Response("ok\n"))
     .get("/readyz", () => {
       const reason = stopping ? "stopping" : unready();
-      return new Response(`${reason ?? "ready"}\n`, { status: reason === null ? 200 : 503 });
+      const body = reason === null ? { ready: true } : { ready: false, reason };
+      return Response.json(body, { status: reason === null ? 200 : 503 });
     })
     .get("/metrics", ({ request, server }) => metricsReply(request, server))
     .head("/", () => new Response(null))

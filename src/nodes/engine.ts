@@ -4,10 +4,11 @@ import { systemClock } from "../clock.ts";
 import type { NodeConfig } from "../config.ts";
 import { NodeClient, originOf } from "./client.ts";
 import type { ClientOptions } from "./client.ts";
-import { get } from "./get.ts";
+import { type Answer, get, isAnswer, type NoAnswer } from "./get.ts";
 import { parseNodeJson, record } from "./json.ts";
 
-export type EngineKind = "vllm" | "sglang" | "tensorrt-llm" | "llama.cpp" | "ollama" | "lm-studio" | "tgi" | "unknown";
+export type EngineKind =
+  "vllm" | "sglang" | "tensorrt-llm" | "llama.cpp" | "ollama" | "lm-studio" | "tgi" | "demo" | "unknown";
 
 export type Engine = Readonly<{
   kind: EngineKind;
@@ -26,6 +27,7 @@ const owners: Readonly<Record<string, EngineKind>> = {
   tensorrt_llm: "tensorrt-llm",
   llamacpp: "llama.cpp",
   organization_owner: "lm-studio",
+  "tollgate-demo": "demo",
 };
 
 /** Asks the node which engine it is; null when it cannot be reached or lists no models in the expected form. */
@@ -36,15 +38,29 @@ export async function detectEngine(
   timeoutMs: number,
 ): Promise<Engine | null> {
   const listed = await get(client, `${basePath}/models`, apiKey, timeoutMs);
-  const models = listed?.status === 200 ? modelsOf(listed.body) : null;
-  if (listed === null || models === null) return null;
+  return isAnswer(listed) ? engineOf(client, listed, timeoutMs) : null;
+}
+
+/**
+ * The engine that gave this list of models; null where it is none. `known`: the engine that it was, whose kind is not
+ * found out again where it lists the same.
+ */
+export async function engineOf(
+  client: NodeClient,
+  listed: Answer,
+  timeoutMs: number,
+  known: Engine | null = null,
+): Promise<Engine | null> {
+  const models = listed.status === 200 ? modelsOf(listed.body) : null;
+  if (models === null) return null;
   const names = models.map(({ id }) => id);
-  const first = models[0]!;
+  const { owner, contextTokens } = models[0]!;
+  if (known?.contextTokens === contextTokens && Bun.deepEquals(known.models, names)) return known;
   const kind =
     listed.headers.get("server") === "llama.cpp"
       ? "llama.cpp"
-      : (owners[first.owner] ?? (await kindByRoutes(client, timeoutMs)));
-  return { kind, contextTokens: first.contextTokens, models: names };
+      : (owners[owner] ?? (await kindByRoutes(client, timeoutMs)));
+  return { kind, contextTokens, models: names };
 }
 
 /** Engines whose model list says nothing about them answer on routes of their own. */
@@ -53,10 +69,12 @@ async function kindByRoutes(client: NodeClient, timeoutMs: number): Promise<Engi
     get(client, "/api/version", null, timeoutMs),
     get(client, "/info", null, timeoutMs),
   ]);
-  if (version?.status === 200 && typeof record(parseNodeJson(version.body))?.["version"] === "string") return "ollama";
-  if (info?.status === 200 && record(parseNodeJson(info.body))?.["max_total_tokens"] !== undefined) return "tgi";
+  if (isOk(version) && typeof record(parseNodeJson(version.body))?.["version"] === "string") return "ollama";
+  if (isOk(info) && record(parseNodeJson(info.body))?.["max_total_tokens"] !== undefined) return "tgi";
   return "unknown";
 }
+
+const isOk = (result: Answer | NoAnswer): result is Answer => isAnswer(result) && result.status === 200;
 
 type Listed = Readonly<{ id: string; owner: string; contextTokens: number | null }>;
 
@@ -75,6 +93,14 @@ function modelsOf(body: string): readonly Listed[] | null {
     });
   }
   return models;
+}
+
+/** The engine in words, with what it names of itself. */
+export function engineInWords({ kind, contextTokens, models }: Engine): string {
+  if (kind === "demo") return "the built-in demo node, whose answers are made up: no model runs";
+  const context = contextTokens === null ? "" : `, context of ${contextTokens} tokens`;
+  const listed = models.length === 1 ? `model ${models[0]}` : `${models.length} models`;
+  return `${kind === "unknown" ? "an engine that does not say which it is" : kind}, ${listed}${context}`;
 }
 
 /** Default ports of engines on this machine and how many requests they run at once as installed. */

@@ -1,20 +1,22 @@
-// What a node's error means for the client. A node's own text is read for its meaning and never handed on: it may name
-// addresses, models and other people's settings.
-import { busyRetrySeconds } from "../limits.ts";
+// What a node's error means for the client. A node's own text is read for its meaning and never handed on to a client:
+// it may name addresses, models and other people's settings. The operator's log has it, without those.
+import { busyRetrySeconds, nodeErrorTextMaxLength } from "../limits.ts";
 import { refuse } from "../refusals.ts";
-import type { Ask, Ending, Refusal } from "../types.ts";
+import type { Ask, Elsewhere, Ending, Refusal } from "../types.ts";
+import { clientFaultOf } from "./client-faults.ts";
 import { parseNodeJson, record } from "./json.ts";
+import { loggableWords, messageOfError } from "./node-words.ts";
 import { estimatedInput } from "./usage.ts";
 
 /** A failed Ending together with what the operator should read in the log. */
 export type Failure = Readonly<{
   refusal: Refusal;
-  /** No byte of an answer came, so that another node may be asked once. */
-  elsewhere: boolean;
-  /** For the log; without any text of the node. */
+  /** See Ending. */
+  elsewhere: Elsewhere;
+  /** For the log; of the node's own text only what may stand there. */
   cause: string;
-  /** True when only the operator can put it right (wrong key, wrong model name, wrong address). */
-  operator: boolean;
+  /** Who can put it right: the client (another request), the operator (key, model name, address), or nobody by name. */
+  blames: "client" | "operator" | "node";
 }>;
 
 export const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });
@@ -25,31 +27,32 @@ export function failed({ refusal, elsewhere }: Failure): Ending {
 
 /** The node is at fault: an error of ours to the client. */
 export function nodeFailed(cause: string, elsewhere = false): Failure {
-  return { refusal: refuse("node_failed"), elsewhere, cause, operator: false };
+  return { refusal: refuse("node_failed"), elsewhere, cause, blames: "node" };
 }
 
 /** The node cannot take the request now. */
 export function nodeBusy(cause: string): Failure {
-  return { refusal: busy, elsewhere: true, cause, operator: false };
+  return { refusal: busy, elsewhere: true, cause, blames: "node" };
 }
 
 /** An error status with its body (cut at nodeErrorBodyMaxBytes). */
 export function failureOfStatus(ask: Ask, status: number, body: string): Failure {
-  const cause = `status ${status}`;
-  // (1) the prompt does not fit: by the words, the status differs between engines
+  const text = body.slice(0, nodeErrorTextMaxLength);
+  const cause = causeOf(`status ${status}`, text, ask);
+  // (1) the request is at fault: by the words, the status differs between engines
   if (status === 400 || status === 413 || status === 422 || status === 500) {
-    const overflow = contextOverflow(ask, body);
-    if (overflow !== null) return { refusal: overflow, elsewhere: false, cause: `${cause}, context`, operator: false };
+    const fault = requestFault(ask, text, cause);
+    if (fault !== null) return fault;
   }
   // (2) no room at the moment
   if (status === 429 || status === 503) return nodeBusy(cause);
   // (3) the configuration does not fit the node
-  if (status === 401 || status === 403 || status === 404) return { ...nodeFailed(cause), operator: true };
+  if (status === 401 || status === 403 || status === 404) return { ...nodeFailed(cause), blames: "operator" };
   // (4) the node refuses what the client asked of the model: the request was built here from checked values, so what
   // remains is a combination that this model or engine does not take
   if (status === 400 || status === 422) {
     const reason = "The model does not accept this combination of parameters or messages.";
-    return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, operator: false };
+    return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, blames: "client" };
   }
   // (5) everything else, redirects too: the node is at fault
   return nodeFailed(cause);
@@ -57,9 +60,10 @@ export function failureOfStatus(ask: Ask, status: number, body: string): Failure
 
 /** An error inside a 200 stream; `payload` is the event. `begun`: Pieces were delivered already. */
 export function failureOfEvent(ask: Ask, payload: string, begun: boolean): Failure {
-  const cause = "error event";
-  const overflow = contextOverflow(ask, payload);
-  if (overflow !== null) return { refusal: overflow, elsewhere: false, cause: `${cause}, context`, operator: false };
+  const text = payload.slice(0, nodeErrorTextMaxLength);
+  const cause = causeOf("error event", text, ask);
+  const fault = requestFault(ask, text, cause);
+  if (fault !== null) return begun ? { ...fault, elsewhere: false } : fault;
   const event = record(parseNodeJson(payload));
   const error = record(event?.["error"]) ?? event;
   const code = Number(error?.["code"] ?? error?.["http_status_code"] ?? error?.["status"]);
@@ -67,6 +71,21 @@ export function failureOfEvent(ask: Ask, payload: string, begun: boolean): Failu
   if (code === 429 || code === 503 || /overloaded|queue is full|server busy|rate.?limit/i.test(words))
     return { ...nodeBusy(cause), elsewhere: !begun };
   return nodeFailed(cause);
+}
+
+function causeOf(what: string, text: string, ask: Ask): string {
+  const words = loggableWords(messageOfError(text), ask);
+  return words === null ? what : `${what}: ${words}`;
+}
+
+/** What the words say of the request: too long, or of a kind that the model or its engine does not take; else null. */
+function requestFault(ask: Ask, text: string, cause: string): Failure | null {
+  const overflow = contextOverflow(ask, text);
+  if (overflow !== null) return { refusal: overflow, elsewhere: false, cause, blames: "client" };
+  const fault = clientFaultOf(ask, messageOfError(text).toLowerCase());
+  if (fault === null) return null;
+  const { reason, unlike } = fault;
+  return { refusal: refuse("malformed", { reason }), elsewhere: unlike ? "unlike" : false, cause, blames: "client" };
 }
 
 /** Patterns of "the prompt is too long", most telling first; the groups name what the numbers are. */

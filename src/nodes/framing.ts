@@ -30,6 +30,7 @@ const enum State {
 
 const carriageReturn = 13;
 const lineFeed = 10;
+const headStart = Buffer.from("HTTP/");
 const headEnd = Buffer.from("\r\n\r\n");
 const empty = Buffer.alloc(0);
 const statusLine = /^HTTP\/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?$/;
@@ -181,6 +182,8 @@ export class ResponseParser {
       return bytes.length;
     }
     if (end < 0) {
+      // Another protocol's greeting has no headers whose end could be waited for.
+      if (!all.subarray(0, headStart.length).equals(headStart.subarray(0, all.length))) this.#fail("bad status line");
       this.#kept = all;
       return bytes.length;
     }

@@ -16,7 +16,14 @@ import { AnswerReader, type Channel } from "./reader.ts";
 export type GenerationLimits = Readonly<{ firstPieceMs: number; stallMs: number; afterFinishMs: number }>;
 
 /** How a generation went, for the node's health and the log; the Ending is for the client. */
-export type Outcome = Readonly<{ ending: Ending; failure: Failure | null; unreachable: boolean; overloaded: boolean }>;
+export type Outcome = Readonly<{
+  ending: Ending;
+  failure: Failure | null;
+  unreachable: boolean;
+  /** A status came. */
+  responded: boolean;
+  overloaded: boolean;
+}>;
 
 export type GenerationParts = Readonly<{
   ask: Ask;
@@ -147,7 +154,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   fault({ kind, cause }: ExchangeFault): void {
     if (this.#settled) return;
     if (kind === "unreachable") {
-      const failure: Failure = { refusal: busy, elsewhere: true, cause, operator: false };
+      const failure: Failure = { refusal: busy, elsewhere: true, cause, blames: "node" };
       return this.#settle(this.#reader.fail(failure), true);
     }
     if (this.#status !== 0 && this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
@@ -212,7 +219,8 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     if (this.#finishTimer !== null) clearTimeout(this.#finishTimer);
     const { failure } = this.#reader;
     const overloaded = this.#status === 429 || this.#status === 503;
-    this.#resolve({ ending, failure: ending.kind === "failed" ? failure : null, unreachable, overloaded });
+    const responded = this.#status !== 0;
+    this.#resolve({ ending, failure: ending.kind === "failed" ? failure : null, unreachable, responded, overloaded });
   }
 
   /** Silence is measured in quarters of the limit, so that no token has to read the clock; a paused node is not silent. */

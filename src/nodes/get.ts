@@ -1,24 +1,27 @@
 // One small GET request to a node, whole answer in memory: for probing and for finding out which engine it is.
 import { nodeErrorBodyMaxBytes } from "../limits.ts";
-import type { ExchangeHandler, NodeClient } from "./client.ts";
+import type { ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
 import type { ResponseHeaders } from "./framing.ts";
 import { requestHead } from "./request-head.ts";
 
 export type Answer = Readonly<{ status: number; headers: ResponseHeaders; body: string }>;
+/** Why there is no answer; "silent": none came in time, but the connection may be there. */
+export type NoAnswer = Readonly<{ kind: ExchangeFault["kind"] | "silent"; cause: string }>;
+export const isAnswer = (result: Answer | NoAnswer): result is Answer => "status" in result;
 
-/** The answer, or null when none came within `timeoutMs`. A body over nodeErrorBodyMaxBytes is cut. */
+/** The answer, if one comes within `timeoutMs`. A body over nodeErrorBodyMaxBytes is cut. */
 export function get(
   client: NodeClient,
   path: string,
   apiKey: string | null,
   timeoutMs: number,
-): Promise<Answer | null> {
+): Promise<Answer | NoAnswer> {
   return new Promise((resolve) => {
     let status = 0;
     let headers: ResponseHeaders = new Map();
     const parts: Buffer[] = [];
     let bytesLeft = nodeErrorBodyMaxBytes;
-    const finish = (answer: Answer | null): void => {
+    const finish = (answer: Answer | NoAnswer): void => {
       clearTimeout(timer);
       resolve(answer);
     };
@@ -39,12 +42,12 @@ export function get(
         finish(answer());
       },
       end: () => finish(answer()),
-      fault: () => finish(null),
+      fault: finish,
     };
     const exchange = client.send([requestHead("GET", path, client.origin.hostHeader, apiKey, null)], handler);
     const timer = setTimeout(() => {
       exchange.abort();
-      resolve(null);
+      resolve({ kind: "silent", cause: `no answer within ${timeoutMs / 1000} s` });
     }, timeoutMs);
   });
 }

@@ -3,16 +3,17 @@ import type { Clock } from "../clock.ts";
 import type { NodeConfig } from "../config.ts";
 import { nodeConnectTimeoutMs, nodeProbeTimeoutMs } from "../limits.ts";
 import { NodeClient, originOf } from "./client.ts";
-import { detectEngine } from "./engine.ts";
-import { get } from "./get.ts";
+import { lookAt } from "./look.ts";
 
 export type Inspection = Readonly<{
   name: string;
   url: string;
   slots: number;
   well: boolean;
-  /** "vllm", "ollama", ...; null when the node did not answer. */
+  /** "vllm", "ollama", ...; null when the node did not say. */
   engine: string | null;
+  /** In tokens, where the node names it. */
+  context: number | null;
   /** The names of the models it lists. */
   models: readonly string[];
   /** What is wrong, in words; null when nothing is. */
@@ -25,25 +26,19 @@ export type Inspection = Readonly<{
  */
 export async function inspectNode(node: NodeConfig, clock: Clock): Promise<Inspection> {
   const { name, url, slots, apiKey, managed } = node;
+  const unasked = { name, url, slots, well: false, engine: null, context: null, models: [], problem: null };
   // It runs with the gateway that starts it, maybe on a port that is chosen then.
-  if (managed !== undefined) return { name, url, slots, well: false, engine: null, models: [], problem: null };
+  if (managed !== undefined) return unasked;
   const address = new URL(url);
   const basePath = address.pathname.replace(/\/$/, "");
   const client = new NodeClient(originOf(address), { clock, connectTimeoutMs: nodeConnectTimeoutMs });
   try {
-    const engine = await detectEngine(client, basePath, apiKey, nodeProbeTimeoutMs);
-    if (engine === null) {
-      const answer = await get(client, `${basePath}/models`, apiKey, nodeProbeTimeoutMs);
-      const problem =
-        answer === null
-          ? `does not answer at ${url}`
-          : `answers GET ${url}/models with status ${answer.status} and no list of models`;
-      return { name, url, slots, well: false, engine: null, models: [], problem };
-    }
-    const missing = Object.values(node.models).filter((model) => model !== "*" && !engine.models.includes(model));
-    const problem =
-      missing.length === 0 ? null : `does not list ${missing.join(", ")}, but ${engine.models.join(", ")}`;
-    return { name, url, slots, well: true, engine: engine.kind, models: engine.models, problem };
+    const { engine, problem } = await lookAt(client, basePath, apiKey, nodeProbeTimeoutMs);
+    if (engine === null) return { ...unasked, problem: `${url}: ${problem}` };
+    const { kind, contextTokens: context, models } = engine;
+    const missing = Object.values(node.models).filter((model) => model !== "*" && !models.includes(model));
+    const absent = missing.length === 0 ? null : `does not list ${missing.join(", ")}, but ${models.join(", ")}`;
+    return { name, url, slots, well: true, engine: kind, context, models, problem: absent };
   } finally {
     client.close();
   }

@@ -21,7 +21,7 @@ import {
 import type { Log } from "../log.ts";
 import type { Ms } from "../types.ts";
 import { NodeClient, originOf } from "./client.ts";
-import { get } from "./get.ts";
+import { get, isAnswer } from "./get.ts";
 import { type GuardedChild, startGuarded } from "./guarded-child.ts";
 
 export type ManagedNodeParts = Readonly<{
@@ -163,7 +163,7 @@ export class ManagedNode {
     });
     const answer = await get(client, `${address.pathname.replace(/\/+$/, "")}/models`, apiKey, nodeProbeTimeoutMs);
     client.close();
-    return answer !== null && answer.status < 500;
+    return isAnswer(answer) && answer.status < 500;
   }
 
   /** Ends early when the node is closed. */

@@ -13,11 +13,11 @@ import {
 } from "../limits.ts";
 import type { AccountId, Ask, Ending, Ms, Sink } from "../types.ts";
 import { type Dial, NodeClient, originOf } from "./client.ts";
-import { detectEngine, type Engine, unknownEngine } from "./engine.ts";
+import { type Engine, unknownEngine } from "./engine.ts";
 import type { Failure } from "./failure.ts";
 import { generate, type GenerationLimits } from "./generation.ts";
-import { type Answer, get } from "./get.ts";
 import { KnownShapes } from "./known-shapes.ts";
+import { type Look, lookAt } from "./look.ts";
 import type { Channel } from "./reader.ts";
 import { type LargeNodeRequest, largeNodeRequest, type NodeRequest, nodeRequest } from "./request.ts";
 import { requestHead } from "./request-head.ts";
@@ -38,8 +38,10 @@ export const endpointLimitsDefault: EndpointLimits = {
 
 /** What a request met on its node; plain data, because it may be told to another thread. */
 export type Met = Readonly<{
-  failure: Pick<Failure, "cause" | "operator"> | null;
+  failure: Pick<Failure, "cause" | "blames"> | null;
   unreachable: boolean;
+  /** It gave an answer of HTTP, whatever it said. */
+  responded: boolean;
   overloaded: boolean;
   /** Null unless the answer came to its end. */
   answered: Readonly<{ firstPieceMs: Ms; outputTokens: number }> | null;
@@ -100,7 +102,7 @@ export class NodeEndpoint {
       firstPieceMs = clock.monotonic() - askedAt;
       beganThere?.();
     };
-    const { ending, failure, unreachable, overloaded } = await generate({
+    const { ending, failure, unreachable, responded, overloaded } = await generate({
       ask,
       request,
       textIsCallOf,
@@ -114,7 +116,7 @@ export class NodeEndpoint {
     });
     const answered =
       ending.kind === "end" && firstPieceMs !== null ? { firstPieceMs, outputTokens: ending.usage.output } : null;
-    met({ failure, unreachable, overloaded, answered });
+    met({ failure, unreachable, responded, overloaded, answered });
     return ending;
   }
 
@@ -146,19 +148,30 @@ export class NodeEndpoint {
     return askForCount(this.#client, { path: root + path, body }, this.config.apiKey, gone);
   }
 
-  /** Its list of models, as a sign of life; null when none came in time. */
-  probe(): Promise<Answer | null> {
-    return get(this.#client, `${this.#basePath}/models`, this.config.apiKey, this.#limits.probeTimeoutMs);
+  /** How it is. `known`: the engine that it was, which is not found out again where its models are the same. */
+  look(known: Engine | null): Promise<Look> {
+    return lookAt(this.#client, this.#basePath, this.config.apiKey, this.#limits.probeTimeoutMs, known);
   }
 
-  /** Which engine it is, or null where it does not say. */
-  detect(): Promise<Engine | null> {
-    return detectEngine(this.#client, this.#basePath, this.config.apiKey, this.#limits.probeTimeoutMs);
+  /** What decides whether it takes a kind of request: its engine, and what the model is there. */
+  traitsFor(modelId: string): string {
+    return `${this.engine.kind} ${modelNameOn(this.config.models, modelId, this.engine.models)}`;
   }
 
   close(): void {
     this.#client.close();
   }
+}
+
+/** Names of those that have the same for the model as this one, which is among them. */
+export function alikeAmong(
+  endpoints: Iterable<NodeEndpoint>,
+  endpoint: NodeEndpoint,
+  modelId: string,
+): ReadonlySet<string> {
+  const traits = endpoint.traitsFor(modelId);
+  const alike = [...endpoints].filter((each) => each.traitsFor(modelId) === traits);
+  return new Set([endpoint, ...alike].map(({ config }) => config.name));
 }
 
 type RequestBody = (NodeRequest | LargeNodeRequest)["body"];

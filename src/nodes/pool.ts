@@ -4,30 +4,31 @@ import type { Gone } from "../departure.ts";
 import { assert } from "../assert.ts";
 import type { Clock } from "../clock.ts";
 import type { NodeConfig } from "../config.ts";
-import { nodeCoolOffMs, nodeProbeIntervalMs } from "../limits.ts";
+import { nodeLooksAtOnceMax } from "../limits.ts";
 import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../types.ts";
 import { affinityOf } from "./affinity.ts";
 import type { Dial } from "./client.ts";
 import { type Engine, unknownEngine } from "./engine.ts";
 import { busy } from "./failure.ts";
+import { LookTurns } from "./look-turns.ts";
 import type { Arrivals } from "./managed-nodes.ts";
 import { NodeCounting } from "./node-counting.ts";
-import { type EndpointLimits, endpointLimitsDefault, type Met, NodeEndpoint } from "./node-endpoint.ts";
-import { type Quickness, RecentReplies } from "./recent-replies.ts";
+import {
+  alikeAmong,
+  type EndpointLimits,
+  endpointLimitsDefault,
+  type Met,
+  type NodeEndpoint,
+} from "./node-endpoint.ts";
+import { type LastError, type NodeLimits, nodeLimitsDefault, type NodeLog, PooledNode } from "./pooled-node.ts";
+import type { Quickness } from "./recent-replies.ts";
 import { SlotQueue } from "./slot-queue.ts";
 import type { NodeHealth, Place, RefusalCause } from "./slot-queue.ts";
 
 /** Time limits of the pool, in milliseconds; the defaults are those of limits.ts. */
-export type PoolLimits = EndpointLimits & Readonly<{ probeIntervalMs: Ms; coolOffMs: Ms }>;
+export type PoolLimits = EndpointLimits & NodeLimits;
 
-const defaultLimits: PoolLimits = {
-  ...endpointLimitsDefault,
-  probeIntervalMs: nodeProbeIntervalMs,
-  coolOffMs: nodeCoolOffMs,
-};
-
-/** For the operator; `node` is the configured name, never an address. */
-export type NodeLog = (event: Readonly<{ level: "info" | "warn" | "error"; node: string; message: string }>) => void;
+const defaultLimits: PoolLimits = { ...endpointLimitsDefault, ...nodeLimitsDefault };
 
 export type PoolOptions = Readonly<{
   clock: Clock;
@@ -36,8 +37,10 @@ export type PoolOptions = Readonly<{
   limits?: Partial<PoolLimits>;
   /** Seam for tests: how sockets are opened. */
   dial?: Dial;
-  /** Asks each node once which engine it is. Off: all are treated as unknown. */
-  detectEngines?: boolean;
+  /** Looks at the nodes at the start and while they are idle. Off: only at those that went down; engines are unknown. */
+  looks?: boolean;
+  /** Called when a node was looked at for the first time. */
+  onFirstLook?: (node: NodeState) => void;
   /** Others that speak to the same nodes; absent: nobody does. */
   follower?: PoolFollower;
   /** See `reconfigure`. */
@@ -62,7 +65,13 @@ export interface Grant extends Disposable {
 /** One node for the console and the `nodes` command. */
 export type NodeState = Readonly<{
   name: string;
+  url: string;
   health: NodeHealth;
+  /** Since when that is its health, by the wall clock. */
+  since: Ms;
+  /** What is wrong with it now, in words without an address; null where nothing is known to be. */
+  problem: string | null;
+  lastError: LastError | null;
   busy: number;
   slots: number;
   engine: Engine;
@@ -70,8 +79,8 @@ export type NodeState = Readonly<{
   quickness: Quickness;
 }>;
 
-/** Back-off of the first probe of a node that went down; doubles up to probeIntervalMs. */
-const firstProbeMs = 250;
+/** A connection that did not fail so long after its time is there. */
+const trialMarginMs = 250;
 
 /** All configured nodes. */
 export class NodePool {
@@ -81,6 +90,7 @@ export class NodePool {
   #nodes = new Map<string, PooledNode>();
   /** No longer configured, or replaced, with requests that run on. */
   #leaving: readonly PooledNode[] = [];
+  readonly #lookTurns = new LookTurns(nodeLooksAtOnceMax);
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #expiry: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
@@ -135,7 +145,7 @@ export class NodePool {
 
   /**
    * Applies another configuration. Running generations end where they are; those who wait stay in line. Nodes among the
-   * arrivals are down until then, and another program than before: what was known of it does not count.
+   * arrivals are starting until then, and another program than before: what was known of it does not count.
    */
   reconfigure(
     configs: readonly NodeConfig[],
@@ -153,7 +163,7 @@ export class NodePool {
     this.#leaving = [...this.#leaving, ...gone].filter(({ busy }) => busy > 0);
     for (const name of arrivals.keys()) {
       this.#options.follower?.engineFound(name, unknownEngine);
-      this.#options.follower?.healthChanged(name, "down");
+      this.#options.follower?.healthChanged(name, "starting");
     }
     const serves = servesAmong(configs);
     this.#queue.configure(
@@ -187,9 +197,17 @@ export class NodePool {
 
   states(): NodeState[] {
     return this.#queue.states().map((state) => {
-      const { endpoint, config, recent } = this.#nodes.get(state.name)!;
-      return { ...state, engine: endpoint.engine, models: config.models, quickness: recent.quickness(this.#now()) };
+      const node = this.#nodes.get(state.name)!;
+      const { endpoint, config, recent, problem, since, lastError } = node;
+      const { url, models } = config;
+      const quickness = recent.quickness(this.#now());
+      return { ...state, url, since, problem, lastError, engine: endpoint.engine, models, quickness };
     });
+  }
+
+  /** Whether a node that serves the model takes requests, or is only busy for a moment. */
+  takes(modelId: string): boolean {
+    return this.#queue.takes(modelId);
   }
 
   /** Refuses everything new and those who wait, and closes idle connections. Running generations may end. */
@@ -203,7 +221,16 @@ export class NodePool {
   slotOn(nodeName: string): Slot & Grant {
     const node = this.#nodes.get(nodeName);
     assert(node !== undefined, `a slot was given on ${nodeName}, which is not configured`);
-    return new NodeSlot(this.#queue, node);
+    return new NodeSlot(this, this.#queue, node, this.#limits.connectTimeoutMs + trialMarginMs);
+  }
+
+  /** See Slot. */
+  alikeTo(node: PooledNode, modelId: string): ReadonlySet<string> {
+    return alikeAmong(
+      [...this.#nodes.values()].map(({ endpoint }) => endpoint),
+      node.endpoint,
+      modelId,
+    );
   }
 
   leave(place: Place): boolean {
@@ -222,7 +249,23 @@ export class NodePool {
       this.#options.follower?.healthChanged(config.name, health);
       this.#queue.setHealth(config.name, health);
     };
-    return new PooledNode(config, this.#options, this.#limits, onHealth, arrival);
+    const { clock, log, looks = true, dial, onFirstLook } = this.#options;
+    const stateOf = (node: PooledNode) => this.states().find(({ name }) => name === node.config.name);
+    return new PooledNode(config, arrival ?? null, {
+      clock,
+      log,
+      looks,
+      dial,
+      limits: this.#limits,
+      turns: this.#lookTurns,
+      onHealth,
+      onTrialFailed: () => this.#queue.trialFailed(config.name),
+      onEngine: (engine) => this.#options.follower?.engineFound(config.name, engine),
+      onFirstLook(node) {
+        const state = stateOf(node);
+        if (state !== undefined) onFirstLook?.(state);
+      },
+    });
   }
 
   #now(): Ms {
@@ -323,14 +366,19 @@ class QueuedPlace implements Place {
 
 /** A place on a node, given back exactly once. */
 class NodeSlot implements Slot, Grant {
+  readonly #pool: NodePool;
   readonly #queue: SlotQueue;
   readonly #node: PooledNode;
+  /** Runs where the node is down, and this request is to show whether it still is. */
+  readonly #trial: ReturnType<typeof setTimeout> | null = null;
   #released = false;
 
-  constructor(queue: SlotQueue, node: PooledNode) {
+  constructor(pool: NodePool, queue: SlotQueue, node: PooledNode, trialMs: Ms) {
+    this.#pool = pool;
     this.#queue = queue;
     this.#node = node;
     node.busy++;
+    if (node.health === "down") this.#trial = setTimeout(() => queue.trialHolds(this.nodeName), trialMs);
   }
 
   get nodeName(): string {
@@ -343,6 +391,10 @@ class NodeSlot implements Slot, Grant {
     return node.endpoint.generate(ask, account, gone, sink, node.met, began);
   }
 
+  alike(modelId: string): ReadonlySet<string> {
+    return this.#pool.alikeTo(this.#node, modelId);
+  }
+
   met(met: Met): void {
     this.#node.met(met);
   }
@@ -350,103 +402,8 @@ class NodeSlot implements Slot, Grant {
   [Symbol.dispose](): void {
     assert(!this.#released, "a slot is given back once");
     this.#released = true;
+    if (this.#trial !== null) clearTimeout(this.#trial);
     this.#node.busy--;
     this.#queue.release(this.nodeName);
-  }
-}
-
-/** One configured node: how it is, from what requests met there, and how it is spoken to. */
-class PooledNode {
-  readonly endpoint: NodeEndpoint;
-  health: NodeHealth = "well";
-  /** Places that are given on it. */
-  busy = 0;
-  readonly recent = new RecentReplies();
-  readonly #options: PoolOptions;
-  readonly #limits: PoolLimits;
-  readonly #onHealth: (health: NodeHealth) => void;
-  #timer: ReturnType<typeof setTimeout> | null = null;
-  #closed = false;
-
-  /** With an arrival it is down until then. */
-  constructor(
-    config: NodeConfig,
-    options: PoolOptions,
-    limits: PoolLimits,
-    onHealth: (health: NodeHealth) => void,
-    arrival?: Promise<void>,
-  ) {
-    this.endpoint = new NodeEndpoint(config, { clock: options.clock, limits, dial: options.dial });
-    this.#options = options;
-    this.#limits = limits;
-    this.#onHealth = onHealth;
-    if (arrival !== undefined) {
-      this.health = "down";
-      void arrival.then(() => this.#isThere());
-    } else if (options.detectEngines !== false) void this.#detect();
-  }
-
-  get config(): NodeConfig {
-    return this.endpoint.config;
-  }
-
-  close(): void {
-    this.#closed = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
-    this.endpoint.close();
-  }
-
-  /** What a request met tells how the node is; healthy nodes are not probed. */
-  readonly met = ({ failure, unreachable, overloaded, answered }: Met): void => {
-    if (failure !== null) this.#log(failure.operator ? "error" : "warn", `generation failed: ${failure.cause}`);
-    if (answered !== null)
-      this.recent.add(answered.firstPieceMs, answered.outputTokens, this.#options.clock.monotonic());
-    if (this.#closed) return;
-    if (unreachable && this.health !== "down") {
-      this.#turn("down");
-      this.#probeAfter(firstProbeMs);
-    } else if (overloaded && this.health === "well") {
-      this.#turn("cooling");
-      this.#timer = setTimeout(() => this.#turn("well"), this.#limits.coolOffMs);
-    }
-  };
-
-  #probeAfter(delayMs: Ms): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#probe(delayMs), Math.min(delayMs, this.#limits.probeIntervalMs));
-  }
-
-  async #probe(delayMs: Ms): Promise<void> {
-    const answer = await this.endpoint.probe();
-    if (this.#closed) return;
-    // any answer shows that it is there; 503 says that it still loads its model
-    if (answer === null || answer.status === 503) return this.#probeAfter(2 * delayMs);
-    this.#isThere();
-  }
-
-  #isThere(): void {
-    if (this.#closed) return;
-    this.#turn("well");
-    if (this.#options.detectEngines !== false && this.endpoint.engine.kind === "unknown") void this.#detect();
-  }
-
-  async #detect(): Promise<void> {
-    const engine = await this.endpoint.detect();
-    if (engine === null || this.#closed) return;
-    this.endpoint.engine = engine;
-    this.#options.follower?.engineFound(this.config.name, engine);
-    this.#log("info", `engine ${engine.kind}, context ${engine.contextTokens ?? "unknown"}`);
-  }
-
-  #turn(health: NodeHealth): void {
-    if (this.health === health) return;
-    this.health = health;
-    this.#log(health === "down" ? "error" : "info", `is ${health}`);
-    this.#onHealth(health);
-  }
-
-  #log(level: "info" | "warn" | "error", message: string): void {
-    this.#options.log({ level, node: this.config.name, message });
   }
 }

@@ -99,6 +99,7 @@ const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   },
   "lm-studio": { ...plain, jsonObject: false },
   tgi: { ...plain, forcedTool: "native" },
+  demo: plain,
   unknown: plain,
 };
 

@@ -2,10 +2,13 @@
 // argument.
 //
 // A request enters:
-//   (1) no node serves its model, or all that do are down   -> refused as busy, at once
+//   (1) no node serves its model, or all that do are away   -> refused as busy, at once; but where one is down, one
+//       (starting, or down)                                    request at a time is its trial, and others wait for that
 //   (2) one that serves it is well and has a free slot      -> granted (which one: see #choose)
 //   (3) the lines are full                                  -> refused as busy
 //   (4) else                                                -> waits
+// The trial is there because whoever said that the node is down may be wrong, and by now it may be back. It fails with
+// its connection (`trialFailed`): then those who wait are refused. If it does not, they are let through (`trialHolds`).
 // A slot becomes free: among the accounts that wait for something this node serves, the one whose turn is longest ago is
 // next; within an account first come, first served. So an account with 500 requests waits behind its own.
 //
@@ -17,8 +20,11 @@ import type { AccountId, Ms } from "../types.ts";
 import { Line } from "./line.ts";
 import type { Link } from "./line.ts";
 
-/** `cooling`: refuses new work for a moment, those who wait stay in line. `down`: not there. */
-export type NodeHealth = "well" | "cooling" | "down";
+/**
+ * `cooling`: refuses new work for a moment, those who wait stay in line. `down`: not there, as far as is known.
+ * `starting`: a program of ours that is not ready, where nothing may be sent.
+ */
+export type NodeHealth = "well" | "cooling" | "down" | "starting";
 
 export type QueueNode = Readonly<{
   name: string;
@@ -45,6 +51,10 @@ type NodeState = {
   node: QueueNode;
   health: NodeHealth;
   busy: number;
+  /** It is down and a request is to show whether it still is. */
+  trial: boolean;
+  /** The turn of its last trial; smaller is longer ago. */
+  triedAt: number;
   /** No longer configured: takes nothing new, forgotten when its last request ends. */
   retired: boolean;
   readonly lines: Set<RouteLine>;
@@ -95,10 +105,19 @@ export class SlotQueue {
     for (const node of nodes) {
       const known = this.#nodes.get(node.name);
       if (known === undefined)
-        this.#nodes.set(node.name, { node, health: node.health ?? "well", busy: 0, retired: false, lines: new Set() });
+        this.#nodes.set(node.name, {
+          node,
+          health: node.health ?? "well",
+          busy: 0,
+          trial: false,
+          triedAt: 0,
+          retired: false,
+          lines: new Set(),
+        });
       else {
         known.node = node;
         known.health = node.health ?? known.health;
+        known.trial &&= known.health === "down";
         known.retired = false;
       }
     }
@@ -111,6 +130,11 @@ export class SlotQueue {
     return false;
   }
 
+  /** Whether one that serves the model is there, with room or without. */
+  takes(modelId: string): boolean {
+    return [...this.#nodes.values()].some((state) => !state.retired && state.node.serves(modelId) && !isAway(state));
+  }
+
   /** Whether this node is configured to serve the model, well or not. */
   servesOn(nodeName: string, modelId: string): boolean {
     const state = this.#nodes.get(nodeName);
@@ -120,8 +144,10 @@ export class SlotQueue {
   /** See the decision tree at the top. */
   enter(place: Place, now: Ms): void {
     const candidates = this.#candidates(place);
-    if (candidates.every(({ health }) => health === "down")) return place.refused("no-node"); // (1)
-    const free = choose(candidates, place.affinity);
+    const free = candidates.every(isAway)
+      ? this.#forTrial(candidates, place) // (1)
+      : choose(candidates, place.affinity);
+    if (free === "none") return place.refused("no-node");
     if (free !== null) return this.#grant(place, free); // (2)
     if (this.#all.length >= this.#placesMax) return place.refused("full"); // (3)
     this.#wait(place, candidates, now); // (4)
@@ -141,15 +167,34 @@ export class SlotQueue {
     assert(state !== undefined && state.busy > 0, `release of node ${nodeName} without a reservation`);
     state.busy--;
     if (state.retired && state.busy === 0) this.#nodes.delete(nodeName);
+    else if (state.health === "down") this.#passTrialOn(state);
     else this.#fill(state);
+  }
+
+  /** The node that was down is down: a request could not connect. */
+  trialFailed(nodeName: string): void {
+    const state = this.#nodes.get(nodeName);
+    if (state === undefined || state.health !== "down") return;
+    state.trial = false;
+    for (const route of [...state.lines]) this.#refuseIfHopeless(route);
+  }
+
+  /** The node is said to be down, but a request has connected: those who wait for it need not wait for its answer. */
+  trialHolds(nodeName: string): void {
+    const state = this.#nodes.get(nodeName);
+    if (state === undefined || state.health !== "down" || !state.trial) return;
+    state.trial = false;
+    while (state.busy < state.node.slots && this.#grantNext(state));
+    if (state.lines.size > 0) state.trial = true; // the next to end passes it on
   }
 
   setHealth(nodeName: string, health: NodeHealth): void {
     const state = this.#nodes.get(nodeName);
     if (state === undefined || state.health === health) return;
     state.health = health;
+    state.trial = false;
     if (health === "well") this.#fill(state);
-    if (health === "down") for (const route of [...state.lines]) this.#refuseIfHopeless(route);
+    else for (const route of [...state.lines]) this.#refuseIfHopeless(route);
   }
 
   /** Refuses those who waited too long. */
@@ -186,8 +231,8 @@ export class SlotQueue {
       assert(route.accounts.length > 0, "an empty line is forgotten");
       for (const state of route.nodes) assert(!hasRoom(state), "nobody waits beside a free slot");
       assert(
-        route.nodes.some(({ health }) => health !== "down"),
-        "nobody waits for nodes that are all down",
+        route.nodes.some((state) => !isAway(state) || state.trial),
+        "nobody waits for nodes that are all away and not tried",
       );
     }
     assert(waiting === this.#all.length && waiting === this.#waiting.size, "every waiting place is in all lists");
@@ -201,7 +246,32 @@ export class SlotQueue {
     return candidates;
   }
 
+  /**
+   * Of nodes that are all away: the one to be tried, which was tried longest ago; null where one is being tried, "none"
+   * where none can be. A request that another node failed has shown enough.
+   */
+  #forTrial(candidates: readonly NodeState[], { excluded }: Place): NodeState | null | "none" {
+    if (excluded.size > 0) return "none";
+    let longest: NodeState | null = null;
+    for (const state of candidates) {
+      if (state.trial) return null;
+      if (state.health !== "down" || state.busy >= state.node.slots) continue;
+      if (longest === null || state.triedAt < longest.triedAt) longest = state;
+    }
+    return longest ?? "none";
+  }
+
+  /** The trial ended without a connection that failed, or an earlier request ended: the next in line is the trial. */
+  #passTrialOn(state: NodeState): void {
+    state.trial = false;
+    this.#grantNext(state);
+  }
+
   #grant(place: Place, state: NodeState): void {
+    if (state.health === "down") {
+      state.trial = true;
+      state.triedAt = ++this.#turn;
+    }
     state.busy++;
     place.granted(state.node.name);
   }
@@ -247,18 +317,23 @@ export class SlotQueue {
 
   /** Hands out the node's free slots to those who wait for it. */
   #fill(state: NodeState): void {
-    while (hasRoom(state)) {
-      const next = this.#nextFor(state);
-      if (next === null) return;
-      this.#remove(next);
-      this.#endTurn(next.place.account, state);
-      this.#grant(next.place, state);
-    }
+    while (hasRoom(state) && this.#grantNext(state));
+  }
+
+  /** False where nobody waits for it. */
+  #grantNext(state: NodeState): boolean {
+    const next = this.#nextFor(state);
+    if (next === null) return false;
+    this.#remove(next);
+    this.#endTurn(next.place.account, state);
+    this.#grant(next.place, state);
+    return true;
   }
 
   #nextFor(state: NodeState): Waiting | null {
     let longest: AccountLine | null = null;
     for (const route of state.lines) {
+      if (isAway(state) && route.nodes.some((other) => !other.retired && !isAway(other))) continue; // they wait for those
       const first = route.accounts.first!.value;
       if (longest === null || first.turn < longest.turn) longest = first;
     }
@@ -278,7 +353,7 @@ export class SlotQueue {
   }
 
   #refuseIfHopeless(route: RouteLine): void {
-    if (route.nodes.some(({ health, retired }) => health !== "down" && !retired)) return;
+    if (route.nodes.some((state) => !state.retired && (!isAway(state) || state.trial))) return;
     for (const waiting of waitingIn(route)) {
       this.#remove(waiting);
       waiting.place.refused("no-node");
@@ -298,6 +373,8 @@ export class SlotQueue {
     for (const { place, since } of waiting) this.enter(place, since);
   }
 }
+
+const isAway = ({ health }: NodeState): boolean => health === "down" || health === "starting";
 
 function hasRoom({ node, health, busy, retired }: NodeState): boolean {
   return health === "well" && !retired && busy < node.slots;

@@ -6,7 +6,7 @@ import { affinityOf } from "../nodes/affinity.ts";
 import type { Engine } from "../nodes/engine.ts";
 import { busy } from "../nodes/failure.ts";
 import { NodeCounting } from "../nodes/node-counting.ts";
-import { endpointLimitsDefault, type Met, NodeEndpoint } from "../nodes/node-endpoint.ts";
+import { alikeAmong, endpointLimitsDefault, type Met, NodeEndpoint } from "../nodes/node-endpoint.ts";
 import { nodesAfter, type PoolFollower, servesAmong } from "../nodes/pool.ts";
 import type { NodeHealth } from "../nodes/slot-queue.ts";
 import { assert } from "../assert.ts";
@@ -39,8 +39,17 @@ export class RelayPool implements PoolFollower {
     return this.#books.enter({ account, model: ask.model.id, affinity, excluded }, gone, (place, node) => {
       const known = this.#nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay was told of");
-      return new RelaySlot(this.#books, place, node, known.endpoint);
+      return new RelaySlot(this, this.#books, place, node, known.endpoint);
     });
+  }
+
+  /** See Slot. */
+  alikeTo(endpoint: NodeEndpoint, modelId: string): ReadonlySet<string> {
+    return alikeAmong(
+      [...this.#nodes.values()].map((node) => node.endpoint),
+      endpoint,
+      modelId,
+    );
   }
 
   countAsk(ask: Ask, gone: Gone): Promise<number | null> {
@@ -84,17 +93,23 @@ const none: ReadonlySet<string> = new Set();
 /** A place that the main thread gave; it is told what the request met when the place is given back. */
 class RelaySlot implements Slot {
   readonly nodeName: string;
+  readonly #pool: RelayPool;
   readonly #books: Books;
   readonly #place: number;
   readonly #endpoint: NodeEndpoint;
   #met: Met | null = null;
   #released = false;
 
-  constructor(books: Books, place: number, nodeName: string, endpoint: NodeEndpoint) {
+  constructor(pool: RelayPool, books: Books, place: number, nodeName: string, endpoint: NodeEndpoint) {
+    this.#pool = pool;
     this.#books = books;
     this.#place = place;
     this.nodeName = nodeName;
     this.#endpoint = endpoint;
+  }
+
+  alike(modelId: string): ReadonlySet<string> {
+    return this.#pool.alikeTo(this.#endpoint, modelId);
   }
 
   generate(ask: Ask, account: AccountId, gone: Gone, sink: Sink, began?: () => void): Promise<Ending> {

@@ -340,7 +340,7 @@ describe.concurrent("nodes with a command", () => {
     site.write(withOwn("two").replace('"own"', '"renamed"'));
     expect(await site.reload()).toEqual({ applied: ["nodes"], needsRestart: [] });
     const { stdout } = await run(["nodes", "--data", site.data, "--json"]);
-    expect(JSON.parse(stdout)).toMatchObject([{ name: "renamed", health: "down" }]);
+    expect(JSON.parse(stdout)).toMatchObject([{ name: "renamed", health: "starting" }]);
     expect((await chat(site.server.url, keyOf(site.server), {})).status).toBe(429);
     expect(pidsIn(folder.path)).toHaveLength(1);
 

@@ -282,6 +282,7 @@ const models: ConsoleModels = {
     flat_price: false,
     coder: false,
     served: true,
+    available: true,
   })),
 };
 
@@ -359,7 +360,12 @@ const operatorAccount: OperatorAccount = {
 
 const nodes: OperatorNodes["nodes"] = payloads.map((payload) => ({
   name: payload,
+  url: payload,
   health: payload,
+  since: time,
+  problem: payload,
+  last_error: { at: time, message: payload },
+  context_tokens: 1,
   engine: payload,
   busy: 0,
   slots: 1,

@@ -30,8 +30,13 @@ export class ConsoleSite {
   readonly logged: string[] = [];
   readonly node: OperatorNode = {
     name: "one",
+    url: "http://gpu-1:8000/v1",
     health: "well",
+    since: "2026-03-28T00:00:00.000Z",
+    problem: null,
+    last_error: null,
     engine: "vllm",
+    context_tokens: 4_096,
     busy: 0,
     slots: 4,
     first_token_ms: null,
@@ -59,7 +64,7 @@ export class ConsoleSite {
       usage,
       reserved: office.ledger,
       catalog: embeddedCatalog(),
-      nodes: { states: () => [this.node], waiting: 0, serves: () => true },
+      nodes: { states: () => [this.node], waiting: 0, serves: () => true, takes: () => this.node.health === "well" },
       accountData: {
         export: async ({ email }) => new Response(JSON.stringify({ account: { email } })).body!,
         erase: async ({ email }, alongside) => (await office.accounts.erase(email, async () => {}, alongside)).name,

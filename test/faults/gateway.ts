@@ -83,7 +83,7 @@ export class FaultGateway implements AsyncDisposable {
       queueMaxWaitMs: 10_000,
       log: ({ level, node, message }) => log.push(`${level} ${node} ${message}`),
       limits: given,
-      detectEngines: false,
+      looks: false,
     });
     const counter = new Counter({ log: () => {} });
     const counts = new TokenCounts(counter, pool, clock);

@@ -32,6 +32,7 @@ function start(): { url: string; events: string[] } {
   };
   const slot: Slot = {
     nodeName: "scripted",
+    alike: () => new Set(["scripted"]),
     generate(_ask, _account, gone, sink) {
       sink.piece({ kind: "text", literal: '"word"', logprobs: null });
       void sink.flush();

@@ -2,7 +2,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/clock.ts";
 import type { NodeConfig } from "../../src/config.ts";
-import { NodePool } from "../../src/nodes/pool.ts";
+import { nodeLooksAtOnceMax } from "../../src/limits.ts";
+import { NodePool, type PoolOptions } from "../../src/nodes/pool.ts";
 import { isRefusal } from "../../src/refusals.ts";
 import type { Ask, Refusal, Slot } from "../../src/types.ts";
 import { askOf, firstPartyModel, hostedModel } from "../fixtures/asks.ts";
@@ -41,14 +42,15 @@ function config(node: { url: string }, changes: Partial<NodeConfig> = {}): NodeC
 
 function poolOf(
   nodes: readonly NodeConfig[],
-  options: { queueMaxWaitMs?: number; detectEngines?: boolean; log?: string[] } = {},
+  options: Partial<Omit<PoolOptions, "log">> & { log?: string[] } = {},
 ): NodePool {
   const pool = new NodePool(nodes, {
     clock: systemClock,
     queueMaxWaitMs: options.queueMaxWaitMs ?? 60_000,
     log: ({ node, message }) => options.log?.push(`${node} ${message}`),
-    limits: { coolOffMs: 30, probeIntervalMs: 40, probeTimeoutMs: 1_000 },
-    detectEngines: options.detectEngines ?? false,
+    limits: { coolOffMs: 30, probeIntervalMs: 40, idleLookIntervalMs: 40, probeTimeoutMs: 1_000, ...options.limits },
+    looks: options.looks ?? false,
+    ...(options.onFirstLook === undefined ? {} : { onFirstLook: options.onFirstLook }),
   });
   open.push({ stop: () => void pool.close() });
   return pool;
@@ -132,12 +134,12 @@ describe("health", () => {
     const { port, url } = node;
     const log: string[] = [];
     const pool = poolOf([config({ url })], { log });
-    using slot = granted(await pool.enter(askOf(), 1, never));
+    const slot = granted(await pool.enter(askOf(), 1, never));
     const waiting = pool.enter(askOf(), 2, never);
     node.stop();
     expect(await generate(slot)).toMatchObject({ kind: "failed", refusal: { refusal: "busy" }, elsewhere: true });
     expect(await waiting).toMatchObject({ refusal: "busy" });
-    expect(await pool.enter(askOf(), 1, never)).toMatchObject({ refusal: "busy" });
+    slot[Symbol.dispose]();
     const back = Bun.listen({
       hostname: "127.0.0.1",
       port,
@@ -145,7 +147,11 @@ describe("health", () => {
     });
     open.push({ stop: () => back.stop(true) });
     await until(() => pool.states()[0]!.health === "well");
-    expect(log).toEqual(["a generation failed: ECONNREFUSED", "a is down", "a is well"]);
+    expect(log).toEqual([
+      "a generation failed: ECONNREFUSED",
+      "a is down: it cannot be reached: nothing listens at its address",
+      "a is well: it answers, but with no list of models (status 404 at /models): is this an engine's address?",
+    ]);
   });
   test("another node is asked", async () => {
     const dead = new RawNode(() => {});
@@ -172,11 +178,151 @@ describe("health", () => {
     using next = granted(await pool.enter(askOf(), 1, never));
     expect(await generate(next)).toMatchObject({ kind: "end" });
   });
-  test("a healthy idle node is left in peace", async () => {
-    const node = nodeOf();
-    poolOf([config(node)]);
-    await Bun.sleep(100);
-    expect(node.connections).toBe(0);
+});
+
+describe("looks", () => {
+  const listOf = (...ids: string[]): string =>
+    wholeReply(
+      "200 OK",
+      JSON.stringify({
+        object: "list",
+        data: ids.map((id) => ({ id, object: "model", owned_by: "vllm", max_model_len: 4_096 })),
+      }),
+    );
+  const lists = ({ method }: RawRequest, reply: RawReply) => reply.write(method === "GET" ? listOf("m") : answer);
+  const state = (pool: NodePool) => pool.states()[0]!;
+
+  test("a node that nobody asks is looked at, at the start and while it is idle, and told once", async () => {
+    const node = nodeOf(lists);
+    const log: string[] = [];
+    const first: string[] = [];
+    const pool = poolOf([config(node)], {
+      looks: true,
+      log,
+      onFirstLook: ({ name, health }) => first.push(name + health),
+    });
+    await until(() => node.requests.length >= 3);
+    expect(first).toEqual(["awell"]);
+    expect(log).toEqual(["a answers: vllm, model m, context of 4096 tokens"]);
+    expect(state(pool)).toMatchObject({ health: "well", problem: null, lastError: null, url: node.url });
+  });
+  test("one that dies while it is idle is down, and well again without a request, with what it has then", async () => {
+    const node = new RawNode(lists);
+    const { port, url } = node;
+    const pool = poolOf([config({ url })], { looks: true });
+    await until(() => state(pool).engine.kind === "vllm");
+    node.stop();
+    await until(() => state(pool).health === "down");
+    const { problem, lastError, since } = state(pool);
+    expect(problem).toBe("it cannot be reached: nothing listens at its address");
+    expect(lastError).toMatchObject({ message: problem! });
+    expect(since).toBeGreaterThan(Date.now() - 60_000);
+    expect([pool.serves("x"), pool.takes("x")]).toEqual([true, false]);
+    const back = Bun.listen({
+      hostname: "127.0.0.1",
+      port,
+      socket: { data: (socket) => void socket.write(listOf("m", "n")) },
+    });
+    open.push({ stop: () => back.stop(true) });
+    await until(() => state(pool).health === "well");
+    expect(state(pool)).toMatchObject({ problem: null, engine: { models: ["m", "n"] } });
+    expect(pool.takes("x")).toBe(true);
+  });
+  test("one that runs a request is not looked at", async () => {
+    const finish = Promise.withResolvers<void>();
+    const node = nodeOf(async ({ method }, reply) => {
+      if (method === "GET") return reply.write(listOf("m"));
+      await finish.promise;
+      return reply.write(answer);
+    });
+    const pool = poolOf([config(node)], { looks: true });
+    await until(() => state(pool).engine.kind === "vllm");
+    using slot = granted(await pool.enter(askOf(), 1, never));
+    const ending = generate(slot);
+    const looks = () => node.requests.filter(({ method }) => method === "GET").length;
+    await until(() => node.requests.some(({ method }) => method === "POST"));
+    const before = looks();
+    await Bun.sleep(200); // five times the interval
+    expect(looks()).toBe(before);
+    finish.resolve();
+    await ending;
+  });
+  const wrong: [string, string | null, string, RegExp][] = [
+    ["401 without a key", null, wholeReply("401 x", ""), /^it wants an API key \(status 401\)/],
+    ["401 with one", "k", wholeReply("401 x", ""), /^it does not take the API key that it is given/],
+    ["503", null, wholeReply("503 x", ""), /status 503\): it may be loading/],
+    ["502", null, wholeReply("502 x", ""), /^a proxy answers, but no engine/],
+    ["no HTTP", null, "220 mail.example.org ESMTP\r\n", /does not speak HTTP/],
+  ];
+  for (const [name, apiKey, reply, problem] of wrong)
+    test(`${name} is down, but a request may show that it is not`, async () => {
+      const node = nodeOf(({ method }, connection) => connection.write(method === "GET" ? reply : answer));
+      const pool = poolOf([config(node, { apiKey })], { looks: true, limits: { probeIntervalMs: 60_000 } });
+      await until(() => state(pool).health === "down");
+      expect(state(pool).problem).toMatch(problem);
+      using slot = granted(await pool.enter(askOf(), 1, never));
+      expect(await generate(slot)).toMatchObject({ kind: "end" });
+      expect(state(pool)).toMatchObject({ health: "well", problem: null });
+    });
+  test("an address without /v1 is named as such", async () => {
+    const node = nodeOf(({ path }, reply) =>
+      reply.write(path === "/api/v1/models" ? listOf("m") : wholeReply("404 x", "")),
+    );
+    const pool = poolOf([config({ url: node.url.replace("/v1", "/api") })], { looks: true });
+    await until(() => state(pool).health === "down");
+    expect(state(pool).problem).toBe("its API is one step further down: add /v1 to its address");
+  });
+  test("one that lists nothing is taken to be well, with a problem, until a request was answered", async () => {
+    const node = nodeOf(({ method }, reply) => reply.write(method === "GET" ? wholeReply("500 x", "") : answer));
+    const pool = poolOf([config(node)], { looks: true, limits: { idleLookIntervalMs: 60_000 } });
+    await until(() => state(pool).problem !== null);
+    expect(state(pool)).toMatchObject({
+      health: "well",
+      problem: expect.stringContaining("no list of models (status 500"),
+    });
+    using slot = granted(await pool.enter(askOf(), 1, never));
+    await generate(slot);
+    expect(state(pool).problem).toBeNull();
+  });
+  test("one look without an answer is not enough, several are", async () => {
+    let silent = false;
+    const node = nodeOf(({ method }, reply) => {
+      if (!silent || method !== "GET") reply.write(method === "GET" ? listOf("m") : answer);
+    });
+    const limits = { probeTimeoutMs: 20, probeIntervalMs: 60_000 };
+    const pool = poolOf([config(node)], { looks: true, limits });
+    await until(() => state(pool).engine.kind === "vllm");
+    const looks = node.requests.length;
+    silent = true;
+    await until(() => state(pool).health === "down");
+    expect(node.requests.length - looks).toBeGreaterThanOrEqual(3);
+    expect(state(pool).problem).toBe("it takes the connection, but gives no answer within 0.02 s");
+  });
+  test("many nodes are looked at a few at a time", async () => {
+    let [running, most] = [0, 0];
+    const node = nodeOf(async (_, reply) => {
+      most = Math.max(most, ++running);
+      await Bun.sleep(5);
+      running -= 1;
+      reply.write(listOf("m"));
+    });
+    const nodes = Array.from({ length: 200 }, (_, index) => config(node, { name: `node-${index}` }));
+    const pool = poolOf(nodes, { looks: true, limits: { idleLookIntervalMs: 60_000 } });
+    await until(() => pool.states().every(({ engine }) => engine.kind === "vllm"));
+    expect(most).toBeLessThanOrEqual(nodeLooksAtOnceMax);
+  });
+});
+
+describe("nodes that are alike", () => {
+  test("are those with the same model on the same engine", async () => {
+    const [one, two, three] = [nodeOf(), nodeOf(), nodeOf()];
+    const pool = poolOf([
+      config(one, { name: "one" }),
+      config(two, { name: "two" }),
+      config(three, { name: "three", models: { "*": "sees" } }),
+    ]);
+    using slot = granted(await pool.enter(askOf(), 1, never, new Set(["two", "three"])));
+    expect([...slot.alike(hostedModel.id)].sort()).toEqual(["one", "two"]);
   });
 });
 
@@ -187,7 +333,7 @@ describe("engines", () => {
       data: [{ id: "m", object: "model", owned_by: "vllm", max_model_len: 4_096 }],
     });
     const node = nodeOf(({ method }, reply) => reply.write(method === "GET" ? wholeReply("200 OK", list) : answer));
-    const pool = poolOf([config(node, { apiKey: "secret" })], { detectEngines: true });
+    const pool = poolOf([config(node, { apiKey: "secret" })], { looks: true });
     await until(() => pool.states()[0]!.engine.kind === "vllm");
     using slot = granted(await pool.enter(askOf(), 1, never));
     await generate(slot);
@@ -227,7 +373,7 @@ describe("another configuration", () => {
     pool.reconfigure([config(node, { slots: 2 })], undefined, new Map([["a", arrival.promise]]));
     expect(await waiting).toMatchObject({ refusal: "busy" });
     expect(await pool.enter(askOf(), 1, never)).toMatchObject({ refusal: "busy" });
-    expect(pool.states()).toMatchObject([{ name: "a", health: "down", busy: 1 }]);
+    expect(pool.states()).toMatchObject([{ name: "a", health: "starting", busy: 1 }]);
     expect(await generate(before)).toMatchObject({ kind: "end" });
     expect(pool.busyAt(node.url)).toBe(1);
     before[Symbol.dispose]();

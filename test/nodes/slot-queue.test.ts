@@ -56,7 +56,7 @@ describe("entering", () => {
     enter(queue, new TestPlace(1));
     enter(queue, new TestPlace(1));
     expect(enter(queue, new TestPlace(2)).cause).toBe("full");
-    queue.setHealth("a", "down");
+    queue.setHealth("a", "starting");
     expect(enter(queue, new TestPlace(1)).cause).toBe("no-node");
     expect(queue.length).toBe(0);
   });
@@ -212,6 +212,17 @@ describe("small worlds", () => {
     (world) => world.queue.setHealth("a", "well"),
     (world) => world.queue.expire((world.now += 60)),
   ];
+  /** Too many for all sequences: what a request shows of a node that is down. */
+  const moreEvents: typeof events = [
+    ...events,
+    (world) => world.queue.setHealth("b", "down"),
+    (world) => world.queue.setHealth("b", "starting"),
+    (world) => world.queue.setHealth("b", "well"),
+    (world) => world.queue.trialFailed("a"),
+    (world) => world.queue.trialHolds("a"),
+    (world) => world.queue.trialFailed("b"),
+    (world) => world.queue.trialHolds("b"),
+  ];
   function ask(world: World, place: TestPlace): void {
     world.all.push(place);
     world.queue.enter(place, world.now);
@@ -226,7 +237,7 @@ describe("small worlds", () => {
     const queue = queueOf([node("a", 1, ["m"]), node("b", 1, ["m", "n"])], 100);
     const world: World = { queue, granted: [], all: [], now: 0 };
     for (const step of steps) {
-      events[step]!(world);
+      moreEvents[step]!(world);
       queue.check();
     }
     for (let left = world.all.length; left > 0; left--) release(world);
@@ -247,7 +258,63 @@ describe("small worlds", () => {
   test("long random sequences", () => {
     let state = 20_261_120;
     const random = (): number => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) >>> 8;
-    for (let round = 0; round < 200; round++) run(Array.from({ length: 200 }, () => random() % events.length));
+    for (let round = 0; round < 400; round++) run(Array.from({ length: 200 }, () => random() % moreEvents.length));
+  });
+});
+
+describe("a node that is down, where no other is there", () => {
+  const downQueue = (slots = 2): SlotQueue => {
+    const queue = queueOf([node("a", slots)]);
+    queue.setHealth("a", "down");
+    return queue;
+  };
+  test("gets one request as its trial, others wait for that and are refused when it fails", () => {
+    const queue = downQueue();
+    const [trial, waits] = [enter(queue, new TestPlace(1)), enter(queue, new TestPlace(2))];
+    expect([trial.node, waits.node, waits.cause]).toEqual(["a", null, null]);
+    queue.trialFailed("a");
+    expect(waits.cause).toBe("no-node");
+    queue.release("a");
+    expect(enter(queue, new TestPlace(2)).node).toBe("a");
+  });
+  test("is given to those who wait when it is well again, or when the trial holds", () => {
+    for (const event of ["well", "holds"]) {
+      const queue = downQueue();
+      enter(queue, new TestPlace(1));
+      const waits = enter(queue, new TestPlace(2));
+      if (event === "well") queue.setHealth("a", "well");
+      else queue.trialHolds("a");
+      expect(waits.node).toBe("a");
+      queue.check();
+    }
+  });
+  test("has the next in line as its trial when the client of the first left", () => {
+    const queue = downQueue();
+    enter(queue, new TestPlace(1));
+    const waits = enter(queue, new TestPlace(2));
+    queue.release("a");
+    expect(waits.node).toBe("a");
+  });
+  test("gets none of those who wait for another, and none that another node failed", () => {
+    const queue = queueOf([node("a"), node("b")]);
+    queue.setHealth("a", "down");
+    expect(enter(queue, new TestPlace(1)).node).toBe("b");
+    const waits = enter(queue, new TestPlace(2));
+    queue.release("b");
+    expect(waits.node).toBe("b");
+    queue.setHealth("b", "down");
+    expect(enter(queue, new TestPlace(1, "m", 0, new Set(["b"]))).cause).toBe("no-node");
+  });
+  test("of several, the one that was tried longest ago", () => {
+    const queue = queueOf([node("a"), node("b")]);
+    for (const name of ["a", "b"]) queue.setHealth(name, "down");
+    const tried = [1, 2, 3, 4].map((account) => {
+      const { node: name } = enter(queue, new TestPlace(account));
+      queue.trialFailed(name!);
+      queue.release(name!);
+      return name;
+    });
+    expect(tried).toEqual(["a", "b", "a", "b"]);
   });
 });
 

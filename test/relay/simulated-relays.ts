@@ -210,6 +210,7 @@ export class SimulatedRelays {
     if (running > this.#slots[nodeName]!) this.wrong.push(`${running} requests at once on node ${nodeName}`);
     return {
       nodeName,
+      alike: () => new Set([nodeName]),
       generate: () => Promise.reject(new Error("not here")),
       [Symbol.dispose]: () => {
         this.running.set(nodeName, this.running.get(nodeName)! - 1);

@@ -113,6 +113,7 @@ export class SimulatedNodes {
   #slot(nodeName: string): Slot {
     return {
       nodeName,
+      alike: () => new Set([nodeName]),
       generate: (ask, _account, gone, sink) => {
         const { promise, resolve } = Promise.withResolvers<Ending>();
         const generation = new Generation(nodeName, ask, sink, (ending) => {

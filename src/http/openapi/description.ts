@@ -142,6 +142,19 @@ function reply(description: string, schema: JsonSchema, streams = false): Reply 
 
 const plainReply = (description: string): Reply => ({ description, content: { [plainText]: { schema: text() } } });
 
+const readiness = (description: string): Reply => ({
+  description,
+  content: {
+    [json]: {
+      schema: {
+        type: "object",
+        required: ["ready"],
+        properties: { ready: { type: "boolean" }, reason: { type: "string" } },
+      },
+    },
+  },
+});
+
 const idOf = (what: string): Parameter => ({
   name: "id",
   in: "path",
@@ -378,7 +391,10 @@ function others(models: readonly string[]): OpenApiDocument["paths"] {
         summary: "Whether it takes requests",
         description: "Needs no key.",
         security: [],
-        responses: { "200": plainReply("It does."), "503": plainReply("It does not; the body says why.") },
+        responses: {
+          "200": readiness("It does."),
+          "503": readiness("It is stopping, no node can serve, or its ledger is wrong: `reason` says which."),
+        },
       },
     },
   };

@@ -34,7 +34,7 @@ export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNo
             <td class="quiet nowrap wide-only">{formats[model.structured_output]}</td>
             <td class="number quiet">{Math.round(model.context_tokens / 1024)}K</td>
             <td class="wide-only">
-              {model.served ? <span class="badge good">Served</span> : <span class="badge">No node</span>}
+              <ServedBadge model={model} />
             </td>
           </tr>
         ))}
@@ -42,6 +42,12 @@ export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNo
     </table>
   </div>
 );
+
+const ServedBadge = ({ model }: { model: ConsoleModel }): VNode => {
+  if (!model.served) return <span class="badge">No node</span>;
+  if (!model.available) return <span class="badge bad">Node down</span>;
+  return <span class="badge good">Served</span>;
+};
 
 function priceOf({ flat_price, price }: ConsoleModel): string {
   if (flat_price) return `${cents(price.input_cents)} flat`;

@@ -6,16 +6,33 @@ import { Page } from "../../parts/page.tsx";
 import { Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
+import { operatorNumbers } from "../../session.ts";
 
 export function ModelsPage(): VNode {
   const models = useResource(() => get<ConsoleModels>("/models"), "models");
   return (
     <Page title="Models" lead="Prices are US dollars for each 1,000,000 model tokens.">
+      <SickNodes />
       <section class="card flush" aria-label="Models">
         <Loaded resource={models} lines={10}>
           {(value) => <ModelTable models={value.models} />}
         </Loaded>
       </section>
     </Page>
+  );
+}
+
+/** Why models are not served, by node. */
+function SickNodes(): VNode | null {
+  const sick = operatorNumbers.value?.nodes.filter(({ problem }) => problem !== null) ?? [];
+  if (sick.length === 0) return null;
+  return (
+    <>
+      {sick.map(({ name, url, problem }) => (
+        <p key={name} class="notice" role="status">
+          Node <strong>{name}</strong> at <code>{url}</code>: {problem}.
+        </p>
+      ))}
+    </>
   );
 }

@@ -1,7 +1,7 @@
 // The inference nodes, live: which are well, how busy they are and how fast they answer.
 import type { VNode } from "preact";
 import type { OperatorNode, OperatorNodes } from "../../../api.ts";
-import { count, plural } from "../../format.ts";
+import { count, moment, plural } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
@@ -30,14 +30,28 @@ export function NodesPage(): VNode {
   );
 }
 
-const looks: Readonly<Record<string, string>> = { well: "good", cooling: "warn", down: "bad" };
+const looks: Readonly<Record<string, string>> = { well: "good", cooling: "warn", down: "bad", starting: "warn" };
+
+const healthNames: Readonly<Record<string, string>> = {
+  well: "Well",
+  cooling: "Cooling",
+  down: "Down",
+  starting: "Starting",
+};
+
+const sentence = (words: string): string => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 
 const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
   <article class="card stack">
     <div class="row spread">
       <h2>{node.name}</h2>
-      <span class={`badge ${looks[node.health] ?? ""}`}>{node.health}</span>
+      {node.health === "well" && node.problem !== null ? (
+        <span class="badge warn">unclear</span>
+      ) : (
+        <span class={`badge ${looks[node.health] ?? ""}`}>{node.health}</span>
+      )}
     </div>
+    {node.problem !== null && <p>{sentence(node.problem)}</p>}
     <div class="meter-row">
       <div class="names">
         <span class="figure-name">Busy slots</span>
@@ -57,8 +71,25 @@ const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
       </span>
     </div>
     <dl class="facts">
+      <dt>Address</dt>
+      <dd>
+        <code>{node.url}</code>
+      </dd>
+      <dt>{healthNames[node.health] ?? node.health} since</dt>
+      <dd>{moment(node.since)}</dd>
+      {node.last_error !== null && node.last_error.message !== node.problem && (
+        <>
+          <dt>Last error</dt>
+          <dd>
+            {moment(node.last_error.at)}: {node.last_error.message}
+          </dd>
+        </>
+      )}
       <dt>Engine</dt>
-      <dd>{node.engine}</dd>
+      <dd>
+        {node.engine}
+        {node.context_tokens !== null && <span class="quiet"> · {count(node.context_tokens)} tokens of context</span>}
+      </dd>
       <dt>First token</dt>
       <dd class="number">{node.first_token_ms === null ? "–" : `${count(Math.round(node.first_token_ms))} ms`}</dd>
       <dt>Speed</dt>

@@ -1,0 +1,30 @@
+// How nodes are, in lines for people: what `serve` prints of each when it was first looked at, and why none can serve.
+import { engineInWords } from "../nodes/engine.ts";
+import type { NodePool, NodeState } from "../nodes/pool.ts";
+import type { Health } from "./health.ts";
+
+/** One line for the operator, with the node's address. */
+export function nodeLine({ name, url, health, problem, engine }: NodeState): string {
+  const node = `Node ${name} at ${url}`;
+  if (problem === null) return `${node}: ${engineInWords(engine)}.`;
+  if (health === "well") return `${node}: ${problem}`;
+  return `${node} is ${health}: ${problem}. It is looked at again every few seconds.`;
+}
+
+/** Null where a node can serve. Neither names nor addresses: anybody may read it. */
+export function noNodeServes(nodes: readonly Pick<NodeState, "health">[]): string | null {
+  const of = (wanted: NodeState["health"]): number => nodes.filter(({ health }) => health === wanted).length;
+  const starting = of("starting");
+  if (starting + of("down") < nodes.length) return null;
+  if (nodes.length === 0) return "no node is configured";
+  const what = starting === 0 ? "down" : starting === nodes.length ? "starting" : `down, or (${starting}) starting`;
+  return `no node can serve: ${nodes.length === 1 ? "the only one is" : `all ${nodes.length} are`} ${what}`;
+}
+
+/** For the operator alone: with the names of nodes and what is wrong with each. */
+export function healthOf(unready: string | null, pool: Pick<NodePool, "states">): Health {
+  const states = pool.states();
+  const reason = noNodeServes(states);
+  const each = states.map(({ name, problem }) => `${name}: ${problem ?? "not there"}`);
+  return { unready, nodes: reason === null ? null : [reason, ...each].join("; ") };
+}

@@ -50,7 +50,11 @@ export class LoadMeasurement {
 
   fail(error: string): void {
     this.errors.set(error, (this.errors.get(error) ?? 0) + 1);
+    this.onFailure(error);
   }
+
+  /** Hears of each failure. */
+  onFailure: (error: string) => void = () => {};
 
   /** Counts so many in the current second. */
   tick(count: number): void {

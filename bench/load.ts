@@ -64,9 +64,19 @@ export async function load(argv: readonly string[]): Promise<number> {
   const cpuBefore = process.cpuUsage();
   const seen = new LoadMeasurement();
   const endProgress = showProgress(() => progressLine(settings, seen, flags.duration));
+  let hopeless: string | null = null;
+  seen.onFailure = (error) => {
+    if (seen.complete > 0 || !isHopeless(error)) return;
+    hopeless ??= error;
+    stop.abort();
+  };
   await runLoad(settings, seen, stop.signal);
   clearTimeout(timer);
   endProgress();
+  if (hopeless !== null) {
+    console.error(`Stopped, because no request can succeed: ${hopeless}\n${adviceOn(hopeless, settings)}`);
+    return 1;
+  }
   const { user, system } = process.cpuUsage(cpuBefore);
   const report = reportOf(settings, seen, (user + system) / 1e6);
   console.log(textOf(report));
@@ -86,6 +96,21 @@ function settingsOf(flags: typeof defaults): LoadSettings {
     outputTokensMax: flags.maxTokens,
     stream: !flags.nonStreaming,
   };
+}
+
+/** Before any reply was complete: the same would happen to every other request. 408 and 429 may pass. */
+const isHopeless = (error: string): boolean => /^(?:no connection|4(?!08|29)\d\d )/.test(error);
+
+function adviceOn(error: string, { url, keys, model }: LoadSettings): string {
+  if (error.startsWith("401") && keys.length === 0) {
+    return (
+      "Give an API key with --key, or in the variable TOLLGATE_KEY. The first start of the server printed one, and\n" +
+      "tollgate accounts create EMAIL --credit 100000000 makes an account with one."
+    );
+  }
+  if (error.startsWith("401")) return "The key is void or mistyped: tollgate keys rotate EMAIL prints another one.";
+  if (error.startsWith("4")) return `Is --model ${model} one of those that GET ${url.origin}/v1/models lists?`;
+  return `Does the server run, and is ${url.origin} its address? --url names another.`;
 }
 
 /** Rewrites one line of the terminal; writes nothing where there is none. Returns what ends it. */

@@ -165,8 +165,10 @@ export class PooledNode {
     if (looks && engine !== null && engine !== this.endpoint.engine) {
       this.endpoint.engine = engine;
       onEngine(engine);
-      this.#log("info", `answers: ${engineInWords(engine)}`);
-    } else if (problem !== null && problem !== this.problem && !this.#isAway) this.#log("warn", problem);
+      // The first time is told by whoever asked for it.
+      if (this.#lookedAt) this.#log("info", `answers: ${engineInWords(engine)}`);
+    } else if (problem !== null && problem !== this.problem && this.#lookedAt && !this.#isAway)
+      this.#log("warn", problem);
     if (this.#isAway) this.#isWell(problem);
     else if (this.health === "well") this.problem = problem;
   }

@@ -75,6 +75,32 @@ test("a node is loaded like a gateway, without a key", async () => {
   expect(report).toMatchObject({ keys: 0, tokensPerEvent: 1, errors: {} });
 }, 60_000);
 
+test.each([
+  [
+    "without a key",
+    [],
+    /^Stopped, because no request can succeed: 401 .*\nGive an API key with --key, or in the variable/,
+  ],
+  ["with a wrong key", ["--key", "sk-tg-wrong"], /The key is void or mistyped/],
+  ["with a model that is not there", ["--key", "GOOD", "--model", "none"], /Is --model none one of those/],
+  ["where nothing listens", ["--url", "http://127.0.0.1:9"], /Does the server run/],
+])(
+  "%s it stops at once and says what to do",
+  async (_, words, says) => {
+    const given = words.map((word) => (word === "GOOD" ? gateway.keys[0]! : word));
+    const all = ["load", "--url", `http://127.0.0.1:${gateway.port}`, "--duration", "1000", ...given];
+    const child = Bun.spawn([process.execPath, runner, ...all], {
+      env: { ...process.env, TOLLGATE_KEY: "" },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(says);
+  },
+  60_000,
+);
+
 test("failures are counted by status and message", async () => {
   const refused = await measure({ keys: ["wrong"] }, ({ failed }) => failed >= 3);
   expect(Object.keys(refused.errors)).toEqual(["401 Invalid API key provided"]);

@@ -94,10 +94,10 @@ describe("check", () => {
     expect(code).toBe(1);
     const lines = stdout.split("\n").filter((line) => line.startsWith("node "));
     expect(lines).toEqual([
-      `node good  ok  unknown at ${node.url}`,
+      `node good  ok  demo at ${node.url}`,
       "node misnamed  WRONG  does not list qwen, but core-3",
-      `node locked  WRONG  answers GET ${other.url}v1/models with status 401 and no list of models`,
-      `node gone  WRONG  does not answer at http://127.0.0.1:${gone.port}/v1`,
+      `node locked  WRONG  ${other.url}v1: it wants an API key (status 401): give it one with api_key_env in [[nodes]] of the configuration`,
+      `node gone  WRONG  http://127.0.0.1:${gone.port}/v1: it cannot be reached: nothing listens at its address`,
     ]);
     const asJson = await run(["check", "--config", file, "--json"]);
     expect(JSON.parse(asJson.stdout)).toMatchObject({ ok: false, models: 21, nodes: [{ name: "good" }, {}, {}, {}] });

@@ -74,7 +74,9 @@ test("a node that is away is a problem, and a person reads so in one line", asyn
   const words = ["--data", folder.path, "--node", "http://127.0.0.1:9"];
   const { code, stdout } = await run(["doctor", ...words]);
   expect(code).toBe(1);
-  expect(stdout).toMatch(/^PROBLEM +node node-1 +does not answer at http:\/\/127\.0\.0\.1:9\/v1$/m);
+  expect(stdout).toMatch(
+    /^PROBLEM +node node-1 +http:\/\/127\.0\.0\.1:9\/v1: it cannot be reached: nothing listens at its address$/m,
+  );
 });
 
 test("a configuration that cannot be read is a problem, and the rest is looked at all the same", async () => {

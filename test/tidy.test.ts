@@ -241,6 +241,23 @@ describe("what must not be in the repository", () => {
     expect(sign.test(example)).toBe(true);
   });
 
+  test("the license is the one that package.json names", () => {
+    const named = (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { license: string }).license;
+    const text = readFileSync(join(root, "LICENSE"), "utf8");
+    expect(text).toStartWith(`${named} License\n\nCopyright (c) 2026 Tollgate contributors\n`);
+  });
+
+  // npm warns of each package that does not take the Node that runs it.
+  test.each(["20.6.0", "20.20.2", "22.0.0", "24.0.0"])("every package takes Node %s", (node) => {
+    const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
+      packages: Record<string, { engines?: { node?: string } }>;
+    };
+    const refusing = Object.entries(packages).flatMap(([path, { engines }]) =>
+      engines?.node === undefined || Bun.semver.satisfies(node, engines.node) ? [] : [`${path} wants ${engines.node}`],
+    );
+    expect(refusing).toEqual([]);
+  });
+
   test("every source and test file says in its first line what it is for", () => {
     const silent = [...sources, ...files("test/**/*.ts", "bench/**/*.ts")].filter(
       ({ text }) => !/^(?:#!.*\n)?(?:\/\/|\/\*\*?) ?\S/.test(text),

@@ -73,6 +73,7 @@ export function problemOf({ kind, cause }: NoAnswer): string {
 function unreachable(cause: string): string {
   if (cause === "ECONNREFUSED") return "it cannot be reached: nothing listens at its address";
   if (/NOTFOUND|EAI|DNS/.test(cause)) return "it cannot be reached: there is no host of its name";
+  if (/EPROTO|WRONG_VERSION/.test(cause)) return "it cannot be reached by https: does it speak http?";
   if (/SSL|TLS|certificate/.test(cause)) return `it cannot be reached by https: ${cause}`;
   return `it cannot be reached: ${cause}`;
 }

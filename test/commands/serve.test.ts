@@ -63,6 +63,65 @@ describe.concurrent("a first start", () => {
   });
 });
 
+test("tells of a node that is not there, wherever it is asked, and of its coming without a request", async () => {
+  using folder = temporaryFolder();
+  const place = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = place;
+  place.stop(true);
+  const url = `http://127.0.0.1:${port}/v1`;
+  await using server = await Server.start(["--port", "0", "--data", folder.path, "--node", url]);
+  await server.says(
+    new RegExp(`^Node node-1 at ${url} is down: it cannot be reached: nothing listens at its address`, "m"),
+  );
+  const ready = await fetch(`${server.url}/readyz`);
+  expect([ready.status, await ready.json()]).toEqual([
+    503,
+    { ready: false, reason: "no node can serve: the only one is down" },
+  ]);
+  const problem = "it cannot be reached: nothing listens at its address";
+  const told = await run(["nodes", "--data", folder.path, "--json"]);
+  expect(JSON.parse(told.stdout)).toMatchObject([
+    { name: "node-1", url, health: "down", problem, since: expect.any(String), last_error: { message: problem } },
+  ]);
+  expect((await run(["nodes", "--data", folder.path])).stdout).toContain(`\nnode-1: ${problem}`);
+  expect(await run(["health", "--data", folder.path])).toEqual({
+    code: 0,
+    stdout: `ready, but no node can serve: the only one is down; node-1: ${problem}`,
+    stderr: "",
+  });
+  const metrics = async () => (await fetch(`${server.url}/metrics`)).text();
+  expect(await metrics()).toMatch(/^tollgate_node_health\{node="node-1",health="down"\} 1$/m);
+  expect(await metrics()).toMatch(/^tollgate_node_last_error_timestamp_seconds\{node="node-1"\} 1\d{9}/m);
+
+  using _back = Bun.serve({
+    hostname: "127.0.0.1",
+    port,
+    fetch: () => Response.json({ object: "list", data: [{ id: "m", object: "model", owned_by: "vllm" }] }),
+  });
+  await server.says(/"event":"is well"/);
+  const isReady = await fetch(`${server.url}/readyz`);
+  expect([isReady.status, await isReady.json()]).toEqual([200, { ready: true }]);
+});
+
+test("--demo is the demo node alone, also where the configuration names another", async () => {
+  using folder = temporaryFolder();
+  const config = join(folder.path, "gate.toml");
+  writeFileSync(config, '[[nodes]]\nname = "gpu"\nurl = "http://127.0.0.1:9/v1"\n');
+  const words = ["--port", "0", "--data", join(folder.path, "data"), "--config", config, "--demo"];
+  await using server = await Server.start(words);
+  await server.says(/^Nodes: the built-in demo node alone, as --demo asks\.$/m);
+  await server.says(/^Node demo at \S+: the built-in demo node, whose answers are made up: no model runs\.$/m);
+  expect(server.stderr).not.toContain("unknown");
+  expect((await chat(server.url, keyOf(server), { max_tokens: 1 })).status).toBe(200);
+  server.signal("SIGHUP");
+  await server.says(/configuration applied/);
+  expect((await chat(server.url, keyOf(server), { max_tokens: 1 })).status).toBe(200);
+  expect(await run(["serve", "--demo", "--node", "http://127.0.0.1:9"])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("leave out --node and --gguf"),
+  });
+});
+
 describe.concurrent("a start is refused with one line", () => {
   const refused = async (words: string[], variables = {}) => {
     const { code, stdout, stderr } = await run(["serve", ...words], { variables });

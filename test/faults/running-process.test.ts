@@ -41,7 +41,7 @@ test(
     expect(await gauge(gateway, "tollgate_ledger_violations")).toBe(0);
     expect(await gauge(gateway, "tollgate_ledger_check_duration_seconds")).toBeGreaterThan(0);
     expect(await gauge(gateway, "tollgate_ledger_whole_pass_timestamp_seconds")).not.toBeNull();
-    expect(await text(`${gateway.url}/readyz`)).toEqual({ status: 200, text: "ready\n" });
+    expect(await text(`${gateway.url}/readyz`)).toEqual({ status: 200, text: '{"ready":true}' });
   },
   timeLimit,
 );
@@ -58,7 +58,8 @@ test(
     await gateway.restart();
     await eventually("it is found", async () => (await gauge(gateway, "tollgate_ledger_violations")) === 1, 30_000);
     const { status, text: reason } = await text(`${gateway.url}/readyz`);
-    expect([status, reason]).toEqual([503, "the ledger breaks its invariants in 1 places, see the log\n"]);
+    const ledgerIsWrong = { ready: false, reason: "the ledger breaks its invariants in 1 places, see the log" };
+    expect([status, JSON.parse(reason)]).toEqual([503, ledgerIsWrong]);
     expect(gateway.output).toContain(`"event":"the ledger breaks an invariant","invariant":"I1","account":${id}`);
     const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
       method: "POST",

@@ -89,6 +89,46 @@ describe.skipIf(engineMissing)("with a real engine", () => {
   );
 
   test(
+    "an image, which this model cannot read, is the client's to leave out, in each dialect, and the node stays well",
+    async () => {
+      const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+      const url = `data:image/png;base64,${png}`;
+      const bodies = {
+        "chat/completions": { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }] },
+        messages: {
+          max_tokens: 10,
+          messages: [
+            {
+              role: "user",
+              content: [{ type: "image", source: { type: "base64", media_type: "image/png", data: png } }],
+            },
+          ],
+        },
+        responses: { input: [{ role: "user", content: [{ type: "input_image", image_url: url }] }] },
+      };
+      for (const [path, body] of Object.entries(bodies)) {
+        for (const stream of [true, false]) {
+          const reply = await fetch(`${gateway.url}/v1/${path}`, {
+            method: "POST",
+            headers: { "x-api-key": account.api_key },
+            body: JSON.stringify({ model, stream, ...body }),
+          });
+          expect([path, reply.status]).toEqual([path, 400]);
+          const { error } = (await reply.json()) as { error: { type: string; message: string } };
+          expect(error).toMatchObject({
+            type: "invalid_request_error",
+            message: `The model \`${model}\` cannot read images here: leave the image parts of messages out.`,
+          });
+        }
+      }
+      expect(gateway.output).toContain("generation refused: status 500: image input is not supported");
+      const [node] = await gateway.cli<{ health: string; last_error: unknown }[]>("nodes");
+      expect(node).toMatchObject({ health: "well", problem: null, last_error: null, engine: "llama.cpp" });
+    },
+    timeLimit,
+  );
+
+  test(
     "no thought when the depth is off",
     async () => {
       const events = eventsOf(await (await send(ask("Say hello", { stream: true, reasoning_effort: "off" }))).text());

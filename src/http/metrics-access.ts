@@ -4,11 +4,11 @@
 //   (2) none, asked from this machine, and no proxy is here -> yes
 //   (3) else                                                -> no
 //
-// A proxy on this machine asks for the whole world from 127.0.0.1, and need not say so.
+// A proxy on this machine asks for the whole world from 127.0.0.1, and need not say so: the configuration may, a header
+// of its own, or a Host that is not this machine. The last keeps out pages in a browser on this machine, too, whose
+// site's name was pointed here.
 import { timingSafeEqual } from "node:crypto";
-
-/** Headers by which a proxy on this machine says that it asks for somebody else. */
-const forwarded = ["x-forwarded-for", "forwarded", "x-real-ip", "via"];
+import { forwardingHeaderIn } from "./forwarding.ts";
 
 export type MetricsAccess = Readonly<{
   /** The other end of the connection; null where it is not known. */
@@ -20,8 +20,8 @@ export type MetricsAccess = Readonly<{
 
 export function mayReadMetrics(headers: Headers, { address, token, behindProxy }: MetricsAccess): boolean {
   if (token !== null) return isToken(headers.get("authorization") ?? "", token); // (1)
-  if (address === null || !isLoopback(address)) return false; // (3)
-  return !behindProxy && !forwarded.some((name) => headers.has(name)); // (2), (3)
+  if (address === null || !isLoopbackAddress(address)) return false; // (3)
+  return !behindProxy && forwardingHeaderIn(headers) === null && isForThisMachine(headers.get("host")); // (2), (3)
 }
 
 /** Compared as digests, so that how long it takes says nothing about how much of a guess was right. */
@@ -32,4 +32,10 @@ function isToken(authorization: string, token: string): boolean {
 
 const digest = (text: string): Uint8Array => new Bun.CryptoHasher("sha256").update(text).digest();
 
-const isLoopback = (address: string): boolean => /^(?:::ffff:)?127\.|^::1$/.test(address);
+const isLoopbackAddress = (address: string): boolean => /^(?:::ffff:)?127\.|^::1$/.test(address);
+
+/** HTTP/1.0 has none. */
+function isForThisMachine(host: string | null): boolean {
+  const name = host === null ? "localhost" : URL.parse(`http://${host}`)?.hostname;
+  return name !== undefined && /^(?:localhost|127\.[\d.]+|\[::1\])$/.test(name);
+}

@@ -83,8 +83,61 @@ describe("metrics may be read", () => {
     expect(asked(address, null)).toBe(may);
   });
 
-  test("without a token not through a proxy on this machine, which asks for somebody else", () => {
-    expect(asked("127.0.0.1", null, { "x-forwarded-for": "203.0.113.7" })).toBe(false);
+  test.each([
+    "x-forwarded-for",
+    "X-Forwarded-Host",
+    "x-forwarded-proto",
+    "forwarded",
+    "via",
+    "x-real-ip",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-ray",
+    "true-client-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "fly-client-ip",
+    "fastly-client-ip",
+    "x-envoy-external-address",
+    "x-original-forwarded-for",
+    "x-original-host",
+    "x-azure-clientip",
+    "x-appengine-remote-addr",
+    "x-amzn-trace-id",
+    "x-vercel-id",
+    "x-nf-client-connection-ip",
+    "do-connecting-ip",
+    "cdn-loop",
+  ])("without a token not through a proxy on this machine that sends %s", (name) => {
+    expect(asked("127.0.0.1", null, { host: "127.0.0.1:8400", [name]: "203.0.113.7" })).toBe(false);
+  });
+
+  test("without a token by a scraper on this machine, whatever else it sends", () => {
+    const headers = {
+      host: "localhost:8400",
+      "user-agent": "Prometheus/3.0",
+      accept: "text/plain;version=0.0.4",
+      "accept-encoding": "gzip",
+      "x-prometheus-scrape-timeout-seconds": "10",
+      traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+      authorization: "Bearer of-another",
+    };
+    expect(asked("127.0.0.1", null, headers)).toBe(true);
+  });
+
+  test.each([
+    ["127.0.0.1:8400", true],
+    ["127.0.1.1", true],
+    ["[::1]:8400", true],
+    ["LOCALHOST", true],
+    ["llm.example.org", false],
+    ["127.example.org", false],
+    ["localhost.example.org", false],
+    ["10.0.0.1:8400", false],
+    ["a b", false],
+    ["", false],
+  ])("without a token where it was asked as %s: %p", (host, may) => {
+    expect(asked("127.0.0.1", null, { host })).toBe(may);
   });
 
   test("without a token not at all where the configuration has a proxy, which need not say that it is one", () => {

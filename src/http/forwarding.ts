@@ -1,0 +1,44 @@
+// How proxies say that they ask for somebody else. There is no end of such headers, so that names which nobody but a
+// proxy sends are known by their parts.
+import { isPublicAddress, parseAddress } from "../tools/public-address.ts";
+
+const exact: ReadonlySet<string> = new Set(["forwarded", "via", "x-real-ip", "cdn-loop", "x-host", "x-url-scheme"]);
+/** Such as x-forwarded-for, cf-connecting-ip, true-client-ip, fly-client-ip, x-envoy-external-address, cf-ray. */
+const partsOfNames = [
+  "forwarded",
+  "client-ip",
+  "connecting-ip",
+  "clientip",
+  "remote-addr",
+  "remote-ip",
+  "real-ip",
+  "original-",
+  "peer-ip",
+];
+const beginsOfNames = [
+  "cf-",
+  "fly-",
+  "fastly-",
+  "x-envoy-",
+  "x-amzn-",
+  "x-amz-cf-",
+  "x-azure-",
+  "x-appengine-",
+  "x-vercel-",
+  "x-nf-",
+];
+
+/** A header by which a proxy says so; null where the request has none. Their absence says nothing: some proxies say it not. */
+export function forwardingHeaderIn(headers: Headers): string | null {
+  for (const name of headers.keys()) {
+    if (exact.has(name) || beginsOfNames.some((begin) => name.startsWith(begin))) return name;
+    if (partsOfNames.some((part) => name.includes(part))) return name;
+  }
+  return null;
+}
+
+/** Whether an address is of this machine or of a network behind the same door, as a proxy's usually is. */
+export function isNearAddress(address: string): boolean {
+  const bytes = parseAddress(address.replace(/^::ffff:(?=\d+\.)/i, ""));
+  return bytes !== null && !isPublicAddress(bytes);
+}

@@ -169,17 +169,32 @@ export const sessionsMax = 20;
 /** Sessions in memory; the others are read from disk when they are used. */
 export const sessionsCachedMax = 10_000;
 export const signInWindowMs = 15 * 60_000;
-export const signInTriesMax = 10; // per account
+/** On one name from one address, or from one browser that signed in with it before. Others' tries count for nobody else. */
+export const signInTriesMax = 10;
 /** Per address: many people may share one, and one may try many accounts. */
 export const signInAddressTriesMax = 100;
+/** Accounts that may be made from an address in that window. */
+export const signUpAddressTriesMax = 100;
+/**
+ * On one name from wherever: after these each next one waits, twice as long for every further step of them. A wait never
+ * becomes a refusal: whoever tries must not be able to keep the name's owner out.
+ */
+export const signInNameTriesStep = 10;
+export const signInDelayMinMs = 250;
+export const signInDelayMaxMs = 4_000;
+/** A browser stays known for as long as browsers keep a cookie at most (400 days). */
+export const knownBrowserMaxMs = 400 * dayMs;
 /** What is remembered of tries; beyond it the oldest are forgotten. */
 export const triedKeysMax = 100_000;
 export const passwordMinLength = 8;
 /** argon2id reads all of it, so it is bounded. */
 export const passwordMaxLength = 1024;
-/** argon2id takes 64 MiB and 50 ms of a core: two leave the other cores to the streams. */
-export const passwordHashesMax = 2;
-export const passwordHashesWaitingMax = 64; // about 2 s; more are refused
+/** argon2id takes 64 MiB and 50 ms of a core: at least one core is left to the streams. */
+export const passwordHashesMax = navigator.hardwareConcurrency > 2 ? 2 : 1;
+/** With those that wait out a delay; of more, those that tried most often are refused. */
+export const passwordHashesWaitingMax = 128;
+/** Of one name, so that tries on one do not take the places of others: 8 a second where they wait longest. */
+export const passwordHashesNameWaitingMax = 32;
 
 // Console: purchases and live numbers
 export const purchaseRequestsPendingMax = 5;

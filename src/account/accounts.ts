@@ -8,7 +8,7 @@ import type { Alongside, Journal } from "./journal.ts";
 import { hashApiKey, mintApiKey, type Keys } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
 import { LoadedAccount } from "./loaded-account.ts";
-import { Passwords } from "./passwords.ts";
+import { Passwords, type PasswordTurn } from "./passwords.ts";
 import { coderWindowName, coderWindowOf, dayName, dayOf } from "./quota.ts";
 import type { AccountRecord, AccountRecords, UsageRow } from "./records.ts";
 
@@ -53,6 +53,7 @@ export type AccountView = Readonly<{
   id: AccountId;
   email: string;
   plan: PlanId;
+  disabled: boolean;
   allowance: Readonly<{ day: string; granted: number; left: number }>;
   credit: number;
   reserved: number;
@@ -115,19 +116,20 @@ export class Accounts {
 
   /** Whether an account may see all the others, and is not disabled. */
   get hasOperator(): boolean {
-    return this.#parts.records.hasOperator();
+    return this.#parts.records.operators().length > 0;
   }
 
   /** Throws AccountError for a bad or known e-mail, a bad plan or a bad amount. */
   async create(
     { email, plan = "free", credit = 0, password, operator = false }: NewAccount,
     alongside?: (account: AccountId) => void,
+    turn?: PasswordTurn,
   ): Promise<CreatedAccount> {
     const { records, ledger, journal, plans, clock } = this.#parts;
     checkEmail(email);
     const planId = this.#plan(plan);
     if (credit !== 0) checkAmount(credit);
-    const passwordHash = password === undefined ? null : await this.#passwords.hash(checkPassword(password));
+    const passwordHash = password === undefined ? null : await this.#passwords.hash(checkPassword(password), turn);
     const folded = email.toLowerCase();
     if (this.#creating.has(folded) || records.byEmail(email) !== null) {
       throw new EmailTaken(email);
@@ -177,6 +179,10 @@ export class Accounts {
     return this.#parts.records.byId(account);
   }
 
+  recordOf(email: string): AccountRecord | null {
+    return this.#parts.records.byEmail(email);
+  }
+
   /** How many there are. */
   get count(): number {
     return this.#lastId;
@@ -192,13 +198,14 @@ export class Accounts {
   }
 
   /** What `show` shows, and the number of open reservations; without a look at the disk for an account in memory. */
-  numbers(id: AccountId): Omit<AccountView, "email"> & Readonly<{ openReservations: number }> {
+  numbers(id: AccountId): Omit<AccountView, "email" | "disabled"> & Readonly<{ openReservations: number }> {
     return { ...this.#numbers(id), openReservations: this.#parts.ledger.account(id).holds };
   }
 
   /** Acts at once: today's use stays, the amounts are the new plan's. */
-  async changePlan(email: string, plan: string): Promise<void> {
-    return this.changePlanById(this.#byEmail(email).id, this.#plan(plan));
+  async changePlan(email: string, plan: string, alongside?: (before: AccountRecord) => void): Promise<void> {
+    const before = this.#byEmail(email);
+    return this.changePlanById(before.id, this.#plan(plan), () => alongside?.(before));
   }
 
   async changePlanById(id: AccountId, plan: PlanId, alongside?: Alongside): Promise<void> {
@@ -241,11 +248,16 @@ export class Accounts {
    * Adds purchased credit. The same reference counts once, however often it comes: `credited` is false for a repeated
    * one. Resolves when the credit is on disk; it can be spent from then on.
    */
-  async addCredit(email: string, tokens: number, reference?: string): Promise<{ credited: boolean }> {
+  async addCredit(
+    email: string,
+    tokens: number,
+    reference?: string,
+    alongside?: (account: AccountId) => void,
+  ): Promise<{ credited: boolean }> {
     const billingKey = reference === undefined ? `purchase:${crypto.randomUUID()}` : `credit:${reference}`;
     const { id } = this.#byEmail(email);
     this.checkNotErased(id);
-    return this.addCreditById(id, tokens, billingKey);
+    return this.addCreditById(id, tokens, billingKey, () => alongside?.(id));
   }
 
   /** The account that a reference of `addCredit` was credited to; null where it is new. */
@@ -284,12 +296,13 @@ export class Accounts {
   }
 
   /** The old key is void at once and the new one is shown this once; resolves when that is on disk. */
-  async rotateKey(email: string): Promise<{ api_key: string }> {
-    return this.#rotate(this.#byEmail(email).id);
+  async rotateKey(email: string, alongside?: (account: AccountId) => void): Promise<{ api_key: string }> {
+    const { id } = this.#byEmail(email);
+    return this.#rotate(id, () => alongside?.(id));
   }
 
-  async rotateKeyById(account: AccountId): Promise<{ api_key: string }> {
-    return this.#rotate(this.#byId(account).id);
+  async rotateKeyById(account: AccountId, alongside?: Alongside): Promise<{ api_key: string }> {
+    return this.#rotate(this.#byId(account).id, alongside);
   }
 
   /**
@@ -324,10 +337,6 @@ export class Accounts {
     }
   }
 
-  async changePassword(email: string, password: string): Promise<void> {
-    return this.changePasswordById(this.#byEmail(email).id, password);
-  }
-
   /** Throws PasswordsBusy. The account's sessions are the caller's business. */
   async changePasswordById(id: AccountId, password: string, alongside?: Alongside): Promise<void> {
     this.checkNotErased(id);
@@ -336,10 +345,15 @@ export class Accounts {
   }
 
   /** A new password for who says the old one; null where that is wrong. Throws PasswordsBusy. */
-  async replacementOfPassword(id: AccountId, old: string, password: string): Promise<PasswordReplacement | null> {
+  async replacementOfPassword(
+    id: AccountId,
+    old: string,
+    password: string,
+    turn?: PasswordTurn,
+  ): Promise<PasswordReplacement | null> {
     const { passwordHash: before } = this.#byId(id);
-    if (before === null || !(await this.#passwords.verify(old, before))) return null;
-    const passwordHash = await this.#passwords.hash(checkPassword(password));
+    if (before === null || !(await this.#passwords.verify(old, before, turn))) return null;
+    const passwordHash = await this.#passwords.hash(checkPassword(password), turn);
     return {
       isOvertaken: () => this.#newPasswords.has(id) || this.#byId(id).passwordHash !== before,
       apply: (alongside) => this.#setPassword(id, passwordHash, alongside),
@@ -350,16 +364,26 @@ export class Accounts {
    * The account of an e-mail and password, or null. Unknown e-mails and accounts without a password cost the same
    * work as a wrong password, so that the time says nothing. Throws PasswordsBusy.
    */
-  async signIn(email: string, password: string): Promise<AccountSummary | null> {
+  async signIn(email: string, password: string, turn?: PasswordTurn): Promise<AccountRecord | null> {
     const { records, ledger } = this.#parts;
     const record = records.byEmail(email);
     const nobodys = await this.#hashOfNobody();
-    const matches = await this.#passwords.verify(password, record?.passwordHash ?? nobodys);
+    const matches = await this.#passwords.verify(password, record?.passwordHash ?? nobodys, turn);
     if (!matches || record === null || record.passwordHash === null) return null;
     // The account may have changed meanwhile; an old password must not open a session after that.
     const now = records.byId(record.id);
     const isAsItWas = now !== null && now.passwordHash === record.passwordHash && !ledger.account(now.id).disabled;
-    return isAsItWas ? summaryOf(now) : null;
+    return isAsItWas ? now : null;
+  }
+
+  /** Throws AccountError for the one operator that is not disabled: nobody could sign in to let others in again. */
+  checkNotLastOperator(id: AccountId): void {
+    const { records, ledger } = this.#parts;
+    const { email, operator } = this.#byId(id);
+    if (!operator) return;
+    // Memory knows it earlier than the disk where somebody is disabled.
+    const others = records.operators().filter((other) => other !== id && !ledger.account(other).disabled);
+    if (others.length === 0) throw new AccountError(`${email} is the only operator; make another one first`);
   }
 
   /** Throws AccountError for an account that was deleted: there is nobody to give it anything. */
@@ -397,12 +421,12 @@ export class Accounts {
     return this.#nobodysPasswordHash;
   }
 
-  #view({ id, email }: AccountRecord): AccountView {
+  #view({ id, email, disabledAt }: AccountRecord): AccountView {
     const { id: _, plan, ...numbers } = this.#numbers(id);
-    return { id, email, plan, ...numbers };
+    return { id, email, plan, disabled: disabledAt !== null, ...numbers };
   }
 
-  #numbers(id: AccountId): Omit<AccountView, "email"> {
+  #numbers(id: AccountId): Omit<AccountView, "email" | "disabled"> {
     const { ledger, clock } = this.#parts;
     const now = clock.wall();
     const account = ledger.account(id);
@@ -456,7 +480,7 @@ export class Accounts {
     }
   }
 
-  async #rotate(id: AccountId): Promise<{ api_key: string }> {
+  async #rotate(id: AccountId, alongside?: Alongside): Promise<{ api_key: string }> {
     this.checkNotErased(id);
     const { ledger, keys, journal, clock } = this.#parts;
     const account = ledger.account(id);
@@ -464,7 +488,9 @@ export class Accounts {
     const keyHash = hashApiKey(key);
     keys.replace(account, keyHash);
     try {
-      await journal.durable(journal.change({ change: "key", account: id, keyHash, at: clock.wall() }));
+      const sequence = journal.change({ change: "key", account: id, keyHash, at: clock.wall() });
+      alongside?.();
+      await journal.durable(sequence);
     } catch (thrown) {
       // The disk still has an older key, and a restart would take it: so must this process, unless a later rotation
       // has come in between. The one before may be lost as well, so that the disk is asked which.
@@ -514,10 +540,24 @@ function summaryOf({ id, email, plan, credit, operator, disabledAt, createdAt }:
 /** What stands in the place of the e-mail of a deleted account. */
 const erasedName = /^deleted-[\d-]+@invalid$/i;
 
-/** Ill-formed text is refused, because on disk two of those may be the same. */
+/**
+ * What browsers take in a field for e-mail addresses (HTML's rule): ASCII alone, so that no two names look alike, and none
+ * has characters that nobody sees. A domain with other letters has an ASCII form, `xn--...`, which shows what it is.
+ */
+const emailShape =
+  /^[\w.!#$%&'*+/=?^`{|}~-]+@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
+
+/** Of new accounts; those from before keep what they have. */
 function checkEmail(email: string): void {
-  if (email.length > emailMaxLength || !/^[^\s@\p{Cc}\p{Cs}]+@[^\s@\p{Cc}\p{Cs}]+$/u.test(email)) {
-    throw new AccountError(`${JSON.stringify(email)} is not an e-mail address`);
+  const shown = JSON.stringify(email.slice(0, emailMaxLength));
+  if (/[^\x21-\x7e]/.test(email)) {
+    throw new AccountError(
+      `${shown} is not an e-mail address that can be told from others: use plain letters (a-z), digits and signs, and ` +
+        "the xn-- form of a domain with other letters",
+    );
+  }
+  if (email.length > emailMaxLength || !emailShape.test(email)) {
+    throw new AccountError(`${shown} is not an e-mail address`);
   }
   if (erasedName.test(email)) throw new AccountError(`${email} is a name of deleted accounts`);
 }

@@ -1,4 +1,4 @@
-// What operators did, for other operators to read. An entry is in one commit with what it tells of.
+// What operators did, in the console or by commands, for other operators to read. An entry is in one commit with what it tells of.
 import type { AccountId, Ms } from "../types.ts";
 import type { Journal } from "./journal.ts";
 
@@ -11,19 +11,43 @@ export type AuditAction =
   | "account.password"
   | "account.export"
   | "account.delete"
+  | "key.rotate"
   | "request.approve"
   | "request.decline"
   | "server.reload"
-  | "server.backup";
+  | "server.backup"
+  | "server.restore";
 
 /** As the subject of an entry: the server itself; as its operator: a command. Accounts are numbered from 1. */
 export const theServer: AccountId = 0;
+
+/** As long as other details, which people write. */
+const detailMaxLength = 500;
+
+/** Of what nobody did in the console: `by` says how it came, in the place of a browser's address. */
+export const serverEntry = (
+  at: Ms,
+  by: string,
+  action: AuditAction,
+  subject: AccountId,
+  detail: string,
+): Omit<AuditEntry, "id"> => ({
+  at,
+  operator: theServer,
+  address: by,
+  action,
+  subject,
+  detail: detail.slice(0, detailMaxLength),
+});
+
+/** As `by` of an entry: a command, and the user of the system whose it is. */
+export const byCommandOf = (user: string): string => `command line (${user})`;
 
 export type AuditEntry = Readonly<{
   id: number;
   at: Ms;
   operator: AccountId;
-  /** From which the operator's browser came. */
+  /** From which the operator's browser came; of a command, whose it was. */
   address: string;
   action: AuditAction;
   /** The account that was acted on, or `theServer`. */

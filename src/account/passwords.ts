@@ -1,12 +1,26 @@
 // Hashing of passwords, a few at a time: argon2id is slow on purpose, and all who sign in at once must neither fill the
-// memory nor keep the streams from a core.
-import { passwordHashesMax, passwordHashesWaitingMax } from "../limits.ts";
+// memory nor keep the streams from a core. Who tried least often is first, so that a crowd of tries delays its own.
+import { passwordHashesMax, passwordHashesNameWaitingMax, passwordHashesWaitingMax } from "../limits.ts";
+import type { Ms } from "../types.ts";
 
 /** `Bun.password`, or what a test counts with. */
 export type Hasher = Readonly<{
   hash(password: string): Promise<string>;
   verify(password: string, hash: string): Promise<boolean>;
 }>;
+
+/** When a password is looked at. */
+export type PasswordTurn = Readonly<{
+  /** Whose password; null where no stranger asks. */
+  name: string | null;
+  /** The lowest is first: how often there was a try from the same place lately; below 0 of who is known here. */
+  rank: number;
+  /** It waits this long before it stands in line. */
+  delayMs: Ms;
+}>;
+
+/** Of operators and commands: before all others. */
+const atOnce: PasswordTurn = { name: null, rank: Number.NEGATIVE_INFINITY, delayMs: 0 };
 
 /** Too many wait already; the same may work in a moment. */
 export class PasswordsBusy extends Error {
@@ -21,38 +35,77 @@ const argon2id: Hasher = {
   verify: (password, hash) => Bun.password.verify(password, hash),
 };
 
+type Waiting = { readonly turn: PasswordTurn; readonly place: PromiseWithResolvers<void>; isDue: boolean };
+
 export class Passwords {
   readonly #hasher: Hasher;
-  readonly #waiting: (() => void)[] = [];
+  readonly #sleep: (ms: Ms) => Promise<void>;
+  /** In the order in which they came. */
+  readonly #waiting: Waiting[] = [];
   #running = 0;
 
-  constructor(hasher: Hasher = argon2id) {
+  constructor(hasher: Hasher = argon2id, sleep: (ms: Ms) => Promise<void> = (ms) => Bun.sleep(ms)) {
     this.#hasher = hasher;
+    this.#sleep = sleep;
   }
 
   /** Throws PasswordsBusy. */
-  hash(password: string): Promise<string> {
-    return this.#inTurn(() => this.#hasher.hash(password));
+  hash(password: string, turn = atOnce): Promise<string> {
+    return this.#inTurn(turn, () => this.#hasher.hash(password));
   }
 
   /** Throws PasswordsBusy. */
-  verify(password: string, hash: string): Promise<boolean> {
-    return this.#inTurn(() => this.#hasher.verify(password, hash));
+  verify(password: string, hash: string, turn = atOnce): Promise<boolean> {
+    return this.#inTurn(turn, () => this.#hasher.verify(password, hash));
   }
 
-  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#running === passwordHashesMax) {
-      if (this.#waiting.length === passwordHashesWaitingMax) throw new PasswordsBusy();
-      const turn = Promise.withResolvers<void>();
-      this.#waiting.push(turn.resolve);
-      await turn.promise; // whoever ended hands its place on, so `#running` stays as it is
-    } else this.#running += 1;
+  async #inTurn<Result>(turn: PasswordTurn, work: () => Promise<Result>): Promise<Result> {
+    if (turn.delayMs > 0 || this.#running === passwordHashesMax) await this.#enter(turn);
+    else this.#running += 1;
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#running -= 1;
-      else next();
+      this.#running -= 1;
+      this.#advance();
+    }
+  }
+
+  /** Resolves when it is counted as running. */
+  #enter(turn: PasswordTurn): Promise<void> {
+    this.#makeRoom(turn);
+    const waiting: Waiting = { turn, place: Promise.withResolvers<void>(), isDue: turn.delayMs === 0 };
+    this.#waiting.push(waiting);
+    if (!waiting.isDue) {
+      void this.#sleep(turn.delayMs).then(() => {
+        waiting.isDue = true;
+        this.#advance();
+      });
+    }
+    return waiting.place.promise;
+  }
+
+  /** Where there is none, the one of the highest rank is sent away: the newest of those, and who comes now before them. */
+  #makeRoom({ name, rank }: PasswordTurn): void {
+    const ofName = name === null ? [] : this.#waiting.filter(({ turn }) => turn.name === name);
+    const isFull = this.#waiting.length >= passwordHashesWaitingMax;
+    if (ofName.length < passwordHashesNameWaitingMax && !isFull) return;
+    const crowd = isFull ? this.#waiting : ofName;
+    const last = crowd.reduce((worst, each) => (each.turn.rank < worst.turn.rank ? worst : each));
+    if (last.turn.rank <= rank) throw new PasswordsBusy();
+    this.#waiting.splice(this.#waiting.indexOf(last), 1);
+    last.place.reject(new PasswordsBusy());
+  }
+
+  #advance(): void {
+    while (this.#running < passwordHashesMax) {
+      let next: Waiting | null = null;
+      for (const each of this.#waiting) {
+        if (each.isDue && (next === null || each.turn.rank < next.turn.rank)) next = each;
+      }
+      if (next === null) return;
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      this.#running += 1;
+      next.place.resolve();
     }
   }
 }

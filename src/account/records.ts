@@ -45,8 +45,8 @@ export interface AccountRecords {
   search(text: string, after: AccountId, limit: number): readonly AccountRecord[];
   /** The highest account id in use, 0 when there is no account. */
   lastId(): AccountId;
-  /** Whether an account that is not disabled is an operator. */
-  hasOperator(): boolean;
+  /** Operators that are not disabled. */
+  operators(): readonly AccountId[];
   used(account: AccountId, quota: Quota, period: Period): number;
   /** The account of the line that has a billing key; null where there is none. */
   ownerOfEntry(billingKey: string): AccountId | null;

@@ -1,43 +1,110 @@
-// How often somebody may try to sign in: per account, whether it exists or not, and per address.
-import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../limits.ts";
+// How often somebody may try to sign in. Nobody's tries may keep another out, so that what is refused counts only for who
+// tried: by name and address together, and by address. Tries on one name from many addresses are slowed down.
+//
+//   from                          refused after                       counted by name
+//   a browser that is known       10 of its own                       no
+//   an address                    10 on the name, 100 on all names    yes: slower, never refused
+//   an address that many share    never                               yes
+//
+// Unknown names are counted like known ones.
+import {
+  signInAddressTriesMax,
+  signInDelayMaxMs,
+  signInDelayMinMs,
+  signInNameTriesStep,
+  signInTriesMax,
+  signInWindowMs,
+} from "../limits.ts";
 import type { Ms } from "../types.ts";
+import type { PasswordTurn } from "./passwords.ts";
 import { RecentTries } from "./recent-tries.ts";
 
+/** Where a try comes from. */
+export type TryingPlace = Readonly<{
+  address: string;
+  /** It is a proxy's: who is behind it cannot be told apart. */
+  isShared: boolean;
+  /** The browser, where it signed in to this very account before. */
+  knownBrowser: string | null;
+}>;
+
+/** More are not told apart: the longest delay is reached long before. */
+const nameTriesMax = 8 * signInNameTriesStep;
+
 export class SignInTries {
-  readonly #byName = new RecentTries(signInTriesMax, signInWindowMs);
-  readonly #byAddress = new RecentTries(signInAddressTriesMax, signInWindowMs);
+  /** Of a known browser, or of a name and an address. */
+  readonly #byPair = new RecentTries(signInTriesMax, signInWindowMs);
+  /** Of an address, or of an account's known browsers together. */
+  readonly #byPlace = new RecentTries(signInAddressTriesMax, signInWindowMs);
+  readonly #byName = new RecentTries(nameTriesMax, signInWindowMs);
+  /** Only whose turn it is depends on these: whoever has one network often has those beside it. */
+  readonly #byNeighbors = new RecentTries(signInAddressTriesMax, signInWindowMs);
 
-  /**
-   * Counts a try, and gives 0; or the seconds until the next one is allowed, when it is not counted. `now` is
-   * monotonic.
-   */
-  count(email: string, address: string, now: Ms): number {
+  /** Counts a try; or gives the seconds until the next one is allowed, when it is not counted. `now` is monotonic. */
+  begin(email: string, { address, isShared, knownBrowser }: TryingPlace, now: Ms): SignInTry | number {
     const name = nameOf(email);
-    const place = networkOf(address);
-    const waitMs = Math.max(this.#byName.waitMs(name, now), this.#byAddress.waitMs(place, now));
-    if (waitMs > 0) return Math.ceil(waitMs / 1000);
-    this.#byName.add(name, now);
-    this.#byAddress.add(place, now);
-    return 0;
+    const isKnown = knownBrowser !== null;
+    const place = isKnown ? `known ${name}` : networkOf(address);
+    const pair = isKnown ? knownBrowser : `${name} ${place}`;
+    if (isKnown || !isShared) {
+      const waitMs = Math.max(this.#byPair.waitMs(pair, now), this.#byPlace.waitMs(place, now));
+      if (waitMs > 0) return Math.ceil(waitMs / 1000);
+    }
+    const triesOnName = this.#byName.count(name, now);
+    const neighbors = neighborsOf(place);
+    const triesFromThere = this.#byPlace.count(place, now) + this.#byNeighbors.count(neighbors, now);
+    const turn: PasswordTurn = {
+      name,
+      // A few of a known browser are before all strangers', however many of those have never tried.
+      rank: isKnown ? this.#byPlace.count(place, now) - signInTriesMax : isShared ? triesOnName : triesFromThere,
+      delayMs: isKnown ? 0 : delayMs(triesOnName),
+    };
+    this.#byPair.add(pair, now);
+    this.#byPlace.add(place, now);
+    if (!isKnown) {
+      this.#byNeighbors.add(neighbors, now);
+      this.#byName.add(name, now);
+    }
+    return {
+      turn,
+      succeeded: () => {
+        this.#byPair.forget(pair);
+        if (!isKnown) this.#byName.takeBack(name);
+      },
+      unchecked: () => this.#byPair.takeBack(pair),
+    };
   }
+}
 
+export type SignInTry = Readonly<{
+  /** When its password is checked. */
+  turn: PasswordTurn;
   /** The password was right: whoever knows it need not be slowed down. */
-  succeeded(email: string): void {
-    this.#byName.forget(nameOf(email));
-  }
+  succeeded(): void;
+  /** The password was not looked at. */
+  unchecked(): void;
+}>;
+
+function delayMs(triesOnName: number): Ms {
+  const step = Math.floor(triesOnName / signInNameTriesStep);
+  return step === 0 ? 0 : Math.min(signInDelayMaxMs, signInDelayMinMs * 2 ** (step - 1));
 }
 
 /** As the database compares e-mails: ASCII letters in any case. Hashed, so that a long name costs no more memory. */
 const nameOf = (email: string): string =>
   Bun.hash(email.replace(/[A-Z]/g, (letter) => letter.toLowerCase())).toString(36);
 
-/** One household has a whole /64 of IPv6. */
-function networkOf(address: string): string {
-  if (!address.includes(":") || address.startsWith("::ffff:")) return address;
+/** A /24 of IPv4, or a /48 of IPv6. */
+const neighborsOf = (network: string): string => network.split(/[.:]/, 3).join(".");
+
+/** What counts as one address: one household has a whole /64 of IPv6. */
+export function networkOf(address: string): string {
+  if (!address.includes(":") || /^::ffff:[\d.]+$/i.test(address)) return address.replace(/^::ffff:/i, "");
   const [head = "", tail] = address.split("::");
   const groups = head.split(":").filter((group) => group !== "");
   const missing = tail === undefined ? 0 : 8 - groups.length - tail.split(":").length;
   return [...groups, ...Array<string>(Math.max(0, missing)).fill("0"), ...(tail ?? "").split(":")]
     .slice(0, 4)
+    .map((group) => group.toLowerCase().replace(/^0+(?=.)/, "") || "0")
     .join(":");
 }

@@ -22,8 +22,11 @@ export class AccountExports {
   readonly #databaseFile: string;
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #recent = new RecentTries(exportsPerHourMax, hourMs);
-  /** Accounts that have one, until it was read or left: one each, so that files which nobody reads have a bound. */
-  readonly #underWay = new Set<AccountId>();
+  /**
+   * Who has one of whom, until it was read or left: one each, so that files which nobody reads have a bound. Operators
+   * count for themselves: the account that they ask for can neither use up their exports, nor they its own.
+   */
+  readonly #underWay = new Set<string>();
   /** How many are being written. A file that waits for its reader takes nobody's place. */
   #writing = 0;
 
@@ -34,21 +37,22 @@ export class AccountExports {
   }
 
   /** Rejects with StoreUnavailable. */
-  async open({ id, email }: AccountRecord): Promise<ReadableStream<Uint8Array> | NoExport> {
+  async open({ id, email }: AccountRecord, asking: AccountId): Promise<ReadableStream<Uint8Array> | NoExport> {
     const now = this.#clock.monotonic();
-    const waitMs = this.#recent.waitMs(String(id), now);
+    const who = `${asking} ${id}`;
+    const waitMs = this.#recent.waitMs(who, now);
     if (waitMs > 0) return { noExport: "too_many", retrySeconds: Math.ceil(waitMs / 1000) };
-    if (this.#underWay.has(id) || this.#writing >= writingMax) {
+    if (this.#underWay.has(who) || this.#writing >= writingMax) {
       return { noExport: "busy", retrySeconds: busyRetrySeconds };
     }
-    this.#recent.add(String(id), now);
-    this.#underWay.add(id);
+    this.#recent.add(who, now);
+    this.#underWay.add(who);
     this.#writing += 1;
     try {
       const file = await this.#write(email);
-      return streamOf(file, () => this.#underWay.delete(id));
+      return streamOf(file, () => this.#underWay.delete(who));
     } catch (thrown) {
-      this.#underWay.delete(id);
+      this.#underWay.delete(who);
       throw new StoreUnavailable(`the account cannot be exported: ${(thrown as Error).message}`, { cause: thrown });
     } finally {
       this.#writing -= 1;

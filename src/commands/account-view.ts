@@ -8,6 +8,7 @@ export function formatAccount(account: AccountView): string {
     ["id", String(account.id)],
     ["e-mail", account.email],
     ["plan", account.plan],
+    ["disabled", account.disabled],
     ["spendable now", account.spendable],
     [`allowance of ${allowance.day}`, `${whole(allowance.left)} of ${whole(allowance.granted)} left`],
     ["purchased credit", account.credit],

@@ -1,6 +1,6 @@
 // tollgate accounts create EMAIL [--plan PLAN] [--credit TOKENS] [--password P] [--operator]
-import { passwordMaxLength, passwordMinLength } from "../limits.ts";
-import { type Command, type Flags, folderFlags, readWhole, textFlag, UsageError } from "./command.ts";
+import { type Command, folderFlags, readWhole, textFlag } from "./command.ts";
+import { passwordOf } from "./new-password.ts";
 import { perform } from "./perform.ts";
 import { formatPairs } from "./table.ts";
 
@@ -43,12 +43,3 @@ const command: Command = {
   },
 };
 export default command;
-
-/** As the console's own forms demand it. */
-function passwordOf(flags: Flags): string | undefined {
-  const password = textFlag(flags, "password");
-  if (password === undefined) return undefined;
-  const { length } = password;
-  if (length >= passwordMinLength && length <= passwordMaxLength) return password;
-  throw new UsageError(`--password must have ${passwordMinLength} to ${passwordMaxLength} characters, has ${length}`);
-}

@@ -19,15 +19,16 @@ const command: Command = {
     }
     if (invocation.flags["json"] === true) console.log(JSON.stringify(accounts));
     else {
-      const rows = accounts.map(({ id, email, plan, credit, operator, created_at }) => [
+      const rows = accounts.map(({ id, email, plan, credit, operator, disabled, created_at }) => [
         String(id),
         email,
         plan,
         credit,
         operator,
+        disabled,
         created_at,
       ]);
-      console.log(formatTable(["id", "e-mail", "plan", "credit", "operator", "created"], rows));
+      console.log(formatTable(["id", "e-mail", "plan", "credit", "operator", "disabled", "created"], rows));
     }
     return 0;
   },

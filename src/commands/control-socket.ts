@@ -5,8 +5,13 @@ import { chmodSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { CommandError } from "./command.ts";
 import type { Progress } from "./operations.ts";
+import { unixUser } from "./unix-user.ts";
 
-export type Handler = (operation: string, given: unknown, progress: Progress) => Promise<unknown>;
+/** `user` is the user of the system who asks. */
+export type Handler = (operation: string, given: unknown, progress: Progress, user: string) => Promise<unknown>;
+
+/** Percent-encoded: a header has no other letters. */
+const userHeader = "x-tollgate-user";
 
 type Line =
   | Readonly<{ progress: string }>
@@ -45,12 +50,13 @@ export function openControlSocket(
     connection.timeout(request, 0); // a disk that stalls must not cut the answer off
     const operation = decodeURIComponent(new URL(request.url).pathname.slice(1));
     const given: unknown = await request.json();
+    const user = decodeURIComponent(request.headers.get(userHeader) ?? "unknown");
     const lines = new ReadableStream<Uint8Array>({
       async start(controller) {
         const encoder = new TextEncoder();
         const send = (line: Line) => controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`));
         try {
-          send({ result: (await handle(operation, given, (progress) => send({ progress }))) ?? null });
+          send({ result: (await handle(operation, given, (progress) => send({ progress }), user)) ?? null });
         } catch (error) {
           send({ error: error instanceof Error ? error.message : String(error), expected: isExpected(error) });
         }
@@ -76,6 +82,7 @@ export async function askRunningServer(
     response = await fetch(`http://tollgate/${encodeURIComponent(operation)}`, {
       unix: socketFile(dataFolder),
       method: "POST",
+      headers: { [userHeader]: encodeURIComponent(unixUser(process.env)) },
       body: JSON.stringify(given),
     });
   } catch (error) {

@@ -10,7 +10,7 @@ import { configFindings } from "./doctor-config.ts";
 import { folderFindings } from "./doctor-folder.ts";
 import { clockFinding, fileLimitFinding } from "./doctor-machine.ts";
 import { isExpected } from "./expected-error.ts";
-import { type Finding, findingLine, ok, problem } from "./finding.ts";
+import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
 import { catalogOf, configFlags } from "./perform.ts";
 
 const command: Command = {
@@ -26,7 +26,7 @@ const command: Command = {
     const node = flags["node"] as readonly string[] | undefined;
     const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
     tell(await configurationFindings({ ...configFlags(flags), node }, environment));
-    tell([await serverFinding(dataFolder)]);
+    tell(await serverFindings(dataFolder));
     const folder = await folderFindings(dataFolder, (line) => console.error(line));
     tell(folder.findings);
     tell([fileLimitFinding(), clockFinding(dataFolder, folder.newestLineAt, systemClock.wall())]);
@@ -60,7 +60,9 @@ async function nodeFinding(node: Config["nodes"][number]): Promise<Finding> {
   return wrong === null ? ok(what, `${engine}, ${node.slots} slots`) : problem(what, wrong);
 }
 
-async function serverFinding(dataFolder: string): Promise<Finding> {
-  const answered = await askRunningServer(dataFolder, "nodes", {}, () => {});
-  return ok("server", answered === null ? "none runs on the data folder" : "runs on the data folder and answers");
+async function serverFindings(dataFolder: string): Promise<readonly Finding[]> {
+  const answered = await askRunningServer(dataFolder, "notices", {}, () => {});
+  if (answered === null) return [ok("server", "none runs on the data folder")];
+  const notices = answered.result as readonly string[];
+  return [ok("server", "runs on the data folder and answers"), ...notices.map((notice) => warning("server", notice))];
 }

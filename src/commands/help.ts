@@ -18,6 +18,13 @@ tollgate accounts show EMAIL
 tollgate accounts plan EMAIL PLAN
 tollgate accounts credit EMAIL TOKENS [--reference R]
     The same reference is credited once, however often it comes.
+tollgate accounts password EMAIL [--password P]
+    Sets another password and signs all browsers out. Without --password it is the first line of standard input, or
+    typed unseen; where that is empty, one is made and shown this once.
+tollgate accounts disable EMAIL
+    Its key is refused and its browsers are signed out at once; what runs may end, and the balance stays.
+tollgate accounts enable EMAIL
+    The account can be used again, with the same key and password.
 tollgate accounts export EMAIL
     All that is kept of the account as JSON: usage, payments, sessions, stored responses, what operators did.
 tollgate accounts delete EMAIL --yes

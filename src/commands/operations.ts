@@ -7,10 +7,11 @@ import {
   type ErasedAccount,
   type NewAccount,
 } from "../account/accounts.ts";
-import { type AuditAction, type AuditEntry, theServer } from "../account/audit.ts";
+import { type AuditAction, type AuditEntry, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import type { Alongside } from "../account/journal.ts";
 import type { UsageRow } from "../account/records.ts";
 import type { Accounting } from "../accounting.ts";
+import type { Backup } from "../store/backup.ts";
 import { systemClock } from "../clock.ts";
 import type { AccountId } from "../types.ts";
 
@@ -19,32 +20,80 @@ export type Progress = (line: string) => void;
 
 export type Work = Pick<Accounting, "accounts" | "auditLog" | "backup" | "sessions"> &
   Readonly<{
-    /** Removes the stored responses of an account, wherever they are. */
-    /** `forEver`: none of that account are kept any more. */
+    /** Removes the stored responses of an account, wherever they are; `forEver`: none of that account are kept any more. */
     eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
   }>;
+
+/** What is done, and the user of the system who does it. */
+export type CommandWork = Work & Readonly<{ user: string }>;
 
 export type CreditedView = AccountView & Readonly<{ credited: boolean }>;
 export type RotatedKey = Readonly<{ email: string; api_key: string }>;
 
+/** Whatever changes something leaves an entry in the audit log, in one commit with what it changed. */
 export const operations = {
-  "accounts create": ({ accounts }: Work, account: NewAccount): Promise<CreatedAccount> => accounts.create(account),
+  "accounts create"(work: CommandWork, account: NewAccount): Promise<CreatedAccount> {
+    const { plan = "free", credit = 0, operator = false } = account;
+    const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
+    return work.accounts.create(account, (id) => work.auditLog.append(entryOf(work, "account.create", id, detail)));
+  },
 
   "accounts list": ({ accounts }: Work, { after, limit }: { after: number; limit: number }) =>
     accounts.list({ after, limit }),
 
   "accounts show": ({ accounts }: Work, { email }: { email: string }): Promise<AccountView> => accounts.show(email),
 
-  async "accounts plan"({ accounts }: Work, { email, plan }: { email: string; plan: string }): Promise<AccountView> {
-    await accounts.changePlan(email, plan);
+  async "accounts plan"(work: CommandWork, { email, plan }: { email: string; plan: string }): Promise<AccountView> {
+    await work.accounts.changePlan(email, plan, (before) =>
+      work.auditLog.append(entryOf(work, "account.plan", before.id, `from ${before.plan} to ${plan}`)),
+    );
+    return work.accounts.show(email);
+  },
+
+  async "accounts password"(
+    work: CommandWork,
+    { email, password }: { email: string; password: string },
+  ): Promise<Readonly<{ id: AccountId; email: string }>> {
+    const { accounts, sessions, auditLog } = work;
+    const account = await accounts.show(email);
+    await sessions.endAllWith(account.id, null, (endSessions) =>
+      accounts.changePasswordById(account.id, password, () => {
+        auditLog.append(entryOf(work, "account.password", account.id, ""));
+        endSessions();
+      }),
+    );
+    return { id: account.id, email: account.email };
+  },
+
+  async "accounts disable"(work: CommandWork, { email }: { email: string }): Promise<AccountView> {
+    const { accounts, sessions, auditLog } = work;
+    const { id } = await accounts.show(email);
+    accounts.checkNotLastOperator(id);
+    await sessions.endAllWith(id, null, (endSessions) =>
+      accounts.setDisabled(id, true, () => {
+        auditLog.append(entryOf(work, "account.disable", id, ""));
+        endSessions();
+      }),
+    );
+    return accounts.show(email);
+  },
+
+  async "accounts enable"(work: CommandWork, { email }: { email: string }): Promise<AccountView> {
+    const { accounts, auditLog } = work;
+    const { id } = await accounts.show(email);
+    await accounts.setDisabled(id, false, () => auditLog.append(entryOf(work, "account.enable", id, "")));
     return accounts.show(email);
   },
 
   async "accounts credit"(
-    { accounts }: Work,
+    work: CommandWork,
     { email, tokens, reference }: { email: string; tokens: number; reference?: string },
   ): Promise<CreditedView> {
-    const { credited } = await accounts.addCredit(email, tokens, reference);
+    const { accounts, auditLog } = work;
+    const detail = `${tokens} tokens${reference === undefined ? "" : `: reference ${reference}`}`;
+    const { credited } = await accounts.addCredit(email, tokens, reference, (id) =>
+      auditLog.append(entryOf(work, "account.credit", id, detail)),
+    );
     const account = await accounts.show(email);
     const owner = credited || reference === undefined ? null : accounts.creditedTo(reference);
     if (owner !== null && owner.id !== account.id) {
@@ -54,38 +103,53 @@ export const operations = {
   },
 
   /** Writes down that its data is being given out, which the command itself does. */
-  async "accounts export"({ accounts, auditLog }: Work, { email }: { email: string }): Promise<null> {
-    const { id } = await accounts.show(email);
-    await auditLog.note(byCommand("account.export", id, ""));
+  async "accounts export"(work: CommandWork, { email }: { email: string }): Promise<null> {
+    const { id } = await work.accounts.show(email);
+    await work.auditLog.note(entryOf(work, "account.export", id, ""));
     return null;
   },
 
-  async "accounts delete"(work: Work, { email }: { email: string }): Promise<ErasedAccount> {
+  async "accounts delete"(work: CommandWork, { email }: { email: string }): Promise<ErasedAccount> {
     const { id } = await work.accounts.show(email);
     // The e-mail is to be forgotten, so that the entry must not have it.
     const detail = "its e-mail, key, password, sessions, notes and stored responses were erased";
-    return eraseAccount(work, email, () => work.auditLog.append(byCommand("account.delete", id, detail)));
+    return eraseAccount(work, email, () => work.auditLog.append(entryOf(work, "account.delete", id, detail)));
   },
 
-  async "keys rotate"({ accounts }: Work, { email }: { email: string }): Promise<RotatedKey> {
-    return { email, ...(await accounts.rotateKey(email)) };
+  async "keys rotate"(work: CommandWork, { email }: { email: string }): Promise<RotatedKey> {
+    const rotated = await work.accounts.rotateKey(email, (id) =>
+      work.auditLog.append(entryOf(work, "key.rotate", id, "")),
+    );
+    return { email, ...rotated };
   },
 
   usage: ({ accounts }: Work, { email, limit }: { email: string; limit: number }): Promise<readonly UsageRow[]> =>
     accounts.usage(email, limit),
 
   /** `file` is absolute: the server's working folder may be another. */
-  backup: ({ backup }: Work, { file }: { file: string }, progress: Progress) => backup(file, progress),
+  async backup(work: CommandWork, { file }: { file: string }, progress: Progress): Promise<Backup> {
+    const made = await work.backup(file, progress);
+    try {
+      await work.auditLog.note(entryOf(work, "server.backup", theServer, backupDetail(made)));
+    } catch (error) {
+      progress(notNoted(error as Error));
+    }
+    return made;
+  },
 } as const;
 
-const byCommand = (action: AuditAction, subject: AccountId, detail: string): Omit<AuditEntry, "id"> => ({
-  at: systemClock.wall(),
-  operator: theServer,
-  address: "command line",
-  action,
-  subject,
-  detail,
-});
+/** The backup is there all the same. */
+export const notNoted = ({ message }: Error): string => `the backup is not in the audit log: ${message}`;
+
+export const backupDetail = ({ file, bytes }: Pick<Backup, "file" | "bytes">): string =>
+  `${file}: ${bytes} bytes, checked`;
+
+const entryOf = (
+  { user }: Pick<CommandWork, "user">,
+  action: AuditAction,
+  subject: AccountId,
+  detail: string,
+): Omit<AuditEntry, "id"> => serverEntry(systemClock.wall(), byCommandOf(user), action, subject, detail);
 
 /** Takes away who the account was, wherever it is kept. Throws AccountError while a request of it is open. */
 export async function eraseAccount(
@@ -117,10 +181,10 @@ export function isOperationName(name: string): name is OperationName {
 /** Runs one by name. */
 export async function runOperation<Name extends OperationName>(
   name: Name,
-  work: Work,
+  work: CommandWork,
   given: OperationArguments<Name>,
   progress: Progress,
 ): Promise<OperationResult<Name>> {
-  const operation = operations[name] as (work: Work, given: unknown, progress: Progress) => Promise<unknown>;
+  const operation = operations[name] as (work: CommandWork, given: unknown, progress: Progress) => Promise<unknown>;
   return (await operation(work, given, progress)) as OperationResult<Name>;
 }

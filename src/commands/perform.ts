@@ -1,23 +1,28 @@
 // Does an operation on a data folder, whether a server runs on it or not.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { openAccounting } from "../accounting.ts";
 import { type Catalog, embeddedCatalog, loadCatalog } from "../catalog.ts";
 import { systemClock } from "../clock.ts";
 import { addressesOf, dataFolderOf, loadConfig } from "../config.ts";
 import { standardErrorLog } from "../log.ts";
+import { noteInLedger } from "../store/audit-note.ts";
 import { type Backup, backUp } from "../store/backup.ts";
 import { databaseName, DataFolderInUse, lockDataFolder } from "../store/data-folder.ts";
 import { StoredResponsesFile } from "../store/stored-responses.ts";
 import { CommandError, type Flags, type Invocation, textFlag } from "./command.ts";
 import { askRunningServer } from "./control-socket.ts";
 import {
+  backupDetail,
+  notNoted,
   type OperationArguments,
   type OperationName,
   type OperationResult,
   type Progress,
   runOperation,
 } from "./operations.ts";
+import { unixUser } from "./unix-user.ts";
 
 /** A folder that is neither free nor answered for belongs to another command, or to a server that is starting. */
 const patienceMs = 5_000;
@@ -61,7 +66,7 @@ async function performHere<Name extends OperationName>(
 ): Promise<OperationResult<Name>> {
   if (name === "backup") {
     const { file } = given as OperationArguments<"backup">;
-    return (await copyAsItIs(dataFolder, file, progress)) as OperationResult<Name>;
+    return (await copyAsItIs(dataFolder, file, unixUser(environment), progress)) as OperationResult<Name>;
   }
   const config = await loadConfig(configFlags(flags), environment);
   const accounting = await openAccounting({
@@ -74,20 +79,28 @@ async function performHere<Name extends OperationName>(
   try {
     const log = standardErrorLog(() => systemClock.wall());
     const eraseResponses = (account: number) => StoredResponsesFile.eraseIn(dataFolder, account, log);
-    return await runOperation(name, { ...accounting, eraseResponses }, given, progress);
+    const work = { ...accounting, eraseResponses, user: unixUser(environment) };
+    return await runOperation(name, work, given, progress);
   } finally {
     await accounting.close();
   }
 }
 
 /** Without bringing the database to this program's version: the copy is the way back from an upgrade. */
-async function copyAsItIs(dataFolder: string, file: string, progress: Progress): Promise<Backup> {
+async function copyAsItIs(dataFolder: string, file: string, user: string, progress: Progress): Promise<Backup> {
   if (!existsSync(join(dataFolder, databaseName))) {
     throw new CommandError(`there is no ledger in ${dataFolder}; name its folder with --data DIR`);
   }
   const folder = lockDataFolder(dataFolder);
   try {
-    return await backUp(folder.databaseFile, file, progress);
+    const made = await backUp(folder.databaseFile, file, progress);
+    const entry = serverEntry(systemClock.wall(), byCommandOf(user), "server.backup", theServer, backupDetail(made));
+    try {
+      noteInLedger(folder.databaseFile, entry);
+    } catch (error) {
+      progress(notNoted(error as Error)); // a disk that is full or read-only is a reason to make one
+    }
+    return made;
   } finally {
     folder.release();
   }

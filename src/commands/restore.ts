@@ -1,10 +1,12 @@
 // tollgate restore FILE: puts a backup in the place of the ledger of a stopped server.
 import { resolve } from "node:path";
+import { byCommandOf } from "../account/audit.ts";
 import { systemClock } from "../clock.ts";
 import { dataFolderOf } from "../config.ts";
 import { DataFolderInUse } from "../store/data-folder.ts";
 import { type Restored, restore } from "../store/restore.ts";
 import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
+import { unixUser } from "./unix-user.ts";
 
 const command: Command = {
   words: ["FILE"],
@@ -17,6 +19,7 @@ const command: Command = {
         file,
         dataFolder,
         now: systemClock.wall(),
+        by: byCommandOf(unixUser(environment)),
         acceptViolations: flags["accept-violations"] === true,
         progress: (line) => console.error(line),
       });

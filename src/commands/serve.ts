@@ -2,6 +2,7 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
+import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { type Accounting, openAccounting } from "../accounting.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
 import { LiveCatalog } from "../catalog.ts";
@@ -15,6 +16,7 @@ import {
   isBehindProxy,
   loadConfig,
 } from "../config.ts";
+import { reloadDetail } from "../console/server-care.ts";
 import { sealingKeyBytes } from "../dialects/sealed-content.ts";
 import type { Parts } from "../gateway.ts";
 import { startServer } from "../http/app.ts";
@@ -40,12 +42,13 @@ import { type Handler, openControlSocket } from "./control-socket.ts";
 import { countedFetch } from "./counted-tools.ts";
 import { isExpected } from "./expected-error.ts";
 import { healthOf, nodeLine, noNodeServes } from "./node-lines.ts";
+import { generatedPassword } from "./new-password.ts";
 import { nodeReports } from "./nodes.ts";
 import { isOperationName, type OperationArguments, type OperationName, runOperation, type Work } from "./operations.ts";
 import { OwnedTools } from "./owned-tools.ts";
 import { catalogOf } from "./perform.ts";
 import { pdfTextCommand } from "./pdf-text.ts";
-import { Reloader } from "./reload.ts";
+import { Reloader, type ReloadOutcome } from "./reload.ts";
 import { ScheduledBackups } from "./scheduled-backups.ts";
 import { makeConsole } from "./serving-console.ts";
 import { checkModelFile, findServingNodes } from "./serving-nodes.ts";
@@ -55,7 +58,6 @@ import { firstStopSignal, HangUps } from "./signals.ts";
 import { Tracing } from "./tracing.ts";
 
 const operatorEmail = "operator@localhost";
-const operatorPasswordBytes = 15;
 
 const command: Command = {
   words: [],
@@ -194,6 +196,7 @@ const command: Command = {
       backupSchedule: () => inForce.backups,
       demo: serving.demo,
       port,
+      sealingKey,
       clock,
       log,
     });
@@ -271,9 +274,18 @@ const command: Command = {
       nodesBusy: pool.states().reduce((sum, { busy }) => sum + busy, 0),
       waiting: pool.waiting,
     }));
-    const control = openControlSocket(config.dataFolder, controlHandler(work, pool, reloader, unready), isExpected);
+    const noteReload = (by: string, outcome: ReloadOutcome): Promise<void> =>
+      accounting.auditLog.note(serverEntry(clock.wall(), by, "server.reload", theServer, reloadDetail(outcome)));
+    const control = openControlSocket(
+      config.dataFolder,
+      controlHandler(work, { pool, reloader, noteReload, unready, notices: webConsole.notices }),
+      isExpected,
+    );
     const stopped = firstStopSignal(clock, () => process.exit(1));
-    hangUps.follow(() => void reloader.applyAndLog());
+    hangUps.follow(() => {
+      const noted = reloader.applyAndLog().then((outcome) => noteReload("SIGHUP", outcome));
+      noted.catch((error: unknown) => log("error", "a reload is not in the audit log", { error: String(error) }));
+    });
 
     if (accounting.accounts.none) console.log(await createOperator(accounting));
     else if (!accounting.accounts.hasOperator) {
@@ -373,9 +385,11 @@ function cannotListen(host: string, port: number, error: unknown): CommandError 
 }
 
 /** Without an account nobody could sign in; its password and key are shown this once. */
-async function createOperator({ accounts }: Accounting): Promise<string> {
-  const password = crypto.getRandomValues(new Uint8Array(operatorPasswordBytes)).toBase64({ alphabet: "base64url" });
-  const { api_key } = await accounts.create({ email: operatorEmail, plan: "pro", password, operator: true });
+async function createOperator({ accounts, auditLog }: Accounting): Promise<string> {
+  const password = generatedPassword();
+  const { api_key } = await accounts.create({ email: operatorEmail, plan: "pro", password, operator: true }, (id) =>
+    auditLog.append(serverEntry(systemClock.wall(), "first start", "account.create", id, "plan pro, an operator")),
+  );
   return [
     "A first account was made. Its password and API key are shown this once:",
     `  e-mail    ${operatorEmail}`,
@@ -384,14 +398,28 @@ async function createOperator({ accounts }: Accounting): Promise<string> {
   ].join("\n");
 }
 
+type Asked = Readonly<{
+  pool: NodePool;
+  reloader: Reloader;
+  noteReload(by: string, outcome: ReloadOutcome): Promise<void>;
+  unready: () => string | null;
+  notices: () => readonly string[];
+}>;
+
 /** What the commands ask through the socket in the data folder. */
-function controlHandler(work: Work, pool: NodePool, reloader: Reloader, unready: () => string | null): Handler {
-  return async (operation, given, progress) => {
-    if (operation === "reload") return reloader.apply();
+function controlHandler(work: Work, { pool, reloader, noteReload, unready, notices }: Asked): Handler {
+  return async (operation, given, progress, user) => {
+    if (operation === "reload") {
+      const applying = reloader.apply();
+      const outcome = await applying.catch((error: Error): ReloadOutcome => ({ refused: error.message }));
+      await noteReload(byCommandOf(user), outcome);
+      return applying; // or what is wrong with the configuration
+    }
     if (operation === "health") return healthOf(unready(), pool);
     if (operation === "nodes") return nodeReports(pool);
+    if (operation === "notices") return notices();
     if (isOperationName(operation)) {
-      return runOperation(operation, work, given as OperationArguments<OperationName>, progress);
+      return runOperation(operation, { ...work, user }, given as OperationArguments<OperationName>, progress);
     }
     throw new CommandError(`the running server (version ${version}) does not know "${operation}"; restart it`);
   };

@@ -2,6 +2,7 @@
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
+import { KnownBrowsers } from "../account/known-browsers.ts";
 import type { Accounting } from "../accounting.ts";
 import type { Catalog } from "../catalog.ts";
 import type { Clock } from "../clock.ts";
@@ -9,6 +10,7 @@ import { addressesOf, type BackupSchedule, type Config } from "../config.ts";
 import type { AccountData } from "../console/account-data.ts";
 import type { OperatorNode } from "../console/api.ts";
 import { assets } from "../console/assets.ts";
+import { BrowserAddresses } from "../console/browser-addresses.ts";
 import { openConsole } from "../console/console.ts";
 import type { BackupFile, Backups, Configuration } from "../console/server-care.ts";
 import { openStripe } from "../console/stripe.ts";
@@ -26,6 +28,8 @@ export type ServingConsole = Readonly<{
   openSite(requests: LiveRequests): Site;
   /** Where its fonts and its icon are, for pages beside it. */
   siteFiles(): Promise<SiteFiles | null>;
+  /** What an operator should know of how browsers come here. */
+  notices(): readonly string[];
   /** Lets go of its files. */
   close(): Promise<void>;
 }>;
@@ -41,12 +45,14 @@ type Parts = Readonly<{
   /** True where the built-in demo node answers. */
   demo: boolean;
   port: number;
+  /** The data folder's own. */
+  sealingKey: Uint8Array;
   clock: Clock;
   log: Log;
 }>;
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
-  const { accounting, catalog, pool, work, reloader, backupSchedule, demo, port, clock, log } = parts;
+  const { accounting, catalog, pool, work, reloader, backupSchedule, demo, port, sealingKey, clock, log } = parts;
   const { accounts, sessions, purchases, purchaseRecords, auditLog, ledger } = accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
   const usage = new UsageFile(config.dataFolder, accounting.databaseFile, log);
@@ -60,9 +66,10 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   };
   const exports = new AccountExports(config.dataFolder, accounting.databaseFile, clock);
   const accountData: AccountData = {
-    export: (account) => exports.open(account),
+    export: (account, asking) => exports.open(account, asking),
     erase: async ({ email }, alongside) => (await eraseAccount(work, email, alongside)).name,
   };
+  const addresses = new BrowserAddresses(config.console.addressHeader, log);
   const configuration: Configuration = {
     file: config.file,
     get loadedAt() {
@@ -94,11 +101,14 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
           samplesUrl: config.baseUrl,
           version,
           demo,
-          ...config.console,
+          signUp: config.console.signUp,
+          addresses,
+          browsers: new KnownBrowsers(sealingKey),
         },
         requests,
       ),
     siteFiles: async () => siteFilesAmong([...(await assets()).keys()]),
+    notices: () => (addresses.notice === null ? [] : [addresses.notice]),
     close: () => usage.close(),
   };
 }

@@ -3,23 +3,28 @@
 import type { Alongside } from "../account/journal.ts";
 import type { AccountRecord } from "../account/records.ts";
 import { dayName, dayOf } from "../account/quota.ts";
-import type { Ms } from "../types.ts";
+import type { AccountId, Ms } from "../types.ts";
 import { privateHeaders } from "./reply.ts";
 import { fail, type Failure } from "./route.ts";
 
-/** There is no export now: others are being made or one of the account is not read yet, or it had too many. */
+/** There is no export now: others are being made or one of who asks is not read yet, or they had too many. */
 export type NoExport = Readonly<{ noExport: "busy" | "too_many"; retrySeconds: number }>;
 
 export interface AccountData {
-  /** JSON of everything that is kept of the account. Rejects with StoreUnavailable. */
-  export(account: AccountRecord): Promise<ReadableStream<Uint8Array> | NoExport>;
+  /** JSON of everything that is kept of the account, for `asking`. Rejects with StoreUnavailable. */
+  export(account: AccountRecord, asking: AccountId): Promise<ReadableStream<Uint8Array> | NoExport>;
   /** Takes away who it was; resolves with the name that stands there from then on. Throws AccountError. */
   erase(account: AccountRecord, alongside: Alongside): Promise<string>;
 }
 
 /** The account's data as a download. */
-export async function exportReply(data: AccountData, account: AccountRecord, now: Ms): Promise<Response | Failure> {
-  const body = await data.export(account);
+export async function exportReply(
+  data: AccountData,
+  account: AccountRecord,
+  asking: AccountId,
+  now: Ms,
+): Promise<Response | Failure> {
+  const body = await data.export(account, asking);
   if (!(body instanceof ReadableStream)) {
     const { noExport, retrySeconds } = body;
     return noExport === "busy"

@@ -2,7 +2,8 @@
 import { apiKeyPrefix } from "../account/keys.ts";
 import { costUsd, ratesOf } from "../account/price.ts";
 import { dayOf } from "../account/quota.ts";
-import { SignInTries } from "../account/sign-in-tries.ts";
+import { RecentTries } from "../account/recent-tries.ts";
+import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../limits.ts";
 import {
   type BrowserSessions,
   type ConsoleModels,
@@ -14,10 +15,13 @@ import {
   PasswordChange,
 } from "./api.ts";
 import { exportReply } from "./account-data.ts";
+import { auditEntry } from "./audit-entry.ts";
 import type { Live } from "./live.ts";
 import { numbersOf, timeOf } from "./numbers.ts";
 import type { ConsoleParts } from "./parts.ts";
-import { fail, type Route, route, routeWithBody } from "./route.ts";
+import { jsonReply, withCookies } from "./reply.ts";
+import { type Call, fail, type Route, route, routeWithBody } from "./route.ts";
+import { knownBrowserCookie, knownBrowserText } from "./signed-in.ts";
 import { everything } from "./usage-routes.ts";
 
 const lastRequests = 10;
@@ -25,8 +29,17 @@ const spendDays = 30;
 export const done: Done = { done: true };
 
 export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
-  const { accounts, sessions, usage, catalog, clock } = parts;
-  const tries = new SignInTries();
+  const { accounts, sessions, browsers, usage, catalog, auditLog, clock, baseUrl } = parts;
+  /** By session: whoever has another one is not disturbed. */
+  const passwordTries = new RecentTries(signInTriesMax, signInWindowMs);
+  /** By account, the right ones too: each costs as much as a sign-in. */
+  const passwordChanges = new RecentTries(signInAddressTriesMax, signInWindowMs);
+
+  /** What operators do to their own accounts is in the audit log like all that they do. */
+  const audit = (call: Call<"account", unknown, unknown>, action: "account.password" | "key.rotate"): void => {
+    const { account } = call.visitor;
+    if (account.operator) auditLog.append(auditEntry(clock, call, action, account.id, ""));
+  };
 
   return [
     route("GET", "/overview", "account", async ({ visitor: { account } }): Promise<Overview> => {
@@ -78,29 +91,46 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       return { prefix: apiKeyPrefix, created_at: timeOf(account.keyCreatedAt) };
     }),
 
-    routeWithBody("/key/regenerate", "account", KeyRegeneration, async ({ visitor: { account } }): Promise<NewKey> => {
+    routeWithBody("/key/regenerate", "account", KeyRegeneration, async (call): Promise<NewKey> => {
       const created_at = timeOf(clock.wall());
-      return { ...(await accounts.rotateKeyById(account.id)), created_at };
+      const rotated = await accounts.rotateKeyById(call.visitor.account.id, () => audit(call, "key.rotate"));
+      return { ...rotated, created_at };
     }),
 
     // A stolen session could try out passwords here.
-    routeWithBody("/password", "account", PasswordChange, async ({ visitor: { account, session }, body, address }) => {
-      const seconds = tries.count(account.email, address, clock.monotonic());
-      if (seconds > 0) return fail("too_many_attempts", "Too many tries. Try again later.", seconds);
-      const { old_password, new_password } = body;
-      const replacement = await accounts.replacementOfPassword(account.id, old_password, new_password);
+    routeWithBody("/password", "account", PasswordChange, async (call) => {
+      const { account, session } = call.visitor;
+      const [place, now] = [String(session.id), clock.monotonic()];
+      const own = String(account.id);
+      const waitMs = Math.max(passwordTries.waitMs(place, now), passwordChanges.waitMs(own, now));
+      if (waitMs > 0) {
+        return fail("too_many_attempts", "Too many tries. Try again later.", Math.ceil(waitMs / 1000));
+      }
+      const turn = { name: null, rank: passwordChanges.count(own, now) - signInTriesMax, delayMs: 0 };
+      passwordTries.add(place, now);
+      passwordChanges.add(own, now);
+      const { old_password, new_password } = call.body;
+      const replacement = await accounts.replacementOfPassword(account.id, old_password, new_password, turn);
       if (replacement === null) return fail("wrong_credentials", "The old password is wrong.");
-      tries.succeeded(account.email);
+      passwordTries.forget(place);
       // Hashing takes its time: an operator may have set another password since, and ended this session.
       if (replacement.isOvertaken() || !sessions.isOpen(session, clock.wall())) {
         return fail("wrong_credentials", "The old password is wrong.");
       }
-      await sessions.endAllWith(account.id, session.id, (alongside) => replacement.apply(alongside));
-      return done;
+      const known = browsers.recognize(knownBrowserText(call.request.headers, baseUrl), account);
+      await sessions.endAllWith(account.id, session.id, (endSessions) =>
+        replacement.apply(() => {
+          audit(call, "account.password");
+          endSessions();
+        }),
+      );
+      // Other browsers are strangers from now on; this one said both passwords.
+      const introduced = browsers.introduce(accounts.record(account.id)!, known);
+      return withCookies(jsonReply(done), knownBrowserCookie(introduced, baseUrl));
     }),
 
     route("POST", "/export", "account", ({ visitor: { account } }) =>
-      exportReply(parts.accountData, account, clock.wall()),
+      exportReply(parts.accountData, account, account.id, clock.wall()),
     ),
 
     route("GET", "/sessions", "account", ({ visitor: { account, session } }): BrowserSessions => {

@@ -619,6 +619,7 @@ export const AuditPage = Type.Object({
     Type.Object({
       id: count(),
       time: time(),
+      /** Empty where it was a command or the server itself; then `address` says which, and whose command it was. */
       operator: Type.String(),
       address: Type.String(),
       action: Type.String(),

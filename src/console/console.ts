@@ -11,7 +11,7 @@ import { Elysia } from "elysia";
 import { AccountError, EmailTaken } from "../account/accounts.ts";
 import { PasswordsBusy } from "../account/passwords.ts";
 import { DecidedOtherwise } from "../account/purchases.ts";
-import { peerAddress } from "../http/peer-address.ts";
+import type { peerAddress } from "../http/peer-address.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
 import { busyRetrySeconds, consoleBodyMaxBytes } from "../limits.ts";
@@ -20,7 +20,6 @@ import { StoreUnavailable } from "../types.ts";
 import { accountRoutes } from "./account-routes.ts";
 import { pagePaths } from "./api.ts";
 import { readBody } from "./body.ts";
-import { forwardedAddress } from "./forwarded-address.ts";
 import { Live } from "./live.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { Pages } from "./pages.ts";
@@ -134,15 +133,9 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
       query,
       id: Number(id),
       request,
-      address: addressOf(request, connection),
+      ...parts.addresses.of(request, connection),
       browser: (request.headers.get("user-agent") ?? "").slice(0, browserMaxLength),
     });
-  }
-
-  /** The peer's address; where a proxy stands in front and the operator said so, the one that it names, if it is one. */
-  function addressOf(request: Request, connection: Connection | null): string {
-    const header = parts.addressHeader === null ? null : request.headers.get(parts.addressHeader);
-    return (header === null ? null : forwardedAddress(header)) ?? peerAddress(request, connection) ?? "";
   }
 }
 

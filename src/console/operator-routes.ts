@@ -107,6 +107,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
         return fail("conflict", "An operator cannot disable the own account.");
       }
       if (disabled) {
+        accounts.checkNotLastOperator(call.id);
         await sessions.endAllWith(call.id, null, (endSessions) =>
           accounts.setDisabled(call.id, true, () => {
             audit(call, "account.disable", call.id, "");
@@ -133,7 +134,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
     route("POST", "/operator/accounts/:id/export", "operator", async (call) => {
       const record = accounts.record(call.id);
       if (record === null) return noAccount;
-      const reply = await exportReply(accountData, record, clock.wall());
+      const reply = await exportReply(accountData, record, call.visitor.account.id, clock.wall());
       if (isFailure(reply)) return reply;
       try {
         await auditLog.note(auditEntry(clock, call, "account.export", call.id, ""));

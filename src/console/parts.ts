@@ -1,6 +1,7 @@
 // What the console works with; `tollgate serve` puts it together.
 import type { Accounts } from "../account/accounts.ts";
 import type { AuditLog } from "../account/audit.ts";
+import type { KnownBrowsers } from "../account/known-browsers.ts";
 import type { PurchaseRecords, Purchases } from "../account/purchases.ts";
 import type { Sessions } from "../account/sessions.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
@@ -10,6 +11,7 @@ import type { Log } from "../log.ts";
 import type { OperatorNode } from "./api.ts";
 import type { AccountData } from "./account-data.ts";
 import type { Asset } from "./assets.ts";
+import type { BrowserAddresses } from "./browser-addresses.ts";
 import type { PaymentProvider } from "./payment-provider.ts";
 import type { Backups, Configuration } from "./server-care.ts";
 
@@ -48,8 +50,8 @@ export type ConsoleParts = Readonly<{
   /** The same for examples: null where none is configured and browsers know better. */
   samplesUrl: string | null;
   signUp: boolean;
-  /** Header in which a proxy in front names the browser's address; null: there is none. */
-  addressHeader: string | null;
+  addresses: BrowserAddresses;
+  browsers: KnownBrowsers;
   version: string;
   /** True where answers come from the demo node. */
   demo: boolean;

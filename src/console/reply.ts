@@ -26,6 +26,12 @@ export const safetyHeaders = {
 /** Of every reply that shows an account's data. */
 export const privateHeaders = { ...safetyHeaders, "cache-control": "no-store" } as const;
 
+/** With these cookies for the browser. */
+export function withCookies(reply: Response, ...cookies: readonly string[]): Response {
+  for (const cookie of cookies) reply.headers.append("set-cookie", cookie);
+  return reply;
+}
+
 export const jsonReply = (body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response =>
   new Response(JSON.stringify(body), {
     status,

@@ -19,6 +19,8 @@ export type Call<Of extends Access, Body, Query> = Readonly<{
   request: Request;
   /** Of the browser, as far as it is known. */
   address: string;
+  /** It is a proxy's, behind which browsers cannot be told apart. */
+  isShared: boolean;
   browser: string;
 }>;
 

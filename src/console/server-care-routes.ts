@@ -6,7 +6,7 @@ import { auditEntry, type OperatorCall } from "./audit-entry.ts";
 import { timeOf } from "./numbers.ts";
 import type { ConsoleParts } from "./parts.ts";
 import { fail, type Route, route } from "./route.ts";
-import type { BackupOutcome, ReloadOutcome } from "./server-care.ts";
+import { type BackupOutcome, reloadDetail, type ReloadOutcome } from "./server-care.ts";
 
 /** As long as other details, which people write. */
 const detailMaxLength = 500;
@@ -34,7 +34,9 @@ export function serverCareRoutes({ configuration, backups, auditLog, clock, log 
     route("POST", "/operator/server/reload", "operator", async (call) => {
       const outcome = await configuration.reload();
       reload = reloadResult(outcome, clock.wall());
-      await auditLog.note(auditEntry(clock, call, "server.reload", theServer, reloadDetail(outcome)));
+      await auditLog.note(
+        auditEntry(clock, call, "server.reload", theServer, reloadDetail(outcome).slice(0, detailMaxLength)),
+      );
       return show();
     }),
 
@@ -64,13 +66,6 @@ function reloadResult(outcome: ReloadOutcome, now: Ms): ReloadResult {
   const time = timeOf(now);
   if ("refused" in outcome) return { time, refused: outcome.refused, applied: [], needs_restart: [] };
   return { time, refused: null, applied: [...outcome.applied], needs_restart: [...outcome.needsRestart] };
-}
-
-function reloadDetail(outcome: ReloadOutcome): string {
-  if ("refused" in outcome) return `refused: ${outcome.refused}`.slice(0, detailMaxLength);
-  const { applied, needsRestart } = outcome;
-  const waiting = needsRestart.length === 0 ? "" : `; needs a restart: ${needsRestart.join(", ")}`;
-  return `applied: ${applied.join(", ") || "nothing has changed"}${waiting}`;
 }
 
 function backupResult(outcome: BackupOutcome, started: BackupResult, durationMs: number): BackupResult {

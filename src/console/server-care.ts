@@ -27,3 +27,11 @@ export interface Backups {
 
 export type BackupFile = Readonly<{ name: string; bytes: number; madeAt: Ms }>;
 export type BackupOutcome = Readonly<{ bytes: number }> | Readonly<{ failed: string }>;
+
+/** A sentence for the audit log. */
+export function reloadDetail(outcome: ReloadOutcome): string {
+  if ("refused" in outcome) return `refused: ${outcome.refused}`;
+  const { applied, needsRestart } = outcome;
+  const waiting = needsRestart.length === 0 ? "" : `; needs a restart: ${needsRestart.join(", ")}`;
+  return `applied: ${applied.join(", ") || "nothing has changed"}${waiting}`;
+}

@@ -1,41 +1,57 @@
 // Sign-in, sign-up and sign-out.
-import { SignInTries } from "../account/sign-in-tries.ts";
+import { PasswordsBusy } from "../account/passwords.ts";
+import { RecentTries } from "../account/recent-tries.ts";
+import { networkOf, SignInTries } from "../account/sign-in-tries.ts";
+import { signInWindowMs, signUpAddressTriesMax } from "../limits.ts";
 import { type CreatedAccount, type Session, SignIn, SignUp } from "./api.ts";
 import type { ConsoleParts } from "./parts.ts";
-import { jsonReply } from "./reply.ts";
+import { jsonReply, withCookies } from "./reply.ts";
 import { fail, type Route, route, routeWithBody, type Visitor } from "./route.ts";
-import { signInCookie, signOutCookie } from "./signed-in.ts";
+import { knownBrowserCookie, knownBrowserText, signInCookie, signOutCookie } from "./signed-in.ts";
 
 export function sessionRoutes(parts: ConsoleParts): Route[] {
-  const { accounts, sessions, clock, baseUrl } = parts;
+  const { accounts, sessions, browsers, clock, baseUrl } = parts;
   const tries = new SignInTries();
+  // Of their own, so that nobody's new accounts keep others from signing in.
+  const signUps = new RecentTries(signUpAddressTriesMax, signInWindowMs);
 
   return [
     route("GET", "/session", "public", ({ visitor }) => sessionOf(parts, visitor?.account ?? null)),
 
     // Unknown names, wrong passwords, accounts without a password and disabled ones are answered alike, after the same
     // work; a try is counted before any of it.
-    routeWithBody("/sign-in", "public", SignIn, async ({ body, visitor, address, browser }) => {
-      const seconds = tries.count(body.email, address, clock.monotonic());
-      if (seconds > 0) return tooManyTries(seconds);
-      const account = await accounts.signIn(body.email, body.password);
+    routeWithBody("/sign-in", "public", SignIn, async (call) => {
+      const { body, visitor, address, isShared, browser, request } = call;
+      const kept = knownBrowserText(request.headers, baseUrl);
+      const knownBrowser = browsers.recognize(kept, accounts.recordOf(body.email));
+      const attempt = tries.begin(body.email, { address, isShared, knownBrowser }, clock.monotonic());
+      if (typeof attempt === "number") return tooManyTries(attempt);
+      const account = await accounts.signIn(body.email, body.password, attempt.turn).catch((thrown: unknown) => {
+        if (thrown instanceof PasswordsBusy) attempt.unchecked();
+        throw thrown;
+      });
       if (account === null) return fail("wrong_credentials", "The e-mail address or the password is wrong.");
-      tries.succeeded(body.email);
+      attempt.succeeded();
+      const introduced = browsers.introduce(account, knownBrowser);
       const { token } = await sessions.open(account.id, { address, browser }, clock.wall());
       // What the browser had before is replaced, never carried on with.
       if (visitor !== null) await sessions.end(visitor.account.id, visitor.session.id);
-      return jsonReply(sessionOf(parts, account), 200, { "set-cookie": signInCookie(token, baseUrl) });
+      return signedInReply(sessionOf(parts, account), token, introduced);
     }),
 
     routeWithBody("/sign-up", "public", SignUp, async ({ body, visitor, address, browser }) => {
       if (!parts.signUp) return fail("forbidden", "Only the operator of this server makes accounts.");
       // An e-mail that is taken costs its hash as well, and counts: names are not to be tried out here.
-      const seconds = tries.count(body.email, address, clock.monotonic());
-      if (seconds > 0) return tooManyTries(seconds);
-      const created = await accounts.create({ email: body.email, password: body.password });
+      const [place, now] = [networkOf(address), clock.monotonic()];
+      const waitMs = signUps.waitMs(place, now);
+      if (waitMs > 0) return tooManyTries(Math.ceil(waitMs / 1000));
+      const turn = { name: null, rank: signUps.count(place, now), delayMs: 0 };
+      signUps.add(place, now);
+      const created = await accounts.create({ email: body.email, password: body.password }, undefined, turn);
+      const owner = accounts.record(created.id)!;
       const { token } = await sessions.open(created.id, { address, browser }, clock.wall());
       if (visitor !== null) await sessions.end(visitor.account.id, visitor.session.id);
-      return jsonReply(created satisfies CreatedAccount, 200, { "set-cookie": signInCookie(token, baseUrl) });
+      return signedInReply(created satisfies CreatedAccount, token, browsers.introduce(owner, null));
     }),
 
     route("POST", "/sign-out", "public", async ({ visitor }) => {
@@ -43,6 +59,10 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       return jsonReply(sessionOf(parts, null), 200, { "set-cookie": signOutCookie(baseUrl) });
     }),
   ];
+
+  function signedInReply(body: Session | CreatedAccount, token: string, introduced: string): Response {
+    return withCookies(jsonReply(body), signInCookie(token, baseUrl), knownBrowserCookie(introduced, baseUrl));
+  }
 }
 
 const tooManyTries = (seconds: number) =>

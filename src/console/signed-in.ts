@@ -1,9 +1,10 @@
-// Finds out who is signed in by a request's cookie, for the console's API and for the playground's calls to /v1.
+// Finds out who is signed in by a request's cookie, for the console's API and for the playground's calls to /v1; and what
+// both cookies of a browser are: that of its session, and that of where it signed in before.
 import type { Accounts } from "../account/accounts.ts";
 import type { Sessions } from "../account/sessions.ts";
 import type { Clock } from "../clock.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
-import { sessionMaxMs } from "../limits.ts";
+import { knownBrowserMaxMs, sessionMaxMs } from "../limits.ts";
 import type { AccountId } from "../types.ts";
 import { consoleHeader } from "./api.ts";
 import type { Visitor } from "./route.ts";
@@ -38,23 +39,36 @@ export class SignedIn {
   }
 }
 
-/** Browsers accept a `__Host-` cookie over https alone, for this very host and without a domain. */
-const cookieName = (baseUrl: string): string =>
-  baseUrl.startsWith("https:") ? "__Host-tollgate_session" : "tollgate_session";
+type CookieName = "tollgate_session" | "tollgate_browser";
 
 /** `set-cookie` that signs a browser in. */
 export const signInCookie = (token: string, baseUrl: string): string =>
-  cookie(token, Math.floor(sessionMaxMs / 1000), baseUrl);
+  cookie("tollgate_session", token, sessionMaxMs, baseUrl);
 
 /** `set-cookie` that signs it out. */
-export const signOutCookie = (baseUrl: string): string => cookie("", 0, baseUrl);
+export const signOutCookie = (baseUrl: string): string => cookie("tollgate_session", "", 0, baseUrl);
 
-function cookie(value: string, maxAgeSeconds: number, baseUrl: string): string {
+/** `set-cookie` by which it is known at its next sign-in, also after it signed out. */
+export const knownBrowserCookie = (kept: string, baseUrl: string): string =>
+  cookie("tollgate_browser", kept, knownBrowserMaxMs, baseUrl);
+
+/** What the browser keeps of an earlier sign-in, or whatever it says instead; null where it keeps nothing. */
+export const knownBrowserText = (headers: Headers, baseUrl: string): string | null =>
+  cookieOf("tollgate_browser", headers, baseUrl);
+
+function cookie(name: CookieName, value: string, maxAgeMs: number, baseUrl: string): string {
   const secure = baseUrl.startsWith("https:") ? "; Secure" : "";
-  return `${cookieName(baseUrl)}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax${secure}`;
+  const maxAge = Math.floor(maxAgeMs / 1000);
+  return `${fullName(name, baseUrl)}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${secure}`;
 }
 
-function tokenOf(headers: Headers, baseUrl: string): string | null {
+/** Browsers accept a `__Host-` cookie over https alone, for this very host and without a domain. */
+const fullName = (name: CookieName, baseUrl: string): string =>
+  baseUrl.startsWith("https:") ? `__Host-${name}` : name;
+
+function cookieOf(name: CookieName, headers: Headers, baseUrl: string): string | null {
   const cookies = headers.get("cookie");
-  return cookies === null ? null : new Bun.CookieMap(cookies).get(cookieName(baseUrl));
+  return cookies === null ? null : new Bun.CookieMap(cookies).get(fullName(name, baseUrl));
 }
+
+const tokenOf = (headers: Headers, baseUrl: string): string | null => cookieOf("tollgate_session", headers, baseUrl);

@@ -19,9 +19,11 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { serverEntry, theServer } from "../account/audit.ts";
 import { assert } from "../assert.ts";
 import { systemClock } from "../clock.ts";
 import type { Ms } from "../types.ts";
+import { noteInLedger } from "./audit-note.ts";
 import { bytesText } from "./backup.ts";
 import {
   checkPages,
@@ -54,6 +56,8 @@ export type RestoreOrder = Readonly<{
   dataFolder: string;
   /** Wall-clock time, which is in the names of what is kept. */
   now: Ms;
+  /** How it came, for the audit log of what is restored. */
+  by: string;
   /** Restores a ledger that contradicts itself, too: where there is no better one. */
   acceptViolations: boolean;
   progress: (line: string) => void;
@@ -102,7 +106,7 @@ export function restore(order: RestoreOrder): Restored {
 }
 
 /** The copy is on disk, whole, of this program's version and without a log when this returns. */
-function checkedCopy(copy: string, { file, acceptViolations, progress }: RestoreOrder) {
+function checkedCopy(copy: string, { file, now, by, acceptViolations, progress }: RestoreOrder) {
   removeDatabase(copy); // of a restore that was cut off
   copyFile(file, copy, progress);
   if (existsSync(`${file}-wal`)) copyFile(`${file}-wal`, `${copy}-wal`, progress);
@@ -112,6 +116,7 @@ function checkedCopy(copy: string, { file, acceptViolations, progress }: Restore
     checkPages(database);
   });
   migrate(copy);
+  noteInLedger(copy, serverEntry(now, by, "server.restore", theServer, `from ${file}`));
   // Before the check, whose statements keep their connection open.
   assert(removeLog(copy), "nobody else has the copy open");
   const checked = inDatabase(openForReading(copy), (database) => {

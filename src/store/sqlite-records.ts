@@ -41,8 +41,8 @@ export class SqliteRecords implements AccountRecords {
     return read(() => this.#queries.lastId.get())?.id ?? 0;
   }
 
-  hasOperator(): boolean {
-    return read(() => this.#queries.operator.get()) !== undefined;
+  operators(): readonly AccountId[] {
+    return read(() => this.#queries.operators.all()).map(({ id }) => id);
   }
 
   used(account: AccountId, quota: Quota, period: Period): number {
@@ -115,11 +115,10 @@ function prepare(database: Database) {
       .limit(place("limit"))
       .prepare(),
     lastId: db.select({ id: accounts.id }).from(accounts).orderBy(desc(accounts.id)).limit(1).prepare(),
-    operator: db
+    operators: db
       .select({ id: accounts.id })
       .from(accounts)
       .where(and(eq(accounts.operator, true), isNull(accounts.disabledAt)))
-      .limit(1)
       .prepare(),
     used: db
       .select({ used: quotaUse.used })

@@ -13,6 +13,7 @@ test("a new account has its plan's amounts, in the words of the command line", a
     id: 1,
     email: "a@x",
     plan: "standard",
+    disabled: false,
     allowance: { day: "2026-03-28", granted: 265_000, left: 265_000 },
     credit: 1_000_000,
     reserved: 0,
@@ -27,6 +28,73 @@ test("e-mails are one account whatever their case", async () => {
   await office.accounts.create({ email: "Ann@Example.org" });
   expect(office.accounts.create({ email: "ann@example.ORG" })).rejects.toThrow("exists already");
   expect((await office.accounts.show("ANN@example.org")).email).toBe("Ann@Example.org");
+});
+
+describe("a new account's e-mail is one that nobody can mistake for another", () => {
+  test.each([
+    ["ada.lovelace+gate@mail.example.org"],
+    ["o'brien_1@x"],
+    ["operator@localhost"],
+    ["ada@xn--bcher-kva.example"],
+    [`${"a".repeat(64)}@${"b".repeat(63)}.org`],
+  ])("%s is taken", async (email) => {
+    expect((await new Office().accounts.create({ email })).email).toBe(email);
+  });
+
+  test.each([
+    ["a letter of another script", "\u0430dmin@x.org"],
+    ["a character that nobody sees", "ad\u200bmin@x.org"],
+    ["a soft hyphen", "ad\u00admin@x.org"],
+    ["an order of writing", "\u202eadmin@x.org"],
+    ["a wide letter", "\uff41dmin@x.org"],
+    ["an accent of its own", "a\u0301da@x.org"],
+    ["a variation selector", "admin\ufe0f@x.org"],
+    ["a tag character", "admin\u{e0061}@x.org"],
+    ["a domain in other letters", "ada@b\u00fccher.example"],
+    ["a full stop that is none", "ada@x\u3002org"],
+    ["two dots", "ada@x..org"],
+    ["a dot at the end", "ada@x.org."],
+    ["a hyphen at the end of a label", "ada@x-.org"],
+    ["two signs", "ada@x@y.org"],
+    ["a space", "a da@x.org"],
+    ["a control character", "ada\u0007@x.org"],
+    ["a quoted part", '"ada"@x.org'],
+  ])("%s is refused", async (_, email) => {
+    expect(new Office().accounts.create({ email })).rejects.toThrow("is not an e-mail address");
+  });
+
+  test("and one from before goes on working", async () => {
+    const office = new Office();
+    const { id } = await office.accounts.create({ email: "old@x", password: "correct horse" });
+    office.database.run("UPDATE accounts SET email = 'd\u00e9j\u00e0@b\u00fccher.example' WHERE id = ?", [id]);
+    const name = "d\u00e9j\u00e0@b\u00fccher.example";
+    expect((await office.accounts.signIn(name, "correct horse"))?.id).toBe(id);
+    await office.accounts.changePlan(name, "pro");
+    expect((await office.accounts.show(name)).plan).toBe("pro");
+  });
+});
+
+describe("the last operator", () => {
+  test("is not disabled, nor are two by each other at once", async () => {
+    const office = new Office();
+    const { accounts } = office;
+    const [one, two] = [
+      await accounts.create({ email: "1@x", operator: true }),
+      await accounts.create({ email: "2@x" }),
+    ];
+    expect(() => accounts.checkNotLastOperator(one.id)).toThrow("1@x is the only operator; make another one first");
+    accounts.checkNotLastOperator(two.id); // no operator
+    const three = await accounts.create({ email: "3@x", operator: true });
+    accounts.checkNotLastOperator(one.id);
+    office.storage.immediate = false;
+    const disabling = accounts.setDisabled(one.id, true);
+    expect(() => accounts.checkNotLastOperator(three.id)).toThrow("only operator");
+    office.journal.flush();
+    office.storage.immediate = true;
+    office.storage.succeed();
+    await disabling;
+    expect(() => accounts.checkNotLastOperator(three.id)).toThrow("only operator");
+  });
 });
 
 test("the same e-mail twice at once makes one account", async () => {
@@ -148,7 +216,7 @@ test("nothing is given to a deleted account, but what it paid for counts", async
     () => accounts.rotateKeyById(id),
     () => accounts.addCredit(name, 5),
     () => accounts.changePlan(name, "pro"),
-    () => accounts.changePassword(name, "battery staple"),
+    () => accounts.changePasswordById(id, "battery staple"),
     () => accounts.setDisabled(id, false),
     () => purchases.approve(request, ""),
   ]) {
@@ -264,7 +332,7 @@ test("a sign-in needs the account's own password", async () => {
   await office.accounts.create({ email: "b@x" });
   expect((await office.accounts.signIn("A@x", "correct horse"))?.email).toBe("a@x");
   for (const email of ["b@x", "c@x"]) expect(await office.accounts.signIn(email, "correct horse")).toBeNull();
-  await office.accounts.changePassword("a@x", "battery staple");
+  await office.accounts.changePasswordById(1, "battery staple");
   expect(await office.accounts.signIn("a@x", "correct horse")).toBeNull();
   expect((await office.accounts.signIn("a@x", "battery staple"))?.id).toBe(1);
 }, 30_000);

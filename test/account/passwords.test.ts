@@ -1,7 +1,7 @@
 // Hashing of passwords: how many at a time, and that the work says nothing about who exists.
 import { expect, test } from "bun:test";
-import { type Hasher, Passwords, PasswordsBusy } from "../../src/account/passwords.ts";
-import { passwordHashesMax, passwordHashesWaitingMax } from "../../src/limits.ts";
+import { type Hasher, Passwords, PasswordsBusy, type PasswordTurn } from "../../src/account/passwords.ts";
+import { passwordHashesMax, passwordHashesNameWaitingMax, passwordHashesWaitingMax } from "../../src/limits.ts";
 import { cheapHasher, Office } from "./office.ts";
 
 /** Hashes when it is told to. */
@@ -25,7 +25,7 @@ const turns = async () => {
   for (let index = 0; index < 10; index++) await Promise.resolve();
 };
 
-test("at most two run at a time, in the order in which they came, and a bounded number waits", async () => {
+test("as many as leave a core run at a time, in the order in which they came, and a bounded number waits", async () => {
   const hasher = new SlowHasher();
   const passwords = new Passwords(hasher);
   const ended: number[] = [];
@@ -42,6 +42,80 @@ test("at most two run at a time, in the order in which they came, and a bounded 
   expect(ended).toEqual(ended.map((_, index) => index));
 });
 
+const turn = (rank: number, more: Partial<PasswordTurn> = {}): PasswordTurn => ({
+  name: null,
+  rank,
+  delayMs: 0,
+  ...more,
+});
+
+/** Runs all that wait, one by one. */
+async function runAll(hasher: SlowHasher): Promise<void> {
+  for (let work = hasher.running.shift(); work !== undefined; work = hasher.running.shift()) {
+    work.resolve("hash");
+    await turns();
+  }
+}
+
+test("who tried least often is first, and takes the place of who tried most often where there is none", async () => {
+  const hasher = new SlowHasher();
+  const passwords = new Passwords(hasher);
+  const ended: string[] = [];
+  const ask = (what: string, rank: number) =>
+    passwords.verify("p", "h", turn(rank)).then(
+      () => void ended.push(what),
+      (thrown: Error) => void ended.push(`${what}: ${thrown.name}`),
+    );
+  const crowd = Array.from({ length: passwordHashesMax + passwordHashesWaitingMax }, (_, index) =>
+    ask(`crowd ${index}`, 5),
+  );
+  await turns();
+  const last = passwordHashesMax + passwordHashesWaitingMax - 1;
+  const others = [ask("fresh", 0)];
+  await turns();
+  others.push(ask("one of the crowd", 5));
+  await turns();
+  expect(ended).toEqual([`crowd ${last}: PasswordsBusy`, "one of the crowd: PasswordsBusy"]);
+  await runAll(hasher);
+  await Promise.all([...crowd, ...others]);
+  expect(ended.indexOf("fresh")).toBeLessThan(ended.indexOf(`crowd ${passwordHashesMax}`));
+});
+
+test("tries on one name take a part of the places only", async () => {
+  const hasher = new SlowHasher();
+  const passwords = new Passwords(hasher);
+  const all = Array.from({ length: passwordHashesWaitingMax }, () =>
+    passwords.verify("p", "h", turn(0, { name: "attacked" })),
+  );
+  const outcomes = Promise.allSettled(all);
+  await turns();
+  const other = passwords.verify("p", "h", turn(9, { name: "other" }));
+  await runAll(hasher);
+  await other;
+  const busy = (await outcomes).filter(({ status }) => status === "rejected").length;
+  expect(busy).toBe(passwordHashesWaitingMax - passwordHashesMax - passwordHashesNameWaitingMax);
+});
+
+test("one that has to wait keeps nobody else waiting, and has its turn when the wait is over", async () => {
+  const hasher = new SlowHasher();
+  const slept: PromiseWithResolvers<void>[] = [];
+  const passwords = new Passwords(hasher, () => {
+    slept.push(Promise.withResolvers());
+    return slept.at(-1)!.promise;
+  });
+  const slowed = Array.from({ length: 10 }, () => passwords.verify("p", "h", turn(0, { delayMs: 4_000 })));
+  const other = passwords.verify("p", "h", turn(9));
+  await turns();
+  expect(hasher.running.length).toBe(1);
+  await runAll(hasher);
+  await other;
+  for (const each of slept) each.resolve();
+  await turns();
+  expect(hasher.running.length).toBe(passwordHashesMax);
+  await runAll(hasher);
+  await Promise.all(slowed);
+});
+
 test("one that fails gives its place on", async () => {
   const hasher = new SlowHasher();
   const passwords = new Passwords(hasher);
@@ -49,8 +123,8 @@ test("one that fails gives its place on", async () => {
   hasher.running.shift()!.reject(new Error("no memory"));
   await expect(all[0]!).rejects.toThrow("no memory");
   await turns();
-  expect(hasher.running.length).toBe(2);
-  for (const work of hasher.running.splice(0)) work.resolve("hash");
+  expect(hasher.running.length).toBe(passwordHashesMax);
+  await runAll(hasher);
   expect(await Promise.all(all.slice(1))).toEqual(["hash", "hash"]);
 });
 

@@ -1,62 +1,135 @@
-// How often somebody may try to sign in.
+// How often somebody may try to sign in, and whom that keeps waiting.
 import { expect, test } from "bun:test";
-import { SignInTries } from "../../src/account/sign-in-tries.ts";
-import { signInAddressTriesMax, triedKeysMax, signInTriesMax, signInWindowMs } from "../../src/limits.ts";
+import { SignInTries, type SignInTry, type TryingPlace } from "../../src/account/sign-in-tries.ts";
+import {
+  signInAddressTriesMax,
+  signInDelayMaxMs,
+  signInDelayMinMs,
+  signInNameTriesStep,
+  signInTriesMax,
+  signInWindowMs,
+  triedKeysMax,
+} from "../../src/limits.ts";
 
-const count = (tries: SignInTries, times: number, now: number, email = "a@x", address = "192.0.2.1"): number =>
-  Array.from({ length: times }, () => tries.count(email, address, now)).filter((seconds) => seconds === 0).length;
+const at = (address: string, more: Partial<TryingPlace> = {}): TryingPlace => ({
+  address,
+  isShared: false,
+  knownBrowser: null,
+  ...more,
+});
+const here = at("192.0.2.1");
 
-test("ten tries in any fifteen minutes, whatever the case of the name", () => {
+const begin = (tries: SignInTries, email = "a@x", place = here, now = 0): SignInTry => {
+  const begun = tries.begin(email, place, now);
+  if (typeof begun === "number") throw new Error(`refused for ${begun} s`);
+  return begun;
+};
+/** How many of so many tries are let through. */
+const passed = (tries: SignInTries, times: number, now: number, email = "a@x", place = here): number =>
+  Array.from({ length: times }, () => tries.begin(email, place, now)).filter((begun) => typeof begun !== "number")
+    .length;
+
+test("ten tries on a name from one address in any fifteen minutes, whatever the case of the name", () => {
   const tries = new SignInTries();
-  expect(count(tries, 6, 0)).toBe(6);
-  expect(count(tries, 20, signInWindowMs - 1000, "A@X")).toBe(4);
-  expect(tries.count("a@x", "192.0.2.1", signInWindowMs - 1000)).toBe(1); // second
-  expect(count(tries, 20, signInWindowMs)).toBe(6);
-  expect(count(tries, 20, 2 * signInWindowMs - 1001)).toBe(0);
+  expect(passed(tries, 6, 0)).toBe(6);
+  expect(passed(tries, 20, signInWindowMs - 1000, "A@X")).toBe(4);
+  expect(tries.begin("a@x", here, signInWindowMs - 1000)).toBe(1); // second
+  expect(passed(tries, 20, signInWindowMs)).toBe(6);
+  expect(passed(tries, 20, 2 * signInWindowMs - 1001)).toBe(0);
   expect(signInTriesMax).toBe(10);
 });
 
-test("an account is not slowed down by the tries on another, nor by another address", () => {
+test("whatever a stranger tries from however many addresses, another one is never refused, and waits four seconds at most", () => {
   const tries = new SignInTries();
-  expect(count(tries, 11, 0)).toBe(10);
-  expect(count(tries, 11, 0, "b@x")).toBe(10);
-  expect(count(tries, 1, 0, "a@x", "198.51.100.7")).toBe(0);
+  for (let index = 0; index < 5_000; index++) passed(tries, 12, 0, "a@x", at(`10.${index >> 8}.${index & 255}.1`));
+  const { turn } = begin(tries, "a@x", at("198.51.100.7"));
+  expect(turn).toEqual({ name: turn.name, rank: 0, delayMs: signInDelayMaxMs });
+  expect(signInDelayMaxMs).toBeLessThanOrEqual(5_000);
 });
 
-test("whoever knows the password is not slowed down", () => {
+test("tries on one name are slowed down, the more of them there were", () => {
   const tries = new SignInTries();
-  for (let round = 0; round < 5; round++) {
-    expect(tries.count("a@x", `192.0.2.${round}`, 0)).toBe(0);
-    tries.succeeded("A@x");
-  }
-  expect(count(tries, 11, 0)).toBe(10);
+  const delays = Array.from(
+    { length: 9 * signInNameTriesStep },
+    (_, index) => begin(tries, "a@x", at(`10.0.${index}.1`)).turn.delayMs,
+  );
+  expect(delays.slice(0, signInNameTriesStep)).toEqual(Array<number>(signInNameTriesStep).fill(0));
+  expect(delays).toEqual(delays.toSorted((one, other) => one - other));
+  expect(delays[signInNameTriesStep]).toBe(signInDelayMinMs);
+  expect(delays.at(-1)).toBe(signInDelayMaxMs);
+  expect(begin(tries, "b@x", at("10.1.0.1")).turn.delayMs).toBe(0); // another name
+  expect(begin(tries, "a@x", at("10.1.0.1"), signInWindowMs).turn.delayMs).toBe(0); // another time
 });
 
-test("one address cannot try many accounts", () => {
+test("a known browser has a count of its own, without delay, from the very address of a stranger", () => {
+  const tries = new SignInTries();
+  for (let index = 0; index < 200; index++) passed(tries, 12, 0, "a@x", at(`10.0.${index}.1`));
+  expect(passed(tries, 200, 0)).toBe(10);
+  const browser = { ...here, knownBrowser: "one" };
+  expect(begin(tries, "a@x", browser).turn).toMatchObject({ rank: -signInTriesMax, delayMs: 0 });
+  expect(passed(tries, 20, 0, "a@x", browser)).toBe(signInTriesMax - 1);
+  expect(passed(tries, 20, 0, "a@x", { ...here, knownBrowser: "two" })).toBe(signInTriesMax);
+  expect(begin(tries, "a@x", at("198.51.100.7")).turn.rank).toBe(0); // nor does it take others' turns
+});
+
+test("where all come from one proxy, nobody is refused", () => {
+  const tries = new SignInTries();
+  const proxy = at("127.0.0.1", { isShared: true });
+  expect(passed(tries, 1_000, 0, "a@x", proxy)).toBe(1_000);
+  for (let index = 0; index < 1_000; index++) tries.begin(`${index}@x`, proxy, 0);
+  expect(begin(tries, "a@x", proxy).turn.delayMs).toBe(signInDelayMaxMs);
+  expect(begin(tries, "new@x", proxy).turn).toMatchObject({ rank: 0, delayMs: 0 });
+});
+
+test("whoever knows the password is not slowed down, and what nobody looked at does not count", () => {
+  const tries = new SignInTries();
+  for (let round = 0; round < 50; round++) begin(tries, "A@x", at(`10.0.${round}.1`)).succeeded();
+  expect(begin(tries, "a@x", at("10.1.0.1")).turn.delayMs).toBe(0);
+  for (let round = 0; round < 50; round++) begin(tries).unchecked();
+  expect(passed(tries, 20, 0)).toBe(signInTriesMax);
+});
+
+test("one address cannot try many accounts, and who tried less often from there is before who tried more", () => {
   const tries = new SignInTries();
   const names = Array.from({ length: 3 * signInAddressTriesMax }, (_, index) => `${index}@x`);
-  expect(names.filter((name) => tries.count(name, "192.0.2.1", 0) === 0).length).toBe(signInAddressTriesMax);
-  expect(tries.count("new@x", "192.0.2.2", 0)).toBe(0);
+  const begun = names.map((name) => tries.begin(name, here, 0)).filter((each) => typeof each !== "number");
+  expect(begun.length).toBe(signInAddressTriesMax);
+  const ranks = begun.map(({ turn }) => turn.rank);
+  expect(ranks).toEqual(ranks.toSorted((one, other) => one - other));
+  expect(new Set(ranks).size).toBe(signInAddressTriesMax);
+  const near = begin(tries, "new@x", at("192.0.2.2")).turn.rank;
+  expect(near).toBeGreaterThan(begin(tries, "new@x", at("198.51.100.7")).turn.rank);
+  expect(near).toBeLessThan(ranks.at(-1)!);
+});
+
+test("networks beside each other do not take turns from those elsewhere", () => {
+  const tries = new SignInTries();
+  for (let index = 0; index < 500; index++) tries.begin("a@x", at(`2001:db8:1:${index.toString(16)}::1`), 0);
+  expect(begin(tries, "a@x", at("2001:db8:1:ffff::1")).turn.rank).toBeGreaterThan(0);
+  expect(begin(tries, "a@x", at("2001:db8:2::1")).turn.rank).toBe(0);
 });
 
 test.each([
   ["2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", true],
+  ["2001:db8:1:2::1", "2001:0DB8:0001:0002::9", true],
   ["2001:db8:1:2::1", "2001:db8:1:3::1", false],
   ["2001:db8::1", "2001:db8:0:0:1::", true],
   ["::1", "::2", true],
   ["::ffff:192.0.2.1", "::ffff:192.0.2.2", false],
+  ["::ffff:192.0.2.1", "192.0.2.1", true],
   ["192.0.2.1", "192.0.2.2", false],
 ])("%s and %s are of one network: %p", (one, other, same) => {
   const tries = new SignInTries();
-  for (let index = 0; index < signInAddressTriesMax; index++) tries.count(`${index}@x`, one, 0);
-  expect(tries.count("new@x", other, 0) > 0).toBe(same);
+  for (let index = 0; index < signInAddressTriesMax; index++) tries.begin(`${index}@x`, at(one), 0);
+  expect(typeof tries.begin("new@x", at(other), 0) === "number").toBe(same);
 });
 
 test("what is remembered is bounded, and the oldest tries are forgotten first", () => {
   const tries = new SignInTries();
-  expect(count(tries, 10, 0, "first@x")).toBe(10);
-  expect(count(tries, 10, 1, "second@x")).toBe(10);
-  for (let index = 0; index < triedKeysMax - 1; index++) tries.count(`${index}@x`, `10.0.${index % 9_000}`, 2);
-  expect(tries.count("second@x", "192.0.2.2", 3)).toBeGreaterThan(0);
-  expect(tries.count("first@x", "192.0.2.2", 3)).toBe(0);
-});
+  expect(passed(tries, 10, 0, "first@x")).toBe(10);
+  expect(passed(tries, 10, 1, "second@x")).toBe(10);
+  for (let index = 0; index < triedKeysMax - 1; index++)
+    tries.begin(`${index}@x`, at(`10.${index >> 14}.${(index >> 6) & 255}.1`), 2);
+  expect(typeof tries.begin("second@x", here, 3)).toBe("number");
+  expect(typeof tries.begin("first@x", here, 3)).toBe("object");
+}, 60_000);

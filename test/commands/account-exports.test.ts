@@ -44,8 +44,8 @@ async function account(email: string): Promise<AccountRecord> {
 }
 
 /** Null where there is no place. */
-async function open(record: AccountRecord): Promise<ReadableStream | null> {
-  const found = await exports.open(record);
+async function open(record: AccountRecord, asking = record.id): Promise<ReadableStream | null> {
+  const found = await exports.open(record, asking);
   if (found instanceof ReadableStream) {
     opened.push(found);
     return found;
@@ -76,6 +76,14 @@ test("that nobody reads keeps nobody else waiting, and its own account until it 
   expect(await open(all[0]!)).not.toBeNull();
 });
 
+test("an account that keeps its own unread, or has used up its own, keeps no operator from making one", async () => {
+  const [one, operator] = [await account("a@x"), await account("operator@x")];
+  for (let time = 0; time < exportsPerHourMax - 1; time += 1) await (await open(one))!.cancel();
+  expect(await open(one)).not.toBeNull();
+  const given = await open(one, operator.id);
+  expect(JSON.parse(await new Response(given).text())).toMatchObject({ account: { email: "a@x" } });
+});
+
 test("four are written at once, over all accounts", async () => {
   const all = await accounts(6);
   const streams = await Promise.all(all.map((one) => open(one)));
@@ -94,7 +102,7 @@ test("that fails is told as such and keeps no place", async () => {
 test("of one account is made six times in any hour, whatever became of them", async () => {
   const [one, other] = [await account("a@x"), await account("b@x")];
   const made = async (record: AccountRecord): Promise<unknown> => {
-    const found = await exports.open(record);
+    const found = await exports.open(record, record.id);
     if (!(found instanceof ReadableStream)) return found;
     await found.cancel();
     return "made";

@@ -44,6 +44,7 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
       id: created.id,
       email: "ann@example.com",
       plan: "plus",
+      disabled: false,
       allowance: { day: expect.stringMatching(day), granted: 80_000, left: 80_000 },
       credit: 5_000,
       reserved: 0,
@@ -82,7 +83,9 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
     await json("accounts", "create", "text@example.com", "--credit", "1234567");
     const { stdout } = await run(["accounts", "show", "text@example.com", ...here]);
     expect(stdout).toContain("purchased credit                            1,234,567");
-    expect((await run(["accounts", "list", ...here])).stdout).toMatch(/^id +e-mail +plan +credit +operator +created\n/);
+    expect((await run(["accounts", "list", ...here])).stdout).toMatch(
+      /^id +e-mail +plan +credit +operator +disabled +created\n/,
+    );
     expect((await run(["usage", "text@example.com", ...here])).stdout).toStartWith("time  endpoint  model");
   });
 

@@ -46,6 +46,21 @@ test("beside a running server with a node that is well, nothing is wrong", async
   expect(detailOf(report, "disk flushes")).toMatch(/half within [\d.]+ ms, 99 in 100 within [\d.]+ ms/);
 });
 
+test("a proxy that a running server has seen and was not told of is a warning", async () => {
+  using folder = temporaryFolder();
+  const node = startDemoNode({ models: [{ id: "core-3", contextTokens: 1 }], clock: systemClock });
+  const data = join(folder.path, "data");
+  await using server = await Server.start(["--port", "0", "--data", data, "--node", node.url]);
+  await fetch(`${server.url}/console/api/session`, { headers: { "cf-connecting-ip": "198.51.100.1" } });
+  const { findings } = await doctor("--data", data, "--node", node.url);
+  await node.stop();
+  expect(findings.filter(({ what }) => what === "server")).toEqual([
+    expect.objectContaining({ level: "ok" }),
+    { what: "server", level: "warning", detail: expect.stringContaining("address_header of [console] is missing") },
+  ]);
+  await server.says(/browsers come through a proxy/);
+});
+
 test("a ledger that was just restored is well", async () => {
   using folder = temporaryFolder();
   const data = join(folder.path, "data");

@@ -160,6 +160,8 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
       await expectEventually(() => page.locator("tbody tr").count(), 21);
       await page.getByRole("link", { name: "Audit log" }).click();
       await page.getByText("Invoice 45").waitFor();
+      // Made by a command.
+      await page.locator("tbody tr", { hasText: "account.create" }).first().getByText("command line (").waitFor();
       await page.locator("tbody tr", { hasText: "account.plan" }).first().getByText("from free to pro").waitFor();
       expect(head.problems).toEqual([]);
     },

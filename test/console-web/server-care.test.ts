@@ -121,7 +121,7 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
       const own = await downloaded(owner.page, () =>
         owner.page.getByRole("button", { name: "Export your data" }).click(),
       );
-      expect(own).toMatchObject({ account: { email, credit: 777 }, audit: [] });
+      expect(own).toMatchObject({ account: { email, credit: 777 }, audit: [{ action: "account.create" }] });
 
       await openSheet(page, head, email);
       const told = await stack.gateway.cli<object>("accounts", "export", email);

@@ -1,6 +1,8 @@
 // The console's server side without a socket: its real routes on accounts in memory, called as a browser calls them.
+import { KnownBrowsers } from "../../src/account/known-browsers.ts";
 import { embeddedCatalog } from "../../src/catalog.ts";
 import type { OperatorNode } from "../../src/console/api.ts";
+import { BrowserAddresses } from "../../src/console/browser-addresses.ts";
 import { consoleRoutes, openConsole } from "../../src/console/console.ts";
 import { Live } from "../../src/console/live.ts";
 import type { ConsoleParts } from "../../src/console/parts.ts";
@@ -8,6 +10,7 @@ import type { Route } from "../../src/console/route.ts";
 import type { BackupOutcome, ReloadOutcome } from "../../src/console/server-care.ts";
 import type { UsageQueries, UsageSummary } from "../../src/account/usage-queries.ts";
 import type { LiveRequests, Site } from "../../src/http/site.ts";
+import type { Log } from "../../src/log.ts";
 import { Passwords } from "../../src/account/passwords.ts";
 import { Office } from "../account/office.ts";
 
@@ -55,6 +58,7 @@ export class ConsoleSite {
       page: () => Promise.resolve({ rows: [], next: null }),
       summary: () => Promise.resolve(noUsage),
     };
+    const log: Log = (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`);
     this.parts = {
       accounts: office.accounts,
       sessions: office.sessions,
@@ -79,11 +83,12 @@ export class ConsoleSite {
       payment: null,
       assets: () => Promise.resolve(new Map()),
       clock: { wall: () => office.now, monotonic: () => office.now },
-      log: (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`),
+      log,
       baseUrl,
       samplesUrl: null,
       signUp: false,
-      addressHeader: "x-test-address",
+      addresses: new BrowserAddresses("x-test-address", log),
+      browsers: new KnownBrowsers(new Uint8Array(32)),
       version: "0.0.0",
       demo: false,
       ...more,
@@ -116,9 +121,12 @@ export class ConsoleSite {
 
 export type Reply = Readonly<{ status: number; body: any; response: Response }>;
 
-/** Keeps its cookie and sends its Origin, as browsers do. */
+/** Keeps its cookies and sends its Origin, as browsers do. */
 export class ConsoleBrowser {
+  /** Of its session. */
   cookie = "";
+  /** Of where it signed in before. */
+  known = "";
   account: Readonly<{ id: number; email: string; api_key: string }> = { id: 0, email: "", api_key: "" };
 
   constructor(
@@ -138,10 +146,17 @@ export class ConsoleBrowser {
   async #send(path: string, init: RequestInit): Promise<Reply> {
     const response = await this.console.send(`/console/api${path}`, {
       ...init,
-      headers: { ...(init.headers as object), cookie: this.cookie, "x-test-address": this.address },
+      headers: {
+        ...(init.headers as object),
+        cookie: [this.cookie, this.known].filter((cookie) => cookie !== "").join("; "),
+        "x-test-address": this.address,
+      },
     });
-    const set = response.headers.get("set-cookie");
-    if (set !== null) this.cookie = set.split(";")[0]!;
+    for (const set of response.headers.getSetCookie()) {
+      const cookie = set.split(";")[0]!;
+      if (cookie.includes("tollgate_browser=")) this.known = cookie;
+      else this.cookie = cookie;
+    }
     const isJson = response.headers.get("content-type")?.startsWith("application/json") === true;
     return { status: response.status, body: isJson ? await response.json() : null, response };
   }

@@ -98,6 +98,17 @@ test("a disabled account's key and sessions are refused at once, until it is ena
   expect((await audit()).map(([action]: string[]) => action)).toEqual(["account.enable", "account.disable"]);
 });
 
+test("what operators do to their own accounts is written down, what others do to theirs is not", async () => {
+  for (const browser of [operator, customer]) {
+    await browser.post("/key/regenerate", { confirm: true });
+    await browser.post("/password", { old_password: "correct horse", new_password: "battery staple" });
+  }
+  expect(await audit()).toEqual([
+    ["account.password", "operator@x", ""],
+    ["key.rotate", "operator@x", ""],
+  ]);
+});
+
 test("an operator does not lock himself out", async () => {
   const own = `/operator/accounts/${operator.account.id}/state`;
   expect((await operator.post(own, { disabled: true })).status).toBe(409);

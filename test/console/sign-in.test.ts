@@ -1,13 +1,21 @@
 // Sign-in as a browser meets it: the cookie, the limits, and what ends a session.
 import { describe, expect, test } from "bun:test";
 import { type Hasher, Passwords } from "../../src/account/passwords.ts";
-import { passwordHashesMax, signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../../src/limits.ts";
+import { BrowserAddresses } from "../../src/console/browser-addresses.ts";
+import {
+  passwordHashesMax,
+  signInAddressTriesMax,
+  signInDelayMaxMs,
+  signInTriesMax,
+  signInWindowMs,
+  signUpAddressTriesMax,
+} from "../../src/limits.ts";
 import { cheapHasher } from "../account/office.ts";
 import { eventually } from "../fixtures/eventually.ts";
-import { ConsoleSite } from "./console-site.ts";
+import { type ConsoleBrowser, ConsoleSite } from "./console-site.ts";
 
-describe("the session's cookie", () => {
-  const cookieOf = async (baseUrl?: string) => {
+describe("the cookies of a browser that signed in", () => {
+  const cookiesOf = async (baseUrl?: string) => {
     const site = new ConsoleSite(baseUrl === undefined ? {} : { baseUrl });
     await site.office.accounts.create({ email: "a@x", password: "correct horse" });
     const origin = baseUrl ?? site.parts.baseUrl;
@@ -16,22 +24,25 @@ describe("the session's cookie", () => {
       headers: { origin, "content-type": "application/json" },
       body: JSON.stringify({ email: "a@x", password: "correct horse" }),
     });
-    return response.headers.get("set-cookie")!;
+    return response.headers.getSetCookie();
   };
 
-  test("is HttpOnly, SameSite=Lax and for the whole host", async () => {
-    expect(await cookieOf()).toMatch(
-      /^tollgate_session=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Lax$/,
-    );
+  test("are HttpOnly, SameSite=Lax and for the whole host", async () => {
+    expect(await cookiesOf()).toEqual([
+      expect.stringMatching(/^tollgate_session=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Lax$/),
+      expect.stringMatching(/^tollgate_browser=1\.[\w.-]{60}; Path=\/; Max-Age=34560000; HttpOnly; SameSite=Lax$/),
+    ]);
   });
 
-  test("is for https alone, and for this very host, where the site has https", async () => {
-    expect(await cookieOf("https://console.test")).toMatch(
-      /^__Host-tollgate_session=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Lax; Secure$/,
+  test("are for https alone, and for this very host, where the site has https", async () => {
+    const [session, known] = await cookiesOf("https://console.test");
+    expect(session).toMatch(
+      /^__Host-tollgate_session=[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Lax; Secure$/,
     );
+    expect(known).toMatch(/^__Host-tollgate_browser=[\w.-]{62}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Lax; Secure$/);
   });
 
-  test("is new at each sign-in, and the one before is void", async () => {
+  test("are of a new session at each sign-in, and the one before is void", async () => {
     const site = new ConsoleSite();
     const browser = await site.signedIn("a@x");
     const before = browser.cookie;
@@ -42,7 +53,7 @@ describe("the session's cookie", () => {
     expect((await browser.get("/overview")).status).toBe(401);
   });
 
-  test("that a stranger put into the browser is never signed in", async () => {
+  test("that a stranger put into the browser are never signed in", async () => {
     const site = new ConsoleSite();
     await site.office.accounts.create({ email: "a@x", password: "correct horse" });
     const browser = site.browser();
@@ -65,8 +76,155 @@ test("signing out ends the session on the server, not only in the browser", asyn
   expect((await browser.get("/overview")).status).toBe(401);
 });
 
+describe("a stranger who tries an operator's name", () => {
+  /** Twelve wrong passwords from each of so many addresses. */
+  const stranger = async (site: ConsoleSite, addresses: number, email = "operator@x"): Promise<void> => {
+    for (let index = 0; index < addresses; index++) {
+      const browser = site.browser(`203.0.${index}.9`);
+      for (let times = 0; times < 12; times++) await browser.post("/sign-in", { email, password: `wrong ${times}` });
+    }
+  };
+  const right = { email: "operator@x", password: "correct horse" };
+
+  test("keeps neither a known browser out, at the very same address, nor one at another address", async () => {
+    const delays: number[] = [];
+    const passwords = new Passwords(cheapHasher, async (ms) => void delays.push(ms));
+    const site = new ConsoleSite({ passwords });
+    const known = await site.signedIn("operator@x", { operator: true });
+    await known.post("/sign-out");
+    await stranger(site, 20);
+    expect((await site.browser("203.0.1.9").post("/sign-in", right)).status).toBe(429); // the stranger's own
+    delays.length = 0;
+    const beside = site.browser("203.0.1.9");
+    beside.known = known.known;
+    expect((await beside.post("/sign-in", right)).status).toBe(200);
+    expect(delays).toEqual([]);
+    expect((await site.browser("198.51.100.7").post("/sign-in", right)).status).toBe(200);
+    expect(delays).toEqual([signInDelayMaxMs]);
+  });
+
+  test("is told the same of a name that nobody has, after the same waits", async () => {
+    const seen: unknown[] = [];
+    for (const email of ["operator@x", "nobody@x"]) {
+      const delays: number[] = [];
+      const site = new ConsoleSite({ passwords: new Passwords(cheapHasher, async (ms) => void delays.push(ms)) });
+      await site.signedIn("operator@x", { operator: true });
+      await stranger(site, 8, email);
+      const browser = site.browser("203.0.113.1");
+      const { status, body } = await browser.post("/sign-in", { email, password: "wrong" });
+      seen.push([status, body, browser.cookie, browser.known, delays]);
+    }
+    expect(seen[0]).toEqual(seen[1]);
+  });
+
+  test("does not use up sign-ups, nor do sign-ups use up sign-ins", async () => {
+    const site = new ConsoleSite({ signUp: true, passwords: new Passwords(cheapHasher, async () => {}) });
+    await site.office.accounts.create({ email: "operator@x", password: "correct horse", operator: true });
+    const browser = site.browser();
+    for (let index = 0; index < signUpAddressTriesMax; index++) {
+      await browser.post("/sign-up", { email: "operator@x", password: "correct horse" });
+    }
+    expect((await browser.post("/sign-up", { email: "new@x", password: "correct horse" })).status).toBe(429);
+    expect((await browser.post("/sign-in", right)).status).toBe(200);
+    await stranger(site, 10);
+    const other = site.browser("203.0.1.9");
+    expect((await other.post("/sign-up", { email: "new@x", password: "correct horse" })).status).toBe(200);
+  });
+});
+
+describe("a browser is known", () => {
+  const attempts = async (browser: ConsoleBrowser, times: number, password = "wrong"): Promise<number[]> => {
+    const statuses: number[] = [];
+    for (let index = 0; index < times; index++) {
+      statuses.push((await browser.post("/sign-in", { email: "a@x", password })).status);
+    }
+    return statuses;
+  };
+  /** A stranger at the same address has used up what that address may do. */
+  const usedUp = async (): Promise<{ site: ConsoleSite; known: ConsoleBrowser }> => {
+    const site = new ConsoleSite();
+    const known = await site.signedIn("a@x");
+    await attempts(site.browser(), signInTriesMax);
+    return { site, known };
+  };
+
+  test("until it tried ten times itself", async () => {
+    const { known } = await usedUp();
+    expect(await attempts(known, 11)).toEqual([...Array<number>(10).fill(401), 429]);
+  });
+
+  test("no more after a new password, but where that was said", async () => {
+    const { site, known } = await usedUp();
+    const there = site.browser();
+    there.known = known.known;
+    await known.post("/password", { old_password: "correct horse", new_password: "battery staple" });
+    expect(await attempts(there, 1, "battery staple")).toEqual([429]);
+    expect(await attempts(known, 1, "battery staple")).toEqual([200]);
+  });
+
+  test("no more where an operator set the password, or disabled the account", async () => {
+    const { site, known } = await usedUp();
+    const { office } = site;
+    await office.accounts.setDisabled(known.account.id, true);
+    expect(await attempts(known, 1, "correct horse")).toEqual([429]);
+    await office.accounts.setDisabled(known.account.id, false);
+    await office.accounts.changePasswordById(known.account.id, "battery staple");
+    expect(await attempts(known, 1, "battery staple")).toEqual([429]);
+  });
+
+  test("for the account that it signed in to alone", async () => {
+    const { site, known } = await usedUp();
+    await site.office.accounts.create({ email: "b@x", password: "correct horse" });
+    await attempts(site.browser(), 1);
+    for (let index = 0; index < 10; index++) {
+      await site.browser().post("/sign-in", { email: "b@x", password: "wrong" });
+    }
+    expect((await known.post("/sign-in", { email: "b@x", password: "correct horse" })).status).toBe(429);
+  });
+});
+
+describe("behind a proxy whose header is not configured", () => {
+  const behind = { requestIP: () => ({ address: "127.0.0.1" }), url: new URL("http://127.0.0.1:8400") } as never;
+  const elsewhere = { requestIP: () => ({ address: "93.184.216.34" }), url: new URL("http://127.0.0.1:8400") } as never;
+  const request = (headers: Record<string, string>): Request => new Request("http://x/", { headers });
+
+  test("nobody is counted by the proxy's address, and the operator is told once", () => {
+    const logged: string[] = [];
+    const addresses = new BrowserAddresses(null, (level, event) => void logged.push(`${level} ${event}`));
+    expect(addresses.of(request({}), behind)).toEqual({ address: "127.0.0.1", isShared: false });
+    expect([addresses.notice, logged]).toEqual([null, []]);
+    for (const name of ["cf-connecting-ip", "x-forwarded-for"]) {
+      expect(addresses.of(request({ [name]: "198.51.100.1" }), behind)).toEqual({
+        address: "127.0.0.1",
+        isShared: true,
+      });
+    }
+    expect(addresses.notice).toContain("it sends cf-connecting-ip");
+    expect(logged).toEqual([`warn ${addresses.notice}`]);
+  });
+
+  test("a header of another name is told too", () => {
+    const addresses = new BrowserAddresses("x-real-ip", () => {});
+    expect(addresses.of(request({ "x-forwarded-for": "198.51.100.1" }), behind).isShared).toBe(true);
+    expect(addresses.notice).toContain("it sends no x-real-ip");
+    expect(addresses.of(request({ "x-real-ip": "198.51.100.1" }), behind)).toEqual({
+      address: "198.51.100.1",
+      isShared: false,
+    });
+  });
+
+  test("who comes from elsewhere cannot have itself counted as a proxy", () => {
+    const addresses = new BrowserAddresses(null, () => {});
+    expect(addresses.of(request({ "x-forwarded-for": "198.51.100.1" }), elsewhere)).toEqual({
+      address: "93.184.216.34",
+      isShared: false,
+    });
+    expect(addresses.notice).toBeNull();
+  });
+});
+
 describe("too many tries", () => {
-  test("are refused before any work, for known and unknown names alike, and for the right password too", async () => {
+  test("from one address are refused before any work, for known and unknown names alike", async () => {
     let verified = 0;
     const counting: Hasher = {
       hash: cheapHasher.hash,
@@ -83,7 +241,7 @@ describe("too many tries", () => {
       const said: unknown[] = [];
       for (let index = 0; index < 15; index++) {
         const password = index < 12 ? "wrong" : "correct horse";
-        const { status, body } = await site.browser(`192.0.2.${index}`).post("/sign-in", { email, password });
+        const { status, body } = await site.browser().post("/sign-in", { email, password });
         said.push([status, body.error.code, body.error.message, body.error.retry_seconds]);
       }
       expect(verified).toBe(signInTriesMax);
@@ -128,18 +286,23 @@ describe("too many tries", () => {
     expect(statuses).toEqual([...Array<number>(signInAddressTriesMax).fill(401), 429, 429]);
   });
 
-  test("at the old password of a change are refused as well", async () => {
-    const browser = await new ConsoleSite().signedIn("a@x");
+  test("at the old password of a change are refused as well, to that session alone", async () => {
+    const site = new ConsoleSite();
+    const browser = await site.signedIn("a@x");
     const statuses: number[] = [];
     for (let index = 0; index < 12; index++) {
       const body = { old_password: `wrong ${index}`, new_password: "battery staple" };
       statuses.push((await browser.post("/password", body)).status);
     }
     expect(statuses).toEqual([...Array<number>(10).fill(401), 429, 429]);
+    const another = site.browser();
+    await another.post("/sign-in", { email: "a@x", password: "correct horse" });
+    const change = { old_password: "correct horse", new_password: "battery staple" };
+    expect((await another.post("/password", change)).status).toBe(200);
   });
 });
 
-test("100 sign-ins at once hash two at a time, and more than may wait are told to come again", async () => {
+test("200 sign-ins at once hash a few at a time, and more than may wait are told to come again", async () => {
   let running = 0;
   let most = 0;
   const counting: Hasher = {
@@ -153,7 +316,7 @@ test("100 sign-ins at once hash two at a time, and more than may wait are told t
   };
   const site = new ConsoleSite({ passwords: new Passwords(counting) });
   const all = await Promise.all(
-    Array.from({ length: 100 }, (_, index) =>
+    Array.from({ length: 200 }, (_, index) =>
       site.browser(`192.0.2.${index}`).post("/sign-in", { email: `${index}@x`, password: "wrong" }),
     ),
   );
@@ -161,7 +324,7 @@ test("100 sign-ins at once hash two at a time, and more than may wait are told t
   const busy = all.filter(({ status }) => status === 503);
   expect(busy.length).toBeGreaterThan(0);
   expect(busy[0]!.body.error).toMatchObject({ code: "busy", retry_seconds: expect.any(Number) });
-  expect(all.filter(({ status }) => status === 401).length).toBe(100 - busy.length);
+  expect(all.filter(({ status }) => status === 401).length).toBe(200 - busy.length);
 });
 
 describe("a new password", () => {
@@ -180,6 +343,17 @@ describe("a new password", () => {
     expect((await again("correct horse")).status).toBe(401);
     expect((await again("battery staple")).status).toBe(200);
   });
+});
+
+test("new passwords are set a hundred times in fifteen minutes at most, since each costs as much as a sign-in", async () => {
+  const free = new Passwords({ hash: async () => crypto.randomUUID(), verify: async () => true });
+  const browser = await new ConsoleSite({ passwords: free }).signedIn("a@x");
+  const change = { old_password: "correct horse", new_password: "battery staple" };
+  const statuses: number[] = [];
+  for (let index = 0; index <= signInAddressTriesMax; index++) {
+    statuses.push((await browser.post("/password", change)).status);
+  }
+  expect(statuses).toEqual([...Array<number>(signInAddressTriesMax).fill(200), 429]);
 });
 
 describe("sessions end in one commit with", () => {

@@ -42,14 +42,14 @@ test("the first version's accounts, keys, passwords and balances are as they wer
   const file = await databaseOf(1, dataFolder, key);
   await using accounting = await open(dataFolder);
   expect(accounting.keys.account(key)).toBe(1);
-  expect(await accounting.accounts.signIn("a@x", "correct horse")).toEqual({
+  expect(await accounting.accounts.signIn("a@x", "correct horse")).toMatchObject({
     id: 1,
     email: "a@x",
     plan: "plus",
     credit: 999_000,
     operator: true,
-    disabled: false,
-    created_at: new Date(5).toISOString(),
+    disabledAt: null,
+    createdAt: 5,
   });
   expect(await accounting.accounts.addCredit("a@x", 1_000_000, "first")).toEqual({ credited: false });
   const { token } = await accounting.sessions.open(1, { address: "", browser: "" }, 10);

@@ -14,7 +14,7 @@ export function AuditPage(): VNode {
   const after = cursors.at(-1);
   const page = useResource(() => get<AuditPageReply>("/operator/audit", { after }), String(after));
   return (
-    <Page title="Audit log" lead="Every change that an operator made here or by a command on the server.">
+    <Page title="Audit log" lead="Every change that an operator made, here or by a command on the server.">
       <section class="card flush" aria-label="Changes by operators">
         <Loaded resource={page} lines={8}>
           {({ entries, next }) => (
@@ -60,8 +60,12 @@ const Entries = ({ entries }: Pick<AuditPageReply, "entries">): VNode => (
             <td class="break">{entry.subject === "" ? <span class="quiet">the server</span> : entry.subject}</td>
             <td class="break sentence">{entry.detail}</td>
             <td class="quiet break wide-only">
-              {entry.operator}
-              <br />
+              {entry.operator !== "" && (
+                <>
+                  {entry.operator}
+                  <br />
+                </>
+              )}
               <span class="small-text">{entry.address}</span>
             </td>
           </tr>

@@ -1,0 +1,46 @@
+// Where browsers are, as far as it is known: the other end of a connection is a proxy's where one stands in front.
+import { forwardingHeaderIn, isNearAddress } from "../http/forwarding.ts";
+import { peerAddress } from "../http/peer-address.ts";
+import type { Log } from "../log.ts";
+import { forwardedAddress } from "./forwarded-address.ts";
+
+export type BrowserAddress = Readonly<{
+  address: string;
+  /** It is a proxy's, behind which browsers cannot be told apart. */
+  isShared: boolean;
+}>;
+
+export class BrowserAddresses {
+  readonly #header: string | null;
+  readonly #log: Log;
+  #unnamed: string | null = null;
+
+  /** `header`: where a proxy in front names the browser's address; null: there is none. */
+  constructor(header: string | null, log: Log) {
+    this.#header = header;
+    this.#log = log;
+  }
+
+  /** What an operator should know of proxies that were seen; null: nothing. */
+  get notice(): string | null {
+    if (this.#unnamed === null) return null;
+    const wrong = this.#header === null ? "address_header of [console] is missing" : `it sends no ${this.#header}`;
+    return (
+      `browsers come through a proxy (it sends ${this.#unnamed}), but ${wrong}: ` +
+      "all of them count as one, and tries to sign in are only slowed down; name the header in which it puts their address"
+    );
+  }
+
+  of(request: Request, connection: Parameters<typeof peerAddress>[1]): BrowserAddress {
+    const peer = peerAddress(request, connection) ?? "";
+    const named = this.#header === null ? null : request.headers.get(this.#header);
+    if (named !== null) return { address: forwardedAddress(named) ?? peer, isShared: false };
+    // From elsewhere it is a stranger's word, who would like not to be counted by the address.
+    const by = isNearAddress(peer) ? forwardingHeaderIn(request.headers) : null;
+    if (by !== null && this.#unnamed === null) {
+      this.#unnamed = by;
+      this.#log("warn", this.notice!);
+    }
+    return { address: peer, isShared: by !== null };
+  }
+}

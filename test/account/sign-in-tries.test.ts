@@ -41,7 +41,7 @@ test("ten tries on a name from one address in any fifteen minutes, whatever the 
 
 test("whatever a stranger tries from however many addresses, another one is never refused, and waits four seconds at most", () => {
   const tries = new SignInTries();
-  for (let index = 0; index < 5_000; index++) passed(tries, 12, 0, "a@x", at(`10.${index >> 8}.${index & 255}.1`));
+  for (let index = 0; index < 1_000; index++) passed(tries, 12, 0, "a@x", at(`10.${index >> 8}.${index & 255}.1`));
   const { turn } = begin(tries, "a@x", at("198.51.100.7"));
   expect(turn).toEqual({ name: turn.name, rank: 0, delayMs: signInDelayMaxMs });
   expect(signInDelayMaxMs).toBeLessThanOrEqual(5_000);

@@ -87,6 +87,8 @@ export const isLarge = (body: Body): body is LargeBody => "body" in body;
 export interface Outlet extends Sink {
   /** Aborted when the client leaves or stops reading; with a Refusal as its reason when the gateway ends the reply. */
   readonly gone: Gone;
+  /** Whether a byte of the reply was written: who leaves before that has received nothing, and pays nothing. */
+  readonly begun: boolean;
   /** The last word of a served request; its charge is on disk. */
   end(end: AnswerEnd): void;
   /** The last word of a refused or failed one; nothing was charged. */
@@ -180,7 +182,17 @@ export async function readAsk(
 const neverGone = new AbortController().signal;
 
 /** What every step of serving a request needs. */
-type Serving = Readonly<{ account: AccountId; gone: Gone; parts: Parts; record: RequestRecord }>;
+type Serving = Readonly<{
+  account: AccountId;
+  outlet: Pick<Outlet, "gone" | "begun">;
+  gone: Gone;
+  parts: Parts;
+  record: RequestRecord;
+}>;
+
+/** Its client left before a byte of the reply was written. */
+const isUnheard = ({ gone, begun }: Pick<Outlet, "gone" | "begun">): boolean =>
+  gone.aborted && !begun && !isRefusal(gone.reason);
 
 /**
  * Serves an admitted request; whatever happens, the outlet gets its last word and an unsettled hold goes back. How it
@@ -195,7 +207,7 @@ export async function serve(
   using hold = admitted;
   using _conversation = ask.prepared;
   const { clock, log } = parts;
-  const serving: Serving = { account, gone: outlet.gone, parts, record };
+  const serving: Serving = { account, outlet, gone: outlet.gone, parts, record };
   try {
     if (hold.ready !== null) await hold.ready; // a coder call is on disk before the first byte goes out
     // No node fetches anything: what the request names by address is data before it waits for a place.
@@ -204,6 +216,7 @@ export async function serve(
     if (ending.kind === "failed") return fail(ending.refusal, hold, outlet, record);
     const { reason } = outlet.gone;
     if (ending.kind === "gone" && isRefusal(reason)) return fail(reason, hold, outlet, record); // our own doing costs the client nothing
+    if (isUnheard(outlet)) return record.unheard();
     record.settling = { from: clock.monotonic(), to: null };
     await hold.settle(ending.usage, ending.estimated, clock.wall()); // on disk before the client sees the end
     record.settling.to = clock.monotonic();
@@ -259,8 +272,9 @@ function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
 /** A round of generation whose input is known. */
 async function generateCounted(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
   const ending = await generate(ask, sink, serving);
-  // What is not charged needs no count: a failure, and an end of our own doing.
+  // What is not charged needs no count: a failure, an end of our own doing, and what nobody heard.
   if (ending.kind === "failed" || !ending.estimated || isRefusal(serving.gone.reason)) return ending;
+  if (isUnheard(serving.outlet)) return ending;
   return withCountedInput(ending, ask, serving);
 }
 

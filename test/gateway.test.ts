@@ -35,6 +35,8 @@ class World {
   readonly events: string[] = [];
   readonly nodes: { name: string; endings: Ending[] }[] = [{ name: "a", endings: [ended] }];
   readonly gone = new AbortController();
+  /** A byte of the reply was written. */
+  begun = false;
   holdReady: Promise<void> | null = null;
   settled: () => Promise<void> = async () => {};
   countedInput: number | null = null;
@@ -124,6 +126,7 @@ class World {
   outlet(): Outlet {
     return {
       gone: this.gone.signal,
+      begun: this.begun,
       piece: (piece: Piece) => this.events.push(`piece ${piece.kind}`),
       flush: () => null,
       end: (end: AnswerEnd) => {
@@ -234,8 +237,20 @@ describe("every exit settles or gives back, and frees the node before it waits f
     expect((await world.serve()).slice(0, 2)).toEqual(["counted on disk", "enter a"]);
   });
 
-  test("a client that left is charged and hears nothing", async () => {
+  test.each([
+    ["that it did not hear", { kind: "gone", usage, estimated: true }],
+    ["that was just complete", ended],
+  ] as const)("a client that left before the first byte pays nothing for an answer %s", async (_what, ending) => {
     const world = new World();
+    world.nodes[0]!.endings = [ending];
+    world.gone.abort();
+    expect(await world.serve()).toEqual(["enter a", "piece text", "leave a", "hold given back"]);
+  });
+
+  test("a client that left after it is charged and hears nothing", async () => {
+    const world = new World();
+    world.begun = true;
+    world.gone.abort();
     world.nodes[0]!.endings = [{ kind: "gone", usage, estimated: true }];
     expect(await world.serve()).toEqual([
       "enter a",

@@ -196,6 +196,12 @@ const bugs: readonly Bug[] = [
     file: "test/relay/relays.test.ts",
     name: "random events",
   },
+  {
+    id: "M18",
+    what: "a client that left before the first byte is charged",
+    edits: [["src/gateway.ts", "if (isUnheard(outlet)) return record.unheard();", ""]],
+    file: spine,
+  },
 ];
 
 const root = join(import.meta.dir, "..");

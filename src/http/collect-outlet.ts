@@ -9,6 +9,8 @@ import { jsonReply, refusalReply } from "./reply.ts";
 export class CollectOutlet implements Outlet, EventListenerObject {
   readonly response: Promise<Response>;
   readonly gone = new Departure();
+  /** The whole reply is one write, after which nobody can leave. */
+  readonly begun = false;
   readonly #collector = new Collector();
   readonly #ask: Ask;
   readonly #requestId: string;

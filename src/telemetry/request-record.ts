@@ -90,6 +90,11 @@ export class RequestRecord {
     if (ending.kind === "end") this.finishReason = ending.reason;
   }
 
+  /** The client left before a byte of the reply: nothing was charged. */
+  unheard(): void {
+    this.ending = "gone";
+  }
+
   /** Nothing was charged. */
   failed(reason: RefusalName): void {
     this.ending = "failed";

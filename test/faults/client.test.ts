@@ -124,22 +124,21 @@ describe("C2 a client that leaves", () => {
   );
 
   test(
-    "before the first word: the input and nothing else is charged, once",
+    "before the first word: never charged",
     async () => {
       for (const way of ways) {
         const rows = await leave(way, "slow-start", async (wire, request) => {
           wire.write(request);
           await eventually("the node is asked", async () => (await stack.node.open()) > 0);
         });
-        expect(rows.map(({ output, estimated }) => [output, estimated])).toEqual([[0, true]]);
-        expect(rows[0]!.input).toBeGreaterThan(0);
+        expect(rows).toEqual([]);
       }
     },
     timeLimit,
   );
 
   test(
-    "between two words: what was given is charged, once",
+    "between two words: what was given is charged, once, and nothing where the reply is one document",
     async () => {
       for (const way of ways) {
         const rows = await leave(way, "slow-words", async (wire, request) => {
@@ -148,8 +147,8 @@ describe("C2 a client that leaves", () => {
           else await eventually("the node is asked", async () => (await stack.node.open()) > 0);
           if (!way.stream) await Bun.sleep(150);
         });
-        expect(rows).toHaveLength(1);
-        expect(rows[0]!.output).toBeLessThanOrEqual(2);
+        expect(rows).toHaveLength(way.stream ? 1 : 0);
+        for (const { output } of rows) expect(output).toBeLessThanOrEqual(2);
       }
     },
     timeLimit,
@@ -430,17 +429,32 @@ describe("C10 clients that are unusual and right", () => {
     }
   });
 
-  test(
-    "a client that closes its sending half has still asked, or is told nothing and charged at most once",
-    async () => {
-      const account = await stack.gateway.account();
-      const body = bodyText("/v1/chat/completions", "text", true);
-      const wire = await Wire.open();
-      wire.write(head(account, "/v1/chat/completions", Buffer.byteLength(body)) + body);
-      wire.end();
-      await wire.until("the connection ends", ({ closed }) => closed);
-      await stack.gateway.expectNothingReserved();
-      expect((await stack.gateway.usage(account.email)).length).toBeLessThanOrEqual(1);
+  const ask = (account: Account, endpoint: Endpoint, script: string, stream: boolean): string => {
+    const body = bodyText(endpoint, script, stream);
+    return head(account, endpoint, Buffer.byteLength(body)) + body;
+  };
+  const ways = endpoints.flatMap((endpoint) => [true, false].map((stream) => ({ endpoint, stream })));
+
+  // Bun 1.4.5 closes a connection whose sending half ends, or on which a second request comes, before the reply is whole.
+  test.each([
+    ["closes its sending half", "", true],
+    ["asks again before its reply", "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", false],
+    ["writes two requests at once", "again", false],
+  ])(
+    "a client that %s is answered, or hears nothing and pays nothing",
+    async (_what, more, closes) => {
+      for (const { endpoint, stream } of ways) {
+        const account = await stack.gateway.account();
+        const asked = ask(account, endpoint, "slow-start", stream);
+        const wire = await Wire.open();
+        wire.write(asked + (more === "again" ? asked : more));
+        if (closes) wire.end();
+        await wire.until("the connection ends", ({ closed }) => closed);
+        await stack.gateway.expectNothingReserved();
+        await eventually("no generation runs", async () => (await stack.node.open()) === 0);
+        const charges = await stack.gateway.usage(account.email);
+        expect(charges.length).toBe(wire.statuses.filter((status) => status === 200).length);
+      }
     },
     timeLimit,
   );

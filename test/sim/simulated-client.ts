@@ -23,6 +23,9 @@ export class SimulatedClient implements Outlet {
   /** The status of its reply; null until the first byte. */
   status: number | null = null;
   left = false;
+  get begun(): boolean {
+    return this.status !== null;
+  }
   /** The end was written: from this moment on, its charge must be on disk. */
   ended = false;
   failed: Refusal | null = null;

@@ -28,7 +28,8 @@ const models = [
 ] as const;
 
 /** What is known of a request after its end, whatever became of the process. */
-type Fate = "refused" | "whole" | "failed" | "left" | "killed";
+/** "unheard": its client left before the first byte and before the charge was written, and pays nothing. */
+type Fate = "refused" | "whole" | "failed" | "left" | "unheard" | "killed";
 
 /** A line of the journal for a reply. */
 type Charge = { kind: string; input: number; cached_input: number; output: number; billed: number };
@@ -45,6 +46,7 @@ type Request = {
   client: SimulatedClient | null;
   /** Holds tokens from its admission until its charge or its end. */
   holds: boolean;
+  unheard: boolean;
 };
 
 export class Spine extends LedgerWorld {
@@ -128,6 +130,7 @@ export class Spine extends LedgerWorld {
       uploaded: false,
       client: null,
       holds: false,
+      unheard: false,
     };
     this.open.push(request);
     const key = this.random() < 0.98 ? account.key : this.pick(["sk-tg-none", "", ...account.oldKeys]);
@@ -181,7 +184,10 @@ export class Spine extends LedgerWorld {
     await serve(admitted, client, parts);
     if (process !== this.#process) return;
     expect(request.holds).toBe(false);
-    this.#close(request, client.left ? "left" : client.failed !== null ? "failed" : "whole");
+    this.#close(
+      request,
+      request.unheard ? "unheard" : client.left ? "left" : client.failed !== null ? "failed" : "whole",
+    );
     const view = viewOf(dialect.endpoint, request.stream && client.status === 200, client.received);
     if (client.left) return;
     expect(view.faults).toEqual([]);
@@ -197,7 +203,12 @@ export class Spine extends LedgerWorld {
 
   leave(): void {
     const open = this.open.filter(({ client }) => client !== null);
-    if (open.length > 0) this.pick(open).client!.depart();
+    if (open.length === 0) return;
+    const request = this.pick(open);
+    const client = request.client!;
+    // A reply that the gateway cut before, it has failed.
+    if (client.received === "" && request.holds && !client.gone.aborted) request.unheard = true;
+    client.depart();
   }
 
   /** The gateway is told to stop: it cuts a reply. */
@@ -454,7 +465,8 @@ export class Spine extends LedgerWorld {
       const fate = this.fates.get(id) ?? (this.open.some((request) => request.id === id) ? "left" : undefined);
       if (times !== 1) throw new Error(`${id} is charged ${times} times`);
       if (fate === undefined) throw new Error(`${id} is charged and was never made`);
-      if (fate === "failed" || fate === "refused") throw new Error(`${id} was ${fate} and is charged`);
+      if (fate === "failed" || fate === "refused" || fate === "unheard")
+        throw new Error(`${id} was ${fate} and is charged`);
     }
     for (const [id, fate] of this.fates) {
       if (fate === "whole" && !charged.has(id)) throw new Error(`${id} was seen whole and is not charged`);

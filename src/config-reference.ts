@@ -33,6 +33,10 @@ const notes: Readonly<Record<string, Notes>> = {
     port: { about: "0: any free port.", otherwise: String(portDefault) },
     base_url: { about: "How clients reach it.", otherwise: "host and port" },
     site_url: { about: "Named in error messages: `{site_url}/plan`.", otherwise: "`base_url`" },
+    cors_origins: {
+      about: 'Pages of other sites that may call the API with a key; `["*"]`: all.',
+      otherwise: "none",
+    },
     stop_grace_seconds: {
       about: "Open streams may go on for this long after SIGTERM.",
       otherwise: seconds(stopGraceMs),

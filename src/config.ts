@@ -147,6 +147,8 @@ export type Config = Readonly<{
   /** {base_url} and {site_url} of the spec; null where the listening address is meant (see `addressesOf`). */
   baseUrl: string | null;
   siteUrl: string | null;
+  /** Origins of pages that may call the API, as browsers write them; ["*"] = all, none = no page of another site. */
+  corsOrigins: readonly string[];
   /** Open replies may go on for this long after the signal to stop. */
   stopGraceMs: Ms;
   /** Threads that serve clients; with 2 and more, the main thread keeps the books for them. */
@@ -210,6 +212,7 @@ export const dataFolderDefault = "./data";
 const portExpected = "a whole number from 0 to 65535";
 const threadsExpected = `a whole number from 1 to ${threadsMax}`;
 const webAddress = "an http:// or https:// address";
+const corsOriginsExpected = 'a list of origins such as "https://app.example.com", or ["*"] for all';
 const text = (description: string) => Type.String({ minLength: 1, description });
 const key = () => Type.String({ minLength: 1, writeOnly: true, description: "a text that is not empty" });
 const variable = () =>
@@ -331,6 +334,7 @@ const ConfigFile = Type.Object(
           port: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535, description: portExpected })),
           base_url: Type.Optional(text(webAddress)),
           site_url: Type.Optional(text(webAddress)),
+          cors_origins: Type.Optional(Type.Array(Type.String(), { description: corsOriginsExpected })),
           stop_grace_seconds: Type.Optional(
             Type.Number({ minimum: 0, maximum: 3_600, description: "a number of seconds from 0 to 3600" }),
           ),
@@ -508,6 +512,7 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
     port: port === null ? (server?.port ?? portDefault) : readPort(port, faults),
     baseUrl: server?.base_url === undefined ? null : faults.address(server.base_url, ["server", "base_url"]),
     siteUrl: server?.site_url === undefined ? null : faults.address(server.site_url, ["server", "site_url"]),
+    corsOrigins: readOrigins(server?.cors_origins ?? [], faults),
     stopGraceMs: (server?.stop_grace_seconds ?? stopGraceMs / 1000) * 1000,
     threads: flags.threads === undefined ? (server?.threads ?? threadsDefault) : readThreads(flags.threads, faults),
     dataFolder: dataFolderOf(flags, environment),
@@ -943,6 +948,24 @@ function readThreads(typed: string, faults: Faults): number {
   if (threads >= 1 && threads <= threadsMax) return threads;
   faults.addOfFlag(`--threads must be ${threadsExpected}, is ${show(typed)}`);
   return threadsDefault;
+}
+
+/** As browsers write them: in lower case, without a usual port. Pages of programs have schemes of their own. */
+function readOrigins(typed: readonly string[], faults: Faults): readonly string[] {
+  return typed.map((origin, index) => {
+    const at = ["server", "cors_origins", index];
+    if (origin === "*") {
+      if (typed.length > 1) faults.at(at, 'must be alone: "*" is all origins');
+      return origin;
+    }
+    const address = origin.includes("*") ? null : readAddress(origin);
+    const isOfProgram = /^(?!https?:)[A-Za-z][A-Za-z0-9+.-]*:\/\/[A-Za-z0-9._:[\]-]+$/.test(origin);
+    if (address !== null && new URL(address).pathname === "/") return new URL(address).origin;
+    if (!isOfProgram) {
+      faults.at(at, `must be an origin such as "https://app.example.com", without a path, is ${show(origin)}`);
+    }
+    return origin.toLowerCase();
+  });
 }
 
 /** The first value that was given, with the name of its source. */

@@ -20,6 +20,10 @@ export const centsPerMillionBalanceTokens = 500;
 export const creditPurchaseMinTokens = 1_000_000;
 export const creditPurchaseMaxTokens = 100_000_000;
 
+// Pages of other sites
+/** A browser asks before a page's first request and then not for this long; Chromium takes no more than 2 hours. */
+export const preflightMaxAgeSeconds = 7_200;
+
 // Streams (clients and proxies give up after 15 s or more without a byte)
 /** A stream's headers wait this long for the first piece, so that a node's quick refusal still gets its own status. */
 export const streamOpenDelayMs = 4_000;

@@ -93,6 +93,7 @@ class RelayThread {
         metrics: this.#metrics,
         tracing: this.#tracing,
         logsRequests: () => this.#rules.logLevel === "debug",
+        corsOrigins: () => this.#rules.corsOrigins,
         decided: () => this.#books.decided(),
       });
       report({ report: "listening" });

@@ -17,6 +17,7 @@ const example = `
 host = "127.0.0.2"
 port = 8401
 base_url = "https://api.example.com/"
+cors_origins = ["HTTPS://Chat.example.com:443/", "http://localhost:5173", "https://bücher.example", "app://Obsidian.md"]
 site_url = "https://example.com"
 
 [[nodes]]
@@ -67,6 +68,7 @@ describe("a configuration", () => {
       port: 8400,
       baseUrl: null,
       siteUrl: null,
+      corsOrigins: [],
       stopGraceMs: 30_000,
       threads: 1,
       dataFolder: "./data",
@@ -93,6 +95,12 @@ describe("a configuration", () => {
       port: 8401,
       baseUrl: "https://api.example.com",
       siteUrl: "https://example.com",
+      corsOrigins: [
+        "https://chat.example.com",
+        "http://localhost:5173",
+        "https://xn--bcher-kva.example",
+        "app://obsidian.md",
+      ],
       stopGraceMs: 30_000,
       threads: 1,
       dataFolder: "./data",
@@ -315,6 +323,23 @@ describe("a wrong configuration", () => {
     ["[server]\nprot = 1", 'gate.toml:2: server.prot is unknown; did you mean "port"?', "a misspelt key"],
     ["[serve]\nport = 1", 'gate.toml:1: serve is unknown; did you mean "server"?', "a misspelt table"],
     ["[server]\nport = = 1", "gate.toml:2: TOML Parse error: Expected a value but found '='", "a syntax error"],
+    ...(
+      ["https://a.example/page", "a.example", "https://*.a.example", "null", "https://u:p@a.example", ""] as const
+    ).map((origin): [string, string, string] => [
+      `[server]\ncors_origins = ["${origin}"]`,
+      `gate.toml:2: server.cors_origins[0] must be an origin such as "https://app.example.com", without a path, is "${origin}"`,
+      `the origin "${origin}"`,
+    ]),
+    [
+      '[server]\ncors_origins = ["http://a", "*"]',
+      'gate.toml:2: server.cors_origins[1] must be alone: "*" is all origins',
+      "all origins and one",
+    ],
+    [
+      '[server]\ncors_origins = "*"',
+      'gate.toml:2: server.cors_origins must be a list of origins such as "https://app.example.com", or ["*"] for all, is "*"',
+      "no list of origins",
+    ],
     ['[[nodes]]\nname = "a"', "gate.toml:1: nodes[0].url is missing: must be an http:// or https:// address", "no URL"],
     [
       '[[nodes]]\nname = "a"\nurl = "ftp://x"',

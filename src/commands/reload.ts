@@ -54,6 +54,7 @@ type Parts = ReturnType<typeof partsOf>;
 /** Where each part is written, by whether it can change while the server runs. */
 const live = {
   stopGraceMs: "server.stop_grace_seconds",
+  corsOrigins: "server.cors_origins",
   nodes: "nodes",
   queueMaxWaitMs: "queue",
   search: "search",

@@ -251,6 +251,9 @@ const command: Command = {
           get metricsToken() {
             return inForce.metricsToken;
           },
+          get corsOrigins() {
+            return inForce.corsOrigins;
+          },
           behindProxy: isBehindProxy(config),
           get tracer() {
             return tracing.tracer;

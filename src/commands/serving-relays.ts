@@ -45,12 +45,13 @@ export function startRelays(config: Config, parts: Parts): ServingRelays {
   const { accounting, catalog, pool, storedResponses, port, sealingKey, nodes, secrets, clock, log, onFatal } = parts;
   const { keys, admission } = accounting;
   const unix = join(config.dataFolder, "relays.sock");
-  const rulesOf = ({ search, mcp, log: { level }, telemetry }: Config): Rules => ({
+  const rulesOf = ({ search, mcp, corsOrigins, log: { level }, telemetry }: Config): Rules => ({
     models: [...catalog.models.values()],
     plans: catalog.plans,
     creditPacksTokens: catalog.creditPacksTokens,
     searches: search !== null,
     mcp: mcp.map(({ models }) => ({ models })),
+    corsOrigins,
     logLevel: level,
     telemetry,
     secrets: secrets(),

@@ -2,16 +2,17 @@
 import { rmSync } from "node:fs";
 import { Elysia } from "elysia";
 import { chatCompletions } from "../dialects/chat-completions.ts";
-import type { Dialect } from "../dialects/dialect.ts";
 import { messages } from "../dialects/messages.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
-import type { Parts } from "../gateway.ts";
+import type { Parts, Soon } from "../gateway.ts";
 import { bodyMaxBytes } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
+import { ApiRoutes } from "./api-routes.ts";
 import { ApiReference, type ApiReferenceOptions } from "./api-reference.ts";
+import { CrossOrigin } from "./cross-origin.ts";
 import { accountOf, type KnownKeys } from "./incoming.ts";
 import { type Connection, idleTimeoutSeconds, Inference } from "./inference.ts";
 import { LoopDelay } from "./loop-delay.ts";
@@ -59,10 +60,12 @@ export type ServerOptions = Readonly<{
   gauges?: () => Iterable<Gauge>;
   /** Where others count too; absent: the server's own. */
   metrics?: Metrics;
-  /** What a scraper must bring; null: it must ask from this machine. It may change, as the two below. */
+  /** What a scraper must bring; null: it must ask from this machine. It may change, as those below. */
   metricsToken?: string | null;
   /** Whether the configuration says that clients come through a proxy. */
   behindProxy?: boolean;
+  /** Origins of pages that may read the API's replies; ["*"]: all; absent: none. */
+  corsOrigins?: readonly string[];
   /** Null: nothing is traced. */
   tracer?: Tracer | null;
   /** True: each request is a line of the log at debug level. */
@@ -116,8 +119,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     .onRequest(({ request, server }) => server?.timeout(request, idleTimeoutSeconds))
     .onError(({ error, request }) => {
       parts.log("error", "handler failed", { error: String(error) });
-      const dialect = inference.dialectOf(requestAddress(request).pathname);
-      return refusalReply(dialect, refuse("internal"), mintRequestId(parts.clock.wall()));
+      const reply = refusalReply(inference.dialectOf(request), refuse("internal"), mintRequestId(parts.clock.wall()));
+      return openedIfApi(request, reply);
     })
     .get("/healthz", () => new Response("ok\n"))
     .get("/readyz", () => {
@@ -128,23 +131,22 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     .get("/metrics", ({ request, server }) => metricsReply(request, server))
     .head("/", () => new Response(null))
     .head("/api/hello", () => new Response(null))
-    .get("/v1/responses", ({ request }) => upgradeRequired(request))
-    .get("/v1/responses/:id", ({ request, params }) => stored(request, params.id, showResponse))
-    .delete("/v1/responses/:id", ({ request, params }) => stored(request, params.id, deleteResponse))
-    .post("/v1/responses/:id/cancel", ({ request, params }) => stored(request, params.id, cancelResponse), {
-      parse: "none",
-    })
-    .get("/v1/responses/:id/input_items", ({ request, params }) => stored(request, params.id, listInputItems))
-    .post("/v1/tokenize", ({ request }) => tokens.tokenize(request, chatCompletions), { parse: "none" })
-    .post("/v1/messages/count_tokens", ({ request }) => tokens.countMessages(request, messages), { parse: "none" })
-    .post("/v1/responses/input_tokens", ({ request }) => tokens.countResponsesInput(request, responses), {
-      parse: "none",
-    })
     .get("/openapi.json", ({ request }) => reference.json(request))
-    .get("/docs", ({ request }) => reference.page(request))
-    .get("/v1/models", ({ request }) => listModels(request))
-    .get("/v1/models/:id", ({ request, params }) => showModel(request, params.id));
-  inference.addRoutesTo(app);
+    .get("/docs", ({ request }) => reference.page(request));
+  const crossOrigin = new CrossOrigin(() => options.corsOrigins ?? []);
+  const api = new ApiRoutes(app, crossOrigin)
+    .add("GET", "/v1/responses", (request) => upgradeRequired(request))
+    .add("GET", "/v1/responses/:id", (request, _connection, id) => stored(request, id, showResponse))
+    .add("DELETE", "/v1/responses/:id", (request, _connection, id) => stored(request, id, deleteResponse))
+    .add("POST", "/v1/responses/:id/cancel", (request, _connection, id) => stored(request, id, cancelResponse))
+    .add("GET", "/v1/responses/:id/input_items", (request, _connection, id) => stored(request, id, listInputItems))
+    .add("POST", "/v1/tokenize", (request) => tokens.tokenize(request, chatCompletions))
+    .add("POST", "/v1/messages/count_tokens", (request) => tokens.countMessages(request, messages))
+    .add("POST", "/v1/responses/input_tokens", (request) => tokens.countResponsesInput(request, responses))
+    .add("GET", "/v1/models", (request) => listModels(request))
+    // An id may have slashes, which not every client encodes.
+    .add("GET", "/v1/models/*", (request, _connection, id) => showModel(request, id));
+  inference.addRoutesTo(api);
   if (site !== null) app.use(site.routes);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
   const always = { maxRequestBodySize: serverBodyMaxBytes, development: false } as const;
@@ -203,26 +205,22 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     yield* gauges();
   }
 
-  /** Both SDK families list models at one address; the version header tells which error shape is understood. */
-  function listDialect(request: Request): Dialect {
-    return request.headers.has("anthropic-version") ? messages : chatCompletions;
-  }
-
   function listModels(request: Request): Response {
     const requestId = mintRequestId(parts.clock.wall());
     const account = accountOf(request, parts.keys, site);
-    if (isRefusal(account)) return refusalReply(listDialect(request), account, requestId);
+    if (isRefusal(account)) return refusalReply(inference.dialectOf(request), account, requestId);
     return jsonReply(JSON.stringify(modelsBody(parts.catalog, requestAddress(request).searchParams)), requestId);
   }
 
-  function showModel(request: Request, id: string): Response {
+  function showModel(request: Request, written: string): Response {
+    const id = decoded(written);
     const requestId = mintRequestId(parts.clock.wall());
     const account = accountOf(request, parts.keys, site);
-    if (isRefusal(account)) return refusalReply(listDialect(request), account, requestId);
+    if (isRefusal(account)) return refusalReply(inference.dialectOf(request), account, requestId);
     const model = parts.catalog.models.get(id);
     if (model === undefined) {
       const reason = `The model \`${id}\` does not exist`;
-      return refusalReply(listDialect(request), refuse("not_found", { reason }), requestId);
+      return refusalReply(inference.dialectOf(request), refuse("not_found", { reason }), requestId);
     }
     return jsonReply(JSON.stringify(modelBody(model)), requestId);
   }
@@ -238,14 +236,30 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   }
 
   /** Codex asks for a WebSocket first and falls back to HTTP at once on a 426, but on nothing else. */
-  function upgradeRequired(request: Request): Response {
+  function upgradeRequired(request: Request): Soon<Response> {
     if (!request.headers.has("upgrade")) return unknownPath(request);
     return refusalReply(responses, refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
   }
 
-  function unknownPath(request: Request): Response {
-    const dialect = inference.dialectOf(requestAddress(request).pathname);
-    return unknownAddressReply(dialect, request, mintRequestId(parts.clock.wall()));
+  function unknownPath(request: Request): Soon<Response> {
+    const reply = unknownAddressReply(inference.dialectOf(request), request, mintRequestId(parts.clock.wall()));
+    return openedIfApi(request, reply);
+  }
+
+  /** At an address of the API where nothing else answers. */
+  function openedIfApi(request: Request, reply: Response): Soon<Response> {
+    if (!api.isAt(requestAddress(request).pathname)) return reply;
+    return crossOrigin.preflight(request) ?? crossOrigin.opened(request, reply);
+  }
+}
+
+/** An id at the end of an address: clients encode it or not, and some put a slash behind it. */
+function decoded(written: string): string {
+  const id = written.endsWith("/") ? written.slice(0, -1) : written;
+  try {
+    return decodeURIComponent(id);
+  } catch {
+    return id; // a percent sign that encodes nothing
   }
 }
 

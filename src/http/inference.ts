@@ -1,6 +1,5 @@
 // The routes that models answer, and how a request of a dialect becomes a reply. Every thread that serves clients has its
 // own; what it does not serve itself it passes on.
-import type { AnyElysia } from "elysia";
 import { assert } from "../assert.ts";
 import type { Clock } from "../clock.ts";
 import { chatCompletions } from "../dialects/chat-completions.ts";
@@ -13,10 +12,12 @@ import { Roster } from "../roster.ts";
 import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import type { AccountId, Ask } from "../types.ts";
+import { addressesOf, type ApiRoutes } from "./api-routes.ts";
 import { CollectOutlet } from "./collect-outlet.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { incomingOf, mayBeSignedIn, type RawBody } from "./incoming.ts";
 import { refusalReply } from "./reply.ts";
+import { requestAddress } from "./request-address.ts";
 import type { RequestWatch } from "./request-watch.ts";
 import type { LiveRequests, Site } from "./site.ts";
 import { StreamOutlet } from "./stream-outlet.ts";
@@ -67,16 +68,13 @@ export class Inference implements LiveRequests {
     this.#compaction = compactionDialect(responsesOptions) as unknown as Dialect;
   }
 
-  addRoutesTo(app: AnyElysia): void {
+  addRoutesTo(api: ApiRoutes): void {
     for (const dialect of this.#dialects) {
-      // A client given {base_url}/v1 or {base_url} where it wants the other asks these paths; both are meant well.
-      for (const path of [dialect.endpoint, dialect.endpoint.slice("/v1".length), `/v1${dialect.endpoint}`]) {
-        app.post(path, ({ request, server }) => this.#answer(request, server, dialect), { parse: "none" });
-      }
+      api.add("POST", dialect.endpoint, (request, connection) => this.#answer(request, connection, dialect));
     }
-    for (const path of ["/v1/responses/compact", "/responses/compact", "/v1/v1/responses/compact"]) {
-      app.post(path, ({ request, server }) => this.#answer(request, server, this.#compaction), { parse: "none" });
-    }
+    api.add("POST", "/v1/responses/compact", (request, connection) =>
+      this.#answer(request, connection, this.#compaction),
+    );
   }
 
   get openRequests(): number {
@@ -87,9 +85,12 @@ export class Inference implements LiveRequests {
     return this.#openOf.get(account) ?? 0;
   }
 
-  /** Whose error shape an address gets: its dialect's, or that of chat-completions. */
-  dialectOf(pathname: string): Dialect {
-    return this.#dialects.find(({ endpoint }) => pathname.includes(endpoint.slice("/v1".length))) ?? chatCompletions;
+  /** Whose error shape a request gets: that of the dialect at its address; at any other, that of the client. */
+  dialectOf(request: Request): Dialect {
+    const { pathname } = requestAddress(request);
+    const isAt = (address: string): boolean => pathname === address || pathname.startsWith(`${address}/`);
+    const asked = this.#dialects.find(({ endpoint }) => addressesOf(endpoint).some(isAt));
+    return asked ?? (isMessagesClient(request.headers) ? messages : chatCompletions);
   }
 
   /** Resolves when the open requests have ended, or were cut after `graceMs`. */
@@ -175,6 +176,10 @@ export class Inference implements LiveRequests {
     else this.#openOf.set(account, left);
   }
 }
+
+/** Its SDKs say the version that they speak; a key under this name alone is theirs, too. */
+const isMessagesClient = (headers: Headers): boolean =>
+  headers.has("anthropic-version") || (headers.has("x-api-key") && !headers.has("authorization"));
 
 /** Resolves when there are no more, or after `limitMs`. */
 export async function noneLeftWithin(

@@ -1,21 +1,21 @@
 // The HTTP side of a relay: it serves what models answer by itself, and passes everything else on to the complete server
 // on the main thread. All relays listen on the same port, and the system deals the connections out.
 import { Elysia } from "elysia";
-import type { Dialect } from "../dialects/dialect.ts";
-import type { Parts } from "../gateway.ts";
+import type { Parts, Soon } from "../gateway.ts";
 import { refuse } from "../refusals.ts";
 import { mintRequestId } from "../request-id.ts";
 import { Roster } from "../roster.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
+import { ApiRoutes } from "./api-routes.ts";
 import { headersTimeoutSeconds, type RunningServer, serverBodyMaxBytes } from "./app.ts";
+import { CrossOrigin } from "./cross-origin.ts";
 import type { RawBody } from "./incoming.ts";
 import { type Connection, cutMs, idleTimeoutSeconds, Inference, noneLeftWithin } from "./inference.ts";
 import { LoopDelay } from "./loop-delay.ts";
 import type { Metrics } from "./metrics.ts";
 import { passOn } from "./pass-on.ts";
 import { refusalReply, unknownAddressReply } from "./reply.ts";
-import { requestAddress } from "./request-address.ts";
 import { RequestWatch } from "./request-watch.ts";
 
 export type RelayServerOptions = Readonly<{
@@ -29,13 +29,15 @@ export type RelayServerOptions = Readonly<{
   /** Its tracer may change, as the next. */
   tracing: Readonly<{ tracer: Tracer | null }>;
   logsRequests: () => boolean;
+  /** Origins of pages that may read the API's replies. */
+  corsOrigins: () => readonly string[];
   /** Resolves when no request waits for its admission. */
   decided(): Promise<void>;
 }>;
 
 /** Starts to listen beside the other relays. Throws if the address is taken by somebody else. */
 export function startRelayServer(parts: Parts, options: RelayServerOptions): Omit<RunningServer, "url"> {
-  const { host, port, unix, sealingKey, counts, metrics, tracing, logsRequests, decided } = options;
+  const { host, port, unix, sealingKey, counts, metrics, tracing, logsRequests, corsOrigins, decided } = options;
   const { clock, log } = parts;
   const watch = new RequestWatch({
     metrics,
@@ -56,7 +58,8 @@ export function startRelayServer(parts: Parts, options: RelayServerOptions): Omi
   const app = new Elysia({ normalize: false, aot: true })
     .onRequest(({ request, server }) => server?.timeout(request, idleTimeoutSeconds))
     .onError(({ error, request }) => failed(request, error));
-  inference.addRoutesTo(app);
+  const crossOrigin = new CrossOrigin(corsOrigins);
+  inference.addRoutesTo(new ApiRoutes(app, crossOrigin));
   app.all("/", ({ request, server }) => toMain(request, server, null), { parse: "none" });
   app.all("/*", ({ request, server }) => toMain(request, server, null), { parse: "none" });
   app.listen({
@@ -89,8 +92,9 @@ export function startRelayServer(parts: Parts, options: RelayServerOptions): Omi
     // Its client left while its key was looked up, and nothing would say so again.
     if (request.signal.aborted) return new Response(null, { status: 499 });
     // Asks for a tunnel, which `node:http` would take a reply for.
-    if (request.method === "CONNECT")
-      return unknownAddressReply(dialectOf(request), request, mintRequestId(clock.wall()));
+    if (request.method === "CONNECT") {
+      return unknownAddressReply(inference.dialectOf(request), request, mintRequestId(clock.wall()));
+    }
     const peer = connection?.requestIP(request)?.address ?? null;
     // How long a client may be silent, the complete server says.
     connection?.timeout(request, 0);
@@ -113,15 +117,10 @@ export function startRelayServer(parts: Parts, options: RelayServerOptions): Omi
     }
   }
 
-  function dialectOf(request: Request): Dialect {
-    return inference.dialectOf(requestAddress(request).pathname);
-  }
-
-  function failed(request: Request, error: unknown): Response {
-    const dialect = dialectOf(request);
-    const requestId = mintRequestId(clock.wall());
-    if (stopping) return refusalReply(dialect, refuse("stopping"), requestId);
-    log("error", "handler failed", { error: String(error) });
-    return refusalReply(dialect, refuse("internal"), requestId);
+  function failed(request: Request, error: unknown): Soon<Response> {
+    if (!stopping) log("error", "handler failed", { error: String(error) });
+    const refusal = refuse(stopping ? "stopping" : "internal");
+    const reply = refusalReply(inference.dialectOf(request), refusal, mintRequestId(clock.wall()));
+    return crossOrigin.opened(request, reply);
   }
 }

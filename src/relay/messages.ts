@@ -76,6 +76,7 @@ export type Rules = Readonly<{
   /** Of the tools that only the main thread runs. */
   searches: boolean;
   mcp: readonly Pick<McpConfig, "models">[];
+  corsOrigins: readonly string[];
   logLevel: LogLevel;
   telemetry: TelemetryConfig | null;
   /** Texts that no log may hold. */

@@ -125,6 +125,7 @@ describe.concurrent("a changed configuration", () => {
     site.write(`
       [server]
       stop_grace_seconds = 5
+      cors_origins = ["*"]
       [queue]
       max_wait_seconds = 7
       [search]
@@ -139,14 +140,14 @@ describe.concurrent("a changed configuration", () => {
       format = "text"
     `);
     expect(await site.reload()).toEqual({
-      applied: ["server.stop_grace_seconds", "queue", "search", "mcp"],
+      applied: ["server.stop_grace_seconds", "server.cors_origins", "queue", "search", "mcp"],
       needsRestart: ["console", "log.format"],
     });
     expect(await site.reload()).toEqual({ applied: [], needsRestart: ["console", "log.format"] });
     expect((await site.ask()).choices[0]!.message.content).not.toBe("");
     site.write("");
     expect(await site.reload()).toEqual({
-      applied: ["server.stop_grace_seconds", "queue", "search", "mcp"],
+      applied: ["server.stop_grace_seconds", "server.cors_origins", "queue", "search", "mcp"],
       needsRestart: [],
     });
   });

@@ -1,8 +1,8 @@
 // The HTTP side over a real socket, with parts that answer by script: stopping, and what each address answers.
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/catalog.ts";
 import { systemClock } from "../../src/clock.ts";
-import { type RunningServer, type ServerParts, startServer } from "../../src/http/app.ts";
+import { type RunningServer, type ServerOptions, type ServerParts, startServer } from "../../src/http/app.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import type { Ending, Hold, Slot, Usage } from "../../src/types.ts";
@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 /** A server whose node says a word and then waits until it is stopped. */
-function start(): { url: string; events: string[] } {
+function start(options: Partial<ServerOptions> = {}): { url: string; events: string[] } {
   const events: string[] = [];
   const holdOf = (): Hold => {
     let open = true;
@@ -52,7 +52,7 @@ function start(): { url: string; events: string[] } {
     log: () => {},
   };
   const counts = new TokenCounts(new Counter({ log: () => {} }), null, systemClock);
-  running = startServer(parts, { host: "127.0.0.1", port: 0, sealingKey: new Uint8Array(32), counts });
+  running = startServer(parts, { host: "127.0.0.1", port: 0, sealingKey: new Uint8Array(32), counts, ...options });
   return { url: running.url, events };
 }
 
@@ -108,6 +108,153 @@ test.each([
   const reply = await fetch(url + path, { method });
   expect(reply.status).toBe(status);
   expect(await reply.json()).toMatchObject(body);
+});
+
+const endpoints = [
+  ["POST", "/chat/completions"],
+  ["POST", "/messages"],
+  ["POST", "/messages/count_tokens"],
+  ["POST", "/responses"],
+  ["POST", "/responses/compact"],
+  ["POST", "/responses/input_tokens"],
+  ["GET", "/responses/resp_1"],
+  ["DELETE", "/responses/resp_1"],
+  ["POST", "/responses/resp_1/cancel"],
+  ["GET", "/responses/resp_1/input_items"],
+  ["POST", "/tokenize"],
+  ["GET", "/models"],
+  ["HEAD", "/models"],
+  ["GET", "/models/core-3"],
+  ["GET", "/models/someone/core-3"],
+] as const;
+
+test.each(endpoints)(
+  "%s {base}%s is there under every base address that clients make of ours",
+  async (method, path) => {
+    const { url } = start();
+    // With a key that is wrong, or every address would have to be asked rightly.
+    for (const base of ["/v1", "", "/v1/v1", "/openai/v1", "//v1", "/v1/", "/", "/v1//v1", "/openai/v1/"]) {
+      for (const end of ["", "/", "?beta=true"]) {
+        const reply = await fetch(url + base + path + end, { method, headers: { authorization: "Bearer bad" } });
+        await reply.text();
+        expect([base + path + end, reply.status]).toEqual([base + path + end, 401]);
+      }
+    }
+  },
+);
+
+test("a model whose id has a slash is found, encoded or not", async () => {
+  const { url } = start();
+  const message = async (path: string) => {
+    const reply = await fetch(url + path, { headers: { authorization: "Bearer good" } });
+    return ((await reply.json()) as { error: { message: string } }).error.message;
+  };
+  for (const path of ["/v1/models/someone/model", "/v1/models/someone%2Fmodel", "/models/someone/model/"]) {
+    expect(await message(path)).toBe("The model `someone/model` does not exist");
+  }
+});
+
+test.each([
+  ["/v1/nothing", { "anthropic-version": "2023-06-01" }, true],
+  ["/v1/nothing", { "x-api-key": "good" }, true],
+  ["/v1/nothing", { "x-api-key": "good", authorization: "Bearer good" }, false],
+  ["/v1/nothing", {}, false],
+  ["/v1/messages/batches", {}, true],
+  ["/v1/threads/thread_1/messages", {}, false],
+  ["/v1/chat/nothing", { authorization: "Bearer good" }, false],
+  ["/v1/chat/completions/nothing", { "anthropic-version": "2023-06-01" }, false],
+  ["/v1/models/nothing", { "x-api-key": "good" }, true],
+] as const)("what is not at %s is told a client with %j in its own shape", async (path, headers, isMessages) => {
+  const { url } = start();
+  const reply = await fetch(url + path, { headers });
+  const body = (await reply.json()) as { type?: string };
+  expect([reply.status, body.type === "error"]).toEqual([404, isMessages]);
+});
+
+describe("pages of other sites", () => {
+  const origin = "https://page.example";
+  const preflight = (url: string, headers: Record<string, string> = {}) =>
+    fetch(url, { method: "OPTIONS", headers: { origin, "access-control-request-method": "POST", ...headers } });
+  const isOpen = ({ headers }: Response): boolean => headers.has("access-control-allow-origin");
+
+  test("may do nothing where the operator names none", async () => {
+    const { url } = start();
+    expect((await preflight(`${url}/v1/messages`)).status).toBe(404);
+    const reply = await fetch(`${url}/v1/models`, { headers: { origin } });
+    expect([isOpen(reply), reply.headers.has("vary")]).toEqual([false, false]);
+  });
+
+  test.each([
+    ["all", ["*"], "*"],
+    ["theirs", ["http://other", origin], origin],
+  ])("may ask and read where the operator names %s", async (_which, corsOrigins, allowed) => {
+    const { url } = start({ corsOrigins });
+    const wanted = "authorization,anthropic-dangerous-direct-browser-access, x-stainless-lang,x-tollgate-console";
+    for (const path of ["/v1/chat/completions", "/messages", "/openai/v1/models", "/v1/nothing", "/v1/responses/a/b"]) {
+      const asked = await preflight(url + path, { "access-control-request-headers": wanted });
+      expect([path, asked.status, Object.fromEntries(asked.headers)]).toMatchObject([
+        path,
+        204,
+        {
+          "access-control-allow-origin": allowed,
+          "access-control-allow-methods": "GET, POST, DELETE",
+          "access-control-allow-headers": "authorization, anthropic-dangerous-direct-browser-access, x-stainless-lang",
+          "access-control-max-age": "7200",
+          vary: expect.stringContaining("origin"),
+        },
+      ]);
+      expect(asked.headers.has("access-control-allow-private-network")).toBe(false);
+      expect(asked.headers.has("access-control-allow-credentials")).toBe(false);
+    }
+    const inTheHouse = await preflight(`${url}/v1/models`, { "access-control-request-private-network": "true" });
+    expect(inTheHouse.headers.get("access-control-allow-private-network")).toBe("true");
+
+    const stream = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { origin, "x-api-key": "good" },
+      body: JSON.stringify({ model: "core-3", stream: true, messages: [{ role: "user", content: "x" }] }),
+    });
+    const replies: [string, number, Response][] = [
+      ["a list", 200, await fetch(`${url}/v1/models`, { headers: { origin, "x-api-key": "good" } })],
+      ["no key", 401, await fetch(`${url}/v1/models`, { headers: { origin } })],
+      ["no key", 401, await fetch(`${url}/v1/messages`, { method: "POST", headers: { origin } })],
+      ["nothing", 404, await fetch(`${url}/v1/nothing`, { headers: { origin } })],
+      ["no JSON", 400, await fetch(`${url}/v1/tokenize`, { method: "POST", headers: { origin, "x-api-key": "good" } })],
+      ["a stream", 200, stream],
+    ];
+    for (const [what, status, reply] of replies) {
+      expect([what, reply.status, Object.fromEntries(reply.headers)]).toMatchObject([
+        what,
+        status,
+        {
+          "access-control-allow-origin": allowed,
+          "access-control-expose-headers": "x-request-id, request-id, retry-after, x-should-retry",
+          vary: "origin",
+        },
+      ]);
+      expect(reply.headers.has("access-control-allow-credentials")).toBe(false);
+    }
+    await stream.body?.cancel();
+  });
+
+  test("that the operator does not name, and requests with a cookie, are told nothing", async () => {
+    const { url } = start({ corsOrigins: ["https://other.example"] });
+    expect((await preflight(`${url}/v1/messages`)).status).toBe(404);
+    const reply = await fetch(`${url}/v1/models`, { headers: { origin, "x-api-key": "good" } });
+    expect([reply.status, isOpen(reply), reply.headers.get("vary")]).toEqual([200, false, "origin"]);
+    await running!.stop(0);
+    const all = start({ corsOrigins: ["*"] });
+    const signedIn = await fetch(`${all.url}/v1/models`, { headers: { origin, cookie: "tollgate_session=x" } });
+    expect([signedIn.status, isOpen(signedIn)]).toEqual([401, false]);
+  });
+
+  test("may read no page and no probe of the server", async () => {
+    const { url } = start({ corsOrigins: ["*"] });
+    for (const path of ["/healthz", "/readyz", "/metrics", "/docs", "/plan", "/console/api/session"]) {
+      expect([path, isOpen(await fetch(url + path, { headers: { origin } }))]).toEqual([path, false]);
+      expect([path, isOpen(await preflight(url + path))]).toEqual([path, false]);
+    }
+  });
 });
 
 test("the model list refuses in the shape of the client that asks", async () => {

@@ -72,6 +72,7 @@ function startRelay(graceMs = 0): { stop: () => Promise<void> } {
       metrics: new Metrics(),
       tracing: { tracer: null },
       logsRequests: () => false,
+      corsOrigins: () => [],
       decided: async () => {},
     },
   );

@@ -19,6 +19,7 @@ test.each([
     searches: false,
     mcp: [],
     secrets: [],
+    corsOrigins: [],
     logLevel: "info",
     telemetry: null,
   } as const;

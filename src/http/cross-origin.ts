@@ -1,0 +1,67 @@
+// Pages of other sites that may call the API and read its replies (CORS): none, unless the operator names them. What they
+// bring is a key, never a cookie: a reply to a request that comes with one is never opened to them.
+import type { Soon } from "../gateway.ts";
+import { preflightMaxAgeSeconds } from "../limits.ts";
+import { mayBeSignedIn } from "./incoming.ts";
+
+/** Of our replies, beside those that every page may read. */
+const readableHeaders = "x-request-id, request-id, retry-after, x-should-retry";
+const methods = "GET, POST, DELETE";
+/** Headers of this name are the console's own. */
+const ownHeader = /^x-tollgate-/i;
+
+export class CrossOrigin {
+  readonly #origins: () => readonly string[];
+
+  /** `origins`: as browsers write them, or "*" alone for all; empty: none. It may change. */
+  constructor(origins: () => readonly string[]) {
+    this.#origins = origins;
+  }
+
+  /** The reply, which the page that asked may read if it is one of those. */
+  opened(request: Request, reply: Soon<Response>): Soon<Response> {
+    if (this.#origins().length === 0 || !request.headers.has("origin")) return reply;
+    const origin = this.#allowed(request.headers);
+    const open = (response: Response): Response => {
+      response.headers.set("vary", "origin");
+      if (origin === null) return response;
+      response.headers.set("access-control-allow-origin", origin);
+      response.headers.set("access-control-expose-headers", readableHeaders);
+      return response;
+    };
+    return reply instanceof Promise ? reply.then(open) : open(reply);
+  }
+
+  /** What a browser asks before a page's request; null: it is no such question, or the page may not ask. */
+  preflight(request: Request): Response | null {
+    const { headers } = request;
+    if (request.method !== "OPTIONS" || !headers.has("access-control-request-method")) return null;
+    const origin = this.#allowed(headers);
+    if (origin === null) return null;
+    const wanted = (headers.get("access-control-request-headers") ?? "").split(",").map((name) => name.trim());
+    const allowed = wanted.filter((name) => name !== "" && !ownHeader.test(name));
+    const reply = new Response(null, {
+      status: 204,
+      headers: {
+        "access-control-allow-origin": origin,
+        "access-control-allow-methods": methods,
+        "access-control-max-age": String(preflightMaxAgeSeconds),
+        vary: "origin, access-control-request-headers, access-control-request-private-network",
+      },
+    });
+    if (allowed.length > 0) reply.headers.set("access-control-allow-headers", allowed.join(", "));
+    // A public page's request to a gateway in the house.
+    if (headers.get("access-control-request-private-network") === "true") {
+      reply.headers.set("access-control-allow-private-network", "true");
+    }
+    return reply;
+  }
+
+  #allowed(headers: Headers): string | null {
+    const origin = headers.get("origin");
+    if (origin === null || mayBeSignedIn(headers)) return null;
+    const origins = this.#origins();
+    if (origins[0] === "*") return "*";
+    return origins.includes(origin) ? origin : null;
+  }
+}

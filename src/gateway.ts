@@ -76,7 +76,7 @@ export type Incoming = Readonly<{
   /** The account of a signed-in browser's request, which brings no key. Null or absent: a key is needed. */
   signedIn?: (() => AccountId | null) | null;
   /** The body, or why it cannot be read. */
-  body(): Promise<Body | Refusal>;
+  body(account: AccountId): Promise<Body | Refusal>;
 }>;
 
 /** A parsed body, whose size as sent is `bytes`, or one that is large. */
@@ -88,7 +88,7 @@ export interface Outlet extends Sink {
   /** Aborted when the client leaves or stops reading; with a Refusal as its reason when the gateway ends the reply. */
   readonly gone: Gone;
   /** Whether a byte of the reply was written: who leaves before that has received nothing, and pays nothing. */
-  readonly begun: boolean;
+  readonly opened: boolean;
   /** The last word of a served request; its charge is on disk. */
   end(end: AnswerEnd): void;
   /** The last word of a refused or failed one; nothing was charged. */
@@ -116,7 +116,7 @@ export async function admit(
     const known = accountOf(incoming, parts);
     const account = known instanceof Promise ? await known : known;
     if (account === null) return { refused: refuse("invalid_api_key"), ask };
-    const body = await incoming.body();
+    const body = await incoming.body(account);
     if (isRefusal(body)) return { refused: body, ask };
     // A small request may refer to a long stored conversation: a flood of them is refused before any is fetched.
     // So is one of large bodies before any is read.
@@ -184,15 +184,15 @@ const neverGone = new AbortController().signal;
 /** What every step of serving a request needs. */
 type Serving = Readonly<{
   account: AccountId;
-  outlet: Pick<Outlet, "gone" | "begun">;
+  outlet: Pick<Outlet, "gone" | "opened">;
   gone: Gone;
   parts: Parts;
   record: RequestRecord;
 }>;
 
 /** Its client left before a byte of the reply was written. */
-const isUnheard = ({ gone, begun }: Pick<Outlet, "gone" | "begun">): boolean =>
-  gone.aborted && !begun && !isRefusal(gone.reason);
+const isUnheard = ({ gone, opened }: Pick<Outlet, "gone" | "opened">): boolean =>
+  gone.aborted && !opened && !isRefusal(gone.reason);
 
 /**
  * Serves an admitted request; whatever happens, the outlet gets its last word and an unsettled hold goes back. How it
@@ -216,7 +216,7 @@ export async function serve(
     if (ending.kind === "failed") return fail(ending.refusal, hold, outlet, record);
     const { reason } = outlet.gone;
     if (ending.kind === "gone" && isRefusal(reason)) return fail(reason, hold, outlet, record); // our own doing costs the client nothing
-    if (isUnheard(outlet)) return record.unheard();
+    if (isUnheard(outlet)) return record.left();
     record.settling = { from: clock.monotonic(), to: null };
     await hold.settle(ending.usage, ending.estimated, clock.wall()); // on disk before the client sees the end
     record.settling.to = clock.monotonic();

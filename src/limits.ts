@@ -20,6 +20,15 @@ export const centsPerMillionBalanceTokens = 500;
 export const creditPurchaseMinTokens = 1_000_000;
 export const creditPurchaseMaxTokens = 100_000_000;
 
+// Compressed request bodies
+/** What comes out is never more than so many times what came; agents' conversations are compressed to a tenth. */
+export const inflatedRatioMax = 100;
+/** Small bodies of repeated text are compressed better than that, and cost little. */
+export const inflatedAlwaysMaxBytes = 1024 * 1024;
+/** Bodies that are inflated at once on a thread, each at up to 32 MiB and a core for 60 ms; more wait for their turn. */
+export const inflatingMax = 4;
+export const inflatingAccountMax = 2;
+
 // Pages of other sites
 /** A browser asks before a page's first request and then not for this long; Chromium takes no more than 2 hours. */
 export const preflightMaxAgeSeconds = 7_200;

@@ -69,7 +69,7 @@ export const refusals = {
     status: 415,
     type: invalid,
     code: null,
-    message: "Send the request body without content-encoding",
+    message: "Send the request body uncompressed, or with one content-encoding: gzip, br, zstd or deflate",
     retry: "client",
   },
   upgrade_required: {

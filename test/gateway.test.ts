@@ -36,7 +36,7 @@ class World {
   readonly nodes: { name: string; endings: Ending[] }[] = [{ name: "a", endings: [ended] }];
   readonly gone = new AbortController();
   /** A byte of the reply was written. */
-  begun = false;
+  opened = false;
   holdReady: Promise<void> | null = null;
   settled: () => Promise<void> = async () => {};
   countedInput: number | null = null;
@@ -126,7 +126,7 @@ class World {
   outlet(): Outlet {
     return {
       gone: this.gone.signal,
-      begun: this.begun,
+      opened: this.opened,
       piece: (piece: Piece) => this.events.push(`piece ${piece.kind}`),
       flush: () => null,
       end: (end: AnswerEnd) => {
@@ -196,7 +196,7 @@ describe("the order of the checks", () => {
     const signedIn = () => (world.voided ? null : 7);
     const body = async () => {
       world.voided = true;
-      return incoming.body();
+      return incoming.body(7);
     };
     const result = await admit({ ...incoming, signedIn, body }, chatCompletions, world.parts);
     expect(result).toMatchObject({ refused: { refusal: "invalid_api_key" } });
@@ -249,7 +249,7 @@ describe("every exit settles or gives back, and frees the node before it waits f
 
   test("a client that left after it is charged and hears nothing", async () => {
     const world = new World();
-    world.begun = true;
+    world.opened = true;
     world.gone.abort();
     world.nodes[0]!.endings = [{ kind: "gone", usage, estimated: true }];
     expect(await world.serve()).toEqual([

@@ -199,7 +199,7 @@ const bugs: readonly Bug[] = [
   {
     id: "M18",
     what: "a client that left before the first byte is charged",
-    edits: [["src/gateway.ts", "if (isUnheard(outlet)) return record.unheard();", ""]],
+    edits: [["src/gateway.ts", "if (isUnheard(outlet)) return record.left();", ""]],
     file: spine,
   },
 ];

@@ -10,7 +10,7 @@ export class CollectOutlet implements Outlet, EventListenerObject {
   readonly response: Promise<Response>;
   readonly gone = new Departure();
   /** The whole reply is one write, after which nobody can leave. */
-  readonly begun = false;
+  readonly opened = false;
   readonly #collector = new Collector();
   readonly #ask: Ask;
   readonly #requestId: string;

@@ -5,9 +5,10 @@ import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes } from "../limits.ts"
 import { isRefusal, refuse } from "../refusals.ts";
 import { type AccountId, type Refusal, StoreUnavailable } from "../types.ts";
 import type { BodyTurns } from "./body-turns.ts";
+import { encodingOf, inflate } from "./compressed-body.ts";
 import type { Site } from "./site.ts";
 
-/** What a body came as: its text, or the bytes of a large one. */
+/** What a body came as, inflated where it was compressed: its text, or the bytes of a large one. */
 export type RawBody = string | Uint8Array;
 
 /** `keepsLarge`: something else reads large bodies, so that they are not parsed here. `keep` is given the body as it came. */
@@ -21,7 +22,7 @@ export const incomingOf = (
   requestId,
   key: keyOf(request.headers),
   signedIn: site !== null && mayBeSignedIn(request.headers) ? () => site.accountOf(request) : null,
-  body: () => readBody(request, keepsLarge, null, keep),
+  body: (account) => readBody(request, account, keepsLarge, null, keep),
 });
 
 /** A key, right or wrong, is never passed over for a cookie. */
@@ -60,15 +61,14 @@ export function accountOf(request: Request, keys: KnownKeys, site: Site | null):
  */
 export async function readBody(
   request: Request,
+  account: AccountId,
   keepsLarge: boolean,
   turns: BodyTurns | null = null,
   keep?: (body: RawBody) => void,
 ): Promise<Body | Refusal> {
-  const encoding = request.headers.get("content-encoding");
-  if (encoding !== null && encoding !== "" && encoding !== "identity") return refuse("unsupported_encoding");
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > bodyMaxBytes) return refuse("body_too_large");
-  const body = await readWhole(request, declared, keepsLarge, turns);
+  const body = await readWhole(request, account, declared, keepsLarge, turns);
   if (isRefusal(body)) return body;
   keep?.("body" in body ? body.body : body.text);
   if ("body" in body) return body;
@@ -83,27 +83,37 @@ type BodyText = Readonly<{ text: string; bytes: number }>;
 
 async function readWhole(
   request: Request,
+  account: AccountId,
   declared: string | null,
   keepsLarge: boolean,
   turns: BodyTurns | null,
 ): Promise<BodyText | LargeBody | Refusal> {
   try {
-    const bytes = declared === null ? Number.POSITIVE_INFINITY : Number(declared);
-    const inTurn = turns !== null && bytes >= bodyTurnMinBytes;
-    const mayBeLarge = keepsLarge && bytes >= largeBodyMinBytes;
-    if (declared !== null && !inTurn && !mayBeLarge) return { text: await request.text(), bytes };
+    const encoding = encodingOf(request.headers);
+    if (encoding === "unknown") return refuse("unsupported_encoding");
+    const isSmall = declared !== null && encoding === null && Number(declared) < smallBodyBytes(keepsLarge, turns);
+    if (isSmall) return { text: await request.text(), bytes: Number(declared) };
     // The runtime puts a body of known length together in three quarters of the time that we take for it.
-    const body = declared === null ? await readChunks(request) : await request.bytes();
-    if (body === null) return refuse("body_too_large");
+    const came = declared === null ? await readChunks(request) : await request.bytes();
+    if (came === null) return refuse("body_too_large");
+    const body = encoding === null ? came : await inflate(came, encoding, account, request.signal);
+    if (isRefusal(body)) return body;
     if (keepsLarge && body.byteLength >= largeBodyMinBytes) {
       return { body, bytes: body.byteLength, gone: request.signal };
     }
-    if (inTurn) await turns.next(); // the whole body is there before its turn: a slow client holds nobody up
+    // The whole body is there before its turn: a slow client holds nobody up.
+    if (turns !== null && body.byteLength >= bodyTurnMinBytes) await turns.next();
     return { text: new TextDecoder().decode(body), bytes: body.byteLength };
   } catch {
     // The client left before its body was whole; what is answered now, nobody reads.
     return refuse("unreadable", { reason: "The request body ended early" });
   }
+}
+
+/** Smaller ones are read here, and at once. */
+function smallBodyBytes(keepsLarge: boolean, turns: BodyTurns | null): number {
+  if (turns !== null) return bodyTurnMinBytes;
+  return keepsLarge ? largeBodyMinBytes : Number.POSITIVE_INFINITY;
 }
 
 /** A body of unknown length, or null as soon as it is over the limit. */

@@ -64,6 +64,7 @@ export async function passOn(request: Request, { unix, peer, body, ended }: Pass
 function headersOf(headers: Headers, peer: string | null, body: RawBody | null): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const [name, value] of headers) if (!ofConnection.has(name) && !unwritable.test(value)) passed[name] = value;
+  if (body !== null) delete passed["content-encoding"]; // it was inflated when it was read
   if (body !== null) passed["content-length"] = String(Buffer.byteLength(body));
   if (peer === null) delete passed[peerHeader];
   else passed[peerHeader] = peer;

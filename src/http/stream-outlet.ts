@@ -31,7 +31,7 @@ function returnWriter(writer: ByteWriter): void {
 export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   readonly response: Promise<Response>;
   readonly gone = new Departure();
-  begun = false;
+  opened = false;
   readonly #dialect: Dialect;
   readonly #ask: Ask;
   readonly #encoder: Encoder;
@@ -171,7 +171,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     const unsent = this.#unsent;
     if (controller === null || unsent === null) return null;
     this.#silentBeats = 0;
-    this.begun = true;
+    this.opened = true;
     const written = controller.write(unsent.written) as number | Promise<number>;
     controller.flush();
     this.#dropUnsent(); // what the socket did not take, the controller has copied

@@ -77,7 +77,7 @@ export class TokenRoutes {
     const requestId = mintRequestId(this.#parts.clock.wall());
     const account = accountOf(request, this.#parts.keys, this.#site);
     if (isRefusal(account)) return refusalReply(dialect, account, requestId);
-    const body = await readBody(request, this.#parts.largeBodies !== undefined, this.#bodyTurns);
+    const body = await readBody(request, account, this.#parts.largeBodies !== undefined, this.#bodyTurns);
     if (isRefusal(body)) return refusalReply(dialect, body, requestId);
     const counted = await count(body, account, request.signal);
     if (isRefusal(counted)) return refusalReply(dialect, counted, requestId);

@@ -91,7 +91,7 @@ export class RequestRecord {
   }
 
   /** The client left before a byte of the reply: nothing was charged. */
-  unheard(): void {
+  left(): void {
     this.ending = "gone";
   }
 

@@ -262,7 +262,7 @@ describe("real replies fit it, with no member that it does not name", () => {
         ["/v1/chat/completions", "{", 400],
         ["/v1/chat/completions", '{"model":"none","messages":[{"role":"user","content":"x"}]}', 400],
         ["/v1/chat/completions", "{}", 401, { authorization: "Bearer sk-none" }],
-        ["/v1/chat/completions", "{}", 415, { "content-encoding": "gzip" }],
+        ["/v1/chat/completions", "{}", 415, { "content-encoding": "compress" }],
         ["/v1/messages", '{"model":"core-3"}', 400],
         ["/v1/messages", "{}", 401, { authorization: "" }],
         ["/v1/responses", '{"model":"core-3","input":"x","previous_response_id":"resp_0"}', 400],

@@ -206,7 +206,7 @@ describe("a client that leaves", () => {
     }
     client.destroy();
     await eventually("gone", async () => outlet.gone.aborted);
-    expect([heartbeat.size, outlet.begun]).toEqual([0, when === "in the middle"]);
+    expect([heartbeat.size, outlet.opened]).toEqual([0, when === "in the middle"]);
     outlet.piece(piece);
     expect(outlet.flush()).toBeNull();
     outlet.end(end); // what comes late does no harm

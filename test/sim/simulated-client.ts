@@ -23,7 +23,7 @@ export class SimulatedClient implements Outlet {
   /** The status of its reply; null until the first byte. */
   status: number | null = null;
   left = false;
-  get begun(): boolean {
+  get opened(): boolean {
     return this.status !== null;
   }
   /** The end was written: from this moment on, its charge must be on disk. */

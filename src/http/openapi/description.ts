@@ -110,7 +110,7 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   not_found: "There is nothing with this id.",
   body_too_large: `The body is larger than ${bodyMaxBytes} bytes.`,
   text_too_long: "The text is too long to be counted.",
-  unsupported_encoding: "The body is compressed.",
+  unsupported_encoding: "The body is compressed in another way than gzip, br, zstd or deflate.",
   upgrade_required: "WebSockets are not served.",
   too_many_requests: `The account made more than ${floodRequestsMax} requests in a minute.`,
   quota_exceeded: "The output budget does not fit into the balance.",

@@ -1,0 +1,81 @@
+// Request bodies that came compressed (`content-encoding`). A few hundred bytes can inflate to gigabytes, so what comes out
+// is bounded while it comes, inflating runs beside the streams, and each account has its turns.
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from "node:zlib";
+import {
+  bodyMaxBytes,
+  inflatedAlwaysMaxBytes,
+  inflatedRatioMax,
+  inflatingAccountMax,
+  inflatingMax,
+} from "../limits.ts";
+import { refuse } from "../refusals.ts";
+import { AccountTurns } from "../tools/account-turns.ts";
+import type { AccountId, Refusal } from "../types.ts";
+
+export type Encoding = "gzip" | "deflate" | "br" | "zstd";
+
+/** What comes out of it in one piece: bodies of 1 MB take no more than 16 turns of the event loop. */
+const chunkSize = 64 * 1024;
+/** RFC 9659: a decoder need not take a larger window than 8 MiB, nor give its memory for one. */
+const zstdWindowLogMax = 23;
+
+const inflaters = {
+  gzip: () => createGunzip({ chunkSize }),
+  // Meant is zlib's format; some clients leave its two bytes of header out.
+  deflate: (first: number) => ((first & 0x0f) === 8 ? createInflate({ chunkSize }) : createInflateRaw({ chunkSize })),
+  br: () => createBrotliDecompress({ chunkSize }),
+  zstd: () => createZstdDecompress({ chunkSize, params: { [constants.ZSTD_d_windowLogMax]: zstdWindowLogMax } }),
+} as const;
+
+/** How a body is compressed; null: not at all; "unknown": in a way that is not read here, or in several. */
+export function encodingOf(headers: Headers): Encoding | "unknown" | null {
+  const named = headers.get("content-encoding");
+  if (named === null) return null;
+  const encoding = named.trim().toLowerCase();
+  if (encoding === "" || encoding === "identity") return null;
+  if (encoding === "x-gzip") return "gzip";
+  return Object.hasOwn(inflaters, encoding) ? (encoding as Encoding) : "unknown";
+}
+
+const turns = new AccountTurns(inflatingMax, inflatingAccountMax);
+
+/** The body as it was before its client compressed it. Rejects when `gone` aborts while it waits for its turn. */
+export async function inflate(
+  compressed: Uint8Array,
+  encoding: Encoding,
+  account: AccountId,
+  gone: AbortSignal,
+): Promise<Uint8Array | Refusal> {
+  using _turn = await turns.enter(account, gone);
+  const ratioMaxBytes = Math.max(inflatedAlwaysMaxBytes, compressed.byteLength * inflatedRatioMax);
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  const inflater = inflaters[encoding](compressed[0] ?? 0);
+  inflater.end(compressed);
+  try {
+    // Left before its end, it is destroyed.
+    for await (const chunk of inflater as AsyncIterable<Uint8Array>) {
+      bytes += chunk.byteLength;
+      if (bytes > bodyMaxBytes) return refuse("body_too_large");
+      if (bytes > ratioMaxBytes) {
+        return refuse("unreadable", {
+          reason: `The request body inflates to more than ${inflatedRatioMax} times its size; send it uncompressed`,
+        });
+      }
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    return refuse("unreadable", { reason: `The request body is not valid ${encoding}: ${(error as Error).message}` });
+  }
+  // Bun 1.4.5 says nothing where zstd's data end too early.
+  if (bytes === 0)
+    return refuse("unreadable", { reason: `The request body is empty, or its ${encoding} data end early` });
+  return Buffer.concat(chunks, bytes);
+}

@@ -2,6 +2,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import type { ErrorReply } from "../fixtures/requests.ts";
+import { brotliCompressSync as brotli, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { bodyOf as bodyOfDialect, endpoints, viewOf } from "../fixtures/client-view.ts";
 import { post, says } from "../fixtures/requests.ts";
 import { Stack } from "../fixtures/stack.ts";
 
@@ -13,6 +15,12 @@ beforeAll(async () => {
 afterAll(() => stack[Symbol.asyncDispose]());
 afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
 
+/** At its usual best it takes seconds. */
+const brotliCompressSync = (text: string): Buffer => brotli(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } });
+const randomWords = (bytes: number): string =>
+  Buffer.from(crypto.getRandomValues(new Uint8Array(60_000)))
+    .toString("base64")
+    .repeat(Math.ceil(bytes / 80_000));
 const ask = (): Record<string, unknown> => says(stack.node.marker("text"));
 
 describe("keys", () => {
@@ -207,6 +215,88 @@ describe("bodies", () => {
       });
       expect(reply.status).toBe(401);
       await reply.text();
+    },
+    timeLimit,
+  );
+
+  const compressed = [
+    ["gzip", gzipSync],
+    ["deflate", deflateSync],
+    ["br", brotliCompressSync],
+    ["zstd", zstdCompressSync],
+  ] as const;
+
+  test.each(compressed)(
+    "that are compressed by %s are answered as those that are not, small and large, streamed and not",
+    async (encoding, compress) => {
+      const account = await stack.gateway.account();
+      const asks = endpoints.flatMap((endpoint) =>
+        [0, 600_000].flatMap((padding) => [false, true].map((stream) => ({ endpoint, padding, stream }))),
+      );
+      for (const { endpoint, padding, stream } of asks) {
+        // Which only the thread that has the tools serves, and so is passed on by the others.
+        const image = { type: "image_url", image_url: { url: "http://127.0.0.1:9/none.png" } };
+        for (const passedOn of endpoint === "/v1/chat/completions" ? [false, true] : [false]) {
+          const prompt = `[[${stack.node.marker("text")}]]`;
+          const more = { stream, ...(padding === 0 ? {} : { padding: randomWords(padding) }) };
+          const messages = [{ role: "user", content: [{ type: "text", text: prompt }, image] }];
+          const body = bodyOfDialect(endpoint, "core-3", prompt, passedOn ? { ...more, messages } : more);
+          const reply = await fetch(stack.gateway.url + endpoint, {
+            method: "POST",
+            headers: { authorization: `Bearer ${account.api_key}`, "content-encoding": encoding },
+            body: new Uint8Array(compress(JSON.stringify(body))),
+          });
+          const view = viewOf(endpoint, stream, await reply.text());
+          expect([endpoint, padding, stream, reply.status, view.text, view.complete]).toEqual([
+            ...[endpoint, padding, stream],
+            ...[200, "Hi there!", true],
+          ]);
+        }
+      }
+      const counted = { "/v1/tokenize": "count", "/v1/messages/count_tokens": "input_tokens" } as const;
+      for (const [path, field] of Object.entries(counted)) {
+        const asked = path === "/v1/tokenize" ? { text: "one two" } : ask();
+        const counts = await Promise.all(
+          [encoding, "identity"].map(async (encoding) => {
+            const text = JSON.stringify(asked);
+            const reply = await fetch(stack.gateway.url + path, {
+              method: "POST",
+              headers: { authorization: `Bearer ${account.api_key}`, "content-encoding": encoding },
+              body: encoding === "identity" ? text : new Uint8Array(compress(text)),
+            });
+            return [reply.status, ((await reply.json()) as Record<string, unknown>)[field]];
+          }),
+        );
+        expect([path, ...counts[0]!]).toEqual([path, 200, expect.any(Number)]);
+        expect(counts[0]).toEqual(counts[1]!);
+      }
+    },
+    timeLimit,
+  );
+
+  test.each(endpoints)(
+    "that are damaged, or compressed in unknown ways, are refused in the shape of %s and cost nothing",
+    async (endpoint) => {
+      const account = await stack.gateway.account();
+      const body = new Uint8Array(gzipSync(JSON.stringify(bodyOfDialect(endpoint, "core-3", "[[text]]"))));
+      const bomb = new Uint8Array(gzipSync(Buffer.alloc(64 << 20)));
+      for (const [encoding, sent, status] of [
+        ["gzip", body.slice(0, 60), 400],
+        ["zstd", body, 400],
+        ["gzip", bomb, 400],
+        ["gzip, gzip", body, 415],
+        ["compress", body, 415],
+      ] as const) {
+        const reply = await fetch(stack.gateway.url + endpoint, {
+          method: "POST",
+          headers: { authorization: `Bearer ${account.api_key}`, "content-encoding": encoding },
+          body: sent,
+        });
+        const view = viewOf(endpoint, false, await reply.text());
+        expect([encoding, reply.status, view.error?.type]).toEqual([encoding, status, "invalid_request_error"]);
+        expect(view.faults).toEqual([]);
+      }
+      expect(await stack.gateway.usage(account.email)).toEqual([]);
     },
     timeLimit,
   );

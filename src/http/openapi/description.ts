@@ -63,8 +63,11 @@ const requestIdHeader = {
 } as const;
 
 /** One reply for each status that the refusals have, with their bodies as examples. */
-function errorReplies(dialect: Dialect, names: readonly RefusalName[]): Readonly<Record<string, Reply>> {
-  const schema = ref(dialect === messages ? "MessagesError" : "Error");
+function errorReplies(
+  dialect: Dialect,
+  names: readonly RefusalName[],
+  schema: JsonSchema = ref(dialect === messages ? "MessagesError" : "Error"),
+): Readonly<Record<string, Reply>> {
   const replies: Record<string, Reply> = {};
   for (const [status, group] of Object.entries(Object.groupBy(names, (name) => refusals[name].status))) {
     const examples = group!.map((name): [string, { value: unknown }] => [name, { value: errorExample(dialect, name) }]);
@@ -345,6 +348,9 @@ function counting(): OpenApiDocument["paths"] {
   };
 }
 
+/** Where the path says no dialect, an error has the shape that the client's headers ask for. */
+const errorOfEither: JsonSchema = { anyOf: [ref("Error"), ref("MessagesError")] };
+
 function others(models: readonly string[]): OpenApiDocument["paths"] {
   return {
     "/v1/models": {
@@ -352,13 +358,18 @@ function others(models: readonly string[]): OpenApiDocument["paths"] {
         operationId: "listModels",
         tags: ["Models"],
         summary: "List the models",
-        description: "One document that the libraries of all dialects read as their own list.",
+        description:
+          "One document that the libraries of all dialects read as their own list. Errors have the shape of messages for a " +
+          "client that sends `anthropic-version`, or `x-api-key` alone.",
         parameters: [
           query("limit", "Models on a page.", { type: "integer", minimum: 1, maximum: 1000 }),
           query("after_id", "The page after this model.", { type: "string" }),
           query("before_id", "The page before this model.", { type: "string" }),
         ],
-        responses: { "200": reply("The models.", ref("ModelList")), ...errorReplies(chatCompletions, ofEveryRoute) },
+        responses: {
+          "200": reply("The models.", ref("ModelList")),
+          ...errorReplies(chatCompletions, ofEveryRoute, errorOfEither),
+        },
       },
     },
     "/v1/models/{id}": {
@@ -370,7 +381,7 @@ function others(models: readonly string[]): OpenApiDocument["paths"] {
         parameters: [{ ...idOf("model"), schema: { type: "string", minLength: 1, examples: models.slice(0, 1) } }],
         responses: {
           "200": reply("The model.", ref("Model")),
-          ...errorReplies(chatCompletions, [...ofEveryRoute, "not_found"]),
+          ...errorReplies(chatCompletions, [...ofEveryRoute, "not_found"], errorOfEither),
         },
       },
     },

@@ -240,8 +240,13 @@ export const unreportedCountTimeoutMs = 500;
 export const bodyTurnMinBytes = 256 * 1024;
 
 // Large bodies, which a Worker reads
-/** From here on: a body made to be slow to parse (nothing but brackets) takes 28 ms at this size, any usual one 5 ms. */
+/** From here on; a usual one of this size is parsed in 5 ms. */
 export const largeBodyMinBytes = 512 * 1024;
+/**
+ * A body of more brackets, commas and colons counts as large, whatever its size: with as many as fit into 512 KiB it
+ * stopped the thread for 150 ms. Conversations of that size have 20,000.
+ */
+export const smallBodyTokensMax = 50_000;
 /** What bodies that wait, are read or belong to open requests may take; as much again is what a node gets of them. */
 export const largeBodiesBytesMax = 512 * 1024 * 1024;
 export const largeBodiesAccountBytesMax = 128 * 1024 * 1024;
@@ -368,8 +373,12 @@ export const checkStartMs = 10_000;
 /** The checking process is ended after this long without a check. */
 export const checkIdleMs = 5 * 60_000;
 
-// JSON of request bodies
+// JSON from outside: of requests, nodes and services
 export const jsonDepthMax = 128;
+/** Brackets, commas and colons. The worst of them take 130 bytes of memory each, so that a body takes 260 MB at most; 400,000 messages are allowed. */
+export const jsonTokensMax = 2_000_000;
+/** Shorter texts are parsed as they come: of nothing but brackets, this takes 1.3 MB and a millisecond. */
+export const jsonScanMinLength = 16 * 1024;
 
 assert(keepAliveIntervalMs <= 15_000, "a waiting stream must show life every 15 s");
 assert(streamOpenDelayMs > nodeConnectTimeoutMs, "a dead node must be noticed before the stream opens");

@@ -175,8 +175,16 @@ const homes: readonly Home[] = [
     sign: /\bJSON\.parse\(|\.json\(\)/,
     // a client's body, our own errors as examples, a node's events, our own threads' messages, the control socket, the operator's catalogue; the
     // rank files that come with the program
-    home: /^src\/(catalog\.ts$|bodies\/prepare\.ts$|http\/incoming\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|relay\/|relay-worker\.ts$|dialects\/|tools\/|tokens\/sequences\.ts$|commands\/|console\/)/,
+    home: /^src\/(catalog\.ts$|outside-json\.ts$|bodies\/body-json\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|relay\/|relay-worker\.ts$|dialects\/|tools\/|tokens\/sequences\.ts$|commands\/|console\/)/,
     example: "JSON.parse(body)",
+  },
+  {
+    what: "parsing of JSON that nobody looked through",
+    // string literals are what a node's event was made of
+    sign: /\bJSON\.parse\((?!(?:\w+\.)*literal\)|`"|joined\(block\.literals\)|\(this\.#text\.empty)/,
+    // what looks through it; what we wrote ourselves; the operator's; browsers
+    home: /^src\/(outside-json\.ts$|bodies\/body-json\.ts$|nodes\/json\.ts$|dialects\/(stored-responses|chat-completions)\.ts$|tools\/answer-validator\.ts$|http\/openapi\/description\.ts$|store\/|relay\/|relay-worker\.ts$|tokens\/sequences\.ts$|commands\/|console\/web\/)/,
+    example: "JSON.parse(text)",
   },
   {
     what: "texts as HTML",

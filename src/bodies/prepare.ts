@@ -3,7 +3,8 @@
 import type { Dialect, DialectName, PackedAsk } from "../dialects/dialect.ts";
 import type { OfferedTools } from "../dialects/offered-tools.ts";
 import { type EarlierTexts, earlierOf, lengthOf, type References } from "../dialects/stored-responses.ts";
-import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax } from "../limits.ts";
+import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax, smallBodyTokensMax } from "../limits.ts";
+import { JsonScan } from "../outside-json.ts";
 import { promptStart } from "../nodes/prompt-start.ts";
 import { writtenTurns } from "../nodes/request.ts";
 import { isRefusal, refuse } from "../refusals.ts";
@@ -12,6 +13,7 @@ import { renderTurns } from "../tokens/render.ts";
 import { readTokenize } from "../tokens/tokenize.ts";
 import { unreadyParts, withParts } from "../tools/media-parts.ts";
 import type { Ask, EncodedTexts, Model, Part, PreparedTurns, Refusal, Turn, UnreadyPart } from "../types.ts";
+import { readBodyJson } from "./body-json.ts";
 
 /** As what a body is to be read: as a request of a dialect, or as one to count tokens. */
 export type Reading = DialectName | "tokenize";
@@ -53,7 +55,7 @@ export type Prepared =
 export type Dialects = Readonly<Record<DialectName, Dialect>>;
 
 export function prepare(order: PrepareOrder, dialects: Dialects): Prepared {
-  const json = parsed(order.body);
+  const json = readBodyJson(new TextDecoder().decode(order.body), Number.POSITIVE_INFINITY)!;
   if (isRefusal(json)) return { kind: "refused", refusal: json };
   const { value } = json;
   if (order.reading === "tokenize") return prepareTokenize(value, order, dialects["chat-completions"]);
@@ -67,14 +69,6 @@ export function prepare(order: PrepareOrder, dialects: Dialects): Prepared {
 /** The size of a request as its conversation comes with it. */
 export const sizeOf = ({ bodyBytes, earlier }: Pick<PrepareOrder, "bodyBytes" | "earlier">): number =>
   bodyBytes + (earlier === null ? 0 : lengthOf(earlier));
-
-function parsed(body: Uint8Array): Readonly<{ value: unknown }> | Refusal {
-  try {
-    return { value: JSON.parse(new TextDecoder().decode(body)) };
-  } catch (error) {
-    return refuse("unreadable", { reason: `The request body is not valid JSON: ${(error as Error).message}` });
-  }
-}
 
 /** A request needs no more of the catalogue than its models. */
 const catalogOf = ({ models }: PrepareOrder) => ({ models: new Map(models.map((model) => [model.id, model])) });
@@ -113,8 +107,13 @@ function tooMuchBeside(packed: PackedAsk): Refusal | null {
   const { input: _, echo = "", offered, ...settings } = packed as PackedAsk & OfResponses;
   // Each tool once, and also those that tool_choice keeps from the model.
   const once = offered === undefined ? {} : { tools: offered.entries.map(asGiven), webSearch: offered.webSearch };
-  if (JSON.stringify({ ...settings, ...once }).length > largeSettingsMaxLength) {
-    return tooLarge("tools and other settings", largeSettingsMaxLength);
+  const text = JSON.stringify({ ...settings, ...once });
+  if (text.length > largeSettingsMaxLength) return tooLarge("tools and other settings", largeSettingsMaxLength);
+  const scan = new JsonScan();
+  scan.push(text);
+  if (scan.tokens > smallBodyTokensMax) {
+    const reason = `The request's tools and other settings have too many values: more than ${smallBodyTokensMax} brackets, commas and colons`;
+    return refuse("malformed", { reason });
   }
   const repeated = "instructions, tools, metadata and what else a response repeats";
   return echo.length > largeEchoMaxLength ? tooLarge(repeated, largeEchoMaxLength) : null;

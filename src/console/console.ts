@@ -31,6 +31,7 @@ import { SignedIn } from "./signed-in.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { usageRoutes } from "./usage-routes.ts";
 import { webhookReply } from "./webhook.ts";
+import { parseOutsideJson } from "../outside-json.ts";
 
 /** What a call has of its connection. */
 type Connection = Parameters<typeof peerAddress>[1] & {};
@@ -166,7 +167,7 @@ async function readJson(request: Request, schema: TSchema): Promise<unknown> {
   const text = await readBody(request, consoleBodyMaxBytes);
   if (text === null) return fail("invalid_request", `The request is larger than ${consoleBodyMaxBytes} bytes.`);
   try {
-    return checked(JSON.parse(text), schema, "The request");
+    return checked(parseOutsideJson(text), schema, "The request");
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     return fail("invalid_request", "The request is not valid JSON.");

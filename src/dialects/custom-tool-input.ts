@@ -1,10 +1,13 @@
 // Custom tools take free text, nodes know functions only. So a custom tool is offered as a function with one string
 // parameter, and its calls are unwrapped while they stream: {"input":"*** Begin Patch\n..."} -> *** Begin Patch...
+import { parseOutsideJson } from "../outside-json.ts";
 
 /** The name of the one parameter of a custom tool that is offered as a function. */
 export const inputParameter = "input";
 
-const opening = new RegExp(`^\\s*\\{\\s*"${inputParameter}"\\s*:\\s*"`);
+const opening = /^\s*\{\s*"input"\s*:\s*"/;
+/** With more white space than any model writes there: it is looked at again with each fragment. */
+const openingMaxLength = 200;
 const openingWithoutSpaces = `{"${inputParameter}":"`;
 const simpleEscapes: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 
@@ -39,7 +42,8 @@ export class CustomToolInput {
       return;
     }
     const begun = this.#held.replace(/\s+/g, "");
-    if (begun.length >= openingWithoutSpaces.length || !openingWithoutSpaces.startsWith(begun)) this.#state = "other";
+    const isWhole = begun.length >= openingWithoutSpaces.length || this.#held.length > openingMaxLength;
+    if (isWhole || !openingWithoutSpaces.startsWith(begun)) this.#state = "other";
   }
 
   #unescape(): string {
@@ -89,7 +93,7 @@ function characterOf(text: string, at: number, end: number): string {
 function unwrapped(json: string): string {
   let value: unknown;
   try {
-    value = JSON.parse(json);
+    value = parseOutsideJson(json);
   } catch {
     return json; // the model wrote the text itself
   }

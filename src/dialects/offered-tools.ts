@@ -27,6 +27,8 @@ type Definition = Readonly<Record<string, unknown>>;
  * 200,000 characters with 8,000 tools, in a body of half a megabyte, stopped the thread for half a minute.
  */
 const givenNameMaxLength = 256;
+/** `_9999999`: no body has room for more tools. */
+const suffixMaxLength = 8;
 type Entry = Readonly<{ origin: ToolOrigin; tool: Omit<Tool, "name"> }>;
 /** Tools that were read; all of it is data. `anyGiven`: also if only such as are left out. */
 type GivenTools = Readonly<{ entries: readonly Entry[]; webSearch: WebSearch | null; anyGiven: boolean }>;
@@ -134,17 +136,20 @@ export class OfferedTools {
     const wanted = safeName(joinedName(origin));
     let name = wanted;
     while (this.#origins.has(name)) {
-      const suffix = `_${this.#nextNumber(wanted)}`;
+      const suffix = `_${this.#nextNumber(wanted.slice(0, toolNameMaxLength - suffixMaxLength))}`;
       name = wanted.slice(0, toolNameMaxLength - suffix.length) + suffix;
     }
     this.#origins.set(name, origin);
     this.#flatNames.set(keyOf(origin), name);
   }
 
-  /** 2, 3, ... for names that are wanted more than once; remembered, so that naming n alike takes n steps. */
-  #nextNumber(wanted: string): number {
-    const number = (this.#lastNumbers.get(wanted) ?? 1) + 1;
-    this.#lastNumbers.set(wanted, number);
+  /**
+   * 2, 3, ... for names that are wanted more than once; remembered by how they begin, which is all that is left of long
+   * ones before a number, so that naming n alike takes n steps.
+   */
+  #nextNumber(beginning: string): number {
+    const number = (this.#lastNumbers.get(beginning) ?? 1) + 1;
+    this.#lastNumbers.set(beginning, number);
     return number;
   }
 }

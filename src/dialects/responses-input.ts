@@ -10,6 +10,7 @@ import { readFile, readImage } from "./media-part.ts";
 import type { OfferedTools } from "./offered-tools.ts";
 import type { Sealer } from "./sealed-content.ts";
 import type { Item } from "./stored-responses.ts";
+import { parseOutsideJson } from "../outside-json.ts";
 
 /** What reading items needs to know of the rest of the request. */
 export type InputContext = Readonly<{
@@ -287,7 +288,7 @@ function argumentsOf(given: unknown): string {
   if (typeof given !== "string") return JSON.stringify(typeof given === "object" && given !== null ? given : {});
   if (given.trim() === "") return "{}";
   try {
-    const value: unknown = JSON.parse(given);
+    const value: unknown = parseOutsideJson(given);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return given;
   } catch {
     // a model's broken call: the words are kept, so that it can see what it did

@@ -1,5 +1,6 @@
 // What a request says about searching the web, in all the forms in which the dialects say it.
 import { type Call, searchFunctionName, type Tool, type WebSearch } from "../types.ts";
+import { parseOutsideJson } from "../outside-json.ts";
 
 /** A search without any wishes: `web_search: true`. */
 export const anySearch: WebSearch = {
@@ -46,7 +47,7 @@ export function searchOf(hosted: WebSearch | null, tools: readonly Tool[], force
 
 /** What an owned call searched for. */
 export function queryOf(call: Call): string {
-  const { query } = JSON.parse(call.arguments) as Definition;
+  const { query } = parseOutsideJson(call.arguments) as Definition;
   return typeof query === "string" ? query : "";
 }
 

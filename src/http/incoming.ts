@@ -1,7 +1,8 @@
 // Reads what a request brings: the key from its headers and the JSON of its body, both bounded.
+import { readBodyJson } from "../bodies/body-json.ts";
 import type { LargeBody } from "../bodies/large-bodies.ts";
 import type { Body, Incoming } from "../gateway.ts";
-import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes } from "../limits.ts";
+import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes, smallBodyTokensMax } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import { type AccountId, type Refusal, StoreUnavailable } from "../types.ts";
 import type { BodyTurns } from "./body-turns.ts";
@@ -72,11 +73,9 @@ export async function readBody(
   if (isRefusal(body)) return body;
   keep?.("body" in body ? body.body : body.text);
   if ("body" in body) return body;
-  try {
-    return { json: JSON.parse(body.text), bytes: body.bytes };
-  } catch (error) {
-    return refuse("unreadable", { reason: `The request body is not valid JSON: ${(error as Error).message}` });
-  }
+  const json = readBodyJson(body.text, keepsLarge ? smallBodyTokensMax : Number.POSITIVE_INFINITY);
+  if (json === null) return { body: new TextEncoder().encode(body.text), bytes: body.bytes, gone: request.signal };
+  return isRefusal(json) ? json : { json: json.value, bytes: body.bytes };
 }
 
 type BodyText = Readonly<{ text: string; bytes: number }>;

@@ -26,8 +26,8 @@ export function mayReadMetrics(headers: Headers, { address, token, behindProxy }
 
 /** Compared as digests, so that how long it takes says nothing about how much of a guess was right. */
 function isToken(authorization: string, token: string): boolean {
-  const given = /^bearer +(.*)$/i.exec(authorization)?.[1];
-  return given !== undefined && timingSafeEqual(digest(given), digest(token));
+  const scheme = /^bearer +/i.exec(authorization)?.[0];
+  return scheme !== undefined && timingSafeEqual(digest(authorization.slice(scheme.length)), digest(token));
 }
 
 const digest = (text: string): Uint8Array => new Bun.CryptoHasher("sha256").update(text).digest();

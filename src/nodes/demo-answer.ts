@@ -126,11 +126,16 @@ function wordsOfName(name: string): string[] {
   return words.filter((word) => word.length >= 3 && !common.has(word));
 }
 
+const thingsMaxLength = 10_000;
+
 /** "Paris and Rome" names two things, "in Paris" one; [null] when there is none. */
 function thingsOf(question: string): (string | null)[] {
-  const two = /\b(\p{Lu}[\p{L}-]+)\s+(?:and|or|versus|vs)\s+(\p{Lu}[\p{L}-]+)/u.exec(question);
+  const words = question.slice(0, thingsMaxLength);
+  const two = /(?<![\p{L}-])(\p{Lu}[\p{L}-]{1,60})\s{1,9}(?:and|or|versus|vs)\s{1,9}(\p{Lu}[\p{L}-]{1,60})/u.exec(
+    words,
+  );
   if (two !== null) return [two[1]!, two[2]!];
-  return [/\b(?:in|for|of|at|about|called|named)\s+(\p{Lu}[\p{L}-]+)/u.exec(question)?.[1] ?? null];
+  return [/\b(?:in|for|of|at|about|called|named)\s{1,9}(\p{Lu}[\p{L}-]{1,60})/u.exec(words)?.[1] ?? null];
 }
 
 /** A search is given the question, anything else the thing that the question names. */
@@ -179,11 +184,15 @@ function thinks({ reasoning_effort, chat_template_kwargs }: DemoRequest): boolea
 
 /** Of numbered sources their titles, each with its mark, as a model cites them; of other fenced results the inside. */
 function given(result: string): string {
-  const sources = [...result.matchAll(/^\[(\d+)\] (.+)\nhttps?:\S+$/gm)].map(
+  const sources = [...result.matchAll(/^\[(\d{1,9})\] (.{1,500})\nhttps?:\S/gm)].map(
     ([, number, title]) => `${title} [${number}]`,
   );
   if (sources.length > 0) return sources.join(", ");
-  return quote(/^<<<(\w+)\n([^]*)\n\1>>>$/m.exec(result)?.[2] ?? result);
+  const fence = /^<<<(\w{1,60})\n/m.exec(result);
+  if (fence === null) return quote(result);
+  const from = fence.index + fence[0].length;
+  const end = result.lastIndexOf(`\n${fence[1]}>>>`);
+  return quote(end < from ? result : result.slice(from, end));
 }
 
 function toolName(messages: readonly DemoMessage[], result: DemoMessage): string {

@@ -2,6 +2,7 @@
 // answers, so that Tollgate can be tried, and its whole path tested, where no inference engine runs.
 import type { Clock } from "../clock.ts";
 import { answerTo, type DemoAnswer, type DemoRequest, type DemoToken } from "./demo-answer.ts";
+import { parseOutsideJson } from "../outside-json.ts";
 
 export interface DemoNode {
   /** Base address for NodeConfig.url, e.g. http://127.0.0.1:41234/v1 */
@@ -79,7 +80,7 @@ type Head = Readonly<{ id: string; created: number; model: string }>;
 function parseRequest(text: string): DemoRequest | null {
   let json: unknown;
   try {
-    json = JSON.parse(text);
+    json = parseOutsideJson(text);
   } catch {
     return null; // answered as a bad request
   }

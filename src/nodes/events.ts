@@ -27,6 +27,7 @@ const dataField = Buffer.from("data:");
 const eventField = Buffer.from("event:");
 const empty = Buffer.alloc(0);
 const keptMinBytes = 4_096;
+const shortBytes = 256;
 
 /** Push parser of one event stream (text/event-stream, WHATWG HTML 9.2), lenient on what engines send. */
 export class EventParser {
@@ -163,7 +164,12 @@ function startsWith(text: Uint8Array, bytes: Uint8Array, at: number, end: number
   return true;
 }
 
+/** Short parts are looked through here: the runtime would look on to the end of the read, for each of its chunks. */
 function lineFeedIn(bytes: Buffer, start: number, end: number): number {
+  if (end - start <= shortBytes) {
+    for (let at = start; at < end; at++) if (bytes[at] === lineFeed) return at;
+    return -1;
+  }
   const at = bytes.indexOf(lineFeed, start);
   return at < end ? at : -1;
 }

@@ -88,21 +88,24 @@ function requestFault(ask: Ask, text: string, cause: string): Failure | null {
   return { refusal: refuse("malformed", { reason }), elsewhere: unlike ? "unlike" : false, cause, blames: "client" };
 }
 
-/** Patterns of "the prompt is too long", most telling first; the groups name what the numbers are. */
+/**
+ * Patterns of "the prompt is too long", most telling first; the groups name what the numbers are. Each repeat is bounded:
+ * a node may write what it likes.
+ */
 const overflowPatterns: readonly RegExp[] = [
-  /request \((?<tokens>\d+) tokens\) exceeds the available context size \((?<maximum>\d+) tokens\)/s, // llama-server
-  /passed (?<tokens>\d+) input (?:tokens|characters) and requested (?<output>\d+) output tokens.*context length is only (?<maximum>\d+)/s, // vLLM
-  /max_(?:completion_)?tokens=\d+\s*cannot be greater than/s, // vLLM
-  /maximum context length is (?<maximum>\d+) tokens.*?requested (?:about )?(?<tokens>\d+) tokens/s, // vLLM, older
-  /maximum context length is (?<maximum>\d+)/s,
-  /input \((?<tokens>\d+) tokens\) is longer than the model's context length \((?<maximum>\d+)/s, // SGLang
-  /token count exceeds the model's maximum context length of (?<maximum>\d+)/s, // SGLang
-  /prompt is longer than the context length/s, // Ollama
-  /tokens to keep from the initial prompt is greater than the context length/s, // LM Studio
-  /tokens \+ .max_new_tokens. must be <= (?<maximum>\d+)\. Given: (?<tokens>\d+)/s, // TGI
-  /must have less than (?<maximum>\d+) tokens\. Given: (?<tokens>\d+)/s, // TGI
-  /prompt length \((?<tokens>\d+)[\d.]*\).*should not exceed max_\w+ \((?<maximum>\d+)\)/s, // TensorRT-LLM
-  /ContextWindowExceededError/s, // LiteLLM
+  /request \((?<tokens>\d{1,15}) tokens\) exceeds the available context size \((?<maximum>\d{1,15}) tokens\)/, // llama-server
+  /passed (?<tokens>\d{1,15}) input (?:tokens|characters) and requested (?<output>\d{1,15}) output tokens.{0,200}context length is only (?<maximum>\d{1,15})/s, // vLLM
+  /max_(?:completion_)?tokens=\d{1,15}\s{0,9}cannot be greater than/, // vLLM
+  /maximum context length is (?<maximum>\d{1,15}) tokens.{0,200}?requested (?:about )?(?<tokens>\d{1,15}) tokens/s, // vLLM, older
+  /maximum context length is (?<maximum>\d{1,15})/,
+  /input \((?<tokens>\d{1,15}) tokens\) is longer than the model's context length \((?<maximum>\d{1,15})/, // SGLang
+  /token count exceeds the model's maximum context length of (?<maximum>\d{1,15})/, // SGLang
+  /prompt is longer than the context length/, // Ollama
+  /tokens to keep from the initial prompt is greater than the context length/, // LM Studio
+  /tokens \+ .max_new_tokens. must be <= (?<maximum>\d{1,15})\. Given: (?<tokens>\d{1,15})/s, // TGI
+  /must have less than (?<maximum>\d{1,15}) tokens\. Given: (?<tokens>\d{1,15})/, // TGI
+  /prompt length \((?<tokens>\d{1,15})(?:\.\d{1,15})?\).{0,200}should not exceed max_\w{1,40} \((?<maximum>\d{1,15})\)/s, // TensorRT-LLM
+  /ContextWindowExceededError/, // LiteLLM
   /context (?:length|size|window)|longer than the model|max_(?:seq_len|num_tokens|model_len)/i,
 ];
 
@@ -110,7 +113,8 @@ const overflowPatterns: readonly RegExp[] = [
  * The refusal for a prompt that does not fit, or null. Its numbers are the node's where it gave both and they make
  * sense, else our own: agent clients shorten the conversation by what lies between them, so tokens > maximum holds.
  */
-function contextOverflow(ask: Ask, text: string): Refusal | null {
+function contextOverflow(ask: Ask, said: string): Refusal | null {
+  const text = said.slice(0, nodeErrorTextMaxLength); // an event may be much longer
   for (const pattern of overflowPatterns) {
     const match = pattern.exec(text);
     if (match === null) continue;

@@ -1,4 +1,5 @@
 // Looking into JSON that a node sent, where any field may be missing or of another type.
+import { jsonExcess, jsonStringEnd } from "../outside-json.ts";
 
 /** The value as an object with unknown fields, or null. */
 export function record(value: unknown): Record<string, unknown> | null {
@@ -8,20 +9,37 @@ export function record(value: unknown): Record<string, unknown> | null {
 }
 
 /**
- * Parses an event or a body of a node; undefined when it is not JSON. Python nodes write NaN and Infinity, which JSON
- * does not have: they are read as null, outside of strings only.
+ * Parses an event or a body of a node; undefined when it is not JSON, or more of it than is to be parsed. Python nodes
+ * write NaN and Infinity, which JSON does not have: they are read as null, outside of strings only.
  */
 export function parseNodeJson(text: string): unknown {
+  if (jsonExcess(text) !== null) return undefined;
   try {
     return JSON.parse(text);
   } catch {
     // not JSON as it stands
   }
+  const readable = withoutPythonNumbers(text);
+  if (readable === null) return undefined;
   try {
-    return JSON.parse(
-      text.replace(/"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g, (token) => (token[0] === '"' ? token : "null")),
-    );
+    return JSON.parse(readable);
   } catch {
     return undefined;
+  }
+}
+
+const pythonNumber = /-?(?:NaN|Infinity)/g;
+
+/** Null where there is nothing to replace, or a string without an end. */
+function withoutPythonNumbers(text: string): string | null {
+  if (!text.includes("NaN") && !text.includes("Infinity")) return null;
+  let readable = "";
+  for (let at = 0; ;) {
+    const quote = text.indexOf('"', at);
+    readable += text.slice(at, quote < 0 ? text.length : quote).replace(pythonNumber, "null");
+    if (quote < 0) return readable;
+    at = jsonStringEnd(text, quote + 1) + 1;
+    if (at === 0) return null;
+    readable += text.slice(quote, at);
   }
 }

@@ -27,7 +27,7 @@ export class ThinkTags {
   readonly #sink: ThinkTagsSink;
   readonly #opened: boolean;
   #state: "undecided" | "inside" | "over" = "undecided";
-  /** Pieces that may still turn out to be the opening tag, and what they say. */
+  /** Pieces that may still turn out to be the opening tag, and what they say behind white space. */
   readonly #held: Held[] = [];
   #start = "";
   /** The end of the thought so far that may turn out to be the start of the closing tag. */
@@ -63,7 +63,7 @@ export class ThinkTags {
 
   /** Something else follows (a call, the end): what is held is what it looks like. */
   flush(): void {
-    if (this.#held.length > 0 && this.#opened) this.#reason(this.#start.trimStart());
+    if (this.#held.length > 0 && this.#opened) this.#reason(this.#start);
     else for (const { literal, logprobs } of this.#held) this.#sink.text(literal, logprobs);
     this.#held.length = 0;
     this.#reason(this.#tail);
@@ -74,8 +74,8 @@ export class ThinkTags {
 
   #decide(text: string, literal: string, logprobs: string | null): void {
     this.#held.push({ literal, logprobs });
-    this.#start += text;
-    const start = this.#start.trimStart();
+    const start = (this.#start + text).trimStart();
+    this.#start = start;
     if (start.startsWith(opening)) {
       this.#enter(start.slice(opening.length));
     } else if (!opening.startsWith(start)) {

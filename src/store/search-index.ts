@@ -223,9 +223,12 @@ export class SearchIndexReader {
 const unspacedScripts =
   "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}" +
   "\\p{Script=Khmer}\\p{Script=Myanmar}ー";
-const unspacedRun = new RegExp(`[${unspacedScripts}]+`, "gu");
+export const unspacedRun = new RegExp(`[${unspacedScripts}]+`, "gu");
 /** A run of such characters, or of other letters, digits and marks. */
-const queryRun = new RegExp(`[${unspacedScripts}]+|(?:(?![${unspacedScripts}])[\\p{L}\\p{N}\\p{M}\\p{Co}])+`, "gu");
+export const queryRun = new RegExp(
+  `[${unspacedScripts}]+|(?:(?![${unspacedScripts}])[\\p{L}\\p{N}\\p{M}\\p{Co}])+`,
+  "gu",
+);
 /** Ends a word for SQLite's tokenizer and shows as nothing. */
 const breakPoint = "\u200b";
 /** 24 of the commonest words of 20,000 files take a second and a half. */

@@ -2,6 +2,7 @@
 // for ever doing so: it is for the checking process alone, which can be killed.
 import Ajv, { type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import Ajv2020 from "ajv/dist/2020.js";
+import { parseOutsideJson } from "../outside-json.ts";
 
 /**
  * `fits`; `misfit`: the answer is no JSON, or not what the schema asks for; `unusable`: the schema itself is none.
@@ -47,7 +48,7 @@ export class AnswerValidator {
   answer(schemaText: string | null, text: string): Verdict {
     let value: unknown;
     try {
-      value = JSON.parse(text);
+      value = parseOutsideJson(text);
     } catch (error) {
       return { verdict: "misfit", reason: shortened(`it is not valid JSON: ${(error as Error).message}`) };
     }

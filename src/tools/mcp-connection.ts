@@ -8,6 +8,7 @@ import type { McpConfig } from "../config.ts";
 import { mcpAnswerMaxBytes, mcpConnectTimeoutMs, mcpFarewellMs, mcpProbeTimeoutMs } from "../limits.ts";
 import type { Log } from "../log.ts";
 import type { Ms } from "../types.ts";
+import { JsonScan } from "../outside-json.ts";
 
 export type ListedTool = Readonly<{ name: string; description: string | null; parameters: Record<string, unknown> }>;
 
@@ -151,11 +152,15 @@ async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Resp
   // The stream of a server's own messages is open for days; each of them is an event, which the client reads and drops.
   if (response.body === null || init?.method !== "POST") return response;
   let bytes = 0;
+  const scan = new JsonScan();
+  const decoder = new TextDecoder("latin1"); // for the scan: what JSON is made of is ASCII
   const counted = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
       bytes += chunk.byteLength;
+      const excess = scan.push(decoder.decode(chunk));
       if (bytes > mcpAnswerMaxBytes)
         controller.error(new Error(`its answer is larger than ${mcpAnswerMaxBytes} bytes`));
+      else if (excess !== null) controller.error(new Error(`its answer ${excess}`));
       else controller.enqueue(chunk);
     },
   });

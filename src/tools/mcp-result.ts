@@ -31,7 +31,10 @@ function textOf(block: ContentBlock): string {
   }
 }
 
-const bytesOf = (base64: string): number => Math.floor((base64.replace(/=+$/, "").length * 3) / 4);
+const bytesOf = (base64: string): number => {
+  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
+  return Math.floor(((base64.length - padding) * 3) / 4);
+};
 
 function bounded(text: string): string {
   if (text.length <= mcpResultTextMaxLength) return text;

@@ -8,6 +8,7 @@ import type { Call, Ms, PlanId } from "../types.ts";
 import { CallFailed, McpConnection, type ListedTool } from "./mcp-connection.ts";
 import { outcomeOf } from "./mcp-result.ts";
 import type { OwnedTool, RunContext, ToolOutcome } from "./owned-tool.ts";
+import { parseOutsideJson } from "../outside-json.ts";
 
 /** Engines take names of up to 64 letters, digits, underscores and dashes. */
 
@@ -139,7 +140,7 @@ function readArguments(json: string): Record<string, unknown> | null {
   if (json.trim() === "") return {};
   let value: unknown;
   try {
-    value = JSON.parse(json);
+    value = parseOutsideJson(json);
   } catch {
     return null; // models write what they like; the one that wrote this reads what is wrong with it
   }

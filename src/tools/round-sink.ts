@@ -3,6 +3,7 @@
 import type { Call, Piece, Sink } from "../types.ts";
 import { CitationReader, type Sources } from "./citations.ts";
 import type { OwnedTool } from "./owned-tool.ts";
+import { parseOutsideJson } from "../outside-json.ts";
 
 /** A call of a tool of ours. Where `valid` is false, what the model wrote is no JSON object and stands in none. */
 export type CalledTool = Readonly<{ call: Call; offeredName: string; tool: OwnedTool; valid: boolean }>;
@@ -126,7 +127,7 @@ const decoded = (literals: readonly string[]): string =>
 
 function isObject(json: string): boolean {
   try {
-    const value: unknown = JSON.parse(json);
+    const value: unknown = parseOutsideJson(json);
     return typeof value === "object" && value !== null && !Array.isArray(value);
   } catch {
     return false; // what a model writes as arguments may be anything; that it does not parse is the answer

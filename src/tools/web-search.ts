@@ -4,6 +4,7 @@ import type { Log } from "../log.ts";
 import { type Call, searchFunctionName, type Source, type Tool, type ToolOutcome, type WebSearch } from "../types.ts";
 import type { OwnedTool, RunContext } from "./owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "./search-provider.ts";
+import { parseOutsideJson } from "../outside-json.ts";
 
 /** Where the client filters by domain, so many times more results are asked for. */
 const filteredFactor = 3;
@@ -31,7 +32,7 @@ export class WebSearchTool implements OwnedTool {
   }
 
   async run(call: Call, { gone }: RunContext): Promise<ToolOutcome> {
-    const { query } = JSON.parse(call.arguments) as { query?: unknown };
+    const { query } = parseOutsideJson(call.arguments) as { query?: unknown };
     if (typeof query !== "string" || query.trim() === "") {
       return failure("The argument query must be a text that is not empty.");
     }

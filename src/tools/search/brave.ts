@@ -41,10 +41,9 @@ export function braveSearch({ url, apiKey }: WebSearchConfig): SearchService {
   };
 }
 
-/** Cut first: taking tags out of a text takes time with the square of its length if somebody wrote it for that. */
 const plain = (html: unknown): string =>
   decodeEntities(
     textOf(html)
       .slice(0, 2 * searchResultTextMaxLength)
-      .replace(/<\/?[a-z][^>]*>/gi, ""),
+      .replace(/<\/?[a-z][^<>]*>/gi, ""),
   );

@@ -73,5 +73,5 @@ function decode({ bytes, charset }: Fetched, named: string | null): string {
 /** `<meta charset>` or `<meta http-equiv>`, which stand in a page's first kilobyte (HTML, 4.2.5.4). */
 function charsetOfMeta(bytes: Uint8Array): string | null {
   const head = new TextDecoder("latin1").decode(bytes.subarray(0, 1024));
-  return /<meta[^>]+charset\s*=\s*["']?([\w-]{1,40})/i.exec(head)?.[1] ?? null;
+  return /<meta[^<>]+charset\s*=\s*["']?([\w-]{1,40})/i.exec(head)?.[1] ?? null;
 }

@@ -6,6 +6,7 @@ import { SearchFailed, type SearchProvider } from "../search-provider.ts";
 import { braveSearch } from "./brave.ts";
 import { searxngSearch } from "./searxng.ts";
 import { tavilySearch } from "./tavily.ts";
+import { parseOutsideJson } from "../../outside-json.ts";
 
 export type ServiceRequest = Readonly<{
   url: string;
@@ -77,7 +78,7 @@ export class WebSearch implements SearchProvider {
       const remedy = this.#service.remedy(response.status);
       throw this.#failed(`it answered with status ${response.status}${remedy === null ? "" : `: ${remedy}`}`);
     }
-    const answer: unknown = JSON.parse(await this.#textOf(response));
+    const answer: unknown = parseOutsideJson(await this.#textOf(response));
     if (typeof answer !== "object" || answer === null) throw this.#failed("its answer is no JSON object");
     return answer as Record<string, unknown>;
   }

@@ -108,7 +108,7 @@ const withoutStream = (body: Body): Body =>
 
 /** JSON with plain names unquoted, as people write objects. */
 const javascript = (value: unknown): string =>
-  JSON.stringify(value, null, 2).replace(/^(\s*)"([A-Za-z_$][\w$]*)":/gm, "$1$2:");
+  JSON.stringify(value, null, 2).replace(/^( *)"([A-Za-z_$][\w$]*)":/gm, "$1$2:");
 
 function keywords(body: Body): string {
   const plain = Object.entries(body).filter(([name]) => !extraInPython.includes(name));

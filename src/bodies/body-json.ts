@@ -1,0 +1,22 @@
+// The text of a request's body -> JSON, or why it cannot be read: on the main thread as in the Worker of large bodies.
+import { jsonScanMinLength } from "../limits.ts";
+import { JsonScan } from "../outside-json.ts";
+import { refuse } from "../refusals.ts";
+import type { Refusal } from "../types.ts";
+
+export type BodyJson = Readonly<{ value: unknown }>;
+
+/** Null for one of more than `tokensMax` brackets, commas and colons, which takes too long to be read here. */
+export function readBodyJson(text: string, tokensMax: number): BodyJson | Refusal | null {
+  if (text.length >= jsonScanMinLength) {
+    const scan = new JsonScan();
+    const excess = scan.push(text);
+    if (excess !== null) return refuse("unreadable", { reason: `The request body ${excess}` });
+    if (scan.tokens > tokensMax) return null;
+  }
+  try {
+    return { value: JSON.parse(text) };
+  } catch (error) {
+    return refuse("unreadable", { reason: `The request body is not valid JSON: ${(error as Error).message}` });
+  }
+}

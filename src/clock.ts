@@ -1,12 +1,14 @@
 // The only place that reads time. Deciders take `now` as an argument; this seam is handed to those who must ask.
-import type { Ms } from "./types.ts";
+import type { Moment, Ms } from "./types.ts";
 
 export interface Clock {
-  /** Wall clock: allowance days and windows. May step back. */
+  /** Wall clock: periods, which are allowance days and coder windows. May step. */
   wall(): Ms;
   /** Never steps back: durations and time limits. */
   monotonic(): Ms;
 }
+
+export const momentOf = (clock: Clock): Moment => ({ wall: clock.wall(), monotonic: clock.monotonic() });
 
 export const systemClock: Clock = {
   wall: () => Date.now(),

@@ -4,18 +4,19 @@
 //
 // Every exit before the charge gives the hold back in full, and every refusal is a row of refusals.ts.
 import type { Catalog } from "./catalog.ts";
-import type { Clock } from "./clock.ts";
+import { type Clock, momentOf } from "./clock.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
 import { type Gone, signalOf } from "./departure.ts";
 import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
 import { tooDeep } from "./dialects/field.ts";
 import { earlierOf, lengthOf, type References, type StoredResponses } from "./dialects/stored-responses.ts";
-import { largeBodyMinBytes } from "./limits.ts";
+import { busyRetrySeconds, largeBodyMinBytes } from "./limits.ts";
 import type { Log } from "./log.ts";
 import { isRefusal, refuse } from "./refusals.ts";
 import { GapSink } from "./telemetry/gap-sink.ts";
 import { RequestRecord, type RoundRecord } from "./telemetry/request-record.ts";
 import type { Media, ReadyAsk } from "./tools/media.ts";
+import { expectedInput } from "./tools/expected-input.ts";
 import { needsMedia } from "./tools/media-parts.ts";
 import type { Checker } from "./tools/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
@@ -26,10 +27,12 @@ import {
   type Ask,
   type Ending,
   type Hold,
+  type Moment,
   type Refusal,
   type Sink,
   type Slot,
   StoreUnavailable,
+  type Usage,
 } from "./types.ts";
 
 /** What is known on this thread at once, and from another one later. Waited for only where it must be. */
@@ -40,9 +43,11 @@ export type Parts = Readonly<{
   keys: { account(key: string): Soon<AccountId | null> };
   catalog: Catalog;
   admission: {
+    /** `now` is monotonic. */
     countRequest(account: AccountId, now: number): Soon<Refusal | null>;
     refuseFlooded(account: AccountId, now: number): Soon<Refusal | null>;
-    admit(account: AccountId, ask: Ask, requestId: string, now: number): Soon<Hold | Refusal>;
+    /** `inputTokens`: what the request is expected to read. */
+    admit(account: AccountId, ask: Ask, inputTokens: number, requestId: string, now: Moment): Soon<Hold | Refusal>;
   };
   /**
    * Whether a request must be served by other parts than these; null: one with a large body, or that refers to a stored
@@ -122,7 +127,7 @@ export async function admit(
     // So is one of large bodies before any is read.
     const refers = isLarge(body) || (dialect.references?.(body.json) ?? null) !== null;
     if (refers && parts.isForOthers?.(null) === true) return "for others";
-    const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.wall()) : null;
+    const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.monotonic()) : null;
     if (flooded !== null) return { refused: flooded, ask };
     const read = await readAsk(body, account, dialect, parts);
     if (!isRefusal(read)) ask = read;
@@ -132,14 +137,15 @@ export async function admit(
       ask?.prepared?.[Symbol.dispose]();
       return { refused: refuse("invalid_api_key"), ask };
     }
-    const now = parts.clock.wall();
+    const now = momentOf(parts.clock);
     if (isRefusal(read)) {
       // Parameters that cannot be served count for flood protection, an unknown model does not (design, order of checks).
-      const counted = read.refusal === "unknown_model" ? null : await parts.admission.countRequest(account, now);
+      const counted =
+        read.refusal === "unknown_model" ? null : await parts.admission.countRequest(account, now.monotonic);
       return { refused: counted ?? read, ask };
     }
     if (parts.isForOthers?.(read) === true) return "for others";
-    const admitted = parts.admission.admit(account, read, incoming.requestId, now);
+    const admitted = parts.admission.admit(account, read, expectedInput(read), incoming.requestId, now);
     const hold = admitted instanceof Promise ? await admitted : admitted;
     if (!isRefusal(hold)) return { account, ask: read, hold };
     read.prepared?.[Symbol.dispose]();
@@ -184,6 +190,7 @@ const neverGone = new AbortController().signal;
 /** What every step of serving a request needs. */
 type Serving = Readonly<{
   account: AccountId;
+  hold: Hold;
   outlet: Pick<Outlet, "gone" | "opened">;
   gone: Gone;
   parts: Parts;
@@ -207,11 +214,16 @@ export async function serve(
   using hold = admitted;
   using _conversation = ask.prepared;
   const { clock, log } = parts;
-  const serving: Serving = { account, outlet, gone: outlet.gone, parts, record };
+  const serving: Serving = { account, outlet, hold, gone: outlet.gone, parts, record };
   try {
-    if (hold.ready !== null) await hold.ready; // a coder call is on disk before the first byte goes out
+    if (hold.ready !== null) {
+      // A coder call is on disk before the first byte goes out; others wait for those of their account to settle.
+      const refusal = await begun(hold, outlet.gone);
+      if (refusal !== null) return fail(refusal, hold, outlet, record);
+    }
     // No node fetches anything: what the request names by address is data before it waits for a place.
     using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
+    if (media !== null) hold.expect?.(nothing, expectedInput(media.ask), clock.wall()); // its files are texts now
     const ending = await answer(media?.ask ?? ask, outlet, serving);
     if (ending.kind === "failed") return fail(ending.refusal, hold, outlet, record);
     const { reason } = outlet.gone;
@@ -228,6 +240,21 @@ export async function serve(
     fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"), hold, outlet, record);
   }
 }
+
+/** Why the request does not begin, or null. A client that leaves gives its place in line up. */
+async function begun(hold: Hold, gone: Gone): Promise<Refusal | null> {
+  const leave = (): void => hold[Symbol.dispose]();
+  if (gone.aborted) leave();
+  else gone.addEventListener("abort", leave, { once: true });
+  const refusal = await hold.ready;
+  gone.removeEventListener("abort", leave);
+  if (!gone.aborted) return refusal;
+  return isRefusal(gone.reason) ? gone.reason : (refusal ?? left);
+}
+
+const nothing: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
+/** Nobody reads it. */
+const left = refuse("busy", { seconds: busyRetrySeconds });
 
 /** What was held is given back first: whoever hears of the failure may ask again at once. */
 function fail(refusal: Refusal, hold: Hold, outlet: Outlet, record: RequestRecord): void {
@@ -248,7 +275,7 @@ async function readMedia(ask: Ask, { account, gone, parts, record }: Serving): P
 
 /** One answer: a round of generation, or as many as the calls of our own tools take. */
 function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
-  const { account, gone, parts, record } = serving;
+  const { account, hold, gone, parts, record } = serving;
   const { checker, clock, log, toolLoop } = parts;
   const sink = record.gap === null ? outlet : new GapSink(outlet, clock, record.gap);
   const isChecked = checker !== undefined && wantsForm(ask);
@@ -266,7 +293,8 @@ function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
     record.toolRounds += 1;
     return round(ask, sink);
   };
-  return toolLoop.answer(ask, { account, gone: signalOf(gone), called }, sink, counted);
+  const goesOn = (spent: Usage, inputTokens: number) => hold.expect?.(spent, inputTokens, clock.wall()) ?? true;
+  return toolLoop.answer(ask, { account, gone: signalOf(gone), called, goesOn }, sink, counted);
 }
 
 /** A round of generation whose input is known. */

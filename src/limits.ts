@@ -99,6 +99,10 @@ export const ggufSlots = 4;
 // Queue
 export const queueMaxWaitMs = 600_000;
 export const queuePlacesMax = 20_000; // requests in line over all accounts; more are refused as busy
+/** Requests of an account that wait until its others have settled: as many as flood protection lets pass in a minute. */
+export const balanceWaitingAccountMax = 120;
+/** While some wait: between two looks whether a day, a plan, a purchase or the longest wait has changed something. */
+export const balanceLookMs = 1_000;
 
 // Journal
 export const journalGiveUpMs = 10_000; // BUSY or a full disk: retry this long, then the held ends fail
@@ -267,6 +271,11 @@ export const countingCacheMs = 60_000;
 export const searchTimeoutMs = 10_000;
 /** An answer of a search service; 20 results with their snippets are 100 KB. */
 export const searchAnswerMaxBytes = 2 * 1024 * 1024;
+/**
+ * The day's searches count where something was found; the operator pays for each call of the search service. An account
+ * that made so many for each of its searches gets no further search that day.
+ */
+export const searchCallsPerSearchMax = 5;
 /** Searches at once, over all accounts; more fail, and their requests are answered without. */
 export const searchesAtOnceMax = 64;
 /** What a model reads of one result. */
@@ -346,6 +355,12 @@ export const publicConnectTimeoutMs = 5_000;
 /** Of what they write: a line is cut, and a minute's lines after these are dropped. */
 export const childLogLineMaxLength = 1_000;
 export const childLogLinesPerMinuteMax = 60;
+
+// What a request is expected to read, before a node has counted it
+/** English has 4 bytes a token and Chinese 3; dense code, digits and rare scripts come to 2, and seldom to 1. */
+export const expectedBytesPerToken = 2;
+/** Of a large picture at the usual settings of engines; some take 16,384, most far less. */
+export const expectedImageTokens = 4_096;
 
 // The automatic tool loop
 export const toolRoundsMax = 10; // generations of one request (spec, per-request limits)

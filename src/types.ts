@@ -5,6 +5,8 @@
 export type AccountId = number;
 /** Wall-clock milliseconds since 1970 (UTC). */
 export type Ms = number;
+/** One moment on both clocks: the wall clock for periods, the other, which never steps, for durations. */
+export type Moment = Readonly<{ wall: Ms; monotonic: Ms }>;
 export type PlanId = "free" | "plus" | "standard" | "pro";
 export type Endpoint = "/v1/chat/completions" | "/v1/messages" | "/v1/responses";
 
@@ -235,8 +237,18 @@ export type { RefusalName };
 
 /** Balance reserved for one open request. Settled at most once; what was not settled goes back in full on dispose, once. */
 export interface Hold extends Disposable {
-  /** Null, or for a coder call the promise that its count is on disk (rejects with StoreUnavailable). */
-  readonly ready: Promise<void> | null;
+  /**
+   * Null where the request may begin, else a promise of it: with null when a coder call's count is on disk (rejects with
+   * StoreUnavailable), or when others of the account have settled; with why not, when it waited in vain. Disposing the
+   * hold gives the place in line up.
+   */
+  readonly ready: Promise<Refusal | null> | null;
+  /**
+   * What the rounds so far came to, and the input tokens that the next one is expected to read; so much is counted for
+   * the request from then on. False where the account's open requests had come to all that it has before that input: a
+   * further round is not begun then. Throws StoreUnavailable. Absent where no rounds are run.
+   */
+  expect?(spent: Usage, inputTokens: number, now: Ms): boolean;
   /**
    * Replaces the reservation by the real charge at once in memory and resolves when the charge is on disk.
    * Rejects with StoreUnavailable when the journal gave up; then nothing was charged.

@@ -37,7 +37,7 @@ class World {
   readonly gone = new AbortController();
   /** A byte of the reply was written. */
   opened = false;
-  holdReady: Promise<void> | null = null;
+  holdReady: Promise<Refusal | null> | null = null;
   settled: () => Promise<void> = async () => {};
   countedInput: number | null = null;
   charged: Usage | null = null;
@@ -233,7 +233,10 @@ describe("every exit settles or gives back, and frees the node before it waits f
 
   test("a coder call is on disk before a node is asked", async () => {
     const world = new World();
-    world.holdReady = Bun.sleep(1).then(() => void world.events.push("counted on disk"));
+    world.holdReady = Bun.sleep(1).then(() => {
+      world.events.push("counted on disk");
+      return null;
+    });
     expect((await world.serve()).slice(0, 2)).toEqual(["counted on disk", "enter a"]);
   });
 
@@ -358,7 +361,10 @@ describe("images and files", () => {
 
   test("are fetched after the hold is ready and before a place is taken, and let go when the charge is on disk", async () => {
     const world = new World();
-    world.holdReady = Bun.sleep(1).then(() => void world.events.push("counted on disk"));
+    world.holdReady = Bun.sleep(1).then(() => {
+      world.events.push("counted on disk");
+      return null;
+    });
     expect(await world.serve(body)).toEqual([
       "counted on disk",
       "media",

@@ -4,9 +4,21 @@
 //   (3) flood protection
 //   (4) the journal must take writes, else nothing could be charged
 //   (5) the output budget is reserved from the balance
+//   (6) it begins, or waits for the account's others to settle (balance-line.ts)
 import { assert } from "../assert.ts";
-import { refuse } from "../refusals.ts";
-import { StoreUnavailable, type AccountId, type Ask, type Hold, type Ms, type Refusal, type Usage } from "../types.ts";
+import { busyRetrySeconds, outputTokensDefault } from "../limits.ts";
+import { isRefusal, refuse } from "../refusals.ts";
+import {
+  StoreUnavailable,
+  type AccountId,
+  type Ask,
+  type Hold,
+  type Moment,
+  type Ms,
+  type Refusal,
+  type Usage,
+} from "../types.ts";
+import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
 import type { Reply } from "./entry.ts";
 import type { Flood } from "./flood.ts";
 import type { Journal } from "./journal.ts";
@@ -25,15 +37,21 @@ export class Admission {
   readonly #flood: Flood;
   readonly #journal: Journal;
   readonly #siteUrl: string;
+  readonly #quotaExceeded: Refusal;
+  /** Those who were admitted and wait for others of their account to settle. */
+  readonly line: Pick<BalanceLine, "length" | "maxWaitMs" | "onWaiting" | "look">;
+  readonly #line: BalanceLine;
 
   constructor(ledger: Ledger, flood: Flood, journal: Journal, siteUrl: string) {
     this.#ledger = ledger;
     this.#flood = flood;
     this.#journal = journal;
     this.#siteUrl = siteUrl;
+    this.#quotaExceeded = refuse("quota_exceeded", { site_url: siteUrl });
+    this.line = this.#line = new BalanceLine(ledger, journal, this.#quotaExceeded);
   }
 
-  /** Counts a malformed request for flood protection; it reserves nothing. */
+  /** Counts a malformed request for flood protection; it reserves nothing. `now` is monotonic. */
   countRequest(account: AccountId, now: Ms): Refusal | null {
     const seconds = this.#flood.count(account, now);
     return seconds === 0 ? null : refuse("too_many_requests", { seconds });
@@ -44,24 +62,33 @@ export class Admission {
     return this.#flood.isFull(account, now) ? this.countRequest(account, now) : null;
   }
 
-  /** Admits a request with a Hold, or says why not. `requestId` was minted by the gateway and is used only once. */
-  admit(account: AccountId, ask: Asked, requestId: string, now: Ms): Hold | Refusal {
+  /**
+   * Admits a request with a Hold, or says why not. `inputTokens`: what it is expected to read. `requestId` was minted by the
+   * gateway and is used only once.
+   */
+  admit(account: AccountId, ask: Asked, inputTokens: number, requestId: string, now: Moment): Hold | Refusal {
     try {
       // (1)
       const loaded = this.#ledger.account(account);
       if (loaded.disabled) return refuse("invalid_api_key");
       // (2)
-      if (ask.model.coder && ask.endpoint !== "/v1/responses") return this.#admitCall(loaded, ask, requestId, now);
+      if (ask.model.coder && ask.endpoint !== "/v1/responses") return this.#admitCall(loaded, ask, requestId, now.wall);
       // (3)
-      const flooded = this.countRequest(account, now);
+      const flooded = this.countRequest(account, now.monotonic);
       if (flooded !== null) return flooded;
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
       // (5)
-      if (!this.#ledger.reserve(loaded, ask.outputTokensMax, now)) {
-        return refuse("quota_exceeded", { site_url: this.#siteUrl });
+      if (!this.#ledger.reserve(loaded, ask.outputTokensMax, now.wall)) return this.#quotaExceeded;
+      const hold = new TokenHold(this.#ledger, this.#journal, this.#line, loaded, ask, inputTokens, requestId);
+      // (6)
+      const begins = this.#line.enter(loaded, hold, now);
+      if (begins === true) hold.begun();
+      else if (isRefusal(begins)) {
+        hold.refused(begins);
+        return begins;
       }
-      return new TokenHold(this.#ledger, this.#journal, loaded, ask, requestId);
+      return hold;
     } catch (thrown) {
       if (thrown instanceof StoreUnavailable) return refuse("quota_unverified");
       throw thrown;
@@ -84,30 +111,75 @@ export class Admission {
       creditDelta: 0,
       reply: null,
     });
-    return new CallHold(this.#ledger, this.#journal, loaded, ask, requestId, this.#journal.durable(counted));
+    const ready = this.#journal.durable(counted).then(() => null);
+    return new CallHold(this.#ledger, this.#journal, loaded, ask, requestId, ready);
   }
 }
 
 /** A reservation of balance tokens: settled once, or given back in full by its dispose. */
-class TokenHold implements Hold {
-  readonly ready = null;
+class TokenHold implements Hold, BalanceWaiter {
   readonly #ledger: Ledger;
   readonly #journal: Journal;
+  readonly #line: BalanceLine;
   readonly #account: LoadedAccount;
   readonly #ask: Asked;
   readonly #requestId: string;
-  #open = true;
+  /** See BalanceWaiter. */
+  cost: number;
+  #state: "waiting" | "begun" | "over" = "waiting";
+  #ready: PromiseWithResolvers<Refusal | null> | null = null;
 
-  constructor(ledger: Ledger, journal: Journal, account: LoadedAccount, ask: Asked, requestId: string) {
+  constructor(
+    ledger: Ledger,
+    journal: Journal,
+    line: BalanceLine,
+    account: LoadedAccount,
+    ask: Asked,
+    inputTokens: number,
+    requestId: string,
+  ) {
     this.#ledger = ledger;
     this.#journal = journal;
+    this.#line = line;
     this.#account = account;
     this.#ask = ask;
     this.#requestId = requestId;
+    this.cost = expectedCost(ask, nothing, inputTokens);
+  }
+
+  get budget(): number {
+    return this.#ask.outputTokensMax;
+  }
+
+  get ready(): Promise<Refusal | null> | null {
+    if (this.#state === "waiting") this.#ready ??= Promise.withResolvers();
+    return this.#ready?.promise ?? null;
+  }
+
+  begun(): void {
+    this.#state = "begun";
+    this.#ready?.resolve(null);
+  }
+
+  refused(refusal: Refusal): void {
+    this.#state = "over";
+    this.#ledger.release(this.#account, this.#ask.outputTokensMax);
+    this.#ready?.resolve(refusal);
+  }
+
+  expect(spent: Usage, inputTokens: number, now: Ms): boolean {
+    assert(this.#state === "begun", "rounds are run by requests that have begun");
+    if (this.cost === 0) return true;
+    const before = this.cost;
+    const had = this.#account.expected - before + expectedCost(this.#ask, spent, 0);
+    const isWithin = had <= this.#ledger.balance(this.#account, now);
+    this.cost = expectedCost(this.#ask, spent, inputTokens);
+    this.#line.change(this.#account, before, this.cost, now);
+    return isWithin;
   }
 
   settle(usage: Usage, estimated: boolean, now: Ms): Promise<void> {
-    assert(this.#open, "a hold is resolved exactly once");
+    assert(this.#state === "begun", "a hold is resolved exactly once");
     const rates = ratesOf(this.#ask.model.price);
     const billed = billedTokens(rates, usage);
     let fromAllowance: number;
@@ -118,7 +190,7 @@ class TokenHold implements Hold {
       if (thrown instanceof StoreUnavailable) return Promise.reject(thrown);
       throw thrown;
     }
-    this.#open = false;
+    this.#state = "over";
     this.#ledger.appended(this.#account);
     const sequence = this.#journal.append({
       billingKey: this.#requestId,
@@ -130,19 +202,40 @@ class TokenHold implements Hold {
       creditDelta: fromAllowance - billed,
       reply: replyOf(this.#ask, usage, rates, billed, estimated),
     });
+    this.#line.end(this.#account, this.cost, now);
     return this.#journal.durable(sequence);
   }
 
   [Symbol.dispose](): void {
-    if (!this.#open) return;
-    this.#open = false;
+    if (this.#state === "over") return;
+    const waited = this.#state === "waiting";
+    this.#state = "over";
     this.#ledger.release(this.#account, this.#ask.outputTokensMax);
+    if (waited) this.#line.leave(this.#account, this);
+    else this.#line.end(this.#account, this.cost);
+    this.#ready?.resolve(givenUp);
   }
+}
+
+const nothing: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
+/** Nobody reads it: the client left. */
+const givenUp: Refusal = refuse("busy", { seconds: busyRetrySeconds });
+
+/**
+ * Balance tokens that a request comes to whose rounds so far came to `spent`, when it reads so much more and writes what
+ * its budget leaves; 0 only where nothing costs anything. A budget that does not limit the answer says nothing of it.
+ */
+function expectedCost({ model, outputTokensMax }: Asked, spent: Usage, inputTokens: number): number {
+  const rates = ratesOf(model.price);
+  const output = model.budgetLimitsAnswer ? outputTokensMax : Math.max(outputTokensMax, outputTokensDefault);
+  const inputFresh = spent.inputFresh + inputTokens;
+  const tokens = billedTokens(rates, { ...spent, inputFresh, output: Math.max(output, spent.output) });
+  return rates.inputCents + rates.outputCents === 0 ? 0 : Math.max(1, tokens);
 }
 
 /** A counted coder call. The call stays counted however the request ends; settling it records its tokens. */
 class CallHold implements Hold {
-  readonly ready: Promise<void>;
+  readonly ready: Promise<null>;
   readonly #ledger: Ledger;
   readonly #journal: Journal;
   readonly #account: LoadedAccount;
@@ -156,7 +249,7 @@ class CallHold implements Hold {
     account: LoadedAccount,
     ask: Asked,
     requestId: string,
-    ready: Promise<void>,
+    ready: Promise<null>,
   ) {
     this.#ledger = ledger;
     this.#journal = journal;

@@ -3,6 +3,7 @@ import type { AccountId, Ms, PlanId } from "../types.ts";
 import type { AuditEntry } from "./audit.ts";
 import type { Entry } from "./entry.ts";
 import type { PurchaseRequest } from "./purchases.ts";
+import type { Period } from "./quota.ts";
 import type { SessionRecord } from "./sessions.ts";
 
 /**
@@ -30,6 +31,8 @@ export type AccountChange =
   | Readonly<{ change: "disabled"; account: AccountId; at: Ms | null }>
   /** Who it was is taken away: its name, key, password, sessions and what people wrote. Its lines stay. */
   | Readonly<{ change: "erase"; account: AccountId; name: string; keyHash: string; at: Ms }>
+  /** Calls of the search service that day, in all. */
+  | Readonly<{ change: "search_calls"; account: AccountId; day: Period; calls: number }>
   | ConsoleChange;
 
 /** What the console keeps beside the accounts. */

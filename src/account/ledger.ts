@@ -19,6 +19,9 @@ export type LedgerTotals = Readonly<{
   accounts: number;
   holds: number;
   heldTokens: number;
+  /** Of begun requests. */
+  expectedTokens: number;
+  waiting: number;
   searchesHeld: number;
   uncommitted: number;
 }>;
@@ -61,7 +64,12 @@ export class Ledger implements JournalListener {
   }
 
   spendable(account: LoadedAccount, now: Ms): number {
-    return this.allowanceLeft(account, now) + account.credit - account.held;
+    return this.balance(account, now) - account.held;
+  }
+
+  /** What is there, whoever holds it. */
+  balance(account: LoadedAccount, now: Ms): number {
+    return this.allowanceLeft(account, now) + account.credit;
   }
 
   allowanceLeft(account: LoadedAccount, now: Ms): number {
@@ -157,15 +165,19 @@ export class Ledger implements JournalListener {
   totals(): LedgerTotals {
     let holds = 0;
     let heldTokens = 0;
+    let expectedTokens = 0;
+    let waiting = 0;
     let searchesHeld = 0;
     let uncommitted = 0;
     for (const account of this.#accounts.values()) {
       holds += account.holds;
       heldTokens += account.held;
+      expectedTokens += account.expected;
+      waiting += account.waiting?.length ?? 0;
       searchesHeld += account.searchesHeld;
       uncommitted += account.uncommitted;
     }
-    return { accounts: this.#accounts.size, holds, heldTokens, searchesHeld, uncommitted };
+    return { accounts: this.#accounts.size, holds, heldTokens, expectedTokens, waiting, searchesHeld, uncommitted };
   }
 
   #load(id: AccountId): LoadedAccount {

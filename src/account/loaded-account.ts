@@ -1,6 +1,7 @@
 // An account in memory: its plan, its money, what it holds and what it used of the periods at hand.
 import type { AccountId, Plan } from "../types.ts";
-import type { PeriodUse } from "./quota.ts";
+import type { BalancePlace } from "./balance-line.ts";
+import type { Period, PeriodUse } from "./quota.ts";
 
 const nothing: Readonly<Record<"allowance" | "coder_calls" | "searches", PeriodUse>> = {
   // No period has the number -1, so the first look loads the use from disk. Shared by all accounts and never written.
@@ -9,11 +10,20 @@ const nothing: Readonly<Record<"allowance" | "coder_calls" | "searches", PeriodU
   searches: Object.freeze({ quota: "searches", period: -1, used: 0 }),
 };
 
+/** Calls of the search service on a day. */
+export type SearchCalls = { readonly day: Period; calls: number };
+
 export class LoadedAccount {
   /** Balance tokens reserved for open requests. */
   held = 0;
   /** Open requests that were admitted; those that are coder calls hold no tokens. */
   holds = 0;
+  /** Requests that have begun and cost something, and the balance tokens that they are expected to cost. */
+  begun = 0;
+  expected = 0;
+  /** Requests that wait for others to settle, first in first out, and what they hold of `held`. Nearly always null. */
+  waiting: BalancePlace[] | null = null;
+  waitingHeld = 0;
   /** Searches that run now; each counts for its day if it finds something. */
   searchesHeld = 0;
   /** Journal lines appended and neither committed nor lost. While there are any, the disk is behind this object. */
@@ -21,6 +31,8 @@ export class LoadedAccount {
   allowance: PeriodUse = nothing.allowance;
   coder_calls: PeriodUse = nothing.coder_calls;
   searches: PeriodUse = nothing.searches;
+  /** Null until the first search. */
+  searchCalls: SearchCalls | null = null;
   /** Periods that were left while lines were uncommitted: the disk may not know their use yet. Nearly always null. */
   left: PeriodUse[] | null = null;
 

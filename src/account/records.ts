@@ -48,6 +48,8 @@ export interface AccountRecords {
   /** Operators that are not disabled. */
   operators(): readonly AccountId[];
   used(account: AccountId, quota: Quota, period: Period): number;
+  /** Calls of the search service on a day. */
+  searchCalls(account: AccountId, day: Period): number;
   /** The account of the line that has a billing key; null where there is none. */
   ownerOfEntry(billingKey: string): AccountId | null;
   /** Replies, newest first. */

@@ -1,47 +1,73 @@
 // Searches of the day. One is held while it runs and counts when it found something, so that only searches that count
 // are ever written: a line that takes one back could reach the disk without the line it belongs to.
+//
+// The operator pays for each call of the search service, also for those that find nothing, so that the calls of a day
+// have an end too: so many for each search of the plan. Then there is no search for the account that day. One that
+// failed counts as well: only the service knows whether it did it.
 import { assert } from "../assert.ts";
+import { searchCallsPerSearchMax } from "../limits.ts";
 import type { AccountId, Ms } from "../types.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
-import type { LoadedAccount } from "./loaded-account.ts";
+import type { LoadedAccount, SearchCalls } from "./loaded-account.ts";
 import { dayOf } from "./quota.ts";
+import type { AccountRecords } from "./records.ts";
 
 /** A search of the day, held for one caller. What was not kept goes back on dispose. */
 export interface SearchHold extends Disposable {
   /** The search found something and counts, for the day on which it was taken. */
   keep(): void;
+  /** Counts a call of the search service for that day; false where none is left: it is not to be made. */
+  call(): boolean;
 }
 
 export class Searches {
   readonly #ledger: Ledger;
+  readonly #records: Pick<AccountRecords, "searchCalls">;
   readonly #journal: Journal;
 
-  constructor(ledger: Ledger, journal: Journal) {
+  constructor(ledger: Ledger, records: Pick<AccountRecords, "searchCalls">, journal: Journal) {
     this.#ledger = ledger;
+    this.#records = records;
     this.#journal = journal;
   }
 
-  /** Takes a search of the day; null when none is left. Throws StoreUnavailable when the disk cannot be read. */
+  /** Takes a search of the day; null when none is left, or no call. Throws StoreUnavailable when the disk cannot be read. */
   take(account: AccountId, now: Ms): SearchHold | null {
     const loaded = this.#ledger.account(account);
-    if (!this.#ledger.holdSearch(loaded, now)) return null;
-    return new TakenSearch(this.#ledger, this.#journal, loaded, now);
+    const day = dayOf(now);
+    if (loaded.searchCalls?.day !== day) {
+      loaded.searchCalls = { day, calls: this.#records.searchCalls(account, day) };
+    }
+    if (loaded.searchCalls.calls >= callsMax(loaded) || !this.#ledger.holdSearch(loaded, now)) return null;
+    return new TakenSearch(this.#ledger, this.#journal, loaded, loaded.searchCalls, now);
   }
 }
+
+const callsMax = ({ plan }: LoadedAccount): number => searchCallsPerSearchMax * plan.searchesPerDay;
 
 class TakenSearch implements SearchHold {
   readonly #ledger: Ledger;
   readonly #journal: Journal;
   readonly #account: LoadedAccount;
+  readonly #day: SearchCalls;
   readonly #takenAt: Ms;
   #open = true;
 
-  constructor(ledger: Ledger, journal: Journal, account: LoadedAccount, takenAt: Ms) {
+  constructor(ledger: Ledger, journal: Journal, account: LoadedAccount, day: SearchCalls, takenAt: Ms) {
     this.#ledger = ledger;
     this.#journal = journal;
     this.#account = account;
+    this.#day = day;
     this.#takenAt = takenAt;
+  }
+
+  call(): boolean {
+    if (this.#day.calls >= callsMax(this.#account)) return false;
+    this.#day.calls += 1;
+    // Nobody waits for it either: a restart forgets no more than the calls of the last commit.
+    this.#journal.change({ change: "search_calls", account: this.#account.id, ...this.#day });
+    return true;
   }
 
   // Nobody waits for the line: a search lost in a crash is one more for the caller, never one less.

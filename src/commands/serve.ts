@@ -138,6 +138,7 @@ const command: Command = {
       onFirstLook: (node) => void listening.promise.then(() => console.log(nodeLine(node))),
     });
     const { keys, admission } = accounting;
+    admission.line.maxWaitMs = config.queueMaxWaitMs;
     const counter = new Counter({ log });
     const checker = new AnswerChecker({ log });
     const sealingKey = sealingKeyOf(config.dataFolder, sealingKeyBytes);
@@ -175,6 +176,7 @@ const command: Command = {
       async adopted(next) {
         accounting.retain(next.usageKeepDays);
         backups.follow(next.backups);
+        admission.line.maxWaitMs = next.queueMaxWaitMs;
         if (next.storedResponses !== null) storedResponses?.limit(next.storedResponses);
         inForce = next;
         await tracing.follow(next);
@@ -436,7 +438,7 @@ function unreadyReason(ledger: LedgerState | undefined): string | null {
 
 function* gaugesOf(
   pool: NodePool,
-  { journal }: Accounting,
+  { journal, admission }: Accounting,
   storedResponses: StoredResponsesFile | null,
   { lastMadeAt }: ScheduledBackups,
   ledger: LedgerState | undefined,
@@ -450,6 +452,11 @@ function* gaugesOf(
     };
   }
   yield { name: "tollgate_queue_waiting", help: "Requests that wait for a node.", value: pool.waiting };
+  yield {
+    name: "tollgate_balance_waiting",
+    help: "Requests that wait until others of their account have settled.",
+    value: admission.line.length,
+  };
   yield { name: "tollgate_journal_pending", help: "Journal entries on their way to disk.", value: journal.pending };
   if (storedResponses !== null) {
     yield {

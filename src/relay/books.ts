@@ -79,6 +79,7 @@ export class Books {
   admit(
     account: AccountId,
     { endpoint, model, outputTokensMax }: Pick<Ask, "endpoint" | "model" | "outputTokensMax">,
+    inputTokens: number,
     requestId: string,
   ): Promise<Hold | Refusal> {
     const id = this.#nextId++;
@@ -93,11 +94,11 @@ export class Books {
         this.#oneDecided();
         if (answer.answer === "refused") return resolve(answer.refusal);
         assert(answer.answer === "admitted", "an admission is granted or refused");
-        // In this turn: that the count is on disk may be said in the same message.
-        resolve(new RelayHold(this, id, answer.counted ? this.#ready(id) : null));
+        // In this turn: that it need not wait any more may be said in the same message.
+        resolve(new RelayHold(this, id, answer.waits ? this.#ready(id) : null));
       },
     });
-    this.#outbox.put({ op: "admit", id, account, endpoint, model: model.id, outputTokensMax, requestId });
+    this.#outbox.put({ op: "admit", id, account, endpoint, model: model.id, outputTokensMax, inputTokens, requestId });
     return promise;
   }
 
@@ -179,10 +180,13 @@ export class Books {
     return promise;
   }
 
-  async #ready(hold: number): Promise<void> {
+  async #ready(hold: number): Promise<Refusal | null> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     this.#questions.set(hold, { resolve, reject });
-    assert((await promise).answer === "ready", "a count is ready");
+    const answer = await promise;
+    if (answer.answer === "refused") return answer.refusal;
+    assert(answer.answer === "ready", "a request begins or is refused");
+    return null;
   }
 
   async #count(account: AccountId, ifFull: boolean): Promise<Refusal | null> {
@@ -215,12 +219,12 @@ export class Books {
 
 /** A hold that the main thread has. */
 class RelayHold implements Hold {
-  readonly ready: Promise<void> | null;
+  readonly ready: Promise<Refusal | null> | null;
   readonly #books: Books;
   readonly #number: number;
   #open = true;
 
-  constructor(books: Books, number: number, ready: Promise<void> | null) {
+  constructor(books: Books, number: number, ready: Promise<Refusal | null> | null) {
     this.#books = books;
     this.#number = number;
     this.ready = ready;

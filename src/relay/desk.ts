@@ -4,6 +4,7 @@
 // What a relay says is carried out in the order in which it was said; what different relays say, in the order in which
 // it came. The time of a decision is the main thread's own.
 import { assert } from "../assert.ts";
+import { type Clock, momentOf } from "../clock.ts";
 import type { Asked } from "../account/admission.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Log } from "../log.ts";
@@ -11,7 +12,15 @@ import { busy } from "../nodes/failure.ts";
 import type { Grant } from "../nodes/pool.ts";
 import type { Place, RefusalCause } from "../nodes/slot-queue.ts";
 import { isRefusal, refuse } from "../refusals.ts";
-import { type AccountId, type Hold, type Model, type Ms, type Refusal, StoreUnavailable } from "../types.ts";
+import {
+  type AccountId,
+  type Hold,
+  type Model,
+  type Moment,
+  type Ms,
+  type Refusal,
+  StoreUnavailable,
+} from "../types.ts";
 import type { Operation, ToRelay } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 
@@ -22,12 +31,12 @@ export type DeskParts = Readonly<{
   admission: {
     countRequest(account: AccountId, now: Ms): Refusal | null;
     refuseFlooded(account: AccountId, now: Ms): Refusal | null;
-    admit(account: AccountId, ask: Asked, requestId: string, now: Ms): Hold | Refusal;
+    admit(account: AccountId, ask: Asked, inputTokens: number, requestId: string, now: Moment): Hold | Refusal;
   };
   models: () => ReadonlyMap<string, Model>;
   pool: { stand(place: Place): void; leave(place: Place): boolean; slotOn(nodeName: string): Grant };
   storedResponses: Pick<StoredResponses, "keep"> | null;
-  clock: Readonly<{ wall(): Ms }>;
+  clock: Clock;
   log: Log;
 }>;
 
@@ -112,22 +121,27 @@ export class Desk {
 
   #count({ id, account, ifFull }: Extract<Operation, { op: "count" }>): void {
     const { admission, clock } = this.#parts;
-    const now = clock.wall();
+    const now = clock.monotonic();
     const refusal = ifFull ? admission.refuseFlooded(account, now) : admission.countRequest(account, now);
     this.#outbox.put({ answer: "counted", id, refusal });
   }
 
-  #admit({ id, account, endpoint, model: modelId, outputTokensMax, requestId }: Extract<Operation, { op: "admit" }>) {
+  #admit(operation: Extract<Operation, { op: "admit" }>): void {
+    const { id, account, endpoint, model: modelId, outputTokensMax, inputTokens, requestId } = operation;
     const { admission, clock, models } = this.#parts;
     const model = models().get(modelId);
     // The catalogue was replaced while the request was on its way here.
     if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: modelId }));
-    const hold = admission.admit(account, { endpoint, model, outputTokensMax }, requestId, clock.wall());
+    const asked = { endpoint, model, outputTokensMax };
+    const hold = admission.admit(account, asked, inputTokens, requestId, momentOf(clock));
     if (isRefusal(hold)) return this.#refuse(id, hold);
     this.#open.set(id, { account, hold });
-    this.#outbox.put({ answer: "admitted", id, counted: hold.ready !== null });
+    this.#outbox.put({ answer: "admitted", id, waits: hold.ready !== null });
     hold.ready?.then(
-      () => this.#outbox.put({ answer: "ready", id }),
+      (refusal) => {
+        if (refusal === null) this.#outbox.put({ answer: "ready", id });
+        else this.#refuse(id, refusal);
+      },
       (thrown: unknown) => this.#failed(id, thrown),
     );
   }

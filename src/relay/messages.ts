@@ -25,6 +25,7 @@ export type Operation =
       endpoint: Endpoint;
       model: string;
       outputTokensMax: number;
+      inputTokens: number;
       requestId: string;
     }>
   | Readonly<{ op: "settle"; id: number; hold: number; usage: Usage; estimated: boolean }>
@@ -49,12 +50,12 @@ export type Answer =
   /** `version`: of all keys, when it was looked up. */
   | Readonly<{ answer: "account"; id: number; account: AccountId | null; version: number }>
   | Readonly<{ answer: "counted"; id: number; refusal: Refusal | null }>
-  /** `counted`: its count is not on disk yet; "ready" follows when it is. */
-  | Readonly<{ answer: "admitted"; id: number; counted: boolean }>
+  /** `waits`: for its count to be on disk, or for others of its account; "ready" follows, or "refused". */
+  | Readonly<{ answer: "admitted"; id: number; waits: boolean }>
   | Readonly<{ answer: "ready"; id: number }>
   | Readonly<{ answer: "settled"; id: number }>
   | Readonly<{ answer: "granted"; id: number; node: string }>
-  /** Not admitted, or no place. */
+  /** Not admitted, waited in vain, or no place. */
   | Readonly<{ answer: "refused"; id: number; refusal: Refusal }>
   /** The disk could not be read or written. */
   | Readonly<{ answer: "unavailable"; id: number }>

@@ -141,6 +141,15 @@ export const migrations: readonly string[] = [
 
   INSERT INTO journal_folded (id, sequence, billing_key, at) VALUES (1, 0, '', 0);
   `,
+  // Calls of the search service, which the operator pays for, found or not: a bound of its own, and no part of the ledger.
+  `
+  CREATE TABLE search_calls (
+    account_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    calls INTEGER NOT NULL,
+    PRIMARY KEY (account_id, day)
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /** The same for the file of stored responses, which the ledger's database knows nothing of. */

@@ -85,6 +85,17 @@ export const journalFolds = sqliteTable(
   ],
 );
 
+/** Calls of the search service by day: not of the ledger, the operator's own bound. */
+export const searchCalls = sqliteTable(
+  "search_calls",
+  {
+    accountId: integer("account_id").notNull(),
+    day: integer().notNull(),
+    calls: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.day] })],
+);
+
 /** Browsers that are signed in to the console. */
 export const sessions = sqliteTable(
   "sessions",

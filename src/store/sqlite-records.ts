@@ -8,7 +8,7 @@ import type { AccountRecord, AccountRecords, UsageRow } from "../account/records
 import { dayMs } from "../limits.ts";
 import { StoreUnavailable, type AccountId, type Ms } from "../types.ts";
 import { messageOf } from "./data-folder.ts";
-import { accounts, journal, journalFolds, quotaUse } from "./schema.ts";
+import { accounts, journal, journalFolds, quotaUse, searchCalls } from "./schema.ts";
 
 export class SqliteRecords implements AccountRecords {
   readonly #queries: ReturnType<typeof prepare>;
@@ -47,6 +47,10 @@ export class SqliteRecords implements AccountRecords {
 
   used(account: AccountId, quota: Quota, period: Period): number {
     return read(() => this.#queries.used.get({ account, quota, period }))?.used ?? 0;
+  }
+
+  searchCalls(account: AccountId, day: Period): number {
+    return read(() => this.#queries.searchCalls.get({ account, day }))?.calls ?? 0;
   }
 
   ownerOfEntry(billingKey: string): AccountId | null {
@@ -130,6 +134,11 @@ function prepare(database: Database) {
           eq(quotaUse.period, place("period")),
         ),
       )
+      .prepare(),
+    searchCalls: db
+      .select({ calls: searchCalls.calls })
+      .from(searchCalls)
+      .where(and(eq(searchCalls.accountId, place("account")), eq(searchCalls.day, place("day"))))
       .prepare(),
     entry: db
       .select({ account: journal.accountId })

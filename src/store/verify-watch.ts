@@ -181,12 +181,13 @@ export class LedgerWatch {
     const { open, ledger } = this.#options;
     if (open === undefined) return [];
     const { requests, nodesBusy, waiting } = open();
-    const { holds, heldTokens } = ledger.totals();
+    const { holds, heldTokens, expectedTokens } = ledger.totals();
     const violations: Violation[] = [];
     const leaked = (what: string) =>
       violations.push({ invariant: "I4", account: null, detail: `${what} with ${requests} open requests` });
     if (holds > requests) leaked(`${holds} reservations`);
     if (holds === 0 && heldTokens !== 0) leaked(`${heldTokens} tokens reserved by nobody`);
+    if (holds === 0 && expectedTokens !== 0) leaked(`${expectedTokens} tokens expected of nobody`);
     if (nodesBusy > requests) leaked(`${nodesBusy} busy places on nodes`);
     if (waiting > requests) leaked(`${waiting} places in line`);
     return violations;

@@ -141,7 +141,7 @@ export class Writer {
   }
 
   #change(change: AccountChange): void {
-    const { create, setPlan, setKey, setPassword, setDisabled, erase } = this.#statements;
+    const { create, setPlan, setKey, setPassword, setDisabled, setSearchCalls, erase } = this.#statements;
     switch (change.change) {
       case "create": {
         const { account, email, plan, keyHash, passwordHash, operator, at } = change;
@@ -156,6 +156,9 @@ export class Writer {
         return;
       case "password":
         setPassword.run(change.passwordHash, change.account);
+        return;
+      case "search_calls":
+        setSearchCalls.run(change.account, change.day, change.calls);
         return;
       case "disabled":
         setDisabled.run(change.at, change.account);
@@ -190,6 +193,9 @@ function prepare(database: Database) {
       "UPDATE accounts SET key_hash = ?, key_created_at = ? WHERE id = ?",
     ),
     setDisabled: database.prepare<unknown, [number | null, number]>("UPDATE accounts SET disabled_at = ? WHERE id = ?"),
+    setSearchCalls: database.prepare<unknown, [number, number, number]>(`
+      INSERT INTO search_calls (account_id, day, calls) VALUES (?, ?, ?)
+      ON CONFLICT (account_id, day) DO UPDATE SET calls = excluded.calls`),
     erase: database.prepare<unknown, [string, Uint8Array, number, number]>(`
       UPDATE accounts SET email = ?, key_hash = ?, password_hash = NULL, operator = 0,
         disabled_at = coalesce(disabled_at, ?) WHERE id = ?`),

@@ -10,9 +10,10 @@
 //   (4) it was the last round, without tools to call        -> the answer ends
 //   (5) the budget of all rounds is used up                 -> the answer ends with length
 //   (6) it called the client's tools too                    -> ours are run and shown; the client runs its own
-//   (7) anything else                                       -> ours are run, and the next round follows
+//   (7) the account's open requests came to all that it has -> ours are run and shown; the answer ends with length
+//   (8) anything else                                       -> ours are run, and the next round follows
 import type { Clock } from "../clock.ts";
-import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../limits.ts";
+import { expectedBytesPerToken, ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../limits.ts";
 import type { Log } from "../log.ts";
 import { toolNameMaxLength } from "../server-tool-name.ts";
 import {
@@ -34,13 +35,13 @@ import type { Round } from "./round.ts";
 import { type CalledTool, RoundSink } from "./round-sink.ts";
 import type { SearchProvider } from "./search-provider.ts";
 import { madeSafe, resultText } from "./untrusted-text.ts";
-import { WebSearchTool } from "./web-search.ts";
+import { type SearchCalls, WebSearchTool } from "./web-search.ts";
 
 export type ToolLoopParts = Readonly<{
   /** Null where nothing is searched. */
   provider: SearchProvider | null;
   /** Searches of the day; what is taken and not kept goes back on dispose. Throws StoreUnavailable. */
-  searches: { take(account: AccountId, now: Ms): (Disposable & { keep(): void }) | null };
+  searches: { take(account: AccountId, now: Ms): (Disposable & SearchCalls & { keep(): void }) | null };
   /** The tools of MCP servers that a request may use. */
   serverTools(ask: Ask, account: AccountId): readonly OwnedTool[];
   clock: Pick<Clock, "wall">;
@@ -53,6 +54,11 @@ export type LoopContext = Readonly<{
   gone: AbortSignal;
   /** Called when a call of ours begins; what it returns is called when it has ended. */
   called?: (isSearch: boolean) => (failed: boolean) => void;
+  /**
+   * Whether a further round may begin, after rounds that came to `spent`, with a prompt of about so many tokens. Throws
+   * StoreUnavailable. Absent: always.
+   */
+  goesOn?: (spent: Usage, inputTokens: number) => boolean;
 }>;
 
 const nothing: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
@@ -82,7 +88,7 @@ export class ToolLoop {
     if (hold === null) {
       return this.#answer({ ...rest, toolChoice: possibleChoice(rest) }, serverTools, null, context, sink, round);
     }
-    const search = new WebSearchTool(ask.webSearch, clientsTool, provider, log);
+    const search = new WebSearchTool(ask.webSearch, clientsTool, provider, hold, log);
     const forced = ask.webSearch.forced || isOneShot(rest) ? search : null;
     const ending = await this.#answer(rest, [search, ...serverTools], forced, context, sink, round);
     if (search.found && ending.kind !== "failed") hold.keep();
@@ -137,6 +143,8 @@ class Answer {
   readonly #isOneShot: boolean;
   #rounds = 0;
   #usage: Usage = nothing;
+  /** What the latest round read. */
+  #inputTokens = 0;
   #estimated = false;
   /** Of the answer so far: the client's calls, and UTF-16 units of text. */
   #clientCalls = 0;
@@ -162,6 +170,7 @@ class Answer {
       this.#rounds += 1;
       const round = this.#newRound();
       const ending = await this.#context.round(this.#ask, round);
+      if (ending.kind !== "failed") this.#inputTokens = ending.usage.inputFresh + ending.usage.inputCached;
       const over = this.#afterRound(ending, round);
       if (over !== null) {
         round.release();
@@ -170,7 +179,11 @@ class Answer {
       const outcomes = await this.#runCalls(round.ownedCalls);
       if (outcomes === null) return this.#left();
       if (round.clientCalls > 0) return this.#end("tool_calls");
+      const asked = this.#ask.bodyBytes;
       this.#ask = this.#nextAsk(round, outcomes);
+      const added = Math.ceil((this.#ask.bodyBytes - asked) / expectedBytesPerToken);
+      const inputTokens = Math.min(this.#inputTokens + added, this.#ask.model.contextTokens);
+      if (this.#context.goesOn?.(this.#usage, inputTokens) === false) return this.#end("length"); // (7)
     }
   }
 
@@ -207,7 +220,7 @@ class Answer {
     if (reason === "length" || reason === "content_filter") return this.#end(reason); // (3)
     if (this.#ask.toolChoice === "none") return this.#end(round.clientCalls > 0 ? "tool_calls" : "stop"); // (4)
     if (this.#budgetLeft() < 1 && round.clientCalls === 0) return this.#end("length"); // (5)
-    return null; // (6) and (7)
+    return null; // (6) to (8)
   }
 
   /** Where the budget does not limit an answer's length, it does not limit that of all rounds either. */

@@ -9,20 +9,27 @@ import { parseOutsideJson } from "../outside-json.ts";
 /** Where the client filters by domain, so many times more results are asked for. */
 const filteredFactor = 3;
 
+/** Counts a call of the search service; false: it is not to be made. */
+export interface SearchCalls {
+  call(): boolean;
+}
+
 export class WebSearchTool implements OwnedTool {
   readonly tool: Tool;
   readonly serverTool = null;
   readonly #request: WebSearch;
   readonly #provider: SearchProvider;
+  readonly #calls: SearchCalls;
   readonly #log: Log;
   #uses = 0;
   #found = false;
 
   /** `clientsTool`: the function of the client's own that the model knows the search by, or null. */
-  constructor(request: WebSearch, clientsTool: Tool | null, provider: SearchProvider, log: Log) {
+  constructor(request: WebSearch, clientsTool: Tool | null, provider: SearchProvider, calls: SearchCalls, log: Log) {
     this.tool = clientsTool ?? searchTool(request.location);
     this.#request = request;
     this.#provider = provider;
+    this.#calls = calls;
     this.#log = log;
   }
 
@@ -38,8 +45,9 @@ export class WebSearchTool implements OwnedTool {
     }
     const { usesMax } = this.#request;
     if (usesMax !== null && this.#uses >= usesMax) {
-      return { ...failure("No further search is allowed: answer with what is known."), overLimit: true };
+      return { ...failure(noFurther), overLimit: true };
     }
+    if (!this.#calls.call()) return failure(noFurther);
     this.#uses += 1;
     try {
       return this.#outcome(await this.#search(query.trim().slice(0, searchQueryMaxLength), gone));
@@ -68,6 +76,7 @@ export class WebSearchTool implements OwnedTool {
   }
 }
 
+const noFurther = "No further search is allowed: answer with what is known.";
 const failure = (text: string): ToolOutcome => ({ text, failed: true, sources: [] });
 
 const searchTool = (location: string | null): Tool => ({

@@ -143,7 +143,15 @@ describe("a hold", () => {
       office.now += 24 * hour;
       await expect(hold.settle(output(5), false, office.now)).rejects.toBeInstanceOf(StoreUnavailable);
     }
-    expect(office.ledger.totals()).toEqual({ accounts: 1, holds: 0, heldTokens: 0, searchesHeld: 0, uncommitted: 0 });
+    expect(office.ledger.totals()).toEqual({
+      accounts: 1,
+      holds: 0,
+      heldTokens: 0,
+      expectedTokens: 0,
+      waiting: 0,
+      searchesHeld: 0,
+      uncommitted: 0,
+    });
   });
 
   test("is not acknowledged before its charge is on disk", async () => {
@@ -173,19 +181,19 @@ describe("the order of checks", () => {
 
   test("a malformed request counts for flood protection", async () => {
     const { office, id } = await officeWith();
-    for (let i = 0; i < 120; i += 1) expect(office.admission.countRequest(id, office.now)).toBeNull();
-    expect(office.admission.countRequest(id, office.now + 1_000)).toMatchObject({ detail: { seconds: 59 } });
+    for (let i = 0; i < 120; i += 1) expect(office.admission.countRequest(id, office.monotonic)).toBeNull();
+    expect(office.admission.countRequest(id, office.monotonic + 1_000)).toMatchObject({ detail: { seconds: 59 } });
     expect(office.admit(id)).toMatchObject({ refusal: "too_many_requests" });
   });
 
   test("a full window can be asked about before a request is read, and refuses and counts then only", async () => {
     const { office, id } = await officeWith();
     for (let i = 0; i < 120; i += 1) {
-      expect(office.admission.refuseFlooded(id, office.now)).toBeNull();
-      expect(office.admission.countRequest(id, office.now)).toBeNull();
+      expect(office.admission.refuseFlooded(id, office.monotonic)).toBeNull();
+      expect(office.admission.countRequest(id, office.monotonic)).toBeNull();
     }
-    expect(office.admission.refuseFlooded(id, office.now + 1_000)).toMatchObject({ detail: { seconds: 59 } });
-    expect(office.admission.refuseFlooded(id, office.now + 60_000)).toBeNull();
+    expect(office.admission.refuseFlooded(id, office.monotonic + 1_000)).toMatchObject({ detail: { seconds: 59 } });
+    expect(office.admission.refuseFlooded(id, office.monotonic + 60_000)).toBeNull();
   });
 
   test("a disabled account gets nothing, and nothing of it is counted", async () => {
@@ -470,4 +478,18 @@ test("a hosted reply is billed at three rates", async () => {
   expect(await office.accounts.usage("a@x", 1)).toMatchObject([
     { endpoint: "/v1/messages", input: 1_500, cached_input: 500, output: 100, reasoning: 40, billed_tokens: 488 },
   ]);
+});
+
+describe("a wall clock that steps", () => {
+  for (const step of [61_000, -61_000, 24 * hour, -24 * hour, 40 * 24 * hour]) {
+    test(`${step} ms opens no flood window and locks nobody out`, async () => {
+      const { office, id } = await officeWith();
+      const admit = (wall: number, monotonic: number) =>
+        office.admission.admit(id, ask(0), 0, `req-${crypto.randomUUID()}`, { wall, monotonic });
+      for (let i = 0; i < 120; i += 1) expect(isRefusal(admit(noon + (i % 2) * step, 1_000))).toBe(false);
+      expect(admit(noon + step, 31_000)).toEqual({ refusal: "too_many_requests", detail: { seconds: 30 } });
+      expect(admit(noon, 60_999)).toEqual({ refusal: "too_many_requests", detail: { seconds: 1 } });
+      expect(isRefusal(admit(noon + step, 61_000))).toBe(false);
+    });
+  }
 });

@@ -16,7 +16,7 @@ import { BatchingJournal } from "../../src/store/journal.ts";
 import { SqliteRecords } from "../../src/store/sqlite-records.ts";
 import { verify } from "../../src/store/verify.ts";
 import { isRefusal } from "../../src/refusals.ts";
-import type { Hold, Model, Plan, PlanId, Price, Refusal, Usage } from "../../src/types.ts";
+import type { Hold, Model, Moment, Plan, PlanId, Price, Refusal, Usage } from "../../src/types.ts";
 import { MemoryStorage, memoryDatabase } from "../store/memory-storage.ts";
 
 const plan = (id: PlanId, tokensPerDay: number, coderCallsPerWindow: number, searchesPerDay: number): Plan => ({
@@ -75,6 +75,8 @@ export const cheapHasher: Hasher = {
 
 export class Office {
   now = noon;
+  #latest = noon;
+  #elapsed = 0;
   readonly database: Database;
   readonly storage: MemoryStorage;
   readonly records: SqliteRecords;
@@ -98,7 +100,7 @@ export class Office {
     this.ledger = new Ledger(this.records, plans);
     this.keys = new Keys(this.records, this.ledger);
     this.journal = new BatchingJournal(this.storage, this.ledger, clock);
-    this.searches = new Searches(this.ledger, this.journal);
+    this.searches = new Searches(this.ledger, this.records, this.journal);
     this.admission = new Admission(this.ledger, new Flood(), this.journal, "http://site");
     this.accounts = new Accounts({
       records: this.records,
@@ -129,13 +131,24 @@ export class Office {
     return next;
   }
 
-  admit(account: number, asked: Asked = ask()): Hold | Refusal {
-    return this.admission.admit(account, asked, `req-${crypto.randomUUID()}`, this.now);
+  /** Goes on as `now` does, and stands still where that steps back. */
+  get monotonic(): number {
+    this.#elapsed += Math.max(0, this.now - this.#latest);
+    this.#latest = this.now;
+    return this.#elapsed;
+  }
+
+  get moment(): Moment {
+    return { wall: this.now, monotonic: this.monotonic };
+  }
+
+  admit(account: number, asked: Asked = ask(), inputTokens = 0): Hold | Refusal {
+    return this.admission.admit(account, asked, inputTokens, `req-${crypto.randomUUID()}`, this.moment);
   }
 
   /** Admits a request that must be admitted. */
-  hold(account: number, asked: Asked = ask()): Hold {
-    const admitted = this.admit(account, asked);
+  hold(account: number, asked: Asked = ask(), inputTokens = 0): Hold {
+    const admitted = this.admit(account, asked, inputTokens);
     assert(!isRefusal(admitted), `admitted, not ${JSON.stringify(admitted)}`);
     return admitted;
   }

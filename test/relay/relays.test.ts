@@ -19,7 +19,14 @@ test(`${events} random events on 16 relays leave books that fit what every clien
 
   // Nothing is left anywhere: holds, places, questions.
   const { office, relays, queue } = world;
-  expect(office.ledger.totals()).toMatchObject({ holds: 0, heldTokens: 0, uncommitted: 0 });
+  expect(office.ledger.totals()).toMatchObject({
+    holds: 0,
+    heldTokens: 0,
+    expectedTokens: 0,
+    waiting: 0,
+    uncommitted: 0,
+  });
+  expect(world.waited).toBeGreaterThan(0);
   expect(queue.length).toBe(0);
   expect(queue.states().map(({ busy }) => busy)).toEqual([0, 0]);
   for (const { desk, books } of relays) {

@@ -70,6 +70,8 @@ export class SimulatedRelays {
   /** Generations that relays run now, by node. */
   readonly running = new Map<string, number>();
   readonly wrong: string[] = [];
+  /** Requests that waited for others of their account. */
+  waited = 0;
   readonly #random: () => number;
   readonly #slots: Readonly<Record<string, number>> = { one: 1, four: 4 };
   /** Keys that are void, since before any request that is sent from now on. */
@@ -98,7 +100,7 @@ export class SimulatedRelays {
         slotOn: (nodeName) => ({ nodeName, met() {}, [Symbol.dispose]: () => queue.release(nodeName) }),
       },
       storedResponses: null,
-      clock: { wall: () => office.now },
+      clock: { wall: () => office.now, monotonic: () => office.monotonic },
       log: (_level, event, fields) => void this.wrong.push(`${event}: ${JSON.stringify(fields)}`),
     };
   }
@@ -131,6 +133,7 @@ export class SimulatedRelays {
     else if (roll < 0.982) this.#loseCommit();
     else if (roll < 0.985) await this.#rotate();
     else if (roll < 0.986) this.#nextMinute();
+    else if (roll < 0.99) this.office.admission.line.look(this.office.moment);
     await this.#continuations();
     this.queue.check();
     this.#check();
@@ -184,10 +187,21 @@ export class SimulatedRelays {
     const admitted = await books.admit(
       account,
       { endpoint: "/v1/chat/completions", model: this.#models.get("core-3")!, outputTokensMax: 1_000 },
+      this.#pick([0, 100, 3_000, 40_000]),
       request.id,
     );
     if (isRefusal(admitted)) return "refused";
     using hold = admitted;
+    if (hold.ready !== null) {
+      this.waited += 1;
+      const leave = () => hold[Symbol.dispose]();
+      if (request.gone.signal.aborted) leave();
+      request.gone.signal.addEventListener("abort", leave);
+      const refusal = await hold.ready;
+      request.gone.signal.removeEventListener("abort", leave);
+      if (request.gone.signal.aborted) return "left";
+      if (refusal !== null) return "refused";
+    }
     {
       const wanted = { account, model: "core-3", affinity: 0, excluded: new Set<string>() };
       const place = await books.enter(wanted, request.gone.signal, (number, node) => this.#slot(books, number, node));

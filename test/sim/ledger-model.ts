@@ -32,11 +32,14 @@ class Money {
   }
 }
 
+type ModelRequest = { budget: bigint; cost: bigint; begun: boolean; since: bigint };
+
 class ModelAccount {
   plan: ModelPlan = "free";
   live = new Money();
   readonly disk = new Money();
-  readonly holds = new Map<string, bigint>();
+  /** Open requests in the order in which they came. */
+  readonly holds = new Map<string, ModelRequest>();
   searching = 0n;
   flood: { opened: bigint; requests: number } | null = null;
 }
@@ -59,15 +62,27 @@ export type Expected = Readonly<{
   reserved: number;
   calls: number;
   searches: number;
+  expected: number;
+  waiting: number;
 }>;
+
+const waiting = ({ holds }: ModelAccount) => [...holds].filter(([, { begun }]) => !begun);
+
+function chargeOf(rates: readonly number[], tokens: readonly number[]): bigint {
+  const sum = tokens.reduce((total, count, i) => total + BigInt(count) * BigInt(rates[i] ?? 0), 0n);
+  return (2n * sum + 500n) / 1000n;
+}
 
 export class LedgerModel {
   readonly #accounts = new Map<string, ModelAccount>();
   /** Movements in the order they were made, the disk's next ones first. */
   #pending: Movement[] = [];
   readonly #references = new Set<string>();
-  #floodTime = 0n;
-  #floodLatest = 0;
+  /** Goes on as the wall clock does, and stands still where that steps back. */
+  #elapsed = 0n;
+  #latest = 0;
+  /** Why requests that waited were refused. */
+  readonly refused = new Map<string, "busy" | "quota_exceeded">();
 
   create(account: string, plan: ModelPlan): void {
     const made = new ModelAccount();
@@ -82,36 +97,66 @@ export class LedgerModel {
   /** The seconds to wait, or 0. */
   count(account: string, now: number): number {
     const of = this.#of(account);
-    if (now > this.#floodLatest) this.#floodTime += BigInt(now - this.#floodLatest);
-    this.#floodLatest = now;
-    if (of.flood === null || this.#floodTime - of.flood.opened >= 60_000n) {
-      of.flood = { opened: this.#floodTime, requests: 0 };
+    this.#pass(now);
+    if (of.flood === null || this.#elapsed - of.flood.opened >= 60_000n) {
+      of.flood = { opened: this.#elapsed, requests: 0 };
     }
     of.flood.requests += 1;
     if (of.flood.requests <= 120) return 0;
-    return Number((of.flood.opened + 60_000n - this.#floodTime + 999n) / 1000n);
+    return Number((of.flood.opened + 60_000n - this.#elapsed + 999n) / 1000n);
   }
 
-  reserve(account: string, request: string, tokens: number, now: number): boolean {
+  /** `reads`: input tokens that are expected; `writes`: output tokens; `rates` as of `settle`. */
+  reserve(
+    account: string,
+    request: string,
+    tokens: number,
+    [reads, writes, rates]: readonly [number, number, readonly number[]],
+    now: number,
+  ): "begins" | "waits" | "quota_exceeded" | "busy" {
     const of = this.#of(account);
-    if (BigInt(tokens) > this.#left(of, now) + of.live.credit - this.#held(of)) return false;
-    of.holds.set(request, BigInt(tokens));
-    return true;
+    const budget = BigInt(tokens);
+    this.#pass(now);
+    if (budget > this.#balance(of, now) - this.#held(of)) return "quota_exceeded";
+    const isFree = rates.every((rate) => rate === 0);
+    const exact = chargeOf(rates, [reads, 0, writes]);
+    const cost = isFree ? 0n : exact > 1n ? exact : 1n;
+    const line = waiting(of);
+    const begun = isFree || (line.length === 0 && this.#mayBegin(of, cost, now));
+    if (!begun && line.length >= 120) return "busy";
+    of.holds.set(request, { budget, cost, begun, since: this.#elapsed });
+    return begun ? "begins" : "waits";
   }
 
-  release(account: string, request: string): void {
-    this.#of(account).holds.delete(request);
+  release(account: string, request: string, now: number): void {
+    const of = this.#of(account);
+    if (of.holds.delete(request)) this.#decide(of, now);
+  }
+
+  /** Time has passed, or money came. */
+  look(now: number): void {
+    this.#pass(now);
+    for (const of of this.#accounts.values()) {
+      for (const [request, { since }] of waiting(of)) {
+        if (since + 600_000n <= this.#elapsed) this.#refuse(of, request, "busy");
+      }
+      this.#decide(of, now);
+    }
+  }
+
+  waits(account: string, request: string): boolean {
+    return this.#of(account).holds.get(request)?.begun === false;
   }
 
   /** `rates` and `tokens` of fresh input, cached input and output. */
   settle(account: string, request: string, rates: readonly number[], tokens: readonly number[], now: number): void {
     const of = this.#of(account);
     of.holds.delete(request);
-    const sum = tokens.reduce((total, count, i) => total + BigInt(count) * BigInt(rates[i] ?? 0), 0n);
-    const charge = (2n * sum + 500n) / 1000n;
+    const charge = chargeOf(rates, tokens);
     const left = this.#left(of, now);
     const used = charge < left ? charge : left;
     this.#move({ account, use: tokensOf(now), used, credit: used - charge, purchase: false });
+    this.#decide(of, now);
   }
 
   takeCall(account: string, now: number): boolean {
@@ -182,7 +227,8 @@ export class LedgerModel {
       of.searching = 0n;
       of.flood = null;
     }
-    this.#floodLatest = 0;
+    this.#latest = 0;
+    this.refused.clear();
   }
 
   expected(account: string, now: number): Expected {
@@ -194,6 +240,8 @@ export class LedgerModel {
       reserved: Number(this.#held(of)),
       calls: Number(of.live.of(callsOf(now))),
       searches: Number(of.live.of(searchesOf(now))),
+      expected: Number(this.#expected(of)),
+      waiting: waiting(of).length,
     };
   }
 
@@ -217,8 +265,43 @@ export class LedgerModel {
 
   #held(of: ModelAccount): bigint {
     let held = 0n;
-    for (const tokens of of.holds.values()) held += tokens;
+    for (const { budget } of of.holds.values()) held += budget;
     return held;
+  }
+
+  #balance(of: ModelAccount, now: number): bigint {
+    return this.#left(of, now) + of.live.credit;
+  }
+
+  #expected(of: ModelAccount): bigint {
+    let expected = 0n;
+    for (const { begun, cost } of of.holds.values()) if (begun) expected += cost;
+    return expected;
+  }
+
+  #mayBegin(of: ModelAccount, cost: bigint, now: number): boolean {
+    const isAlone = ![...of.holds.values()].some(({ begun, cost }) => begun && cost > 0n);
+    return isAlone || this.#expected(of) + cost <= this.#balance(of, now);
+  }
+
+  #decide(of: ModelAccount, now: number): void {
+    for (const [request, one] of waiting(of)) {
+      let before = 0n;
+      for (const { begun, budget } of of.holds.values()) if (begun) before += budget;
+      if (one.budget > this.#balance(of, now) - before) this.#refuse(of, request, "quota_exceeded");
+      else if (this.#mayBegin(of, one.cost, now)) one.begun = true;
+      else return;
+    }
+  }
+
+  #refuse(of: ModelAccount, request: string, why: "busy" | "quota_exceeded"): void {
+    of.holds.delete(request);
+    this.refused.set(request, why);
+  }
+
+  #pass(now: number): void {
+    if (now > this.#latest) this.#elapsed += BigInt(now - this.#latest);
+    this.#latest = now;
   }
 
   #of(account: string): ModelAccount {

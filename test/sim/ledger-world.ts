@@ -92,6 +92,13 @@ export abstract class LedgerWorld {
       -dayMs,
       this.below(10) === 0 ? 40 * dayMs : 1,
     ]);
+    this.look();
+  }
+
+  /** What a timer does again and again. */
+  look(): void {
+    this.office.admission.line.look(this.office.moment);
+    this.model.look(this.office.now);
   }
 
   /** Sends the next batch, or ends the one under way. */
@@ -172,10 +179,22 @@ export abstract class LedgerWorld {
       loaded.held !== expected.reserved ||
       calls !== expected.calls ||
       searches !== expected.searches ||
+      loaded.expected !== expected.expected ||
+      (loaded.waiting?.length ?? 0) !== expected.waiting ||
+      loaded.begun > loaded.holds ||
       left < 0 ||
       left > loaded.plan.tokensPerDay
     ) {
-      const found = { left, credit: loaded.credit, reserved: loaded.held, calls, searches, plan: loaded.plan.id };
+      const found = {
+        left,
+        credit: loaded.credit,
+        reserved: loaded.held,
+        calls,
+        searches,
+        expected: loaded.expected,
+        waiting: loaded.waiting?.length,
+        plan: loaded.plan.id,
+      };
       throw new Error(`${account.name} has ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
     }
   }
@@ -188,10 +207,10 @@ export abstract class LedgerWorld {
       for (const old of account.oldKeys) expect(this.office.keys.account(old)).toBeNull();
       expect(this.onDisk(account)).toEqual(this.model.onDisk(account.name));
     }
-    const { holds, heldTokens, searchesHeld, uncommitted } = this.office.ledger.totals();
+    const { holds, heldTokens, expectedTokens, waiting, searchesHeld, uncommitted } = this.office.ledger.totals();
     const expected = this.expectedHolds();
     expect(holds).toBe(expected.holds);
-    if (holds === 0) expect(heldTokens).toBe(0);
+    if (holds === 0) expect([heldTokens, expectedTokens, waiting]).toEqual([0, 0, 0]);
     expect(searchesHeld).toBe(expected.searches);
     expect(uncommitted).toBe(this.model.pending);
   }
@@ -201,7 +220,14 @@ export abstract class LedgerWorld {
     await this.drain();
     await this.compareAll();
     expect(await this.office.accounts.verify()).toEqual({ accounts: this.accounts.length, violations: [] });
-    expect(this.office.ledger.totals()).toMatchObject({ holds: 0, heldTokens: 0, searchesHeld: 0, uncommitted: 0 });
+    expect(this.office.ledger.totals()).toMatchObject({
+      holds: 0,
+      heldTokens: 0,
+      expectedTokens: 0,
+      waiting: 0,
+      searchesHeld: 0,
+      uncommitted: 0,
+    });
   }
 
   onDisk({ id }: SimulatedAccount) {

@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import type { SearchHold } from "../../src/account/searches.ts";
 import { isRefusal } from "../../src/refusals.ts";
-import type { Endpoint, Hold, Price } from "../../src/types.ts";
+import type { Endpoint, Hold, Price, Refusal } from "../../src/types.ts";
 import { ask, coderAsk, model, noon } from "../account/office.ts";
 import { seedOfRun } from "../fixtures/random.ts";
 import { LedgerWorld, runWorlds, type SimulatedAccount } from "./ledger-world.ts";
@@ -21,7 +21,15 @@ const prices: readonly (readonly [Price, readonly number[]])[] = [
   [{ kind: "split", inputCents: 383, cachedInputCents: 39, outputCents: 1912 }, [383, 39, 1912]],
 ];
 
-type Open = { account: string; request: string; hold: Hold; rates: readonly number[]; coder: boolean };
+type Open = {
+  account: string;
+  request: string;
+  hold: Hold;
+  rates: readonly number[];
+  coder: boolean;
+  /** What came of its wait. */
+  answer: Refusal | null | "waits";
+};
 
 class Simulation extends LedgerWorld {
   open: Open[] = [];
@@ -69,30 +77,52 @@ class Simulation extends LedgerWorld {
     const budget = this.pick([0, 1, 100, 4_096, 4_096, 4_096, 65_536, this.below(65_536)]);
     const request = `r${(this.requests += 1)}`;
     const asked = ask(budget, { endpoint: this.pick(endpoints), model: model("core-3", price) });
-    const admitted = this.office.admission.admit(account.id, asked, request, this.office.now);
+    const reads = this.pick([0, 100, this.below(20_000), 196_608]);
+    const admitted = this.office.admission.admit(account.id, asked, reads, request, this.office.moment);
     const seconds = this.model.count(account.name, this.office.now);
-    if (seconds > 0) expect(admitted).toEqual({ refusal: "too_many_requests", detail: { seconds } });
-    else if (this.model.reserve(account.name, request, budget, this.office.now)) {
-      if (isRefusal(admitted)) throw new Error(`${request} of ${budget} was refused: ${admitted.refusal}`);
-      this.open.push({ account: account.name, request, hold: admitted, rates, coder: false });
-    } else expect(admitted).toMatchObject({ refusal: "quota_exceeded" });
+    if (seconds > 0) return expect(admitted).toEqual({ refusal: "too_many_requests", detail: { seconds } });
+    const expected = this.model.reserve(account.name, request, budget, [reads, budget, rates], this.office.now);
+    if (expected !== "begins" && expected !== "waits") return expect(admitted).toMatchObject({ refusal: expected });
+    if (isRefusal(admitted)) throw new Error(`${request} of ${budget} was refused: ${admitted.refusal}`);
+    this.count(expected);
+    expect([request, admitted.ready === null]).toEqual([request, expected === "begins"]);
+    const open: Open = { account: account.name, request, hold: admitted, rates, coder: false, answer: "waits" };
+    if (admitted.ready === null) open.answer = null;
+    else void admitted.ready.then((answer) => (open.answer = answer));
+    this.open.push(open);
+  }
+
+  /** Those who waited have heard what the model says. */
+  async hear(): Promise<void> {
+    this.look();
+    await this.continuations(4);
+    for (const open of [...this.open]) {
+      if (open.coder) continue;
+      const refused = this.model.refused.get(open.request);
+      const heard = open.answer === null ? "begins" : open.answer === "waits" ? "waits" : open.answer.refusal;
+      const expected = refused ?? (this.model.waits(open.account, open.request) ? "waits" : "begins");
+      if (heard !== expected) throw new Error(`${open.request} heard ${heard}, expected ${expected}`);
+      if (refused === undefined) continue;
+      this.count(`waited: ${refused}`);
+      this.open.splice(this.open.indexOf(open), 1);
+    }
   }
 
   coderCall(account: SimulatedAccount): void {
     const request = `r${(this.requests += 1)}`;
-    const admitted = this.office.admission.admit(account.id, coderAsk(), request, this.office.now);
+    const admitted = this.office.admission.admit(account.id, coderAsk(), 0, request, this.office.moment);
     if (!this.model.takeCall(account.name, this.office.now)) {
       expect(admitted).toMatchObject({ refusal: "coder_quota_reached" });
       return;
     }
     if (isRefusal(admitted)) throw new Error(`${request} was refused: ${admitted.refusal}`);
     this.watch(admitted.ready!);
-    this.open.push({ account: account.name, request, hold: admitted, rates: [0, 0, 0], coder: true });
+    this.open.push({ account: account.name, request, hold: admitted, rates: [0, 0, 0], coder: true, answer: null });
   }
 
   /** Lower than, equal to or above the reservation. */
   settle(): void {
-    const open = this.takeOpen();
+    const open = this.takeOpen(({ answer }) => answer === null);
     if (open === null) return;
     const tokens = [this.below(3_000), this.below(2_000), this.below(this.pick([10, 4_000, 100_000]))];
     const [inputFresh = 0, inputCached = 0, output = 0] = tokens;
@@ -108,7 +138,7 @@ class Simulation extends LedgerWorld {
     if (open === null) return;
     open.hold[Symbol.dispose]();
     open.hold[Symbol.dispose]();
-    this.model.release(open.account, open.request);
+    this.model.release(open.account, open.request, this.office.now);
   }
 
   search(account: SimulatedAccount): void {
@@ -142,7 +172,7 @@ class Simulation extends LedgerWorld {
   busy(): void {
     const account = this.pick(this.accounts);
     this.office.storage.writable = false;
-    const refused = this.office.admission.admit(account.id, coderAsk(), "never", this.office.now);
+    const refused = this.office.admission.admit(account.id, coderAsk(), 0, "never", this.office.moment);
     expect(refused).toEqual({ refusal: "quota_unverified" });
     this.office.storage.writable = true;
   }
@@ -157,10 +187,12 @@ class Simulation extends LedgerWorld {
     this.buying.clear();
   }
 
-  takeOpen(): Open | null {
-    if (this.open.length === 0) return null;
-    const [open] = this.open.splice(this.below(this.open.length), 1);
-    return open!;
+  takeOpen(mayBe: (open: Open) => boolean = () => true): Open | null {
+    const open = this.open.filter(mayBe);
+    if (open.length === 0) return null;
+    const taken = this.pick(open);
+    this.open.splice(this.open.indexOf(taken), 1);
+    return taken;
   }
 
   /** A promise that a lost batch rejects; anything else it rejects with is a failure of the test. */
@@ -177,13 +209,15 @@ async function run(simulation: Simulation, count: number): Promise<void> {
   let operation = 0;
   try {
     for (; operation < count; operation += 1) {
-      simulation.compare(await simulation.step());
+      const account = await simulation.step();
+      await simulation.hear();
+      simulation.compare(account);
       if (operation % 2_000 === 0) await simulation.compareAll();
     }
     await simulation.drain();
     for (const { hold, account, request } of simulation.open.splice(0)) {
       hold[Symbol.dispose]();
-      simulation.model.release(account, request);
+      simulation.model.release(account, request, simulation.office.now);
     }
     while (simulation.searches.length > 0) simulation.endSearch();
     await simulation.expectQuiet();
@@ -206,7 +240,10 @@ test("the same start makes the same run", async () => {
     [1, 1].map(async (same) => {
       const simulation = new Simulation(same);
       await simulation.start(3);
-      for (let i = 0; i < 500; i += 1) await simulation.step();
+      for (let i = 0; i < 500; i += 1) {
+        await simulation.step();
+        await simulation.hear();
+      }
       return simulation.accounts.map(({ name }) => simulation.model.expected(name, noon));
     }),
   );

@@ -55,7 +55,7 @@ export class Spine extends LedgerWorld {
     messages,
     responsesDialect({
       sealingKey: new Uint8Array(32),
-      clock: { wall: () => this.office.now, monotonic: () => this.office.now },
+      clock: { wall: () => this.office.now, monotonic: () => this.office.monotonic },
       storesResponses: false,
     }) as unknown as Dialect,
   ];
@@ -104,6 +104,8 @@ export class Spine extends LedgerWorld {
       await run();
       break;
     }
+    await this.continuations(40);
+    this.look();
     await this.continuations(40);
     this.expectNothingLeaks();
     return account;
@@ -233,13 +235,13 @@ export class Spine extends LedgerWorld {
       admission: {
         countRequest: (account, now) => {
           const refused = admission.countRequest(account, now);
-          this.#expectFlood(request, model.count(request.account.name, now), refused);
+          this.#expectFlood(request, model.count(request.account.name, this.office.now), refused);
           return refused;
         },
         refuseFlooded: (account, now) => admission.refuseFlooded(account, now),
-        admit: (account, ask, id, now) => {
-          const admitted = admission.admit(account, ask, id, now);
-          return this.#shadow(request, account, ask, admitted, now);
+        admit: (account, ask, inputTokens, id, now) => {
+          const admitted = admission.admit(account, ask, inputTokens, id, now);
+          return this.#shadow(request, account, ask, inputTokens, admitted, now.wall);
         },
       },
       pool: this.nodes.pool,
@@ -249,7 +251,7 @@ export class Spine extends LedgerWorld {
         return count.promise;
       },
       storedResponses: null,
-      clock: { wall: () => this.office.now, monotonic: () => this.office.now },
+      clock: { wall: () => this.office.now, monotonic: () => this.office.monotonic },
       log: (level, event, fields) => {
         throw new Error(`${level} ${event} ${JSON.stringify(fields)}`);
       },
@@ -264,7 +266,14 @@ export class Spine extends LedgerWorld {
   }
 
   /** Asks the model the same and expects the same. */
-  #shadow(request: Request, account: AccountId, ask: Ask, admitted: Hold | Refusal, now: number): Hold | Refusal {
+  #shadow(
+    request: Request,
+    account: AccountId,
+    ask: Ask,
+    inputTokens: number,
+    admitted: Hold | Refusal,
+    now: number,
+  ): Hold | Refusal {
     const { model, office } = this;
     const { name } = request.account;
     expect(account).toBe(request.account.id);
@@ -280,17 +289,28 @@ export class Spine extends LedgerWorld {
       expect(admitted).toEqual(refuse("quota_unverified"));
       return admitted;
     }
-    const taken = coder ? model.takeCall(name, now) : model.reserve(name, request.id, ask.outputTokensMax, now);
-    if (!taken) {
-      expect(admitted).toMatchObject({ refusal: coder ? "coder_quota_reached" : "quota_exceeded" });
+    const { inputCents, cachedInputCents, outputCents } = ratesOf(ask.model.price);
+    const cents = [inputCents, cachedInputCents, outputCents];
+    const writes = ask.model.budgetLimitsAnswer ? ask.outputTokensMax : Math.max(ask.outputTokensMax, 4_096);
+    const taken = coder
+      ? model.takeCall(name, now)
+        ? "begins"
+        : "coder_quota_reached"
+      : model.reserve(name, request.id, ask.outputTokensMax, [inputTokens, writes, cents], now);
+    if (taken !== "begins" && taken !== "waits") {
+      expect(admitted).toMatchObject({ refusal: taken });
       return admitted;
     }
     if (isRefusal(admitted)) throw new Error(`${request.id} was refused: ${admitted.refusal}`);
+    if (!coder) expect([request.id, admitted.ready === null]).toEqual([request.id, taken === "begins"]);
+    this.count(taken);
     request.holds = true;
-    const { inputCents, cachedInputCents, outputCents } = ratesOf(ask.model.price);
-    const cents = [inputCents, cachedInputCents, outputCents];
     return {
-      ready: admitted.ready,
+      ready:
+        admitted.ready?.then((refusal) => {
+          if (refusal !== null) request.holds = false;
+          return refusal;
+        }) ?? null,
       settle: (usage, estimated, settledAt) => {
         const settled = admitted.settle(usage, estimated, settledAt);
         if (coder) model.note(name);
@@ -303,7 +323,7 @@ export class Spine extends LedgerWorld {
       },
       [Symbol.dispose]: () => {
         admitted[Symbol.dispose]();
-        model.release(name, request.id);
+        model.release(name, request.id, this.office.now);
         request.holds = false;
       },
     };

@@ -42,8 +42,10 @@ async function close(accounting: Accounting): Promise<void> {
   await accounting.close();
 }
 
+const at = (now: number) => ({ wall: now, monotonic: now });
+
 function hold(accounting: Accounting, account: number, asked = ask(10)): Hold {
-  const admitted = accounting.admission.admit(account, asked, crypto.randomUUID(), noon);
+  const admitted = accounting.admission.admit(account, asked, 0, crypto.randomUUID(), at(noon));
   if (isRefusal(admitted)) throw new Error(admitted.refusal);
   return admitted;
 }
@@ -98,7 +100,7 @@ test("1,000 charges at once are a few commits, each charge once", async () => {
   const { id } = await accounting.accounts.create({ email: "a@x", credit: 10_000_000 });
   const now = (i: number) => noon + i * 60_000;
   const settled = Array.from({ length: 1_000 }, (_, i) => {
-    const admitted = accounting.admission.admit(id, ask(10), `r${i}`, now(i));
+    const admitted = accounting.admission.admit(id, ask(10), 0, `r${i}`, at(now(i)));
     if (isRefusal(admitted)) throw new Error(admitted.refusal);
     return admitted.settle(output(3), false, noon);
   });
@@ -198,7 +200,7 @@ test("while another program has the database locked, ends wait and nothing is ad
   other.run("BEGIN IMMEDIATE");
   const settled = first.settle(output(5), false, noon);
   await until(() => !accounting.journal.writable);
-  expect(accounting.admission.admit(id, ask(10), "r", noon)).toEqual({ refusal: "quota_unverified" });
+  expect(accounting.admission.admit(id, ask(10), 0, "r", at(noon))).toEqual({ refusal: "quota_unverified" });
   expect(await accounting.accounts.usage("a@x", 10)).toEqual([]);
   other.run("ROLLBACK");
   other.close();

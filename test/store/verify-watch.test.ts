@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Accounting, openAccounting } from "../../src/accounting.ts";
-import { systemClock } from "../../src/clock.ts";
+import { momentOf, systemClock } from "../../src/clock.ts";
 import { dayMs } from "../../src/limits.ts";
 import { isRefusal } from "../../src/refusals.ts";
 import { flushWarning } from "../../src/store/flush-time.ts";
@@ -56,7 +56,7 @@ async function world({ intervalMs = 20, planTable = plans } = {}): Promise<World
 }
 
 async function spend({ admission }: Accounting, account: number, tokens: number): Promise<void> {
-  using hold = admission.admit(account, ask(0), `req-${crypto.randomUUID()}`, systemClock.wall()) as Hold;
+  using hold = admission.admit(account, ask(0), 0, `req-${crypto.randomUUID()}`, momentOf(systemClock)) as Hold;
   if (isRefusal(hold)) throw new Error(hold.refusal);
   await hold.settle(output(tokens), false, systemClock.wall());
 }
@@ -129,7 +129,7 @@ test("a line of an account that does not exist is found behind the last account"
 test("what is held, busy or in line for no open request is a leak", async () => {
   const made = await world();
   const { id } = await made.accounting.accounts.create({ email: "a@x" });
-  const hold = made.accounting.admission.admit(id, ask(100), "req-1", systemClock.wall()) as Hold;
+  const hold = made.accounting.admission.admit(id, ask(100), 0, "req-1", momentOf(systemClock)) as Hold;
   made.open = { requests: 1, nodesBusy: 1, waiting: 0 };
   await nextCheck(made);
   expect(made.watch.state.violations).toEqual([]);

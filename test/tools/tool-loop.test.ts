@@ -68,6 +68,7 @@ class World {
               this.kept += 1;
               this.left -= 1;
             },
+            call: () => true,
             [Symbol.dispose]: () => {
               this.held -= 1;
             },

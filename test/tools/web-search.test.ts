@@ -25,7 +25,7 @@ test.each([
   expect(isAllowed(url, filter)).toBe(expected);
 });
 
-function toolWith(request: Partial<WebSearch>, sources: readonly Source[] = []) {
+function toolWith(request: Partial<WebSearch>, sources: readonly Source[] = [], calls = Infinity) {
   const asked: [string, number][] = [];
   const provider = {
     search: async (query: string, resultsMax: number) => {
@@ -34,7 +34,10 @@ function toolWith(request: Partial<WebSearch>, sources: readonly Source[] = []) 
     },
     close: async () => {},
   };
-  return { tool: new WebSearchTool({ ...anySearch, ...request }, null, provider, () => {}), asked };
+  return {
+    tool: new WebSearchTool({ ...anySearch, ...request }, null, provider, { call: () => calls-- > 0 }, () => {}),
+    asked,
+  };
 }
 const run = (tool: WebSearchTool, query: unknown) =>
   tool.run({ id: "c", name: "web_search", arguments: JSON.stringify({ query }) }, context);

@@ -1,0 +1,164 @@
+// Who of an account's requests begins, and who waits until others have settled. The output budget alone decides whether
+// a request is refused; but input is paid too, and what all inputs of an account's requests may come to is more than it
+// has. So for each account:
+//
+//   balance  = today's allowance left + credit
+//   expected = what its begun requests are expected to cost, inputs and budgets at their models' prices
+//
+// A request whose budget was reserved:
+//   (1) costs nothing, whatever it reads                              -> begins, and is no part of this
+//   (2) nobody waits, and none runs or expected and its cost fit in   -> begins
+//   (3) the line is full                                              -> refused as busy
+//   (4) else                                                          -> waits, behind the account's others
+// After each event that may have changed that, the first in line:
+//   (5) waited too long                                               -> refused as busy
+//   (6) its budget does not fit beside those of the begun             -> refused, quota exceeded
+//   (7) none runs, or expected and its cost fit in                    -> begins
+//
+// So at any time at most one request goes beyond the balance: one that began while none ran.
+import { assert } from "../assert.ts";
+import { balanceWaitingAccountMax, busyRetrySeconds, queueMaxWaitMs, queuePlacesMax } from "../limits.ts";
+import { refuse } from "../refusals.ts";
+import { type Moment, type Ms, type Refusal, StoreUnavailable } from "../types.ts";
+import type { Journal } from "./journal.ts";
+import type { Ledger } from "./ledger.ts";
+import type { LoadedAccount } from "./loaded-account.ts";
+
+/** A request in line, whose budget is reserved. The effects are called once in all, from within an event. */
+export interface BalanceWaiter {
+  readonly budget: number;
+  /** Balance tokens that it is expected to cost. */
+  readonly cost: number;
+  begun(): void;
+  /** It gives its reservation back. */
+  refused(refusal: Refusal): void;
+}
+
+/** A place in an account's line. */
+export type BalancePlace = Readonly<{ waiter: BalanceWaiter; since: Ms }>;
+
+export class BalanceLine {
+  /** Longest wait; a change also holds for those who wait. */
+  maxWaitMs: Ms = queueMaxWaitMs;
+  /** Called when one waits, and none did: from then on `look` is called again and again, until none waits. */
+  onWaiting = (): void => {};
+  readonly #ledger: Ledger;
+  readonly #journal: Pick<Journal, "writable">;
+  readonly #quotaExceeded: Refusal;
+  readonly #accounts = new Set<LoadedAccount>();
+  #length = 0;
+  /** Wall clock of the latest event that told it, for those that cannot. */
+  #wall: Ms = 0;
+
+  constructor(ledger: Ledger, journal: Pick<Journal, "writable">, quotaExceeded: Refusal) {
+    this.#ledger = ledger;
+    this.#journal = journal;
+    this.#quotaExceeded = quotaExceeded;
+  }
+
+  /** Those who wait, over all accounts. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Whether the request begins (true), waits (false) or is refused: see (1) to (4). */
+  enter(account: LoadedAccount, waiter: BalanceWaiter, now: Moment): boolean | Refusal {
+    this.#wall = now.wall;
+    if (waiter.cost === 0) return true;
+    const { waiting } = account;
+    if (waiting === null) {
+      if (account.begun === 0 || account.expected + waiter.cost <= this.#ledger.balance(account, now.wall)) {
+        begin(account, waiter.cost);
+        return true;
+      }
+    } else if (waiting.length >= balanceWaitingAccountMax) return busy;
+    if (this.#length >= queuePlacesMax) return busy;
+    const place: BalancePlace = { waiter, since: now.monotonic };
+    if (waiting === null) account.waiting = [place];
+    else waiting.push(place);
+    this.#accounts.add(account);
+    account.waitingHeld += waiter.budget;
+    this.#length += 1;
+    if (this.#length === 1) this.onWaiting();
+    return false;
+  }
+
+  /** The client of one that waits left; it gives its reservation back. */
+  leave(account: LoadedAccount, waiter: BalanceWaiter): void {
+    const index = account.waiting?.findIndex((place) => place.waiter === waiter) ?? -1;
+    assert(index >= 0, "who leaves the line stands in it");
+    this.#remove(account, index);
+    this.#decide(account);
+  }
+
+  /** What a begun request is expected to cost is another amount now. */
+  change(account: LoadedAccount, before: number, after: number, wall: Ms): void {
+    account.expected += after - before;
+    this.#wall = wall;
+    this.#decide(account);
+  }
+
+  /** A begun request has settled, or ended without a charge. */
+  end(account: LoadedAccount, cost: number, wall: Ms = this.#wall): void {
+    if (cost === 0) return;
+    account.begun -= 1;
+    account.expected -= cost;
+    this.#wall = wall;
+    this.#decide(account);
+  }
+
+  /** Decides anew for all who wait; says whether somebody still does. */
+  look(now: Moment): boolean {
+    this.#wall = now.wall;
+    for (const account of this.#accounts) {
+      for (let first = account.waiting?.[0]; first !== undefined; first = account.waiting?.[0]) {
+        if (first.since + this.maxWaitMs > now.monotonic) break;
+        this.#remove(account, 0);
+        first.waiter.refused(busy);
+      }
+      this.#decide(account);
+    }
+    return this.#length > 0;
+  }
+
+  #decide(account: LoadedAccount): void {
+    for (let first = account.waiting?.[0]; first !== undefined; first = account.waiting?.[0]) {
+      const decision = this.#decisionFor(account, first.waiter);
+      if (decision === "waits") return;
+      this.#remove(account, 0);
+      if (decision === "begins") {
+        begin(account, first.waiter.cost);
+        first.waiter.begun();
+      } else first.waiter.refused(decision);
+    }
+  }
+
+  #decisionFor(account: LoadedAccount, { budget, cost }: BalanceWaiter): "begins" | "waits" | Refusal {
+    if (account.disabled) return refuse("invalid_api_key");
+    if (!this.#journal.writable) return "waits"; // nothing could be charged
+    try {
+      const balance = this.#ledger.balance(account, this.#wall);
+      if (budget > balance - (account.held - account.waitingHeld)) return this.#quotaExceeded; // (6)
+      return account.begun === 0 || account.expected + cost <= balance ? "begins" : "waits"; // (7)
+    } catch (thrown) {
+      if (thrown instanceof StoreUnavailable) return "waits"; // for the next look
+      throw thrown;
+    }
+  }
+
+  #remove(account: LoadedAccount, index: number): void {
+    const [place] = account.waiting!.splice(index, 1);
+    account.waitingHeld -= place!.waiter.budget;
+    this.#length -= 1;
+    if (account.waiting!.length > 0) return;
+    account.waiting = null;
+    this.#accounts.delete(account);
+  }
+}
+
+function begin(account: LoadedAccount, cost: number): void {
+  account.begun += 1;
+  account.expected += cost;
+}
+
+const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });

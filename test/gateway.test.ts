@@ -240,6 +240,24 @@ describe("every exit settles or gives back, and frees the node before it waits f
     expect((await world.serve()).slice(0, 2)).toEqual(["counted on disk", "enter a"]);
   });
 
+  test("a request that waited in vain is refused, and no node is asked", async () => {
+    const world = new World();
+    world.holdReady = Promise.resolve(refuse("quota_exceeded", { site_url: "http://site" }));
+    expect(await world.serve()).toEqual(["hold given back", "fail quota_exceeded"]);
+  });
+
+  test("a client that leaves while it waits gives its place up at once, and no node is asked", async () => {
+    const world = new World();
+    const begins = Promise.withResolvers<null>();
+    world.holdReady = begins.promise;
+    const served = world.serve();
+    await Bun.sleep(1);
+    world.gone.abort();
+    expect(world.events).toEqual(["hold given back"]);
+    begins.resolve(null); // it was on its way already
+    expect(await served).toEqual(["hold given back", "fail busy"]);
+  });
+
   test.each([
     ["that it did not hear", { kind: "gone", usage, estimated: true }],
     ["that was just complete", ended],

@@ -109,6 +109,30 @@ const searchesUsed = async (by = account): Promise<number> => (await stack.gatew
 
 // ---------------------------------------------------------------------------------------------------------------
 
+test(
+  "searches that find nothing have an end too: then requests are answered without search",
+  async () => {
+    const own = await stack.gateway.account(0, "free"); // 3 searches a day, so 15 calls of the service
+    const script = await define({
+      advance: "rounds",
+      replies: Array.from({ length: 10 }, () => searchRound("nothing")),
+    });
+    const first = service.queries.length;
+    for (let request = 0; request < 4; request += 1) {
+      const reply = await ask(shapes["chat"]!, script, {}, own);
+      expect(reply.status).toBe(200);
+      await reply.text();
+    }
+    expect(service.queries.length - first).toBe(15);
+    expect(await searchesUsed(own)).toBe(0);
+    await stack.gateway.kill("SIGKILL");
+    await stack.gateway.restart();
+    await (await ask(shapes["chat"]!, script, {}, own)).text();
+    expect(service.queries.length - first).toBe(15);
+  },
+  timeLimit,
+);
+
 describe.each(Object.entries(shapes))("%s", (name, shape) => {
   test.each(Array.from({ length: 11 }, (_, rounds) => rounds + 1))(
     "%i rounds, streamed and not: one answer, one charge of their sum, one search of the day",

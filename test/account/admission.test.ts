@@ -480,6 +480,56 @@ test("a hosted reply is billed at three rates", async () => {
   ]);
 });
 
+describe("calls of the search service", () => {
+  /** Free: 3 searches a day, so 15 calls. */
+  const callAll = (office: Office, id: number): number => {
+    let calls = 0;
+    for (let search = office.searches.take(id, office.now); search !== null;) {
+      using held = search;
+      while (held.call()) calls += 1;
+      search = office.searches.take(id, office.now);
+    }
+    return calls;
+  };
+
+  test("end for the day after five times the plan's searches, though none of them counted", async () => {
+    const { office, id, show } = await officeWith();
+    expect(callAll(office, id)).toBe(15);
+    expect(office.searches.take(id, office.now)).toBeNull();
+    expect((await show()).searches).toMatchObject({ used: 0, limit: 3 });
+    expect(office.ledger.totals().searchesHeld).toBe(0);
+    await office.accounts.changePlan("a@x", "plus");
+    expect(callAll(office, id)).toBe(5 * 30 - 15);
+  });
+
+  test("of searches that run beside each other are counted together", async () => {
+    const { office, id } = await officeWith();
+    using one = office.searches.take(id, office.now)!;
+    using other = office.searches.take(id, office.now)!;
+    let calls = 0;
+    while ((calls % 2 === 0 ? one : other).call()) calls += 1;
+    expect(calls).toBe(15);
+    expect([one.call(), other.call()]).toEqual([false, false]);
+  });
+
+  test("are not forgotten by a restart, nor granted twice by a clock that steps back", async () => {
+    const { office, id } = await officeWith();
+    callAll(office, id);
+    office.journal.flush();
+    for (const step of [0, -1, -24 * hour, 24 * hour]) {
+      const again = office.restart();
+      again.now = noon + step;
+      const isSameDay = step === 0 || step === -1;
+      expect([step, callAll(again, id)]).toEqual([step, isSameDay ? 0 : 15]);
+      again.journal.flush();
+      again.now = noon;
+      expect(again.searches.take(id, again.now)).toBeNull();
+      again.now = noon + step;
+      expect(again.searches.take(id, again.now)).toBeNull();
+    }
+  });
+});
+
 describe("a wall clock that steps", () => {
   for (const step of [61_000, -61_000, 24 * hour, -24 * hour, 40 * 24 * hour]) {
     test(`${step} ms opens no flood window and locks nobody out`, async () => {

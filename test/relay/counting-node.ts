@@ -2,14 +2,17 @@
 type Held = Readonly<{ end(): void }>;
 
 const head = 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"word"},"finish_reason":null}]}\n\n';
-const tail = [
-  'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n',
-  'data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}\n\n',
-  "data: [DONE]\n\n",
-].join("");
+const tailOf = (inputTokens: number): string =>
+  [
+    'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n',
+    `data: {"choices":[],"usage":{"prompt_tokens":${inputTokens},"completion_tokens":5,"total_tokens":${inputTokens + 5}}}\n\n`,
+    "data: [DONE]\n\n",
+  ].join("");
 
 export class CountingNode {
   answer: "at once" | "when told" = "at once";
+  /** What it says that it read of each request. */
+  inputTokens = 10;
   running = 0;
   mostAtOnce = 0;
   served = 0;
@@ -49,7 +52,7 @@ export class CountingNode {
     if (this.answer === "at once") {
       await Bun.sleep(1); // long enough for another request to be seen beside it
       leave(); // the node is free when its answer is out, which is not seen before
-      return new Response(head + tail, { headers });
+      return new Response(head + tailOf(this.inputTokens), { headers });
     }
     const body = new ReadableStream<string>({
       start: (controller) => {
@@ -59,7 +62,7 @@ export class CountingNode {
             this.#held.delete(held);
             leave();
             if (request.signal.aborted) return;
-            controller.enqueue(tail);
+            controller.enqueue(tailOf(this.inputTokens));
             controller.close();
           },
         };

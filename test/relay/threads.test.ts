@@ -78,6 +78,32 @@ test("at the balance's edge exactly those are admitted whose budgets fit, of 1,0
   await eventually("nothing is held", async () => (await gateway.show(email)).reserved === 0);
 }, 120_000);
 
+test("of 100 long inputs at once that are more than the account has, one is served and the others are refused", async () => {
+  const { api_key, email } = await gateway.account(0);
+  const leave = new AbortController();
+  node.answer = "when told";
+  node.inputTokens = 190_000;
+  const before = node.served;
+  const long = { max_tokens: 1, messages: [{ role: "user", content: "word ".repeat(80_000) }] };
+  const asked = Array.from({ length: 99 }, () => ask(api_key, long));
+  const leaver = ask(api_key, long, leave.signal);
+  leaver.catch(() => {}); // it is left below
+  await eventually("all have reserved their budgets", async () => (await gateway.show(email)).reserved === 100);
+  leave.abort();
+  await eventually("the place of one that left is free", async () => (await gateway.show(email)).reserved === 99);
+  node.answer = "at once";
+  // Whoever is first, also where it was the one that left.
+  await eventually("the first one is on the node", async () => node.running === 1);
+  node.finish();
+  const refused: string[] = [];
+  for (const reply of await Promise.all(asked)) if (reply.status !== 200) refused.push(await reply.text());
+  expect(node.served - before).toBeLessThanOrEqual(2);
+  expect(refused.filter((text) => text.includes("Quota exceeded")).length).toBe(98);
+  // 190,005 tokens at $3.35 are 127,303 of balance.
+  expect(await gateway.show(email)).toMatchObject({ credit: 30_000 - 127_303, reserved: 0, allowance: { left: 0 } });
+  node.inputTokens = 10;
+}, 120_000);
+
 test("a node with one slot never has two requests at once", async () => {
   const accounts = await accountsOf(4);
   node.answer = "at once";

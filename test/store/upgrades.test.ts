@@ -75,6 +75,7 @@ const rows: Readonly<Record<string, (key: string) => readonly (readonly unknown[
   payments: () => [["pay_1", 1, 1_000_000, at]],
   audit_log: () => [[1, at, 1, "127.0.0.1", "grant credit", 2, "{}"]],
   journal_folds: () => [],
+  search_calls: () => [[1, day, 4]],
 };
 /** Tables whose rows the migrations themselves make. */
 const made: ReadonlySet<string> = new Set(["instance", "journal_folded"]);

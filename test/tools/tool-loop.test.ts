@@ -52,6 +52,11 @@ class World {
   };
   serverTools: readonly OwnedTool[] = [];
   left = 3;
+  /** Calls of the search service that are left. */
+  calls = Infinity;
+  /** Whether a further round may begin, and what was asked: tokens of the rounds before, and of the next prompt. */
+  goesOn = (): boolean => true;
+  readonly askedToGoOn: [number, number][] = [];
   kept = 0;
   held = 0;
   readonly logged: string[] = [];
@@ -68,7 +73,7 @@ class World {
               this.kept += 1;
               this.left -= 1;
             },
-            call: () => true,
+            call: () => this.calls-- > 0,
             [Symbol.dispose]: () => {
               this.held -= 1;
             },
@@ -80,7 +85,11 @@ class World {
       log: (_level, event) => this.logged.push(event),
     });
     const sink: Sink = { piece: (piece) => this.pieces.push(piece), flush: () => null };
-    return loop.answer(ask, { account: 7, gone: this.gone.signal }, sink, async (asked, below) => {
+    const goesOn = (spent: Usage, inputTokens: number): boolean => {
+      this.askedToGoOn.push([spent.inputFresh + spent.inputCached + spent.output, inputTokens]);
+      return this.goesOn();
+    };
+    return loop.answer(ask, { account: 7, gone: this.gone.signal, goesOn }, sink, async (asked, below) => {
       this.asks.push(asked);
       const played = rounds[Math.min(this.asks.length, rounds.length) - 1]!;
       played.begins?.();
@@ -126,6 +135,20 @@ describe("rounds", () => {
     });
     expect(world.kinds.filter((kind) => kind === "call")).toEqual([]); // ours are never handed to the client
     expect(world.kept).toBe(rounds === 1 ? 0 : 1); // one of the day's searches, however often it searched
+  });
+
+  test("a further one is not begun where the account has nothing left for it: what was answered ends with length", async () => {
+    const world = new World();
+    world.goesOn = () => world.askedToGoOn.length < 2;
+    const ending = await world.answer(askOf(searching), [searches, searches, answers]);
+    expect(ending).toMatchObject({ kind: "end", reason: "length", usage: { inputFresh: 200, output: 60 } });
+    expect(world.asks).toHaveLength(2);
+    expect(world.kinds.filter((kind) => kind === "owned-result")).toHaveLength(2);
+    // A prompt is the one before, which was counted, and what was added to it.
+    const [first, second] = world.askedToGoOn;
+    expect([first![0], second![0]]).toEqual([150, 300]);
+    expect(first![1]).toBeGreaterThan(120);
+    expect(first![1]).toBeLessThan(2_000);
   });
 
   test("the tenth is asked without tools, and told so behind the last result's fence", async () => {

@@ -49,6 +49,13 @@ describe("a call", () => {
     expect(asked).toEqual([]);
   });
 
+  test("is not made when the day's calls of the service are used up, found or not", async () => {
+    const { tool, asked } = toolWith({ blockedDomains: ["example"] }, [], 2);
+    for (let call = 0; call < 2; call += 1) expect(await run(tool, "q")).toMatchObject({ failed: false });
+    expect(await run(tool, "q")).toMatchObject({ failed: true, text: expect.stringContaining("No further search") });
+    expect(asked).toHaveLength(2);
+  });
+
   test("asks for a query that services take", async () => {
     const { tool, asked } = toolWith({});
     await run(tool, ` ${"x".repeat(2_000)} `);

@@ -64,7 +64,7 @@ const notes: Readonly<Record<string, Notes>> = {
   },
   queue: {
     max_wait_seconds: {
-      about: "A request waits this long for a node; then it is refused as busy.",
+      about: "A request waits this long for its account's others, and as long for a node; then it is refused as busy.",
       otherwise: seconds(queueMaxWaitMs),
     },
   },

@@ -486,7 +486,7 @@ describe("calls of the search service", () => {
     let calls = 0;
     for (let search = office.searches.take(id, office.now); search !== null;) {
       using held = search;
-      while (held.call()) calls += 1;
+      while (calls < 1_000 && held.call()) calls += 1;
       search = office.searches.take(id, office.now);
     }
     return calls;
@@ -507,7 +507,7 @@ describe("calls of the search service", () => {
     using one = office.searches.take(id, office.now)!;
     using other = office.searches.take(id, office.now)!;
     let calls = 0;
-    while ((calls % 2 === 0 ? one : other).call()) calls += 1;
+    while (calls < 1_000 && (calls % 2 === 0 ? one : other).call()) calls += 1;
     expect(calls).toBe(15);
     expect([one.call(), other.call()]).toEqual([false, false]);
   });

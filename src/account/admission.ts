@@ -7,7 +7,7 @@
 //   (6) it begins, or waits for the account's others to settle (balance-line.ts)
 import { assert } from "../assert.ts";
 import { busyRetrySeconds, outputTokensDefault } from "../limits.ts";
-import { isRefusal, refuse } from "../refusals.ts";
+import { refuse } from "../refusals.ts";
 import {
   StoreUnavailable,
   type AccountId,
@@ -84,7 +84,8 @@ export class Admission {
       // (6)
       const begins = this.#line.enter(loaded, hold, now);
       if (begins === true) hold.begun();
-      else if (isRefusal(begins)) {
+      else if (begins === false) hold.waits();
+      else {
         hold.refused(begins);
         return begins;
       }
@@ -152,8 +153,12 @@ class TokenHold implements Hold, BalanceWaiter {
   }
 
   get ready(): Promise<Refusal | null> | null {
-    if (this.#state === "waiting") this.#ready ??= Promise.withResolvers();
     return this.#ready?.promise ?? null;
+  }
+
+  /** From the moment in which it stands in line: it may be refused before anybody asks. */
+  waits(): void {
+    this.#ready = Promise.withResolvers();
   }
 
   begun(): void {

@@ -88,6 +88,18 @@ describe("a request", () => {
     expect(await line.office.accounts.verify()).toEqual({ accounts: 1, violations: [] });
   });
 
+  test("hears of what became of it before it asked", async () => {
+    const line = await Line.open();
+    const first = line.hold(1, 190_000);
+    const [refused, begun] = [line.office.hold(line.id, ask(1), 20_000), line.office.hold(line.id, ask(1), 20_000)];
+    refused[Symbol.dispose]();
+    first[Symbol.dispose]();
+    expect([await refused.ready, await begun.ready]).toMatchObject([{ refusal: "busy" }, null]);
+    const late = line.office.hold(line.id, ask(1), 20_000);
+    await line.settle(begun, 190_000);
+    expect(await late.ready).toEqual(quotaExceeded);
+  });
+
   test("that costs nothing never waits, and nobody waits for it", async () => {
     const line = await Line.open();
     const free = model("own", { kind: "flat", cents: 0 });

@@ -382,8 +382,25 @@ export const schemaTextMaxLength = 256 * 1024;
 export const checkedTextMaxLength = 1024 * 1024;
 /** Passes that an answer which does not fit is asked for again: not billed, not in usage. */
 export const answerRepeatsMax = 2;
-/** A check of one schema or answer: usual ones take under 20 ms, catastrophic patterns for ever. */
-export const checkTimeMaxMs = 2_000;
+/** Steps of a pattern with its repeats written out: each may be at each character of the text. */
+export const patternStepsMax = 20_000;
+/**
+ * Tries of a check of one schema or answer. A try ends when it took longer than `wallMs` and has used `processorMs` by then
+ * (usual checks take 20 ms, large schemas 50). Quick tries are made where nobody may be kept waiting, second ones after
+ * all first ones; a thorough one behind the streams.
+ */
+export const quickCheckTries = [
+  { processorMs: 10, wallMs: 25 },
+  { processorMs: 50, wallMs: 100 },
+] as const;
+export const thoroughCheckTries = [{ processorMs: 500, wallMs: 500 }] as const;
+/** Processor time of an account's thorough tries: beyond it, its schemas are too expensive until the time is over. */
+export const thoroughChecksAccountMaxMs = 10_000;
+export const thoroughChecksWindowMs = 60_000;
+/** What is remembered of accounts whose checks took long; beyond it the oldest are forgotten. */
+export const thoroughAccountsMax = 10_000;
+/** A process that gives no verdict for this long hangs, however busy the machine is. */
+export const checkSilenceMs = 60_000;
 export const checkStartMs = 10_000;
 /** The checking process is ended after this long without a check. */
 export const checkIdleMs = 5 * 60_000;

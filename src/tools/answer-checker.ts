@@ -1,14 +1,27 @@
-// The gateway's end of checking answers: one order at a time goes to the checking process, accounts take turns, and a
-// check that takes too long is ended together with the process. Others lose nothing by that but the start of the next.
-import { join } from "node:path";
-import { checkIdleMs, checkStartMs, checkTimeMaxMs, checkedTextMaxLength } from "../limits.ts";
+// Who checks what. Every check is tried for some milliseconds first, accounts in turn; what takes longer is made again in
+// another process, behind the streams, and so is all else of its account for a minute.
+// So a crowd with expensive schemas keeps others waiting for a short try of each, and then only its own kind.
+//
+//   quick lane  10 ms, then 50 ms of processor  -- slow -->  thorough lane  500 ms each, 10 s a minute for each account
+import { type Clock, systemClock } from "../clock.ts";
+import {
+  checkedTextMaxLength,
+  quickCheckTries,
+  thoroughAccountsMax,
+  thoroughChecksAccountMaxMs,
+  thoroughChecksWindowMs,
+  thoroughCheckTries,
+} from "../limits.ts";
 import type { Log } from "../log.ts";
-import { CountingQueue } from "../tokens/counting-queue.ts";
 import type { AccountId, Ms } from "../types.ts";
 import type { Verdict } from "./answer-validator.ts";
-import type { CheckAnswer, CheckOrder } from "./checking-process.ts";
+import { CheckingLane, type LaneResult } from "./checking-lane.ts";
+import type { CheckOrder, TimedVerdict } from "./checking-process.ts";
 
-/** The verdict, or that there is none: `slow`, the check took too long; `failed`, the process cannot be started. */
+/**
+ * The verdict, or that there is none: `slow`, the account's own schema is too expensive, or its schemas of the last
+ * minute were; `failed`, the process cannot be started.
+ */
 export type CheckResult = Verdict | Readonly<{ verdict: "slow" }> | Readonly<{ verdict: "failed" }>;
 
 /** Gives verdicts on schemas and answers (see `CheckOrder`). */
@@ -19,146 +32,87 @@ export interface Checker {
 
 export type AnswerCheckerOptions = Readonly<{
   log: Log;
-  timeMaxMs?: Ms;
+  clock?: Pick<Clock, "monotonic">;
   idleMs?: Ms;
-  /** For tests: another process. */
+  silenceMs?: Ms;
+  /** For tests: other processes. */
   command?: readonly string[];
 }>;
 
-type Job = Readonly<{ account: AccountId; order: CheckOrder; resolve: (result: CheckResult) => void }>;
-
-/** A compiled binary, which has no script beside it, is started with a command of its own. */
-const commandDefault = (): readonly string[] =>
-  import.meta.url.includes("/$bunfs/")
-    ? [process.execPath, "check-answers"]
-    : [process.execPath, join(import.meta.dir, "checking-process.ts")];
+/** What an account's checks used of the processor since one of them took long. */
+type Use = { readonly since: Ms; usedMs: Ms; isTold: boolean };
 
 export class AnswerChecker implements Checker {
   readonly #log: Log;
-  readonly #timeMaxMs: Ms;
-  readonly #idleMs: Ms;
-  readonly #command: readonly string[];
-  readonly #queue = new CountingQueue<Job>();
-  #process: Bun.Subprocess | null = null;
-  #ready = false;
-  #running: Job | null = null;
-  /** Of the start, of the running check, or of idleness: never two at once. */
-  #timer: Timer | null = null;
-  readonly #exits = new Set<Promise<number>>();
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #quick: CheckingLane;
+  readonly #thorough: CheckingLane;
+  /** The oldest first. */
+  readonly #uses = new Map<AccountId, Use>();
 
-  constructor({
-    log,
-    timeMaxMs = checkTimeMaxMs,
-    idleMs = checkIdleMs,
-    command = commandDefault(),
-  }: AnswerCheckerOptions) {
+  constructor({ log, clock = systemClock, ...options }: AnswerCheckerOptions) {
     this.#log = log;
-    this.#timeMaxMs = timeMaxMs;
-    this.#idleMs = idleMs;
-    this.#command = command;
+    this.#clock = clock;
+    this.#quick = new CheckingLane({
+      pace: "quick",
+      tries: quickCheckTries,
+      log,
+      mayRun: (account) => this.#useOf(account) === null,
+      made: (account, result) => this.#count(account, result),
+      ...options,
+    });
+    this.#thorough = new CheckingLane({
+      pace: "thorough",
+      tries: thoroughCheckTries,
+      log,
+      mayRun: (account) => !this.#hasUsedUp(account),
+      made: (account, result) => this.#count(account, result),
+      ...options,
+    });
   }
 
-  check(order: CheckOrder, account: AccountId): Promise<CheckResult> {
-    if (order.text !== null && order.text.length > checkedTextMaxLength) return Promise.resolve({ verdict: "slow" });
-    const { promise, resolve } = Promise.withResolvers<CheckResult>();
-    this.#queue.enter({ account, order, resolve });
-    this.#advance();
-    return promise;
+  async check(order: CheckOrder, account: AccountId): Promise<CheckResult> {
+    if (order.text !== null && order.text.length > checkedTextMaxLength) return { verdict: "slow" };
+    const first = await this.#quick.check(order, account);
+    if (first.verdict !== "slow" && first.verdict !== "refused") return resultOf(first);
+    const second = await this.#thorough.check(order, account);
+    if (second.verdict === "slow") this.#log("warn", "a check of structured output took too long", { account });
+    return second.verdict === "refused" ? { verdict: "slow" } : resultOf(second);
   }
 
-  /** Ends the process; what waits is answered `failed`. Resolves when every process has ended. */
+  /** Ends the processes; what waits is answered `failed`. Resolves when they have ended. */
   async close(): Promise<void> {
-    this.#failAll();
-    this.#end();
-    await Promise.all(this.#exits);
+    await Promise.all([this.#quick.close(), this.#thorough.close()]);
   }
 
-  /** Gives the process its next order, or starts it first, or lets it rest. */
-  #advance(): void {
-    if (this.#running !== null) return;
-    if (this.#process === null) {
-      if (!this.#queue.isEmpty) this.#start();
-      return;
-    }
-    if (!this.#ready) return;
-    const job = this.#queue.next();
-    if (job === null) return this.#limit(this.#idleMs, () => this.#end());
-    this.#running = job;
-    this.#limit(this.#timeMaxMs, () => {
-      this.#log("warn", "a check of structured output took too long", { account: job.account });
-      this.#end();
-      this.#answer({ verdict: "slow" });
-    });
-    this.#process.send(job.order);
-  }
-
-  #answer(result: CheckResult): void {
-    const job = this.#running;
-    if (job === null) return;
-    this.#running = null;
-    this.#queue.leave(job);
-    job.resolve(result);
-    this.#advance();
-  }
-
-  #start(): void {
-    this.#ready = false;
-    const started = Bun.spawn([...this.#command], {
-      // it needs nothing of ours, least of all the keys of nodes
-      env: {},
-      stdio: ["ignore", "ignore", "ignore"],
-      serialization: "json",
-      ipc: (message: CheckAnswer) => {
-        if (this.#process !== started) return;
-        if (message !== "ready") return this.#answer(message);
-        this.#ready = true;
-        this.#advance();
-      },
-      onExit: () => {
-        this.#exits.delete(started.exited);
-        if (this.#process !== started) return; // it was told to
-        const wasReady = this.#ready;
-        this.#process = null;
-        this.#stopTimer();
-        this.#log("error", "the process that checks structured output ended", { ready: wasReady });
-        // out of memory over one order, most likely: the others get a new process
-        if (wasReady) this.#answer({ verdict: "slow" });
-        else this.#failAll();
-      },
-    });
-    started.unref();
-    this.#process = started;
-    this.#exits.add(started.exited);
-    this.#limit(checkStartMs, () => {
-      this.#log("error", "the process that checks structured output does not start");
-      this.#end();
-      this.#failAll();
-    });
-  }
-
-  #failAll(): void {
-    for (let job = this.#queue.next(); job !== null; job = this.#queue.next()) {
-      if (job === this.#running) this.#running = null;
-      this.#queue.leave(job);
-      job.resolve({ verdict: "failed" });
+  #count(account: AccountId, { verdict, usedMs }: TimedVerdict): void {
+    const use = this.#useOf(account);
+    if (use !== null) use.usedMs += usedMs;
+    else if (verdict === "slow") {
+      this.#uses.delete(account);
+      this.#uses.set(account, { since: this.#clock.monotonic(), usedMs, isTold: false });
+      if (this.#uses.size > thoroughAccountsMax) this.#uses.delete(this.#uses.keys().next().value!);
     }
   }
 
-  #end(): void {
-    this.#stopTimer();
-    const ended = this.#process;
-    this.#process = null;
-    ended?.kill("SIGKILL");
+  #hasUsedUp(account: AccountId): boolean {
+    const use = this.#useOf(account);
+    if (use === null || use.usedMs < thoroughChecksAccountMaxMs) return false;
+    if (!use.isTold) this.#log("warn", "an account's schemas are too expensive to check for now", { account });
+    use.isTold = true;
+    return true;
   }
 
-  #limit(ms: Ms, exceeded: () => void): void {
-    this.#stopTimer();
-    this.#timer = setTimeout(exceeded, ms);
-    this.#timer.unref();
+  /** Null where none of its checks took long within the last minute. */
+  #useOf(account: AccountId): Use | null {
+    const use = this.#uses.get(account);
+    return use !== undefined && this.#clock.monotonic() - use.since < thoroughChecksWindowMs ? use : null;
   }
+}
 
-  #stopTimer(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
-  }
+/** Without what it cost. */
+function resultOf(made: Exclude<LaneResult, { verdict: "refused" }>): CheckResult {
+  if (!("usedMs" in made)) return { verdict: "failed" };
+  const { usedMs: _usedMs, ...result } = made;
+  return result;
 }

@@ -1,8 +1,9 @@
-// What a client's JSON Schema says of an answer. It compiles and runs whatever a client sent, patterns too, and may take
-// for ever doing so: it is for the checking process alone, which can be killed.
+// What a client's JSON Schema says of an answer. It compiles and runs whatever a client sent and may take for ever doing
+// so: it is for the checking process alone, which can be stopped and killed.
 import Ajv, { type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import Ajv2020 from "ajv/dist/2020.js";
 import { parseOutsideJson } from "../outside-json.ts";
+import { linearPattern } from "./linear-pattern.ts";
 
 /**
  * `fits`; `misfit`: the answer is no JSON, or not what the schema asks for; `unusable`: the schema itself is none.
@@ -17,7 +18,10 @@ export type Verdict =
 const compiledMax = 32;
 const reasonMaxLength = 300;
 
-const options: Options = {
+/** The check needs more time than there is: what only the engine itself can run may take for ever. */
+export class TooSlow extends Error {}
+
+const optionsWith = (patternOf: (pattern: string) => Pattern): Options => ({
   // clients' schemas carry keywords of their vendors; an unknown one says nothing about the value
   strict: false,
   logger: false,
@@ -25,18 +29,30 @@ const options: Options = {
   validateFormats: false,
   // a schema is run once or a few times: to make its code smaller takes longer than it saves
   code: { optimize: false, regExp: Object.assign(patternOf, { code: "patternOf" }) },
-};
-/** Each schema is compiled by itself, so that one client's $id cannot mean anything for the next. */
-const alone: Options = { ...options, meta: false, validateSchema: false };
+});
+
+export type AnswerValidatorOptions = Readonly<{
+  /** Also patterns that may take for ever; without, `TooSlow` is thrown for their schemas. */
+  runsAnyPattern: boolean;
+}>;
 
 /** Judges answers; remembers the schemas compiled last. */
 export class AnswerValidator {
-  readonly #drafts: Readonly<Record<"2020-12" | "7", Draft>> = {
-    "2020-12": { meta: new Ajv2020(options), start: () => new Ajv2020(alone) },
-    "7": { meta: new Ajv(options), start: () => new Ajv(alone) },
-  };
+  readonly #drafts: Readonly<Record<"2020-12" | "7", Draft>>;
   /** By the schema's text, least recently used first. */
   readonly #compiled = new Map<string, ValidateFunction | Verdict>();
+
+  constructor({ runsAnyPattern }: AnswerValidatorOptions) {
+    const options = optionsWith((pattern) => patternOf(pattern, runsAnyPattern));
+    // Each schema is compiled by itself, so that one client's $id cannot mean anything for the next.
+    const alone: Options = { ...options, meta: false, validateSchema: false };
+    this.#drafts = {
+      "2020-12": { meta: new Ajv2020(options), start: () => new Ajv2020(alone) },
+      "7": { meta: new Ajv(options), start: () => new Ajv(alone) },
+    };
+    // compiles what every schema is held against
+    for (const { meta } of Object.values(this.#drafts)) meta.validateSchema({});
+  }
 
   /** The verdict on the schema alone, given as JSON text. */
   schema(schemaText: string): Verdict {
@@ -91,23 +107,33 @@ function compiledBy({ meta, start }: Draft, schema: Record<string, unknown>): Va
     if (meta.validateSchema(schema) !== true) return unusable(wordsOf(meta.errors?.[0], "the schema"));
     return start().compile(schema);
   } catch (error) {
+    if (error instanceof TooSlow) throw error;
     return unusable((error as Error).message);
   }
 }
 
 const unusable = (reason: string): Verdict => ({ verdict: "unusable", reason: shortened(reason) });
 
+/** `toString` tells it from others. */
+type Pattern = { test(text: string): boolean; toString(): string };
+
 /** A pattern of a client: as Unicode, else as browsers read it, and what no JavaScript engine can read matches all. */
-function patternOf(pattern: string): { test(text: string): boolean } {
-  for (const flags of ["u", ""]) {
+function patternOf(pattern: string, runsAny: boolean): Pattern {
+  for (const flags of ["u", ""] as const) {
     try {
+      const linear = linearPattern(pattern, flags);
+      if (linear !== null) return linear;
+      if (!runsAny) throw new TooSlow();
       return new RegExp(pattern, flags);
-    } catch {
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
       // written for another engine (Python's named groups, say); the next reading is tried
     }
   }
-  return { test: () => true };
+  return matchesAll;
 }
+
+const matchesAll: Pattern = { test: () => true, toString: () => "any" };
 
 function wordsOf(error: ErrorObject | undefined, whole: string): string {
   if (error === undefined) return `${whole} does not match`;

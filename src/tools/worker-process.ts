@@ -1,28 +1,45 @@
-// How a process that the gateway starts for dangerous work behaves: it leaves the processor to streams, and does not
-// outlive the gateway.
-import { dlopen, FFIType } from "bun:ffi";
+// How a process that the gateway starts for dangerous work behaves: it leaves the processor to streams, does not outlive
+// the gateway, and can have the system end it when it does not come back from something.
+import { dlopen, FFIType, ptr } from "bun:ffi";
 import { setPriority } from "node:os";
 
 /** Streams have the processor first where both want the same core. */
 const niceness = 10;
 const setParentDeathSignal = 1; // prctl(2), PR_SET_PDEATHSIG
 const killSignal = 9;
+const processorTime = 0; // setrlimit(2), RLIMIT_CPU
+const unlimited = 2n ** 64n - 1n;
+
+const system = process.platform === "linux" ? systemCalls() : null;
 
 export function standBehindGateway(): void {
   setPriority(0, niceness);
-  dieWithParent();
+  endWithGateway();
 }
 
 /** A gateway that is killed outright cannot end a check that never ends. Linux alone can be asked to. */
-function dieWithParent(): void {
-  if (process.platform !== "linux") return;
+export function endWithGateway(): void {
+  system?.prctl(setParentDeathSignal, killSignal);
+}
+
+/** The system ends this process when it has used 2 to 3 seconds of the processor from here on. On Linux. */
+export function endWhenStuck(): void {
+  const { user, system: inSystem } = process.cpuUsage();
+  const seconds = Math.floor((user + inSystem) / 1e6) + 3;
+  // the highest limit stays as it was where that may be had: only then can the next be set
+  system?.setrlimit(processorTime, ptr(new BigUint64Array([BigInt(seconds), unlimited])));
+}
+
+function systemCalls() {
   for (const library of ["libc.so.6", `libc.musl-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so.1`]) {
     try {
-      const { symbols } = dlopen(library, { prctl: { args: [FFIType.i32, FFIType.u64], returns: FFIType.i32 } });
-      symbols.prctl(setParentDeathSignal, killSignal);
-      return;
+      return dlopen(library, {
+        prctl: { args: [FFIType.i32, FFIType.u64], returns: FFIType.i32 },
+        setrlimit: { args: [FFIType.i32, FFIType.ptr], returns: FFIType.i32 },
+      }).symbols;
     } catch {
       // not this system's C library; the next name is tried
     }
   }
+  return null;
 }

@@ -39,6 +39,8 @@ export type Accounting = Readonly<{
   auditLog: AuditLog;
   journal: Journal & { readonly pending: number };
   databaseFile: string;
+  /** Why the ledger cannot be written for now, in words; null while it can. */
+  readonly unwritable: string | null;
   /** Copies the database to a new file while it is in use. Throws BackupFailed. */
   backup(file: string, progress: (line: string) => void): Promise<Backup>;
   /** For a server: another `usageKeepDays` from here on. */
@@ -62,6 +64,8 @@ export type AccountingOptions = Readonly<{
   onFatal(error: Error): void;
   /** For a server: lines of the journal older than so many days are folded into sums. Absent or null: none are. */
   usageKeepDays?: number | null;
+  /** Told whenever `unwritable` changes. Absent: nobody is. */
+  onWritable?: (unwritable: string | null) => void;
   /** Absent: nobody counts commits. */
   onCommit?: CommitListener;
 }>;
@@ -71,12 +75,13 @@ export type AccountingOptions = Readonly<{
  * there are: they are loaded when they are first used. Throws DataFolderInUse or DataFolderUnusable.
  */
 export async function openAccounting(options: AccountingOptions): Promise<Accounting> {
-  const { dataFolder, catalog, siteUrl, clock, onFatal, onCommit, usageKeepDays } = options;
+  const { dataFolder, catalog, siteUrl, clock, onFatal, onWritable, onCommit, usageKeepDays } = options;
   const { plans } = catalog;
   const folder = takeDataFolder(dataFolder);
   try {
     const epoch = migrate(folder.databaseFile);
     const storage = await WorkerStorage.open(folder.databaseFile, epoch, onFatal, usageKeepDays);
+    if (onWritable !== undefined) storage.follow(onWritable);
     const reader = openForReading(folder.databaseFile);
     const records = new SqliteRecords(reader);
     const consoleRecords = new ConsoleRecords(reader);
@@ -107,7 +112,10 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
       auditLog: new AuditLog(consoleRecords, journal),
       journal,
       databaseFile: folder.databaseFile,
-      backup: (file, progress) => backUp(folder.databaseFile, file, progress),
+      get unwritable() {
+        return storage.unwritable;
+      },
+      backup: (file, progress) => backUp(folder.databaseFile, file, progress, storage.misplaced ? reader : null),
       retain: (keepDays) => storage.retain(keepDays),
       watch(log, open) {
         watchFlushTime(dataFolder, log);

@@ -109,6 +109,7 @@ export const journalGiveUpMs = 10_000; // BUSY or a full disk: retry this long, 
 export const journalBusyMs = 1_000; // a commit waits this long for another program's lock before nothing more is admitted
 export const journalRetryIntervalMs = 50; // between two tries of a batch that found the disk busy or full
 export const journalProbeIntervalMs = 250; // between two looks whether a disk that took no writes takes them again
+export const ledgerPlaceIntervalMs = 1_000; // between two looks whether the ledger's files are where they were
 export const journalIdleCheckpointMs = 1_000; // without a commit: then the log is moved into the database
 
 // Retention: old lines of the journal are folded into sums
@@ -125,6 +126,9 @@ export const ledgerCheckMaxMs = 45_000;
 // Watching requests
 /** Gaps between the reads of an answer are measured in one of so many requests. */
 export const gapStreamsPerSample = 64;
+
+/** Between two looks whether the socket of the commands is there, and the file of stored responses. */
+export const folderLookIntervalMs = 1_000;
 
 // Flushes of the data folder's disk, measured at start
 export const flushSamples = 200;

@@ -1,19 +1,19 @@
-// tollgate check: reads the configuration and the catalogue and asks each node. Opens no data folder.
+// tollgate check: reads the configuration and the catalogue and asks each node, also those that a running server was given
+// by flags. Opens no data folder.
 import { checkModelIds, loadConfig } from "../config.ts";
 import { systemClock } from "../clock.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";
-import { catalogOf, configFlags } from "./perform.ts";
+import { catalogOf } from "./perform.ts";
 import { checkPrograms } from "./serving-nodes.ts";
+import { asRunningServer } from "./started-with.ts";
 
 const command: Command = {
   words: [],
   flags: { ...folderFlags, node: { type: "string", multiple: true } },
   async run({ flags, environment }) {
-    const config = await loadConfig(
-      { ...configFlags(flags), node: flags["node"] as string[] | undefined },
-      environment,
-    );
+    const seen = await asRunningServer(flags, environment);
+    const config = await loadConfig(seen.flags, environment);
     const catalog = await catalogOf(config.catalogFile);
     checkModelIds(config, catalog);
     checkPrograms(config.nodes, environment as Record<string, string>);
@@ -26,9 +26,11 @@ const command: Command = {
       console.log(`configuration  ok  ${config.file ?? "no file, defaults"}`);
       console.log(`catalogue      ok  ${catalog.models.size} models, ${config.catalogFile ?? "as it comes"}`);
       for (const { name, url, engine, problem } of nodes) {
-        const found = managed.has(name) ? "started by serve" : `${engine} at ${url}`;
+        const by = seen.isNodesOfServer ? ", by --node of the running server" : "";
+        const found = managed.has(name) ? "started by serve" : `${engine} at ${url}${by}`;
         console.log(`node ${name}  ${problem === null ? `ok  ${found}` : `WRONG  ${problem}`}`);
       }
+      if (seen.unasked !== null) console.log(`server         not asked: ${seen.unasked}`);
       if (config.nodes.length === 0)
         console.log("nodes          none named: serve looks for a local engine, then starts the demo node");
     }

@@ -1,9 +1,10 @@
 // The unix socket in the data folder, through which commands reach a running server. Only the folder's owner can open
 // it (mode 0600), so whoever reaches it may do everything. The protocol: POST /<operation> with a JSON body; the reply
 // is JSON lines, any number of {"progress"} and then one {"result"} or {"error"}.
-import { chmodSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { CommandError } from "./command.ts";
+import { checkFolderRights } from "./folder-rights.ts";
 import type { Progress } from "./operations.ts";
 import { unixUser } from "./unix-user.ts";
 
@@ -20,6 +21,8 @@ type Line =
   | Readonly<{ error: string; expected: boolean }>;
 
 export interface ControlSocket {
+  /** Makes it again where somebody removed it. */
+  keep(): void;
   close(): Promise<void>;
 }
 
@@ -35,16 +38,27 @@ export function openControlSocket(
   isExpected: (error: unknown) => boolean,
 ): ControlSocket {
   const path = socketFile(dataFolder);
-  rmSync(path, { force: true });
-  const before = process.umask(0o177); // the file must never be open to others, not even before chmod
-  let server: Bun.Server<undefined>;
-  try {
-    server = Bun.serve({ unix: path, development: false, fetch: answer });
-  } finally {
-    process.umask(before);
+  let server = listen();
+  return {
+    keep() {
+      if (existsSync(path) || !existsSync(dataFolder)) return;
+      void server.stop();
+      server = listen();
+    },
+    close: () => server.stop(),
+  };
+
+  function listen(): Bun.Server<undefined> {
+    rmSync(path, { force: true });
+    const before = process.umask(0o177); // the file must never be open to others, not even before chmod
+    try {
+      const listening = Bun.serve({ unix: path, development: false, fetch: answer });
+      chmodSync(path, 0o600);
+      return listening;
+    } finally {
+      process.umask(before);
+    }
   }
-  chmodSync(path, 0o600);
-  return { close: () => server.stop() };
 
   async function answer(request: Request, connection: Bun.Server<undefined>): Promise<Response> {
     connection.timeout(request, 0); // a disk that stalls must not cut the answer off
@@ -69,7 +83,7 @@ export function openControlSocket(
 
 /**
  * Asks the running server of a data folder; null when none listens there. Throws CommandError with the server's own
- * words when the operation is refused.
+ * words when the operation is refused, and where this user has no right to the folder.
  */
 export async function askRunningServer(
   dataFolder: string,
@@ -77,6 +91,7 @@ export async function askRunningServer(
   given: unknown,
   progress: Progress,
 ): Promise<{ result: unknown } | null> {
+  checkFolderRights(dataFolder, socketFile(dataFolder));
   let response: Response;
   try {
     response = await fetch(`http://tollgate/${encodeURIComponent(operation)}`, {
@@ -88,7 +103,7 @@ export async function askRunningServer(
   } catch (error) {
     const { code } = error as { code?: string };
     if (code === "ENOENT" || code === "ECONNREFUSED" || code === "ENOTDIR") return null;
-    throw new CommandError(`the running server cannot be reached: ${(error as Error).message}`);
+    throw new CommandError(`the running server cannot be reached through ${socketFile(dataFolder)}: ${code ?? error}`);
   }
   for await (const line of linesOf(response.body!)) {
     if ("result" in line) return line;

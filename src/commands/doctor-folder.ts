@@ -3,9 +3,11 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs
 import { dirname, join, resolve } from "node:path";
 import { diskReserveBytes } from "../limits.ts";
 import { type DatabaseFacts, databaseFacts } from "../store/database-facts.ts";
-import { databaseName } from "../store/data-folder.ts";
+import { databaseName, missingLedger } from "../store/data-folder.ts";
 import { flushTimesOf, flushWarning, measureFlushTime } from "../store/flush-time.ts";
 import type { Ms } from "../types.ts";
+import { socketFile } from "./control-socket.ts";
+import { checkFolderRights } from "./folder-rights.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 
 /** File systems on which a lock or a flush may not be what it says (statfs's numbers, Linux). */
@@ -30,6 +32,7 @@ export type FolderLook = Readonly<{
 
 /** Takes a few seconds, which `progress` is told of. */
 export async function folderFindings(folder: string, progress: (line: string) => void): Promise<FolderLook> {
+  if (!mayLookInto(folder)) return { findings: [], newestLineAt: null }; // the look at the server has told it
   if (!existsSync(folder)) return { findings: futureFindings(folder), newestLineAt: null };
   progress("flushing the disk 200 times, which takes a few seconds");
   const database = databaseLook(join(folder, databaseName));
@@ -37,6 +40,15 @@ export async function folderFindings(folder: string, progress: (line: string) =>
     findings: [folderFinding(folder), spaceFinding(folder), await flushFinding(folder), ...database.findings],
     newestLineAt: database.newestLineAt,
   };
+}
+
+function mayLookInto(folder: string): boolean {
+  try {
+    checkFolderRights(folder, socketFile(folder));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Of a folder that serve is to make: what is above it decides whether it can, and on which disk. */
@@ -103,6 +115,8 @@ async function flushFinding(folder: string): Promise<Finding> {
 
 function databaseLook(file: string): FolderLook {
   const what = "database";
+  const missing = missingLedger(dirname(file));
+  if (missing !== null) return { findings: [problem(what, missing)], newestLineAt: null };
   if (!existsSync(file)) return { findings: [ok(what, "not made yet")], newestLineAt: null };
   try {
     const facts = databaseFacts(file);

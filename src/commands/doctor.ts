@@ -2,16 +2,18 @@
 // nodes, the data folder and its disk, the database, open files and the clock.
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../clock.ts";
-import { checkModelIds, type Config, type ConfigFlags, dataFolderOf, type Environment, loadConfig } from "../config.ts";
+import { checkModelIds, type Config, dataFolderOf, type Environment, loadConfig } from "../config.ts";
 import { inspectNode } from "../nodes/inspect.ts";
-import { type Command, folderFlags, textFlag } from "./command.ts";
+import { type Command, type Flags, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "./control-socket.ts";
 import { configFindings } from "./doctor-config.ts";
 import { folderFindings } from "./doctor-folder.ts";
 import { clockFinding, fileLimitFinding } from "./doctor-machine.ts";
 import { isExpected } from "./expected-error.ts";
 import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
-import { catalogOf, configFlags } from "./perform.ts";
+import { catalogOf } from "./perform.ts";
+import type { Health } from "./health.ts";
+import { asRunningServer } from "./started-with.ts";
 
 const command: Command = {
   words: [],
@@ -23,10 +25,10 @@ const command: Command = {
       findings.push(...found);
       if (!isJson) for (const finding of found) console.log(findingLine(finding));
     };
-    const node = flags["node"] as readonly string[] | undefined;
     const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
-    tell(await configurationFindings({ ...configFlags(flags), node }, environment));
-    tell(await serverFindings(dataFolder));
+    const server = await serverFindings(dataFolder);
+    tell(await configurationFindings(flags, environment));
+    tell(server);
     const folder = await folderFindings(dataFolder, (line) => console.error(line));
     tell(folder.findings);
     tell([fileLimitFinding(), clockFinding(dataFolder, folder.newestLineAt, systemClock.wall())]);
@@ -38,10 +40,13 @@ const command: Command = {
 export default command;
 
 /** The configuration and its nodes; the rest is looked at also where it is wrong. */
-async function configurationFindings(flags: ConfigFlags, environment: Environment): Promise<readonly Finding[]> {
+async function configurationFindings(flags: Flags, environment: Environment): Promise<readonly Finding[]> {
   let config: Config;
+  let isOfServer: boolean;
   try {
-    config = await loadConfig(flags, environment);
+    const seen = await asRunningServer(flags, environment);
+    isOfServer = seen.isNodesOfServer;
+    config = await loadConfig(seen.flags, environment);
     checkModelIds(config, await catalogOf(config.catalogFile));
   } catch (error) {
     if (!isExpected(error)) throw error;
@@ -51,18 +56,33 @@ async function configurationFindings(flags: ConfigFlags, environment: Environmen
   const text = file === null ? "" : readFileSync(file, "utf8");
   const mode = file === null ? 0 : statSync(file).mode;
   const named = nodes.filter(({ managed }) => managed === undefined); // serve itself starts the others
-  return [...configFindings(config, text, mode), ...(await Promise.all(named.map(nodeFinding)))];
+  return [
+    ...configFindings(config, text, mode),
+    ...(await Promise.all(named.map((node) => nodeFinding(node, isOfServer)))),
+  ];
 }
 
-async function nodeFinding(node: Config["nodes"][number]): Promise<Finding> {
+async function nodeFinding(node: Config["nodes"][number], isOfServer: boolean): Promise<Finding> {
   const { name, engine, problem: wrong } = await inspectNode(node, systemClock);
   const what = `node ${name}`;
-  return wrong === null ? ok(what, `${engine}, ${node.slots} slots`) : problem(what, wrong);
+  return wrong === null
+    ? ok(what, `${engine}, ${node.slots} slots${isOfServer ? ", by --node of the running server" : ""}`)
+    : problem(what, wrong);
 }
 
 async function serverFindings(dataFolder: string): Promise<readonly Finding[]> {
-  const answered = await askRunningServer(dataFolder, "notices", {}, () => {});
-  if (answered === null) return [ok("server", "none runs on the data folder")];
-  const notices = answered.result as readonly string[];
-  return [ok("server", "runs on the data folder and answers"), ...notices.map((notice) => warning("server", notice))];
+  const what = "server";
+  try {
+    const health = await askRunningServer(dataFolder, "health", {}, () => {});
+    if (health === null) return [ok(what, "none runs on the data folder")];
+    const { unready } = health.result as Health;
+    const notices = (await askRunningServer(dataFolder, "notices", {}, () => {}))?.result as readonly string[] | undefined;
+    return [
+      unready === null ? ok(what, "runs on the data folder and answers") : problem(what, unready),
+      ...(notices ?? []).map((notice) => warning(what, notice)),
+    ];
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    return [problem(what, (error as Error).message)];
+  }
 }

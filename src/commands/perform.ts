@@ -9,10 +9,11 @@ import { addressesOf, dataFolderOf, loadConfig } from "../config.ts";
 import { standardErrorLog } from "../log.ts";
 import { noteInLedger } from "../store/audit-note.ts";
 import { type Backup, backUp } from "../store/backup.ts";
-import { databaseName, DataFolderInUse, lockDataFolder } from "../store/data-folder.ts";
+import { databaseName, DataFolderInUse, lockDataFolder, missingLedger } from "../store/data-folder.ts";
 import { StoredResponsesFile } from "../store/stored-responses.ts";
 import { CommandError, type Flags, type Invocation, textFlag } from "./command.ts";
-import { askRunningServer } from "./control-socket.ts";
+import { askRunningServer, socketFile } from "./control-socket.ts";
+import { checkFolderRights } from "./folder-rights.ts";
 import {
   backupDetail,
   notNoted,
@@ -39,6 +40,7 @@ export async function perform<Name extends OperationName>(
   mayMake = false,
 ): Promise<OperationResult<Name>> {
   const dataFolder = dataFolderOf({ data: textFlag(invocation.flags, "data") }, invocation.environment);
+  checkFolderRights(dataFolder, socketFile(dataFolder)); // a folder that may not be seen is not one that is not there
   if (!mayMake && !existsSync(dataFolder)) {
     throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
   }
@@ -48,7 +50,7 @@ export async function perform<Name extends OperationName>(
     const answered = await askRunningServer(dataFolder, name, given, progress);
     if (answered !== null) return answered.result as OperationResult<Name>;
     try {
-      return await performHere(invocation, dataFolder, name, given, progress);
+      return await performHere(invocation, dataFolder, name, given, mayMake, progress);
     } catch (error) {
       if (!(error instanceof DataFolderInUse) || systemClock.monotonic() > giveUpAt) throw error;
       await Bun.sleep(retryMs);
@@ -62,8 +64,12 @@ async function performHere<Name extends OperationName>(
   dataFolder: string,
   name: Name,
   given: OperationArguments<Name>,
+  mayMake: boolean,
   progress: Progress,
 ): Promise<OperationResult<Name>> {
+  if (!mayMake && !existsSync(join(dataFolder, databaseName))) {
+    throw new CommandError(missingLedgerOf(dataFolder));
+  }
   if (name === "backup") {
     const { file } = given as OperationArguments<"backup">;
     return (await copyAsItIs(dataFolder, file, unixUser(environment), progress)) as OperationResult<Name>;
@@ -88,9 +94,6 @@ async function performHere<Name extends OperationName>(
 
 /** Without bringing the database to this program's version: the copy is the way back from an upgrade. */
 async function copyAsItIs(dataFolder: string, file: string, user: string, progress: Progress): Promise<Backup> {
-  if (!existsSync(join(dataFolder, databaseName))) {
-    throw new CommandError(`there is no ledger in ${dataFolder}; name its folder with --data DIR`);
-  }
   const folder = lockDataFolder(dataFolder);
   try {
     const made = await backUp(folder.databaseFile, file, progress);
@@ -105,6 +108,9 @@ async function copyAsItIs(dataFolder: string, file: string, user: string, progre
     folder.release();
   }
 }
+
+const missingLedgerOf = (dataFolder: string): string =>
+  missingLedger(dataFolder) ?? `there is no ledger in ${dataFolder}; name its folder with --data DIR`;
 
 /** The flags that the configuration reads. */
 export function configFlags(flags: Flags): { config?: string; data?: string } {

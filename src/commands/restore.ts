@@ -5,6 +5,8 @@ import { systemClock } from "../clock.ts";
 import { dataFolderOf } from "../config.ts";
 import { DataFolderInUse } from "../store/data-folder.ts";
 import { type Restored, restore } from "../store/restore.ts";
+import { socketFile } from "./control-socket.ts";
+import { checkFolderRights } from "./folder-rights.ts";
 import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
 import { unixUser } from "./unix-user.ts";
 
@@ -14,6 +16,7 @@ const command: Command = {
   async run({ words, flags, environment }) {
     const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
     const file = resolve(words[0]!);
+    checkFolderRights(dataFolder, socketFile(dataFolder));
     try {
       const restored = restore({
         file,

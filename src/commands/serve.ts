@@ -1,6 +1,6 @@
 // tollgate serve: puts the parts together, runs until it is told to stop, and takes them apart in the reverse order.
 import { statSync } from "node:fs";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { type Accounting, openAccounting } from "../accounting.ts";
@@ -24,10 +24,12 @@ import { holdFreePort } from "../http/free-port.ts";
 import type { Gauge } from "../http/metric.ts";
 import { together } from "../http/other-threads.ts";
 import { Metrics } from "../http/metrics.ts";
+import { folderLookIntervalMs } from "../limits.ts";
 import { type Log, openLog, usualLogFormat } from "../log.ts";
 import { NodePool } from "../nodes/pool.ts";
 import { FollowedNodes } from "../relay/followed-nodes.ts";
-import { backupsName } from "../store/data-folder.ts";
+import { backupsName, responsesName } from "../store/data-folder.ts";
+import { FilePlaces } from "../store/file-places.ts";
 import { sealingKeyOf } from "../store/sealing-key.ts";
 import { StoredResponsesFile } from "../store/stored-responses.ts";
 import type { LedgerState, LedgerWatch } from "../store/verify-watch.ts";
@@ -38,9 +40,10 @@ import { PdfReader } from "../tools/pdf-reader.ts";
 import { PublicFetchClient } from "../tools/public-fetch-client.ts";
 import { AnswerChecker } from "../tools/answer-checker.ts";
 import { type Command, CommandError, type Flags, textFlag, UsageError } from "./command.ts";
-import { type Handler, openControlSocket } from "./control-socket.ts";
+import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
 import { countedFetch } from "./counted-tools.ts";
 import { isExpected } from "./expected-error.ts";
+import { checkFolderRights } from "./folder-rights.ts";
 import { healthOf, nodeLine, noNodeServes } from "./node-lines.ts";
 import { generatedPassword } from "./new-password.ts";
 import { nodeReports } from "./nodes.ts";
@@ -53,6 +56,7 @@ import { ScheduledBackups } from "./scheduled-backups.ts";
 import { makeConsole } from "./serving-console.ts";
 import { checkModelFile, findServingNodes } from "./serving-nodes.ts";
 import { startRelays } from "./serving-relays.ts";
+import type { StartedWith } from "./started-with.ts";
 import { dropStartLeftovers } from "./start-leftovers.ts";
 import { firstStopSignal, HangUps } from "./signals.ts";
 import { Tracing } from "./tracing.ts";
@@ -79,6 +83,7 @@ const command: Command = {
     }
     const hangUps = new HangUps();
     const config = await loadConfig(given, environment);
+    checkFolderRights(config.dataFolder, socketFile(config.dataFolder));
     if (given.gguf !== undefined) checkModelFile(given.gguf);
     let inForce = config; // another one after a reload
     let stopping = false;
@@ -110,6 +115,10 @@ const command: Command = {
         siteUrl: addressesOf(config, port).siteUrl,
         clock,
         onFatal: endAtOnce,
+        onWritable: (unwritable) =>
+          unwritable === null
+            ? log("info", "the ledger can be written again: requests are taken")
+            : log("error", "the ledger cannot be written: requests are refused", { reason: unwritable }),
         onCommit: metrics.countCommit,
         usageKeepDays: config.usageKeepDays,
       }),
@@ -127,6 +136,7 @@ const command: Command = {
       config.storedResponses === null
         ? null
         : await StoredResponsesFile.open({ dataFolder: config.dataFolder, log, ...config.storedResponses });
+    const responsesWatch = storedResponses === null ? null : watchResponses(config.dataFolder, log);
     const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
     const listening = Promise.withResolvers<void>();
     const pool = new NodePool(serving.applied.nodes, {
@@ -202,7 +212,8 @@ const command: Command = {
       clock,
       log,
     });
-    const unready = () => (stopping ? "stopping" : unreadyReason(watch?.state));
+    const unready = () =>
+      stopping ? "stopping" : (unwritableReason(accounting.unwritable) ?? unreadyReason(watch?.state));
     const relays =
       followedNodes === null
         ? null
@@ -281,11 +292,18 @@ const command: Command = {
     }));
     const noteReload = (by: string, outcome: ReloadOutcome): Promise<void> =>
       accounting.auditLog.note(serverEntry(clock.wall(), by, "server.reload", theServer, reloadDetail(outcome)));
-    const control = openControlSocket(
-      config.dataFolder,
-      controlHandler(work, { pool, reloader, noteReload, unready, notices: webConsole.notices }),
-      isExpected,
-    );
+    const toldUnready = () => accounting.unwritable ?? unready(); // whoever reaches the socket may know all
+    const asked = { pool, reloader, noteReload, unready: toldUnready, notices: webConsole.notices };
+    const handler = controlHandler(work, { ...asked, started: startedWith(given, config) });
+    const control = openControlSocket(config.dataFolder, handler, isExpected);
+    const looks = setInterval(() => {
+      try {
+        control.keep();
+      } catch (error) {
+        log("error", "the socket of the commands is gone and cannot be made", { reason: (error as Error).message });
+      }
+      responsesWatch?.();
+    }, folderLookIntervalMs);
     const stopped = firstStopSignal(clock, () => process.exit(1));
     hangUps.follow(() => {
       const noted = reloader.applyAndLog().then((outcome) => noteReload("SIGHUP", outcome));
@@ -311,6 +329,7 @@ const command: Command = {
     const relaysStopping = await relays?.stop(stopGraceMs);
     log("info", "stopping", { openRequests: live.openRequests, graceSeconds: stopGraceMs / 1000 });
     await Promise.all([relaysStopping?.stopped, server.stop(stopGraceMs)]);
+    clearInterval(looks);
     await control.close();
     await pool.close();
     await largeBodies.close();
@@ -403,16 +422,38 @@ async function createOperator({ accounts, auditLog }: Accounting): Promise<strin
   ].join("\n");
 }
 
+/** What else `check` and `doctor` must know to see what this server sees. */
+const startedWith = ({ node }: ConfigFlags, { file }: Config): StartedWith => ({
+  config: file === null ? null : resolve(file),
+  nodes: node ?? [],
+});
+
+/** Stored responses are no money: who removed their file is told once what comes of it. */
+function watchResponses(folder: string, log: Log): () => void {
+  const file = join(folder, responsesName);
+  const places = new FilePlaces([file]);
+  let isTold = false;
+  return () => {
+    if (isTold || places.lost === null) return;
+    isTold = true;
+    log("error", "the stored responses were removed, moved or replaced: what is stored is lost at the next start", {
+      file,
+      remedy: "put that very file back, or start the server again to begin with none",
+    });
+  };
+}
+
 type Asked = Readonly<{
   pool: NodePool;
   reloader: Reloader;
   noteReload(by: string, outcome: ReloadOutcome): Promise<void>;
   unready: () => string | null;
   notices: () => readonly string[];
+  started: StartedWith;
 }>;
 
 /** What the commands ask through the socket in the data folder. */
-function controlHandler(work: Work, { pool, reloader, noteReload, unready, notices }: Asked): Handler {
+function controlHandler(work: Work, { pool, reloader, noteReload, unready, notices, started }: Asked): Handler {
   return async (operation, given, progress, user) => {
     if (operation === "reload") {
       const applying = reloader.apply();
@@ -421,6 +462,7 @@ function controlHandler(work: Work, { pool, reloader, noteReload, unready, notic
       return applying; // or what is wrong with the configuration
     }
     if (operation === "health") return healthOf(unready(), pool);
+    if (operation === "started with") return started;
     if (operation === "nodes") return nodeReports(pool);
     if (operation === "notices") return notices();
     if (isOperationName(operation)) {
@@ -429,6 +471,10 @@ function controlHandler(work: Work, { pool, reloader, noteReload, unready, notic
     throw new CommandError(`the running server (version ${version}) does not know "${operation}"; restart it`);
   };
 }
+
+/** For everybody: without places on this machine. */
+const unwritableReason = (unwritable: string | null): string | null =>
+  unwritable === null ? null : "the ledger cannot be written, see the log";
 
 /** A ledger that contradicts itself goes on serving, but a balancer with another gateway should prefer that. */
 function unreadyReason(ledger: LedgerState | undefined): string | null {

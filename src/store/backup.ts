@@ -1,5 +1,8 @@
 // Copies the database to a file while it is in use.
-import { existsSync, rmSync, statSync } from "node:fs";
+import { Database } from "bun:sqlite";
+import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { checkPages } from "./database-check.ts";
+import { messageOf } from "./data-folder.ts";
 import type { BackupOrder, BackupReport } from "./backup-writer.ts";
 
 /** No copy was made; the message is one line for the operator. */
@@ -16,11 +19,18 @@ const progressIntervalMs = 500;
 /**
  * Copies the committed state of `databaseFile` to `file`, which must not exist, and checks the copy. Requests go on
  * meanwhile. A copy that failed or was cut off by a crash leaves `<file>.partial`, which the next one overwrites.
+ * `open`: the only way to a database whose file was removed, moved or replaced; a copy over it stops all else meanwhile.
  * Throws BackupFailed.
  */
-export async function backUp(databaseFile: string, file: string, progress: (line: string) => void): Promise<Backup> {
+export async function backUp(
+  databaseFile: string,
+  file: string,
+  progress: (line: string) => void,
+  open: Database | null = null,
+): Promise<Backup> {
   if (existsSync(file)) throw new BackupFailed(`${file} exists already; a backup never overwrites a file`);
   const partial = `${file}.partial`;
+  if (open !== null) return rescue(open, partial, file);
   const worker = new Worker(new URL(workerPath, import.meta.url).href);
   const copied = Promise.withResolvers<number>();
   let databaseBytes = 0;
@@ -44,6 +54,26 @@ export async function backUp(databaseFile: string, file: string, progress: (line
     throw thrown;
   } finally {
     clearInterval(timer);
+  }
+}
+
+function rescue(open: Database, partial: string, file: string): Backup {
+  try {
+    closeSync(openSync(partial, "w", 0o600));
+    const copy = open.prepare("VACUUM INTO ?");
+    copy.run(partial);
+    copy.finalize();
+    const copied = new Database(partial, { readonly: true, strict: true });
+    try {
+      checkPages(copied);
+    } finally {
+      copied.close();
+    }
+    renameSync(partial, file);
+    return { file, bytes: statSync(file).size, integrity: "ok" };
+  } catch (thrown) {
+    rmSync(partial, { force: true });
+    throw new BackupFailed(`cannot write the backup ${file}: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 

@@ -1,6 +1,6 @@
 // The data folder: made for its owner alone, and held by one process at a time.
 import { Database } from "bun:sqlite";
-import { chmodSync, chownSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
+import { chmodSync, chownSync, closeSync, mkdirSync, openSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /** Another running process works on the data folder. */
@@ -22,6 +22,7 @@ export const lockName = "tollgate.lock";
 /** The stored responses' file, and that of the usage index. */
 export const responsesName = "responses.db";
 export const usageName = "usage.db";
+export const sealingKeyName = "sealing.key";
 /** A folder, of the backups that the console and a schedule make. */
 export const backupsName = "backups";
 
@@ -31,17 +32,53 @@ export type DataFolder = Readonly<{
   release(): void;
 }>;
 
-/** As `lockDataFolder`, with an empty database where there is none. */
+/** As `lockDataFolder`, with an empty database where there is none, unless there must have been one. */
 export function takeDataFolder(folder: string): DataFolder {
   const held = lockDataFolder(folder);
   try {
+    const missing = missingLedger(folder);
+    if (missing !== null) throw new DataFolderUnusable(missing);
     createPrivate(held.databaseFile);
     return held;
   } catch (thrown) {
     held.release();
-    throw unusable(folder, thrown);
+    throw thrown instanceof DataFolderUnusable ? thrown : unusable(folder, thrown);
   }
 }
+
+/**
+ * What to do where a folder's ledger is gone: files are there that are made beside one only. Null where it is there, or
+ * none was ever made. An empty file is one that a first start had no time for.
+ */
+export function missingLedger(folder: string): string | null {
+  if (sizeOf(join(folder, databaseName)) > 0) return null;
+  const replaced = namesIn(folder).filter((name) => /^replaced-.*-tollgate\.db$/.test(name));
+  const backups = namesIn(join(folder, backupsName)).filter((name) => name.endsWith(".db"));
+  const made = [responsesName, usageName, sealingKeyName, `${databaseName}-wal`];
+  const left = made.filter((name) => sizeOf(join(folder, name)) > 0).concat(replaced);
+  if (backups.length > 0) left.push(backupsName);
+  if (left.length === 0) return null;
+  const [newest] = [
+    ...backups.toReversed().map((name) => join(folder, backupsName, name)),
+    ...replaced.toReversed().map((name) => join(folder, name)),
+  ];
+  return (
+    `the ledger ${join(folder, databaseName)} is gone, but ${left.join(", ")} of it ${left.length === 1 ? "is" : "are"} there: ` +
+    `restore a backup with \`tollgate restore ${newest ?? "FILE"} --data ${folder}\`, or, to begin anew without any ` +
+    `account, move what is left away with \`cd ${folder} && mkdir -p before && mv ${left.join(" ")} before\``
+  );
+}
+
+/** In order; none where there is no such folder. */
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).toSorted();
+  } catch {
+    return [];
+  }
+}
+
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
 /**
  * Makes the folder where there is none and takes it for this process. Throws DataFolderInUse or DataFolderUnusable.

@@ -1,9 +1,10 @@
 // The Worker that owns the writing connection. It is stopped by message, never terminated.
 import { systemClock } from "../clock.ts";
-import { journalIdleCheckpointMs } from "../limits.ts";
+import { journalIdleCheckpointMs, ledgerPlaceIntervalMs } from "../limits.ts";
 import type { Ms } from "../types.ts";
 import type { Batch } from "./batch.ts";
 import { codeOf, messageOf } from "./data-folder.ts";
+import { LedgerPlace } from "./ledger-place.ts";
 import { openForWriting } from "./open.ts";
 import { Persistence, type Report } from "./persistence.ts";
 import { Retention } from "./retention.ts";
@@ -28,6 +29,7 @@ let idle: Timer | null = null;
 let closed = false;
 let committing = false;
 let retention: Retention | null = null;
+let looks: Timer | null = null;
 
 // Installed before anything is awaited: a message that comes earlier would be lost.
 self.onmessage = ({ data }: MessageEvent<Order>) => {
@@ -35,6 +37,7 @@ self.onmessage = ({ data }: MessageEvent<Order>) => {
 };
 
 function fatal(thrown: unknown): void {
+  if (looks !== null) clearInterval(looks);
   retention?.close();
   answer({ fatal: messageOf(thrown), code: codeOf(thrown) });
   end();
@@ -53,9 +56,10 @@ async function obey(order: Order): Promise<void> {
   idle = null;
   switch (order.order) {
     case "open":
-      writer = new Writer(openForWriting(order.file), order.epoch);
+      writer = openWriter(order.file, order.epoch);
       persistence = new Persistence(writer, systemClock, Bun.sleep, answer);
       retain(order.keepDays);
+      looks = setInterval(look, ledgerPlaceIntervalMs);
       return answer("opened");
     case "commit":
       committing = true;
@@ -67,11 +71,27 @@ async function obey(order: Order): Promise<void> {
       return;
     case "close":
       closed = true;
+      if (looks !== null) clearInterval(looks);
       persistence.close();
       retention?.close();
       writer.close();
       answer("closed");
       return end();
+  }
+}
+
+function openWriter(file: string, epoch: number): Writer {
+  const database = openForWriting(file);
+  database.query("SELECT epoch FROM instance").get(); // makes the files beside it
+  return new Writer(database, epoch, new LedgerPlace(file));
+}
+
+function look(): void {
+  if (committing) return; // it looks by itself
+  try {
+    persistence.look();
+  } catch (thrown) {
+    fatal(thrown);
   }
 }
 

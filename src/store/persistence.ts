@@ -3,21 +3,30 @@ import type { Clock } from "../clock.ts";
 import { journalProbeIntervalMs, journalRetryIntervalMs } from "../limits.ts";
 import type { Ms } from "../types.ts";
 import type { Batch, RefusedChange } from "./batch.ts";
+import { LedgerMisplaced } from "./ledger-place.ts";
 import { mayRetry, type Writer } from "./writer.ts";
 
-/** `refused`: committed but for these changes. */
-export type Report = "committed" | Readonly<{ refused: readonly RefusedChange[] }> | "gave_up" | "stalled" | "writable";
+/** `refused`: committed but for these changes. `misplaced`: stalled, because of this. */
+export type Report =
+  | "committed"
+  | Readonly<{ refused: readonly RefusedChange[] }>
+  | "gave_up"
+  | "stalled"
+  | Readonly<{ misplaced: string }>
+  | "writable";
 
 export class Persistence {
-  readonly #writer: Pick<Writer, "commit" | "probe">;
+  readonly #writer: Pick<Writer, "commit" | "probe" | "checkPlace">;
   readonly #clock: Clock;
   readonly #sleep: (ms: Ms) => Promise<void>;
   readonly #report: (report: Report) => void;
   #stalled = false;
   #probing = false;
+  /** The last try was written to files that were lost by then: it may be on disk, where they come back. */
+  #isUncertain = false;
 
   constructor(
-    writer: Pick<Writer, "commit" | "probe">,
+    writer: Pick<Writer, "commit" | "probe" | "checkPlace">,
     clock: Clock,
     sleep: (ms: Ms) => Promise<void>,
     report: (report: Report) => void,
@@ -29,15 +38,17 @@ export class Persistence {
   }
 
   /**
-   * Reports `committed`, `refused` or `gave_up` once, `stalled` at the first failed try and `writable` when a write succeeds
+   * Reports `committed`, `refused` or `gave_up` once, `stalled` or `misplaced` at the first failed try and `writable` when a write succeeds
    * again. Whether to give up is decided here and nowhere else: only this side knows that no try is under way.
    * Throws what must not be retried; after a failed fsync the pages count as clean, so that a second one would lie.
    */
   async commit(batch: Batch, patienceMs: Ms): Promise<void> {
     const deadline = this.#clock.monotonic() + patienceMs;
     let refused: readonly RefusedChange[] = [];
+    this.#isUncertain = false;
     while (!this.#try(() => (refused = this.#writer.commit(batch)))) {
       if (this.#clock.monotonic() >= deadline) {
+        if (this.#isUncertain) throw new Error("the ledger was removed, moved or replaced during a commit");
         this.#report("gave_up");
         return this.#probeUntilWritable();
       }
@@ -50,6 +61,11 @@ export class Persistence {
   /** From the first failed try until a write succeeds. */
   get stalled(): boolean {
     return this.#stalled;
+  }
+
+  /** Looks whether the files are where they were, though nothing is to be written. Throws as `commit`. */
+  look(): void {
+    if (!this.#stalled && !this.#try(() => this.#writer.checkPlace())) void this.#probeUntilWritable();
   }
 
   /** Ends the looks at a disk that takes no writes: the writer is about to close. */
@@ -74,7 +90,9 @@ export class Persistence {
       return true;
     } catch (thrown) {
       if (!mayRetry(thrown)) throw thrown;
-      if (!this.#stalled) this.#report("stalled");
+      const misplaced = thrown instanceof LedgerMisplaced ? thrown : null;
+      if (misplaced?.isWritten === true) this.#isUncertain = true;
+      if (!this.#stalled) this.#report(misplaced === null ? "stalled" : { misplaced: misplaced.message });
       this.#stalled = true;
       return false;
     }

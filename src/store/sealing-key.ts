@@ -2,11 +2,11 @@
 // database. Without it (another folder, a restored backup) sealed content is left out of conversations, not an error.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { DataFolderUnusable, codeOf, messageOf } from "./data-folder.ts";
+import { DataFolderUnusable, codeOf, messageOf, sealingKeyName } from "./data-folder.ts";
 
 /** The key of `folder`, `bytes` long. Throws DataFolderUnusable when it can be neither read nor written. */
 export function sealingKeyOf(folder: string, bytes: number): Uint8Array {
-  const file = join(folder, "sealing.key");
+  const file = join(folder, sealingKeyName);
   try {
     const key = existing(file) ?? mint(file, bytes);
     if (key.length !== bytes) throw new Error(`has ${key.length} bytes instead of ${bytes}`);

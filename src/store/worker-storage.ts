@@ -22,7 +22,9 @@ export class WorkerStorage implements Storage {
   #resolved: ((outcome: Outcome) => void) | null = null;
   #closed: PromiseWithResolvers<void> | null = null;
   #failed = false;
-  #writable = true;
+  #unwritable: string | null = null;
+  #misplaced = false;
+  #onWritable: (unwritable: string | null) => void = () => {};
 
   private constructor() {
     this.#worker = new Worker(new URL(workerPath, import.meta.url).href, { name: "journal" });
@@ -52,7 +54,22 @@ export class WorkerStorage implements Storage {
   }
 
   get writable(): boolean {
-    return this.#writable && !this.#failed;
+    return this.#unwritable === null && !this.#failed;
+  }
+
+  /** Why nothing can be written for now, in words; null while it can. */
+  get unwritable(): string | null {
+    return this.#unwritable;
+  }
+
+  /** The name of the database leads to another file, or to none. */
+  get misplaced(): boolean {
+    return this.#misplaced;
+  }
+
+  /** `told` is called whenever that changes. */
+  follow(told: (unwritable: string | null) => void): void {
+    this.#onWritable = told;
   }
 
   commit(batch: Batch, patienceMs: Ms, resolved: (outcome: Outcome) => void): void {
@@ -81,11 +98,9 @@ export class WorkerStorage implements Storage {
       case "opened":
         return this.#opened.resolve();
       case "stalled":
-        this.#writable = false;
-        return;
+        return this.#becomes("the ledger's disk takes no writes");
       case "writable":
-        this.#writable = true;
-        return;
+        return this.#becomes(null);
       case "committed":
       case "gave_up":
         return this.#resolve(answer);
@@ -93,8 +108,15 @@ export class WorkerStorage implements Storage {
         return; // The Worker's close event follows, when its files are let go of.
       default:
         if ("refused" in answer) return this.#resolve(answer);
+        if ("misplaced" in answer) return this.#becomes(answer.misplaced, true);
         this.#fail(new StorageFailed(`the disk failed: ${answer.fatal}`, { cause: answer.code }));
     }
+  }
+
+  #becomes(unwritable: string | null, misplaced = false): void {
+    this.#misplaced = misplaced;
+    this.#unwritable = unwritable;
+    this.#onWritable(unwritable);
   }
 
   #resolve(outcome: Outcome): void {

@@ -7,6 +7,7 @@ import { accountsNotMade, AccountSum, type Batch, type JournalRow, type RefusedC
 import { ConsoleWriter } from "./console-writer.ts";
 import { codeOf, messageOf } from "./data-folder.ts";
 import { Folding } from "./folding.ts";
+import { LedgerMisplaced, type LedgerPlace } from "./ledger-place.ts";
 import type { AccountId, Ms } from "../types.ts";
 
 const insertLine = `
@@ -17,6 +18,7 @@ const insertLine = `
 
 /** The write failed for now and left nothing behind; the same batch may be tried again. */
 export function mayRetry(thrown: unknown): boolean {
+  if (thrown instanceof LedgerMisplaced) return true;
   const code = codeOf(thrown);
   return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED") || code === "SQLITE_FULL";
 }
@@ -24,14 +26,16 @@ export function mayRetry(thrown: unknown): boolean {
 export class Writer {
   readonly #database: Database;
   readonly #epoch: number;
+  readonly #place: LedgerPlace | null;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #console: ConsoleWriter;
   readonly #folding: Folding;
 
-  /** `epoch` is what `migrate` returned for this instance. */
-  constructor(database: Database, epoch: number) {
+  /** `epoch` is what `migrate` returned for this instance. `place` is asked before and after each commit. */
+  constructor(database: Database, epoch: number, place: LedgerPlace | null = null) {
     this.#database = database;
     this.#epoch = epoch;
+    this.#place = place;
     this.#statements = prepare(database);
     this.#console = new ConsoleWriter(database);
     this.#folding = new Folding(database);
@@ -69,6 +73,11 @@ export class Writer {
     this.#transaction(() => this.#database.run("UPDATE instance SET epoch = epoch"));
   }
 
+  /** Throws LedgerMisplaced. */
+  checkPlace(): void {
+    this.#place?.check();
+  }
+
   /** Moves the log's pages into the database as far as no reader needs them, without waiting for anyone. */
   checkpoint(mode: "PASSIVE" | "TRUNCATE" = "PASSIVE"): void {
     try {
@@ -87,6 +96,7 @@ export class Writer {
 
   #transaction(work: () => void): void {
     const { begin, commit, rollback, epoch } = this.#statements;
+    this.#place?.check();
     begin.run();
     try {
       assert(epoch.get()?.epoch === this.#epoch, "no other instance has opened this database");
@@ -97,6 +107,7 @@ export class Writer {
       if (this.#database.inTransaction) rollback.run();
       throw thrown;
     }
+    this.#place?.check(true);
   }
 
   #write(rows: readonly JournalRow[]): void {

@@ -38,10 +38,11 @@ type Job = Readonly<{ account: AccountId; order: CheckOrder; attempt: number; re
 const lostUsedMs = 3_000;
 
 /** A compiled binary, which has no script beside it, is started with a command of its own. */
-const commandOf = (pace: CheckingPace): readonly string[] =>
-  import.meta.url.includes("/$bunfs/")
-    ? [process.execPath, "check-answers", pace]
-    : [process.execPath, join(import.meta.dir, "checking-process.ts"), pace];
+const commandOf = (pace: CheckingPace): readonly string[] => [
+  process.execPath,
+  import.meta.url.includes("/$bunfs/") ? "check-answers" : join(import.meta.dir, "checking-process.ts"),
+  ...(pace === "quick" ? ["--quick"] : []),
+];
 
 export class CheckingLane {
   readonly #options: CheckingLaneOptions;

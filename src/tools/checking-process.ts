@@ -56,4 +56,4 @@ function answer(message: CheckAnswer): void {
   process.send!(message);
 }
 
-if (import.meta.main) await checkUntilDisconnected(process.argv[2] === "quick" ? "quick" : "thorough");
+if (import.meta.main) await checkUntilDisconnected(process.argv.includes("--quick") ? "quick" : "thorough");

@@ -73,7 +73,7 @@ export async function tryEveryCommand(
   expect((await run(["search", "tower", ...searched], options)).stdout).toContain("300 metres");
   expect((await run(["accounts", "delete", "a@example.com", "--yes", ...here], options)).code).toBe(0);
   expect((await run(["doctor", ...here], options)).code).toBe(0);
-  expect((await run(["check-answers", "quick"], options)).stderr).toContain("is started by a server");
+  expect((await run(["check-answers", "--quick"], options)).stderr).toContain("is started by a server");
   server.signal("SIGTERM");
   expect(await server.ended()).toBe(0);
   expect((await run(["restore", "copy.db", ...here], options)).code).toBe(0);

@@ -1,6 +1,7 @@
 // Trying a batch again: how long, what for, and what is said meanwhile.
 import { expect, test } from "bun:test";
 import { journalProbeIntervalMs, journalRetryIntervalMs } from "../../src/limits.ts";
+import { LedgerMisplaced } from "../../src/store/ledger-place.ts";
 import { Persistence, type Report } from "../../src/store/persistence.ts";
 
 const batch = { changes: [], rows: [] };
@@ -15,7 +16,7 @@ function setUp(wellAt: number, code = "SQLITE_BUSY") {
     return [];
   };
   const persistence = new Persistence(
-    { commit: write, probe: write },
+    { commit: write, probe: write, checkPlace: write },
     { wall: () => now, monotonic: () => now },
     async (ms) => void (now += ms),
     (report) => said.push([now, report]),
@@ -32,10 +33,48 @@ test("a commit that succeeds at once says so, and nothing else", async () => {
 test("a commit without the changes that were refused says which", async () => {
   const said: unknown[] = [];
   const refused = [{ index: 3, reason: "no" }];
-  const writer = { commit: () => refused, probe: () => {} };
+  const writer = { commit: () => refused, probe: () => {}, checkPlace: () => {} };
   const clock = { wall: () => 0, monotonic: () => 0 };
   await new Persistence(writer, clock, Bun.sleep, (report) => said.push(report)).commit(batch, 0);
   expect(said).toEqual([{ refused }]);
+});
+
+test("files that are lost while nothing is written are told of, and so is their return", async () => {
+  let now = 0;
+  const said: unknown[] = [];
+  const write = () => {
+    if (now < 1_000) throw new LedgerMisplaced("ledger", false, false);
+    return [];
+  };
+  const back = Promise.withResolvers<void>();
+  const persistence = new Persistence(
+    { commit: write, probe: write, checkPlace: write },
+    { wall: () => now, monotonic: () => now },
+    async (ms) => void (now += ms),
+    (report) => {
+      said.push(report);
+      if (report === "writable") back.resolve();
+    },
+  );
+  persistence.look();
+  await back.promise;
+  expect(said).toEqual([{ misplaced: expect.stringContaining("ledger was removed, moved or replaced") }, "writable"]);
+});
+
+test("a batch that went to files which do not come back is neither acknowledged nor given up: that ends the process", async () => {
+  let now = 0;
+  const said: unknown[] = [];
+  const write = () => {
+    throw new LedgerMisplaced("ledger", now === 0, false);
+  };
+  const persistence = new Persistence(
+    { commit: write, probe: write, checkPlace: write },
+    { wall: () => now, monotonic: () => now },
+    async (ms) => void (now += ms),
+    (report) => said.push(report),
+  );
+  expect(persistence.commit(batch, 10_000)).rejects.toThrow("during a commit");
+  expect(said).toEqual([{ misplaced: expect.any(String) }]);
 });
 
 for (const code of ["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED", "SQLITE_FULL"]) {

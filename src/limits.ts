@@ -76,6 +76,16 @@ export const nodeCountTimeoutMs = 900;
 /** Counting is free for clients: what nodes tokenize at once for that is bounded, so that it does not keep them busy. */
 export const nodeCountBytesMax = 1024 * 1024;
 export const nodeCountsBytesMax = 4 * 1024 * 1024;
+/** Calls of one answer: one with more ends there, with `length`. No client runs as many. */
+export const answerCallsMax = 128;
+/** Longer names of tools are nobody's: the dialects take 64 and 128 characters. */
+export const calledNameMaxLength = 1_024;
+/**
+ * UTF-16 units of one answer, and of its log probabilities as JSON: what a client collects is in memory. The largest context
+ * of the catalogue has a million characters.
+ */
+export const answerMaxLength = 8 * 1024 * 1024;
+export const answerLogprobsMaxLength = 64 * 1024 * 1024;
 /** `retry-after` of a busy refusal. */
 export const busyRetrySeconds = 5;
 
@@ -242,8 +252,12 @@ export const countingAccountBytesMax = 96 * 1024 * 1024;
 export const countingIdleMs = 5 * 60_000;
 /** Ids are answered as JSON, which the main thread writes: 256 KiB of text give up to 2 MB, a few milliseconds. */
 export const tokenIdsTextMaxBytes = 256 * 1024;
-/** A charge waits this long for the count of an input that no node reported; its hold is open meanwhile (C2: 1 s). */
-export const unreportedCountTimeoutMs = 500;
+/**
+ * A charge waits this long for the count of an input that no node reported, the first part of it for the node's own: time
+ * for our counter to come from its rest. Its hold is open meanwhile.
+ */
+export const unreportedCountTimeoutMs = 2_000;
+export const unreportedNodeCountTimeoutMs = 400;
 /** Bodies from here on are parsed one in a turn of the event loop where only a count waits for them: 256 KiB take 1 ms. */
 export const bodyTurnMinBytes = 256 * 1024;
 
@@ -423,6 +437,7 @@ assert(20 * tokenizeTextMaxBytes <= countingAccountBytesMax, "20 of the largest 
 assert(bodyMaxBytes <= largeBodiesAccountBytesMax, "every allowed body finds room");
 assert(bodyTurnMinBytes <= largeBodyMinBytes, "bodies are parsed in turns before they are read elsewhere");
 assert(bodyMaxBytes <= countingAccountBytesMax, "every allowed body can be counted");
+assert(unreportedNodeCountTimeoutMs < unreportedCountTimeoutMs, "our own count has time behind the node's");
 assert(outputTokensDefault <= outputTokensMax, "the default budget must be allowed");
 assert(mediaFetchesAtOnceMax < publicFetchesAccountMax, "one request leaves turns to the account's others");
 assert(mediaRequestBytesMax <= mediaAccountHeldBytesMax, "every allowed request finds room");

@@ -206,7 +206,15 @@ export type Ending =
   | Readonly<{ kind: "end"; reason: FinishReason; stopSequence: string | null; usage: Usage; estimated: boolean }>
   /** The client left: the node was stopped; what was produced so far is charged. */
   | Readonly<{ kind: "gone"; usage: Usage; estimated: boolean }>
-  | Readonly<{ kind: "failed"; refusal: Refusal; elsewhere: Elsewhere }>;
+  /**
+   * `elsewhere`: no byte of a reply came, so another node may be asked once. `ofRequest`: the node is well and refused
+   * the request for what it is: its prompt is too long, say. `delivered`: neither the gateway nor a node
+   * failed, but the answer itself is not what was asked for; this much is charged if the client has seen any of it.
+   */
+  | Readonly<{ kind: "failed"; refusal: Refusal; elsewhere: Elsewhere; ofRequest?: true; delivered?: Delivered }>;
+
+/** What an answer used that does not end as it should. */
+export type Delivered = Readonly<{ usage: Usage; estimated: boolean }>;
 
 /**
  * Whether another node may be asked once: no byte of a reply came. "unlike": one with another model or engine, because

@@ -4,6 +4,7 @@
 //   message_start, then blocks 0, 1, 2... one open at a time, then message_delta, message_stop
 //   a block: content_block_start, content_block_delta*, content_block_stop
 import type { ByteWriter } from "../byte-writer.ts";
+import { JsonEnd } from "../json-end.ts";
 import { DeltaFrame } from "./delta-frame.ts";
 import type { Piece, Refusal } from "../types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
@@ -16,20 +17,25 @@ import { signatureOf } from "./thinking-signature.ts";
 type BlockKind = "thinking" | "text" | "tool_use" | "owned-call" | "owned-result";
 
 /** A content block of the answer, in the order in which the blocks were first seen. */
-type Block = Readonly<{
-  kind: BlockKind;
+type Block = {
+  readonly kind: BlockKind;
   /** The `content_block` with which it starts, as JSON text. */
-  start: string;
+  readonly start: string;
   /** Index of the client's call that a tool_use block is, else null. */
-  callIndex: number | null;
+  readonly callIndex: number | null;
   /**
    * What waits to be written; of a tool_use block all of its arguments, which tell whether it is complete, and of
    * omitted thinking all of it, for the signature.
    */
-  literals: string[];
+  readonly literals: string[];
   /** Of a text block: JSON texts of its citations, those that wait to be written too. */
-  citations: string[];
-}>;
+  readonly citations: string[];
+  /** Of a tool_use block whose end was looked for. */
+  end: ArgumentsEnd | null;
+};
+
+/** How far a block's arguments were read for their end; `whole`: null until it was found. */
+type ArgumentsEnd = { readonly json: JsonEnd; read: number; whole: boolean | null };
 
 const event = (name: string, data: string): string => `event: ${name}\ndata: ${data}\n\n`;
 const deltaEnd = "}}\n\n";
@@ -52,6 +58,7 @@ const newBlock = (kind: BlockKind, start: string, literals: string[] = [], callI
   callIndex,
   literals,
   citations: [],
+  end: null,
 });
 
 /**
@@ -254,11 +261,14 @@ const toolUseAtStart = ({ id, name }: Extract<Piece, { kind: "call" }>): string 
 
 const isWhole = ({ kind }: Block): boolean => kind === "owned-call" || kind === "owned-result";
 
-/** Asked only while another block waits, and parsed only when the last fragment can end an object. */
-function isComplete({ kind, literals }: Block): boolean {
-  if (kind !== "tool_use") return true;
-  if (literals.at(-1)?.at(-2) !== "}") return false;
-  return argumentsObject(joined(literals)) !== null;
+/** Asked only while another block waits: then, and from then on, each fragment is read once, and the whole parsed once. */
+function isComplete(block: Block): boolean {
+  if (block.kind !== "tool_use") return true;
+  const { literals } = block;
+  const end = (block.end ??= { json: new JsonEnd(), read: 0, whole: null });
+  while (end.read < literals.length && !end.json.reached) end.json.push(JSON.parse(literals[end.read++]!) as string);
+  if (end.json.reached) end.whole ??= argumentsObject(joined(literals)) !== null;
+  return end.whole === true;
 }
 
 /** The insides of string literals, put together, are again the inside of one. */

@@ -3,7 +3,7 @@
 import type { ByteWriter } from "../byte-writer.ts";
 import { CustomToolInput } from "./custom-tool-input.ts";
 import { DeltaFrame } from "./delta-frame.ts";
-import { JsonEnd } from "./json-end.ts";
+import { JsonEnd } from "../json-end.ts";
 import { LiteralText } from "./literal-text.ts";
 import type { Call, ServerTool, ToolOutcome } from "../types.ts";
 import type { ToolOrigin } from "./offered-tools.ts";

@@ -1,6 +1,6 @@
-// Bytes of a response body -> the payloads of its server-sent events, at any split of the bytes. Text is decoded only in
-// whole lines, so that a character that is split over two reads stays whole. Most events are known by their bytes and
-// are never decoded.
+// Bytes of a response body -> the payloads of its server-sent events, at any split of the bytes. A line ends with a line
+// feed, a carriage return or both. Text is decoded only in whole lines, so that a character that is split over two reads
+// stays whole. Most events are known by their bytes and are never decoded.
 import { nodeLineMaxBytes } from "../limits.ts";
 
 /** Receives the events of one body. */
@@ -27,7 +27,6 @@ const dataField = Buffer.from("data:");
 const eventField = Buffer.from("event:");
 const empty = Buffer.alloc(0);
 const keptMinBytes = 4_096;
-const shortBytes = 256;
 
 /** Push parser of one event stream (text/event-stream, WHATWG HTML 9.2), lenient on what engines send. */
 export class EventParser {
@@ -41,6 +40,11 @@ export class EventParser {
   /** Data lines of the event that is being read; null before its first one. */
   #payload: string | null = null;
   #namedError = false;
+  /** The last byte was a carriage return: a line feed that comes next ends the same line. */
+  #returned = false;
+  /** The first of each from where lines are read in the bytes given; before that: to be looked for. */
+  #nextReturn = -1;
+  #nextFeed = -1;
 
   constructor(handler: EventHandler, known: KnownEvents | null = null) {
     this.#handler = handler;
@@ -50,14 +54,19 @@ export class EventParser {
   feed(bytes: Buffer, start: number, end: number): void {
     if (this.#failed || start === end) return;
     let at = start;
+    this.#nextReturn = this.#nextFeed = -1;
+    if (this.#returned) {
+      this.#returned = false;
+      if (bytes[at] === lineFeed) at++;
+    }
     if (this.#keptBytes > 0) {
-      const newline = lineFeedIn(bytes, start, end);
-      if (newline < 0) return this.#keep(bytes, start, end);
-      at = newline + 1;
-      this.#keep(bytes, start, at);
+      const lineEnd = this.#lineEnd(bytes, at, end);
+      if (lineEnd < 0) return this.#keep(bytes, at, end);
+      this.#keep(bytes, at, lineEnd);
       if (this.#failed) return;
       const line = this.#takeKept();
-      this.#lines(line, 0, line.length);
+      this.#line(line, 0, line.length);
+      at = this.#afterLine(bytes, lineEnd, end);
     }
     at = this.#lines(bytes, at, end);
     if (!this.#failed && at < end) this.#keep(bytes, at, end);
@@ -101,13 +110,28 @@ export class EventParser {
         at = after;
         continue;
       }
-      const newline = lineFeedIn(bytes, at, end);
-      if (newline < 0) break;
-      if (newline - at > nodeLineMaxBytes) this.#fail();
-      else this.#line(bytes, at, newline);
-      at = newline + 1;
+      const lineEnd = this.#lineEnd(bytes, at, end);
+      if (lineEnd < 0) break;
+      if (lineEnd - at > nodeLineMaxBytes) this.#fail();
+      else this.#line(bytes, at, lineEnd);
+      at = this.#afterLine(bytes, lineEnd, end);
     }
     return at;
+  }
+
+  /** Where the line that begins at `start` ends; -1: not in these bytes, in which lines are looked for in order. */
+  #lineEnd(bytes: Buffer, start: number, end: number): number {
+    if (this.#nextReturn < start) this.#nextReturn = indexOr(end, bytes.indexOf(carriageReturn, start));
+    if (this.#nextFeed < start) this.#nextFeed = indexOr(end, bytes.indexOf(lineFeed, start));
+    const lineEnd = Math.min(this.#nextReturn, this.#nextFeed);
+    return lineEnd < end ? lineEnd : -1;
+  }
+
+  #afterLine(bytes: Buffer, lineEnd: number, end: number): number {
+    const after = lineEnd + 1;
+    if (bytes[lineEnd] === lineFeed) return after;
+    if (after === end) this.#returned = true;
+    return after < end && bytes[after] === lineFeed ? after + 1 : after;
   }
 
   /** Takes a known event that is one line and whole in these bytes; returns the index after it, or -1. */
@@ -120,14 +144,13 @@ export class EventParser {
     return after + 2;
   }
 
-  /** One line without its line feed. */
-  #line(bytes: Buffer, lineStart: number, lineEnd: number): void {
+  /** One line without its end. */
+  #line(bytes: Buffer, lineStart: number, end: number): void {
     let start = lineStart;
     if (!this.#started) {
       this.#started = true;
-      if (startsWith(byteOrderMark, bytes, start, lineEnd)) start += byteOrderMark.length; // at the very start only
+      if (startsWith(byteOrderMark, bytes, start, end)) start += byteOrderMark.length; // at the very start only
     }
-    const end = lineEnd > start && bytes[lineEnd - 1] === carriageReturn ? lineEnd - 1 : lineEnd;
     if (end === start) return this.#dispatch();
     if (startsWith(dataField, bytes, start, end)) {
       const from = bytes[start + 5] === space && start + 5 < end ? start + 6 : start + 5;
@@ -164,12 +187,4 @@ function startsWith(text: Uint8Array, bytes: Uint8Array, at: number, end: number
   return true;
 }
 
-/** Short parts are looked through here: the runtime would look on to the end of the read, for each of its chunks. */
-function lineFeedIn(bytes: Buffer, start: number, end: number): number {
-  if (end - start <= shortBytes) {
-    for (let at = start; at < end; at++) if (bytes[at] === lineFeed) return at;
-    return -1;
-  }
-  const at = bytes.indexOf(lineFeed, start);
-  return at < end ? at : -1;
-}
+const indexOr = (other: number, index: number): number => (index < 0 ? other : index);

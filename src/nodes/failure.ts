@@ -21,8 +21,8 @@ export type Failure = Readonly<{
 
 export const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });
 
-export function failed({ refusal, elsewhere }: Failure): Ending {
-  return { kind: "failed", refusal, elsewhere };
+export function failed({ refusal, elsewhere, blames }: Failure): Ending {
+  return { kind: "failed", refusal, elsewhere, ...(blames === "client" ? { ofRequest: true } : {}) };
 }
 
 /** The node is at fault: an error of ours to the client. */
@@ -49,9 +49,13 @@ export function failureOfStatus(ask: Ask, status: number, body: string): Failure
   // (3) the configuration does not fit the node
   if (status === 401 || status === 403 || status === 404) return { ...nodeFailed(cause), blames: "operator" };
   // (4) the node refuses what the client asked of the model: the request was built here from checked values, so what
-  // remains is a combination that this model or engine does not take
+  // remains is a combination that this model or engine does not take, or a size that something before it does not
   if (status === 400 || status === 422) {
     const reason = "The model does not accept this combination of parameters or messages.";
+    return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, blames: "client" };
+  }
+  if (status === 413) {
+    const reason = "The request is too large for the model.";
     return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, blames: "client" };
   }
   // (5) everything else, redirects too: the node is at fault

@@ -6,7 +6,7 @@ import type { Ask, Ending, Sink } from "../types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "./client.ts";
 import { EventParser } from "./events.ts";
 import type { EventHandler, KnownEvents } from "./events.ts";
-import { busy, failureOfStatus, nodeFailed } from "./failure.ts";
+import { failureOfStatus, nodeBusy, nodeFailed } from "./failure.ts";
 import type { Failure } from "./failure.ts";
 import type { ResponseHeaders } from "./framing.ts";
 import type { KnownShapes } from "./known-shapes.ts";
@@ -154,8 +154,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   fault({ kind, cause }: ExchangeFault): void {
     if (this.#settled) return;
     if (kind === "unreachable") {
-      const failure: Failure = { refusal: busy, elsewhere: true, cause, blames: "node" };
-      return this.#settle(this.#reader.fail(failure), true);
+      return this.#settle(this.#reader.fail(nodeBusy(cause)), true);
     }
     if (this.#status !== 0 && this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
     // The answer was complete, only its connection was not closed in form: the finish reason decides.

@@ -4,7 +4,9 @@
 //   (2) [DONE]                                                     -> done
 //   (3) not JSON, an error, a choice with deltas, a usage report   -> Pieces, finish reason, usage, failure
 //
-// The first finish reason and the first usage report after it win; everything later is ignored.
+// The first finish reason and the first usage report after it win; everything later is ignored. All that a node says counts
+// toward the budget, or the context where no budget limits the answer: text, reasoning, names and arguments of calls.
+import { answerLogprobsMaxLength, answerMaxLength } from "../limits.ts";
 import type { Ask, Ending, FinishReason, Sink } from "../types.ts";
 import type { KnownEvents } from "./events.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure.ts";
@@ -14,15 +16,15 @@ import { KnownShapes } from "./known-shapes.ts";
 import type { RunningNumbers, Simple, Template } from "./template.ts";
 import { mayBeginThought, ThinkTags } from "./think-tags.ts";
 import { ToolCalls } from "./tool-calls.ts";
-import { reportedUsage, usageOf } from "./usage.ts";
+import { charactersPerTokenMax, reportedUsage, usageOf } from "./usage.ts";
 
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
 export type Channel = "text" | "reasoning" | number;
 
 /** Simple events parsed before a lesson, which costs as much as eight of them. */
 const eventsBeforeLesson = 4;
-/** A node that ignores its budget and sends many tokens per event: no token is longer on average. */
-const charactersPerTokenMax = 32;
+/** For a node whose running count stands still: none cuts a token into more events. */
+const deltasPerTokenMax = 8;
 
 export type ReaderOptions = Readonly<{
   /** The node was asked for this tool's arguments as plain JSON text: the text becomes the one call. */
@@ -49,7 +51,9 @@ export class AnswerReader implements KnownEvents {
   #mayThink = true;
   /** Made for an answer that begins like a thought. */
   #tags: ThinkTags | null = null;
+  /** Tokens that the answer may have, and UTF-16 units, for a node that sends many tokens in one event. */
   readonly #outputMax: number;
+  readonly #charactersMax: number;
   readonly #shapes: KnownShapes<Channel> | null;
   /** The shape of the last known event. */
   #likely: Template<Channel> | null = null;
@@ -65,11 +69,13 @@ export class AnswerReader implements KnownEvents {
   #characters = 0;
   #reasoningDeltas = 0;
   #reasoningCharacters = 0;
+  #logprobsLength = 0;
   /** The latest report while the answer runs, then the final one. */
   #reported: RunningNumbers | null = null;
   /** The one object that running reports of known events are written into. */
   readonly #running: RunningNumbers = {};
   #reportIsFinal = false;
+  #reportedAtEnd = false;
   /** First half of a surrogate pair that was cut between two events. */
   #highSurrogate: Readonly<{ channel: Channel; unit: string }> | null = null;
 
@@ -80,8 +86,10 @@ export class AnswerReader implements KnownEvents {
     this.#textIsCallOf = textIsCallOf;
     this.#thinkTagOpened = thinkTagOpened;
     this.#shapes = shapes;
-    this.#outputMax = ask.model.budgetLimitsAnswer ? ask.outputTokensMax : Number.POSITIVE_INFINITY;
-    this.#calls = new ToolCalls(ask.tools, ask.parallelToolCalls === false ? 1 : Number.POSITIVE_INFINITY, pieces);
+    const { budgetLimitsAnswer, contextTokens } = ask.model;
+    this.#outputMax = budgetLimitsAnswer ? Math.min(ask.outputTokensMax, contextTokens) : contextTokens;
+    this.#charactersMax = Math.min(this.#outputMax * charactersPerTokenMax, answerMaxLength);
+    this.#calls = new ToolCalls(ask.tools, ask.parallelToolCalls !== false, pieces);
   }
 
   /** A Piece was sent. */
@@ -92,7 +100,7 @@ export class AnswerReader implements KnownEvents {
   get finished(): boolean {
     return this.#finish !== null;
   }
-  /** Nothing more is wanted from the node: [DONE], a failure, or cut at the budget. */
+  /** Nothing more is wanted from the node: [DONE], a failure, or cut at the budget or context. */
   get done(): boolean {
     return this.#done;
   }
@@ -119,7 +127,11 @@ export class AnswerReader implements KnownEvents {
       return;
     }
     if (namedError || isError(event)) {
-      if (this.#finish === null) this.#fail(failureOfEvent(this.#ask, payload, this.#begun));
+      if (this.#finish !== null) return;
+      const failure = failureOfEvent(this.#ask, payload, this.#begun);
+      // The context was full before the answer was.
+      if (failure.refusal.refusal === "context_length_exceeded" && this.#begun) this.#cut();
+      else this.#fail(failure);
       return;
     }
     const simple = this.#finish === null ? this.#simple(event) : null;
@@ -151,7 +163,7 @@ export class AnswerReader implements KnownEvents {
     if (template.writeNumbers(this.#running)) this.#reported = this.#running;
     if (characters === 0) return;
     const plain = this.#pieces.literal !== undefined && !this.#mayThink && this.#textIsCallOf === null;
-    if (!plain || typeof channel === "number") {
+    if (!plain || characters > this.#charactersMax - this.#characters || typeof channel === "number") {
       const literal = bytes.toString("utf8", literalStart, literalEnd);
       return this.#takeLiteral(channel, literal, characters, null);
     }
@@ -185,6 +197,8 @@ export class AnswerReader implements KnownEvents {
 
   #usage() {
     return usageOf(this.#ask, this.#reported, {
+      reportedAtEnd: this.#reportedAtEnd,
+      outputMax: this.#outputMax,
       deltas: this.#deltas,
       characters: this.#characters,
       reasoningDeltas: this.#reasoningDeltas,
@@ -246,18 +260,28 @@ export class AnswerReader implements KnownEvents {
     const reasoning = reasoningOf(delta);
     if (reasoning !== "") this.#takeText("reasoning", reasoning, null);
     const content = delta["content"];
-    if (isText(content)) this.#takeText("text", content, isPresent(logprobs) ? JSON.stringify(logprobs) : null);
+    if (isText(content)) this.#takeText("text", content, isPresent(logprobs) ? this.#logprobs(logprobs) : null);
     const calls = delta["tool_calls"];
     if (!Array.isArray(calls) || this.#done) return;
     if (calls.length > 0) this.#endTags();
     for (const [position, call] of calls.entries()) {
+      if (this.#isOverBudget()) return this.#cut();
       const before = this.#calls.count;
-      const characters = this.#calls.delta(call, position);
-      if (characters === 0) continue;
+      const room = this.#charactersMax - this.#characters;
+      const characters = this.#calls.delta(call, position, room);
       this.#begun ||= this.#calls.count > before;
+      if (characters < 0) return this.#cutCalls();
+      if (characters === 0) continue;
       this.#deltas++;
-      this.#characters += characters;
+      this.#characters += Math.min(characters, room);
+      if (characters > room) return this.#cut();
     }
+  }
+
+  #logprobs(given: unknown): string {
+    const logprobs = JSON.stringify(given);
+    this.#logprobsLength += logprobs.length;
+    return logprobs;
   }
 
   #takeFinish(reason: string, choice: Record<string, unknown>): void {
@@ -276,6 +300,7 @@ export class AnswerReader implements KnownEvents {
   #takeReport(reported: RunningNumbers | null, isFinal: boolean): void {
     if (reported === null || this.#reportIsFinal) return;
     this.#reported = reported;
+    this.#reportedAtEnd = this.#finish !== null;
     this.#reportIsFinal = isFinal;
   }
 
@@ -303,7 +328,15 @@ export class AnswerReader implements KnownEvents {
   }
 
   #takeLiteral(channel: Channel, literal: string, characters: number, logprobs: string | null): void {
-    if (!this.#count(characters)) return;
+    const room = this.#charactersMax - this.#characters;
+    if (!this.#count(Math.min(characters, room))) return;
+    if (characters <= room) return this.#giveLiteral(channel, literal, characters, logprobs);
+    const begin = (JSON.parse(literal) as string).slice(0, room).toWellFormed();
+    this.#giveLiteral(channel, JSON.stringify(begin), room, logprobs);
+    this.#cut();
+  }
+
+  #giveLiteral(channel: Channel, literal: string, characters: number, logprobs: string | null): void {
     if (channel === "text") {
       if (this.#mayThink) this.#splitThought(literal, logprobs);
       else this.#giveText(literal, logprobs);
@@ -368,15 +401,22 @@ export class AnswerReader implements KnownEvents {
   /** There is one call, and all text is its arguments, whatever comes behind them. */
   #takeTextAsCall(name: string, literal: string): void {
     if (this.#calls.sentIndex(0) >= 0) this.#calls.more(0, literal);
-    else this.#calls.delta({ index: 0, function: { name, arguments: JSON.parse(literal) } }, 0);
+    else this.#calls.delta({ index: 0, function: { name, arguments: JSON.parse(literal) } }, 0, literal.length);
   }
 
   /** Whether what was sent already is the whole budget: by the node's running count, else by our own. */
   #isOverBudget(): boolean {
     const running = this.#reported?.output;
     if (running !== undefined && running > this.#outputMax) return true;
-    if (running === undefined && this.#deltas >= this.#outputMax) return true;
-    return this.#characters > this.#outputMax * charactersPerTokenMax;
+    if (this.#deltas >= (running === undefined ? this.#outputMax : this.#outputMax * deltasPerTokenMax)) return true;
+    return this.#characters >= this.#charactersMax || this.#logprobsLength > answerLogprobsMaxLength;
+  }
+
+  /** More calls than an answer may have: those before are whole. */
+  #cutCalls(): void {
+    this.#calls.finish();
+    this.#begun ||= this.#calls.count > 0;
+    this.#cut();
   }
 
   /** A node that goes on after the budget: the answer ends here, and the node is stopped. */

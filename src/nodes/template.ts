@@ -32,6 +32,8 @@ const otherNumberFirst = 900_000_001;
 const idField = /"id":[\t ]?"[\x20\x21\x23-\x5b\x5d-\x7e]+"(?=[\t ]*[,}])/;
 const createdField = /"created":[\t ]?(?:0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/;
 const numberAfterColon = /:[\t ]?(0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/g;
+/** Places of an event that are tried as the text's own: each try reads the event again. */
+const triesMax = 8;
 /** More numbers than any engine's usage object has; keeps learning cheap. */
 const numbersMax = 8;
 
@@ -88,10 +90,12 @@ export class Template<Channel> {
     if (simple.text === otherText || payload.includes(otherLiteral)) return null;
     const ignored = ignoredHoles(payload);
     const numbers = simple.usage === null ? [] : numberHoles(payload);
+    let tries = 0;
     for (let at = payload.indexOf('"'); at >= 0;) {
       const end = endOfString(payload, at);
       if (end < 0) return null;
       if (isText(payload.slice(at, end), simple.text)) {
+        if (++tries > triesMax) return null;
         const wanted = [{ kind: HoleKind.Literal, start: at, end }, ...numbers];
         const template =
           Template.#prove(payload, [...wanted, ...ignored], simple, read) ??

@@ -1,7 +1,9 @@
 // Tool-call deltas -> "call" and "call-arguments" Pieces. Engines differ in everything: whole calls in one delta or
 // name first, ids empty, numeric, repeated or missing, names repeated or in fragments or late, arguments as an object.
+import { JsonEnd } from "../json-end.ts";
+import { answerCallsMax, calledNameMaxLength } from "../limits.ts";
 import type { Sink, Tool } from "../types.ts";
-import { parseNodeJson, record } from "./json.ts";
+import { record } from "./json.ts";
 
 type OpenCall = {
   /** The node's `index`, by which later deltas name the call. */
@@ -13,8 +15,10 @@ type OpenCall = {
   /** Arguments that came before the call could be sent. */
   held: string;
   hasArguments: boolean;
-  /** JSON string literals of the arguments so far, of a call without an id: whether they are whole tells it from the next. */
-  literals: string[];
+  /** Reads the arguments of a call without an id: whether they are whole tells it from the next. */
+  end: JsonEnd | null;
+  /** It is one too many for a client that wants no parallel ones. */
+  leftOut: boolean;
 };
 
 const idCharacters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -24,16 +28,19 @@ const idLength = 24;
 export class ToolCalls {
   readonly #pieces: Pick<Sink, "piece">;
   readonly #tools: readonly Tool[];
-  readonly #callsMax: number;
+  readonly #parallel: boolean;
   /** In order of appearance; most answers have none. */
   readonly #calls: OpenCall[] = [];
-  readonly #ids: string[] = [];
+  /** The latest call under each key. */
+  readonly #byKey = new Map<number, OpenCall>();
+  readonly #ids = new Set<string>();
+  #names: Set<string> | null = null;
   #sent = 0;
 
-  /** `callsMax`: calls beyond it are left out, for nodes that ignore parallel_tool_calls: false. */
-  constructor(tools: readonly Tool[], callsMax: number, pieces: Pick<Sink, "piece">) {
+  /** `parallel`: false leaves all calls but the first out, for nodes that ignore parallel_tool_calls: false. */
+  constructor(tools: readonly Tool[], parallel: boolean, pieces: Pick<Sink, "piece">) {
     this.#tools = tools;
-    this.#callsMax = callsMax;
+    this.#parallel = parallel;
     this.#pieces = pieces;
   }
 
@@ -44,16 +51,19 @@ export class ToolCalls {
 
   /** Piece index of the call that the node names `key`, or -1 while it was not sent. */
   sentIndex(key: number): number {
-    return this.#find(key)?.index ?? -1;
+    return this.#byKey.get(key)?.index ?? -1;
   }
 
   /** More arguments of the call that the node names `key`, which was sent. */
   more(key: number, literal: string): void {
-    this.#give(this.#find(key)!, literal);
+    this.#give(this.#byKey.get(key)!, literal);
   }
 
-  /** One item of `delta.tool_calls`; `position` is its place in the array. Returns the length of its arguments. */
-  delta(value: unknown, position: number): number {
+  /**
+   * One item of `delta.tool_calls`; `position` is its place in the array. Returns the length of what it adds to name and
+   * arguments, of which only `room` is taken, or -1 where no answer may have more: too many calls, or a name without end.
+   */
+  delta(value: unknown, position: number, room: number): number {
     const item = record(value);
     const called = record(item?.["function"]);
     if (item === null) return 0;
@@ -62,21 +72,26 @@ export class ToolCalls {
     const given = called?.["arguments"];
     const json = typeof given === "string" ? given : record(given) === null ? "" : JSON.stringify(given);
     const call = this.#callOf(item["index"], position, id, name, json);
-    if (this.#calls.indexOf(call) >= this.#callsMax) return 0;
+    if (call === null) return -1;
+    const nameLength = call.name.length;
     if (call.nodeId === "") call.nodeId = id;
     if (call.index < 0) call.name = this.#joinName(call.name, name);
-    if (json === "") return 0;
+    if (call.name.length > calledNameMaxLength) return -1;
+    const length = Math.max(0, call.name.length - nameLength) + json.length;
+    if (json === "" || call.leftOut) return length;
+    const taken = json.length > room ? json.slice(0, room) : json;
     call.hasArguments = true;
     // The name is complete once arguments come: a fragment of a name could be another tool's whole name before that.
     if (call.index < 0 && call.name !== "") this.#send(call);
-    if (call.index < 0) call.held += json;
-    else this.#give(call, JSON.stringify(json.toWellFormed()));
-    return json.length;
+    if (call.index < 0) call.held += taken;
+    else this.#give(call, JSON.stringify(taken.toWellFormed()));
+    return length;
   }
 
   /** The answer is complete: sends what waited. False when a call never got a name. */
   finish(): boolean {
-    for (const call of this.#calls.slice(0, this.#callsMax)) {
+    for (const call of this.#calls) {
+      if (call.leftOut) continue;
       if (call.index < 0) {
         if (call.name === "" && this.#tools.length === 1) call.name = this.#tools[0]!.name;
         if (call.name === "") return false;
@@ -89,12 +104,13 @@ export class ToolCalls {
     return true;
   }
 
-  #callOf(index: unknown, position: number, id: string, name: string, json: string): OpenCall {
+  /** Null where it would be one too many. */
+  #callOf(index: unknown, position: number, id: string, name: string, json: string): OpenCall | null {
     const last = this.#calls.at(-1);
     // (1) without an index: a call's first delta says who it is, a later one continues the last call
     const key =
       typeof index === "number" ? index : id === "" && name === "" && last !== undefined ? last.key : position;
-    const open = this.#find(key);
+    const open = this.#byKey.get(key);
     // (2) an index not seen yet
     if (open === undefined) return this.#open(key);
     // (3) the same index again for another call: some engines number every call 0
@@ -107,18 +123,17 @@ export class ToolCalls {
     return open;
   }
 
-  /** The latest call under this key. */
-  #find(key: number): OpenCall | undefined {
-    return this.#calls.findLast((call) => call.key === key);
-  }
-
   #isTool(name: string): boolean {
-    return this.#tools.some((tool) => tool.name === name);
+    this.#names ??= new Set(this.#tools.map((tool) => tool.name));
+    return this.#names.has(name);
   }
 
-  #open(key: number): OpenCall {
-    const call: OpenCall = { key, nodeId: "", name: "", index: -1, held: "", hasArguments: false, literals: [] };
+  #open(key: number): OpenCall | null {
+    if (this.#calls.length === answerCallsMax) return null;
+    const leftOut = !this.#parallel && this.#calls.length > 0;
+    const call: OpenCall = { key, nodeId: "", name: "", index: -1, held: "", hasArguments: false, end: null, leftOut };
     this.#calls.push(call);
+    this.#byKey.set(key, call);
     return call;
   }
 
@@ -132,9 +147,9 @@ export class ToolCalls {
 
   #send(call: OpenCall): void {
     call.index = this.#sent++;
-    const usable = call.nodeId !== "" && !this.#ids.includes(call.nodeId);
+    const usable = call.nodeId !== "" && !this.#ids.has(call.nodeId);
     const id = usable ? call.nodeId : madeUpId();
-    this.#ids.push(id);
+    this.#ids.add(id);
     this.#pieces.piece({ kind: "call", index: call.index, id, name: call.name });
     if (call.held === "") return;
     this.#give(call, JSON.stringify(call.held.toWellFormed()));
@@ -142,18 +157,13 @@ export class ToolCalls {
   }
 
   #give(call: OpenCall, literal: string): void {
-    if (call.nodeId === "") call.literals.push(literal);
+    if (call.nodeId === "") (call.end ??= new JsonEnd()).push(JSON.parse(literal) as string);
     this.#pieces.piece({ kind: "call-arguments", index: call.index, literal });
   }
 }
 
 /** Whether a call without an id has the arguments of one call. */
-function isWhole({ nodeId, literals }: OpenCall): boolean {
-  // Parsing is for what looks like an end: a call may come in ten thousand pieces.
-  if (nodeId !== "" || !/\}(?:\s|\\[nrt])*"$/.test(literals.at(-1) ?? "")) return false;
-  const text = literals.map((literal) => JSON.parse(literal) as string).join("");
-  return record(parseNodeJson(text)) !== null;
-}
+const isWhole = ({ nodeId, end }: OpenCall): boolean => nodeId === "" && end !== null && end.reached;
 
 function madeUpId(): string {
   let id = "call_";

@@ -5,6 +5,10 @@ import type { Ask, Usage } from "../types.ts";
 
 /** Characters (UTF-16 units of text, bytes of a request) that make about one token; slightly high rather than low. */
 const charactersPerToken = 4;
+/** No tokens are longer on average: what is more is not one token, whatever the node says. */
+export const charactersPerTokenMax = 32;
+/** A report may be this many tokens behind what was delivered before it is absurd. */
+const tokensBehindMax = 4;
 /** What an image costs about; its base64 form in the body says nothing about its tokens. */
 const imageTokens = 1_500;
 
@@ -33,6 +37,10 @@ function number(value: unknown): number | undefined {
 
 /** What the reader saw of an answer: the basis of our own count. */
 export type Seen = Readonly<{
+  /** The node's report came with its finish reason or after it; else it is the running one, which may be behind. */
+  reportedAtEnd: boolean;
+  /** Tokens that the answer could have, as the reader sees to it. */
+  outputMax: number;
   deltas: number;
   characters: number;
   reasoningDeltas: number;
@@ -41,12 +49,14 @@ export type Seen = Readonly<{
 
 /**
  * The usage to bill: the node's report if it makes sense, else our own count, flagged. Absurd is: negative, not whole,
- * above the model's context, more cached than read, more reasoning than output, or nothing where something was seen.
+ * above the model's context, more cached than read, more reasoning than output, or too little for what was seen. Of an
+ * answer that did not come to its end never less than was delivered.
  */
 export function usageOf(ask: Ask, reported: RunningNumbers | null, seen: Seen): { usage: Usage; estimated: boolean } {
   const own = estimate(ask, seen);
   if (reported === null || !makesSense(ask, reported, seen)) return { usage: own, estimated: true };
-  const { prompt = 0, output = 0, cached = 0, reasoning = 0 } = reported;
+  const { prompt = 0, output: said = 0, cached = 0, reasoning = 0 } = reported;
+  const output = seen.reportedAtEnd ? said : Math.max(said, Math.min(seen.deltas, seen.outputMax));
   return {
     usage: {
       inputFresh: prompt - cached,
@@ -65,6 +75,7 @@ function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: Run
     whole &&
     prompt > 0 && // every chat template adds tokens, also to an empty prompt
     (output > 0 || seen.deltas === 0) &&
+    seen.characters <= charactersPerTokenMax * (output + tokensBehindMax) &&
     prompt + output <= ask.model.contextTokens &&
     cached <= prompt &&
     reasoning <= output
@@ -72,9 +83,8 @@ function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: Run
 }
 
 function estimate(ask: Ask, seen: Seen): Usage {
-  const counted = tokensOf(seen.deltas, seen.characters);
   // A node that was told the budget kept to it, whatever our count says.
-  const output = ask.model.budgetLimitsAnswer ? Math.min(counted, ask.outputTokensMax) : counted;
+  const output = Math.min(tokensOf(seen.deltas, seen.characters), seen.outputMax);
   return {
     inputFresh: estimatedInput(ask),
     inputCached: 0,

@@ -23,6 +23,12 @@ function parse(reads: readonly Uint8Array[]): { events: string[]; errors: number
 describe("the same events at every split", () => {
   const rows: [string, string | Uint8Array, string[]][] = [
     ["line feeds", 'data: {"a":1}\n\ndata: {"b":2}\n\n', ['{"a":1}', '{"b":2}']],
+    ["carriage returns alone", 'data: {"a":1}\r\rdata: {"b":2}\r\r', ['{"a":1}', '{"b":2}']],
+    [
+      "every line end",
+      "data: a\rdata: b\r\ndata: c\n\r\ndata: d\r\n\ndata: e\n\rdata: f\r\r\n",
+      ["a\nb\nc", "d", "e", "f"],
+    ],
     ["carriage returns", 'data: {"a":1}\r\n\r\ndata: {"b":2}\r\n\r\n', ['{"a":1}', '{"b":2}']],
     ["no space", 'data:{"a":1}\n\n', ['{"a":1}']],
     ["one of two spaces", "data:  x\n\n", [" x"]],

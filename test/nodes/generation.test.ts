@@ -279,7 +279,7 @@ describe("a slow client", () => {
     const node = nodeOf(async (_, reply) => {
       reply.write(streamHead);
       for (; sent < 4_000; sent++) {
-        reply.write(chunk(textEvent(big)));
+        reply.write(chunk(textEvent("x", { padding: big })));
         if (sent % 50 === 0) await Bun.sleep(0);
       }
       reply.write(chunk(finishEvent("stop", { usage: { prompt_tokens: 1, completion_tokens: 4_000 } })) + lastChunk);

@@ -10,6 +10,11 @@ import { collector, eventsOf, readEvents } from "../fixtures/read-answer.ts";
 
 const delta = (given: object, more: object = {}): string => event({ delta: given, finish_reason: null }, more);
 const call = (item: object): string => delta({ tool_calls: [item] });
+const choice = (given: object): object => ({ choices: [{ index: 0, delta: given, finish_reason: null }] });
+const feed = (reader: AnswerReader, payloads: readonly string[]): void => {
+  const body = Buffer.from(payloads.map((payload) => `data: ${payload}\n\n`).join(""));
+  eventsOf(reader, () => {}).feed(body, 0, body.length);
+};
 const tools = [toolOf("get_weather"), toolOf("get"), toolOf("get_time")];
 const ended = [finishEvent(), usageEvent(), doneEvent].join("");
 
@@ -149,7 +154,10 @@ describe("errors inside a stream", () => {
     test(name, () => {
       expect(failure(payload)).toMatchObject({ kind: "failed", ...expected });
       expect(JSON.stringify(failure(payload))).not.toContain("secret");
-      expect(failure(payload, textEvent("x"))).toMatchObject({ kind: "failed", elsewhere: false });
+      // a context that is full within the answer is its end
+      const within =
+        name === "too long (SGLang)" ? { kind: "end", reason: "length" } : { kind: "failed", elsewhere: false };
+      expect(failure(payload, textEvent("x"))).toMatchObject(within);
     });
   test("event: error with any payload", () => {
     expect(readEvents('event: error\ndata: {"message":"x"}\n\n').ending).toMatchObject({ kind: "failed" });
@@ -268,6 +276,19 @@ describe("usage", () => {
         estimated: false,
       });
     });
+    test("never less than was delivered, whatever the running usage says", () => {
+      const running = { usage: { prompt_tokens: 50, completion_tokens: 1 } };
+      // it may be behind, and then its input is right
+      expect(gone(textEvent("ab", running).repeat(43))).toMatchObject({
+        usage: { inputFresh: 50, output: 43 },
+        estimated: false,
+      });
+      // where it says one token of a whole page, it is absurd
+      expect(gone(textEvent("a word ", running).repeat(430))).toMatchObject({
+        usage: { inputFresh: 100, output: 753 },
+        estimated: true,
+      });
+    });
     test("else our own count", () => {
       expect(gone(textEvent("a") + textEvent("b") + textEvent("c"))).toEqual({
         kind: "gone",
@@ -303,10 +324,47 @@ describe("a node that goes on after the budget", () => {
       usage: { output: 10 },
     });
   });
-  test("is not cut where the budget does not limit the answer", () => {
-    expect(readEvents(many(50) + ended, askOf({ outputTokensMax: 8, model: firstPartyModel })).text).toBe(
-      "ab".repeat(50),
+  test("is cut within an event that goes far beyond it", () => {
+    const ask = askOf({ outputTokensMax: 10, tools: [toolOf("get")] });
+    const json = JSON.stringify("x".repeat(5_000));
+    for (const body of [
+      textEvent("é".repeat(5_000)),
+      textEvent("a").repeat(9) + textEvent("é".repeat(5_000)), // by its bytes
+      delta({ reasoning: "é".repeat(5_000) }),
+      call({ index: 0, id: "a", function: { name: "get", arguments: json } }),
+      call({ index: 0, id: "a", function: { name: "get", arguments: "" } }) +
+        call({ index: 0, function: { arguments: json } }),
+    ]) {
+      const { text, reasoning, calls, ending } = readEvents(body + ended, ask);
+      expect(`${text}${reasoning}${calls.map((one) => one.json).join("")}`.length).toBeLessThanOrEqual(320);
+      expect(ending).toMatchObject({ kind: "end", reason: "length", usage: { output: 10 } });
+    }
+  });
+  test("is cut though its running count stands still", () => {
+    const answer = readEvents(
+      many(500, () => ({ usage: { prompt_tokens: 10, completion_tokens: 1 } })),
+      askOf({ outputTokensMax: 8 }),
     );
+    expect(answer.text.length).toBeLessThanOrEqual(2 * 64);
+    expect(answer.ending).toMatchObject({ kind: "end", reason: "length", usage: { output: 8 } });
+  });
+  test("is cut at its context where the budget does not limit the answer", () => {
+    const model = { ...firstPartyModel, contextTokens: 64 };
+    const ask = askOf({ outputTokensMax: 8, model });
+    expect(readEvents(many(50) + ended, ask).text).toBe("ab".repeat(50));
+    expect(readEvents(many(500) + ended, ask)).toMatchObject({
+      text: "ab".repeat(64),
+      ending: { reason: "length", usage: { output: 64 } },
+    });
+    const thought = Array.from({ length: 500 }, () => delta({ reasoning: "hm" })).join("");
+    expect(readEvents(thought + ended, ask).reasoning).toBe("hm".repeat(64));
+  });
+  test("is cut where its log probabilities are too much to keep", () => {
+    const logprobs = { content: [{ token: "x".repeat(1024 * 1024) }] };
+    const reader = new AnswerReader(askOf(), { piece() {} });
+    const payload = JSON.stringify({ choices: [{ delta: { content: "x" }, logprobs }] });
+    for (let sent = 0; sent < 100 && !reader.done; sent++) reader.event(payload);
+    expect(reader.ending()).toMatchObject({ reason: "length", usage: { output: 63 } });
   });
   test("one that keeps to it is not cut", () => {
     expect(
@@ -328,6 +386,42 @@ describe("tool calls", () => {
     expect(single).toMatchObject(both.slice(0, 1));
     expect(single).toHaveLength(1);
   });
+  test("whole calls count toward the budget, by name and arguments", () => {
+    const item = (index: number) => ({ index, id: `c${index}`, function: { name: "get", arguments: "{}" } });
+    const many = delta({ tool_calls: Array.from({ length: 50 }, (_, index) => item(index)) });
+    expect(readEvents(many + ended, askOf({ tools, outputTokensMax: 5 }))).toMatchObject({
+      calls: { length: 5 },
+      ending: { reason: "length", usage: { output: 5 } },
+    });
+    const names = Array.from({ length: 50 }, (_, index) =>
+      call({ index, id: `c${index}`, function: { name: "get" } }),
+    ).join("");
+    expect(readEvents(names + ended, askOf({ tools, outputTokensMax: 5 })).ending).toMatchObject({
+      reason: "length",
+      usage: { output: 5 },
+    });
+    // left out, because the client wants one at a time: they end the answer all the same
+    const single = askOf({ tools, outputTokensMax: 5, parallelToolCalls: false });
+    expect(readEvents(many + ended, single)).toMatchObject({ calls: { length: 1 }, ending: { reason: "length" } });
+  });
+  test("an answer has 128 at most, and those are whole", () => {
+    for (const given of ["{}", ""]) {
+      const body = Array.from({ length: 200 }, (_, index) =>
+        call({ index, id: `c${index}`, function: { name: "get", arguments: given } }),
+      ).join("");
+      const { calls: made, ending } = readEvents(body + ended, askOf({ tools }));
+      expect(made).toHaveLength(128);
+      expect(made.at(-1)).toEqual({ id: "c127", name: "get", json: "{}" });
+      expect(ending).toMatchObject({ reason: "length" });
+    }
+  });
+  test("a name without end ends the answer", () => {
+    const body = Array.from({ length: 2_000 }, (_, at) => call({ index: 0, function: { name: `n${at % 10}` } })).join(
+      "",
+    );
+    expect(readEvents(textEvent("x") + body + ended, askOf({ tools })).ending).toMatchObject({ reason: "length" });
+  });
+
   const calls = (body: string, given = tools) => readEvents(body + ended, askOf({ tools: given })).calls;
   const ours = expect.stringMatching(/^call_[0-9A-Za-z]{24}$/);
   const rows: [string, string, object[]][] = [
@@ -531,7 +625,6 @@ describe("the fast way equals the full parse", () => {
     ),
   );
   type Shape = (text: string, index: number) => object;
-  const choice = (given: object): object => ({ choices: [{ index: 0, delta: given, finish_reason: null }] });
   const eventShapes: Shape[] = [
     (content) => choice({ content }),
     (content) => choice({ role: "assistant", content, reasoning_content: null }),
@@ -568,10 +661,6 @@ describe("the fast way equals the full parse", () => {
     { maxLength: 8 },
   );
 
-  const feed = (reader: AnswerReader, payloads: readonly string[]): void => {
-    const body = Buffer.from(payloads.map((payload) => `data: ${payload}\n\n`).join(""));
-    eventsOf(reader, () => {}).feed(body, 0, body.length);
-  };
   const read = (payloads: string[], shapes: KnownShapes<Channel> | null, takesBytes = true): object => {
     const collected = collector();
     const pieces: string[] = [];
@@ -746,5 +835,52 @@ describe("the fast way equals the full parse", () => {
       if (literal !== '"a","b":"c')
         expect([literal, ending.kind]).toEqual([literal, literal === "5" ? "end" : "failed"]);
     }
+  });
+});
+
+describe("an answer is read in linear time", () => {
+  const first = (given: object) => choice({ tool_calls: [{ index: 0, function: { name: "get", ...given } }] });
+  const content = (given: string) => choice({ content: given });
+  const same = (event: object, count: number): string[] => Array<string>(count).fill(JSON.stringify(event));
+  const pieces = 60_000;
+  const bodies: [string, readonly string[]][] = [
+    [
+      "arguments of a call without an id, each fragment of which may be the last",
+      same(first({ arguments: "}" }), pieces),
+    ],
+    [
+      "the same, of which none is whole",
+      [JSON.stringify(first({ arguments: "{" })), ...same(first({ arguments: "{}" }), pieces)],
+    ],
+    [
+      "calls beyond what an answer may have",
+      [
+        JSON.stringify(
+          choice({
+            tool_calls: Array.from({ length: pieces }, (_, index) => ({
+              index,
+              id: `${index}`,
+              function: { name: "get", arguments: "{}" },
+            })),
+          }),
+        ),
+      ],
+    ],
+    [
+      "a name in fragments",
+      Array.from({ length: pieces }, (_, at) =>
+        JSON.stringify(choice({ tool_calls: [{ index: 0, function: { name: `${at}` } }] })),
+      ),
+    ],
+    ["white space before a thought", same(content(" "), pieces)],
+    ["a thought", [JSON.stringify(content("<think>")), ...same(content("</"), pieces)]],
+    ["one event with the text in many places", same({ ...content("x"), more: Array<string>(pieces).fill("x") }, 8)],
+  ];
+  test.each(bodies)("%s", (_, payloads) => {
+    const before = process.cpuUsage();
+    feed(new AnswerReader(askOf({ tools, outputTokensMax: 65_536 }), { piece() {} }), payloads);
+    const { user, system } = process.cpuUsage(before);
+    // quadratic, each of them takes from 10 s to minutes
+    expect((user + system) / 1_000).toBeLessThan(4_000);
   });
 });

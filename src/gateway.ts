@@ -2,7 +2,8 @@
 //
 //   key -> account -> body -> Ask -> Hold -> Slot -> Piece* -> charge on disk -> end
 //
-// Every exit before the charge gives the hold back in full, and every refusal is a row of refusals.ts.
+// What the client received is charged before it hears the end, an error event too, unless the gateway or a node failed.
+// Every other exit gives the hold back in full, and every refusal is a row of refusals.ts.
 import type { Catalog } from "./catalog.ts";
 import { type Clock, momentOf } from "./clock.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
@@ -94,9 +95,11 @@ export interface Outlet extends Sink {
   readonly gone: Gone;
   /** Whether a byte of the reply was written: who leaves before that has received nothing, and pays nothing. */
   readonly opened: boolean;
+  /** Whether something of the answer was, and not signs of life alone. */
+  readonly delivered: boolean;
   /** The last word of a served request; its charge is on disk. */
   end(end: AnswerEnd): void;
-  /** The last word of a refused or failed one; nothing was charged. */
+  /** The last word of a refused or failed one; what is charged for what was delivered until then is on disk. */
   fail(refusal: Refusal): void;
 }
 
@@ -225,13 +228,20 @@ export async function serve(
     using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
     if (media !== null) hold.expect?.(nothing, expectedInput(media.ask), clock.wall()); // its files are texts now
     const ending = await answer(media?.ask ?? ask, outlet, serving);
-    if (ending.kind === "failed") return fail(ending.refusal, hold, outlet, record);
     const { reason } = outlet.gone;
-    if (ending.kind === "gone" && isRefusal(reason)) return fail(reason, hold, outlet, record); // our own doing costs the client nothing
+    // What was delivered of an answer that is not what was asked for is charged, else nothing of one that failed.
+    const owes = ending.kind === "failed" && outlet.delivered && ending.delivered !== undefined;
+    if (ending.kind === "failed" && !owes) return fail(ending.refusal, hold, outlet, record);
+    if (ending.kind !== "end" && isRefusal(reason)) return fail(reason, hold, outlet, record); // our own doing costs the client nothing
     if (isUnheard(outlet)) return record.left();
+    const charged = ending.kind === "failed" ? ending.delivered! : ending;
     record.settling = { from: clock.monotonic(), to: null };
-    await hold.settle(ending.usage, ending.estimated, clock.wall()); // on disk before the client sees the end
+    await hold.settle(charged.usage, charged.estimated, clock.wall()); // on disk before the client sees the end
     record.settling.to = clock.monotonic();
+    if (ending.kind === "failed") {
+      record.failed(ending.refusal.refusal, charged);
+      return outlet.fail(ending.refusal);
+    }
     record.answered(ending);
     if (ending.kind === "end") outlet.end(ending);
   } catch (error) {

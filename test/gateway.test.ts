@@ -37,6 +37,8 @@ class World {
   readonly gone = new AbortController();
   /** A byte of the reply was written. */
   opened = false;
+  /** So was something of the answer. */
+  delivered = false;
   holdReady: Promise<Refusal | null> | null = null;
   settled: () => Promise<void> = async () => {};
   countedInput: number | null = null;
@@ -127,6 +129,7 @@ class World {
     return {
       gone: this.gone.signal,
       opened: this.opened,
+      delivered: this.delivered,
       piece: (piece: Piece) => this.events.push(`piece ${piece.kind}`),
       flush: () => null,
       end: (end: AnswerEnd) => {
@@ -281,6 +284,20 @@ describe("every exit settles or gives back, and frees the node before it waits f
       "settle estimated",
       "hold closed",
     ]);
+  });
+
+  test("what was delivered of an answer that is not what was asked for is on disk before its error goes out", async () => {
+    const misfit = { ...failed("answer_misfit"), delivered: { usage, estimated: false } };
+    const world = new World();
+    world.delivered = true;
+    world.settled = () => Bun.sleep(1).then(() => void world.events.push("on disk"));
+    world.nodes[0]!.endings = [misfit];
+    const charged = ["enter a", "piece text", "leave a", "settle", "on disk", "fail answer_misfit", "hold closed"];
+    expect(await world.serve()).toEqual(charged);
+    expect(world.charged).toEqual(usage);
+    const unseen = new World();
+    unseen.nodes[0]!.endings = [misfit];
+    expect(await unseen.serve()).toEqual(["enter a", "piece text", "leave a", "hold given back", "fail answer_misfit"]);
   });
 
   test("an input that no node reported is counted before it is charged, within the model's context", async () => {

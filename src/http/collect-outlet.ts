@@ -11,6 +11,7 @@ export class CollectOutlet implements Outlet, EventListenerObject {
   readonly gone = new Departure();
   /** The whole reply is one write, after which nobody can leave. */
   readonly opened = false;
+  readonly delivered = false;
   readonly #collector = new Collector();
   readonly #ask: Ask;
   readonly #requestId: string;

@@ -46,6 +46,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   #unsent: ByteWriter | null = null;
   /** Set while the client's socket is full. */
   #caughtUp: Promise<void> | null = null;
+  #delivered = false;
   #age = 0;
   #silentBeats = 0;
   #stalledBeats = 0;
@@ -67,6 +68,10 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     this.#seat = heartbeat.join(this);
     if (client.aborted) this.#depart();
     else client.addEventListener("abort", this);
+  }
+
+  get delivered(): boolean {
+    return this.#delivered;
   }
 
   /** Whether the reply begins with the count of the request's input. */
@@ -96,6 +101,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
       this.#dropUnsent(); // a hidden thought: the client heard nothing, so that its next sign of life stays due
       return this.#caughtUp;
     }
+    this.#delivered = true;
     if (this.#state === "waiting") this.#open();
     return this.#send();
   }

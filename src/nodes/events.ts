@@ -27,6 +27,8 @@ const dataField = Buffer.from("data:");
 const eventField = Buffer.from("event:");
 const empty = Buffer.alloc(0);
 const keptMinBytes = 4_096;
+/** Shorter parts are looked through here: the runtime would look on to the end of the read, for each of its chunks. */
+const shortBytes = 256;
 
 /** Push parser of one event stream (text/event-stream, WHATWG HTML 9.2), lenient on what engines send. */
 export class EventParser {
@@ -121,6 +123,10 @@ export class EventParser {
 
   /** Where the line that begins at `start` ends; -1: not in these bytes, in which lines are looked for in order. */
   #lineEnd(bytes: Buffer, start: number, end: number): number {
+    if (end - start <= shortBytes) {
+      for (let at = start; at < end; at++) if (bytes[at] === lineFeed || bytes[at] === carriageReturn) return at;
+      return -1;
+    }
     if (this.#nextReturn < start) this.#nextReturn = indexOr(end, bytes.indexOf(carriageReturn, start));
     if (this.#nextFeed < start) this.#nextFeed = indexOr(end, bytes.indexOf(lineFeed, start));
     const lineEnd = Math.min(this.#nextReturn, this.#nextFeed);

@@ -1,6 +1,6 @@
 // What is known of one request, filled in while it is served and read once at its end by whoever counts, logs or traces
 // it. All of that is then paid after the client has its answer, and nothing in between knows who reads it.
-import type { AccountId, Endpoint, Ending, FinishReason, Model, Ms, RefusalName, Usage } from "../types.ts";
+import type { AccountId, Delivered, Endpoint, Ending, FinishReason, Model, Ms, RefusalName, Usage } from "../types.ts";
 
 /** From when to when, on the monotonic clock. */
 export type Span = Readonly<{ from: Ms; to: Ms }>;
@@ -95,10 +95,12 @@ export class RequestRecord {
     this.ending = "gone";
   }
 
-  /** Nothing was charged. */
-  failed(reason: RefusalName): void {
+  /** Nothing was charged but what was `delivered`. */
+  failed(reason: RefusalName, delivered: Delivered | null = null): void {
     this.ending = "failed";
     this.refusal = reason;
+    this.usage = delivered?.usage ?? null;
+    this.estimated = delivered?.estimated ?? false;
   }
 
   /** Of the answer that the client sees; null where none came. */

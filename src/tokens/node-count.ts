@@ -2,10 +2,17 @@
 // the reply's usage will say), else ours, which is an estimate for every model that has another tokenizer.
 import { encodingDefault } from "../catalog.ts";
 import type { Clock } from "../clock.ts";
-import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax, unreportedCountTimeoutMs } from "../limits.ts";
+import {
+  countingCacheEntriesMax,
+  countingCacheMs,
+  nodeCountBytesMax,
+  unreportedCountTimeoutMs,
+  unreportedNodeCountTimeoutMs,
+} from "../limits.ts";
 import { isRefusal } from "../refusals.ts";
 import type { AccountId, Ask, EncodingName, Model, Ms, PreparedTurns, Refusal } from "../types.ts";
 import type { Counter } from "./counter.ts";
+import { bytesOf } from "./encoded-texts.ts";
 import { renderAsk, type Rendering } from "./render.ts";
 
 /** What the nodes can count. Both give null where no node for the model can, or none answered in time; never rejects. */
@@ -25,6 +32,8 @@ export type TokenCount = Readonly<{
 }>;
 
 const ownTokenizer = "model";
+/** UTF-8 bytes that make about one token, in most languages. */
+const bytesPerToken = 4;
 
 type Cached = Readonly<{ count: TokenCount; until: Ms }>;
 
@@ -42,14 +51,17 @@ export class TokenCounts {
     this.#clock = clock;
   }
 
-  /** The tokens of the prompt that the request would become; refused like `Counter.count`. */
-  async ofAsk(ask: Ask, account: AccountId, gone: AbortSignal): Promise<TokenCount | Refusal> {
+  /**
+   * The tokens of the prompt that the request would become; refused like `Counter.count`. `nodeGone`: when the node's count
+   * is not waited for any more.
+   */
+  async ofAsk(ask: Ask, account: AccountId, gone: AbortSignal, nodeGone = gone): Promise<TokenCount | Refusal> {
     const { model, prepared, turns, tools, toolChoice, effort, format, webSearch } = ask;
     const rest = [turns, tools, toolChoice, effort, format, webSearch];
     // What the count depends on, and nothing else of the request.
     const content = () => JSON.stringify([model.id, prepared?.messages.toString() ?? null, ...rest]);
     const count = async (): Promise<TokenCount | Refusal> => {
-      const tokens = (await this.#nodes?.countAsk(ask, gone)) ?? null;
+      const tokens = (await this.#nodes?.countAsk(ask, nodeGone)) ?? null;
       // What searching adds is known when the model has searched.
       if (tokens !== null) return { tokens, exact: !webSearch, tokenizer: ownTokenizer };
       return this.estimateOfAsk(ask, model.encoding, account, gone);
@@ -58,10 +70,17 @@ export class TokenCounts {
     return (prepared?.unready.length ?? 0) > 0 ? count() : this.#cached(ask.bodyBytes, content, count);
   }
 
-  /** The input to charge for a request of which no node reported it; null where nobody counted it in time. */
+  /**
+   * The input to charge for a request of which no node reported it. Where nobody counted it in time, the length of its texts
+   * tells about the same, as that of its body would not; null for a large body, whose texts are not here.
+   */
   async ofUnreported(ask: Ask, account: AccountId): Promise<number | null> {
-    const counted = await this.ofAsk(ask, account, AbortSignal.timeout(unreportedCountTimeoutMs));
-    return isRefusal(counted) ? null : counted.tokens;
+    const gone = AbortSignal.timeout(unreportedCountTimeoutMs);
+    const counted = await this.ofAsk(ask, account, gone, AbortSignal.timeout(unreportedNodeCountTimeoutMs));
+    if (!isRefusal(counted)) return counted.tokens;
+    if (ask.prepared !== undefined) return null;
+    const { texts, extraTokens } = renderAsk(ask);
+    return Math.ceil(bytesOf(texts) / bytesPerToken) + extraTokens;
   }
 
   /** Like `ofAsk` without asking a node: for a request of which the model is not known. */

@@ -1,12 +1,14 @@
 // Structured output: the round below is asked, and its finished answer is checked against the format that the client
 // asked for. An answer that does not fit is asked for again where nobody has seen it yet; in a stream the text has
-// flowed, so there a misfit is the end.
+// flowed, so there a misfit is the end, and what was delivered is charged: a format that nothing fits would otherwise
+// make every answer free.
 //
 //   (1) the format cannot be used                                 -> 400 before a node is asked
 //   (2) cut by its budget, a stop string or a filter; a tool call -> as it is: nobody claims that it is complete
 //   (3) it fits                                                   -> as it is
-//   (4) a stream, or the last repeat                              -> 500, nothing is charged
-//   (5) else                                                      -> the same again, with what did not fit
+//   (4) a stream                                                  -> an error event, what was delivered is charged
+//   (5) the last repeat                                           -> 500, nothing is charged
+//   (6) else                                                      -> the same again, with what did not fit
 import { answerRepeatsMax } from "../limits.ts";
 import type { Log } from "../log.ts";
 import { refuse } from "../refusals.ts";
@@ -23,6 +25,7 @@ export type StructuredOutputParts = Readonly<{
 }>;
 
 type Ended = Extract<Ending, { kind: "end" }>;
+type Failed = Extract<Ending, { kind: "failed" }>;
 
 /** What must fit: the answer's text, or the arguments of the tool that is forced as a form to fill in. */
 type Form = Readonly<{ tool: string | null; schema: string | null }>;
@@ -59,7 +62,9 @@ async function once(round: Round, ask: Ask, sink: Sink, form: Form, parts: Struc
   const refusal = refusalOf(result, ask);
   if (refusal === null) return ending;
   parts.log("warn", "structured output did not fit", { model: ask.model.id, streamed: true });
-  return failed(refusal);
+  // A check that takes too long is the schema's doing; one that cannot be made is ours.
+  if (result.verdict === "failed") return failed(refusal);
+  return { ...failed(refusal), delivered: { usage: ending.usage, estimated: ending.estimated } };
 }
 
 /** Holds each answer back until it is known to fit. */
@@ -102,7 +107,7 @@ async function repeatedly(
 }
 
 const fits: CheckResult = { verdict: "fits" };
-const failed = (refusal: Refusal): Ending => ({ kind: "failed", refusal, elsewhere: false });
+const failed = (refusal: Refusal): Failed => ({ kind: "failed", refusal, elsewhere: false });
 
 /** The model's own answer and what is wrong with it: at temperature 0 the same question has the same answer. */
 function correction(text: string, { tool }: Form, reason: string): readonly Turn[] {
@@ -121,7 +126,7 @@ const billedUsage = (first: Usage, last: Usage): Usage => ({
 });
 
 /** Whether the model says that this is its answer. */
-function isComplete(ending: Ending, answer: FormText): boolean {
+function isComplete(ending: Ending, answer: FormText): ending is Ended {
   return ending.kind === "end" && ending.stopSequence === null && answer.isIn(ending);
 }
 

@@ -4,7 +4,8 @@
 //
 // What follows a round that ended:
 //
-//   (1) it failed, or the client left                       -> so does the answer
+//   (0) the node refused it for what it is, after others    -> the answer ends with length, as where a context is full
+//   (1) it failed otherwise, or the client left             -> so does the answer
 //   (2) it called no tool of ours                           -> the answer ends as the round did
 //   (3) the budget or a filter cut it                       -> the answer ends so: a call that may be cut is not run
 //   (4) it was the last round, without tools to call        -> the answer ends
@@ -91,7 +92,7 @@ export class ToolLoop {
     const search = new WebSearchTool(ask.webSearch, clientsTool, provider, hold, log);
     const forced = ask.webSearch.forced || isOneShot(rest) ? search : null;
     const ending = await this.#answer(rest, [search, ...serverTools], forced, context, sink, round);
-    if (search.found && ending.kind !== "failed") hold.keep();
+    if (search.found && (ending.kind !== "failed" || ending.delivered !== undefined)) hold.keep();
     return ending;
   }
 
@@ -208,7 +209,10 @@ class Answer {
   #afterRound(ending: Ending, round: RoundSink): Ending | null {
     if (ending.kind === "failed") {
       // (1) A client that left while it waited for a node is charged for the rounds before.
-      return this.#rounds > 1 && this.#context.gone.aborted ? this.#left() : ending;
+      if (this.#rounds > 1 && this.#context.gone.aborted) return this.#left();
+      if (ending.delivered === undefined) return this.#rounds > 1 && ending.ofRequest ? this.#end("length") : ending; // (0)
+      const usage = sumOf(this.#usage, ending.delivered.usage);
+      return { ...ending, delivered: { usage, estimated: this.#estimated || ending.delivered.estimated } };
     }
     this.#usage = sumOf(this.#usage, ending.usage);
     this.#estimated ||= ending.estimated;

@@ -1,4 +1,4 @@
-// Structured output of the running gateway: answers that fit, that are asked for again, and that cost nothing.
+// Structured output of the running gateway: answers that fit, that are asked for again, and what those cost that do not.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { post, says } from "../fixtures/requests.ts";
@@ -87,7 +87,7 @@ describe.each(paths)("%s", (path) => {
   );
 
   test(
-    "in a stream its text flows and an error event ends it, which costs nothing",
+    "in a stream its text flows and an error event ends it; what was delivered is charged",
     async () => {
       const { reply, words, rows, asked } = await ask(path, "wrong-json", { stream: true });
       expect(reply.status).toBe(200);
@@ -97,7 +97,8 @@ describe.each(paths)("%s", (path) => {
       expect(words).not.toContain("message_stop");
       expect(words).not.toContain("response.completed");
       expect(asked).toHaveLength(1);
-      expect(rows).toEqual([]);
+      expect(rows).toHaveLength(1);
+      expect(rows[0]!.output).toBeGreaterThan(0);
     },
     timeLimit,
   );

@@ -6,6 +6,9 @@ import type { Outlet } from "../../src/gateway.ts";
 import { refuse } from "../../src/refusals.ts";
 import type { Ask, Piece, Refusal } from "../../src/types.ts";
 
+/** Whether what was delivered before it is charged: neither the gateway nor a node failed. */
+export const isPaid = ({ refusal }: Refusal): boolean => refusal === "answer_misfit";
+
 export class SimulatedClient implements Outlet {
   readonly #leave = new AbortController();
   readonly gone: AbortSignal = this.#leave.signal;
@@ -29,7 +32,9 @@ export class SimulatedClient implements Outlet {
   /** The end was written: from this moment on, its charge must be on disk. */
   ended = false;
   failed: Refusal | null = null;
-  /** Called in the moment in which the end goes out. */
+  /** Events of pieces went out. */
+  delivered = false;
+  /** Called in the moment in which the end goes out, or the error of an answer that is charged all the same. */
   onEnd: () => void = () => {};
 
   constructor(ask: Ask, requestId: string, createdSeconds: number, dialect: Dialect) {
@@ -46,6 +51,7 @@ export class SimulatedClient implements Outlet {
 
   flush(): Promise<void> | null {
     if (this.#encoder === null || this.#over) return null;
+    this.delivered ||= this.#unsent !== "";
     this.#send();
     if (!this.slow) return null;
     this.#caughtUp ??= Promise.withResolvers();
@@ -69,6 +75,7 @@ export class SimulatedClient implements Outlet {
 
   fail(refusal: Refusal): void {
     if (this.#over) return;
+    if (isPaid(refusal) && this.delivered) this.onEnd();
     this.failed = refusal;
     if (this.status === null) {
       this.status = this.#dialect.statusOf(refusal, this.#ask);

@@ -29,7 +29,7 @@ test(
     const done = await runWorlds({ operations, operationsPerWorld: 10_000, seed }, (each) => new Spine(each), run);
     if (process.env["TOLLGATE_SPINE_EVENTS"] !== undefined) console.log(done);
     // A run in which nothing came to its end has shown nothing.
-    for (const fate of ["refused", "whole", "failed", "left", "unheard"])
+    for (const fate of ["refused", "whole", "failed", "left", "unheard", "misfit"])
       expect(done[`fate: ${fate}`]).toBeGreaterThan(0);
   },
   60_000 + operations * 2,

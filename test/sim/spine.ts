@@ -14,7 +14,7 @@ import { isRefusal, refuse } from "../../src/refusals.ts";
 import type { AccountId, Ask, Ending, Hold, Piece, Refusal, Usage } from "../../src/types.ts";
 import { billedTokens, bodyOf, budgetField, viewOf } from "../fixtures/client-view.ts";
 import { LedgerWorld, type SimulatedAccount } from "./ledger-world.ts";
-import { SimulatedClient } from "./simulated-client.ts";
+import { isPaid, SimulatedClient } from "./simulated-client.ts";
 import { type Generation, SimulatedNodes } from "./simulated-nodes.ts";
 
 const catalog = embeddedCatalog();
@@ -28,8 +28,8 @@ const models = [
 ] as const;
 
 /** What is known of a request after its end, whatever became of the process. */
-/** "unheard": its client left before the first byte and before the charge was written, and pays nothing. */
-type Fate = "refused" | "whole" | "failed" | "left" | "unheard" | "killed";
+/** "misfit": what was delivered was not what was asked for, and is charged. "unheard": its client left before the first byte and before the charge was written, and pays nothing. */
+type Fate = "refused" | "whole" | "misfit" | "failed" | "left" | "unheard" | "killed";
 
 /** A line of the journal for a reply. */
 type Charge = { kind: string; input: number; cached_input: number; output: number; billed: number };
@@ -186,10 +186,9 @@ export class Spine extends LedgerWorld {
     await serve(admitted, client, parts);
     if (process !== this.#process) return;
     expect(request.holds).toBe(false);
-    this.#close(
-      request,
-      request.unheard ? "unheard" : client.left ? "left" : client.failed !== null ? "failed" : "whole",
-    );
+    const { failed } = client;
+    const ended = failed === null ? "whole" : isPaid(failed) && client.delivered ? "misfit" : "failed";
+    this.#close(request, request.unheard ? "unheard" : client.left ? "left" : ended);
     const view = viewOf(dialect.endpoint, request.stream && client.status === 200, client.received);
     if (client.left) return;
     expect(view.faults).toEqual([]);
@@ -392,6 +391,11 @@ export class Spine extends LedgerWorld {
   nodeFails(): void {
     const generation = this.#generation();
     if (generation === null) return;
+    if (this.random() < 0.3) {
+      // As the checks of structured output end it.
+      const delivered = { usage: this.#usage(), estimated: false };
+      return generation.end({ kind: "failed", refusal: refuse("answer_misfit"), elsewhere: false, delivered });
+    }
     const elsewhere = generation.pieces === 0 && this.random() < 0.7;
     generation.end({ kind: "failed", refusal: refuse(this.pick(["busy", "node_failed"])), elsewhere });
   }
@@ -489,7 +493,8 @@ export class Spine extends LedgerWorld {
         throw new Error(`${id} was ${fate} and is charged`);
     }
     for (const [id, fate] of this.fates) {
-      if (fate === "whole" && !charged.has(id)) throw new Error(`${id} was seen whole and is not charged`);
+      const isOwed = fate === "whole" || fate === "misfit";
+      if (isOwed && !charged.has(id)) throw new Error(`${id} was seen (${fate}) and is not charged`);
     }
   }
 

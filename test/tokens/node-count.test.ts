@@ -55,7 +55,7 @@ describe("who counts", () => {
     expect(await alone.ofText("hello world", model, 1, stays)).toEqual(own);
   });
 
-  test("of an input that nobody reported: the node or our own, and nobody where the account's texts wait already", async () => {
+  test("of an input that nobody reported: the node, our own count, or the texts' length where others wait already", async () => {
     const { counts, node } = setUp();
     expect(await counts.ofUnreported(askOf(), 1)).toBe(1_000);
     node.able = false;
@@ -63,7 +63,20 @@ describe("who counts", () => {
     expect(await counts.ofUnreported(askOf({ effort: "high" }), 1)).toBe((own as { tokens: number }).tokens);
     const room = { places: 4, bytes: 4, accountPlaces: 2, accountBytes: 2 };
     const full = new TokenCounts(new Counter({ log: () => {}, room }), node, { monotonic: () => 0 });
-    expect(await full.ofUnreported(askOf({ effort: "low" }), 1)).toBeNull();
+    // "Hello", and what a template adds; the body's own length says nothing of it
+    const length = Math.ceil(5 / 4) + 13;
+    expect(await full.ofUnreported(askOf({ effort: "low", bodyBytes: 100_000 }), 1)).toBe(length);
+    expect(await full.ofUnreported(askOf({ effort: "low", prepared: preparedOf() }), 1)).toBeNull();
+  });
+
+  test("of an input that nobody reported: our own, also where the node does not answer", async () => {
+    const silent: NodeCounter = {
+      countAsk: (_, gone) =>
+        new Promise((resolve) => gone.addEventListener("abort", () => resolve(null), { once: true })),
+      countText: () => Promise.resolve(null),
+    };
+    const own = (await counter.count("o200k_base", ["Hello"], 1, stays)) as number;
+    expect(await new TokenCounts(counter, silent, { monotonic: () => 0 }).ofUnreported(askOf(), 1)).toBe(own + 13);
   });
 
   test("the node, but not exactly, where the model may search first", async () => {

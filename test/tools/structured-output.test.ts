@@ -102,9 +102,9 @@ describe("an answer that does not fit", () => {
     expect(seen).toEqual([]);
   });
 
-  test("ends a stream with the error after its text", async () => {
+  test("ends a stream with the error after its text, which is charged", async () => {
     const { ending, asked, seen } = await run(streamed, [bad], { no: "misfit" });
-    expect(ending).toEqual(misfit);
+    expect(ending).toEqual({ ...misfit, delivered: { usage: usageOf(10, 7), estimated: false } } as Ending);
     expect(asked).toHaveLength(1);
     expect(seen).toEqual(bad.pieces);
   });
@@ -153,6 +153,13 @@ describe("schemas that cannot be used", () => {
     const { ending, asked } = await run(plain, [good], { '{"a":1}': "slow" });
     expect(ending).toMatchObject({ kind: "failed", refusal: { refusal: "malformed" } });
     expect(asked).toHaveLength(1);
+  });
+
+  test("a stream whose check takes too long is charged, one that cannot be checked is not", async () => {
+    const delivered = { usage: good.ending.kind === "end" && good.ending.usage, estimated: false };
+    expect((await run(streamed, [good], { '{"a":1}': "slow" })).ending).toMatchObject({ kind: "failed", delivered });
+    const failed = await run(streamed, [good], { '{"a":1}': "failed" });
+    expect(failed.ending).toEqual({ kind: "failed", refusal: refuse("internal"), elsewhere: false });
   });
 
   test("without the checking process it is our failure", async () => {

@@ -363,6 +363,31 @@ describe("searches of the day", () => {
     expect([world.kept, world.held]).toEqual([0, 0]);
   });
 
+  test("a later round that the node refuses for what it is ends the answer with length, and counts", async () => {
+    for (const refusal of [
+      refuse("context_length_exceeded", { tokens: 2, maximum: 1 }),
+      refuse("malformed", { reason: "no" }),
+    ]) {
+      const world = new World();
+      const failed: Ending = { kind: "failed", refusal, elsewhere: false, ofRequest: true };
+      expect(await world.answer(askOf(searching), [searches, { pieces: [], ending: failed }])).toEqual(
+        ends("length", { usage }),
+      );
+      expect(world.kept).toBe(1);
+      // the first round is the request as its client made it
+      expect(await new World().answer(askOf(searching), [{ pieces: [], ending: failed }])).toEqual(failed);
+    }
+  });
+
+  test("what was delivered in a later round that is not what was asked for is charged with the rounds before", async () => {
+    const world = new World();
+    const refusal = refuse("answer_misfit");
+    const failed: Ending = { kind: "failed", refusal, elsewhere: false, delivered: { usage, estimated: true } };
+    const ending = await world.answer(askOf(searching), [searches, { pieces: [text("no")], ending: failed }]);
+    expect(ending).toMatchObject({ refusal, delivered: { usage: { inputFresh: 200, output: 60 }, estimated: true } });
+    expect(world.kept).toBe(1);
+  });
+
   test("the client's limit is kept: what is over it is not searched", async () => {
     const world = new World();
     const twice = { pieces: [...call(0, "web_search"), ...call(1, "web_search")], ending: ends("tool_calls") };

@@ -121,7 +121,7 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   busy: "No node can take the request now.",
   quota_unverified: "The balance cannot be read or written; nothing was charged.",
   node_failed: "The model stopped answering; nothing was charged.",
-  answer_misfit: "The answer did not match the wanted format; nothing was charged.",
+  answer_misfit: "The answer did not match the wanted format; nothing was charged but what a stream had delivered.",
   stopping: "The server is stopping.",
   internal: "A fault of the server.",
 };

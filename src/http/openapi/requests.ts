@@ -108,7 +108,7 @@ const chatDetails: Details = {
   response_format: {
     prose:
       "The form of the answer: `text`, `json_object` or `json_schema`, where the model has it. An answer that does not " +
-      "match the schema is asked for again, and in the end costs nothing.",
+      "match the schema is asked for again, and in the end costs nothing; in a stream, what was delivered is charged.",
     inside: objectOf(
       object({
         type: only("text", "json_object", "json_schema"),

@@ -202,6 +202,12 @@ const bugs: readonly Bug[] = [
     edits: [["src/gateway.ts", "if (isUnheard(outlet)) return record.left();", ""]],
     file: spine,
   },
+  {
+    id: "M19",
+    what: "what a stream delivered before its answer turned out not to fit is not charged",
+    edits: [["src/gateway.ts", 'const owes = ending.kind === "failed" && outlet.delivered', "const owes = false"]],
+    file: spine,
+  },
 ];
 
 const root = join(import.meta.dir, "..");

@@ -42,8 +42,8 @@ export class CustomToolInput {
       return;
     }
     const begun = this.#held.replace(/\s+/g, "");
-    const isWhole = begun.length >= openingWithoutSpaces.length || this.#held.length > openingMaxLength;
-    if (isWhole || !openingWithoutSpaces.startsWith(begun)) this.#state = "other";
+    const mayBegin = begun.length < openingWithoutSpaces.length && openingWithoutSpaces.startsWith(begun);
+    if (!mayBegin || this.#held.length > openingMaxLength) this.#state = "other";
   }
 
   #unescape(): string {

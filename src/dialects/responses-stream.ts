@@ -31,6 +31,9 @@ export class ResponsesEncoder implements Encoder {
   /** What the gateway runs by itself just now, or ran last. */
   #owned: OwnedItem | null = null;
   #started = false;
+  /** Items that are done and stand before every text that can still be cited, and how long their texts are. */
+  #measured = 0;
+  #measuredLength = 0;
 
   /** `isStream`: somebody wants the events, and not the response alone. */
   constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock, keep }: ReplyContext, isStream: boolean) {
@@ -143,9 +146,13 @@ export class ResponsesEncoder implements Encoder {
 
   /** Positions count in the text of the item, those of the piece in all texts of the answer. */
   #cite({ source: { url, title }, start, end }: Extract<Piece, { kind: "citation" }>): string {
-    const messages = [...this.#done, ...this.#queue].filter((item) => item instanceof MessageItem);
-    const cited = messages.pop()!;
-    const before = messages.reduce((length, { literal }) => length + (JSON.parse(literal) as string).length, 0);
+    const cited = this.#queue.findLast(isMessage) ?? this.#done.findLast(isMessage)!;
+    // An answer may have a hundred thousand citations: what is done is measured once.
+    while (this.#measured < this.#done.length && this.#done[this.#measured] !== cited) {
+      this.#measuredLength += textLengthOf(this.#done[this.#measured++]!);
+    }
+    let before = this.#measuredLength;
+    for (const item of this.#queue) if (item !== cited) before += textLengthOf(item);
     const annotation = { type: "url_citation", url, title, start_index: start - before, end_index: end - before };
     return cited.annotate(JSON.stringify(annotation));
   }
@@ -197,3 +204,6 @@ export class ResponsesEncoder implements Encoder {
     return { stem: this.#stem, index: this.#done.length + this.#queue.length, numbers: this.#lifecycle.numbers };
   }
 }
+
+const isMessage = (item: OutputItem): item is MessageItem => item instanceof MessageItem;
+const textLengthOf = (item: OutputItem): number => (isMessage(item) ? (JSON.parse(item.literal) as string).length : 0);

@@ -81,8 +81,8 @@ export const answerCallsMax = 128;
 /** Longer names of tools are nobody's: the dialects take 64 and 128 characters. */
 export const calledNameMaxLength = 1_024;
 /**
- * UTF-16 units of one answer, and of its log probabilities as JSON: what a client collects is in memory. The largest context
- * of the catalogue has a million characters.
+ * UTF-16 units of one answer, and of the log probabilities, as JSON, of one that is not streamed: what is collected is in
+ * memory. The largest context of the catalogue has a million characters.
  */
 export const answerMaxLength = 8 * 1024 * 1024;
 export const answerLogprobsMaxLength = 64 * 1024 * 1024;

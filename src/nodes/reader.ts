@@ -280,7 +280,7 @@ export class AnswerReader implements KnownEvents {
 
   #logprobs(given: unknown): string {
     const logprobs = JSON.stringify(given);
-    this.#logprobsLength += logprobs.length;
+    if (!this.#ask.stream) this.#logprobsLength += logprobs.length; // a stream keeps none of them
     return logprobs;
   }
 

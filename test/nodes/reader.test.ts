@@ -361,7 +361,7 @@ describe("a node that goes on after the budget", () => {
   });
   test("is cut where its log probabilities are too much to keep", () => {
     const logprobs = { content: [{ token: "x".repeat(1024 * 1024) }] };
-    const reader = new AnswerReader(askOf(), { piece() {} });
+    const reader = new AnswerReader(askOf({ stream: false }), { piece() {} });
     const payload = JSON.stringify({ choices: [{ delta: { content: "x" }, logprobs }] });
     for (let sent = 0; sent < 100 && !reader.done; sent++) reader.event(payload);
     expect(reader.ending()).toMatchObject({ reason: "length", usage: { output: 63 } });

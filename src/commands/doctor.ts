@@ -76,7 +76,8 @@ async function serverFindings(dataFolder: string): Promise<readonly Finding[]> {
     const health = await askRunningServer(dataFolder, "health", {}, () => {});
     if (health === null) return [ok(what, "none runs on the data folder")];
     const { unready } = health.result as Health;
-    const notices = (await askRunningServer(dataFolder, "notices", {}, () => {}))?.result as readonly string[] | undefined;
+    const notices = (await askRunningServer(dataFolder, "notices", {}, () => {}))?.result as
+      readonly string[] | undefined;
     return [
       unready === null ? ok(what, "runs on the data folder and answers") : problem(what, unready),
       ...(notices ?? []).map((notice) => warning(what, notice)),

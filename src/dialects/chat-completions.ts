@@ -62,6 +62,9 @@ const Body = Type.Object({
   max_tokens: optional(whole),
   max_completion_tokens: optional(whole),
   stream: optional(flag),
+  stream_options: optional(
+    Type.Object({ include_usage: optional(flag) }, { description: "an object of options, such as include_usage" }),
+  ),
   tools: optional(Type.Array(record, { description: "an array of tools" })),
   tool_choice: optional(Type.Union([Type.String(), record], { description: "a string or an object" })),
   functions: optional(Type.Array(record, { maxItems: 0, description: "left out: functions are given in tools" })),
@@ -109,7 +112,10 @@ const forwarded = [
 // Request: body -> Ask
 // ---------------------------------------------------------------------------------------------------------------
 
-function read(value: unknown, bodyBytes: number, catalog: KnownModels): Ask | Refusal {
+/** `usageApart`: the stream's usage comes in a chunk of its own, without choices, since the client asked for that. */
+export type ChatAsk = Ask & Readonly<{ usageApart: boolean }>;
+
+function read(value: unknown, bodyBytes: number, catalog: KnownModels): ChatAsk | Refusal {
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
   const request = value as Body;
@@ -145,6 +151,7 @@ function read(value: unknown, bodyBytes: number, catalog: KnownModels): Ask | Re
     stream: request.stream === true,
     sampling: sampling as Sampling,
     bodyBytes,
+    usageApart: request.stream_options?.include_usage === true,
   };
 }
 
@@ -338,13 +345,13 @@ function readFormat(given: Record<string, any> | null, model: Model): Format | n
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// Stream: pieces -> events. The role comes in the first delta, a call's id and name once, usage last.
+// Stream: pieces -> events. The role comes in the first delta, a call's id and name once, usage in the last chunk.
 // ---------------------------------------------------------------------------------------------------------------
 
 const endOfDelta = '},"finish_reason":null,"logprobs":null}]}\n\n';
 
 class ChatEncoder implements Encoder {
-  readonly #model: Model;
+  readonly #ask: ChatAsk;
   readonly #head: string;
   /** The events of text and reasoning up to the literal: a token costs one concatenation. */
   readonly #text: string;
@@ -355,8 +362,8 @@ class ChatEncoder implements Encoder {
   #started = false;
   #calls = false;
 
-  constructor(ask: Ask, reply: ReplyIdentity) {
-    this.#model = ask.model;
+  constructor(ask: ChatAsk, reply: ReplyIdentity) {
+    this.#ask = ask;
     this.#head = `data: {"id":"${replyId(reply)}","object":"chat.completion.chunk","created":${reply.createdSeconds},"model":${JSON.stringify(ask.model.id)},"choices":[`;
     this.#text = `${this.#head}{"index":0,"delta":{"content":`;
     this.#reasoning = `${this.#head}{"index":0,"delta":{"reasoning_content":`;
@@ -417,8 +424,10 @@ class ChatEncoder implements Encoder {
     else if (!this.#calls && !this.#breaks.has("text")) started = this.#delta('"content":""');
     // All in one delta: the official client's accumulator keeps the last list that it was given.
     if (this.#annotations.length > 0) started += this.#delta(`"annotations":[${this.#annotations.join(",")}]`);
-    const finish = `${this.#head}{"index":0,"delta":{},"finish_reason":"${reason}","logprobs":null}]}\n\n`;
-    return `${started}${finish}${this.#head}],"usage":${JSON.stringify(usageBody(this.#model, usage))}}\n\ndata: [DONE]\n\n`;
+    const finish = `${this.#head}{"index":0,"delta":{},"finish_reason":"${reason}","logprobs":null}]`;
+    const told = `,"usage":${JSON.stringify(usageBody(this.#ask.model, usage))}}\n\ndata: [DONE]\n\n`;
+    // Clients that did not ask for a chunk without choices read `choices[0]` of every chunk.
+    return this.#ask.usageApart ? `${started}${finish}}\n\n${this.#head}]${told}` : started + finish + told;
   }
 
   failure(refusal: Refusal): string {
@@ -520,7 +529,7 @@ function errorBody(refusal: Refusal): string {
   return JSON.stringify({ error: { type, message: messageOf(refusal), code, param: null } });
 }
 
-export const chatCompletions: Dialect = {
+export const chatCompletions: Dialect<ChatAsk> = {
   name: "chat-completions",
   endpoint: "/v1/chat/completions",
   read,

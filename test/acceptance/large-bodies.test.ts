@@ -2,6 +2,7 @@
 // nothing else may change by that.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { largeBodyMinBytes } from "../../src/limits.ts";
+import { eventsOf, expectWellFormed } from "../fixtures/events.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { pixelUrl } from "../fixtures/pictures.ts";
 import { post } from "../fixtures/requests.ts";
@@ -117,6 +118,17 @@ test(
     const { messages } = (await stack.node.request(marker)).body as { messages: { content: string }[] };
     expect(messages.map(({ content }) => content)).toEqual(["remember blue", "Hi there!", `what? [[${marker}]]`]);
     expect((await respond({ input: "and?", previous_response_id: second.id })).status).toBe("completed");
+  },
+  timeLimit,
+);
+
+test.each([true, false])(
+  "a stream's usage comes apart where the client asked for that: %p",
+  async (usageApart) => {
+    const asked = { stream: true, stream_options: { include_usage: usageApart }, ...padding };
+    const body = { model: "core-3", messages: [user(`hello [[${stack.node.marker("text")}]]`)], ...asked };
+    const reply = await post(stack, await stack.gateway.account(), body);
+    expectWellFormed(eventsOf(await reply.text()), { usageApart });
   },
   timeLimit,
 );

@@ -76,13 +76,31 @@ describe("order", () => {
     timeLimit,
   );
 
-  test(
-    "a client that did not ask for usage gets it all the same",
-    async () => {
-      const events = eventsOf(
-        await streamed(await stack.gateway.account(), "text", { stream_options: { include_usage: false } }),
-      );
+  test.each([
+    ["left out", {}],
+    ["null", { stream_options: null }],
+    ["without the field", { stream_options: {} }],
+    ["false", { stream_options: { include_usage: false } }],
+  ])(
+    "a client that did not ask for a chunk of usage (%s) gets it with the finish, and every chunk has a choice",
+    async (_, more) => {
+      const events = eventsOf(await streamed(await stack.gateway.account(), "text", more));
       expectWellFormed(events);
+      expect(events.chunks.map(({ choices }) => choices.length)).toEqual(events.chunks.map(() => 1));
+      expect(events.chunks.at(-1)).toMatchObject({
+        choices: [{ finish_reason: "stop" }],
+        usage: { total_tokens: 140 },
+      });
+    },
+    timeLimit,
+  );
+
+  test(
+    "a client that asked for it gets the usage in a chunk of its own, without choices",
+    async () => {
+      const asked = { stream_options: { include_usage: true } };
+      const events = eventsOf(await streamed(await stack.gateway.account(), "text", asked));
+      expectWellFormed(events, { usageApart: true });
     },
     timeLimit,
   );
@@ -118,7 +136,8 @@ describe("golden replies", () => {
   ] as const)(
     "%s is byte for byte what every client read correctly",
     async (golden, script) => {
-      const text = await streamed(await stack.gateway.account(), script, { model: hosted });
+      const asked = { model: hosted, stream_options: { include_usage: true } };
+      const text = await streamed(await stack.gateway.account(), script, asked);
       expect(comparable(text)).toBe(comparable(goldenChat[golden]));
     },
     timeLimit,

@@ -63,7 +63,7 @@ describe("the references", () => {
   test.each(scriptNames)("of %s are in order, and the reply says what the stream says", (script) => {
     const { chat, messages, responses } = references;
     const chunks = eventsOf(chat[script].stream);
-    expectWellFormed(chunks);
+    expectWellFormed(chunks, { usageApart: true });
     const { content, calls, annotations, finishReason } = collected(chunks);
     const [{ message, finish_reason }] = JSON.parse(chat[script].reply).choices;
     expect([finishReason, content, annotations]).toEqual([

@@ -34,7 +34,7 @@ describe.skipIf(absent)("Python client", () => {
     const reports = lines.map((line) => JSON.parse(line) as Report);
     const cases = reports.filter((report): report is Case => "case" in report);
     expect(cases.filter(({ error }) => error !== null)).toEqual([]);
-    expect(cases).toHaveLength(24);
+    expect(cases).toHaveLength(26);
     for (const { aborted, at } of reports.filter((report): report is Abort => "aborted" in report)) {
       expect((await stack.node.closedAt(abortMarkers[aborted])) - at).toBeLessThan(1_000);
     }

@@ -125,8 +125,9 @@ export function describeOpenAI(label: string, { OpenAI }: OpenAIModule, waits = 
         let reasoning = "";
         let usage: unknown = null;
         for await (const chunk of stream) {
-          content += chunk.choices[0]?.delta.content ?? "";
-          reasoning += (chunk.choices[0]?.delta as { reasoning_content?: string } | undefined)?.reasoning_content ?? "";
+          const { delta } = chunk.choices[0]!; // as tutorials do: each chunk has a choice
+          content += delta.content ?? "";
+          reasoning += (delta as { reasoning_content?: string }).reasoning_content ?? "";
           usage = chunk.usage ?? usage;
         }
         expect({ content, reasoning }).toEqual({ content: "Hi there!", reasoning: "Let me think." });

@@ -87,11 +87,26 @@ async def streamed(kind):
     usage = None
     async for chunk in each(stream):
         usage = chunk.usage or usage
-        for choice in chunk.choices:
-            content += choice.delta.content or ""
-            reasoning += getattr(choice.delta, "reasoning_content", None) or ""
+        delta = chunk.choices[0].delta  # as tutorials do: each chunk has a choice
+        content += delta.content or ""
+        reasoning += getattr(delta, "reasoning_content", None) or ""
     assert (content, reasoning) == ("Hi there!", "Let me think."), (content, reasoning)
     assert usage.total_tokens == 140, usage
+
+
+async def usage_apart(kind):
+    stream = await settled(
+        kind(SETUP["key"]).client.chat.completions.create(
+            model="core-3",
+            stream=True,
+            stream_options={"include_usage": True},
+            messages=prompt("text", kind.name),
+        )
+    )
+    chunks = [chunk async for chunk in each(stream)]
+    assert [len(chunk.choices) for chunk in chunks] == [1] * (len(chunks) - 1) + [0], chunks
+    assert [chunk.usage for chunk in chunks[:-1]] == [None] * (len(chunks) - 1), chunks
+    assert chunks[-1].usage.total_tokens == 140, chunks
 
 
 async def helper(kind):
@@ -231,6 +246,7 @@ async def models(kind):
 CASES = [
     plain,
     streamed,
+    usage_apart,
     helper,
     tool_round,
     forced_tool,

@@ -99,7 +99,7 @@ describe("chat-completions shows nothing of a search but the citations", () => {
   test("streamed in one delta before the finish, collected in the message", () => {
     const { chunks, done } = eventsOf(stream("chat", searched));
     expect(done).toBe(true);
-    expect(chunks.map(({ choices }) => choices[0]?.delta ?? null)).toEqual([
+    expect(chunks.map(({ choices }) => choices[0]?.delta)).toEqual([
       { role: "assistant", content: null },
       { reasoning_content: "Look it " },
       { reasoning_content: "up." },
@@ -110,7 +110,6 @@ describe("chat-completions shows nothing of a search but the citations", () => {
       { content: ", they say." },
       { annotations },
       {},
-      null,
     ]);
     const { message } = reply("chat", searched)["choices"][0];
     expect(message).toMatchObject({ annotations, content: "One moment.\n\nBun is fast [1][2], they say." });

@@ -15,7 +15,7 @@ import { saidIn } from "./said.ts";
 
 /** Requests that change what is written of an answer. */
 const requests: Readonly<Record<DialectName, fc.Arbitrary<object>>> = {
-  chat: fc.constant({}),
+  chat: fc.constantFrom({}, { stream_options: { include_usage: true } }),
   messages: fc.constantFrom(
     { thinking: { type: "adaptive" } },
     { thinking: { type: "adaptive", display: "omitted" } },
@@ -28,7 +28,8 @@ const requests: Readonly<Record<DialectName, fc.Arbitrary<object>>> = {
 
 const readers: Readonly<Record<DialectName, Reader>> = {
   chat: {
-    expectOrder: (stream) => expectWellFormed(eventsOf(stream), { rounds: true }),
+    expectOrder: (stream, request) =>
+      expectWellFormed(eventsOf(stream), { rounds: true, usageApart: "stream_options" in request }),
     ofStream(stream) {
       const events = eventsOf(stream);
       const contents = events.chunks.map(({ choices }) => choices[0]?.delta["content"]);
@@ -58,7 +59,7 @@ const readers: Readonly<Record<DialectName, Reader>> = {
 };
 /** Checks the order of a finished stream, and gives what a client gathers of a stream and of a reply in the same form. */
 type Reader = Readonly<{
-  expectOrder(stream: string): void;
+  expectOrder(stream: string, request: object): void;
   ofStream(stream: string): unknown;
   ofReply(reply: Record<string, any>): unknown;
 }>;
@@ -120,7 +121,7 @@ describe.each(dialectNames)("any answer, %s", (name) => {
       const holds = (steps: readonly Step[], end: AnswerEnd, request: object): void => {
         const stream = streamed(name, request, { steps, end });
         const reply = replied(name, request, { steps, end });
-        reader.expectOrder(stream);
+        reader.expectOrder(stream, request);
         expect(reader.ofStream(stream)).toEqual(reader.ofReply(reply));
         const view = viewOfStream(stream);
         expect(view).toMatchObject({ complete: true, error: null, faults: [], text: saidIn(name, { steps }) });
@@ -136,7 +137,7 @@ describe.each(dialectNames)("any answer, %s", (name) => {
     () => {
       const holds = (steps: readonly Step[], request: object): void => {
         const stream = streamed(name, request, { steps, end: length });
-        reader.expectOrder(stream);
+        reader.expectOrder(stream, request);
         const view = viewOfStream(stream);
         expect(view).toMatchObject({ complete: true, error: null, faults: [] });
         const said = saidIn(name, { steps });

@@ -89,12 +89,14 @@ const responsesCalls = [
   ...fragments(1, '{"command', '":"echo b', '"}'),
 ];
 const counted = { kind: "counted", tokens: 100 } as const;
+const usageApart = { stream_options: { include_usage: true } };
 const unsealed = { include: [] };
 const greeting = [counted, ...text("Hi ", "there!")];
 
 const rows: Readonly<Record<string, Row>> = {
   chat_text: {
     dialect: "chat",
+    body: usageApart,
     steps: [{ kind: "silence" }, ...thoughtText],
     end: end("stop", 20),
     differences: [
@@ -106,13 +108,18 @@ const rows: Readonly<Record<string, Row>> = {
     ],
   },
   chat_text__nonstream: { dialect: "chat", steps: thoughtText, end: end("stop", 20) },
-  chat_tools: { dialect: "chat", steps: [...reasoning("Two calls."), ...twoCalls], end: end("tool_calls", 20) },
+  chat_tools: {
+    dialect: "chat",
+    body: usageApart,
+    steps: [...reasoning("Two calls."), ...twoCalls],
+    end: end("tool_calls", 20),
+  },
   chat_tools__nonstream: {
     dialect: "chat",
     steps: [...reasoning("Two calls."), ...twoCalls],
     end: end("tool_calls", 20),
   },
-  chat_length: { dialect: "chat", steps: text("Hi ", "there!"), end: end("length", 20) },
+  chat_length: { dialect: "chat", body: usageApart, steps: text("Hi ", "there!"), end: end("length", 20) },
   chat_error: { dialect: "chat", steps: text("Hi "), end: { refusal: "node_failed" }, differences: [noTerminator] },
 
   messages_text: { dialect: "messages", steps: [counted, ...thoughtText], end: end("stop", 20), differences: atStart },

@@ -52,6 +52,12 @@ const oddText =
 
 export const scenarios: Readonly<Record<string, Scenario>> = {
   text: { model: "core-3", steps: text("Hi ", "there", "!"), end: stop },
+  "usage-apart": {
+    only: ["chat"],
+    bodies: { chat: { stream_options: { include_usage: true } } },
+    steps: text("Hi ", "there", "!"),
+    end: stop,
+  },
   "reasoning-then-text": {
     steps: [{ kind: "counted", tokens: 117 }, ...reasoning("Let me ", "think."), ...text("Hi ", "there!")],
     end: stop,

@@ -72,7 +72,7 @@ const chat = {
         finish_reason: { enum: [...finishReason.enum!, null] },
         logprobs: anything(),
       }),
-      "Empty in the chunk with the usage.",
+      "Empty in the last chunk where `stream_options.include_usage` is true.",
     ),
     "usage?": chatUsage,
   }),
@@ -338,7 +338,9 @@ type Events = Readonly<Record<string, Readonly<{ description: string; schema: Js
 export const chatEvents: Events = {
   data: {
     description:
-      "A chunk. Thoughts come first, in `reasoning_content`; the last chunk has the `usage`, then the line `data: [DONE]` " +
+      "A chunk. Thoughts come first, in `reasoning_content`; the chunk with the " +
+      "`finish_reason` has the `usage` (a last chunk without choices where `stream_options.include_usage` is true), then " +
+      "the line `data: [DONE]` " +
       "ends the stream. A failed stream ends with an error object instead. Lines that begin with `:` keep the connection open.",
     schema: ref("ChatCompletionChunk"),
   },

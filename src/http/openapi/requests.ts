@@ -96,6 +96,11 @@ const chatDetails: Details = {
   max_tokens: { prose: `${budget}. Default ${outputTokensDefault}, of a coder model ${outputTokensMax}.` },
   max_completion_tokens: { prose: "Another name of `max_tokens`, which wins where both are given." },
   stream,
+  stream_options: {
+    prose:
+      "`include_usage: true`: the usage of a stream comes in a last chunk of its own, whose `choices` are empty; else it is " +
+      "in the chunk with the `finish_reason`.",
+  },
   tools: {
     prose: "Functions that the model may call. Tools of other types are ignored, except a hosted web search.",
     inside: listOf(ref("ChatTool")),

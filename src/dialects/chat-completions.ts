@@ -40,6 +40,7 @@ import {
 } from "./field.ts";
 import { LiteralText } from "./literal-text.ts";
 import { readFile, readImage } from "./media-part.ts";
+import { fileNotHere, hostedToolNotRun, leftOut } from "./not-served.ts";
 import { RoundBreaks, roundBreak } from "./round-breaks.ts";
 import { anySearch, readSearchTool, searchOf } from "./search-request.ts";
 import { clampBudget, efforts, stopSequences } from "./settings.ts";
@@ -68,6 +69,9 @@ const Body = Type.Object({
   tools: optional(Type.Array(record, { description: "an array of tools" })),
   tool_choice: optional(Type.Union([Type.String(), record], { description: "a string or an object" })),
   functions: optional(Type.Array(record, { maxItems: 0, description: "left out: functions are given in tools" })),
+  function_call: optional(
+    Type.Union([Type.Literal("none"), Type.Literal("auto")], { description: "left out: tool_choice names a tool" }),
+  ),
   parallel_tool_calls: optional(flag),
   response_format: optional(record),
   reasoning_effort: optional(oneOf(...Object.keys(efforts))),
@@ -88,6 +92,9 @@ const Body = Type.Object({
   logit_bias: optional(Type.Record(Type.String(), numberBetween(-100, 100), { description: "an object of numbers" })),
   logprobs: optional(flag),
   top_logprobs: optional(wholeBetween(0, 20)),
+  modalities: optional(Type.Array(Type.Literal("text"), { description: '["text"]: answers are text' })),
+  audio: leftOut("answers are text"),
+  moderation: leftOut("nothing is moderated here"),
 });
 type Body = Static<typeof Body>;
 /** For the description of the API. */
@@ -205,7 +212,6 @@ function readTurn(message: Message, at: string, model: Model): Turn | Refusal {
 
 type Content = string | readonly Part[];
 
-/** Files that are uploaded elsewhere are left out; the request is answered without them. */
 function readParts(content: unknown, at: string, model: Model): Content | Refusal {
   if (content === null) return "";
   if (typeof content === "string") return content;
@@ -234,7 +240,10 @@ function readParts(content: unknown, at: string, model: Model): Content | Refusa
       }
       case "file": {
         const file = part.file;
-        if (typeof file?.file_data !== "string") break; // a file that was uploaded elsewhere is not here
+        if (typeof file?.file_data !== "string") {
+          if (file?.file_id != null) return fileNotHere(`${name}.file.file_id`, "file_data");
+          return malformed(`${name}.file.file_data must be a string`);
+        }
         const read = readFile(file.file_data, typeof file.filename === "string" ? file.filename : null, name);
         if (isRefusal(read)) return read;
         if (read !== null) parts.push(read);
@@ -275,7 +284,7 @@ function readCalls(message: Message, at: string): readonly Call[] | Refusal {
   return calls;
 }
 
-/** Tools of hosted kinds that the gateway does not run are left out; a hosted web search switches ours on. */
+/** A hosted web search switches ours on. */
 function readTools(
   given: readonly Record<string, unknown>[],
 ): { functions: readonly Tool[]; webSearch: WebSearch | null } | Refusal {
@@ -285,6 +294,8 @@ function readTools(
     const at = `tools[${index}]`;
     if (typeof tool.type === "string" && tool.type.startsWith("web_search")) webSearch = readSearchTool(tool);
     if (tool.type === "custom") return malformed(`${at}.type must be function: custom tools are not offered here`);
+    const refusal = hostedToolNotRun(tool, at);
+    if (refusal !== null) return refusal;
     if (tool.type !== "function") continue;
     const definition = tool.function as Record<string, unknown> | null | undefined;
     if (typeof definition?.name !== "string" || definition.name === "")

@@ -34,6 +34,7 @@ import {
   whole,
 } from "./field.ts";
 import { readFile, readImage, refusesImages } from "./media-part.ts";
+import { fileNotHere, hostedToolNotRun, leftOut, nothingToCall } from "./not-served.ts";
 import { anySearch, readSearchTool, searchOf } from "./search-request.ts";
 import { clampBudget, efforts, stopSequences } from "./settings.ts";
 import { thinkingIn } from "./thinking-signature.ts";
@@ -91,6 +92,11 @@ const Body = Type.Object({
   output_format: optional(record),
   stop_sequences: optional(Type.Array(Type.String(), { description: "an array of strings" })),
   stream: optional(flag),
+  mcp_servers: optional(
+    Type.Array(record, { maxItems: 0, description: "left out: servers are not connected to for a request" }),
+  ),
+  container: leftOut("code is not run here, and there are no skills"),
+  compaction: leftOut("ask for a summary in messages"),
   /** A conversation that the server keeps (the SDK's tool runners ask for one since 1.11, Python 2.11). */
   thread: optional(record),
   web_search: optional(flag),
@@ -279,6 +285,9 @@ function addAssistant(turns: Turn[], blocks: readonly Block[], at: string): Refu
         if (typeof block.text !== "string") return malformed(`${name}.text must be a string`);
         turn.content = (turn.content ?? "") + block.text;
         break;
+      case "compaction": // what another server made of the conversation before
+        turn.content = (turn.content ?? "") + textOrNothing(block.content);
+        break;
       case "thinking": {
         if (typeof block.thinking !== "string") return malformed(`${name}.thinking must be a string`);
         const thinking = block.thinking === "" ? thinkingIn(block.signature) : block.thinking;
@@ -388,12 +397,13 @@ function readBlock(block: Block, at: string, model: Model): readonly Part[] | Re
     }
     case "tool_reference": // the answer of a client's tool search; the tool itself is among the tools from now on
       return [textPart(`The tool ${textOrNothing(block.tool_name)} is available now.`)];
+    case "container_upload":
+      return fileNotHere(`${at}.file_id`, "an image or a document with its data");
     default:
       return readLeaf(block, at, model);
   }
 }
 
-/** A source of another type (an uploaded file) names something that is not here; the image is left out. */
 function readImageBlock(source: unknown, at: string, model: Model): readonly Part[] | Refusal {
   if (!model.readsImages) return refusesImages(at, model);
   if (!isRecord(source)) return malformed(`${at}.source must be an object`);
@@ -402,8 +412,9 @@ function readImageBlock(source: unknown, at: string, model: Model): readonly Par
   return url === null ? [] : partsOf(readImage(url, null, at, model));
 }
 
-/** The address or data URL of a source; null for one that names what is not here. */
+/** The address or data URL of a source; null for one of a type that is not known. */
 function sourceUrl(source: Readonly<Record<string, unknown>>, at: string): string | null | Refusal {
+  if (source.type === "file") return fileNotHere(`${at}.file_id`, 'a source of type "base64" or "url"');
   if (source.type === "url")
     return typeof source.url === "string" ? source.url : malformed(`${at}.url must be a string`);
   if (source.type !== "base64") return null;
@@ -412,7 +423,7 @@ function sourceUrl(source: Readonly<Record<string, unknown>>, at: string): strin
   return `data:${source.media_type};base64,${source.data}`;
 }
 
-/** Its title and context stand before it; uploaded files are left out. Citations are not made: its text is what counts. */
+/** Its title and context stand before it. Citations are not made: its text is what counts. */
 function readDocument(block: Block, at: string, model: Model): readonly Part[] | Refusal {
   const { source } = block;
   if (!isRecord(source)) return malformed(`${at}.source must be an object`);
@@ -441,7 +452,7 @@ type Tools = Readonly<{ functions: readonly Tool[]; serverTools: ReadonlySet<unk
 
 /**
  * A client's tools have no type or `custom`; one with `defer_loading` is a tool like the others. Every other type is a
- * tool of the dialect's own servers: web search switches ours on, the rest is left out.
+ * tool of the dialect's own: web search switches ours on, and what the client would run itself is left out.
  */
 function readTools(given: readonly Record<string, unknown>[]): Tools | Refusal {
   const functions: Tool[] = [];
@@ -450,6 +461,8 @@ function readTools(given: readonly Record<string, unknown>[]): Tools | Refusal {
   for (const [index, tool] of given.entries()) {
     const at = `tools[${index}]`;
     if (tool.type != null && tool.type !== "custom") {
+      const refusal = hostedToolNotRun(tool, at);
+      if (refusal !== null) return refusal;
       serverTools.add(tool.name);
       // Whatever is no text can throw when it is made one: JSON may bring its own toString.
       if (typeof tool.type === "string" && tool.type.startsWith("web_search_")) webSearch = readSearchTool(tool);
@@ -481,14 +494,14 @@ function readToolChoice(
       return { toolChoice: "none" };
     case "any":
       if (functions.length > 0) return { toolChoice: "required" };
-      if (serverTools.size > 0) return { toolChoice: "auto", forcesSearch: webSearch !== null };
+      if (webSearch !== null) return { toolChoice: "auto", forcesSearch: true };
+      if (serverTools.size > 0) return nothingToCall("any");
       return malformed("tool_choice any needs tools");
     case "tool":
       if (choice.name == null) return malformed("tool_choice.name must be a string");
       if (functions.some((tool) => tool.name === choice.name)) return { toolChoice: { named: choice.name } };
-      if (serverTools.has(choice.name)) {
-        return { toolChoice: "auto", forcesSearch: webSearch !== null && choice.name === searchFunctionName };
-      }
+      if (webSearch !== null && choice.name === searchFunctionName) return { toolChoice: "auto", forcesSearch: true };
+      if (serverTools.has(choice.name)) return nothingToCall(JSON.stringify(choice.name));
       return malformed(`tool_choice.name: there is no tool named ${choice.name} in tools`);
     default:
       return { toolChoice: "auto" };

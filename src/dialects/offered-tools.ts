@@ -6,6 +6,7 @@ import { toolNameMaxLength } from "../server-tool-name.ts";
 import type { Refusal, Tool, ToolChoice, WebSearch } from "../types.ts";
 import { inputParameter } from "./custom-tool-input.ts";
 import { malformed } from "./field.ts";
+import { hostedToolNotRun, nothingToCall } from "./not-served.ts";
 import { readSearchTool } from "./search-request.ts";
 
 /** A tool as the client knows it. */
@@ -59,8 +60,8 @@ export class OfferedTools {
   }
 
   /**
-   * Reads tool definitions, each with its place in the request for error messages. Hosted tools are left out, because
-   * agents always send some; a later definition of a tool replaces an earlier one. Depth was checked with the body.
+   * Reads tool definitions, each with its place in the request for error messages. Of hosted tools those are left out that
+   * agents always send; a later definition of a tool replaces an earlier one. Depth was checked with the body.
    */
   static read(given: readonly Readonly<{ at: string; definition: Definition }>[]): OfferedTools | Refusal {
     const entries = new Map<string, Entry>();
@@ -93,20 +94,21 @@ export class OfferedTools {
     const { tools, webSearch } = this;
     if (choice === "auto" || choice === "none") return { tools, webSearch, toolChoice: choice };
     if (choice === "required" && !this.#anyGiven) return malformed("tool_choice required needs tools");
-    if (choice === "required") return this.#required(tools, webSearch);
+    if (choice === "required") return this.#required(tools, webSearch, choice);
     if (typeof choice !== "object" || choice === null) return unknownChoice();
     const chosen = choice as Record<string, unknown>;
     if (chosen.type === "function" || chosen.type === "custom") return this.#named(chosen);
     if (chosen.type === "allowed_tools") return this.#allowed(chosen);
     if (typeof chosen.type !== "string") return unknownChoice();
     // A hosted tool: of them only the web search is offered to the model.
-    return { tools, webSearch, toolChoice: "auto", forcesSearch: webSearch !== null && isWebSearch(chosen) };
+    if (webSearch === null || !isWebSearch(chosen)) return nothingToCall(JSON.stringify(chosen.type));
+    return { tools, webSearch, toolChoice: "auto", forcesSearch: true };
   }
 
-  #required(tools: readonly Tool[], webSearch: WebSearch | null): ToolSelection {
+  #required(tools: readonly Tool[], webSearch: WebSearch | null, choice: string): ToolSelection | Refusal {
     if (tools.length > 0) return { tools, webSearch, toolChoice: "required" };
     // Without functions only hosted tools are meant, and of those only the web search can be forced.
-    return { tools, webSearch, toolChoice: "auto", forcesSearch: webSearch !== null };
+    return webSearch === null ? nothingToCall(choice) : { tools, webSearch, toolChoice: "auto", forcesSearch: true };
   }
 
   #named(chosen: Definition): ToolSelection | Refusal {
@@ -122,7 +124,8 @@ export class OfferedTools {
     const tools = this.tools.filter((tool) => names.has(tool.name));
     const searches = chosen.tools.some((tool: unknown) => isWebSearch((tool ?? {}) as Definition));
     const webSearch = searches ? this.webSearch : null;
-    return chosen.mode === "required" ? this.#required(tools, webSearch) : { tools, webSearch, toolChoice: "auto" };
+    if (chosen.mode === "required") return this.#required(tools, webSearch, "allowed_tools");
+    return { tools, webSearch, toolChoice: "auto" };
   }
 
   /** The flat name of the tool that `{type, name, namespace?}` means, or null. */
@@ -182,10 +185,10 @@ function readNamespace(definition: Definition, at: string): readonly Entry[] | R
   return entries;
 }
 
-/** One entry, or none for a hosted tool. */
+/** One entry, or none for a hosted tool that an answer does not depend on. */
 function readTool(definition: Definition, at: string, namespace: string | null): readonly Entry[] | Refusal {
   const { type, name } = definition;
-  if (type !== "function" && type !== "custom") return [];
+  if (type !== "function" && type !== "custom") return hostedToolNotRun(definition, at) ?? [];
   if (!isName(name)) return malformed(`${at}.name ${nameExpected}`);
   const origin: ToolOrigin = { kind: type, namespace, name };
   if (type === "custom") return [{ origin, tool: customTool(definition) }];

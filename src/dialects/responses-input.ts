@@ -7,6 +7,7 @@ import { inputParameter } from "./custom-tool-input.ts";
 import { serverToolName } from "../server-tool-name.ts";
 import { malformed, textOrNothing } from "./field.ts";
 import { readFile, readImage } from "./media-part.ts";
+import { fileNotHere } from "./not-served.ts";
 import type { OfferedTools } from "./offered-tools.ts";
 import type { Sealer } from "./sealed-content.ts";
 import type { Item } from "./stored-responses.ts";
@@ -232,7 +233,7 @@ class ItemReader {
     return null;
   }
 
-  /** Files that are uploaded elsewhere are not here; the request is answered without them, as without any unknown part. */
+  /** The request is answered without parts of a type that is not known. */
   #readPart(value: unknown, at: string, parts: Part[]): Refusal | null {
     if (typeof value !== "object" || value === null) return malformed(`${at} must be an object`);
     const part = value as Item;
@@ -241,14 +242,16 @@ class ItemReader {
       case "input_image": {
         const url = part.image_url;
         if (typeof url !== "string") {
-          return typeof part.file_id === "string" ? null : malformed(`${at}.image_url must be a string`);
+          if (part.file_id != null) return fileNotHere(`${at}.file_id`, "image_url");
+          return malformed(`${at}.image_url must be a string`);
         }
         return this.#addPart(readImage(url, typeof part.detail === "string" ? part.detail : null, at, model), parts);
       }
       case "input_file": {
         const given = part.file_url ?? part.file_data;
         if (typeof given !== "string") {
-          return typeof part.file_id === "string" ? null : malformed(`${at} needs file_data or file_url, a string`);
+          if (part.file_id != null) return fileNotHere(`${at}.file_id`, "file_data or file_url");
+          return malformed(`${at} needs file_data or file_url, a string`);
         }
         return this.#addPart(readFile(given, typeof part.filename === "string" ? part.filename : null, at), parts);
       }

@@ -20,6 +20,7 @@ import {
   whole,
   wholeBetween,
 } from "./field.ts";
+import { leftOut } from "./not-served.ts";
 import { OfferedTools, type ToolSelection } from "./offered-tools.ts";
 import { echoOf } from "./response-object.ts";
 import { readItems } from "./responses-input.ts";
@@ -56,6 +57,8 @@ const Body = Type.Object({
   frequency_penalty: optional(numberBetween(-2, 2)),
   top_logprobs: optional(wholeBetween(0, 20)),
   background: optional(Type.Literal(false, { description: "false: requests are not run in the background here" })),
+  prompt: leftOut("prompts are not stored here; send instructions and input"),
+  moderation: leftOut("nothing is moderated here"),
 });
 export type ResponsesBody = Static<typeof Body>;
 /** For the description of the API. */

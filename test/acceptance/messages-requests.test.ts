@@ -136,7 +136,6 @@ describe("conversation", () => {
 
   test.each([
     ["a PDF", { type: "base64", media_type: "application/pdf", data: "JVBERi0=" }],
-    ["a file", { type: "file", file_id: "file_1" }],
     ["text", { type: "text", media_type: "text/plain", data: "the document's words" }],
   ])(
     "A32 a document that is %s is accepted",
@@ -279,7 +278,7 @@ describe("tools", () => {
     "A37 a deferred tool is a tool like the others, one of the dialect's own servers is left out",
     async () => {
       const deferred = { ...other, defer_loading: true, input_examples: [{}], cache_control: { type: "ephemeral" } };
-      const server = { type: "code_execution_20250825", name: "code_execution" };
+      const server = { type: "bash_20250124", name: "bash" };
       expect(names(await nodeBody({ tools: [weather, deferred, server] }))).toEqual(["get_weather", "other"]);
     },
     timeLimit,

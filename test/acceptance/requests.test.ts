@@ -332,8 +332,8 @@ describe("tools", () => {
     "A37 tools of hosted kinds are left out without an error",
     async () => {
       const marker = stack.node.marker("text");
-      const sent = await nodeBody(body(marker, { tools: [weather, { type: "code_interpreter" }] }), marker);
-      expect(JSON.stringify(sent)).not.toContain("code_interpreter");
+      const sent = await nodeBody(body(marker, { tools: [weather, { type: "image_generation" }] }), marker);
+      expect(JSON.stringify(sent)).not.toContain("image_generation");
     },
     timeLimit,
   );

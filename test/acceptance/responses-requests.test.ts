@@ -213,7 +213,7 @@ describe("tools", () => {
     "A37 namespaces are flat for the model, custom tools are functions, hosted ones are left out, deferred ones stay",
     async () => {
       const deferred = { ...other, name: "later", defer_loading: true };
-      const hostedTools = ["file_search", "code_interpreter", "image_generation", "mcp", "local_shell", "computer"];
+      const hostedTools = ["image_generation", "tool_search", "local_shell", "computer"];
       const tools = [weather, namespace, custom, deferred, ...hostedTools.map((type) => ({ type }))];
       expect(names(await answered({ tools }))).toEqual(["get_weather", "agents__wait", "apply_patch", "later"]);
     },

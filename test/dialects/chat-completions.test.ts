@@ -195,7 +195,7 @@ describe("tools", () => {
       function: { name: "a", description: "does a", parameters: { type: "object", properties: {} }, strict: true },
     },
     { type: "function", function: { name: "b" } },
-    { type: "file_search" },
+    { type: "image_generation" },
   ];
 
   test("functions are read, hosted kinds that are not run here left out", () => {

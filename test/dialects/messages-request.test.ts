@@ -138,13 +138,11 @@ describe("conversation", () => {
           textBlock("look:"),
           image,
           { type: "image", source: { type: "url", url: "https://example.com/a.png" } },
-          { type: "image", source: { type: "file", file_id: "file_1" } },
           document({ type: "text", media_type: "text/plain", data: "plain" }, { title: "T", context: "C" }),
           document({ type: "content", content: [textBlock("inside"), image] }),
           document({ type: "base64", media_type: "application/pdf", data: "JVBERi0=" }, { title: "P", context: "C" }),
           document({ type: "base64", media_type: "text/plain", data: btoa("a,b") }),
           document({ type: "url", url: "https://example.com/a.pdf" }, { citations: { enabled: true } }),
-          document({ type: "file", file_id: "file_1" }, { title: "left out" }),
         ),
       ),
     ).toEqual([

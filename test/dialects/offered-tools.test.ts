@@ -103,10 +103,10 @@ describe("offered tools", () => {
     expect(offered({ type: "custom", name: "x" }).origin("x").kind).toBe("custom");
   });
 
-  test("hosted tools are left out; a web search counts unless it must stay offline", () => {
-    const hosted = ["file_search", "code_interpreter", "mcp", "local_shell", "tool_search", "computer_use_preview"];
+  test("what agents always offer is left out; a web search counts unless it must stay offline", () => {
+    const hosted = ["image_generation", "local_shell", "tool_search", "computer_use_preview"];
     expect(offered(...hosted.map((type) => ({ type }))).tools).toEqual([]);
-    expect(offered({ type: "file_search" }).webSearch).toBeNull();
+    expect(offered({ type: "image_generation" }).webSearch).toBeNull();
     expect(offered({ type: "web_search" }).webSearch).toEqual(anySearch);
     expect(offered({ type: "web_search_preview" }).webSearch).toEqual(anySearch);
     expect(offered({ type: "web_search_2025_08_26", external_web_access: true }).webSearch).toEqual(anySearch);
@@ -162,7 +162,7 @@ describe("tool_choice", () => {
       { type: "custom", name: "c" },
       { tools: all, choice: { named: "c" } },
     ],
-    [{ type: "web_search" }, { tools: all, choice: "auto" }],
+    [{ type: "web_search" }, 'tool_choice "web_search": none of the tools given can be called here'],
     [
       {
         type: "allowed_tools",
@@ -184,7 +184,7 @@ describe("tool_choice", () => {
     ],
     [
       { type: "allowed_tools", mode: "required", tools: [{ type: "web_search" }] },
-      { tools: [], choice: "auto" },
+      "tool_choice allowed_tools: none of the tools given can be called here",
     ],
     [{ type: "function", name: "z" }, "tool_choice.name: there is no tool named z in tools"],
     [{ type: "function" }, "tool_choice.name must be a string"],
@@ -197,14 +197,15 @@ describe("tool_choice", () => {
     for (const choice of ["any", {}, 5, null]) expect(select(choice)).toStartWith('tool_choice must be "none"');
   });
 
-  test("required needs tools, though hosted ones are enough, of which the web search alone can be forced", () => {
-    const none = offered().select("required");
-    expect(isRefusal(none) && messageOf(none)).toBe("tool_choice required needs tools");
-    expect(offered({ type: "file_search" }).select("required")).toMatchObject({
-      tools: [],
-      toolChoice: "auto",
-      forcesSearch: false,
-    });
+  test("required needs tools that can be called: of hosted ones the web search alone", () => {
+    const refusalOf = (...given: Parameters<typeof offered>) => {
+      const none = offered(...given).select("required");
+      return isRefusal(none) && messageOf(none);
+    };
+    expect(refusalOf()).toBe("tool_choice required needs tools");
+    expect(refusalOf({ type: "image_generation" })).toBe(
+      "tool_choice required: none of the tools given can be called here",
+    );
     expect(offered({ type: "web_search" }).select("required")).toMatchObject({
       toolChoice: "auto",
       forcesSearch: true,

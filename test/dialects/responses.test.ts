@@ -280,10 +280,8 @@ describe("conversation", () => {
     const content = [
       { type: "input_text", text: "look" },
       { type: "input_image", image_url: pixelUrl, detail: "low" },
-      { type: "input_image", file_id: "file_1" },
       { type: "input_file", filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0=" },
       { type: "input_file", file_url: "https://example.com/b.csv" },
-      { type: "input_file", file_id: "file_2" },
       { type: "input_hologram" },
     ];
     expect(turns({ role: "user", content })).toEqual([

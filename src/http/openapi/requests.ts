@@ -102,7 +102,9 @@ const chatDetails: Details = {
       "in the chunk with the `finish_reason`.",
   },
   tools: {
-    prose: "Functions that the model may call. Tools of other types are ignored, except a hosted web search.",
+    prose:
+      "Functions that the model may call. A hosted web search switches the built-in search on; tools that would have to be " +
+      "run here are refused, and other types are ignored.",
     inside: listOf(ref("ChatTool")),
   },
   tool_choice: {
@@ -138,6 +140,7 @@ const chatDetails: Details = {
   },
   stop: { prose: "Texts that end the answer; the first 4 that are not empty count." },
   functions: { prose: "The older form of `tools`, which is not served: leave it out." },
+  function_call: { prose: "The older form of `tool_choice`, which is not served: leave it out." },
   n: { prose: "Always 1." },
   ...sampling,
   top_k: { prose: "Passed on to the node." },
@@ -147,6 +150,9 @@ const chatDetails: Details = {
   logit_bias: { prose: "Passed on to the node." },
   logprobs: { prose: "`true`: log probabilities of the answer's tokens, where the node gives them." },
   top_logprobs: { prose: "So many alternatives for each token; needs `logprobs: true`." },
+  modalities: { prose: 'Always `["text"]`.' },
+  audio: { prose: "Refused: answers are text." },
+  moderation: { prose: "Refused: nothing is moderated here." },
 };
 
 // ---------------------------------------------------------------- messages
@@ -206,6 +212,9 @@ const messagesDetails: Details = {
   output_format: { prose: "The older place of `output_config.format`." },
   stop_sequences: { prose: "Texts that end the answer; the first 4 that are not empty count." },
   stream,
+  mcp_servers: { prose: "Refused, unless it is empty: an operator connects servers, not a request." },
+  container: { prose: "Refused: code is not run here, and there are no skills." },
+  compaction: { prose: "Refused: ask for a summary in `messages`." },
   thread: { prose: "Refused: conversations are not kept here. Send the whole conversation." },
   web_search: search,
   temperature: sampling.temperature,
@@ -307,6 +316,8 @@ const responsesDetails: Details = {
   ...sampling,
   top_logprobs: { prose: "Accepted and repeated in the reply." },
   background: { prose: "Always `false`: requests are not run in the background." },
+  prompt: { prose: "Refused: prompts are not stored here. Send `instructions` and `input`." },
+  moderation: { prose: "Refused: nothing is moderated here." },
 };
 
 // ---------------------------------------------------------------- putting together

@@ -11,6 +11,8 @@ export type RefusalRow = Readonly<{
   message: string;
   /** `retry-after` is sent with `detail.seconds` where true; `x-should-retry: false` where "never". */
   retry: "after" | "never" | "client";
+  /** Values of `detail` that the error object has too, for programs. */
+  facts?: readonly string[];
 }>;
 
 const invalid = "invalid_request_error";
@@ -92,6 +94,7 @@ export const refusals = {
     code: "insufficient_quota",
     message: "Quota exceeded. Upgrade your plan at {site_url}/plan",
     retry: "never",
+    facts: ["spendable", "requested", "resets_at"],
   },
   coder_quota_reached: {
     status: 429,
@@ -99,6 +102,7 @@ export const refusals = {
     code: "insufficient_quota",
     message: "{model} call quota reached. Upgrade your plan at {site_url}/plan",
     retry: "never",
+    facts: ["used", "limit", "resets_at"],
   },
   busy: { status: 429, type: rate, code: null, message: "Routes are temporarily busy. Please retry.", retry: "after" },
   quota_unverified: {
@@ -150,4 +154,10 @@ export const isRefusal = (value: unknown): value is Refusal =>
 /** The row's message with the refusal's values filled in. */
 export function messageOf({ refusal, detail }: Refusal): string {
   return refusals[refusal].message.replace(/\{(\w+)\}/g, (whole, name: string) => String(detail?.[name] ?? whole));
+}
+
+/** What an error object says beside its message: members with values that a program can compute with. */
+export function factsOf({ refusal, detail = {} }: Refusal): Readonly<Record<string, string | number>> {
+  const { facts = [] }: RefusalRow = refusals[refusal];
+  return Object.fromEntries(facts.flatMap((name) => (detail[name] === undefined ? [] : [[name, detail[name]]])));
 }

@@ -26,6 +26,7 @@ import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
 import { billedTokens, ratesOf, type Rates } from "./price.ts";
 import { coderWindowOf, dayOf } from "./quota.ts";
+import { coderQuotaReached, quotaExceeded } from "./quota-refusals.ts";
 
 /** What admission reads of an Ask. */
 export type Asked = Pick<Ask, "endpoint" | "model" | "outputTokensMax">;
@@ -37,7 +38,6 @@ export class Admission {
   readonly #flood: Flood;
   readonly #journal: Journal;
   readonly #siteUrl: string;
-  readonly #quotaExceeded: Refusal;
   /** Those who were admitted and wait for others of their account to settle. */
   readonly line: Pick<BalanceLine, "length" | "maxWaitMs" | "onWaiting" | "look">;
   readonly #line: BalanceLine;
@@ -47,8 +47,7 @@ export class Admission {
     this.#flood = flood;
     this.#journal = journal;
     this.#siteUrl = siteUrl;
-    this.#quotaExceeded = refuse("quota_exceeded", { site_url: siteUrl });
-    this.line = this.#line = new BalanceLine(ledger, journal, this.#quotaExceeded);
+    this.line = this.#line = new BalanceLine(ledger, journal, siteUrl);
   }
 
   /** Counts a malformed request for flood protection; it reserves nothing. `now` is monotonic. */
@@ -79,7 +78,9 @@ export class Admission {
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
       // (5)
-      if (!this.#ledger.reserve(loaded, ask.outputTokensMax, now.wall)) return this.#quotaExceeded;
+      if (!this.#ledger.reserve(loaded, ask.outputTokensMax, now.wall)) {
+        return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), ask.outputTokensMax, now.wall);
+      }
       const hold = new TokenHold(this.#ledger, this.#journal, this.#line, loaded, ask, inputTokens, requestId);
       // (6)
       const begins = this.#line.enter(loaded, hold, now);
@@ -99,7 +100,8 @@ export class Admission {
   #admitCall(loaded: LoadedAccount, ask: Asked, requestId: string, now: Ms): Hold | Refusal {
     if (!this.#journal.writable) return refuse("quota_unverified");
     if (!this.#ledger.takeCoderCall(loaded, now)) {
-      return refuse("coder_quota_reached", { model: ask.model.id, site_url: this.#siteUrl });
+      const { used } = this.#ledger.use(loaded, "coder_calls", coderWindowOf(now));
+      return coderQuotaReached(this.#siteUrl, ask.model.id, used, loaded.plan.coderCallsPerWindow, now);
     }
     this.#ledger.appended(loaded);
     const counted = this.#journal.append({

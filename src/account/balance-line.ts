@@ -23,6 +23,7 @@ import { type Moment, type Ms, type Refusal, StoreUnavailable } from "../types.t
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
+import { quotaExceeded } from "./quota-refusals.ts";
 
 /** A request in line, whose budget is reserved. The effects are called once in all, from within an event. */
 export interface BalanceWaiter {
@@ -44,16 +45,16 @@ export class BalanceLine {
   onWaiting = (): void => {};
   readonly #ledger: Ledger;
   readonly #journal: Pick<Journal, "writable">;
-  readonly #quotaExceeded: Refusal;
+  readonly #siteUrl: string;
   readonly #accounts = new Set<LoadedAccount>();
   #length = 0;
   /** Wall clock of the latest event that told it, for those that cannot. */
   #wall: Ms = 0;
 
-  constructor(ledger: Ledger, journal: Pick<Journal, "writable">, quotaExceeded: Refusal) {
+  constructor(ledger: Ledger, journal: Pick<Journal, "writable">, siteUrl: string) {
     this.#ledger = ledger;
     this.#journal = journal;
-    this.#quotaExceeded = quotaExceeded;
+    this.#siteUrl = siteUrl;
   }
 
   /** Those who wait, over all accounts. */
@@ -138,7 +139,8 @@ export class BalanceLine {
     if (!this.#journal.writable) return "waits"; // nothing could be charged
     try {
       const balance = this.#ledger.balance(account, this.#wall);
-      if (budget > balance - (account.held - account.waitingHeld)) return this.#quotaExceeded; // (6)
+      const left = balance - (account.held - account.waitingHeld);
+      if (budget > left) return quotaExceeded(this.#siteUrl, left, budget, this.#wall); // (6)
       return account.begun === 0 || account.expected + cost <= balance ? "begins" : "waits"; // (7)
     } catch (thrown) {
       if (thrown instanceof StoreUnavailable) return "waits"; // for the next look

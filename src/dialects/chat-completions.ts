@@ -2,7 +2,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import type { ByteWriter } from "../byte-writer.ts";
 import type { KnownModels } from "../catalog.ts";
-import { messageOf, isRefusal, refusals, refuse } from "../refusals.ts";
+import { factsOf, messageOf, isRefusal, refusals, refuse } from "../refusals.ts";
 import {
   type Ask,
   type Call,
@@ -537,7 +537,7 @@ function usageBody(model: Model, usage: Usage): object {
 
 function errorBody(refusal: Refusal): string {
   const { type, code } = refusals[refusal.refusal];
-  return JSON.stringify({ error: { type, message: messageOf(refusal), code, param: null } });
+  return JSON.stringify({ error: { type, message: messageOf(refusal), code, param: null, ...factsOf(refusal) } });
 }
 
 export const chatCompletions: Dialect<ChatAsk> = {

@@ -1,6 +1,6 @@
 // What the messages dialect writes when an answer is complete or refused: the reply, its usage and the error body.
 import { argumentsObject } from "./call-arguments.ts";
-import { messageOf, refusals } from "../refusals.ts";
+import { factsOf, messageOf, refusals } from "../refusals.ts";
 import type { Model, Piece, Refusal, RefusalName, Usage } from "../types.ts";
 import type { Answer, AnswerEnd, ReplyIdentity } from "./dialect.ts";
 import { callBlock, citationBody, continuesCited, resultBlock, shownCall, type ShownCall } from "./messages-blocks.ts";
@@ -159,6 +159,11 @@ const details: Partial<Record<RefusalName, object>> = {
 /** This dialect's error objects have a type and a message; `code` and `param` belong to the others. */
 export function errorBody(refusal: Refusal, requestId: string): string {
   const row = refusals[refusal.refusal];
-  const error = { type: row.type, message: messageOf(refusal), details: details[refusal.refusal] };
+  const error = {
+    type: row.type,
+    message: messageOf(refusal),
+    details: details[refusal.refusal],
+    ...factsOf(refusal),
+  };
   return JSON.stringify({ type: "error", error, request_id: requestId });
 }

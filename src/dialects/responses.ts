@@ -1,5 +1,5 @@
 // The responses dialect: POST /v1/responses and POST /v1/responses/compact.
-import { messageOf, refusals } from "../refusals.ts";
+import { factsOf, messageOf, refusals } from "../refusals.ts";
 import type { Clock } from "../clock.ts";
 import type { Ask, Refusal } from "../types.ts";
 import { CompactionEncoder } from "./compaction-stream.ts";
@@ -87,5 +87,5 @@ function statusOf({ refusal }: Refusal, ask: Ask | null): number {
 
 function errorBody(refusal: Refusal): string {
   const { type, code } = refusals[refusal.refusal];
-  return JSON.stringify({ error: { type, message: messageOf(refusal), code, param: null } });
+  return JSON.stringify({ error: { type, message: messageOf(refusal), code, param: null, ...factsOf(refusal) } });
 }

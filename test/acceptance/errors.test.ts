@@ -147,6 +147,9 @@ describe("429", () => {
         type: "rate_limit_error",
         code: "insufficient_quota",
         message: expect.stringMatching(/^Quota exceeded\. Upgrade your plan at http:\/\/\S+\/plan$/),
+        spendable: 30_000,
+        requested: 60_000,
+        resets_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT00:00:00\.000Z$/),
       });
       await uncharged(account);
       const fits = await post(stack, account, says(stack.node.marker("text"), { max_tokens: 20 }));
@@ -170,7 +173,7 @@ describe("429", () => {
       expect(open.map(({ status }) => status)).toEqual(Array(7).fill(200));
       expect((await stack.gateway.show(account.email)).reserved).toBe(28_672);
       const eighth = await refusal(await post(stack, account, says(stack.node.marker("text"))));
-      expect(eighth.code).toBe("insufficient_quota");
+      expect(eighth).toMatchObject({ code: "insufficient_quota", spendable: 1_328, requested: 4_096 });
       controller.abort();
       await Promise.allSettled(open.map((reply) => reply.text()));
     },

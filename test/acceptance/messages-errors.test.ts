@@ -15,7 +15,7 @@ afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
 
 const ask = (script: string, more: object = {}): Record<string, unknown> => says(stack.node.marker(script), more);
 
-type ErrorObject = { type: string; message: string; code?: unknown; param?: unknown };
+type ErrorObject = { type: string; message: string; [more: string]: unknown };
 
 /** Reads a refusal in the dialect's own form. */
 async function refusal(reply: Response): Promise<ErrorObject & { status: number }> {
@@ -227,6 +227,9 @@ describe("429", () => {
         status: 429,
         type: "rate_limit_error",
         message: expect.stringMatching(/^Quota exceeded\. Upgrade your plan at http:\/\/\S+\/plan$/),
+        spendable: 30_000,
+        requested: 60_000,
+        resets_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT00:00:00\.000Z$/),
       });
       await uncharged(account);
     },
@@ -253,6 +256,11 @@ describe("429", () => {
         status: 429,
         type: "rate_limit_error",
         message: expect.stringMatching(/^\S.* call quota reached\. Upgrade your plan at http:\/\/\S+\/plan$/),
+        ...{
+          used: 3,
+          limit: 3,
+          resets_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT(?:00|04|08|12|16|20):00:00\.000Z$/),
+        },
       });
       const state = await stack.gateway.show(account.email);
       expect(state.coder_calls).toMatchObject({ used: 3, limit: 3 });

@@ -30,7 +30,8 @@ describe("the reservation", () => {
       const admitted = office.admit(id, ask(budget));
       expect(isRefusal(admitted)).toBe(!fits);
       expect((await show()).reserved).toBe(fits ? budget : 0);
-      if (!fits) expect(admitted).toEqual({ refusal: "quota_exceeded", detail: { site_url: "http://site" } });
+      const told = { spendable: 30_000 + credit, requested: budget, resets_at: "2026-03-29T00:00:00.000Z" };
+      if (!fits) expect(admitted).toEqual({ refusal: "quota_exceeded", detail: { site_url: "http://site", ...told } });
     });
   }
 
@@ -251,7 +252,10 @@ describe("core-coder-1", () => {
       for (let i = 0; i < calls; i += 1) office.hold(id, coderAsk(i % 2 === 0 ? "/v1/messages" : undefined));
       expect(office.admit(id, coderAsk())).toEqual({
         refusal: "coder_quota_reached",
-        detail: { model: "core-coder-1", site_url: "http://site" },
+        detail: {
+          ...{ model: "core-coder-1", site_url: "http://site" },
+          ...{ used: calls, limit: calls, resets_at: "2026-03-28T16:00:00.000Z" },
+        },
       });
       expect(await show()).toMatchObject({
         reserved: 0,

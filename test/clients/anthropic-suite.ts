@@ -414,6 +414,8 @@ export function describeAnthropic(label: string, module: AnthropicModule, waits 
         const error = await failure(client.messages.stream(prompt("text", { max_tokens: 60_000 })).finalMessage());
         expect(error).toBeInstanceOf(module.RateLimitError);
         expect(String(error)).toMatch(/Quota exceeded\. Upgrade your plan at http\S+\/plan/);
+        const facts = { spendable: 30_000, requested: 60_000, resets_at: expect.any(String) };
+        expect((error as { error?: unknown }).error).toMatchObject({ error: facts });
         expect(sent()).toBe(1);
       },
       timeLimit,

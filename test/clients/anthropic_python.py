@@ -190,6 +190,7 @@ async def no_balance(kind):
         kind, anthropic.RateLimitError, SETUP["poor_key"], **prompt("text", kind.name, max_tokens=60_000, stream=True)
     )
     assert "Quota exceeded." in error.message, error.body
+    assert error.body["error"]["requested"] == 60_000 > error.body["error"]["spendable"], error.body
     # what keeps the client from trying again
     assert error.response.headers["x-should-retry"] == "false", error.response.headers
 

@@ -199,6 +199,7 @@ async def no_balance(kind):
         messages=prompt("text", kind.name),
     )
     assert error.code == "insufficient_quota" and "Quota exceeded." in error.message, error.body
+    assert error.body["requested"] == 60_000 > error.body["spendable"], error.body
     # the client's first retry would have come after at least half a second
     assert time.monotonic() - started < 0.5 or error.response.headers["x-should-retry"] == "false", "retried"
 

@@ -71,7 +71,11 @@ test("at the balance's edge exactly those are admitted whose budgets fit, of 1,0
   expect((await gateway.show(email)).reserved).toBe(95_000);
   const texts = await Promise.all(refused.map((reply) => reply.text()));
   // The first 120 count for the balance, the others for the flood.
-  expect(texts.filter((text) => text.includes("quota")).length).toBe(120 - 95);
+  const overdrawn = texts.filter((text) => text.includes("quota"));
+  expect(overdrawn.length).toBe(120 - 95);
+  for (const text of overdrawn) {
+    expect(JSON.parse(text).error).toMatchObject({ requested: 1_000, resets_at: expect.stringMatching(/T00:00:00/) });
+  }
   leave.abort();
   await Promise.allSettled(asked);
   node.answer = "at once";

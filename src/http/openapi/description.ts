@@ -99,6 +99,11 @@ const exampleDetail = {
   id: "resp_0",
   seconds: 17,
   site_url: "https://llm.example.org",
+  spendable: 1_205,
+  requested: 4_096,
+  used: 3,
+  limit: 3,
+  resets_at: "2026-11-23T00:00:00.000Z",
 } as const;
 
 /** When each happens, in a sentence. */

@@ -308,15 +308,32 @@ const errorTypes = [
   "api_error",
 ] as const;
 
+/** What a refusal for lack of balance or of calls says beside its message. */
+const quotaFacts = {
+  "spendable?": whole("Where a budget does not fit: the balance tokens that are left, less those of open requests."),
+  "requested?": whole("The output budget that was to be reserved."),
+  "used?": whole("Where the calls of a coder model are used up: how many were made in this window."),
+  "limit?": whole("How many the plan has."),
+  "resets_at?": text("When the allowance of tokens or calls renews: ISO 8601, UTC."),
+};
+
 const errors = {
   Error: object(
-    { error: object({ type: only(...errorTypes), message: text(), code: orNull(text()), param: orNull(text()) }) },
+    {
+      error: object({
+        type: only(...errorTypes),
+        message: text(),
+        code: orNull(text()),
+        param: orNull(text()),
+        ...quotaFacts,
+      }),
+    },
     "An error of chat-completions, responses and the routes beside them.",
   ),
   MessagesError: object(
     {
       type: only("error"),
-      error: object({ type: only(...errorTypes), message: text(), "details?": { type: "object" } }),
+      error: object({ type: only(...errorTypes), message: text(), "details?": { type: "object" }, ...quotaFacts }),
       request_id: text("Also in the header `request-id`."),
     },
     "An error of the messages dialect.",

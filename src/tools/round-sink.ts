@@ -27,6 +27,7 @@ export class RoundSink implements Sink {
   readonly #sink: Sink;
   readonly #owned: RoundSinkParts["owned"];
   readonly #clientCallsBefore: number;
+  readonly #textLengthBefore: number;
   readonly #citations: CitationReader | null;
   readonly #text: string[] = [];
   readonly #reasoning: string[] = [];
@@ -42,11 +43,13 @@ export class RoundSink implements Sink {
     this.#held = holdsText ? [] : null;
     this.#owned = owned;
     this.#clientCallsBefore = clientCallsBefore;
+    this.#textLengthBefore = textLengthBefore;
     this.#citations =
       sources === null ? null : new CitationReader(sources, textLengthBefore, (piece) => sink.piece(piece));
   }
 
   piece(piece: Piece): void {
+    if (piece.kind !== "text") this.#citations?.flush();
     switch (piece.kind) {
       case "text":
         this.#text.push(piece.literal);
@@ -70,6 +73,11 @@ export class RoundSink implements Sink {
     return this.#sink.flush();
   }
 
+  /** Nothing follows in this round. */
+  ended(): void {
+    this.#citations?.flush();
+  }
+
   /** The round was the last: what was held is the answer. */
   release(): void {
     for (const piece of this.#held ?? []) this.#sink.piece(piece);
@@ -80,8 +88,14 @@ export class RoundSink implements Sink {
     return this.#clientCalls;
   }
 
+  /** As the model wrote it. */
   get text(): string {
     return decoded(this.#text);
+  }
+
+  /** UTF-16 units of the answer's text, this round's included, as the client sees it. */
+  get textLengthAfter(): number {
+    return this.#citations?.length ?? this.#textLengthBefore + this.text.length;
   }
 
   get reasoning(): string {

@@ -172,6 +172,7 @@ class Answer {
       const round = this.#newRound();
       const ending = await this.#context.round(this.#ask, round);
       if (ending.kind !== "failed") this.#inputTokens = ending.usage.inputFresh + ending.usage.inputCached;
+      round.ended();
       const over = this.#afterRound(ending, round);
       if (over !== null) {
         round.release();
@@ -217,7 +218,7 @@ class Answer {
     this.#usage = sumOf(this.#usage, ending.usage);
     this.#estimated ||= ending.estimated;
     this.#clientCalls += round.clientCalls;
-    this.#textLength += round.text.length;
+    this.#textLength = round.textLengthAfter;
     if (ending.kind === "gone") return this.#left();
     const { reason, stopSequence } = ending;
     if (round.ownedCalls.length === 0) return this.#end(reason, stopSequence); // (2)

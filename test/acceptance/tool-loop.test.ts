@@ -4,10 +4,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eventsOf } from "../fixtures/events.ts";
+import { collected, eventsOf } from "../fixtures/events.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
-import { expectWellFormedMessage, messagesEventsOf } from "../fixtures/messages-events.ts";
+import { expectWellFormedMessage, messagesEventsOf, replayedBlocks } from "../fixtures/messages-events.ts";
 import { post } from "../fixtures/requests.ts";
 import { expectOrderedResponse } from "../fixtures/response-events.ts";
 import { messagesCaptures } from "../fixtures/messages-captures.ts";
@@ -21,7 +21,7 @@ import {
   stream,
   text,
 } from "../fixtures/scripts.ts";
-import { type SearchService, startSearchService } from "../fixtures/search-service.ts";
+import { foundPages, type SearchService, startSearchService } from "../fixtures/search-service.ts";
 import { Stack } from "../fixtures/stack.ts";
 
 const timeLimit = 120_000;
@@ -164,6 +164,33 @@ describe.each(Object.entries(shapes))("%s", (name, shape) => {
   );
 
   test(
+    "[n] is the n-th source that the citations name, streamed and not, and what the model wrote is what it reads again",
+    async () => {
+      const wrote = ["The tower [", "2] is tall [2", "]. "];
+      const again = stream(
+        text(...wrote),
+        callStart(0, "call_2", "web_search"),
+        callArguments(0, '{"query":"bridges"}'),
+        finish("tool_calls", roundUsage),
+      );
+      const last = stream(text("The bridge [1", "] is long, the tower [2] not."), finish("stop", roundUsage));
+      const script = await define({ advance: "rounds", replies: [searchRound(), again, last] });
+      for (const streams of [false, true]) {
+        const marker = stack.node.marker(script);
+        const reply = await ask(shape, marker, { stream: streams });
+        const { content, cited } = citedIn(name, await reply.text(), streams);
+        expect(content).toContain("The tower [1] is tall [1]. ");
+        expect(content).toContain("The bridge [2] is long, the tower [1] not.");
+        const [bridge, tower] = foundPages.map(({ url }) => url) as [string, string];
+        expect(cited).toEqual([tower, tower, bridge, tower]);
+        const [, , third] = await stack.node.requests(marker);
+        expect(JSON.stringify(third!.body)).toContain(wrote.join("").trim());
+      }
+    },
+    timeLimit,
+  );
+
+  test(
     "a node that fails in a later round: the dialect's error, charge 0, no search counted",
     async () => {
       const script = await define({ advance: "rounds", replies: [searchRound(), nodeError(500, "out of memory")] });
@@ -210,6 +237,24 @@ describe.each(Object.entries(shapes))("%s", (name, shape) => {
     timeLimit,
   );
 });
+
+/** An answer's text, and the addresses that it cites, in the order in which clients find them. */
+function citedIn(name: string, written: string, streams: boolean): { content: string; cited: string[] } {
+  if (name === "chat") {
+    const message = streams ? collected(eventsOf(written)) : JSON.parse(written).choices[0].message;
+    return { content: message.content, cited: message.annotations.map((each: any) => each.url_citation.url) };
+  }
+  if (name === "messages") {
+    const blocks = (streams ? replayedBlocks(messagesEventsOf(written)) : JSON.parse(written).content) as any[];
+    const texts = blocks.filter((block) => block.type === "text");
+    const cited = texts.flatMap((block) => (block.citations ?? []).map((each: { url: string }) => each.url));
+    return { content: texts.map((block) => block.text).join(""), cited };
+  }
+  const { output } = (streams ? expectOrderedResponse(written) : JSON.parse(written)) as { output: any[] };
+  const parts = output.filter((item) => item.type === "message").flatMap((item) => item.content);
+  const cited = parts.flatMap((part) => part.annotations.map((each: { url: string }) => each.url));
+  return { content: parts.map((part) => part.text).join(""), cited };
+}
 
 function expectWellFormed(name: string, written: string): void {
   if (name === "messages") expectWellFormedMessage(messagesEventsOf(written));

@@ -70,6 +70,6 @@ describe("the result for the model", () => {
     const other = source({ url: "https://b.example/", title: "U" });
     const text = resultText({ text: "", failed: false, sources: [source(), other] }, sources, true);
     expect(text).toMatch(/<<<(\w{12})\n\[1\] T\nhttps:\/\/a\.example\/\ntext\n\1>>>\n\n<<<\1\n\[2\] U\n/);
-    expect([sources.get(1), sources.get(2), sources.get(3), sources.get(0)]).toEqual([source(), other, null, null]);
+    expect([1, 2, 3, 0].map((number) => sources.cited(number)?.source ?? null)).toEqual([source(), other, null, null]);
   });
 });

@@ -1,5 +1,5 @@
-// The reply to a compaction: exactly one sealed item, whatever the model wrote. It goes out at the end; until then the
-// stream shows only that it began.
+// The reply to a compaction: exactly one sealed item, whatever the model wrote, and by its own endpoint the user's messages
+// before it. It goes out at the end; until then the stream shows only that it began.
 import type { Piece, Refusal } from "../types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
 import { LiteralText } from "./literal-text.ts";
@@ -10,6 +10,7 @@ import type { ResponsesAsk } from "./responses-request.ts";
 import type { Sealer } from "./sealed-content.ts";
 
 export class CompactionEncoder implements Encoder {
+  readonly #ask: ResponsesAsk;
   readonly #identity: ReplyIdentity;
   readonly #sealer: Sealer;
   readonly #lifecycle: ResponseLifecycle;
@@ -19,6 +20,7 @@ export class CompactionEncoder implements Encoder {
 
   /** `isStream`: somebody wants the events, and not what they end with alone. */
   constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock }: ReplyContext, isStream: boolean) {
+    this.#ask = ask;
     this.#identity = identity;
     this.#sealer = sealer;
     this.#lifecycle = new ResponseLifecycle(ask, identity, clock, isStream);
@@ -52,7 +54,10 @@ export class CompactionEncoder implements Encoder {
     // A model that put everything into its thoughts has summed up there.
     const summary = JSON.parse((this.#text.empty ? this.#reasoning : this.#text).literal) as string;
     const item = compactionItem(stem, this.#sealer.seal("compaction", summary));
-    this.#compaction = `{"id":"resp_${stem}","object":"response.compaction","created_at":${this.#identity.createdSeconds},"output":[${item}],"usage":${usageBody(end.usage)}}`;
+    const { input } = this.#ask;
+    const messages = (typeof input === "string" ? input : JSON.stringify(input)).slice(1, -1);
+    const output = messages === "" ? item : `${messages},${item}`;
+    this.#compaction = `{"id":"resp_${stem}","object":"response.compaction","created_at":${this.#identity.createdSeconds},"output":[${output}],"usage":${usageBody(end.usage)}}`;
     const members = `"output_index":0,"item":${item}`;
     let events = this.#lifecycle.start();
     events += numbers.event("response.output_item.added", members);

@@ -1,6 +1,7 @@
 // Compaction: a client whose conversation grows too long asks for one opaque item that stands for all of it. Any chat
 // model can do it: the ask becomes a request for a summary, and the summary goes out sealed.
 import type { Ask, Turn } from "../types.ts";
+import type { Item } from "./stored-responses.ts";
 
 /** The last turn of a conversation that is to be summarised. */
 const compactionTurn: Turn = {
@@ -31,3 +32,19 @@ export const summaryTurn = (summary: string): Turn => ({
   role: "user",
   content: `The conversation so far was replaced by this handover note:\n\n${summary}`,
 });
+
+/**
+ * The user's messages of a conversation as items of a reply: POST /v1/responses/compact gives them back as they were, before
+ * the summary. `stored` are the items that it refers to.
+ */
+export const userMessages = (items: readonly Item[], stored?: ReadonlyMap<string, Item>): readonly Item[] =>
+  items
+    .map((item) => (item.type === "item_reference" ? (stored?.get(item.id as string) ?? item) : item))
+    .filter(({ type, role }) => (type ?? "message") === "message" && role === "user")
+    .map(({ id, content }) => ({
+      id: typeof id === "string" ? id : `msg_${crypto.randomUUID().replaceAll("-", "")}`,
+      type: "message",
+      role: "user",
+      status: "completed",
+      content: typeof content === "string" ? [{ type: "input_text", text: content }] : (content ?? []),
+    }));

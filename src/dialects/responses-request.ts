@@ -6,7 +6,7 @@ import { isRefusal, refuse } from "../refusals.ts";
 import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn, WebSearch } from "../types.ts";
 import { checkedFormat } from "./answer-format.ts";
 import type { PackedAsk } from "./dialect.ts";
-import { summarising } from "./compaction.ts";
+import { summarising, userMessages } from "./compaction.ts";
 import {
   BodySchema,
   flag,
@@ -88,7 +88,10 @@ export type ResponsesAsk = Ask &
     /** True if the response may be referred to by later requests. */
     store: boolean;
     previousResponseId: string | null;
-    /** The request's own input, to be kept with the response: as items, or of a large body as their JSON text. */
+    /**
+     * The request's own input, if it is to be kept with the response: as items, or of a large body as their JSON text. Of
+     * POST /v1/responses/compact the user's messages of the conversation, which its reply repeats.
+     */
     input: readonly Item[] | string;
   }>;
 
@@ -97,7 +100,7 @@ type PackedResponsesAsk = Omit<ResponsesAsk, "turns" | "model" | "prepared" | "o
 
 /** What is kept is handed on as the text in which it is kept. */
 export function packRequest(ask: Omit<ResponsesAsk, "turns" | "model">): PackedResponsesAsk {
-  return { ...ask, offered: ask.offered.given, input: ask.store ? JSON.stringify(ask.input) : "[]" };
+  return { ...ask, offered: ask.offered.given, input: JSON.stringify(ask.input) };
 }
 
 export function unpackRequest(packed: PackedAsk, ask: Ask): ResponsesAsk {
@@ -168,7 +171,7 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
     compacts,
     store,
     previousResponseId: request.previous_response_id ?? null,
-    input,
+    input: context.compacts ? userMessages([...before.items, ...input], context.earlier?.items) : store ? input : [],
   };
   return compacts ? summarising(ask) : ask;
 }

@@ -6,6 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
+import { largeBodyMinBytes } from "../../src/limits.ts";
 import { pixelUrl } from "../fixtures/pictures.ts";
 import { type ErrorReply, post } from "../fixtures/requests.ts";
 import {
@@ -390,17 +391,26 @@ describe("compaction", () => {
     timeLimit,
   );
 
-  test(
-    "A42 POST /v1/responses/compact replies with a compaction that is usable as input; without a model it is 400",
-    async () => {
+  test.each([0, largeBodyMinBytes])(
+    "A42 POST /v1/responses/compact replies with the user's messages and a compaction, usable as input; no model is 400 (%i)",
+    async (padding) => {
       const account = await stack.gateway.account();
       const compact = { path: "/v1/responses/compact" };
-      const body = { model: "core-3", input: [user], prompt_cache_key: "k" };
+      const earlier = await whole(account, ask("text", { input: "remember blue" }));
+      const input = [user, { role: "assistant", content: "x".repeat(padding) }, { ...user, content: "and red" }];
+      const body = { model: "core-3", input, previous_response_id: earlier.id, prompt_cache_key: "k" };
       const reply = await post(stack, account, body, compact);
       const compaction = (await reply.json()) as ResponseBody;
       expect(reply.status).toBe(200);
       expect(compaction).toMatchObject({ object: "response.compaction", usage: { total_tokens: 140 } });
-      expect(compaction.output.at(-1)).toMatchObject({ type: "compaction" });
+      const { encrypted_content } = compaction.output.at(-1)!;
+      expect(compaction.output).toMatchObject([
+        { type: "message", role: "user", content: [{ type: "input_text", text: "remember blue" }] },
+        { type: "message", role: "user" },
+        { type: "message", role: "user", content: [{ type: "input_text", text: "and red" }] },
+        { type: "compaction", encrypted_content: expect.any(String) },
+      ]);
+      expect(encrypted_content).not.toContain("x".repeat(9));
       await whole(account, ask("text", { input: [...compaction.output, { role: "user", content: "go on" }] }));
       const { model: _, ...without } = body;
       expect(await refusal(await post(stack, account, without, compact))).toMatchObject({ status: 400 });

@@ -6,6 +6,7 @@ import type { AnswerEnd, Encoder } from "../../src/dialects/dialect.ts";
 import { compactionDialect, responsesDialect } from "../../src/dialects/responses.ts";
 import type { ResponsesAsk } from "../../src/dialects/responses-request.ts";
 import { ResponsesEncoder } from "../../src/dialects/responses-stream.ts";
+import type { Earlier } from "../../src/dialects/stored-responses.ts";
 import { Sealer, sealingKeyBytes } from "../../src/dialects/sealed-content.ts";
 import { isRefusal, messageOf, type RefusalName, refuse } from "../../src/refusals.ts";
 import type { Piece } from "../../src/types.ts";
@@ -308,15 +309,36 @@ describe("compaction", () => {
     expect(expectOrderedResponse([...begun, encoder.failure(refuse("busy"))].join("")).status).toBe("failed");
   });
 
-  test("by its own endpoint is a response.compaction object", () => {
+  test("by its own endpoint is a response.compaction object: all user messages, then the summary", () => {
     const compact = compactionDialect(options);
-    const request = compact.read({ model: "core-3", input: "build a boat" }, 10, catalog) as ResponsesAsk;
+    const picture = [{ type: "input_image", image_url: pixelUrl }];
+    const input = [
+      { role: "user", content: "build a boat" },
+      { type: "message", role: "assistant", content: "Of wood?" },
+      { type: "message", id: "msg_7", role: "user", content: picture },
+      { type: "item_reference", id: "msg_2" },
+      { type: "message", role: "developer", content: "be brief" },
+    ];
+    const earlier: Earlier = {
+      conversation: null,
+      items: new Map([["msg_2", { id: "msg_2", type: "message", role: "user", content: [] }]]),
+      bytes: 0,
+    };
+    const request = compact.read({ model: "core-3", input }, 10, catalog, earlier) as ResponsesAsk;
     const answer = { pieces: text("A boat."), logprobs: [] };
     expect(JSON.parse(compact.reply(request, identity, answer, ended))).toEqual({
       id: "resp_1",
       object: "response.compaction",
       created_at: identity.createdSeconds,
-      output: [{ id: "cmp_1", type: "compaction", encrypted_content: expect.any(String) }],
+      output: [
+        {
+          ...{ id: expect.stringMatching(/^msg_\w+$/), type: "message", role: "user", status: "completed" },
+          content: [{ type: "input_text", text: "build a boat" }],
+        },
+        { id: "msg_7", type: "message", role: "user", status: "completed", content: picture },
+        { id: "msg_2", type: "message", role: "user", status: "completed", content: [] },
+        { id: "cmp_1", type: "compaction", encrypted_content: expect.any(String) },
+      ],
       usage: expect.objectContaining({ total_tokens: 140 }),
     });
   });

@@ -247,10 +247,10 @@ function generation(): Readonly<Record<string, { post: Operation }>> {
         tags: ["Responses"],
         summary: "Sum a conversation up",
         description:
-          "One sealed item that stands for the whole conversation in later requests. Charged like an answer.",
+          "The user's messages and one sealed item, which stand for the whole conversation in later requests. Charged like an answer.",
         requestBody: body(ref("CompactRequest"), { plain: { model: "core-3", input: hello } }),
         responses: {
-          "200": reply("The item.", ref("Compaction")),
+          "200": reply("The items.", ref("Compaction")),
           ...errorReplies(chatCompletions, [...ofGeneration, ...ofReferences]),
         },
       },

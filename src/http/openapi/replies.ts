@@ -228,7 +228,13 @@ const responses = {
     id: text(),
     object: only("response.compaction"),
     created_at: whole(),
-    output: list(ref("OutputItem"), "One item of the type `compaction`."),
+    output: list(
+      either(
+        object({ id: text(), type: only("message"), status: text(), role: only("user"), content: list(anything()) }),
+        object({ id: text(), type: only("compaction"), encrypted_content: text() }),
+      ),
+      "The user's messages, and behind them one compaction.",
+    ),
     usage: responsesUsage,
   }),
   ResponseInputTokens: object({ object: only("response.input_tokens"), input_tokens: whole() }),

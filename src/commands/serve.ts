@@ -274,6 +274,7 @@ const command: Command = {
           get logsRequests() {
             return inForce.log.level === "debug";
           },
+          nodesContext: (modelId) => pool.contextTokensOf(modelId),
           gauges: () => gaugesOf(pool, accounting, storedResponses, backups, watch?.state),
         },
       ),

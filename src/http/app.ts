@@ -19,7 +19,7 @@ import { LoopDelay } from "./loop-delay.ts";
 import type { Gauge } from "./metric.ts";
 import { Metrics } from "./metrics.ts";
 import { mayReadMetrics } from "./metrics-access.ts";
-import { modelBody, modelsBody } from "./models.ts";
+import { modelBody, modelsBody, type ModelsView } from "./models.ts";
 import { peerAddress } from "./peer-address.ts";
 import { jsonReply, refusalReply, unknownAddressReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
@@ -56,6 +56,8 @@ export type ServerOptions = Readonly<{
   siteFiles?: ApiReferenceOptions["siteFiles"];
   /** Why requests should go to another gateway if there is one, in one line; null where all is well. */
   unready?: () => string | null;
+  /** The context in tokens that a model's nodes tell; null where they tell none. */
+  nodesContext?: (modelId: string) => number | null;
   /** What other parts tell Prometheus, asked for at each scrape. */
   gauges?: () => Iterable<Gauge>;
   /** Where others count too; absent: the server's own. */
@@ -88,6 +90,7 @@ export const serverBodyMaxBytes = 4 * bodyMaxBytes;
 /** Starts to listen. Throws if the address is taken. */
 export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
   const { host, port, sealingKey, counts, openSite, unready = () => null, gauges = () => [] } = options;
+  const { nodesContext = () => null } = options;
   const { metrics = new Metrics(), unix = null, others = null } = options;
   const watch = new RequestWatch({
     metrics,
@@ -205,11 +208,17 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     yield* gauges();
   }
 
+  /** The version header tells for whose libraries the list is. */
+  function viewOf(request: Request): ModelsView {
+    return { nodesContext, forMessages: request.headers.has("anthropic-version") };
+  }
+
   function listModels(request: Request): Response {
     const requestId = mintRequestId(parts.clock.wall());
     const account = accountOf(request, parts.keys, site);
     if (isRefusal(account)) return refusalReply(inference.dialectOf(request), account, requestId);
-    return jsonReply(JSON.stringify(modelsBody(parts.catalog, requestAddress(request).searchParams)), requestId);
+    const { searchParams } = requestAddress(request);
+    return jsonReply(JSON.stringify(modelsBody(parts.catalog, searchParams, viewOf(request))), requestId);
   }
 
   function showModel(request: Request, written: string): Response {
@@ -222,7 +231,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
       const reason = `The model \`${id}\` does not exist`;
       return refusalReply(inference.dialectOf(request), refuse("not_found", { reason }), requestId);
     }
-    return jsonReply(JSON.stringify(modelBody(model)), requestId);
+    return jsonReply(JSON.stringify(modelBody(model, viewOf(request))), requestId);
   }
 
   /** A request about one response that the account stored earlier. */

@@ -1,27 +1,86 @@
-// GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list.
+// GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list. Only `capabilities` are
+// called otherwise by each: the version header of the messages dialect says whose names are wanted.
 import type { Catalog } from "../catalog.ts";
 import { outputTokensMax } from "../limits.ts";
 import type { Model } from "../types.ts";
 
 const created = "2025-01-01T00:00:00Z";
 
-export const modelBody = (model: Model) => ({
-  id: model.id,
-  object: "model",
-  type: "model",
-  created: Date.parse(created) / 1000,
-  created_at: created,
-  owned_by: "tollgate",
-  display_name: model.id,
-  context_window: model.contextTokens,
-  max_input_tokens: model.contextTokens,
-  max_tokens: outputTokensMax,
-  /** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
-  reasoning_effort: model.tier === "hosted",
+export type ModelsView = Readonly<{
+  /** The context in tokens that the model's nodes tell; null where they tell none. */
+  nodesContext(modelId: string): number | null;
+  /** True for clients of the messages dialect. */
+  forMessages: boolean;
+}>;
+
+export function modelBody(model: Model, { nodesContext, forMessages }: ModelsView) {
+  const { id, contextTokens } = model;
+  return {
+    id,
+    object: "model",
+    type: "model",
+    created: Date.parse(created) / 1000,
+    created_at: created,
+    owned_by: "tollgate",
+    name: id,
+    display_name: id,
+    description: descriptionOf(model),
+    context_window: contextTokens,
+    max_input_tokens: contextTokens,
+    /** What there really is: nodes may run with less than the catalogue says. */
+    context_length: Math.min(contextTokens, nodesContext(id) ?? contextTokens),
+    max_tokens: outputTokensMax,
+    max_output_tokens: Math.min(outputTokensMax, contextTokens),
+    /** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
+    reasoning_effort: readsDepth(model),
+    capabilities: forMessages ? messagesCapabilities(model) : capabilities(model),
+  };
+}
+
+const readsDepth = ({ tier }: Model): boolean => tier === "hosted";
+
+function descriptionOf({ readsImages, structuredOutput }: Model): string {
+  const answers = { json_schema: "JSON that fits a schema", json_object: "JSON", none: null }[structuredOutput];
+  const reads = readsImages ? "Reads text, files and images" : "Reads text and files";
+  return `${reads}, calls tools${answers === null ? "" : `, answers with ${answers}`}.`;
+}
+
+/** What user interfaces offer switches for. */
+const capabilities = (model: Model) => ({
+  vision: model.readsImages,
+  tools: true,
+  reasoning: readsDepth(model),
+  structured_output: model.structuredOutput === "json_schema",
+  json_mode: model.structuredOutput !== "none",
 });
 
+/** Every member that Anthropic's library knows, so that none is looked for in vain. */
+function messagesCapabilities(model: Model) {
+  const depth = supported(readsDepth(model));
+  const [yes, no] = [supported(true), supported(false)];
+  return {
+    batch: no,
+    citations: no,
+    code_execution: no,
+    context_management: {
+      ...no,
+      clear_thinking_20251015: null,
+      clear_tool_uses_20250919: null,
+      compact_20260112: null,
+    },
+    effort: { ...depth, low: depth, medium: depth, high: depth, xhigh: depth, max: depth },
+    image_input: supported(model.readsImages),
+    pdf_input: yes,
+    server_tools: { ...yes, code_execution: no, web_search: yes },
+    structured_outputs: supported(model.structuredOutput === "json_schema"),
+    thinking: { ...yes, types: { adaptive: yes, between_tools: yes, disabled: depth, enabled: yes } },
+  };
+}
+
+const supported = (isSupported: boolean) => ({ supported: isSupported });
+
 /** A page of the list; `after_id`, `before_id` and `limit` are how Anthropic's SDK pages. */
-export function modelsBody(catalog: Catalog, query: URLSearchParams): object {
+export function modelsBody(catalog: Catalog, query: URLSearchParams, view: ModelsView): object {
   const all = [...catalog.models.values()];
   const limit = Math.min(Math.max(Math.trunc(Number(query.get("limit") ?? 1000)) || 1000, 1), 1000);
   const after = all.findIndex((model) => model.id === query.get("after_id")) + 1;
@@ -30,7 +89,7 @@ export function modelsBody(catalog: Catalog, query: URLSearchParams): object {
   const page = before === -1 ? rest.slice(0, limit) : rest.slice(-limit);
   return {
     object: "list",
-    data: page.map(modelBody),
+    data: page.map((model) => modelBody(model, view)),
     has_more: page.length < rest.length,
     first_id: page[0]?.id ?? null,
     last_id: page.at(-1)?.id ?? null,

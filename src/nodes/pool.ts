@@ -3,7 +3,7 @@
 import type { Gone } from "../departure.ts";
 import { assert } from "../assert.ts";
 import type { Clock } from "../clock.ts";
-import type { NodeConfig } from "../config.ts";
+import { modelNameOn, type NodeConfig } from "../config.ts";
 import { nodeLooksAtOnceMax } from "../limits.ts";
 import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../types.ts";
 import { affinityOf } from "./affinity.ts";
@@ -193,6 +193,17 @@ export class NodePool {
   /** Tokens of a text alone, as the model reads it; null where no well node for the model can tell. */
   countText(model: Model, text: string, gone: Gone): Promise<number | null> {
     return this.#counting.countText(model, text, gone);
+  }
+
+  /** The least context in tokens that a node of the model tells of it; null where none does. */
+  contextTokensOf(modelId: string): number | null {
+    const serves = servesAmong(this.configs);
+    const told = [...this.#nodes.values()].flatMap(({ config, endpoint: { engine } }) => {
+      // An engine tells the context of the first model that it lists.
+      const isFirst = modelNameOn(config.models, modelId, engine.models) === engine.models[0];
+      return isFirst && serves(config, modelId) ? (engine.contextTokens ?? []) : [];
+    });
+    return told.length === 0 ? null : Math.min(...told);
   }
 
   states(): NodeState[] {

@@ -558,7 +558,10 @@ export function describeAnthropic(label: string, module: AnthropicModule, waits 
         const paged: string[] = [];
         for await (const model of client.models.list({ limit: 5 })) paged.push(model.id);
         expect(paged).toEqual(ids);
-        expect(await client.models.retrieve("core-coder-1")).toMatchObject({ id: "core-coder-1" });
+        expect(await client.models.retrieve("core-coder-1")).toMatchObject({
+          ...{ id: "core-coder-1", display_name: "core-coder-1" },
+          capabilities: { image_input: { supported: false }, thinking: { supported: true } },
+        });
         expect(await failure(client.models.retrieve("core-99"))).toBeInstanceOf(module.NotFoundError);
       },
       timeLimit,

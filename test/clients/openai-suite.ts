@@ -434,6 +434,7 @@ export function describeOpenAI(label: string, { OpenAI }: OpenAIModule, waits = 
         expect(await client.models.retrieve("core-coder-1")).toMatchObject({
           id: "core-coder-1",
           context_window: 131_072,
+          capabilities: { vision: false, tools: true },
         });
         expect(await failure(client.models.retrieve("core-99"))).toBeInstanceOf(OpenAI.NotFoundError);
       },

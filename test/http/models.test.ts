@@ -1,10 +1,11 @@
 // The model list, as both SDK families page through it.
 import { expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/catalog.ts";
-import { modelsBody } from "../../src/http/models.ts";
+import { modelBody, modelsBody, type ModelsView } from "../../src/http/models.ts";
 
 type Page = { data: { id: string }[]; has_more: boolean; first_id: string | null; last_id: string | null };
-const page = (query: string) => modelsBody(embeddedCatalog(), new URLSearchParams(query)) as Page;
+const view: ModelsView = { nodesContext: () => null, forMessages: false };
+const page = (query: string) => modelsBody(embeddedCatalog(), new URLSearchParams(query), view) as Page;
 const ids = [...embeddedCatalog().models.keys()];
 
 test("all 21 models come on one page with the fields of both list shapes", () => {
@@ -18,12 +19,52 @@ test("all 21 models come on one page with the fields of both list shapes", () =>
     created: 1735689600,
     created_at: "2025-01-01T00:00:00Z",
     owned_by: "tollgate",
+    name: "core-3",
     display_name: "core-3",
+    description: "Reads text, files and images, calls tools, answers with JSON that fits a schema.",
     context_window: 196608,
     max_input_tokens: 196608,
+    context_length: 196608,
     max_tokens: 65536,
+    max_output_tokens: 65536,
     reasoning_effort: false,
+    capabilities: { vision: true, tools: true, reasoning: false, structured_output: true, json_mode: true },
   });
+});
+
+const modelOf = (id: string, more: Partial<ModelsView> = {}) =>
+  modelBody(embeddedCatalog().models.get(id)!, { ...view, ...more });
+
+test("capabilities are the model's own", () => {
+  expect(modelOf("open-08-W4A16-AUTOROUND-REAP")).toMatchObject({
+    description: "Reads text and files, calls tools.",
+    capabilities: { vision: false, reasoning: true, structured_output: false, json_mode: false },
+  });
+  expect(modelOf("open-09-W4A16-AUTOROUND-REAP").capabilities).toMatchObject({
+    ...{ vision: true, structured_output: false, json_mode: true },
+  });
+});
+
+test("a messages client finds them under its library's names", () => {
+  expect(modelOf("core-coder-1", { forMessages: true }).capabilities).toMatchObject({
+    image_input: { supported: false },
+    pdf_input: { supported: true },
+    structured_outputs: { supported: true },
+    effort: { supported: false, high: { supported: false } },
+    thinking: { supported: true },
+  });
+});
+
+test("the context is what the nodes have, if they have less", () => {
+  for (const [told, context] of [
+    [null, 196_608],
+    [32_768, 32_768],
+    [262_144, 196_608],
+  ] as const) {
+    expect(modelOf("core-3", { nodesContext: () => told })).toMatchObject({
+      ...{ context_window: 196_608, max_input_tokens: 196_608, context_length: context },
+    });
+  }
 });
 
 test("paging forward meets every model once and ends", () => {

@@ -343,6 +343,22 @@ describe("engines", () => {
     expect(node.requests.map(({ method }) => method)).toEqual(["GET", "POST"]);
     for (const { head } of node.requests) expect(head).toContain("authorization: Bearer secret");
   });
+
+  test("tell their context; of several nodes of a model the least counts", async () => {
+    const nodeWith = (...models: readonly Readonly<{ id: string; max_model_len?: number }>[]) => {
+      const data = models.map((model) => ({ ...model, object: "model", owned_by: "vllm" }));
+      return nodeOf((_, reply) => reply.write(wholeReply("200 OK", JSON.stringify({ object: "list", data }))));
+    };
+    const nodes = [
+      config(nodeWith({ id: "m", max_model_len: 32_768 }), { name: "a", models: { "core-3": "m", "core-2-pro": "m" } }),
+      config(nodeWith({ id: "m", max_model_len: 16_384 }), { name: "b", models: { "core-3": "m" } }),
+      config(nodeWith({ id: "m" }, { id: "n", max_model_len: 1 }), { name: "c", models: { "*": "n" } }),
+    ];
+    const pool = poolOf(nodes, { detectEngines: true });
+    await until(() => pool.states().every(({ engine }) => engine.kind === "vllm"));
+    const ids = ["core-3", "core-2-pro", "core-3-pro"];
+    expect(ids.map((id) => pool.contextTokensOf(id))).toEqual([16_384, 32_768, null]);
+  });
 });
 
 describe("another configuration", () => {

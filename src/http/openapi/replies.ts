@@ -279,11 +279,21 @@ const models = {
     created: whole("Unix time in seconds."),
     created_at: text("The same as a text."),
     owned_by: text(),
+    name: text(),
     display_name: text(),
+    description: text("What it reads and answers with, in a sentence."),
     context_window: tokens("Context window in tokens."),
     max_input_tokens: tokens("The same, under another name."),
+    context_length: tokens("The same, or less where the nodes that serve the model have less."),
     max_tokens: tokens("The largest output budget."),
+    max_output_tokens: tokens("The same, or the context window where that is less."),
     reasoning_effort: flag("Whether the model reads the depth setting."),
+    capabilities: {
+      type: "object",
+      description:
+        "`vision`, `tools`, `reasoning`, `structured_output` and `json_mode`, each `true` or `false`; with the header " +
+        "`anthropic-version` under the names of Anthropic's libraries, each with `supported`.",
+    },
   }),
   ModelList: object({
     object: only("list"),

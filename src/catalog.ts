@@ -2,7 +2,13 @@
 // in the program; a self-hoster names another with `[catalog] file =`.
 import { type Static, Type } from "@sinclair/typebox";
 import embedded from "../data/catalog.json" with { type: "json" };
-import { creditPurchaseMaxTokens, creditPurchaseMinTokens, outputTokensDefault, outputTokensMax } from "./limits.ts";
+import {
+  creditPurchaseMaxTokens,
+  creditPurchaseMinTokens,
+  outputTokensDefault,
+  outputTokensMax,
+  outputTokensMin,
+} from "./limits.ts";
 import { formatPath, misfitsOf } from "./misfit.ts";
 import type { EncodingName, Model, Plan, PlanId, Price } from "./types.ts";
 
@@ -59,6 +65,12 @@ const planIds = ["free", "plus", "standard", "pro"] as const satisfies readonly 
 const text = () => Type.String({ minLength: 1, maxLength: 200, description: "a text of 1 to 200 characters" });
 const cents = () => Type.Integer({ minimum: 0, description: "a whole number >= 0" });
 const count = () => Type.Integer({ minimum: 0, description: "a whole number >= 0" });
+const budget = () =>
+  Type.Integer({
+    minimum: outputTokensMin,
+    maximum: outputTokensMax,
+    description: `a whole number of tokens from ${outputTokensMin} to ${outputTokensMax}`,
+  });
 const yesOrNo = () => Type.Boolean({ description: "true or false" });
 const oneOf = <const Words extends readonly string[]>(words: Words) =>
   Type.Union(
@@ -84,13 +96,10 @@ const ModelRow = Type.Object(
       { additionalProperties: false, description: 'a table such as { "cents": 390 }' },
     ),
     budget_limits_answer: yesOrNo(),
-    output_tokens_default: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: outputTokensMax,
-        description: `a whole number of tokens from 1 to ${outputTokensMax}`,
-      }),
-    ),
+    /** Output budget of a request that names none, on every endpoint. */
+    default_output_tokens: Type.Optional(budget()),
+    /** Of chat-completions and messages alone: the older name, which catalogues made before have for the coder tier. */
+    output_tokens_default: Type.Optional(budget()),
     encoding: Type.Optional(oneOf(encodings)),
     coder: Type.Optional(yesOrNo()),
   },
@@ -126,24 +135,27 @@ const CatalogFile = Type.Object(
 
 // ---------------------------------------------------------------- reading
 
-/** The catalogue that comes with the program. */
-export function embeddedCatalog(): Catalog {
-  return readCatalog(embedded, "data/catalog.json");
+/** The catalogue that comes with the program. `budget`: see `readCatalog`. */
+export function embeddedCatalog(budget?: number): Catalog {
+  return readCatalog(embedded, "data/catalog.json", budget);
 }
 
-/** The catalogue in `file`; throws CatalogError when it cannot be read or a row is wrong. */
-export async function loadCatalog(file: string): Promise<Catalog> {
+/** The catalogue in `file`; throws CatalogError when it cannot be read or a row is wrong. `budget`: see `readCatalog`. */
+export async function loadCatalog(file: string, budget?: number): Promise<Catalog> {
   let json: unknown;
   try {
     json = await Bun.file(file).json();
   } catch (error) {
     throw new CatalogError(`${file}: cannot be read as JSON: ${(error as Error).message}`);
   }
-  return readCatalog(json, file);
+  return readCatalog(json, file, budget);
 }
 
-/** Checks `json` and turns it into a Catalog; `file` is the name that errors speak of. */
-export function readCatalog(json: unknown, file: string): Catalog {
+/**
+ * Checks `json` and turns it into a Catalog; `file` is the name that errors speak of, `budget` the output budget of requests
+ * that name none, for models whose row says nothing of it.
+ */
+export function readCatalog(json: unknown, file: string, budget = outputTokensDefault): Catalog {
   const misfits = misfitsOf(CatalogFile, json);
   if (misfits.length > 0) {
     throw new CatalogError(misfits.map(({ path, problem }) => `${file}: ${rowPath(path, json)} ${problem}`).join("\n"));
@@ -153,7 +165,7 @@ export function readCatalog(json: unknown, file: string): Catalog {
   if (faults.length > 0) throw new CatalogError(faults.map((fault) => `${file}: ${fault}`).join("\n"));
   const plans = new Map(rows.plans.map((row) => [row.id, planOf(row)]));
   return {
-    models: new Map(rows.models.map((row) => [row.id, modelOf(row)])),
+    models: new Map(rows.models.map((row) => [row.id, modelOf(row, budget)])),
     plans: Object.fromEntries(planIds.map((id) => [id, plans.get(id)!])) as Record<PlanId, Plan>,
     creditPacksTokens: rows.credit_packs_tokens,
   };
@@ -193,7 +205,10 @@ function* planFaults(rows: readonly Static<typeof PlanRow>[]): Generator<string>
   }
 }
 
-function modelOf(row: Static<typeof ModelRow>): Model {
+function modelOf(row: Static<typeof ModelRow>, budget: number): Model {
+  // Calls of the coder tier are counted, not their tokens, except on /v1/responses (spec, per-request limits).
+  const ofOthers = row.output_tokens_default ?? (row.coder === true ? outputTokensMax : budget);
+  const own = row.default_output_tokens;
   return {
     id: row.id,
     tier: row.tier,
@@ -202,7 +217,11 @@ function modelOf(row: Static<typeof ModelRow>): Model {
     structuredOutput: row.structured_output,
     price: priceOf(row.price),
     budgetLimitsAnswer: row.budget_limits_answer,
-    outputTokensDefault: row.output_tokens_default ?? outputTokensDefault,
+    outputTokensDefault: {
+      "/v1/chat/completions": own ?? ofOthers,
+      "/v1/messages": own ?? ofOthers,
+      "/v1/responses": own ?? budget,
+    },
     encoding: row.encoding ?? encodingDefault,
     coder: row.coder ?? false,
   };

@@ -6,6 +6,8 @@ import {
   managedStartTimeoutMs,
   mcpCallTimeoutMs,
   nodeSlotsDefault,
+  outputTokensDefault,
+  outputTokensMax,
   queueMaxWaitMs,
   scheduledBackupsKeptDefault,
   searchPagesDefault,
@@ -110,6 +112,13 @@ const notes: Readonly<Record<string, Notes>> = {
   },
   catalog: {
     file: { about: "Models, prices and plans.", otherwise: "those of data/catalog.json" },
+  },
+  limits: {
+    default_output_tokens: {
+      about:
+        "Output budget of requests that name none, where the catalogue has no `default_output_tokens` for the model.",
+      otherwise: `${outputTokensDefault}; of a coder model ${outputTokensMax} on chat-completions and messages`,
+    },
   },
   log: {
     level: { about: "The least that is logged; `debug` has a line for each request.", otherwise: "info" },

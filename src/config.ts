@@ -11,6 +11,9 @@ import {
   mcpCallTimeoutMs,
   nodeSlotsDefault,
   nodeSlotsMax,
+  outputTokensDefault,
+  outputTokensMax,
+  outputTokensMin,
   queueMaxWaitMs,
   searchPagesDefault,
   searchPagesMax,
@@ -165,6 +168,8 @@ export type Config = Readonly<{
   stripe: StripeConfig | null;
   /** Null = the catalogue that comes with the program. */
   catalogFile: string | null;
+  /** Output budget of requests that name none, for models whose row in the catalogue says nothing of it. */
+  outputTokensDefault: number;
   log: LogConfig;
   /** What a scraper of /metrics must bring; null = it must ask from this machine. */
   metricsToken: string | null;
@@ -426,6 +431,20 @@ const ConfigFile = Type.Object(
         { additionalProperties: false, description: "a table [catalog]" },
       ),
     ),
+    limits: Type.Optional(
+      Type.Object(
+        {
+          default_output_tokens: Type.Optional(
+            Type.Integer({
+              minimum: outputTokensMin,
+              maximum: outputTokensMax,
+              description: `a whole number from ${outputTokensMin} to ${outputTokensMax}`,
+            }),
+          ),
+        },
+        { additionalProperties: false, description: "a table [limits]" },
+      ),
+    ),
     log: Type.Optional(
       Type.Object(
         { level: Type.Optional(oneOf(logLevels)), format: Type.Optional(oneOf(logFormats)) },
@@ -499,8 +518,21 @@ export async function loadConfig(flags: ConfigFlags, environment: Environment): 
 export function readConfig(file: string | null, toml: string, flags: ConfigFlags, environment: Environment): Config {
   const faults = new Faults(file, toml);
   const tables = parseTables(toml, faults);
-  const { server, queue, search, responses, console, stripe, catalog, log, metrics, telemetry, retention, backups } =
-    tables;
+  const {
+    server,
+    queue,
+    search,
+    responses,
+    console,
+    stripe,
+    catalog,
+    limits,
+    log,
+    metrics,
+    telemetry,
+    retention,
+    backups,
+  } = tables;
   const port = firstOf([
     [flags.port, "--port"],
     [given(environment["TOLLGATE_PORT"]), "TOLLGATE_PORT"],
@@ -524,6 +556,7 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
     console: { signUp: console?.sign_up ?? false, addressHeader: console?.address_header?.toLowerCase() ?? null },
     stripe: stripe === undefined ? null : readStripe(stripe, environment, faults),
     catalogFile: catalog?.file === undefined ? null : resolve(dirname(file ?? "."), catalog.file),
+    outputTokensDefault: limits?.default_output_tokens ?? outputTokensDefault,
     log: readLog(log ?? {}, environment, faults),
     metricsToken: metrics === undefined ? null : readSecret("token", metrics, ["metrics"], environment, faults),
     telemetry:

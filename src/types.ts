@@ -31,9 +31,8 @@ export type Model = Readonly<{
   price: Price;
   /** True where the output budget limits the answer, so that it is sent to the node (spec, per-request limits). */
   budgetLimitsAnswer: boolean;
-  /** Output budget in tokens of a chat-completions or messages request that names none; /v1/responses takes 4,096
-   * (limits.outputTokensDefault) for every model (spec, per-request limits). */
-  outputTokensDefault: number;
+  /** Output budget in tokens of a request that names none, by the endpoint (spec, per-request limits). */
+  outputTokensDefault: Readonly<Record<Endpoint, number>>;
   /** What estimates the tokens of a text for this model where no node counts them. */
   encoding: EncodingName;
   /** True for the coder tier: chat-completions and messages are counted in calls, not tokens. */

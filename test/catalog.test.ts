@@ -52,6 +52,12 @@ const rows = specified
   .split("\n")
   .map((row) => row.split("|").map((cell) => cell.trim()) as [string, string, string, string, string]);
 
+const defaults = (others: number, responses: number) => ({
+  "/v1/chat/completions": others,
+  "/v1/messages": others,
+  "/v1/responses": responses,
+});
+
 describe("the committed catalogue", () => {
   const { models, plans, creditPacksTokens } = embeddedCatalog();
 
@@ -70,7 +76,7 @@ describe("the committed catalogue", () => {
       structuredOutput: structuredOutput[structured] as "json_schema",
       price: priceOf(price),
       budgetLimitsAnswer: hosted || ["core-1.6-lite", "core-1.6-pro", "core-coder-1"].includes(id),
-      outputTokensDefault: id === "core-coder-1" ? 65_536 : 4_096,
+      outputTokensDefault: defaults(id === "core-coder-1" ? 65_536 : 4_096, 4_096),
       encoding: "o200k_base",
       coder: id === "core-coder-1",
     });
@@ -103,11 +109,32 @@ describe("the committed catalogue", () => {
 describe("a catalogue of one's own", () => {
   type Rows = { models: Record<string, unknown>[]; plans: Record<string, unknown>[]; credit_packs_tokens: unknown };
 
-  const readChanged = (change: (rows: Rows) => void) => {
+  const readChanged = (change: (rows: Rows) => void, budget?: number) => {
     const copy = structuredClone(committed) as unknown as Rows;
     change(copy);
-    return readCatalog(copy, "my.json");
+    return readCatalog(copy, "my.json", budget);
   };
+
+  test("has output budgets of its own, before the one of the configuration, before the specification's", () => {
+    const read = (row: object, id: string, budget?: number) => {
+      const change = ({ models }: Rows) =>
+        void Object.assign(
+          models.find((model) => model["id"] === id)!,
+          row,
+        );
+      return readChanged(change, budget).models.get(id)!.outputTokensDefault;
+    };
+    expect(read({}, "core-3", 16_384)).toEqual(defaults(16_384, 16_384));
+    expect(read({ default_output_tokens: 32_000 }, "core-3", 16_384)).toEqual(defaults(32_000, 32_000));
+    expect(read({}, "core-coder-1", 16_384)).toEqual(defaults(65_536, 16_384));
+    expect(read({ default_output_tokens: 32_000 }, "core-coder-1")).toEqual(defaults(32_000, 32_000));
+    expect(read({ output_tokens_default: 60_000 }, "core-coder-1")).toEqual(defaults(60_000, 4_096));
+    for (const wrong of [0, 65_537, 1.5, "many"]) {
+      expect(() => read({ default_output_tokens: wrong }, "core-3")).toThrow(
+        'models[4] "core-3": default_output_tokens must be a whole number of tokens from 1 to 65536',
+      );
+    }
+  });
   const faults: [string, (rows: Rows) => void, string][] = [
     [
       "a price in fractions of a cent",

@@ -44,6 +44,8 @@ keep_max_mib = 64
 
 [catalog]
 file = "/etc/tollgate/catalog.json"
+[limits]
+default_output_tokens = 16384
 
 [log]
 level = "warn"
@@ -80,6 +82,7 @@ describe("a configuration", () => {
       console: { signUp: false, addressHeader: null },
       stripe: null,
       catalogFile: null,
+      outputTokensDefault: 4_096,
       log: { level: "info", format: null },
       metricsToken: null,
       telemetry: null,
@@ -121,6 +124,7 @@ describe("a configuration", () => {
       console: { signUp: false, addressHeader: null },
       stripe: null,
       catalogFile: "/etc/tollgate/catalog.json",
+      outputTokensDefault: 16_384,
       log: { level: "warn", format: "text" },
       metricsToken: "scrape",
       telemetry: { otlpEndpoint: "http://127.0.0.1:4318", sampleRatio: 0.25 },

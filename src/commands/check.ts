@@ -14,7 +14,7 @@ const command: Command = {
   async run({ flags, environment }) {
     const seen = await asRunningServer(flags, environment);
     const config = await loadConfig(seen.flags, environment);
-    const catalog = await catalogOf(config.catalogFile);
+    const catalog = await catalogOf(config);
     checkModelIds(config, catalog);
     checkPrograms(config.nodes, environment as Record<string, string>);
     const nodes = await Promise.all(config.nodes.map((node) => inspectNode(node, systemClock)));

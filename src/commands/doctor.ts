@@ -47,7 +47,7 @@ async function configurationFindings(flags: Flags, environment: Environment): Pr
     const seen = await asRunningServer(flags, environment);
     isOfServer = seen.isNodesOfServer;
     config = await loadConfig(seen.flags, environment);
-    checkModelIds(config, await catalogOf(config.catalogFile));
+    checkModelIds(config, await catalogOf(config));
   } catch (error) {
     if (!isExpected(error)) throw error;
     return (error as Error).message.split("\n").map((line) => problem("configuration", line));

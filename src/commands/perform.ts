@@ -5,7 +5,7 @@ import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { openAccounting } from "../accounting.ts";
 import { type Catalog, embeddedCatalog, loadCatalog } from "../catalog.ts";
 import { systemClock } from "../clock.ts";
-import { addressesOf, dataFolderOf, loadConfig } from "../config.ts";
+import { addressesOf, type Config, dataFolderOf, loadConfig } from "../config.ts";
 import { standardErrorLog } from "../log.ts";
 import { noteInLedger } from "../store/audit-note.ts";
 import { type Backup, backUp } from "../store/backup.ts";
@@ -77,7 +77,7 @@ async function performHere<Name extends OperationName>(
   const config = await loadConfig(configFlags(flags), environment);
   const accounting = await openAccounting({
     dataFolder,
-    catalog: await catalogOf(config.catalogFile),
+    catalog: await catalogOf(config),
     siteUrl: addressesOf(config, config.port).siteUrl,
     clock: systemClock,
     onFatal: endAtOnce,
@@ -117,8 +117,10 @@ export function configFlags(flags: Flags): { config?: string; data?: string } {
   return { config: textFlag(flags, "config"), data: textFlag(flags, "data") };
 }
 
-export const catalogOf = (file: string | null): Promise<Catalog> =>
-  file === null ? Promise.resolve(embeddedCatalog()) : loadCatalog(file);
+export const catalogOf = ({ catalogFile, outputTokensDefault }: Config): Promise<Catalog> =>
+  catalogFile === null
+    ? Promise.resolve(embeddedCatalog(outputTokensDefault))
+    : loadCatalog(catalogFile, outputTokensDefault);
 
 /** The disk failed: nothing may be written or acknowledged after that. */
 function endAtOnce(error: Error): void {

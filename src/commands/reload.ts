@@ -64,6 +64,7 @@ const live = {
   metricsToken: "metrics",
   telemetry: "telemetry",
   usageKeepDays: "retention",
+  outputTokensDefault: "limits",
   backups: "backups",
 } as const;
 const fixed: Readonly<Record<Exclude<keyof Parts, keyof typeof live>, string>> = {
@@ -130,7 +131,7 @@ export class Reloader {
       this.#parts;
     const loadedAt = clock.wall();
     const config = await load();
-    const nextCatalog = await catalogOf(config.catalogFile);
+    const nextCatalog = await catalogOf(config);
     checkModelIds(config, nextCatalog);
     checkPrograms(config.nodes, environment());
 

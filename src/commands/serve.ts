@@ -87,7 +87,7 @@ const command: Command = {
     if (given.gguf !== undefined) checkModelFile(given.gguf);
     let inForce = config; // another one after a reload
     let stopping = false;
-    const catalog = new LiveCatalog(await catalogOf(config.catalogFile));
+    const catalog = new LiveCatalog(await catalogOf(config));
     checkModelIds(config, catalog);
 
     const clock = systemClock;

@@ -151,7 +151,10 @@ function read(value: unknown, bodyBytes: number, catalog: KnownModels): ChatAsk 
     toolChoice: choice.toolChoice,
     parallelToolCalls: request.parallel_tool_calls ?? null,
     stop: stopSequences(request.stop),
-    outputTokensMax: clampBudget(request.max_tokens ?? request.max_completion_tokens, model.outputTokensDefault),
+    outputTokensMax: clampBudget(
+      request.max_tokens ?? request.max_completion_tokens,
+      model.outputTokensDefault["/v1/chat/completions"],
+    ),
     effort: request.reasoning_effort == null ? null : efforts[request.reasoning_effort]!,
     format,
     webSearch: searchOf(hostedSearch, choice.tools, choice.forcesSearch),

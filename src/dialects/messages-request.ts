@@ -147,7 +147,7 @@ export function read(value: unknown, bodyBytes: number, catalog: KnownModels): M
     toolChoice: choice.toolChoice,
     parallelToolCalls: serial === null ? null : !serial,
     stop: stopSequences(request.stop_sequences),
-    outputTokensMax: clampBudget(request.max_tokens, model.outputTokensDefault),
+    outputTokensMax: clampBudget(request.max_tokens, model.outputTokensDefault["/v1/messages"]),
     effort: effortOf(request),
     format,
     webSearch: searchOf(search, tools.functions, choice.forcesSearch),

@@ -1,7 +1,6 @@
 // A body of POST /v1/responses -> ResponsesAsk.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import type { KnownModels } from "../catalog.ts";
-import { outputTokensDefault } from "../limits.ts";
 import { isRefusal, refuse } from "../refusals.ts";
 import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn, WebSearch } from "../types.ts";
 import { checkedFormat } from "./answer-format.ts";
@@ -146,9 +145,7 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
 
   const compacts = context.compacts || input.at(-1)?.type === "compaction_trigger";
   const store = context.storesResponses && (request.store ?? true) && !compacts;
-  // The coder tier is billed in tokens here, so its default is that of the others (spec, POST /v1/responses).
-  const budgetDefault = model.coder ? outputTokensDefault : model.outputTokensDefault;
-  const budget = clampBudget(request.max_output_tokens, budgetDefault);
+  const budget = clampBudget(request.max_output_tokens, model.outputTokensDefault["/v1/responses"]);
   const ask: ResponsesAsk = {
     endpoint: "/v1/responses",
     model,

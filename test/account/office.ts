@@ -47,7 +47,7 @@ export function model(id: string, price: Price = parPrice): Model {
     structuredOutput: "json_schema",
     price,
     budgetLimitsAnswer: true,
-    outputTokensDefault: 4_096,
+    outputTokensDefault: { "/v1/chat/completions": 4_096, "/v1/messages": 4_096, "/v1/responses": 4_096 },
     encoding: "o200k_base",
     coder: id === "core-coder-1",
   };

@@ -152,6 +152,30 @@ describe.concurrent("a changed configuration", () => {
     });
   });
 
+  test("has another output budget of requests that name none at once", async () => {
+    await using site = await Site.start("");
+    const finish = async (path: string, body: object) => {
+      const { url } = site.server;
+      const headers = { authorization: `Bearer ${keyOf(site.server)}` };
+      const hosted = JSON.stringify({ model: "open-05-3BIT-REAP", ...body });
+      const reply = (await (await fetch(url + path, { method: "POST", headers, body: hosted })).json()) as any;
+      return reply.choices?.[0].finish_reason ?? reply.stop_reason ?? reply.status;
+    };
+    const messages = [{ role: "user", content: "Say hello" }];
+    const finishes = async () => [
+      await finish("/v1/chat/completions", { messages }),
+      await finish("/v1/messages", { messages }),
+      await finish("/v1/responses", { input: "Say hello" }),
+      await finish("/v1/chat/completions", { messages, max_tokens: 4_096 }),
+    ];
+    expect(await finishes()).toEqual(["stop", "end_turn", "completed", "stop"]);
+    site.write("[limits]\ndefault_output_tokens = 5\n");
+    expect(await site.reload()).toEqual({ applied: ["limits", "catalog"], needsRestart: [] });
+    expect(await finishes()).toEqual(["length", "max_tokens", "incomplete", "stop"]);
+    site.write("[limits]\ndefault_output_tokens = 0\n");
+    await expect(site.reload()).rejects.toThrow("limits.default_output_tokens must be a whole number from 1 to 65536");
+  });
+
   test("has another least level of the log at once", async () => {
     await using site = await Site.start('[log]\nlevel = "warn"\nformat = "json"\n');
     await site.ask();

@@ -93,7 +93,9 @@ const chatDetails: Details = {
     prose: "The conversation, oldest first.",
     inside: listOf(chatMessage),
   },
-  max_tokens: { prose: `${budget}. Default ${outputTokensDefault}, of a coder model ${outputTokensMax}.` },
+  max_tokens: {
+    prose: `${budget}. Default ${outputTokensDefault}, of a coder model ${outputTokensMax}, unless the operator chose others.`,
+  },
   max_completion_tokens: { prose: "Another name of `max_tokens`, which wins where both are given." },
   stream,
   stream_options: {
@@ -185,7 +187,7 @@ const messagesContent: JsonSchema = {
 const messagesDetails: Details = {
   model,
   max_tokens: {
-    prose: `${budget}. Wanted by the dialect; here its default is ${outputTokensDefault}, of a coder model ${outputTokensMax}.`,
+    prose: `${budget}. Wanted by the dialect; here its default is ${outputTokensDefault}, of a coder model ${outputTokensMax}, unless the operator chose others.`,
   },
   messages: {
     prose: "The conversation, oldest first.",
@@ -301,7 +303,7 @@ const responsesDetails: Details = {
       }),
     ),
   },
-  max_output_tokens: { prose: `${budget}. Default ${outputTokensDefault}.` },
+  max_output_tokens: { prose: `${budget}. Default ${outputTokensDefault}, unless the operator chose another.` },
   max_tool_calls: { prose: "So many built-in searches at most." },
   stream,
   store: { prose: "`true` (default): later requests may continue from this response's id." },

@@ -47,7 +47,13 @@ class Line {
   }
 }
 
-const quotaExceeded = { refusal: "quota_exceeded", detail: { site_url: "http://site" } } as const;
+const quotaExceeded = {
+  refusal: "quota_exceeded",
+  detail: {
+    ...{ site_url: "http://site", spendable: expect.any(Number), requested: expect.any(Number) },
+    resets_at: "2026-03-29T00:00:00.000Z",
+  },
+} as const;
 
 describe("a request", () => {
   test("alone begins whatever it reads, if its budget fits", async () => {

@@ -354,7 +354,7 @@ describe("engines", () => {
       config(nodeWith({ id: "m", max_model_len: 16_384 }), { name: "b", models: { "core-3": "m" } }),
       config(nodeWith({ id: "m" }, { id: "n", max_model_len: 1 }), { name: "c", models: { "*": "n" } }),
     ];
-    const pool = poolOf(nodes, { detectEngines: true });
+    const pool = poolOf(nodes, { looks: true });
     await until(() => pool.states().every(({ engine }) => engine.kind === "vllm"));
     const ids = ["core-3", "core-2-pro", "core-3-pro"];
     expect(ids.map((id) => pool.contextTokensOf(id))).toEqual([16_384, 32_768, null]);

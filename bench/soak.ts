@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { floodRequestsMax } from "../src/limits.ts";
+import { floodRequestsMax } from "../src/core/limits.ts";
 import { answerText, tokenBytesMin } from "./answer.ts";
 import { Connection } from "./connection.ts";
 import { startCpuTimer } from "./cpu-time.ts";

@@ -1,7 +1,7 @@
 // How fast are tokens counted, also of texts made to be slow, and what does a count cost the main thread?
 //
 //   bun bench/tokens.ts [--bytes 4000000] [--runs 5] [--reference-bytes 20000] [--round-trips 2000] [--quick]
-import { isRefusal } from "../src/refusals.ts";
+import { isRefusal } from "../src/core/refusals.ts";
 import { Counter } from "../src/tokens/counter.ts";
 import { Reading, Tokenizer } from "../src/tokens/tokenizer.ts";
 import { readFlags } from "./flags.ts";

@@ -3,17 +3,17 @@
 //   key -> account -> body -> Ask -> Hold -> Slot -> Piece* -> charge on disk -> end
 //
 // What the client received is charged before it hears the end, an error event too, unless the gateway or a node failed.
-// Every other exit gives the hold back in full, and every refusal is a row of refusals.ts.
-import type { Catalog } from "./catalog.ts";
-import { type Clock, momentOf } from "./clock.ts";
+// Every other exit gives the hold back in full, and every refusal is a row of core/refusals.ts.
+import type { Catalog } from "./core/catalog.ts";
+import { type Clock, momentOf } from "./core/clock.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
-import { type Gone, signalOf } from "./departure.ts";
+import { type Gone, signalOf } from "./core/departure.ts";
 import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
 import { tooDeep } from "./dialects/field.ts";
 import { earlierOf, lengthOf, type References, type StoredResponses } from "./dialects/stored-responses.ts";
-import { busyRetrySeconds, largeBodyMinBytes } from "./limits.ts";
-import type { Log } from "./log.ts";
-import { isRefusal, refuse } from "./refusals.ts";
+import { busyRetrySeconds, largeBodyMinBytes } from "./core/limits.ts";
+import type { Log } from "./core/log.ts";
+import { isRefusal, refuse } from "./core/refusals.ts";
 import { GapSink } from "./telemetry/gap-sink.ts";
 import { RequestRecord, type RoundRecord } from "./telemetry/request-record.ts";
 import type { Media, ReadyAsk } from "./tools/media.ts";
@@ -34,7 +34,7 @@ import {
   type Slot,
   StoreUnavailable,
   type Usage,
-} from "./types.ts";
+} from "./core/types.ts";
 
 /** What is known on this thread at once, and from another one later. Waited for only where it must be. */
 export type Soon<Value> = Value | Promise<Value>;

@@ -4,7 +4,7 @@ import { version } from "../package.json" with { type: "json" };
 import { type Command, readArguments, UsageError } from "./commands/command.ts";
 import { isExpected } from "./commands/expected-error.ts";
 import { helpText } from "./commands/help.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "./core/nearest.ts";
 
 /** Loaded when it is asked for: a command on accounts starts without the HTTP server, and the server without it. */
 const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = {

@@ -1,15 +1,15 @@
 // A relay: one of the threads that serve clients. It does what costs time for each request and token: HTTP, bodies,
 // dialects, the nodes' sockets. What must be decided in one place it asks the main thread. It lies beside main.ts because
 // Workers of its own are found from there in a compiled binary.
-import { assert } from "./assert.ts";
-import { LiveCatalog } from "./catalog.ts";
-import { systemClock } from "./clock.ts";
+import { assert } from "./core/assert.ts";
+import { LiveCatalog } from "./core/catalog.ts";
+import { systemClock } from "./core/clock.ts";
 import { Tracing } from "./commands/tracing.ts";
 import type { Parts } from "./gateway.ts";
 import type { RunningServer } from "./http/app.ts";
 import { Metrics } from "./http/metrics.ts";
 import { startRelayServer } from "./http/relay-app.ts";
-import { openLog, usualLogFormat } from "./log.ts";
+import { openLog, usualLogFormat } from "./core/log.ts";
 import { Books } from "./relay/books.ts";
 import { mainServes } from "./relay/main-serves.ts";
 import type { Operation, Rules, ToRelay } from "./relay/messages.ts";

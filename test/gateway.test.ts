@@ -1,14 +1,14 @@
 // The spine alone, with scripted parts: the order of the checks, what each exit leaves behind, and who hears what.
 import { describe, expect, test } from "bun:test";
-import { embeddedCatalog } from "../src/catalog.ts";
+import { embeddedCatalog } from "../src/core/catalog.ts";
 import { chatCompletions } from "../src/dialects/chat-completions.ts";
 import type { AnswerEnd } from "../src/dialects/dialect.ts";
 import { responsesDialect } from "../src/dialects/responses.ts";
 import { sealingKeyBytes } from "../src/dialects/sealed-content.ts";
 import type { References } from "../src/dialects/stored-responses.ts";
 import { admit, type Incoming, isRefused, type Outlet, type Parts, readAsk, serve } from "../src/gateway.ts";
-import { largeBodyMinBytes } from "../src/limits.ts";
-import { isRefusal, refuse } from "../src/refusals.ts";
+import { largeBodyMinBytes } from "../src/core/limits.ts";
+import { isRefusal, refuse } from "../src/core/refusals.ts";
 import {
   type Ask,
   type Ending,
@@ -18,7 +18,7 @@ import {
   type Slot,
   StoreUnavailable,
   type Usage,
-} from "../src/types.ts";
+} from "../src/core/types.ts";
 
 const catalog = embeddedCatalog();
 const usage: Usage = { inputFresh: 10, inputCached: 0, output: 5, reasoning: 0 };

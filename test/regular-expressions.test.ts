@@ -81,7 +81,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "docs/highlighted.ts": "our own code samples",
   "docs/markup.ts": "our own descriptions",
   "docs/schema-view.ts": "our own schemas",
-  "file-text.ts": [/[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]/],
+  "core/file-text.ts": [/[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]/],
   "http/content-encoding.ts": [/;q=0(?:\.0*)?$/],
   "http/incoming.ts": [/^bearer +/i],
   "http/metric.ts": [/[\\"\n]/, /\\/g, /"/g, /\n/g],
@@ -90,10 +90,10 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "http/pass-on.ts": [/[^\t\x20-\x7e\x80-\xff]/],
   "http/request-address.ts": [/^https?:\/\/[^/?#]*/],
   "http/stored-responses-page.ts": [/^\d{1,3}$/],
-  "image-header.ts": [/^data:/i, /;base64$/i],
-  "log.ts": [/[\s"=]|^$/, /\b(?:sk-[A-Za-z0-9_-]{16,}|[Bb]earer +[A-Za-z0-9._~+/-]{8,}=*)/g],
+  "core/image-header.ts": [/^data:/i, /;base64$/i],
+  "core/log.ts": [/[\s"=]|^$/, /\b(?:sk-[A-Za-z0-9_-]{16,}|[Bb]earer +[A-Za-z0-9._~+/-]{8,}=*)/g],
   "main.ts": "our own messages",
-  "misfit.ts": [/^[\w-]+$/],
+  "core/schema-errors.ts": [/^[\w-]+$/],
   "nodes/client.ts": [/^\[(.*)\]$/, /\btimeout=(\d+)/i, /\bmax=(\d+)/i],
   "nodes/demo-answer.ts": [
     /\s?\S{1,6}|\s/gu,
@@ -172,8 +172,8 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     within(100_000, /\}(?:\s|\\[nrt])*"$/), // a piece of a call
   ],
   "nodes/tool-schema.ts": [/\(\?|\\[1-9bB]/],
-  "refusals.ts": "our own messages",
-  "server-tool-name.ts": [/[^A-Za-z0-9_-]/g],
+  "core/refusals.ts": "our own messages",
+  "core/server-tool-name.ts": [/[^A-Za-z0-9_-]/g],
   "store/input-items.ts": [/_in(\d{1,9})$/],
   "store/restore.ts": "our own clock",
   "store/search-index.ts": [

@@ -99,7 +99,7 @@ describe("who may import whom", () => {
     ["src/dialects/a.ts", 'import { x } from "../account/ledger.ts";'],
     ["src/account/a.ts", 'import type { Dialect } from "../dialects/dialect.ts";'],
     ["src/nodes/a.ts", 'import type {\n  A,\n  B,\n} from "../store/open.ts";'],
-    ["src/types.ts", 'import { gateway } from "./gateway.ts";'],
+    ["src/core/types.ts", 'import { gateway } from "./gateway.ts";'],
     ["src/gateway.ts", 'import { x } from "./http/app.ts";'],
     ["src/console/web/a.tsx", 'import { x } from "../../account/keys.ts";'],
     ["src/console/a.ts", 'import { x } from "../store/open.ts";'],

@@ -1,9 +1,9 @@
 // The accounts as the command line and the console see them. Whatever changes something resolves once it is on disk.
-import { assert } from "../assert.ts";
-import type { Catalog } from "../catalog.ts";
-import type { Clock } from "../clock.ts";
-import { creditGrantMaxTokens, emailMaxLength } from "../limits.ts";
-import { StoreUnavailable, type AccountId, type PlanId } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import type { Catalog } from "../core/catalog.ts";
+import type { Clock } from "../core/clock.ts";
+import { creditGrantMaxTokens, emailMaxLength } from "../core/limits.ts";
+import { StoreUnavailable, type AccountId, type PlanId } from "../core/types.ts";
 import type { Alongside, Journal } from "./journal.ts";
 import { hashApiKey, mintApiKey, type Keys } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";

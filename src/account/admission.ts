@@ -5,9 +5,9 @@
 //   (4) the journal must take writes, else nothing could be charged
 //   (5) the output budget is reserved from the balance
 //   (6) it begins, or waits for the account's others to settle (balance-line.ts)
-import { assert } from "../assert.ts";
-import { busyRetrySeconds, outputTokensDefault } from "../limits.ts";
-import { refuse } from "../refusals.ts";
+import { assert } from "../core/assert.ts";
+import { busyRetrySeconds, outputTokensDefault } from "../core/limits.ts";
+import { refuse } from "../core/refusals.ts";
 import {
   StoreUnavailable,
   type AccountId,
@@ -17,7 +17,7 @@ import {
   type Ms,
   type Refusal,
   type Usage,
-} from "../types.ts";
+} from "../core/types.ts";
 import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
 import type { Reply } from "./entry.ts";
 import type { Flood } from "./flood.ts";

@@ -1,5 +1,5 @@
 // What operators did, in the console or by commands, for other operators to read. An entry is in one commit with what it tells of.
-import type { AccountId, Ms } from "../types.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import type { Journal } from "./journal.ts";
 
 export type AuditAction =

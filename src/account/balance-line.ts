@@ -16,10 +16,10 @@
 //   (7) none runs, or expected and its cost fit in                    -> begins
 //
 // So at any time at most one request goes beyond the balance: one that began while none ran.
-import { assert } from "../assert.ts";
-import { balanceWaitingAccountMax, busyRetrySeconds, queueMaxWaitMs, queuePlacesMax } from "../limits.ts";
-import { refuse } from "../refusals.ts";
-import { type Moment, type Ms, type Refusal, StoreUnavailable } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import { balanceWaitingAccountMax, busyRetrySeconds, queueMaxWaitMs, queuePlacesMax } from "../core/limits.ts";
+import { refuse } from "../core/refusals.ts";
+import { type Moment, type Ms, type Refusal, StoreUnavailable } from "../core/types.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";

@@ -1,5 +1,5 @@
 // One line of the journal: a charge, a purchase or a counted call. Balances are the sums of these lines, always.
-import type { AccountId, Endpoint, Ms } from "../types.ts";
+import type { AccountId, Endpoint, Ms } from "../core/types.ts";
 import type { Period, Quota } from "./quota.ts";
 
 export type EntryKind =

@@ -1,8 +1,8 @@
 // Flood protection: 120 counted requests per account in a fixed window of 60 s that opens with the first of them.
 //
 // Windows are durations: `now` is monotonic, so that a wall clock that steps opens none and locks nobody out.
-import { floodRequestsMax, floodWindowMs } from "../limits.ts";
-import type { AccountId, Ms } from "../types.ts";
+import { floodRequestsMax, floodWindowMs } from "../core/limits.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 
 type FloodWindow = { readonly opensAt: Ms; requests: number };
 

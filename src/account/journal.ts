@@ -1,5 +1,5 @@
 // What accounts need of a journal. How lines reach the disk is the store's business.
-import type { AccountId, Ms, PlanId } from "../types.ts";
+import type { AccountId, Ms, PlanId } from "../core/types.ts";
 import type { AuditEntry } from "./audit.ts";
 import type { Entry } from "./entry.ts";
 import type { PurchaseRequest } from "./purchases.ts";

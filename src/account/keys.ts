@@ -1,6 +1,6 @@
 // API keys: `sk-tg-` and 43 base62 characters, which is 256 bits. Only SHA-256 of a key is kept, in memory and on disk;
 // a key is found by its whole hash, so how long a look-up takes says nothing about how much of a guess was right.
-import type { AccountId } from "../types.ts";
+import type { AccountId } from "../core/types.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
 import type { AccountRecords } from "./records.ts";

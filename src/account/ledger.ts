@@ -5,9 +5,9 @@
 //
 // reserve adds to held; settle turns a reservation into a charge, and release gives it back: each exactly once, which
 // the Hold sees to. A charge is booked in full, also above the reservation: allowance first, then credit, below 0.
-import { assert } from "../assert.ts";
-import type { Catalog } from "../catalog.ts";
-import type { AccountId, Ms } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import type { Catalog } from "../core/catalog.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import { quotaOf, type Entry } from "./entry.ts";
 import type { JournalListener } from "./journal.ts";
 import { LoadedAccount } from "./loaded-account.ts";

@@ -1,5 +1,5 @@
 // An account in memory: its plan, its money, what it holds and what it used of the periods at hand.
-import type { AccountId, Plan } from "../types.ts";
+import type { AccountId, Plan } from "../core/types.ts";
 import type { BalancePlace } from "./balance-line.ts";
 import type { Period, PeriodUse } from "./quota.ts";
 

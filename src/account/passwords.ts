@@ -1,7 +1,7 @@
 // Hashing of passwords, a few at a time: argon2id is slow on purpose, and all who sign in at once must neither fill the
 // memory nor keep the streams from a core. Who tried least often is first, so that a crowd of tries delays its own.
-import { passwordHashesMax, passwordHashesNameWaitingMax, passwordHashesWaitingMax } from "../limits.ts";
-import type { Ms } from "../types.ts";
+import { passwordHashesMax, passwordHashesNameWaitingMax, passwordHashesWaitingMax } from "../core/limits.ts";
+import type { Ms } from "../core/types.ts";
 
 /** `Bun.password`, or what a test counts with. */
 export type Hasher = Readonly<{

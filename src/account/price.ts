@@ -1,7 +1,7 @@
 // What a reply costs: model tokens times the catalogue's cents, rounded once, in whole numbers only.
-import { assert } from "../assert.ts";
-import { centsPerMillionBalanceTokens } from "../limits.ts";
-import type { Price, Usage } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import { centsPerMillionBalanceTokens } from "../core/limits.ts";
+import type { Price, Usage } from "../core/types.ts";
 
 /** Cents per 1,000,000 model tokens of each kind; a flat price has three equal rates. */
 export type Rates = Readonly<{ inputCents: number; cachedInputCents: number; outputCents: number }>;

@@ -1,8 +1,8 @@
 // Requests of accounts for credit or another plan, which an operator approves or declines once, and payments that a
 // provider reports, which are credited once however often they are reported.
-import type { Clock } from "../clock.ts";
-import { purchaseRequestsPendingMax } from "../limits.ts";
-import type { AccountId, Ms, PlanId } from "../types.ts";
+import type { Clock } from "../core/clock.ts";
+import { purchaseRequestsPendingMax } from "../core/limits.ts";
+import type { AccountId, Ms, PlanId } from "../core/types.ts";
 import { type Accounts, AccountError } from "./accounts.ts";
 import type { Journal } from "./journal.ts";
 

@@ -1,7 +1,7 @@
 // What an account is told that has used up what it has: the message of the specification, and beside it what was there,
 // what was wanted, and when there will be more.
-import { refuse } from "../refusals.ts";
-import type { Ms, Refusal } from "../types.ts";
+import { refuse } from "../core/refusals.ts";
+import type { Ms, Refusal } from "../core/types.ts";
 import { coderWindowName, coderWindowOf, dayName, dayOf } from "./quota.ts";
 
 /** `requested`: the output budget, which does not fit into `spendable`. */

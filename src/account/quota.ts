@@ -1,8 +1,8 @@
 // The three amounts that renew by the wall clock in UTC, and the periods they renew in. What is left is the plan's
 // amount less what was used in the period, so a renewal is no event: it cannot be missed, and cannot happen twice
 // when the clock steps back, because the earlier period's use is found again.
-import { coderWindowMs, dayMs } from "../limits.ts";
-import type { Ms } from "../types.ts";
+import { coderWindowMs, dayMs } from "../core/limits.ts";
+import type { Ms } from "../core/types.ts";
 
 export type Quota = "allowance" | "coder_calls" | "searches";
 

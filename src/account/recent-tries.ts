@@ -1,6 +1,6 @@
 // What may be tried so many times in a window, by key. Windows slide, so that no moment allows twice as many tries.
-import { triedKeysMax } from "../limits.ts";
-import type { Ms } from "../types.ts";
+import { triedKeysMax } from "../core/limits.ts";
+import type { Ms } from "../core/types.ts";
 
 export class RecentTries {
   /** Times of the last tries by key, at most `max`; the map's order is that of the last try. */

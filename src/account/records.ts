@@ -1,6 +1,6 @@
 // What accounts read from disk. Every call gives the committed state and throws StoreUnavailable when the disk
 // cannot be read.
-import type { AccountId, Ms, PlanId } from "../types.ts";
+import type { AccountId, Ms, PlanId } from "../core/types.ts";
 import type { Period, Quota } from "./quota.ts";
 
 export type AccountRecord = Readonly<{

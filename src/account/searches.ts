@@ -4,9 +4,9 @@
 // The operator pays for each call of the search service, also for those that find nothing, so that the calls of a day
 // have an end too: so many for each search of the plan. Then there is no search for the account that day. One that
 // failed counts as well: only the service knows whether it did it.
-import { assert } from "../assert.ts";
-import { searchCallsPerSearchMax } from "../limits.ts";
-import type { AccountId, Ms } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import { searchCallsPerSearchMax } from "../core/limits.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount, SearchCalls } from "./loaded-account.ts";

@@ -1,7 +1,7 @@
 // Browsers that are signed in. A session's token is 256 random bits that only its browser has; its hash finds it here.
 // An ended session is void at once, also while the disk still has it.
-import { sessionIdleMs, sessionMaxMs, sessionsCachedMax, sessionsMax, sessionUseIntervalMs } from "../limits.ts";
-import type { AccountId, Ms } from "../types.ts";
+import { sessionIdleMs, sessionMaxMs, sessionsCachedMax, sessionsMax, sessionUseIntervalMs } from "../core/limits.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import type { Alongside, Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 

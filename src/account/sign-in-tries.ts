@@ -14,8 +14,8 @@ import {
   signInNameTriesStep,
   signInTriesMax,
   signInWindowMs,
-} from "../limits.ts";
-import type { Ms } from "../types.ts";
+} from "../core/limits.ts";
+import type { Ms } from "../core/types.ts";
 import type { PasswordTurn } from "./passwords.ts";
 import { RecentTries } from "./recent-tries.ts";
 

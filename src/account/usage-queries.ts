@@ -1,5 +1,5 @@
 // What the usage page asks for. An account's replies may be millions, so whoever answers keeps an index of its own.
-import type { AccountId, Endpoint, Ms } from "../types.ts";
+import type { AccountId, Endpoint, Ms } from "../core/types.ts";
 import type { UsageRow } from "./records.ts";
 
 /** Replies that all of it fits. */

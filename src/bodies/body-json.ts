@@ -1,8 +1,8 @@
 // The text of a request's body -> JSON, or why it cannot be read: on the main thread as in the Worker of large bodies.
-import { jsonScanMinLength } from "../limits.ts";
-import { JsonScan } from "../outside-json.ts";
-import { refuse } from "../refusals.ts";
-import type { Refusal } from "../types.ts";
+import { jsonScanMinLength } from "../core/limits.ts";
+import { JsonScan } from "../core/outside-json.ts";
+import { refuse } from "../core/refusals.ts";
+import type { Refusal } from "../core/types.ts";
 
 export type BodyJson = Readonly<{ value: unknown }>;
 

@@ -1,10 +1,10 @@
 // The main thread's end of the Worker that reads large bodies: accounts take turns, a body at a time.
-import { largeBodyIdleMs } from "../limits.ts";
-import type { Log } from "../log.ts";
-import { refuse } from "../refusals.ts";
-import { RestingWorker } from "../resting-worker.ts";
+import { largeBodyIdleMs } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import { refuse } from "../core/refusals.ts";
+import { RestingWorker } from "../core/resting-worker.ts";
 import { CountingQueue } from "../tokens/counting-queue.ts";
-import type { AccountId, Ms, Refusal } from "../types.ts";
+import type { AccountId, Ms, Refusal } from "../core/types.ts";
 import type { Prepared, PrepareOrder } from "./prepare.ts";
 import type { Answer, Order } from "./preparing-worker.ts";
 

@@ -1,7 +1,7 @@
 // Requests with large bodies, which a Worker reads: parsed here, a body of 32 MiB would stop every stream for a third of a
 // second, and one made for it for two seconds. The main thread has the bytes of such a body, what a node gets of it, and
 // its settings; never its conversation as objects.
-import type { KnownModels } from "../catalog.ts";
+import type { KnownModels } from "../core/catalog.ts";
 import type { Dialect, PackedAsk } from "../dialects/dialect.ts";
 import type { EarlierTexts, References } from "../dialects/stored-responses.ts";
 import {
@@ -10,11 +10,11 @@ import {
   countingAccountPlacesMax,
   largeBodiesAccountBytesMax,
   largeBodiesBytesMax,
-} from "../limits.ts";
-import { isRefusal, refuse } from "../refusals.ts";
+} from "../core/limits.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
 import { CountingRoom, type RoomLimits } from "../tokens/counting-room.ts";
 import type { TokenizeRequest } from "../tokens/tokenize.ts";
-import type { AccountId, Ask, Model, Part, PreparedTurns, Refusal, UnreadyPart } from "../types.ts";
+import type { AccountId, Ask, Model, Part, PreparedTurns, Refusal, UnreadyPart } from "../core/types.ts";
 import { BodyLine, type BodyLineOptions } from "./body-line.ts";
 import {
   type Prepared,

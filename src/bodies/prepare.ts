@@ -3,16 +3,16 @@
 import type { Dialect, DialectName, PackedAsk } from "../dialects/dialect.ts";
 import type { OfferedTools } from "../dialects/offered-tools.ts";
 import { type EarlierTexts, earlierOf, lengthOf, type References } from "../dialects/stored-responses.ts";
-import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax, smallBodyTokensMax } from "../limits.ts";
-import { JsonScan } from "../outside-json.ts";
+import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax, smallBodyTokensMax } from "../core/limits.ts";
+import { JsonScan } from "../core/outside-json.ts";
 import { promptStart } from "../nodes/prompt-start.ts";
 import { writtenTurns } from "../nodes/request.ts";
-import { isRefusal, refuse } from "../refusals.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
 import { encodeTexts } from "../tokens/encoded-texts.ts";
 import { renderTurns } from "../tokens/render.ts";
 import { readTokenize } from "../tokens/tokenize.ts";
 import { unreadyParts, withParts } from "../tools/media-parts.ts";
-import type { Ask, EncodedTexts, Model, Part, PreparedTurns, Refusal, Turn, UnreadyPart } from "../types.ts";
+import type { Ask, EncodedTexts, Model, Part, PreparedTurns, Refusal, Turn, UnreadyPart } from "../core/types.ts";
 import { readBodyJson } from "./body-json.ts";
 
 /** As what a body is to be read: as a request of a dialect, or as one to count tokens. */

@@ -1,7 +1,7 @@
 // The Worker that reads large bodies, one after the other. It keeps nothing between two orders and gives each body back; it
 // is ended by message, never terminated.
 import { setPriority } from "node:os";
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../core/clock.ts";
 import { chatCompletions } from "../dialects/chat-completions.ts";
 import { messages } from "../dialects/messages.ts";
 import { compactionDialect, responsesDialect } from "../dialects/responses.ts";

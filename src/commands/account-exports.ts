@@ -5,11 +5,11 @@ import { type FileHandle, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { AccountRecord } from "../account/records.ts";
 import { RecentTries } from "../account/recent-tries.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../core/clock.ts";
 import type { NoExport } from "../console/account-data.ts";
-import { exportsPerHourMax, hourMs } from "../limits.ts";
+import { exportsPerHourMax, hourMs } from "../core/limits.ts";
 import { writeExport } from "../store/account-export.ts";
-import { type AccountId, StoreUnavailable } from "../types.ts";
+import { type AccountId, StoreUnavailable } from "../core/types.ts";
 
 /** Written at once, of all accounts together; each is at most as large as the ledger. */
 const writingMax = 4;

@@ -1,6 +1,6 @@
 // What a command of the program is, and how its part of the command line is read.
 import { parseArgs } from "node:util";
-import { nearest } from "../nearest.ts";
+import { nearest } from "../core/nearest.ts";
 import type { Environment } from "../config.ts";
 
 export type FlagTable = Readonly<Record<string, Readonly<{ type: "string" | "boolean"; multiple?: boolean }>>>;

@@ -1,11 +1,11 @@
 // What a data folder stands on: its disk, the time of flushes and the database in it.
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { diskReserveBytes } from "../limits.ts";
+import { diskReserveBytes } from "../core/limits.ts";
 import { type DatabaseFacts, databaseFacts } from "../store/database-facts.ts";
 import { databaseName, missingLedger } from "../store/data-folder.ts";
 import { flushTimesOf, flushWarning, measureFlushTime } from "../store/flush-time.ts";
-import type { Ms } from "../types.ts";
+import type { Ms } from "../core/types.ts";
 import { socketFile } from "./control-socket.ts";
 import { checkFolderRights } from "./folder-rights.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";

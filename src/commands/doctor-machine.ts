@@ -1,6 +1,6 @@
 // What the machine lets a server do: open files, and the time of its clock.
 import { readFileSync, statSync } from "node:fs";
-import type { Ms } from "../types.ts";
+import type { Ms } from "../core/types.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 
 /** A stream takes two files, the client's connection and the node's; the server itself takes about as many as this. */

@@ -1,7 +1,7 @@
 // tollgate doctor: looks at what a server stands on, beside a running one or before the first start: configuration,
 // nodes, the data folder and its disk, the database, open files and the clock.
 import { readFileSync, statSync } from "node:fs";
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../core/clock.ts";
 import { checkModelIds, type Config, dataFolderOf, type Environment, loadConfig } from "../config.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, type Flags, folderFlags, textFlag } from "./command.ts";

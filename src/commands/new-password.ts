@@ -1,5 +1,5 @@
 // A new password as an operator gives it: in a flag, on standard input, or none, when one is made.
-import { passwordMaxLength, passwordMinLength } from "../limits.ts";
+import { passwordMaxLength, passwordMinLength } from "../core/limits.ts";
 import { CommandError, type Flags, textFlag, UsageError } from "./command.ts";
 
 const generatedBytes = 15;

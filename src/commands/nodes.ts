@@ -1,5 +1,5 @@
 // tollgate nodes: how the inference nodes are, from the running server or by asking them.
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, loadConfig } from "../config.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import type { NodePool } from "../nodes/pool.ts";

@@ -12,8 +12,8 @@ import type { Alongside } from "../account/journal.ts";
 import type { UsageRow } from "../account/records.ts";
 import type { Accounting } from "../accounting.ts";
 import type { Backup } from "../store/backup.ts";
-import { systemClock } from "../clock.ts";
-import type { AccountId } from "../types.ts";
+import { systemClock } from "../core/clock.ts";
+import type { AccountId } from "../core/types.ts";
 
 /** Tells how far a long operation is, as one line of words. */
 export type Progress = (line: string) => void;

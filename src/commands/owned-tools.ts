@@ -1,9 +1,9 @@
 // The tools that the configuration lets the gateway run by itself, put together: web search and MCP servers.
 import type { Accounting } from "../accounting.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Config } from "../config.ts";
 import type { Metrics } from "../http/metrics.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../core/log.ts";
 import { McpTools } from "../tools/mcp.ts";
 import type { PublicFetch } from "../tools/public-fetch.ts";
 import { SearchFailed, type SearchProvider } from "../tools/search-provider.ts";

@@ -1,11 +1,11 @@
 // Applies a changed configuration to the running server without touching open streams. All that can fail is done before
 // anything changes, so that a wrong file changes nothing.
-import type { LiveCatalog } from "../catalog.ts";
-import type { Clock } from "../clock.ts";
+import type { LiveCatalog } from "../core/catalog.ts";
+import type { Clock } from "../core/clock.ts";
 import { checkModelIds, type Config } from "../config.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../core/log.ts";
 import type { NodePool } from "../nodes/pool.ts";
-import type { Ms } from "../types.ts";
+import type { Ms } from "../core/types.ts";
 import { isExpected } from "./expected-error.ts";
 import type { OwnedTools } from "./owned-tools.ts";
 import { catalogOf } from "./perform.ts";

@@ -1,7 +1,7 @@
 // tollgate restore FILE: puts a backup in the place of the ledger of a stopped server.
 import { resolve } from "node:path";
 import { byCommandOf } from "../account/audit.ts";
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../core/clock.ts";
 import { dataFolderOf } from "../config.ts";
 import { DataFolderInUse } from "../store/data-folder.ts";
 import { type Restored, restore } from "../store/restore.ts";

@@ -2,12 +2,12 @@
 // stands in its name, so that a restart neither repeats nor forgets one; other files of the folder are left alone.
 import { mkdirSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../core/clock.ts";
 import type { BackupSchedule } from "../config.ts";
-import { diskReserveBytes, scheduledBackupLookMs } from "../limits.ts";
-import type { Log } from "../log.ts";
+import { diskReserveBytes, scheduledBackupLookMs } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
 import { bytesText } from "../store/backup.ts";
-import type { Ms } from "../types.ts";
+import type { Ms } from "../core/types.ts";
 
 export type ScheduledBackupsParts = Readonly<{
   folder: string;

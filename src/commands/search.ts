@@ -1,5 +1,5 @@
 // tollgate search QUERY: what the configured search finds, as a model would read it.
-import { searchResultsMax } from "../limits.ts";
+import { searchResultsMax } from "../core/limits.ts";
 import { PublicFetchClient } from "../tools/public-fetch-client.ts";
 import type { SearchProvider } from "../tools/search-provider.ts";
 import { FolderSearch } from "../tools/search/folder-search.ts";

@@ -5,8 +5,8 @@ import { version } from "../../package.json" with { type: "json" };
 import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { type Accounting, openAccounting } from "../accounting.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
-import { LiveCatalog } from "../catalog.ts";
-import { type Clock, systemClock } from "../clock.ts";
+import { LiveCatalog } from "../core/catalog.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import {
   addressesOf,
   checkModelIds,
@@ -24,8 +24,8 @@ import { holdFreePort } from "../http/free-port.ts";
 import type { Gauge } from "../http/metric.ts";
 import { together } from "../http/other-threads.ts";
 import { Metrics } from "../http/metrics.ts";
-import { folderLookIntervalMs } from "../limits.ts";
-import { type Log, openLog, usualLogFormat } from "../log.ts";
+import { folderLookIntervalMs } from "../core/limits.ts";
+import { type Log, openLog, usualLogFormat } from "../core/log.ts";
 import { NodePool } from "../nodes/pool.ts";
 import { FollowedNodes } from "../relay/followed-nodes.ts";
 import { backupsName, responsesName } from "../store/data-folder.ts";

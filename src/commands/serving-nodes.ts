@@ -1,16 +1,16 @@
 // The nodes that a server works with: those that the configuration names, else an engine on this machine, else the
 // demo node. Those that have a command are started here.
 import { statSync } from "node:fs";
-import type { Catalog } from "../catalog.ts";
-import type { Clock } from "../clock.ts";
+import type { Catalog } from "../core/catalog.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Config, NodeConfig } from "../config.ts";
 import { freePort } from "../http/free-port.ts";
-import { nodeSlotsDefault } from "../limits.ts";
-import type { Log } from "../log.ts";
+import { nodeSlotsDefault } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
 import { startDemoNode } from "../nodes/demo.ts";
 import { discoverLocalEngine } from "../nodes/engine.ts";
 import { type AppliedNodes, ManagedNodes } from "../nodes/managed-nodes.ts";
-import type { Ms } from "../types.ts";
+import type { Ms } from "../core/types.ts";
 import { CommandError } from "./command.ts";
 
 export type ServingNodes = Readonly<{

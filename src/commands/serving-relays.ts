@@ -1,15 +1,15 @@
 // The relays of a server that has several threads: what they share with the main thread, put together.
 import { join } from "node:path";
 import type { Accounting } from "../accounting.ts";
-import type { LiveCatalog } from "../catalog.ts";
-import type { Clock } from "../clock.ts";
+import type { LiveCatalog } from "../core/catalog.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Config } from "../config.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import { checkPortFree } from "../http/free-port.ts";
 import type { Counted } from "../http/metric.ts";
 import { Metrics } from "../http/metrics.ts";
 import type { OtherThreads } from "../http/other-threads.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../core/log.ts";
 import type { NodePool } from "../nodes/pool.ts";
 import type { FollowedNodes } from "../relay/followed-nodes.ts";
 import type { Rules } from "../relay/messages.ts";

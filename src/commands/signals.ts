@@ -1,5 +1,5 @@
 // What signals tell a server: to stop, and to read its configuration again.
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../core/clock.ts";
 
 /** A terminal, npm and the launcher may each pass the same Ctrl-C on: within this time it is one signal. */
 const sameSignalMs = 500;

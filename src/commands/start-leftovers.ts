@@ -1,5 +1,5 @@
 // Memory that starting took and serving does not need: parsed sources, code that ran once, what it made on the way.
-import { startLeftoversMs } from "../limits.ts";
+import { startLeftoversMs } from "../core/limits.ts";
 
 /**
  * Gives it back to the system, once, after the start: 3 to 5 MB. That stops the process for some tens of milliseconds, so

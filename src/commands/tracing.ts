@@ -1,8 +1,8 @@
 // The tracer of a running server: the one that its configuration asks for, also after a reload.
 import { version } from "../../package.json" with { type: "json" };
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../core/clock.ts";
 import type { Config } from "../config.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../core/log.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 
 export class Tracing {

@@ -3,7 +3,7 @@
 import type { Alongside } from "../account/journal.ts";
 import type { AccountRecord } from "../account/records.ts";
 import { dayName, dayOf } from "../account/quota.ts";
-import type { AccountId, Ms } from "../types.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import { privateHeaders } from "./reply.ts";
 import { fail, type Failure } from "./route.ts";
 

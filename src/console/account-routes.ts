@@ -3,7 +3,7 @@ import { apiKeyPrefix } from "../account/keys.ts";
 import { costUsd, ratesOf } from "../account/price.ts";
 import { dayOf } from "../account/quota.ts";
 import { RecentTries } from "../account/recent-tries.ts";
-import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../limits.ts";
+import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../core/limits.ts";
 import {
   type BrowserSessions,
   type ConsoleModels,

@@ -57,7 +57,7 @@ import {
   emailMaxLength,
   passwordMaxLength,
   passwordMinLength,
-} from "../limits.ts";
+} from "../core/limits.ts";
 
 // ---------------------------------------------------------------- shapes shared by several
 

@@ -1,7 +1,7 @@
 // What an operator's call leaves in the audit log.
 import type { AuditAction, AuditEntry } from "../account/audit.ts";
-import type { Clock } from "../clock.ts";
-import type { AccountId } from "../types.ts";
+import type { Clock } from "../core/clock.ts";
+import type { AccountId } from "../core/types.ts";
 import type { Call } from "./route.ts";
 
 export type OperatorCall = Pick<Call<"operator", unknown, unknown>, "visitor" | "address">;

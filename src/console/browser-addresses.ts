@@ -1,7 +1,7 @@
 // Where browsers are, as far as it is known: the other end of a connection is a proxy's where one stands in front.
 import { forwardingHeaderIn, isNearAddress } from "../http/forwarding.ts";
 import { peerAddress } from "../http/peer-address.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../core/log.ts";
 import { forwardedAddress } from "./forwarded-address.ts";
 
 export type BrowserAddress = Readonly<{

@@ -14,9 +14,9 @@ import { DecidedOtherwise } from "../account/purchases.ts";
 import type { peerAddress } from "../http/peer-address.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
-import { busyRetrySeconds, consoleBodyMaxBytes } from "../limits.ts";
-import { formatPath, misfitsOf } from "../misfit.ts";
-import { StoreUnavailable } from "../types.ts";
+import { busyRetrySeconds, consoleBodyMaxBytes } from "../core/limits.ts";
+import { formatPath, misfitsOf } from "../core/schema-errors.ts";
+import { StoreUnavailable } from "../core/types.ts";
 import { accountRoutes } from "./account-routes.ts";
 import { pagePaths } from "./api.ts";
 import { readBody } from "./body.ts";
@@ -31,7 +31,7 @@ import { SignedIn } from "./signed-in.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { usageRoutes } from "./usage-routes.ts";
 import { webhookReply } from "./webhook.ts";
-import { parseOutsideJson } from "../outside-json.ts";
+import { parseOutsideJson } from "../core/outside-json.ts";
 
 /** What a call has of its connection. */
 type Connection = Parameters<typeof peerAddress>[1] & {};

@@ -1,8 +1,8 @@
 // The event stream of the console: an account's numbers, and for operators the nodes'. One timer for all streams looks
 // twice a second and sends what changed; it stops when nobody listens.
-import { keepAliveIntervalMs, liveIntervalMs, liveStreamsMax, liveStreamsPerAccountMax } from "../limits.ts";
+import { keepAliveIntervalMs, liveIntervalMs, liveStreamsMax, liveStreamsPerAccountMax } from "../core/limits.ts";
 import type { LiveRequests } from "../http/site.ts";
-import { StoreUnavailable } from "../types.ts";
+import { StoreUnavailable } from "../core/types.ts";
 import type { LiveEvent, OperatorNumbers } from "./api.ts";
 import { numbersOf } from "./numbers.ts";
 import type { ConsoleParts } from "./parts.ts";

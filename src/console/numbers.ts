@@ -1,7 +1,7 @@
 // An account's live numbers, from memory.
 import { coderWindowOf, dayOf } from "../account/quota.ts";
-import { coderWindowMs, dayMs } from "../limits.ts";
-import type { AccountId } from "../types.ts";
+import { coderWindowMs, dayMs } from "../core/limits.ts";
+import type { AccountId } from "../core/types.ts";
 import type { AccountNumbers } from "./api.ts";
 import type { ConsoleParts } from "./parts.ts";
 

@@ -5,7 +5,7 @@ import { dayOf } from "../account/quota.ts";
 import type { PurchaseRequest as StoredRequest } from "../account/purchases.ts";
 import type { AccountRecord } from "../account/records.ts";
 import { everyAccount } from "../account/usage-queries.ts";
-import type { AccountId } from "../types.ts";
+import type { AccountId } from "../core/types.ts";
 import { exportReply } from "./account-data.ts";
 import { done } from "./account-routes.ts";
 import {

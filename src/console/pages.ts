@@ -1,7 +1,7 @@
 // The console's pages and files. Every page is the browser's app, which reads its own address.
 import { chooseForm } from "../http/content-encoding.ts";
 import { requestAddress } from "../http/request-address.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../core/log.ts";
 import type { Asset } from "./assets.ts";
 import { safetyHeaders } from "./reply.ts";
 

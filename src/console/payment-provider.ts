@@ -1,7 +1,7 @@
 // What the console needs of whoever takes the money.
 import type { Payment } from "../account/purchases.ts";
-import { centsPerMillionBalanceTokens } from "../limits.ts";
-import type { AccountId } from "../types.ts";
+import { centsPerMillionBalanceTokens } from "../core/limits.ts";
+import type { AccountId } from "../core/types.ts";
 
 /** What balance tokens cost, in whole US cents: a fraction of a cent is not asked for. */
 export const centsOf = (tokens: number): number => Math.floor((tokens * centsPerMillionBalanceTokens) / 1_000_000);

@@ -1,7 +1,7 @@
 // The plan page: what plans and credit packs there are, and how to get them.
 import { costUsd } from "../account/price.ts";
 import type { PurchaseRequest as StoredRequest, Wanted } from "../account/purchases.ts";
-import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../limits.ts";
+import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../core/limits.ts";
 import { Checkout, NewPurchaseRequest, type PlanPage, type PurchaseRequest } from "./api.ts";
 import { timeOf } from "./numbers.ts";
 import type { ConsoleParts } from "./parts.ts";

@@ -1,6 +1,6 @@
 // The operators' page of the server itself: its configuration and its backups.
 import { theServer } from "../account/audit.ts";
-import type { Ms } from "../types.ts";
+import type { Ms } from "../core/types.ts";
 import type { BackupResult, OperatorServer, ReloadResult } from "./api.ts";
 import { auditEntry, type OperatorCall } from "./audit-entry.ts";
 import { timeOf } from "./numbers.ts";

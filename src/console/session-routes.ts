@@ -2,7 +2,7 @@
 import { PasswordsBusy } from "../account/passwords.ts";
 import { RecentTries } from "../account/recent-tries.ts";
 import { networkOf, SignInTries } from "../account/sign-in-tries.ts";
-import { signInWindowMs, signUpAddressTriesMax } from "../limits.ts";
+import { signInWindowMs, signUpAddressTriesMax } from "../core/limits.ts";
 import { type CreatedAccount, type Session, SignIn, SignUp } from "./api.ts";
 import type { ConsoleParts } from "./parts.ts";
 import { jsonReply, withCookies } from "./reply.ts";

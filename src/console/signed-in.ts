@@ -2,10 +2,10 @@
 // both cookies of a browser are: that of its session, and that of where it signed in before.
 import type { Accounts } from "../account/accounts.ts";
 import type { Sessions } from "../account/sessions.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../core/clock.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
-import { knownBrowserMaxMs, sessionMaxMs } from "../limits.ts";
-import type { AccountId } from "../types.ts";
+import { knownBrowserMaxMs, sessionMaxMs } from "../core/limits.ts";
+import type { AccountId } from "../core/types.ts";
 import { consoleHeader } from "./api.ts";
 import type { Visitor } from "./route.ts";
 

@@ -2,8 +2,8 @@
 import { costUsd } from "../account/price.ts";
 import { dayName, dayOf } from "../account/quota.ts";
 import type { UsageFilter as Filter, UsagePlace, UsageSum as Sum } from "../account/usage-queries.ts";
-import { dayMs, usageExportPageRows } from "../limits.ts";
-import type { AccountId } from "../types.ts";
+import { dayMs, usageExportPageRows } from "../core/limits.ts";
+import type { AccountId } from "../core/types.ts";
 import { UsageFilter, type UsagePage, usagePageMax, UsageQuery, type UsageSum, type UsageSummary } from "./api.ts";
 import { csvHead, csvLine } from "./csv.ts";
 import { timeOf } from "./numbers.ts";

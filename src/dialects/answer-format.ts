@@ -1,6 +1,6 @@
 // The part of reading structured output that all three dialects share: what the model supports, and a schema that can
 // be taken.
-import type { Format, Model, Refusal } from "../types.ts";
+import type { Format, Model, Refusal } from "../core/types.ts";
 import { malformed } from "./field.ts";
 import { schemaFault } from "./schema-limits.ts";
 

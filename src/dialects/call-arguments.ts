@@ -1,5 +1,5 @@
 // Whether the arguments of a call are whole: half a call must not reach a client, which would run it.
-import { parseOutsideJson } from "../outside-json.ts";
+import { parseOutsideJson } from "../core/outside-json.ts";
 
 /** The arguments' JSON text if it is an object, as `input` must be one; null if it is not, or not complete. */
 export function argumentsObject(literal: string): string | null {

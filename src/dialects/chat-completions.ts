@@ -1,8 +1,8 @@
 // The chat-completions dialect: POST /v1/chat/completions.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import type { ByteWriter } from "../byte-writer.ts";
-import type { KnownModels } from "../catalog.ts";
-import { factsOf, messageOf, isRefusal, refusals, refuse } from "../refusals.ts";
+import type { ByteWriter } from "../core/byte-writer.ts";
+import type { KnownModels } from "../core/catalog.ts";
+import { factsOf, messageOf, isRefusal, refusals, refuse } from "../core/refusals.ts";
 import {
   type Ask,
   type Call,
@@ -18,7 +18,7 @@ import {
   type Turn,
   type Usage,
   type WebSearch,
-} from "../types.ts";
+} from "../core/types.ts";
 import { DeltaFrame } from "./delta-frame.ts";
 import { checkedFormat } from "./answer-format.ts";
 import { argumentsObject } from "./call-arguments.ts";

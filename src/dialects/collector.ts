@@ -1,5 +1,5 @@
 // Collects a stream into an Answer: the one way in which a non-streaming reply comes to be.
-import type { Piece } from "../types.ts";
+import type { Piece } from "../core/types.ts";
 import type { Answer } from "./dialect.ts";
 import { LiteralText } from "./literal-text.ts";
 

@@ -1,6 +1,6 @@
 // The reply to a compaction: exactly one sealed item, whatever the model wrote, and by its own endpoint the user's messages
 // before it. It goes out at the end; until then the stream shows only that it began.
-import type { Piece, Refusal } from "../types.ts";
+import type { Piece, Refusal } from "../core/types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
 import { LiteralText } from "./literal-text.ts";
 import { compactionItem } from "./output-items.ts";

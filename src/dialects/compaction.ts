@@ -1,6 +1,6 @@
 // Compaction: a client whose conversation grows too long asks for one opaque item that stands for all of it. Any chat
 // model can do it: the ask becomes a request for a summary, and the summary goes out sealed.
-import type { Ask, Turn } from "../types.ts";
+import type { Ask, Turn } from "../core/types.ts";
 import type { Item } from "./stored-responses.ts";
 
 /** The last turn of a conversation that is to be summarised. */

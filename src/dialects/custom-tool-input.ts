@@ -1,6 +1,6 @@
 // Custom tools take free text, nodes know functions only. So a custom tool is offered as a function with one string
 // parameter, and its calls are unwrapped while they stream: {"input":"*** Begin Patch\n..."} -> *** Begin Patch...
-import { parseOutsideJson } from "../outside-json.ts";
+import { parseOutsideJson } from "../core/outside-json.ts";
 
 /** The name of the one parameter of a custom tool that is offered as a function. */
 export const inputParameter = "input";

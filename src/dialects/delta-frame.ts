@@ -1,5 +1,5 @@
 // What stands around the literal in a token's event, as bytes: made once, copied for each token.
-import type { ByteWriter } from "../byte-writer.ts";
+import type { ByteWriter } from "../core/byte-writer.ts";
 
 export class DeltaFrame {
   readonly #begin: Uint8Array;

@@ -1,8 +1,8 @@
 // What a dialect is: it reads a client's body into an Ask and writes an answer's pieces as its own events or JSON.
 // A dialect knows no balance, node, database or server.
-import type { ByteWriter } from "../byte-writer.ts";
-import type { KnownModels } from "../catalog.ts";
-import type { Ask, Endpoint, FinishReason, Piece, Refusal, Usage } from "../types.ts";
+import type { ByteWriter } from "../core/byte-writer.ts";
+import type { KnownModels } from "../core/catalog.ts";
+import type { Ask, Endpoint, FinishReason, Piece, Refusal, Usage } from "../core/types.ts";
 import type { Earlier, References, StoredResponse } from "./stored-responses.ts";
 
 /** What a reply says of itself in every event: minted by the gateway, never taken from a node. */

@@ -2,10 +2,10 @@
 // expected and is what an error message is made of.
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import { jsonDepthMax } from "../limits.ts";
-import { formatPath, firstMisfitOf } from "../misfit.ts";
-import { refuse } from "../refusals.ts";
-import type { Refusal } from "../types.ts";
+import { jsonDepthMax } from "../core/limits.ts";
+import { formatPath, firstMisfitOf } from "../core/schema-errors.ts";
+import { refuse } from "../core/refusals.ts";
+import type { Refusal } from "../core/types.ts";
 
 /** SDKs send null for what was left out, so every optional field may be null. */
 export const optional = <Schema extends TSchema>(schema: Schema) =>

@@ -1,6 +1,6 @@
 // A text that grows by JSON string literals. Their insides are joined without decoding: two of them put together are
 // again the inside of one, also where an escaped surrogate pair was split between them.
-import { ByteWriter } from "../byte-writer.ts";
+import { ByteWriter } from "../core/byte-writer.ts";
 
 /** What a short answer takes. */
 const firstBytes = 1_024;

@@ -1,9 +1,9 @@
 // Images and files of a request, in whatever field a dialect has them: by address or inline. Inline ones are checked and
 // read here, as far as that takes no time; addresses are fetched after admission.
-import { fileAsText, isPdf, textOf } from "../file-text.ts";
-import { inlineImageHeader } from "../image-header.ts";
-import { imagePixelsMax } from "../limits.ts";
-import type { Model, Part, Refusal } from "../types.ts";
+import { fileAsText, isPdf, textOf } from "../core/file-text.ts";
+import { inlineImageHeader } from "../core/image-header.ts";
+import { imagePixelsMax } from "../core/limits.ts";
+import type { Model, Part, Refusal } from "../core/types.ts";
 import { malformed } from "./field.ts";
 
 const inline = /^data:/i;

@@ -1,6 +1,6 @@
 // The content blocks of the messages dialect for what the gateway did by itself: searches, calls of MCP servers, and the
 // citations of what they found.
-import type { Piece, Source, ToolOutcome } from "../types.ts";
+import type { Piece, Source, ToolOutcome } from "../core/types.ts";
 import { carried } from "./carried-text.ts";
 
 type OwnedCall = Extract<Piece, { kind: "owned-call" }>;

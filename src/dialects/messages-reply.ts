@@ -1,7 +1,7 @@
 // What the messages dialect writes when an answer is complete or refused: the reply, its usage and the error body.
 import { argumentsObject } from "./call-arguments.ts";
-import { factsOf, messageOf, refusals } from "../refusals.ts";
-import type { Model, Piece, Refusal, RefusalName, Usage } from "../types.ts";
+import { factsOf, messageOf, refusals } from "../core/refusals.ts";
+import type { Model, Piece, Refusal, RefusalName, Usage } from "../core/types.ts";
 import type { Answer, AnswerEnd, ReplyIdentity } from "./dialect.ts";
 import { callBlock, citationBody, continuesCited, resultBlock, shownCall, type ShownCall } from "./messages-blocks.ts";
 import type { MessagesAsk } from "./messages-request.ts";

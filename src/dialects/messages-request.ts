@@ -1,7 +1,7 @@
 // What the messages dialect reads: a request body -> MessagesAsk.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import type { KnownModels } from "../catalog.ts";
-import { isRefusal, refuse } from "../refusals.ts";
+import type { KnownModels } from "../core/catalog.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
 import {
   type Ask,
   type Call,
@@ -16,8 +16,8 @@ import {
   type ToolChoice,
   type Turn,
   type WebSearch,
-} from "../types.ts";
-import { serverToolName } from "../server-tool-name.ts";
+} from "../core/types.ts";
+import { serverToolName } from "../core/server-tool-name.ts";
 import { checkedFormat } from "./answer-format.ts";
 import { textCarriedIn } from "./carried-text.ts";
 import {

@@ -3,10 +3,10 @@
 //
 //   message_start, then blocks 0, 1, 2... one open at a time, then message_delta, message_stop
 //   a block: content_block_start, content_block_delta*, content_block_stop
-import type { ByteWriter } from "../byte-writer.ts";
-import { JsonEnd } from "../json-end.ts";
+import type { ByteWriter } from "../core/byte-writer.ts";
+import { JsonEnd } from "../core/json-end.ts";
 import { DeltaFrame } from "./delta-frame.ts";
-import type { Piece, Refusal } from "../types.ts";
+import type { Piece, Refusal } from "../core/types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
 import { callBlock, citationBody, continuesCited, resultBlock, shownCall, type ShownCall } from "./messages-blocks.ts";
 import { argumentsObject } from "./call-arguments.ts";

@@ -1,5 +1,5 @@
 // The messages dialect: POST /v1/messages.
-import { refusals } from "../refusals.ts";
+import { refusals } from "../core/refusals.ts";
 import type { Dialect } from "./dialect.ts";
 import { errorBody, reply } from "./messages-reply.ts";
 import { type MessagesAsk, read } from "./messages-request.ts";

@@ -2,7 +2,7 @@
 // another server would run. Answered without, it would be wrong and billed all the same, so it is refused by name. What an
 // answer does not depend on, agents send of themselves; that is ignored.
 import { Type } from "@sinclair/typebox";
-import type { Refusal } from "../types.ts";
+import type { Refusal } from "../core/types.ts";
 import { malformed } from "./field.ts";
 
 /** A field that must be left out, or null; `why` goes on after "must be left out: ". */

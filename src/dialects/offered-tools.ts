@@ -1,9 +1,9 @@
 // The tools of a responses request as a model sees them: plain functions with unique names. Namespaces are flattened
 // to `<namespace>__<name>`, custom tools become functions with one string parameter, and calls are told by their flat
 // name what they were.
-import { isRefusal } from "../refusals.ts";
-import { toolNameMaxLength } from "../server-tool-name.ts";
-import type { Refusal, Tool, ToolChoice, WebSearch } from "../types.ts";
+import { isRefusal } from "../core/refusals.ts";
+import { toolNameMaxLength } from "../core/server-tool-name.ts";
+import type { Refusal, Tool, ToolChoice, WebSearch } from "../core/types.ts";
 import { inputParameter } from "./custom-tool-input.ts";
 import { malformed } from "./field.ts";
 import { hostedToolNotRun, nothingToCall } from "./not-served.ts";

@@ -1,11 +1,11 @@
 // The items of a response's output: how each opens, grows and is done as events, and what it is as JSON. The events
 // are those that every client's accumulator wants, in the order in which it wants them.
-import type { ByteWriter } from "../byte-writer.ts";
+import type { ByteWriter } from "../core/byte-writer.ts";
 import { CustomToolInput } from "./custom-tool-input.ts";
 import { DeltaFrame } from "./delta-frame.ts";
-import { JsonEnd } from "../json-end.ts";
+import { JsonEnd } from "../core/json-end.ts";
 import { LiteralText } from "./literal-text.ts";
-import type { Call, ServerTool, ToolOutcome } from "../types.ts";
+import type { Call, ServerTool, ToolOutcome } from "../core/types.ts";
 import type { ToolOrigin } from "./offered-tools.ts";
 import { queryOf } from "./search-request.ts";
 import type { Sealer } from "./sealed-content.ts";

@@ -1,7 +1,7 @@
 // The events about a response as a whole: it is created, in progress, and ends once. What happens in between are the
 // events of its items, numbered in the same sequence.
-import type { Clock } from "../clock.ts";
-import type { Refusal } from "../types.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Refusal } from "../core/types.ts";
 import type { AnswerEnd, ReplyIdentity } from "./dialect.ts";
 import { EventNumbers, type OutputItem } from "./output-items.ts";
 import {

@@ -1,8 +1,8 @@
 // The response object: what a reply is, and what `response.created`, `.completed` and the other lifecycle events carry.
 // The Open Responses schema wants every one of these keys in every one of them.
-import type { FinishReason, Model, Refusal, Usage } from "../types.ts";
-import { messageOf } from "../refusals.ts";
-import type { RefusalName } from "../types.ts";
+import type { FinishReason, Model, Refusal, Usage } from "../core/types.ts";
+import { messageOf } from "../core/refusals.ts";
+import type { RefusalName } from "../core/types.ts";
 import type { ReplyIdentity } from "./dialect.ts";
 import type { ResponsesAsk, ResponsesBody } from "./responses-request.ts";
 import type { Item } from "./stored-responses.ts";

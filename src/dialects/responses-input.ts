@@ -1,17 +1,17 @@
 // The `input` of a responses request: items -> turns. What a model did in one step arrives as several items
 // (reasoning, message, calls) and becomes one assistant turn, as chat templates know it.
-import { isRefusal } from "../refusals.ts";
-import { type Call, type Model, type Part, type Refusal, searchFunctionName, type Turn } from "../types.ts";
+import { isRefusal } from "../core/refusals.ts";
+import { type Call, type Model, type Part, type Refusal, searchFunctionName, type Turn } from "../core/types.ts";
 import { summaryTurn } from "./compaction.ts";
 import { inputParameter } from "./custom-tool-input.ts";
-import { serverToolName } from "../server-tool-name.ts";
+import { serverToolName } from "../core/server-tool-name.ts";
 import { malformed, textOrNothing } from "./field.ts";
 import { readFile, readImage } from "./media-part.ts";
 import { fileNotHere } from "./not-served.ts";
 import type { OfferedTools } from "./offered-tools.ts";
 import type { Sealer } from "./sealed-content.ts";
 import type { Item } from "./stored-responses.ts";
-import { parseOutsideJson } from "../outside-json.ts";
+import { parseOutsideJson } from "../core/outside-json.ts";
 
 /** What reading items needs to know of the rest of the request. */
 export type InputContext = Readonly<{

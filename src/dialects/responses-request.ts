@@ -1,8 +1,8 @@
 // A body of POST /v1/responses -> ResponsesAsk.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import type { KnownModels } from "../catalog.ts";
-import { isRefusal, refuse } from "../refusals.ts";
-import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn, WebSearch } from "../types.ts";
+import type { KnownModels } from "../core/catalog.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
+import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn, WebSearch } from "../core/types.ts";
 import { checkedFormat } from "./answer-format.ts";
 import type { PackedAsk } from "./dialect.ts";
 import { summarising, userMessages } from "./compaction.ts";

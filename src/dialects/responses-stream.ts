@@ -1,7 +1,7 @@
 // The stream of a response: pieces -> events. Items open one after the other, never two at a time; what comes for a
 // later item while an earlier one is not complete waits there.
-import type { ByteWriter } from "../byte-writer.ts";
-import type { Piece, Refusal, ToolOutcome } from "../types.ts";
+import type { ByteWriter } from "../core/byte-writer.ts";
+import type { Piece, Refusal, ToolOutcome } from "../core/types.ts";
 import type { AnswerEnd, Encoder, ReplyIdentity } from "./dialect.ts";
 import {
   CustomCallItem,

@@ -1,7 +1,7 @@
 // The responses dialect: POST /v1/responses and POST /v1/responses/compact.
-import { factsOf, messageOf, refusals } from "../refusals.ts";
-import type { Clock } from "../clock.ts";
-import type { Ask, Refusal } from "../types.ts";
+import { factsOf, messageOf, refusals } from "../core/refusals.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Ask, Refusal } from "../core/types.ts";
 import { CompactionEncoder } from "./compaction-stream.ts";
 import type { Answer, AnswerEnd, Dialect, Encoder } from "./dialect.ts";
 import { packRequest, readRequest, type ResponsesAsk, unpackRequest } from "./responses-request.ts";

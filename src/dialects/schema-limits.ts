@@ -1,7 +1,7 @@
 // Whether a client's JSON Schema may be taken at all: small enough, and complete in itself. One walk without recursion
 // that stops at the first limit, so that no schema costs more than a few milliseconds here; what the schema means is
 // found out elsewhere.
-import { schemaDepthMax, schemaTextMaxLength, schemaValuesMax } from "../limits.ts";
+import { schemaDepthMax, schemaTextMaxLength, schemaValuesMax } from "../core/limits.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 

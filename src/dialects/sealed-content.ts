@@ -1,7 +1,7 @@
 // Text that only this service can read, carried by its clients: reasoning and conversation summaries travel in
 // `encrypted_content` and come back with the next request, to any process that has the key. Nothing is stored.
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { assert } from "../assert.ts";
+import { assert } from "../core/assert.ts";
 
 /** What a sealed text is; one kind does not open as another. */
 export type SealedKind = "reasoning" | "compaction";

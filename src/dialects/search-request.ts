@@ -1,6 +1,6 @@
 // What a request says about searching the web, in all the forms in which the dialects say it.
-import { type Call, searchFunctionName, type Tool, type WebSearch } from "../types.ts";
-import { parseOutsideJson } from "../outside-json.ts";
+import { type Call, searchFunctionName, type Tool, type WebSearch } from "../core/types.ts";
+import { parseOutsideJson } from "../core/outside-json.ts";
 
 /** A search without any wishes: `web_search: true`. */
 export const anySearch: WebSearch = {

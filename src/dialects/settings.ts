@@ -1,6 +1,6 @@
 // Settings that all three dialects share once they are read: the output budget, the reasoning depth and stop strings.
-import { outputTokensMax, outputTokensMin, stopSequencesMax } from "../limits.ts";
-import type { Effort } from "../types.ts";
+import { outputTokensMax, outputTokensMin, stopSequencesMax } from "../core/limits.ts";
+import type { Effort } from "../core/types.ts";
 
 /** Moves a budget to the nearest end of 1..65,536 (spec, per-request limits: no error). */
 export const clampBudget = (tokens: number | null | undefined, otherwise: number): number =>

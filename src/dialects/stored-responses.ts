@@ -1,6 +1,6 @@
 // Responses that were kept so that later requests may refer to them by id instead of repeating them. The dialect says
 // what a request refers to; whoever keeps responses looks it up before the request is read.
-import type { AccountId, Refusal } from "../types.ts";
+import type { AccountId, Refusal } from "../core/types.ts";
 
 /** An input or output item as it stands in a request or reply. */
 export type Item = Readonly<Record<string, unknown>>;

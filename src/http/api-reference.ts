@@ -2,7 +2,7 @@
 // and say nothing that `GET /v1/models` does not.
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import type { Catalog } from "../catalog.ts";
+import type { Catalog } from "../core/catalog.ts";
 import type { SiteFiles } from "../docs/reference-page.ts";
 import { type ChosenForm, chooseForm, type Forms } from "./content-encoding.ts";
 import type { ApiFacts } from "./openapi/description.ts";

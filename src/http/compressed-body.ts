@@ -14,10 +14,10 @@ import {
   inflatedRatioMax,
   inflatingAccountMax,
   inflatingMax,
-} from "../limits.ts";
-import { refuse } from "../refusals.ts";
+} from "../core/limits.ts";
+import { refuse } from "../core/refusals.ts";
 import { AccountTurns } from "../tools/account-turns.ts";
-import type { AccountId, Refusal } from "../types.ts";
+import type { AccountId, Refusal } from "../core/types.ts";
 
 export type Encoding = "gzip" | "deflate" | "br" | "zstd";
 

@@ -1,7 +1,7 @@
 // Pages of other sites that may call the API and read its replies (CORS): none, unless the operator names them. What they
 // bring is a key, never a cookie: a reply to a request that comes with one is never opened to them.
 import type { Soon } from "../gateway.ts";
-import { preflightMaxAgeSeconds } from "../limits.ts";
+import { preflightMaxAgeSeconds } from "../core/limits.ts";
 import { mayBeSignedIn } from "./incoming.ts";
 
 /** Of our replies, beside those that every page may read. */

@@ -2,9 +2,9 @@
 import { readBodyJson } from "../bodies/body-json.ts";
 import type { LargeBody } from "../bodies/large-bodies.ts";
 import type { Body, Incoming } from "../gateway.ts";
-import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes, smallBodyTokensMax } from "../limits.ts";
-import { isRefusal, refuse } from "../refusals.ts";
-import { type AccountId, type Refusal, StoreUnavailable } from "../types.ts";
+import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
+import { type AccountId, type Refusal, StoreUnavailable } from "../core/types.ts";
 import type { BodyTurns } from "./body-turns.ts";
 import { encodingOf, inflate } from "./compressed-body.ts";
 import type { Site } from "./site.ts";

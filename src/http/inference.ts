@@ -1,17 +1,17 @@
 // The routes that models answer, and how a request of a dialect becomes a reply. Every thread that serves clients has its
 // own; what it does not serve itself it passes on.
-import { assert } from "../assert.ts";
-import type { Clock } from "../clock.ts";
+import { assert } from "../core/assert.ts";
+import type { Clock } from "../core/clock.ts";
 import { chatCompletions } from "../dialects/chat-completions.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { messages } from "../dialects/messages.ts";
 import { compactionDialect, responsesDialect } from "../dialects/responses.ts";
 import { type Admitted, admit, isRefused, type Parts, type Refused, serve, type Soon } from "../gateway.ts";
-import { isRefusal, refuse } from "../refusals.ts";
-import { Roster } from "../roster.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
+import { Roster } from "../core/active-set.ts";
 import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
-import type { AccountId, Ask } from "../types.ts";
+import type { AccountId, Ask } from "../core/types.ts";
 import { addressesOf, type ApiRoutes } from "./api-routes.ts";
 import { CollectOutlet } from "./collect-outlet.ts";
 import { Heartbeat } from "./heartbeat.ts";

@@ -1,8 +1,8 @@
 // GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list. Only `capabilities` are
 // called otherwise by each: the version header of the messages dialect says whose names are wanted.
-import type { Catalog } from "../catalog.ts";
-import { outputTokensMax } from "../limits.ts";
-import type { Model } from "../types.ts";
+import type { Catalog } from "../core/catalog.ts";
+import { outputTokensMax } from "../core/limits.ts";
+import type { Model } from "../core/types.ts";
 
 const created = "2025-01-01T00:00:00Z";
 

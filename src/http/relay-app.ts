@@ -2,9 +2,9 @@
 // on the main thread. All relays listen on the same port, and the system deals the connections out.
 import { Elysia } from "elysia";
 import type { Parts, Soon } from "../gateway.ts";
-import { refuse } from "../refusals.ts";
-import { mintRequestId } from "../request-id.ts";
-import { Roster } from "../roster.ts";
+import { refuse } from "../core/refusals.ts";
+import { mintRequestId } from "../core/request-id.ts";
+import { Roster } from "../core/active-set.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes } from "./api-routes.ts";

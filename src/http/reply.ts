@@ -1,7 +1,7 @@
 // Builds replies from scratch: every header is ours (a node's headers are never relayed).
 import type { Dialect } from "../dialects/dialect.ts";
-import { refusals, refuse } from "../refusals.ts";
-import type { Ask, Refusal } from "../types.ts";
+import { refusals, refuse } from "../core/refusals.ts";
+import type { Ask, Refusal } from "../core/types.ts";
 import { requestAddress } from "./request-address.ts";
 
 const json = "application/json; charset=utf-8";

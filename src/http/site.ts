@@ -1,6 +1,6 @@
 // What another part adds to the HTTP server: pages and routes of its own, and browsers that are signed in to them.
 import type { AnyElysia } from "elysia";
-import type { AccountId } from "../types.ts";
+import type { AccountId } from "../core/types.ts";
 
 /** What the server does at the moment. */
 export type LiveRequests = Readonly<{

@@ -1,7 +1,7 @@
 // Which page of a stored response's input items a client asks for, in the form in which SDKs page through lists.
 import type { ItemPage } from "../dialects/stored-responses.ts";
-import { isRefusal, refuse } from "../refusals.ts";
-import type { Refusal } from "../types.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
+import type { Refusal } from "../core/types.ts";
 
 const limitDefault = 20;
 const limitMax = 100;

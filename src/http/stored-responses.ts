@@ -1,7 +1,7 @@
 // What a client does with one stored response: GET and DELETE /v1/responses/{id}, POST .../cancel, GET .../input_items.
 import type { StoredResponses } from "../dialects/stored-responses.ts";
-import { isRefusal, refuse } from "../refusals.ts";
-import type { AccountId, Refusal } from "../types.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
+import type { AccountId, Refusal } from "../core/types.ts";
 import { itemPageOf } from "./stored-responses-page.ts";
 
 /** The reply's body as JSON text. `responses` is null where nothing is stored. */

@@ -2,8 +2,8 @@
 // need a key, reserve nothing and are not counted by flood protection; counting itself happens off the main thread.
 import type { Dialect } from "../dialects/dialect.ts";
 import { type Body, isLarge, type Parts, readAsk } from "../gateway.ts";
-import { isRefusal } from "../refusals.ts";
-import { mintRequestId } from "../request-id.ts";
+import { isRefusal } from "../core/refusals.ts";
+import { mintRequestId } from "../core/request-id.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import {
   countMessages,
@@ -12,7 +12,7 @@ import {
   tokenize,
   type TokenizeRequest,
 } from "../tokens/tokenize.ts";
-import type { AccountId, Ask, Refusal } from "../types.ts";
+import type { AccountId, Ask, Refusal } from "../core/types.ts";
 import { BodyTurns } from "./body-turns.ts";
 import { accountOf, type KnownKeys, readBody } from "./incoming.ts";
 import { jsonReply, refusalReply } from "./reply.ts";

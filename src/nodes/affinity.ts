@@ -1,5 +1,5 @@
 // Requests whose prompts begin alike are given to the same node, where that beginning is cached.
-import type { AccountId, Ask } from "../types.ts";
+import type { AccountId, Ask } from "../core/types.ts";
 import { promptStart, promptStartCharacters } from "./prompt-start.ts";
 
 /** Hash of what two requests share when their prompts begin alike: account, model, system, tools, first user message. */

@@ -1,7 +1,7 @@
 // Requests that a model or its engine cannot take, told by the node's words: the status differs between engines, and
 // several of them answer 500. The table is what engines were heard to say; test/nodes/client-faults.test.ts holds the
 // recordings. A row counts only where the request has what it speaks of, so that a node's own fault stays one.
-import type { Ask } from "../types.ts";
+import type { Ask } from "../core/types.ts";
 
 export type ClientFault = Readonly<{
   /** What the client reads. */

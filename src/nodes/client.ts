@@ -7,9 +7,9 @@
 //   looked into right before an idle connection is taken. (Not after the write: a quick node's reply may be there then.)
 // - A request is written again exactly once, on a new connection, and only if a reused one closed without a byte of reply.
 import type { Socket } from "bun";
-import { assert } from "../assert.ts";
-import type { Clock } from "../clock.ts";
-import { nodeConnectTimeoutMs, nodeIdleSocketMs, nodeSocketsIdleMax } from "../limits.ts";
+import { assert } from "../core/assert.ts";
+import type { Clock } from "../core/clock.ts";
+import { nodeConnectTimeoutMs, nodeIdleSocketMs, nodeSocketsIdleMax } from "../core/limits.ts";
 import { ResponseParser } from "./framing.ts";
 import type { ResponseHandler, ResponseHeaders } from "./framing.ts";
 import { canPeek, hasWaiting } from "./peek.ts";

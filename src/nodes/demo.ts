@@ -1,8 +1,8 @@
 // The demo node: a real HTTP server on a loopback port that speaks the OpenAI-compatible node protocol with made-up
 // answers, so that Tollgate can be tried, and its whole path tested, where no inference engine runs.
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../core/clock.ts";
 import { answerTo, type DemoAnswer, type DemoRequest, type DemoToken } from "./demo-answer.ts";
-import { parseOutsideJson } from "../outside-json.ts";
+import { parseOutsideJson } from "../core/outside-json.ts";
 
 export interface DemoNode {
   /** Base address for NodeConfig.url, e.g. http://127.0.0.1:41234/v1 */

@@ -1,6 +1,6 @@
 // Which inference engine is behind an address. Engines take the same chat-completions request with different extras;
 // what is not known for sure stays "unknown", for which only what all engines take is sent.
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../core/clock.ts";
 import type { NodeConfig } from "../config.ts";
 import { NodeClient, originOf } from "./client.ts";
 import type { ClientOptions } from "./client.ts";

@@ -1,7 +1,7 @@
 // Bytes of a response body -> the payloads of its server-sent events, at any split of the bytes. A line ends with a line
 // feed, a carriage return or both. Text is decoded only in whole lines, so that a character that is split over two reads
 // stays whole. Most events are known by their bytes and are never decoded.
-import { nodeLineMaxBytes } from "../limits.ts";
+import { nodeLineMaxBytes } from "../core/limits.ts";
 
 /** Receives the events of one body. */
 export interface EventHandler {

@@ -1,8 +1,8 @@
 // What a node's error means for the client. A node's own text is read for its meaning and never handed on to a client:
 // it may name addresses, models and other people's settings. The operator's log has it, without those.
-import { busyRetrySeconds, nodeErrorTextMaxLength } from "../limits.ts";
-import { refuse } from "../refusals.ts";
-import type { Ask, Elsewhere, Ending, Refusal } from "../types.ts";
+import { busyRetrySeconds, nodeErrorTextMaxLength } from "../core/limits.ts";
+import { refuse } from "../core/refusals.ts";
+import type { Ask, Elsewhere, Ending, Refusal } from "../core/types.ts";
 import { clientFaultOf } from "./client-faults.ts";
 import { parseNodeJson, record } from "./json.ts";
 import { loggableWords, messageOfError } from "./node-words.ts";

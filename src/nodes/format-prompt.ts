@@ -1,6 +1,6 @@
 // Structured output in words, for a node that cannot be held to it: beside tools no engine takes a schema (it would rule
 // out every call, or be refused), and an engine that we do not know may ignore one.
-import type { Format } from "../types.ts";
+import type { Format } from "../core/types.ts";
 
 /** To follow the system message. */
 export function formatPrompt(format: Format): string {

@@ -1,8 +1,8 @@
 // One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. What each failure of
 // a node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
-import type { Gone } from "../departure.ts";
-import { nodeErrorBodyMaxBytes } from "../limits.ts";
-import type { Ask, Ending, Sink } from "../types.ts";
+import type { Gone } from "../core/departure.ts";
+import { nodeErrorBodyMaxBytes } from "../core/limits.ts";
+import type { Ask, Ending, Sink } from "../core/types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "./client.ts";
 import { EventParser } from "./events.ts";
 import type { EventHandler, KnownEvents } from "./events.ts";
@@ -12,7 +12,7 @@ import type { ResponseHeaders } from "./framing.ts";
 import type { KnownShapes } from "./known-shapes.ts";
 import { AnswerReader, type Channel } from "./reader.ts";
 
-/** Time limits of a generation, in milliseconds; limits.ts says where each comes from. */
+/** Time limits of a generation, in milliseconds; core/limits.ts says where each comes from. */
 export type GenerationLimits = Readonly<{ firstPieceMs: number; stallMs: number; afterFinishMs: number }>;
 
 /** How a generation went, for the node's health and the log; the Ending is for the client. */

@@ -1,5 +1,5 @@
 // One small GET request to a node, whole answer in memory: for probing and for finding out which engine it is.
-import { nodeErrorBodyMaxBytes } from "../limits.ts";
+import { nodeErrorBodyMaxBytes } from "../core/limits.ts";
 import type { ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
 import type { ResponseHeaders } from "./framing.ts";
 import { requestHead } from "./request-head.ts";

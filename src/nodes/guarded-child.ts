@@ -4,7 +4,7 @@
 // parent-death signal of the kernel would need a helper program, works on Linux alone, and gives no grace.
 import { spawn } from "node:child_process";
 import type { Readable } from "node:stream";
-import type { Ms } from "../types.ts";
+import type { Ms } from "../core/types.ts";
 
 export type ChildCommand = Readonly<{
   /** The program and its arguments. */

@@ -1,5 +1,5 @@
 // Looking into JSON that a node sent, where any field may be missing or of another type.
-import { jsonExcess, jsonStringEnd } from "../outside-json.ts";
+import { jsonExcess, jsonStringEnd } from "../core/outside-json.ts";
 
 /** The value as an object with unknown fields, or null. */
 export function record(value: unknown): Record<string, unknown> | null {

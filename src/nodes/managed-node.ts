@@ -5,8 +5,8 @@
 //         -> ends, or does not answer in time                       -> the same
 //
 // The pause doubles with each failure and is short again once the node has answered for a while.
-import { logLines } from "../child-log.ts";
-import type { Clock } from "../clock.ts";
+import { logLines } from "../core/child-log.ts";
+import type { Clock } from "../core/clock.ts";
 import type { ManagedNodeConfig } from "../config.ts";
 import {
   managedRestartMaxMs,
@@ -17,9 +17,9 @@ import {
   nodeConnectTimeoutMs,
   nodeProbeIntervalMs,
   nodeProbeTimeoutMs,
-} from "../limits.ts";
-import type { Log } from "../log.ts";
-import type { Ms } from "../types.ts";
+} from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { Ms } from "../core/types.ts";
 import { NodeClient, originOf } from "./client.ts";
 import { get, isAnswer } from "./get.ts";
 import { type GuardedChild, startGuarded } from "./guarded-child.ts";

@@ -1,7 +1,7 @@
 // Has prompts and texts counted by the nodes themselves, which know their tokenizer and template.
-import type { Gone } from "../departure.ts";
-import { nodeCountBytesMax, nodeCountsBytesMax } from "../limits.ts";
-import type { Ask, Model } from "../types.ts";
+import type { Gone } from "../core/departure.ts";
+import { nodeCountBytesMax, nodeCountsBytesMax } from "../core/limits.ts";
+import type { Ask, Model } from "../core/types.ts";
 import type { NodeEndpoint } from "./node-endpoint.ts";
 import type { CountRequest } from "./token-count.ts";
 

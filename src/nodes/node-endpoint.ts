@@ -1,7 +1,7 @@
 // One node as it is spoken to: its connections, its engine, and the requests that are made for it. How it is, and who
 // gets a place on it, is the pool's to decide, which may be on another thread.
-import type { Gone } from "../departure.ts";
-import type { Clock } from "../clock.ts";
+import type { Gone } from "../core/departure.ts";
+import type { Clock } from "../core/clock.ts";
 import { modelNameOn, type NodeConfig } from "../config.ts";
 import {
   nodeAfterFinishMs,
@@ -10,8 +10,8 @@ import {
   nodeIdleSocketMs,
   nodeProbeTimeoutMs,
   nodeStallMs,
-} from "../limits.ts";
-import type { AccountId, Ask, Ending, Ms, Sink } from "../types.ts";
+} from "../core/limits.ts";
+import type { AccountId, Ask, Ending, Ms, Sink } from "../core/types.ts";
 import { type Dial, NodeClient, originOf } from "./client.ts";
 import { type Engine, unknownEngine } from "./engine.ts";
 import type { Failure } from "./failure.ts";
@@ -23,7 +23,7 @@ import { type LargeNodeRequest, largeNodeRequest, type NodeRequest, nodeRequest 
 import { requestHead } from "./request-head.ts";
 import { askForCount, countRequestOfAsk, countRequestOfText, type CountRequest } from "./token-count.ts";
 
-/** Time limits of what is said to a node, in milliseconds; the defaults are those of limits.ts. */
+/** Time limits of what is said to a node, in milliseconds; the defaults are those of core/limits.ts. */
 export type EndpointLimits = GenerationLimits &
   Readonly<{ connectTimeoutMs: Ms; idleSocketMs: Ms; probeTimeoutMs: Ms }>;
 

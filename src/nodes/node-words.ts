@@ -1,7 +1,7 @@
 // A node's own words about a failure, for the operator's log alone: short, and without what must not be there. Nodes
 // repeat addresses, paths of their machine and parts of the prompt.
-import { nodeErrorTextMaxLength, nodeWordsMaxLength } from "../limits.ts";
-import type { Ask, Turn } from "../types.ts";
+import { nodeErrorTextMaxLength, nodeWordsMaxLength } from "../core/limits.ts";
+import type { Ask, Turn } from "../core/types.ts";
 import { parseNodeJson, record } from "./json.ts";
 
 /** What of an error body says why; the body itself where it is no JSON. Bounded: nothing that is told is longer. */

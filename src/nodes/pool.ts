@@ -1,11 +1,11 @@
 // The nodes as one: which are well, who gets a slot, and generations on a slot. Composition of the slot queue (decides),
 // the endpoints (speak to the nodes) and what requests met there; timers and promises live here.
-import type { Gone } from "../departure.ts";
-import { assert } from "../assert.ts";
-import type { Clock } from "../clock.ts";
+import type { Gone } from "../core/departure.ts";
+import { assert } from "../core/assert.ts";
+import type { Clock } from "../core/clock.ts";
 import { modelNameOn, type NodeConfig } from "../config.ts";
-import { nodeLooksAtOnceMax } from "../limits.ts";
-import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../types.ts";
+import { nodeLooksAtOnceMax } from "../core/limits.ts";
+import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../core/types.ts";
 import { affinityOf } from "./affinity.ts";
 import type { Dial } from "./client.ts";
 import { type Engine, unknownEngine } from "./engine.ts";
@@ -25,7 +25,7 @@ import type { Quickness } from "./recent-replies.ts";
 import { SlotQueue } from "./slot-queue.ts";
 import type { NodeHealth, Place, RefusalCause } from "./slot-queue.ts";
 
-/** Time limits of the pool, in milliseconds; the defaults are those of limits.ts. */
+/** Time limits of the pool, in milliseconds; the defaults are those of core/limits.ts. */
 export type PoolLimits = EndpointLimits & NodeLimits;
 
 const defaultLimits: PoolLimits = { ...endpointLimitsDefault, ...nodeLimitsDefault };

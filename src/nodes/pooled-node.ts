@@ -7,7 +7,7 @@
 //
 // A look is a cheap GET. A node that is down is looked at soon and then ever more seldom; one that is well only when it
 // has been idle for a while, because requests show it as well. One look without an answer shows little: it may be busy.
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config.ts";
 import {
   nodeCoolOffMs,
@@ -15,8 +15,8 @@ import {
   nodeIdleLookIntervalMs,
   nodeProbeIntervalMs,
   nodeSilentLooksMax,
-} from "../limits.ts";
-import type { Ms } from "../types.ts";
+} from "../core/limits.ts";
+import type { Ms } from "../core/types.ts";
 import type { Dial } from "./client.ts";
 import { type Engine, engineInWords } from "./engine.ts";
 import { type Look, problemOf } from "./look.ts";

@@ -1,5 +1,5 @@
 // The beginning of a prompt, by which a node is found that may have it cached.
-import type { Turn } from "../types.ts";
+import type { Turn } from "../core/types.ts";
 
 /** This much of the prompt's start decides which node has it cached. */
 export const promptStartCharacters = 1_024;

@@ -6,8 +6,8 @@
 //
 // The first finish reason and the first usage report after it win; everything later is ignored. All that a node says counts
 // toward the budget, or the context where no budget limits the answer: text, reasoning, names and arguments of calls.
-import { answerLogprobsMaxLength, answerMaxLength } from "../limits.ts";
-import type { Ask, Ending, FinishReason, Sink } from "../types.ts";
+import { answerLogprobsMaxLength, answerMaxLength } from "../core/limits.ts";
+import type { Ask, Ending, FinishReason, Sink } from "../core/types.ts";
 import type { KnownEvents } from "./events.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure.ts";
 import type { Failure } from "./failure.ts";

@@ -1,12 +1,12 @@
 // Ask -> the JSON body that one engine takes. Only fields named here are ever sent: engines obey dangerous ones that
 // they know (grammars, slots, plugins) and some refuse all that they do not know.
 import { parseNodeJson, record } from "./json.ts";
-import { stopSequencesMax } from "../limits.ts";
+import { stopSequencesMax } from "../core/limits.ts";
 import type { NodeConfig } from "../config.ts";
 import type { EngineKind } from "./engine.ts";
 import { formatPrompt } from "./format-prompt.ts";
 import { toolParameters } from "./tool-schema.ts";
-import type { AccountId, Ask, Effort, Format, PreparedTurns, Sampling, Tool, Turn } from "../types.ts";
+import type { AccountId, Ask, Effort, Format, PreparedTurns, Sampling, Tool, Turn } from "../core/types.ts";
 
 /** What an engine takes beyond what all take. */
 type EngineTraits = Readonly<{

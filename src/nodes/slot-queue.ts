@@ -14,9 +14,9 @@
 //
 // Why (2) may look at free slots alone: a place waits only while no well node that serves it has a free slot, because
 // every event that frees or adds one (release, configure, well) hands it out at once. `#check` asserts it in tests.
-import { assert } from "../assert.ts";
-import { queuePlacesMax } from "../limits.ts";
-import type { AccountId, Ms } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import { queuePlacesMax } from "../core/limits.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import { Line } from "./line.ts";
 import type { Link } from "./line.ts";
 

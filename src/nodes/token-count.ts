@@ -1,7 +1,7 @@
 // Asking an engine how many tokens a prompt has, for the engines that can tell.
-import type { Gone } from "../departure.ts";
-import { nodeCountTimeoutMs } from "../limits.ts";
-import type { Ask, PreparedTurns } from "../types.ts";
+import type { Gone } from "../core/departure.ts";
+import { nodeCountTimeoutMs } from "../core/limits.ts";
+import type { Ask, PreparedTurns } from "../core/types.ts";
 import type { ExchangeHandler, NodeClient } from "./client.ts";
 import type { EngineKind } from "./engine.ts";
 import { requestHead } from "./request-head.ts";

@@ -1,8 +1,8 @@
 // Tool-call deltas -> "call" and "call-arguments" Pieces. Engines differ in everything: whole calls in one delta or
 // name first, ids empty, numeric, repeated or missing, names repeated or in fragments or late, arguments as an object.
-import { JsonEnd } from "../json-end.ts";
-import { answerCallsMax, calledNameMaxLength } from "../limits.ts";
-import type { Sink, Tool } from "../types.ts";
+import { JsonEnd } from "../core/json-end.ts";
+import { answerCallsMax, calledNameMaxLength } from "../core/limits.ts";
+import type { Sink, Tool } from "../core/types.ts";
 import { record } from "./json.ts";
 
 type OpenCall = {

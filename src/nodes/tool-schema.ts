@@ -1,7 +1,7 @@
 // A client's tool parameters -> a JSON schema that every engine takes. Engines compile it into a grammar and refuse the
 // whole request over a keyword that they cannot: such keywords go, what the schema means for the model stays.
 import { record } from "./json.ts";
-import type { Tool } from "../types.ts";
+import type { Tool } from "../core/types.ts";
 
 /** Say nothing about the value; `$schema` with an older draft makes SGLang's validator refuse the rest. */
 const dropped: ReadonlySet<string> = new Set(["$schema", "$id", "$comment", "$anchor", "$vocabulary"]);

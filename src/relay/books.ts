@@ -1,11 +1,11 @@
 // A relay's side of the books, which the main thread keeps: keys, admission, holds and places on nodes are asked for by
 // message. To the spine they look like those of one thread that take a moment.
-import type { Gone } from "../departure.ts";
+import type { Gone } from "../core/departure.ts";
 import { keyHashOf } from "../account/keys.ts";
-import { assert } from "../assert.ts";
+import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Soon } from "../gateway.ts";
-import { keyCacheEntriesMax } from "../limits.ts";
+import { keyCacheEntriesMax } from "../core/limits.ts";
 import { busy } from "../nodes/failure.ts";
 import type { Met } from "../nodes/node-endpoint.ts";
 import {
@@ -16,13 +16,13 @@ import {
   type Slot,
   StoreUnavailable,
   type Usage,
-} from "../types.ts";
+} from "../core/types.ts";
 import type { Answer, Operation } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 
 type Question = { resolve: (answer: Answer) => void; reject: (error: Error) => void };
 
-/** In the place of a question that was answered: an outgrown table of a Map may keep it (roster.ts), but not who asked. */
+/** In the place of a question that was answered: an outgrown table of a Map may keep it (core/active-set.ts), but not who asked. */
 const forget = (): void => {};
 
 type Wanted = Readonly<{ account: AccountId; model: string; affinity: number; excluded: ReadonlySet<string> }>;

@@ -3,15 +3,15 @@
 //
 // What a relay says is carried out in the order in which it was said; what different relays say, in the order in which
 // it came. The time of a decision is the main thread's own.
-import { assert } from "../assert.ts";
-import { type Clock, momentOf } from "../clock.ts";
+import { assert } from "../core/assert.ts";
+import { type Clock, momentOf } from "../core/clock.ts";
 import type { Asked } from "../account/admission.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../core/log.ts";
 import { busy } from "../nodes/failure.ts";
 import type { Grant } from "../nodes/pool.ts";
 import type { Place, RefusalCause } from "../nodes/slot-queue.ts";
-import { isRefusal, refuse } from "../refusals.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
 import {
   type AccountId,
   type Hold,
@@ -20,7 +20,7 @@ import {
   type Ms,
   type Refusal,
   StoreUnavailable,
-} from "../types.ts";
+} from "../core/types.ts";
 import type { Operation, ToRelay } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 

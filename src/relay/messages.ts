@@ -3,14 +3,14 @@
 //
 // A question's `id` is the relay's own number; its answer has the same. A request's hold and its place on a node are
 // known by the id of the question that got them.
-import type { Catalog } from "../catalog.ts";
+import type { Catalog } from "../core/catalog.ts";
 import type { McpConfig, NodeConfig, TelemetryConfig } from "../config.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
-import type { LogLevel } from "../log.ts";
+import type { LogLevel } from "../core/log.ts";
 import type { Engine } from "../nodes/engine.ts";
 import type { Met } from "../nodes/node-endpoint.ts";
 import type { NodeHealth } from "../nodes/slot-queue.ts";
-import type { AccountId, Endpoint, Model, Refusal, Usage } from "../types.ts";
+import type { AccountId, Endpoint, Model, Refusal, Usage } from "../core/types.ts";
 
 /** From a relay, carried out in order. */
 export type Operation =

@@ -1,6 +1,6 @@
 // The nodes as a relay has them: it speaks to them on places that the main thread gives.
-import type { Gone } from "../departure.ts";
-import type { Clock } from "../clock.ts";
+import type { Gone } from "../core/departure.ts";
+import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config.ts";
 import { affinityOf } from "../nodes/affinity.ts";
 import type { Engine } from "../nodes/engine.ts";
@@ -9,8 +9,8 @@ import { NodeCounting } from "../nodes/node-counting.ts";
 import { alikeAmong, endpointLimitsDefault, type Met, NodeEndpoint } from "../nodes/node-endpoint.ts";
 import { nodesAfter, type PoolFollower, servesAmong } from "../nodes/pool.ts";
 import type { NodeHealth } from "../nodes/slot-queue.ts";
-import { assert } from "../assert.ts";
-import type { AccountId, Ask, Ending, Model, Refusal, Sink, Slot } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import type { AccountId, Ask, Ending, Model, Refusal, Sink, Slot } from "../core/types.ts";
 import type { Books } from "./books.ts";
 
 type KnownNode = { readonly endpoint: NodeEndpoint; health: NodeHealth };

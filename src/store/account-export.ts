@@ -3,7 +3,7 @@
 import type { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { AccountId } from "../types.ts";
+import type { AccountId } from "../core/types.ts";
 import { responsesName } from "./data-folder.ts";
 import { openForReading } from "./open.ts";
 

@@ -2,7 +2,7 @@
 // Text, because a structured clone of the same rows costs 1.5 times as much in all and twice as much on the main thread.
 import { quotaOf, type Entry, type EntryKind } from "../account/entry.ts";
 import type { AccountChange } from "../account/journal.ts";
-import type { AccountId } from "../types.ts";
+import type { AccountId } from "../core/types.ts";
 
 /** The columns of a journal line after `sequence`, which SQLite gives, in the order of the table. */
 export type JournalRow = readonly [

@@ -5,7 +5,7 @@ import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { AuditAction, AuditEntry, AuditRecords } from "../account/audit.ts";
 import type { Payment, PurchaseRecords, PurchaseRequest } from "../account/purchases.ts";
 import type { SessionRecord, SessionRecords } from "../account/sessions.ts";
-import type { AccountId } from "../types.ts";
+import type { AccountId } from "../core/types.ts";
 import { auditLog, payments, purchaseRequests, sessions } from "./schema.ts";
 import { read } from "./sqlite-records.ts";
 

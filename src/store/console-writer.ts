@@ -2,7 +2,7 @@
 // done once, however often the batch is tried.
 import type { Database } from "bun:sqlite";
 import type { ConsoleChange } from "../account/journal.ts";
-import type { AccountId } from "../types.ts";
+import type { AccountId } from "../core/types.ts";
 
 export class ConsoleWriter {
   readonly #statements: ReturnType<typeof prepare>;

@@ -1,8 +1,8 @@
 // Whether a file is a whole ledger that this program can go on with: SQLite's own check of the file, then the ledger's.
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../account/accounts.ts";
-import { systemClock } from "../clock.ts";
-import type { Ms } from "../types.ts";
+import { systemClock } from "../core/clock.ts";
+import type { Ms } from "../core/types.ts";
 import { migrations } from "./migrations.ts";
 import { DiskVerifier } from "./verify-disk.ts";
 

@@ -1,6 +1,6 @@
 // What a look at the ledger's file says of it, beside a running server or without one.
 import { statSync } from "node:fs";
-import type { Ms } from "../types.ts";
+import type { Ms } from "../core/types.ts";
 import { migrations } from "./migrations.ts";
 import { openForReading } from "./open.ts";
 

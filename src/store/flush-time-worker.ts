@@ -1,7 +1,7 @@
 // The Worker that measures how long the disk takes to make 4 KiB durable: a write and an fsync, which is how
 // SQLite flushes a commit, again and again.
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../core/clock.ts";
 import { messageOf } from "./data-folder.ts";
 
 /** To the Worker. `file` is written and removed. */

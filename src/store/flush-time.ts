@@ -1,8 +1,8 @@
 // Whether the data folder's disk can be believed: the promise that a charge survives a power cut rests on its flushes.
 import { join } from "node:path";
-import { flushMedianMinUs, flushSamplePauseMs, flushSamples, flushSlowestPercentMaxMs } from "../limits.ts";
-import type { Log } from "../log.ts";
-import type { Ms } from "../types.ts";
+import { flushMedianMinUs, flushSamplePauseMs, flushSamples, flushSlowestPercentMaxMs } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { Ms } from "../core/types.ts";
 import type { FlushOrder, FlushReport } from "./flush-time-worker.ts";
 
 // A compiled binary keeps its Workers' paths below src/, as with the journal's writer.

@@ -2,8 +2,8 @@
 // come back; what they summed up to stays to the token. Two things stay as lines: purchases, whose references must be
 // known whenever one comes again, and the newest line, because the next one's number follows it.
 import type { Database } from "bun:sqlite";
-import { dayMs } from "../limits.ts";
-import type { Ms } from "../types.ts";
+import { dayMs } from "../core/limits.ts";
+import type { Ms } from "../core/types.ts";
 
 type Line = Readonly<{ sequence: number; at: Ms; billing_key: string }>;
 

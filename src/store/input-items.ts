@@ -2,7 +2,7 @@
 // and what is cut out of it as text never becomes objects, here or on the main thread.
 import type { Database } from "bun:sqlite";
 import type { ItemPage } from "../dialects/stored-responses.ts";
-import type { AccountId, Ms } from "../types.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 
 /** A response of an account that is not older than `oldestKept`. */
 export type Place = Readonly<{ account: AccountId; responseId: string; oldestKept: Ms }>;

@@ -1,7 +1,7 @@
 // The Worker that owns the writing connection. It is stopped by message, never terminated.
-import { systemClock } from "../clock.ts";
-import { journalIdleCheckpointMs, ledgerPlaceIntervalMs } from "../limits.ts";
-import type { Ms } from "../types.ts";
+import { systemClock } from "../core/clock.ts";
+import { journalIdleCheckpointMs, ledgerPlaceIntervalMs } from "../core/limits.ts";
+import type { Ms } from "../core/types.ts";
 import type { Batch } from "./batch.ts";
 import { codeOf, messageOf } from "./data-folder.ts";
 import { LedgerPlace } from "./ledger-place.ts";

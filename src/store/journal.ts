@@ -8,12 +8,12 @@
 // is committed, and only who waits for that change is told otherwise.
 //
 // At most one batch is under way; it leaves memory only after the storage said what became of it.
-import { assert } from "../assert.ts";
+import { assert } from "../core/assert.ts";
 import type { Entry } from "../account/entry.ts";
 import type { AccountChange, Journal, JournalListener } from "../account/journal.ts";
-import type { Clock } from "../clock.ts";
-import { journalGiveUpMs } from "../limits.ts";
-import { StoreUnavailable, type Ms } from "../types.ts";
+import type { Clock } from "../core/clock.ts";
+import { journalGiveUpMs } from "../core/limits.ts";
+import { StoreUnavailable, type Ms } from "../core/types.ts";
 import { accountsNotMade, type Batch, type RefusedChange, rowOf } from "./batch.ts";
 
 /**

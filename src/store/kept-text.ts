@@ -1,6 +1,6 @@
 // Responses on their way to the Worker that keeps them, as one text: a clone of the same objects costs the main thread
 // three times as much. First a line of JSON that says whose they are and how long, then their texts without any gap.
-import type { AccountId } from "../types.ts";
+import type { AccountId } from "../core/types.ts";
 import type { KeptResponse } from "./stored-responses-table.ts";
 
 type Entry = readonly [

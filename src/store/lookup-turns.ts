@@ -1,7 +1,7 @@
 // Whose look-up the Worker of stored responses gets next: it works in order, and a conversation may take it a second. An
 // account's look-ups go one after the other, so that whoever asks for many holds others up for one of them.
-import { storedResponsesLookupsMax, storedResponsesLookupsWaitingMax } from "../limits.ts";
-import type { AccountId } from "../types.ts";
+import { storedResponsesLookupsMax, storedResponsesLookupsWaitingMax } from "../core/limits.ts";
+import type { AccountId } from "../core/types.ts";
 
 export class LookupTurns {
   readonly #running = new Set<AccountId>();

@@ -1,7 +1,7 @@
 // Opens the database. Two connections, one writer: the journal's writer in its Worker, and a reader beside it.
 import { Database } from "bun:sqlite";
-import { assert } from "../assert.ts";
-import { journalBusyMs } from "../limits.ts";
+import { assert } from "../core/assert.ts";
+import { journalBusyMs } from "../core/limits.ts";
 import { DataFolderUnusable, messageOf } from "./data-folder.ts";
 import { migrations, storedResponseMigrations } from "./migrations.ts";
 

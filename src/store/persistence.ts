@@ -1,7 +1,7 @@
 // Tries a batch until it is on disk or its time is over. Runs in the writer's Worker.
-import type { Clock } from "../clock.ts";
-import { journalProbeIntervalMs, journalRetryIntervalMs } from "../limits.ts";
-import type { Ms } from "../types.ts";
+import type { Clock } from "../core/clock.ts";
+import { journalProbeIntervalMs, journalRetryIntervalMs } from "../core/limits.ts";
+import type { Ms } from "../core/types.ts";
 import type { Batch, RefusedChange } from "./batch.ts";
 import { LedgerMisplaced } from "./ledger-place.ts";
 import { mayRetry, type Writer } from "./writer.ts";

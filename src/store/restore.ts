@@ -20,9 +20,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
-import { assert } from "../assert.ts";
-import { systemClock } from "../clock.ts";
-import type { Ms } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import { systemClock } from "../core/clock.ts";
+import type { Ms } from "../core/types.ts";
 import { noteInLedger } from "./audit-note.ts";
 import { bytesText } from "./backup.ts";
 import {

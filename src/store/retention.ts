@@ -1,8 +1,8 @@
 // When old lines of the journal are folded: in the writer's Worker, a slice at a time between commits, and resting 20
 // times as long as a slice took. A commit that comes meanwhile waits for one slice at most, 250 lines.
-import type { Clock } from "../clock.ts";
-import { dayMs, foldFirstMs, foldIntervalMs, foldSliceLines } from "../limits.ts";
-import type { Ms } from "../types.ts";
+import type { Clock } from "../core/clock.ts";
+import { dayMs, foldFirstMs, foldIntervalMs, foldSliceLines } from "../core/limits.ts";
+import type { Ms } from "../core/types.ts";
 import { mayRetry, type Writer } from "./writer.ts";
 
 const restsPerSlice = 20;

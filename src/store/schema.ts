@@ -3,7 +3,7 @@ import { blob, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm
 import type { EntryKind } from "../account/entry.ts";
 import type { PurchaseRequest } from "../account/purchases.ts";
 import type { Quota } from "../account/quota.ts";
-import type { PlanId } from "../types.ts";
+import type { PlanId } from "../core/types.ts";
 
 export const accounts = sqliteTable("accounts", {
   id: integer().primaryKey(),

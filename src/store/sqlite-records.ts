@@ -5,8 +5,8 @@ import { drizzle } from "drizzle-orm/bun-sqlite";
 import { costUsd } from "../account/price.ts";
 import type { Period, Quota } from "../account/quota.ts";
 import type { AccountRecord, AccountRecords, UsageRow } from "../account/records.ts";
-import { dayMs } from "../limits.ts";
-import { StoreUnavailable, type AccountId, type Ms } from "../types.ts";
+import { dayMs } from "../core/limits.ts";
+import { StoreUnavailable, type AccountId, type Ms } from "../core/types.ts";
 import { messageOf } from "./data-folder.ts";
 import { accounts, journal, journalFolds, quotaUse, searchCalls } from "./schema.ts";
 

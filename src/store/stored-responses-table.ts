@@ -2,7 +2,7 @@
 // parsed here only where an id must be found among them.
 import type { Database } from "bun:sqlite";
 import { type EarlierTexts, isOfInput, type ItemPage, responseIdOf } from "../dialects/stored-responses.ts";
-import type { AccountId, Ms } from "../types.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import { InputItems } from "./input-items.ts";
 import { mayRetry } from "./writer.ts";
 

@@ -1,15 +1,15 @@
 // The Worker that owns the file of stored responses. It does what it is told in order, so that whatever was kept before
 // is found after; it is stopped by message, never terminated.
 import { statfsSync } from "node:fs";
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../core/clock.ts";
 import type { ItemPage } from "../dialects/stored-responses.ts";
 import {
   diskReserveBytes,
   storedResponsesExpiryIntervalMs,
   storedResponsesExpirySliceBytes,
   storedResponsesPauseMs,
-} from "../limits.ts";
-import type { AccountId, Ms } from "../types.ts";
+} from "../core/limits.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import { messageOf } from "./data-folder.ts";
 import { unpackKept } from "./kept-text.ts";
 import { openStoredResponses } from "./open.ts";

@@ -3,7 +3,7 @@
 // order, so a request finds what was kept before it although nobody waited for the disk.
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { assert } from "../assert.ts";
+import { assert } from "../core/assert.ts";
 import type {
   EarlierTexts,
   ItemPage,
@@ -16,10 +16,10 @@ import {
   storedResponsesCountMax,
   storedResponsesGatherMs,
   storedResponsesWaitingBytesMax,
-} from "../limits.ts";
-import type { Log } from "../log.ts";
-import { isRefusal, refuse } from "../refusals.ts";
-import type { AccountId, Ms, Refusal } from "../types.ts";
+} from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
+import type { AccountId, Ms, Refusal } from "../core/types.ts";
 import { DataFolderUnusable, responsesName } from "./data-folder.ts";
 import type { KeptResponse, StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
 import { LookupTurns } from "./lookup-turns.ts";

@@ -3,9 +3,9 @@
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { UsageFilter, UsagePage, UsagePlace, UsageQueries, UsageSummary } from "../account/usage-queries.ts";
-import { assert } from "../assert.ts";
-import type { Log } from "../log.ts";
-import { StoreUnavailable, type AccountId } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import type { Log } from "../core/log.ts";
+import { StoreUnavailable, type AccountId } from "../core/types.ts";
 import { usageName } from "./data-folder.ts";
 import type { Answer, Order, Request } from "./usage-worker.ts";
 

@@ -10,8 +10,8 @@ import { rmSync } from "node:fs";
 import type { DayUsage, UsageFilter, UsagePage, UsagePlace, UsageSummary, UsageSum } from "../account/usage-queries.ts";
 import { costUsd } from "../account/price.ts";
 import type { UsageRow } from "../account/records.ts";
-import { dayMs, usageIndexSliceLines } from "../limits.ts";
-import type { AccountId } from "../types.ts";
+import { dayMs, usageIndexSliceLines } from "../core/limits.ts";
+import type { AccountId } from "../core/types.ts";
 
 /** Raised when the tables change: an index of another version is made again. */
 const indexVersion = 1;

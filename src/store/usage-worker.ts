@@ -1,8 +1,8 @@
 // The Worker that has the usage index: however long a look or a catch-up takes, no stream waits for it. It is stopped by
 // message, never terminated.
 import type { UsageFilter, UsagePlace } from "../account/usage-queries.ts";
-import { usageIndexIntervalMs } from "../limits.ts";
-import type { AccountId, Ms } from "../types.ts";
+import { usageIndexIntervalMs } from "../core/limits.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import { messageOf } from "./data-folder.ts";
 import { UsageIndex } from "./usage-index.ts";
 

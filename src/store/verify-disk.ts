@@ -4,8 +4,8 @@
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../account/accounts.ts";
 import type { Quota } from "../account/quota.ts";
-import type { Catalog } from "../catalog.ts";
-import { StoreUnavailable, type AccountId } from "../types.ts";
+import type { Catalog } from "../core/catalog.ts";
+import { StoreUnavailable, type AccountId } from "../core/types.ts";
 import { messageOf } from "./data-folder.ts";
 
 /** Most that any plan grants of each quota in a period. */

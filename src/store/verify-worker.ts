@@ -1,10 +1,10 @@
 // The Worker that recomputes the ledger from the disk beside the running server, on a connection that only reads: it
 // delays neither the event loop nor the writer. It works a slice at a time and rests 20 times as long as the slice took,
 // so that a look at 10,000,000 lines costs 5 % of one core for as long as it takes.
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../core/clock.ts";
 import type { Violation } from "../account/accounts.ts";
-import { ledgerCheckMaxMs } from "../limits.ts";
-import type { AccountId } from "../types.ts";
+import { ledgerCheckMaxMs } from "../core/limits.ts";
+import type { AccountId } from "../core/types.ts";
 import { messageOf } from "./data-folder.ts";
 import { openForReading } from "./open.ts";
 import { type BoundsSince, DiskVerifier, type QuotaBounds } from "./verify-disk.ts";

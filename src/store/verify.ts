@@ -3,7 +3,7 @@
 import type { Database } from "bun:sqlite";
 import type { Verification, Violation } from "../account/accounts.ts";
 import type { Ledger } from "../account/ledger.ts";
-import type { Catalog } from "../catalog.ts";
+import type { Catalog } from "../core/catalog.ts";
 import { boundsOf, DiskVerifier } from "./verify-disk.ts";
 import { MemoryVerifier } from "./verify-memory.ts";
 

@@ -1,6 +1,6 @@
 // The main thread's end of the writer's Worker.
-import { assert } from "../assert.ts";
-import type { Ms } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import type { Ms } from "../core/types.ts";
 import type { Batch } from "./batch.ts";
 import type { Answer, Order } from "./journal-writer.ts";
 import type { Outcome, Storage } from "./journal.ts";

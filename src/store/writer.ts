@@ -1,14 +1,14 @@
 // The database's writer: one batch, one transaction, on disk when `commit` returns. What a batch does is done once,
 // however often it is tried: a journal line whose billing key is there already moves no balance again.
 import type { Database } from "bun:sqlite";
-import { assert } from "../assert.ts";
+import { assert } from "../core/assert.ts";
 import type { AccountChange } from "../account/journal.ts";
 import { accountsNotMade, AccountSum, type Batch, type JournalRow, type RefusedChange } from "./batch.ts";
 import { ConsoleWriter } from "./console-writer.ts";
 import { codeOf, messageOf } from "./data-folder.ts";
 import { Folding } from "./folding.ts";
 import { LedgerMisplaced, type LedgerPlace } from "./ledger-place.ts";
-import type { AccountId, Ms } from "../types.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 
 const insertLine = `
   INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta, endpoint, model, input_fresh,

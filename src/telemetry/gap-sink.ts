@@ -1,7 +1,7 @@
 // Measures the time between the reads of one answer on its way to the client. It stands in the way of few answers, so
 // that the others have no clock read for each token.
-import type { Clock } from "../clock.ts";
-import type { Ms, Piece, Sink } from "../types.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Ms, Piece, Sink } from "../core/types.ts";
 
 export class GapSink implements Sink {
   readonly literal?: Sink["literal"];

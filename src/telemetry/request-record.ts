@@ -1,6 +1,16 @@
 // What is known of one request, filled in while it is served and read once at its end by whoever counts, logs or traces
 // it. All of that is then paid after the client has its answer, and nothing in between knows who reads it.
-import type { AccountId, Delivered, Endpoint, Ending, FinishReason, Model, Ms, RefusalName, Usage } from "../types.ts";
+import type {
+  AccountId,
+  Delivered,
+  Endpoint,
+  Ending,
+  FinishReason,
+  Model,
+  Ms,
+  RefusalName,
+  Usage,
+} from "../core/types.ts";
 
 /** From when to when, on the monotonic clock. */
 export type Span = Readonly<{ from: Ms; to: Ms }>;

@@ -4,9 +4,9 @@
 //
 // The packages are loaded when traces are wanted: without them a start takes no longer and no more memory.
 import type { Attributes, Context, Span as OpenSpan } from "@opentelemetry/api";
-import type { Clock } from "../clock.ts";
-import type { Log } from "../log.ts";
-import type { Ms } from "../types.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Log } from "../core/log.ts";
+import type { Ms } from "../core/types.ts";
 import type { RequestRecord, RoundRecord, Span } from "./request-record.ts";
 
 export interface Tracer {

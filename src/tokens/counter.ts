@@ -6,11 +6,11 @@ import {
   countingBytesMax,
   countingIdleMs,
   countingPlacesMax,
-} from "../limits.ts";
-import type { Log } from "../log.ts";
-import { refuse } from "../refusals.ts";
-import { RestingWorker } from "../resting-worker.ts";
-import type { AccountId, EncodedTexts, EncodingName, Ms, Refusal } from "../types.ts";
+} from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import { refuse } from "../core/refusals.ts";
+import { RestingWorker } from "../core/resting-worker.ts";
+import type { AccountId, EncodedTexts, EncodingName, Ms, Refusal } from "../core/types.ts";
 import { CountingRoom, type RoomLimits } from "./counting-room.ts";
 import type { Answer, Order } from "./counting-worker.ts";
 import { bytesOf, encodeTexts } from "./encoded-texts.ts";

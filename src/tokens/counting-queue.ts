@@ -2,8 +2,8 @@
 //
 // Accounts take turns, a slice of work at a time, so that a short text waits for one slice of every other account and
 // never for somebody's megabytes. Within an account: first come, first served.
-import { assert } from "../assert.ts";
-import type { AccountId } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import type { AccountId } from "../core/types.ts";
 
 export class CountingQueue<Job extends Readonly<{ account: AccountId }>> {
   /** In the order of turns; no list is empty. */

@@ -1,7 +1,7 @@
 // How much may wait to be counted, in all and for one account: counting is free and not limited per minute, so memory has
 // to be. A decider: no threads, timers or promises.
-import { assert } from "../assert.ts";
-import type { AccountId } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import type { AccountId } from "../core/types.ts";
 
 export type RoomLimits = Readonly<{
   /** Texts and bytes that wait in all. */

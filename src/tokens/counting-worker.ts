@@ -1,7 +1,7 @@
 // The Worker that counts. The tables live here alone, so that a gateway that counts nothing does not hold them, and a
 // count never stops the streams of the main thread. It is ended by message, never terminated.
 import { setPriority } from "node:os";
-import type { AccountId, EncodingName } from "../types.ts";
+import type { AccountId, EncodingName } from "../core/types.ts";
 import { CountingQueue } from "./counting-queue.ts";
 import { Reading, Tokenizer } from "./tokenizer.ts";
 

@@ -1,5 +1,5 @@
 // Texts as a Worker counts them: in UTF-8, one after the other.
-import type { EncodedTexts } from "../types.ts";
+import type { EncodedTexts } from "../core/types.ts";
 
 /** The size of the texts in UTF-8. */
 export function bytesOf(texts: readonly string[]): number {

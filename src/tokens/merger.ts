@@ -2,7 +2,7 @@
 // can. tiktoken looks through all pairs for every merge, which takes minutes for a megabyte of one letter. Here the pairs
 // are the leaves of a tree of which each node is the lesser of its two, so that the next merge stands at the root, and a
 // merge changes three leaves and what is above them. Its time depends on nothing but the number of bytes and of merges.
-import { assert } from "../assert.ts";
+import { assert } from "../core/assert.ts";
 import { none, PairTable, tokenBits } from "./pair-table.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 

@@ -1,16 +1,16 @@
 // How many tokens a request or text has for its model: the node's own count where the node can count (then it is what
 // the reply's usage will say), else ours, which is an estimate for every model that has another tokenizer.
-import { encodingDefault } from "../catalog.ts";
-import type { Clock } from "../clock.ts";
+import { encodingDefault } from "../core/catalog.ts";
+import type { Clock } from "../core/clock.ts";
 import {
   countingCacheEntriesMax,
   countingCacheMs,
   nodeCountBytesMax,
   unreportedCountTimeoutMs,
   unreportedNodeCountTimeoutMs,
-} from "../limits.ts";
-import { isRefusal } from "../refusals.ts";
-import type { AccountId, Ask, EncodingName, Model, Ms, PreparedTurns, Refusal } from "../types.ts";
+} from "../core/limits.ts";
+import { isRefusal } from "../core/refusals.ts";
+import type { AccountId, Ask, EncodingName, Model, Ms, PreparedTurns, Refusal } from "../core/types.ts";
 import type { Counter } from "./counter.ts";
 import { bytesOf } from "./encoded-texts.ts";
 import { renderAsk, type Rendering } from "./render.ts";

@@ -1,6 +1,6 @@
 // Which two tokens are merged to which, in two flat arrays of 2.3 MB: a core's cache holds most of it, and a look that
 // misses the cache takes longer than all else about a merge.
-import { assert } from "../assert.ts";
+import { assert } from "../core/assert.ts";
 
 /** No merge of the two. */
 export const none = -1;

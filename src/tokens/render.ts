@@ -1,8 +1,8 @@
 // What a model sees of a request, as texts to count and tokens to add. Templates differ between models, so the result is
 // an estimate that is rather a little high than low: everything is counted once, with what common templates (ChatML,
 // Llama 3, Qwen's tool instructions) write around it.
-import { inlineImageHeader, type ImageSize } from "../image-header.ts";
-import type { Ask, Part, Tool, Turn } from "../types.ts";
+import { inlineImageHeader, type ImageSize } from "../core/image-header.ts";
+import type { Ask, Part, Tool, Turn } from "../core/types.ts";
 
 export type Rendering = Readonly<{
   /** The texts of the request, each once and as they are: nothing is joined. */

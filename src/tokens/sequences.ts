@@ -5,8 +5,8 @@ import cl100kBase from "tiktoken/encoders/cl100k_base.json" with { type: "file" 
 import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "file" };
 import p50kBase from "tiktoken/encoders/p50k_base.json" with { type: "file" };
 import r50kBase from "tiktoken/encoders/r50k_base.json" with { type: "file" };
-import { assert } from "../assert.ts";
-import type { EncodingName } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import type { EncodingName } from "../core/types.ts";
 
 /** An encoding's byte sequences by rank. */
 export type Sequences = Readonly<{

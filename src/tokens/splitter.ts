@@ -19,7 +19,7 @@
 //
 // Where the expression would go back, the scanner remembers on its way what going back would find. A character is looked
 // at no more than 5 times, however long the runs are, nothing is allocated, and no other Unicode version interferes.
-import type { EncodingName } from "../types.ts";
+import type { EncodingName } from "../core/types.ts";
 import { CharacterClass, classifyCodePoints } from "./character-class.ts";
 
 const { Upper, Lower, Caseless, Mark, Number: Numeral, Space, Newline, Other } = CharacterClass;

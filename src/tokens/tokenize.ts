@@ -1,10 +1,10 @@
 // POST /v1/tokenize, /v1/messages/count_tokens and /v1/responses/input_tokens, apart from HTTP: what a body asks for, and
 // what is answered. The specification leaves the shape of the replies open; count_tokens and input_tokens are answered as
 // the SDKs of their dialects expect it, tokenize with the names that vLLM gave its own endpoint.
-import { encodingDefault, type KnownModels } from "../catalog.ts";
-import { tokenIdsTextMaxBytes, tokenizeTextMaxBytes } from "../limits.ts";
-import { isRefusal, refuse } from "../refusals.ts";
-import type { AccountId, Ask, Model, Refusal } from "../types.ts";
+import { encodingDefault, type KnownModels } from "../core/catalog.ts";
+import { tokenIdsTextMaxBytes, tokenizeTextMaxBytes } from "../core/limits.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
+import type { AccountId, Ask, Model, Refusal } from "../core/types.ts";
 import type { TokenCount, TokenCounts } from "./node-count.ts";
 
 export type TokenizeRequest =

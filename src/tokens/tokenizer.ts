@@ -6,8 +6,8 @@
 // tokens is the result of merging a piece if and only if each two neighbours, merged from their bytes alone, give these
 // two again. A window begins with the last token of the one before and must give it again, so that the whole is such a
 // row.
-import { assert } from "../assert.ts";
-import type { EncodingName } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import type { EncodingName } from "../core/types.ts";
 import { Merger, mergedBytesMax } from "./merger.ts";
 import { none } from "./pair-table.ts";
 import { Splitter } from "./splitter.ts";

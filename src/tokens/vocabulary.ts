@@ -1,7 +1,7 @@
 // The byte sequences of an encoding and their ranks (a token's id is its rank), in flat arrays: about 7 MB for o200k_base
 // instead of the tens that a Map of strings takes.
-import { assert } from "../assert.ts";
-import type { EncodingName } from "../types.ts";
+import { assert } from "../core/assert.ts";
+import type { EncodingName } from "../core/types.ts";
 import { readSequences, type Sequences } from "./sequences.ts";
 
 /** Odd, so that it has an inverse modulo 2^32 and no byte of a slice loses its weight. */

@@ -1,6 +1,6 @@
 // How many of something expensive run at once, in all and for one account, so that no account keeps the others waiting
 // and the gateway is nobody's weapon: fetches of addresses that strangers chose, PDFs that are read.
-import type { AccountId } from "../types.ts";
+import type { AccountId } from "../core/types.ts";
 
 type Waiting = { account: AccountId; enter(): void };
 

@@ -3,7 +3,7 @@
 // So a crowd with expensive schemas keeps others waiting for a short try of each, and then only its own kind.
 //
 //   quick lane  10 ms, then 50 ms of processor  -- slow -->  thorough lane  500 ms each, 10 s a minute for each account
-import { type Clock, systemClock } from "../clock.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import {
   checkedTextMaxLength,
   quickCheckTries,
@@ -11,9 +11,9 @@ import {
   thoroughChecksAccountMaxMs,
   thoroughChecksWindowMs,
   thoroughCheckTries,
-} from "../limits.ts";
-import type { Log } from "../log.ts";
-import type { AccountId, Ms } from "../types.ts";
+} from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import type { Verdict } from "./answer-validator.ts";
 import { CheckingLane, type LaneResult } from "./checking-lane.ts";
 import type { CheckOrder, TimedVerdict } from "./checking-process.ts";

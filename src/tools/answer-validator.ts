@@ -2,7 +2,7 @@
 // so: it is for the checking process alone, which can be stopped and killed.
 import Ajv, { type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import Ajv2020 from "ajv/dist/2020.js";
-import { parseOutsideJson } from "../outside-json.ts";
+import { parseOutsideJson } from "../core/outside-json.ts";
 import { linearPattern } from "./linear-pattern.ts";
 
 /**

@@ -1,10 +1,10 @@
 // The gateway's end of one checking process: an order at a time, accounts in turn. The process ends its checks by itself;
 // one that does not come back is ended by the system or from here, and the next order has a new one.
 import { join } from "node:path";
-import { checkIdleMs, checkSilenceMs, checkStartMs } from "../limits.ts";
-import type { Log } from "../log.ts";
+import { checkIdleMs, checkSilenceMs, checkStartMs } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
 import { CountingQueue } from "../tokens/counting-queue.ts";
-import type { AccountId, Ms } from "../types.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import type {
   CheckAnswer,
   CheckingPace,

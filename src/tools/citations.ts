@@ -1,6 +1,6 @@
 // Sources of an answer and the references to them: results are numbered for the model, the model marks what it says
 // with [n], and the marks become citations, counted anew by their first mark.
-import type { Piece, Source } from "../types.ts";
+import type { Piece, Source } from "../core/types.ts";
 
 /** The sources that a model was given in one request, numbered from 1; one address keeps its number. */
 export class Sources {

@@ -1,7 +1,7 @@
 // What a request is expected to read, in tokens, before anybody has counted it: rather too much than too little, and from
 // lengths alone, since it is asked for every request. Not what is charged; that is counted.
-import { expectedBytesPerToken, expectedImageTokens } from "../limits.ts";
-import type { Ask, Part } from "../types.ts";
+import { expectedBytesPerToken, expectedImageTokens } from "../core/limits.ts";
+import type { Ask, Part } from "../core/types.ts";
 
 /** At most the model's context, which is the most that a round is charged. */
 export function expectedInput({ model, bodyBytes, prepared, turns }: Ask): number {

@@ -3,7 +3,7 @@
 // look-around says of each place is found first, by a walk of its own. What cannot be run so has no LinearPattern:
 // references to captures, changes of flags in the middle, and patterns that are too large when written out.
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
-import { patternStepsMax } from "../limits.ts";
+import { patternStepsMax } from "../core/limits.ts";
 
 /** As Unicode, or as browsers have always read patterns. */
 type Flags = "u" | "";

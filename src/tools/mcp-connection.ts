@@ -3,12 +3,12 @@
 import type { CallToolResult, Client, StreamableHTTPClientTransport, Tool } from "@modelcontextprotocol/client";
 import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { version } from "../../package.json" with { type: "json" };
-import { logLines } from "../child-log.ts";
+import { logLines } from "../core/child-log.ts";
 import type { McpConfig } from "../config.ts";
-import { mcpAnswerMaxBytes, mcpConnectTimeoutMs, mcpFarewellMs, mcpProbeTimeoutMs } from "../limits.ts";
-import type { Log } from "../log.ts";
-import type { Ms } from "../types.ts";
-import { JsonScan } from "../outside-json.ts";
+import { mcpAnswerMaxBytes, mcpConnectTimeoutMs, mcpFarewellMs, mcpProbeTimeoutMs } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { Ms } from "../core/types.ts";
+import { JsonScan } from "../core/outside-json.ts";
 
 export type ListedTool = Readonly<{ name: string; description: string | null; parameters: Record<string, unknown> }>;
 

@@ -1,6 +1,6 @@
 // What an MCP server answered to a call, as the text that a model reads.
 import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/client";
-import { mcpResultTextMaxLength } from "../limits.ts";
+import { mcpResultTextMaxLength } from "../core/limits.ts";
 import type { ToolOutcome } from "./owned-tool.ts";
 
 /** Texts are joined, everything else is named, and what is too long is cut off. */

@@ -1,14 +1,20 @@
 // One MCP server: kept connected with a growing pause between tries, and its tools as tools that the gateway runs.
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../core/clock.ts";
 import type { McpConfig } from "../config.ts";
-import { mcpCallsAtOnceMax, mcpReconnectMaxMs, mcpReconnectMinMs, mcpToolMaxBytes, mcpToolsMax } from "../limits.ts";
-import type { Log } from "../log.ts";
-import { serverToolName } from "../server-tool-name.ts";
-import type { Call, Ms, PlanId } from "../types.ts";
+import {
+  mcpCallsAtOnceMax,
+  mcpReconnectMaxMs,
+  mcpReconnectMinMs,
+  mcpToolMaxBytes,
+  mcpToolsMax,
+} from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import { serverToolName } from "../core/server-tool-name.ts";
+import type { Call, Ms, PlanId } from "../core/types.ts";
 import { CallFailed, McpConnection, type ListedTool } from "./mcp-connection.ts";
 import { outcomeOf } from "./mcp-result.ts";
 import type { OwnedTool, RunContext, ToolOutcome } from "./owned-tool.ts";
-import { parseOutsideJson } from "../outside-json.ts";
+import { parseOutsideJson } from "../core/outside-json.ts";
 
 /** Engines take names of up to 64 letters, digits, underscores and dashes. */
 

@@ -1,6 +1,6 @@
 // Which parts of a conversation are to be fetched or read before a node is asked, and putting in their place what was
 // found.
-import type { Ask, MediaPart, Part, Turn, UnreadyPart } from "../types.ts";
+import type { Ask, MediaPart, Part, Turn, UnreadyPart } from "../core/types.ts";
 
 const isUnready = (part: Part): part is MediaPart =>
   part.kind === "file" || (part.kind === "image" && !part.url.startsWith("data:"));

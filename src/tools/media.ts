@@ -1,8 +1,8 @@
 // Images and files of an admitted request become data and text before a node is asked: nodes fetch nothing. What cannot
 // be had is left out, and the request is answered without it.
-import { assert } from "../assert.ts";
-import { fileAsText, isPdf, textOf } from "../file-text.ts";
-import { imageHeader } from "../image-header.ts";
+import { assert } from "../core/assert.ts";
+import { fileAsText, isPdf, textOf } from "../core/file-text.ts";
+import { imageHeader } from "../core/image-header.ts";
 import {
   imagePixelsMax,
   mediaAccountHeldBytesMax,
@@ -16,8 +16,8 @@ import {
   mediaRequestBytesMax,
   mediaRequestTimeoutMs,
   mediaTextMaxLength,
-} from "../limits.ts";
-import type { AccountId, Ask, MediaPart, Part } from "../types.ts";
+} from "../core/limits.ts";
+import type { AccountId, Ask, MediaPart, Part } from "../core/types.ts";
 import { sizeOf, unreadyParts, withParts } from "./media-parts.ts";
 import type { PdfReader } from "./pdf-reader.ts";
 import { type Fetched, FetchRefused, type PublicFetch } from "./public-fetch.ts";

@@ -1,6 +1,6 @@
 // A tool that the gateway runs itself, in the loop between a model and its answer: web search, or one of an operator's
 // MCP servers. Its results are untrusted text: they are fenced and bounded before a model reads them.
-import type { AccountId, Call, ServerTool, Source, Tool, ToolOutcome } from "../types.ts";
+import type { AccountId, Call, ServerTool, Source, Tool, ToolOutcome } from "../core/types.ts";
 
 export type { Source, ToolOutcome };
 

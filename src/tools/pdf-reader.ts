@@ -1,8 +1,14 @@
 // Reads PDFs in processes of their own, each with a limit on time and memory: a file made to exhaust its reader ends that
 // process and nothing else. (A Worker shares the gateway's memory: 600 KB of PDF filled 2.6 GB.)
 import { readFile } from "node:fs/promises";
-import { pdfMemoryMaxBytes, pdfReadersAccountMax, pdfReadersMax, pdfTextMaxLength, pdfTimeoutMs } from "../limits.ts";
-import type { AccountId } from "../types.ts";
+import {
+  pdfMemoryMaxBytes,
+  pdfReadersAccountMax,
+  pdfReadersMax,
+  pdfTextMaxLength,
+  pdfTimeoutMs,
+} from "../core/limits.ts";
+import type { AccountId } from "../core/types.ts";
 import { AccountTurns } from "./account-turns.ts";
 
 const memoryCheckIntervalMs = 25;

@@ -1,7 +1,7 @@
 // The text of a PDF, page by page. A PDF of 600 KB can say that it is 500 MB of text, and its reader believes it: so this
 // runs in a process of its own (pdf-reader.ts), and only there.
 import { getDocumentProxy } from "unpdf";
-import { pdfPagesMax, pdfTextMaxLength } from "../limits.ts";
+import { pdfPagesMax, pdfTextMaxLength } from "../core/limits.ts";
 
 const errorsOnly = 0;
 

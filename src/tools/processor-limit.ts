@@ -2,7 +2,7 @@
 // script after some time on the wall, which on a busy machine says little: then the same is begun again with more of it.
 // Scripts alone are stopped so: a native function (an expression, say) runs to its end.
 import { Script } from "node:vm";
-import type { Ms } from "../types.ts";
+import type { Ms } from "../core/types.ts";
 
 const timedOut = "ERR_SCRIPT_EXECUTION_TIMEOUT";
 const workName = "workWithinLimit";

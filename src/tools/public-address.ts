@@ -1,7 +1,7 @@
 // Which IP addresses are the public internet, judged on their bytes. Text is never judged: 127.0.0.1 can be written in
 // more ways than any list knows (127.1, 0x7f000001, ::ffff:7f00:1), its four bytes in one.
 import { networkInterfaces } from "node:os";
-import { assert } from "../assert.ts";
+import { assert } from "../core/assert.ts";
 
 /** 4 bytes of IPv4 or 16 of IPv6. */
 export type AddressBytes = Uint8Array;

@@ -7,7 +7,7 @@
 //   5 read    bounded in bytes, and with all steps together in time
 //
 // Nothing of ours or of the client goes along: no cookies, no keys, no proxy from the environment.
-import { publicConnectTimeoutMs, publicFetchesAccountMax, publicFetchesMax } from "../limits.ts";
+import { publicConnectTimeoutMs, publicFetchesAccountMax, publicFetchesMax } from "../core/limits.ts";
 import { AccountTurns } from "./account-turns.ts";
 import { exchange, ExchangeFailed, type ExchangeResult } from "./public-exchange.ts";
 import { destinationOf, parsePublicUrl, type Resolve, resolvePublicName } from "./public-destination.ts";

@@ -1,6 +1,6 @@
 // Reads an address that a stranger chose, without ever touching anything but the public internet: the interface. Images
 // and files given by URL come through it, and web pages that a search found.
-import type { AccountId } from "../types.ts";
+import type { AccountId } from "../core/types.ts";
 
 export type FetchOptions = Readonly<{
   /** Whose request it is: no account may keep the others from fetching. */

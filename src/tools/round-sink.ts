@@ -1,9 +1,9 @@
 // What comes of one round of the tool loop, on its way to the client: text, reasoning and calls of the client's tools
 // flow on as they come, calls of our tools stay here until the round has ended.
-import type { Call, Piece, Sink } from "../types.ts";
+import type { Call, Piece, Sink } from "../core/types.ts";
 import { CitationReader, type Sources } from "./citations.ts";
 import type { OwnedTool } from "./owned-tool.ts";
-import { parseOutsideJson } from "../outside-json.ts";
+import { parseOutsideJson } from "../core/outside-json.ts";
 
 /** A call of a tool of ours. Where `valid` is false, what the model wrote is no JSON object and stands in none. */
 export type CalledTool = Readonly<{ call: Call; offeredName: string; tool: OwnedTool; valid: boolean }>;

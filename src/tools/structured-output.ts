@@ -9,10 +9,10 @@
 //   (4) a stream                                                  -> an error event, what was delivered is charged
 //   (5) the last repeat                                           -> 500, nothing is charged
 //   (6) else                                                      -> the same again, with what did not fit
-import { answerRepeatsMax } from "../limits.ts";
-import type { Log } from "../log.ts";
-import { refuse } from "../refusals.ts";
-import type { AccountId, Ask, Ending, Piece, Refusal, Sink, Turn, Usage } from "../types.ts";
+import { answerRepeatsMax } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import { refuse } from "../core/refusals.ts";
+import type { AccountId, Ask, Ending, Piece, Refusal, Sink, Turn, Usage } from "../core/types.ts";
 import type { Checker, CheckResult } from "./answer-checker.ts";
 import type { Round } from "./round.ts";
 

@@ -13,10 +13,10 @@
 //   (6) it called the client's tools too                    -> ours are run and shown; the client runs its own
 //   (7) the account's open requests came to all that it has -> ours are run and shown; the answer ends with length
 //   (8) anything else                                       -> ours are run, and the next round follows
-import type { Clock } from "../clock.ts";
-import { expectedBytesPerToken, ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../limits.ts";
-import type { Log } from "../log.ts";
-import { toolNameMaxLength } from "../server-tool-name.ts";
+import type { Clock } from "../core/clock.ts";
+import { expectedBytesPerToken, ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import { toolNameMaxLength } from "../core/server-tool-name.ts";
 import {
   type AccountId,
   type Ask,
@@ -29,7 +29,7 @@ import {
   type ToolOutcome,
   type Turn,
   type Usage,
-} from "../types.ts";
+} from "../core/types.ts";
 import { Sources } from "./citations.ts";
 import type { OwnedTool } from "./owned-tool.ts";
 import type { Round } from "./round.ts";

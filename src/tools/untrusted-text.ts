@@ -1,7 +1,7 @@
 // What tools bring is written by strangers: a page may hold orders to the model, or the very tokens with which a chat
 // template tells a system's words from a page's. It reaches the model between fences that it cannot close.
-import { toolResultMaxLength, toolResultsOfRoundMaxLength } from "../limits.ts";
-import type { ToolOutcome } from "../types.ts";
+import { toolResultMaxLength, toolResultsOfRoundMaxLength } from "../core/limits.ts";
+import type { ToolOutcome } from "../core/types.ts";
 import type { Sources } from "./citations.ts";
 
 /**

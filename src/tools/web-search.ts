@@ -1,10 +1,17 @@
 // Web search as a tool that the gateway runs: what the model is offered, and what comes of a call.
-import { searchQueryMaxLength, searchResultsMax } from "../limits.ts";
-import type { Log } from "../log.ts";
-import { type Call, searchFunctionName, type Source, type Tool, type ToolOutcome, type WebSearch } from "../types.ts";
+import { searchQueryMaxLength, searchResultsMax } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import {
+  type Call,
+  searchFunctionName,
+  type Source,
+  type Tool,
+  type ToolOutcome,
+  type WebSearch,
+} from "../core/types.ts";
 import type { OwnedTool, RunContext } from "./owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "./search-provider.ts";
-import { parseOutsideJson } from "../outside-json.ts";
+import { parseOutsideJson } from "../core/outside-json.ts";
 
 /** Where the client filters by domain, so many times more results are asked for. */
 const filteredFactor = 3;

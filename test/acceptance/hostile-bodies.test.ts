@@ -2,7 +2,7 @@
 // else goes on.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { largeBodyMinBytes, smallBodyTokensMax } from "../../src/limits.ts";
+import { largeBodyMinBytes, smallBodyTokensMax } from "../../src/core/limits.ts";
 import { post, says } from "../fixtures/requests.ts";
 import { Stack } from "../fixtures/stack.ts";
 

@@ -1,7 +1,7 @@
 // Requests whose bodies are read beside the streams: an unknown field of some size makes any request one of them, and
 // nothing else may change by that.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
-import { largeBodyMinBytes } from "../../src/limits.ts";
+import { largeBodyMinBytes } from "../../src/core/limits.ts";
 import { eventsOf, expectWellFormed } from "../fixtures/events.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { pixelUrl } from "../fixtures/pictures.ts";

@@ -1,6 +1,6 @@
 // What each of the 21 models accepts and refuses in each dialect: images, structured output, reasoning depth.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { post } from "../fixtures/requests.ts";
 import { Stack } from "../fixtures/stack.ts";
 

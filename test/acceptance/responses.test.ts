@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
-import { largeBodyMinBytes } from "../../src/limits.ts";
+import { largeBodyMinBytes } from "../../src/core/limits.ts";
 import { pixelUrl } from "../fixtures/pictures.ts";
 import { type ErrorReply, post } from "../fixtures/requests.ts";
 import {

@@ -1,7 +1,7 @@
 // The accounts as the command line and the console use them.
 import { describe, expect, test } from "bun:test";
 import { AccountError } from "../../src/account/accounts.ts";
-import { StoreUnavailable } from "../../src/types.ts";
+import { StoreUnavailable } from "../../src/core/types.ts";
 import { Passwords } from "../../src/account/passwords.ts";
 import { ask, noon, Office, output } from "./office.ts";
 

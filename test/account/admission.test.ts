@@ -1,8 +1,8 @@
 // Who may start, in which order that is decided, and what is held and charged.
 import { describe, expect, test } from "bun:test";
-import { isRefusal } from "../../src/refusals.ts";
-import type { Hold, PlanId } from "../../src/types.ts";
-import { StoreUnavailable } from "../../src/types.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
+import type { Hold, PlanId } from "../../src/core/types.ts";
+import { StoreUnavailable } from "../../src/core/types.ts";
 import { ask, coderAsk, model, noon, Office, output, plans } from "./office.ts";
 
 async function officeWith(plan: PlanId = "free", credit = 0) {

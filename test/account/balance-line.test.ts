@@ -2,9 +2,9 @@
 // account, whose overdraft must never be more than one request's charge. TOLLGATE_LINE_EVENTS sets how many events (20,000
 // by default), TOLLGATE_SEED repeats a run.
 import { describe, expect, test } from "bun:test";
-import { balanceWaitingAccountMax, dayMs, floodWindowMs, queueMaxWaitMs } from "../../src/limits.ts";
-import { isRefusal } from "../../src/refusals.ts";
-import type { Hold, Model, Refusal, Usage } from "../../src/types.ts";
+import { balanceWaitingAccountMax, dayMs, floodWindowMs, queueMaxWaitMs } from "../../src/core/limits.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
+import type { Hold, Model, Refusal, Usage } from "../../src/core/types.ts";
 import { randomOf, seedOfRun } from "../fixtures/random.ts";
 import { ask, coderAsk, model, Office, output } from "./office.ts";
 

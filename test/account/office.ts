@@ -10,13 +10,13 @@ import { type Hasher, Passwords } from "../../src/account/passwords.ts";
 import { Purchases } from "../../src/account/purchases.ts";
 import { Searches } from "../../src/account/searches.ts";
 import { Sessions } from "../../src/account/sessions.ts";
-import { assert } from "../../src/assert.ts";
+import { assert } from "../../src/core/assert.ts";
 import { ConsoleRecords } from "../../src/store/console-records.ts";
 import { BatchingJournal } from "../../src/store/journal.ts";
 import { SqliteRecords } from "../../src/store/sqlite-records.ts";
 import { verify } from "../../src/store/verify.ts";
-import { isRefusal } from "../../src/refusals.ts";
-import type { Hold, Model, Moment, Plan, PlanId, Price, Refusal, Usage } from "../../src/types.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
+import type { Hold, Model, Moment, Plan, PlanId, Price, Refusal, Usage } from "../../src/core/types.ts";
 import { MemoryStorage, memoryDatabase } from "../store/memory-storage.ts";
 
 const plan = (id: PlanId, tokensPerDay: number, coderCallsPerWindow: number, searchesPerDay: number): Plan => ({

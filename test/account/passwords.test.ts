@@ -1,7 +1,7 @@
 // Hashing of passwords: how many at a time, and that the work says nothing about who exists.
 import { expect, test } from "bun:test";
 import { type Hasher, Passwords, PasswordsBusy, type PasswordTurn } from "../../src/account/passwords.ts";
-import { passwordHashesMax, passwordHashesNameWaitingMax, passwordHashesWaitingMax } from "../../src/limits.ts";
+import { passwordHashesMax, passwordHashesNameWaitingMax, passwordHashesWaitingMax } from "../../src/core/limits.ts";
 import { cheapHasher, Office } from "./office.ts";
 
 /** Hashes when it is told to. */

@@ -1,7 +1,7 @@
 // Prices against BigInt arithmetic that shares nothing with the program, and against the formulas that look right.
 import { expect, test } from "bun:test";
 import { billedTokens, costUsd, ratesOf } from "../../src/account/price.ts";
-import type { Price } from "../../src/types.ts";
+import type { Price } from "../../src/core/types.ts";
 
 // spec, model table: every different rate in cents per 1,000,000 tokens
 const cents = [390, 780, 585, 335, 800, 195, 73, 234, 383, 1912, 75, 330, 50, 200, 78, 367, 142, 607];

@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { AccountError } from "../../src/account/accounts.ts";
 import { DecidedOtherwise } from "../../src/account/purchases.ts";
-import { purchaseRequestsPendingMax } from "../../src/limits.ts";
-import { StoreUnavailable } from "../../src/types.ts";
+import { purchaseRequestsPendingMax } from "../../src/core/limits.ts";
+import { StoreUnavailable } from "../../src/core/types.ts";
 import { Office } from "./office.ts";
 
 async function setUp() {

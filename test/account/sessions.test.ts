@@ -1,7 +1,7 @@
 // Browsers that are signed in: who is let in, for how long, and what ends it.
 import { describe, expect, test } from "bun:test";
-import { sessionIdleMs, sessionMaxMs, sessionsMax, sessionUseIntervalMs } from "../../src/limits.ts";
-import { StoreUnavailable } from "../../src/types.ts";
+import { sessionIdleMs, sessionMaxMs, sessionsMax, sessionUseIntervalMs } from "../../src/core/limits.ts";
+import { StoreUnavailable } from "../../src/core/types.ts";
 import { Office } from "./office.ts";
 
 const from = { address: "192.0.2.1", browser: "a browser" };

@@ -9,7 +9,7 @@ import {
   signInTriesMax,
   signInWindowMs,
   triedKeysMax,
-} from "../../src/limits.ts";
+} from "../../src/core/limits.ts";
 
 const at = (address: string, more: Partial<TryingPlace> = {}): TryingPlace => ({
   address,

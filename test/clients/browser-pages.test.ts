@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { floodRequestsMax } from "../../src/limits.ts";
+import { floodRequestsMax } from "../../src/core/limits.ts";
 import { launch, withoutBrowser } from "../console-web/browser.ts";
 import { bodyOf } from "../fixtures/client-view.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";

@@ -3,11 +3,11 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { isRefusal, messageOf } from "../../src/refusals.ts";
+import { isRefusal, messageOf } from "../../src/core/refusals.ts";
 import { missing } from "../fixtures/optional.ts";
 import { pixelUrl } from "../fixtures/pictures.ts";
 import { type DialectName, dialects } from "../golden/dialects.ts";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 
 /** `served`, `ignored: WHY`, or what a request has that is refused, and the beginning of the refusal. */
 type Treatment = "served" | `ignored: ${string}` | Readonly<{ refused: unknown; says: string }>;

@@ -3,11 +3,11 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import type { Command } from "../../src/commands/command.ts";
 import { helpText } from "../../src/commands/help.ts";
 import { formatPairs, formatTable } from "../../src/commands/table.ts";
-import { nearest } from "../../src/nearest.ts";
+import { nearest } from "../../src/core/nearest.ts";
 import { startDemoNode } from "../../src/nodes/demo.ts";
 import { run, temporaryFolder } from "./program.ts";
 

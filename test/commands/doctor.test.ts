@@ -3,7 +3,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Database } from "bun:sqlite";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { configFindings } from "../../src/commands/doctor-config.ts";
 import { clockFinding, fileLimitFinding } from "../../src/commands/doctor-machine.ts";
 import type { Finding } from "../../src/commands/finding.ts";

@@ -1,6 +1,6 @@
 // The console's server side without a socket: its real routes on accounts in memory, called as a browser calls them.
 import { KnownBrowsers } from "../../src/account/known-browsers.ts";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import type { OperatorNode } from "../../src/console/api.ts";
 import { BrowserAddresses } from "../../src/console/browser-addresses.ts";
 import { consoleRoutes, openConsole } from "../../src/console/console.ts";
@@ -10,7 +10,7 @@ import type { Route } from "../../src/console/route.ts";
 import type { BackupOutcome, ReloadOutcome } from "../../src/console/server-care.ts";
 import type { UsageQueries, UsageSummary } from "../../src/account/usage-queries.ts";
 import type { LiveRequests, Site } from "../../src/http/site.ts";
-import type { Log } from "../../src/log.ts";
+import type { Log } from "../../src/core/log.ts";
 import { Passwords } from "../../src/account/passwords.ts";
 import { Office } from "../account/office.ts";
 

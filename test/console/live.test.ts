@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Visitor } from "../../src/console/route.ts";
 import { Live } from "../../src/console/live.ts";
-import { keepAliveIntervalMs, liveIntervalMs, liveStreamsPerAccountMax } from "../../src/limits.ts";
+import { keepAliveIntervalMs, liveIntervalMs, liveStreamsPerAccountMax } from "../../src/core/limits.ts";
 import { ask } from "../account/office.ts";
 import { ConsoleSite } from "./console-site.ts";
 

@@ -1,7 +1,7 @@
 // What operators do, and that each of it is written down.
 import { beforeEach, describe, expect, test } from "bun:test";
-import { isRefusal } from "../../src/refusals.ts";
-import { StoreUnavailable } from "../../src/types.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
+import { StoreUnavailable } from "../../src/core/types.ts";
 import { ask, coderAsk } from "../account/office.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type ConsoleBrowser, ConsoleSite } from "./console-site.ts";

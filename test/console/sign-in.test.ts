@@ -9,7 +9,7 @@ import {
   signInTriesMax,
   signInWindowMs,
   signUpAddressTriesMax,
-} from "../../src/limits.ts";
+} from "../../src/core/limits.ts";
 import { cheapHasher } from "../account/office.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type ConsoleBrowser, ConsoleSite } from "./console-site.ts";

@@ -1,11 +1,11 @@
 // What the chat-completions dialect reads and refuses. What it writes is in test/golden.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { chatCompletions } from "../../src/dialects/chat-completions.ts";
 import { anySearch } from "../../src/dialects/search-request.ts";
-import { isRefusal, messageOf } from "../../src/refusals.ts";
-import type { Ask, Refusal } from "../../src/types.ts";
+import { isRefusal, messageOf } from "../../src/core/refusals.ts";
+import type { Ask, Refusal } from "../../src/core/types.ts";
 import { pixelUrl } from "../fixtures/pictures.ts";
 
 const catalog = embeddedCatalog();

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { CustomToolInput } from "../../src/dialects/custom-tool-input.ts";
-import { JsonEnd } from "../../src/json-end.ts";
+import { JsonEnd } from "../../src/core/json-end.ts";
 
 /** Feeds the fragments; `streamed` is what was known before the end. */
 function unwrap(fragments: readonly string[]): { input: string; streamed: string } {

@@ -1,7 +1,7 @@
 // Images and files as clients send them, before anything is fetched: what is taken, refused and left out.
 import { describe, expect, test } from "bun:test";
 import { readFile, readImage } from "../../src/dialects/media-part.ts";
-import { isRefusal, messageOf } from "../../src/refusals.ts";
+import { isRefusal, messageOf } from "../../src/core/refusals.ts";
 import { hostedModel } from "../fixtures/asks.ts";
 import { pixelBase64, pixelUrl, png } from "../fixtures/pictures.ts";
 

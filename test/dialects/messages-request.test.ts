@@ -1,12 +1,12 @@
 // What the messages dialect reads and what it refuses, without a server.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { messages } from "../../src/dialects/messages.ts";
 import type { MessagesAsk } from "../../src/dialects/messages-request.ts";
 import { anySearch } from "../../src/dialects/search-request.ts";
-import { isRefusal, messageOf } from "../../src/refusals.ts";
-import type { Refusal } from "../../src/types.ts";
+import { isRefusal, messageOf } from "../../src/core/refusals.ts";
+import type { Refusal } from "../../src/core/types.ts";
 import { messagesCaptures } from "../fixtures/messages-captures.ts";
 import { pixelBase64, pixelUrl, png } from "../fixtures/pictures.ts";
 

@@ -1,12 +1,12 @@
 // What the messages dialect writes beyond the answers of test/golden: calls in odd orders, hidden thinking, errors.
 import { describe, expect, test } from "bun:test";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { Collector } from "../../src/dialects/collector.ts";
 import type { AnswerEnd } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages.ts";
 import type { MessagesAsk } from "../../src/dialects/messages-request.ts";
-import { isRefusal, messageOf } from "../../src/refusals.ts";
-import type { Piece } from "../../src/types.ts";
+import { isRefusal, messageOf } from "../../src/core/refusals.ts";
+import type { Piece } from "../../src/core/types.ts";
 import { collectedMessage, expectWellFormedMessage, messagesEventsOf } from "../fixtures/messages-events.ts";
 
 const catalog = embeddedCatalog();

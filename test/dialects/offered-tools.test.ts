@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { OfferedTools, type ToolOrigin } from "../../src/dialects/offered-tools.ts";
 import { anySearch } from "../../src/dialects/search-request.ts";
-import { isRefusal, messageOf } from "../../src/refusals.ts";
+import { isRefusal, messageOf } from "../../src/core/refusals.ts";
 
 const definitions = (tools: readonly Record<string, unknown>[]) =>
   tools.map((definition, index) => ({ at: `tools[${index}]`, definition }));

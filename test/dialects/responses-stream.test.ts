@@ -1,6 +1,6 @@
 // Replies of the responses dialect beyond the answers of test/golden: signs of life, cut calls, failures, compaction.
 import { describe, expect, test } from "bun:test";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { Collector } from "../../src/dialects/collector.ts";
 import type { AnswerEnd, Encoder } from "../../src/dialects/dialect.ts";
 import { compactionDialect, responsesDialect } from "../../src/dialects/responses.ts";
@@ -8,8 +8,8 @@ import type { ResponsesAsk } from "../../src/dialects/responses-request.ts";
 import { ResponsesEncoder } from "../../src/dialects/responses-stream.ts";
 import type { Earlier } from "../../src/dialects/stored-responses.ts";
 import { Sealer, sealingKeyBytes } from "../../src/dialects/sealed-content.ts";
-import { isRefusal, messageOf, type RefusalName, refuse } from "../../src/refusals.ts";
-import type { Piece } from "../../src/types.ts";
+import { isRefusal, messageOf, type RefusalName, refuse } from "../../src/core/refusals.ts";
+import type { Piece } from "../../src/core/types.ts";
 import {
   expectOrderedResponse,
   expectResponseShape,

@@ -1,14 +1,14 @@
 // Requests of the responses dialect: what is read, what is refused, and what real clients send.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { compactionDialect, responsesDialect } from "../../src/dialects/responses.ts";
 import type { ResponsesAsk } from "../../src/dialects/responses-request.ts";
 import { Sealer, sealingKeyBytes } from "../../src/dialects/sealed-content.ts";
 import { type Earlier, type Item, referencesOf } from "../../src/dialects/stored-responses.ts";
 import { anySearch } from "../../src/dialects/search-request.ts";
-import { isRefusal, messageOf, refuse } from "../../src/refusals.ts";
-import type { Refusal } from "../../src/types.ts";
+import { isRefusal, messageOf, refuse } from "../../src/core/refusals.ts";
+import type { Refusal } from "../../src/core/types.ts";
 import { responsesCaptures } from "../fixtures/responses-captures.ts";
 import { pixelUrl } from "../fixtures/pictures.ts";
 

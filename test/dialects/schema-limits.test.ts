@@ -1,7 +1,7 @@
 // Which JSON Schemas are taken at all, and what finding out costs.
 import { describe, expect, test } from "bun:test";
 import { schemaFault } from "../../src/dialects/schema-limits.ts";
-import { schemaDepthMax, schemaTextMaxLength, schemaValuesMax } from "../../src/limits.ts";
+import { schemaDepthMax, schemaTextMaxLength, schemaValuesMax } from "../../src/core/limits.ts";
 
 const nested = (depth: number): Record<string, unknown> => {
   let schema: Record<string, unknown> = { type: "string" };

@@ -1,13 +1,13 @@
 // Who asks for a web search, in which form, and when the search must come first.
 import { describe, expect, test } from "bun:test";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { chatCompletions } from "../../src/dialects/chat-completions.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages.ts";
 import { responsesDialect } from "../../src/dialects/responses.ts";
 import { anySearch, isSearchFunction } from "../../src/dialects/search-request.ts";
-import { isRefusal, messageOf } from "../../src/refusals.ts";
-import type { WebSearch } from "../../src/types.ts";
+import { isRefusal, messageOf } from "../../src/core/refusals.ts";
+import type { WebSearch } from "../../src/core/types.ts";
 import { toolOf } from "../fixtures/asks.ts";
 
 const catalog = embeddedCatalog();

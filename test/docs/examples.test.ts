@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import type { CodeSample, OpenApiDocument, Operation } from "../../src/docs/openapi-document.ts";
 import { describeApi } from "../../src/http/openapi/description.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";

@@ -4,14 +4,14 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import Ajv2020 from "ajv/dist/2020";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { chatCompletionsBody } from "../../src/dialects/chat-completions.ts";
 import { messagesBody } from "../../src/dialects/messages-request.ts";
 import { responsesBody } from "../../src/dialects/responses-request.ts";
 import type { JsonSchema, Method, OpenApiDocument, Operation } from "../../src/docs/openapi-document.ts";
 import { describeApi } from "../../src/http/openapi/description.ts";
 import { plainSchema } from "../../src/http/openapi/plain-schema.ts";
-import { refusals } from "../../src/refusals.ts";
+import { refusals } from "../../src/core/refusals.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 
 setDefaultTimeout(60_000);

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import axe from "axe-core";
 import type { Browser } from "playwright-core";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { describeApi } from "../../src/http/openapi/description.ts";
 import { highlighted } from "../../src/docs/highlighted.ts";
 import { referencePage } from "../../src/docs/reference-page.ts";

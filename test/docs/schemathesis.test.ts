@@ -4,8 +4,8 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { embeddedCatalog } from "../../src/catalog.ts";
-import { systemClock } from "../../src/clock.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { startDemoNode } from "../../src/nodes/demo.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { missing } from "../fixtures/optional.ts";

@@ -5,15 +5,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "bun:test";
 import { type Accounting, openAccounting } from "../../src/accounting.ts";
-import { embeddedCatalog } from "../../src/catalog.ts";
-import { systemClock } from "../../src/clock.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import type { NodeConfig } from "../../src/config.ts";
 import { type RunningServer, startServer } from "../../src/http/app.ts";
 import type { PoolLimits } from "../../src/nodes/pool.ts";
 import { NodePool } from "../../src/nodes/pool.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
-import type { Endpoint } from "../../src/types.ts";
+import type { Endpoint } from "../../src/core/types.ts";
 import { bodyOf, type ClientView, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
 

@@ -2,7 +2,7 @@
 // interleave, calls that the gateway runs by itself, citations, signs of life.
 import fc from "fast-check";
 import type { AnswerEnd } from "../../src/dialects/dialect.ts";
-import type { Piece, Source } from "../../src/types.ts";
+import type { Piece, Source } from "../../src/core/types.ts";
 import { call, cites, fragments, outcome, reasoning, search, serverCall, text } from "./pieces.ts";
 import type { Step } from "./player.ts";
 

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { AnswerEnd } from "../../src/dialects/dialect.ts";
-import type { Refusal } from "../../src/types.ts";
+import type { Refusal } from "../../src/core/types.ts";
 import { viewOf } from "../fixtures/client-view.ts";
 import { collected, eventsOf, expectWellFormed } from "../fixtures/events.ts";
 import { expectWellFormedMessage, messagesEventsOf, replayedBlocks } from "../fixtures/messages-events.ts";

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isRefusal } from "../../src/refusals.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
 import { viewOf } from "../fixtures/client-view.ts";
 import { askIn, type DialectName, dialectNames, dialects } from "./dialects.ts";
 import { compact, indented } from "./indented.ts";

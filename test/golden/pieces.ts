@@ -1,5 +1,5 @@
 // Short forms of pieces for tables of answers.
-import type { Piece, ServerTool, Source, ToolOutcome } from "../../src/types.ts";
+import type { Piece, ServerTool, Source, ToolOutcome } from "../../src/core/types.ts";
 
 export const text = (...fragments: readonly string[]): Piece[] =>
   fragments.map((fragment) => ({ kind: "text", literal: JSON.stringify(fragment), logprobs: null }));

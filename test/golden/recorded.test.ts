@@ -2,7 +2,7 @@
 // order, with the same members and values. Where ours differs, the difference stands here with its reason.
 import { describe, expect, test } from "bun:test";
 import type { AnswerEnd } from "../../src/dialects/dialect.ts";
-import type { Source } from "../../src/types.ts";
+import type { Source } from "../../src/core/types.ts";
 import { goldenChat } from "../fixtures/captures.ts";
 import { eventsOf } from "../fixtures/events.ts";
 import { goldenMessages } from "../fixtures/messages-captures.ts";

@@ -1,7 +1,7 @@
 // The one table of answers, in no dialect, that all three dialects are held to: each has a golden file for its stream
 // and one for its reply in `replies/`. TOLLGATE_GOLDEN=write rewrites them.
 import type { AnswerEnd } from "../../src/dialects/dialect.ts";
-import type { Source } from "../../src/types.ts";
+import type { Source } from "../../src/core/types.ts";
 import type { Bodies, DialectName } from "./dialects.ts";
 import { call, cites, fragments, outcome, reasoning, search, serverCall, text } from "./pieces.ts";
 import type { Answer } from "./player.ts";

@@ -1,11 +1,11 @@
 // The HTTP side over a real socket, with parts that answer by script: stopping, and what each address answers.
 import { afterEach, describe, expect, test } from "bun:test";
-import { embeddedCatalog } from "../../src/catalog.ts";
-import { systemClock } from "../../src/clock.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { type RunningServer, type ServerOptions, type ServerParts, startServer } from "../../src/http/app.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
-import type { Ending, Hold, Slot, Usage } from "../../src/types.ts";
+import type { Ending, Hold, Slot, Usage } from "../../src/core/types.ts";
 import { eventually } from "../fixtures/eventually.ts";
 
 const usage: Usage = { inputFresh: 1, inputCached: 0, output: 1, reasoning: 0 };

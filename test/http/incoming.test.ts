@@ -9,8 +9,8 @@ import {
   zstdCompressSync,
 } from "node:zlib";
 import { keyOf, readBody } from "../../src/http/incoming.ts";
-import { bodyMaxBytes } from "../../src/limits.ts";
-import { isRefusal } from "../../src/refusals.ts";
+import { bodyMaxBytes } from "../../src/core/limits.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
 
 /** At its usual best, 4 MB take seconds. */
 const brotliCompressSync = (text: string | Buffer): Buffer =>

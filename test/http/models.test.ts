@@ -1,6 +1,6 @@
 // The model list, as both SDK families page through it.
 import { expect, test } from "bun:test";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { modelBody, modelsBody, type ModelsView } from "../../src/http/models.ts";
 
 type Page = { data: { id: string }[]; has_more: boolean; first_id: string | null; last_id: string | null };

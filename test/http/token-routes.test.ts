@@ -1,7 +1,7 @@
 // What counting refuses when too much waits, and how the refusal looks in each dialect.
 import { afterAll, expect, test } from "bun:test";
-import { embeddedCatalog } from "../../src/catalog.ts";
-import { systemClock } from "../../src/clock.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { chatCompletions } from "../../src/dialects/chat-completions.ts";
 import { messages } from "../../src/dialects/messages.ts";
 import { TokenRoutes } from "../../src/http/token-routes.ts";

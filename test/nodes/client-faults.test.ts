@@ -5,8 +5,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { failureOfEvent, failureOfStatus } from "../../src/nodes/failure.ts";
 import { loggableWords } from "../../src/nodes/node-words.ts";
-import { messageOf } from "../../src/refusals.ts";
-import type { Ask } from "../../src/types.ts";
+import { messageOf } from "../../src/core/refusals.ts";
+import type { Ask } from "../../src/core/types.ts";
 import { askOf, preparedOf, toolOf } from "../fixtures/asks.ts";
 
 type Recorded = Readonly<{ engine: string; case: string; status: number; body: string }>;

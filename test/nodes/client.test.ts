@@ -1,7 +1,7 @@
 // The pooled client against raw sockets: what is reused, what is replayed, and what must never reach anybody.
 import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { dialSocket, NodeClient, originOf } from "../../src/nodes/client.ts";
 import type {
   ClientOptions,

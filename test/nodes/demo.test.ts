@@ -1,7 +1,7 @@
 // The demo node over real HTTP: the node protocol, and answers that fit what was asked.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type DemoNode, startDemoNode } from "../../src/nodes/demo.ts";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 
 type Json = Record<string, any>;
 

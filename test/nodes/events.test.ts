@@ -1,7 +1,7 @@
 // Server-sent events at any split of the bytes, with everything that engines add to them.
 import { describe, expect, test } from "bun:test";
 import { EventParser } from "../../src/nodes/events.ts";
-import { nodeLineMaxBytes } from "../../src/limits.ts";
+import { nodeLineMaxBytes } from "../../src/core/limits.ts";
 import { cut } from "../fixtures/read-answer.ts";
 
 function parse(reads: readonly Uint8Array[]): { events: string[]; errors: number; tooLong: number } {

@@ -1,11 +1,11 @@
 // What a node can do wrong, by row number, when nothing was sent yet and when a Piece was.
 // The nodes are scripted on raw sockets; the time limits are short ones.
 import { afterEach, describe, expect, test } from "bun:test";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { NodePool } from "../../src/nodes/pool.ts";
 import type { PoolLimits } from "../../src/nodes/pool.ts";
-import { isRefusal } from "../../src/refusals.ts";
-import type { Ask, Ending, Piece, Slot } from "../../src/types.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
+import type { Ask, Ending, Piece, Slot } from "../../src/core/types.ts";
 import { askOf, firstPartyModel } from "../fixtures/asks.ts";
 import { begun, faultsAtStart, faultsWithin, isSilence, oddAnswers } from "../fixtures/node-faults.ts";
 import {

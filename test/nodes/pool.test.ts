@@ -1,11 +1,11 @@
 // The nodes as one: slots, health by what requests meet, models, and another configuration under way.
 import { afterEach, describe, expect, test } from "bun:test";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import type { NodeConfig } from "../../src/config.ts";
-import { nodeLooksAtOnceMax } from "../../src/limits.ts";
+import { nodeLooksAtOnceMax } from "../../src/core/limits.ts";
 import { NodePool, type PoolOptions } from "../../src/nodes/pool.ts";
-import { isRefusal } from "../../src/refusals.ts";
-import type { Ask, Refusal, Slot } from "../../src/types.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
+import type { Ask, Refusal, Slot } from "../../src/core/types.ts";
 import { askOf, firstPartyModel, hostedModel } from "../fixtures/asks.ts";
 import {
   chunk,

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { KnownShapes } from "../../src/nodes/known-shapes.ts";
 import { AnswerReader, type Channel } from "../../src/nodes/reader.ts";
-import type { Ask, Ending, Piece } from "../../src/types.ts";
+import type { Ask, Ending, Piece } from "../../src/core/types.ts";
 import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
 import { doneEvent, event, finishEvent, textEvent, usageEvent } from "../fixtures/raw-node.ts";
 import { collector, eventsOf, readEvents } from "../fixtures/read-answer.ts";

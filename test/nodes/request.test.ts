@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { EngineKind } from "../../src/nodes/engine.ts";
 import { nodeRequest } from "../../src/nodes/request.ts";
 import { toolParameters } from "../../src/nodes/tool-schema.ts";
-import type { Ask } from "../../src/types.ts";
+import type { Ask } from "../../src/core/types.ts";
 import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
 
 type Body = Record<string, unknown> & { messages: Record<string, unknown>[] };

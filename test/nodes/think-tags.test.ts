@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AnswerReader } from "../../src/nodes/reader.ts";
-import type { Piece } from "../../src/types.ts";
+import type { Piece } from "../../src/core/types.ts";
 import { askOf, toolOf } from "../fixtures/asks.ts";
 import { eventsOf } from "../fixtures/read-answer.ts";
 

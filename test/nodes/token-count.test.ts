@@ -1,10 +1,10 @@
 // Counts that nodes make: what each engine is asked, which answers are believed, and when none is asked.
 import { afterEach, describe, expect, test } from "bun:test";
-import { systemClock } from "../../src/clock.ts";
-import { nodeCountBytesMax } from "../../src/limits.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { nodeCountBytesMax } from "../../src/core/limits.ts";
 import { NodePool } from "../../src/nodes/pool.ts";
 import type { NodeCounter } from "../../src/tokens/node-count.ts";
-import type { Ask } from "../../src/types.ts";
+import type { Ask } from "../../src/core/types.ts";
 import { askOf, hostedModel, preparedOf, toolOf } from "../fixtures/asks.ts";
 import { RawNode, wholeReply } from "../fixtures/raw-node.ts";
 

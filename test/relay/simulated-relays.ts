@@ -5,9 +5,9 @@ import { Books } from "../../src/relay/books.ts";
 import { Desk } from "../../src/relay/desk.ts";
 import type { Answer, Operation, ToRelay } from "../../src/relay/messages.ts";
 import { Outbox } from "../../src/relay/outbox.ts";
-import { isRefusal } from "../../src/refusals.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
 import { SlotQueue } from "../../src/nodes/slot-queue.ts";
-import { type Slot, StoreUnavailable, type Usage } from "../../src/types.ts";
+import { type Slot, StoreUnavailable, type Usage } from "../../src/core/types.ts";
 import { model, Office, output } from "../account/office.ts";
 import { randomOf } from "../fixtures/random.ts";
 

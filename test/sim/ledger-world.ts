@@ -1,6 +1,6 @@
 // The accounting beside its model, with a disk that does what the simulation says: what every simulation here shares.
 import { expect } from "bun:test";
-import type { PlanId } from "../../src/types.ts";
+import type { PlanId } from "../../src/core/types.ts";
 import { Office } from "../account/office.ts";
 import { randomOf } from "../fixtures/random.ts";
 import { LedgerModel } from "./ledger-model.ts";

@@ -3,8 +3,8 @@
 // repeats a run.
 import { expect, test } from "bun:test";
 import type { SearchHold } from "../../src/account/searches.ts";
-import { isRefusal } from "../../src/refusals.ts";
-import type { Endpoint, Hold, Price, Refusal } from "../../src/types.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
+import type { Endpoint, Hold, Price, Refusal } from "../../src/core/types.ts";
 import { ask, coderAsk, model, noon } from "../account/office.ts";
 import { seedOfRun } from "../fixtures/random.ts";
 import { LedgerWorld, runWorlds, type SimulatedAccount } from "./ledger-world.ts";

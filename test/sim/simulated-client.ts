@@ -3,8 +3,8 @@
 import { Collector } from "../../src/dialects/collector.ts";
 import type { AnswerEnd, Dialect, Encoder } from "../../src/dialects/dialect.ts";
 import type { Outlet } from "../../src/gateway.ts";
-import { refuse } from "../../src/refusals.ts";
-import type { Ask, Piece, Refusal } from "../../src/types.ts";
+import { refuse } from "../../src/core/refusals.ts";
+import type { Ask, Piece, Refusal } from "../../src/core/types.ts";
 
 /** Whether what was delivered before it is charged: neither the gateway nor a node failed. */
 export const isPaid = ({ refusal }: Refusal): boolean => refusal === "answer_misfit";

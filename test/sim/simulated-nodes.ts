@@ -1,11 +1,11 @@
 // Nodes whose every word, end and fault the simulation decides, behind the real slot queue: the pool as the spine sees
 // it, without sockets, timers or chance.
-import type { Gone } from "../../src/departure.ts";
+import type { Gone } from "../../src/core/departure.ts";
 import type { Parts } from "../../src/gateway.ts";
 import type { NodeHealth, Place, QueueNode } from "../../src/nodes/slot-queue.ts";
 import { SlotQueue } from "../../src/nodes/slot-queue.ts";
-import { refuse } from "../../src/refusals.ts";
-import type { AccountId, Ask, Ending, Ms, Piece, Refusal, Sink, Slot, Usage } from "../../src/types.ts";
+import { refuse } from "../../src/core/refusals.ts";
+import type { AccountId, Ask, Ending, Ms, Piece, Refusal, Sink, Slot, Usage } from "../../src/core/types.ts";
 
 const busy = refuse("busy", { seconds: 5 });
 const nothing: ReadonlySet<string> = new Set();

@@ -2,16 +2,16 @@
 // journal, writer and slot queue, between simulated clients, nodes and a disk that all obey one seed. The books are kept
 // twice (LedgerModel) and the clients keep their own: who saw a whole reply is charged once for what he was told.
 import { expect } from "bun:test";
-import { assert } from "../../src/assert.ts";
-import { embeddedCatalog } from "../../src/catalog.ts";
+import { assert } from "../../src/core/assert.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { chatCompletions } from "../../src/dialects/chat-completions.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages.ts";
 import { responsesDialect } from "../../src/dialects/responses.ts";
 import { admit, type Body, isRefused, type Parts, serve } from "../../src/gateway.ts";
 import { ratesOf } from "../../src/account/price.ts";
-import { isRefusal, refuse } from "../../src/refusals.ts";
-import type { AccountId, Ask, Ending, Hold, Piece, Refusal, Usage } from "../../src/types.ts";
+import { isRefusal, refuse } from "../../src/core/refusals.ts";
+import type { AccountId, Ask, Ending, Hold, Piece, Refusal, Usage } from "../../src/core/types.ts";
 import { billedTokens, bodyOf, budgetField, viewOf } from "../fixtures/client-view.ts";
 import { LedgerWorld, type SimulatedAccount } from "./ledger-world.ts";
 import { isPaid, SimulatedClient } from "./simulated-client.ts";

@@ -5,12 +5,12 @@ import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openAccounting, type Accounting } from "../../src/accounting.ts";
-import { isRefusal } from "../../src/refusals.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
 import { DataFolderInUse, DataFolderUnusable } from "../../src/store/data-folder.ts";
 import { migrations } from "../../src/store/migrations.ts";
 import * as schema from "../../src/store/schema.ts";
 import { getTableColumns, getTableName } from "drizzle-orm";
-import type { Hold } from "../../src/types.ts";
+import type { Hold } from "../../src/core/types.ts";
 import { ask, coderAsk, noon, output, plans } from "../account/office.ts";
 
 let parent = "";

@@ -2,9 +2,9 @@
 // is on disk. Killed by accounting.test.ts.  Arguments: data folder, prefix of the request ids.
 import { writeSync } from "node:fs";
 import { openAccounting } from "../../src/accounting.ts";
-import { assert } from "../../src/assert.ts";
-import { systemClock } from "../../src/clock.ts";
-import { isRefusal } from "../../src/refusals.ts";
+import { assert } from "../../src/core/assert.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
 import { ask, output, plans } from "../account/office.ts";
 
 const [dataFolder, prefix] = process.argv.slice(2);

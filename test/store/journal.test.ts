@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Entry } from "../../src/account/entry.ts";
 import { BatchingJournal } from "../../src/store/journal.ts";
-import { StoreUnavailable } from "../../src/types.ts";
+import { StoreUnavailable } from "../../src/core/types.ts";
 import { MemoryStorage, memoryDatabase } from "./memory-storage.ts";
 
 const entry = (billingKey: string, creditDelta = 1): Entry => ({

@@ -1,6 +1,6 @@
 // Turns of look-ups among accounts: who goes next, and how many at once.
 import { expect, test } from "bun:test";
-import { storedResponsesLookupsMax, storedResponsesLookupsWaitingMax } from "../../src/limits.ts";
+import { storedResponsesLookupsMax, storedResponsesLookupsWaitingMax } from "../../src/core/limits.ts";
 import { LookupTurns } from "../../src/store/lookup-turns.ts";
 
 /** Look-ups that run until they are told to end, by the names under which they began. */

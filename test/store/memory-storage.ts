@@ -1,6 +1,6 @@
 // The real writer on a database in memory, where a test decides when a batch commits, and how it fails.
 import { Database } from "bun:sqlite";
-import { assert } from "../../src/assert.ts";
+import { assert } from "../../src/core/assert.ts";
 import type { Batch, RefusedChange } from "../../src/store/batch.ts";
 import type { Outcome, Storage } from "../../src/store/journal.ts";
 import { migrations } from "../../src/store/migrations.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openAccounting } from "../../src/accounting.ts";
 import { hashApiKey, mintApiKey } from "../../src/account/keys.ts";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { migrations } from "../../src/store/migrations.ts";
 import { migrate } from "../../src/store/open.ts";
 import { cheapHasher, plans } from "../account/office.ts";

@@ -1,6 +1,6 @@
 // Trying a batch again: how long, what for, and what is said meanwhile.
 import { expect, test } from "bun:test";
-import { journalProbeIntervalMs, journalRetryIntervalMs } from "../../src/limits.ts";
+import { journalProbeIntervalMs, journalRetryIntervalMs } from "../../src/core/limits.ts";
 import { LedgerMisplaced } from "../../src/store/ledger-place.ts";
 import { Persistence, type Report } from "../../src/store/persistence.ts";
 

@@ -8,7 +8,7 @@ import fc from "fast-check";
 import type { Entry, EntryKind } from "../../src/account/entry.ts";
 import { billedTokens } from "./billing.ts";
 import type { UsageFilter } from "../../src/account/usage-queries.ts";
-import { dayMs } from "../../src/limits.ts";
+import { dayMs } from "../../src/core/limits.ts";
 import { rowOf } from "../../src/store/batch.ts";
 import { migrate, openForWriting } from "../../src/store/open.ts";
 import { foldedBefore, Retention } from "../../src/store/retention.ts";

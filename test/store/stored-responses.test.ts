@@ -13,9 +13,9 @@ import {
   responseIdOf,
   type StoredResponse,
 } from "../../src/dialects/stored-responses.ts";
-import { storedResponsesLookupsWaitingMax, storedResponsesWaitingBytesMax } from "../../src/limits.ts";
-import type { Log } from "../../src/log.ts";
-import { refuse } from "../../src/refusals.ts";
+import { storedResponsesLookupsWaitingMax, storedResponsesWaitingBytesMax } from "../../src/core/limits.ts";
+import type { Log } from "../../src/core/log.ts";
+import { refuse } from "../../src/core/refusals.ts";
 import { openStoredResponses } from "../../src/store/open.ts";
 import { StoredResponseTable } from "../../src/store/stored-responses-table.ts";
 import { StoredResponsesFile } from "../../src/store/stored-responses.ts";

@@ -5,13 +5,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Accounting, openAccounting } from "../../src/accounting.ts";
-import { momentOf, systemClock } from "../../src/clock.ts";
-import { dayMs } from "../../src/limits.ts";
-import { isRefusal } from "../../src/refusals.ts";
+import { momentOf, systemClock } from "../../src/core/clock.ts";
+import { dayMs } from "../../src/core/limits.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
 import { flushWarning } from "../../src/store/flush-time.ts";
 import { LedgerWatch, type OpenWork } from "../../src/store/verify-watch.ts";
 import { openForReading } from "../../src/store/open.ts";
-import type { Hold } from "../../src/types.ts";
+import type { Hold } from "../../src/core/types.ts";
 import { ask, output, plans } from "../account/office.ts";
 import { eventually } from "../fixtures/eventually.ts";
 

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { LogFields } from "../../src/log.ts";
+import type { LogFields } from "../../src/core/log.ts";
 import { Counter, type CounterOptions } from "../../src/tokens/counter.ts";
 import type { Answer, Order } from "../../src/tokens/counting-worker.ts";
 import { encodeTexts } from "../../src/tokens/encoded-texts.ts";

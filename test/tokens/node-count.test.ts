@@ -1,8 +1,8 @@
 // Whose count is answered: the node's where it can count, else ours, and how long a node's count is believed.
 import { afterAll, describe, expect, test } from "bun:test";
 import { anySearch } from "../../src/dialects/search-request.ts";
-import { embeddedCatalog } from "../../src/catalog.ts";
-import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax } from "../../src/limits.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax } from "../../src/core/limits.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { type NodeCounter, TokenCounts } from "../../src/tokens/node-count.ts";
 import { askOf, preparedOf } from "../fixtures/asks.ts";

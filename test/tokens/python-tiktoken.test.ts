@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { missing } from "../fixtures/optional.ts";
-import type { EncodingName } from "../../src/types.ts";
+import type { EncodingName } from "../../src/core/types.ts";
 import { encodings, fragments } from "./reference.ts";
 
 const root = join(import.meta.dir, "../..");

@@ -5,7 +5,7 @@ import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "json" };
 import p50kBase from "tiktoken/encoders/p50k_base.json" with { type: "json" };
 import r50kBase from "tiktoken/encoders/r50k_base.json" with { type: "json" };
 import { Reading, Tokenizer } from "../../src/tokens/tokenizer.ts";
-import type { EncodingName } from "../../src/types.ts";
+import type { EncodingName } from "../../src/core/types.ts";
 
 /** A tokenizer, and what it is compared with. */
 export type Compared = Readonly<{

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { anySearch } from "../../src/dialects/search-request.ts";
 import { imageTokens, renderAsk } from "../../src/tokens/render.ts";
-import type { Ask, Tool } from "../../src/types.ts";
+import type { Ask, Tool } from "../../src/core/types.ts";
 import { askOf } from "../fixtures/asks.ts";
 import { tokenizer } from "./reference.ts";
 

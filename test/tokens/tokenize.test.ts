@@ -1,7 +1,7 @@
 // The bodies of the counting endpoints and their replies.
 import { afterAll, describe, expect, test } from "bun:test";
-import { embeddedCatalog } from "../../src/catalog.ts";
-import { isRefusal } from "../../src/refusals.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { isRefusal } from "../../src/core/refusals.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import { countMessages, countResponsesInput, readTokenize, tokenize } from "../../src/tokens/tokenize.ts";

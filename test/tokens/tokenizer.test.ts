@@ -8,7 +8,7 @@ import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "json" };
 import { CharacterClass, classifyCodePoints } from "../../src/tokens/character-class.ts";
 import { Reading } from "../../src/tokens/tokenizer.ts";
 import { hashAppend } from "../../src/tokens/vocabulary.ts";
-import type { EncodingName } from "../../src/types.ts";
+import type { EncodingName } from "../../src/core/types.ts";
 import { mergeChains } from "./merge-chains.ts";
 import { encodeInSteps, encodings, fragments, reference, tokenizer } from "./reference.ts";
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { CitationReader, Sources } from "../../src/tools/citations.ts";
-import type { Piece, Source } from "../../src/types.ts";
+import type { Piece, Source } from "../../src/core/types.ts";
 
 const source = (name: string): Source => ({ title: name, url: `https://${name}.example/`, text: name });
 

@@ -9,12 +9,12 @@ import {
   mediaImagesMaxLength,
   mediaRequestBytesMax,
   mediaTextMaxLength,
-} from "../../src/limits.ts";
+} from "../../src/core/limits.ts";
 import { Media } from "../../src/tools/media.ts";
 import { needsMedia } from "../../src/tools/media-parts.ts";
 import { PdfReader } from "../../src/tools/pdf-reader.ts";
 import { type Fetched, type FetchOptions, FetchRefused, type PublicFetch } from "../../src/tools/public-fetch.ts";
-import type { Ask, Part, Turn } from "../../src/types.ts";
+import type { Ask, Part, Turn } from "../../src/core/types.ts";
 import { askOf, preparedOf } from "../fixtures/asks.ts";
 import { pdf } from "../fixtures/pdf.ts";
 import { pixel, pixelUrl, png } from "../fixtures/pictures.ts";

@@ -1,7 +1,7 @@
 // The text of PDFs, read by a process of its own; and files made to exhaust it.
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { pdfPagesMax } from "../../src/limits.ts";
+import { pdfPagesMax } from "../../src/core/limits.ts";
 import { PdfReader } from "../../src/tools/pdf-reader.ts";
 import { pdf } from "../fixtures/pdf.ts";
 

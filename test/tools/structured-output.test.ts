@@ -1,11 +1,11 @@
 // Structured output around a scripted round: what is asked again, what goes out, and what is charged.
 import { describe, expect, test } from "bun:test";
-import { refuse } from "../../src/refusals.ts";
+import { refuse } from "../../src/core/refusals.ts";
 import type { CheckResult } from "../../src/tools/answer-checker.ts";
 import type { CheckOrder } from "../../src/tools/checking-process.ts";
 import type { Round } from "../../src/tools/round.ts";
 import { structuredOutput, wantsForm } from "../../src/tools/structured-output.ts";
-import type { Ask, Ending, Piece, Usage } from "../../src/types.ts";
+import type { Ask, Ending, Piece, Usage } from "../../src/core/types.ts";
 import { askOf, toolOf } from "../fixtures/asks.ts";
 
 const usageOf = (input: number, output: number): Usage => ({ inputFresh: input, inputCached: 1, output, reasoning: 2 });

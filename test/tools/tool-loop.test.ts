@@ -2,12 +2,12 @@
 // is counted.
 import { describe, expect, test } from "bun:test";
 import { anySearch } from "../../src/dialects/search-request.ts";
-import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../../src/limits.ts";
-import { refuse } from "../../src/refusals.ts";
+import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../../src/core/limits.ts";
+import { refuse } from "../../src/core/refusals.ts";
 import type { OwnedTool } from "../../src/tools/owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "../../src/tools/search-provider.ts";
 import { ToolLoop } from "../../src/tools/tool-loop.ts";
-import type { Ask, Ending, FinishReason, Piece, Sink, Source, ToolOutcome, Turn, Usage } from "../../src/types.ts";
+import type { Ask, Ending, FinishReason, Piece, Sink, Source, ToolOutcome, Turn, Usage } from "../../src/core/types.ts";
 import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
 
 const usage: Usage = { inputFresh: 100, inputCached: 20, output: 30, reasoning: 5 };

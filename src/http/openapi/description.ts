@@ -1,7 +1,7 @@
 // The API as one OpenAPI 3.1 description, made of what the program itself works with: the schemas that bodies are checked
 // with, the catalogue, and the table of refusals.
 import { version } from "../../../package.json" with { type: "json" };
-import type { Catalog } from "../../catalog.ts";
+import type { Catalog } from "../../core/catalog.ts";
 import { chatCompletions } from "../../dialects/chat-completions.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { messages } from "../../dialects/messages.ts";
@@ -13,8 +13,8 @@ import type {
   Parameter,
   Reply,
 } from "../../docs/openapi-document.ts";
-import { bodyMaxBytes, floodRequestsMax } from "../../limits.ts";
-import { type RefusalName, refusals, refuse } from "../../refusals.ts";
+import { bodyMaxBytes, floodRequestsMax } from "../../core/limits.ts";
+import { type RefusalName, refusals, refuse } from "../../core/refusals.ts";
 import { codeSamples } from "./code-samples.ts";
 import { chatEvents, messagesEvents, replySchemas, responsesEvents } from "./replies.ts";
 import { requestSchemas } from "./requests.ts";

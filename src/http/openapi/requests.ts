@@ -5,7 +5,7 @@ import { chatCompletionsBody } from "../../dialects/chat-completions.ts";
 import { messagesBody } from "../../dialects/messages-request.ts";
 import { responsesBody } from "../../dialects/responses-request.ts";
 import type { JsonSchema } from "../../docs/openapi-document.ts";
-import { outputTokensDefault, outputTokensMax, tokenizeTextMaxBytes } from "../../limits.ts";
+import { outputTokensDefault, outputTokensMax, tokenizeTextMaxBytes } from "../../core/limits.ts";
 import { plainSchema } from "./plain-schema.ts";
 import { anything, described, either, flag, list, object, only, orNull, ref, text, whole } from "./shape.ts";
 

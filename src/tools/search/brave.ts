@@ -1,6 +1,6 @@
 // Brave Search (api-dashboard.search.brave.com, Web Search). Texts of its answers are HTML with entities.
 import type { WebSearchConfig } from "../../config.ts";
-import { searchResultTextMaxLength } from "../../limits.ts";
+import { searchResultTextMaxLength } from "../../core/limits.ts";
 import { decodeEntities } from "../html-entities.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";
 import type { SearchService } from "./web-search.ts";

@@ -2,7 +2,7 @@
 import { constants, type Dirent } from "node:fs";
 import { lstat, open, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { searchFileMaxBytes, searchFilesMax } from "../../limits.ts";
+import { searchFileMaxBytes, searchFilesMax } from "../../core/limits.ts";
 import { kindOf } from "./file-text.ts";
 
 export type FileState = Readonly<{ modifiedMs: number; bytes: number }>;

@@ -1,6 +1,6 @@
 // Brings the index in line with the folder: reads what is new or has changed, forgets what is gone, leaves the rest.
 import type { IndexedFile, SearchIndexWriter } from "../../store/search-index.ts";
-import type { Ms } from "../../types.ts";
+import type { Ms } from "../../core/types.ts";
 import { type FileText, fileText, type ReadPdf } from "./file-text.ts";
 import { FolderFiles, type FileState } from "./folder-files.ts";
 

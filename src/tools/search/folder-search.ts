@@ -1,15 +1,15 @@
 // A search in a folder of the operator's own files. Two Workers do the work, so that neither a stream of a model waits
 // for a query nor a query for a file that is being read.
 import { join } from "node:path";
-import type { Clock } from "../../clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { FolderSearchConfig } from "../../config.ts";
 import {
   searchesAtOnceMax,
   searchProgressIntervalMs,
   searchResultTextMaxLength,
   searchTimeoutMs,
-} from "../../limits.ts";
-import type { Log } from "../../log.ts";
+} from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
 import { DataFolderUnusable } from "../../store/data-folder.ts";
 import type { Found } from "../../store/search-index.ts";
 import type { Source } from "../owned-tool.ts";

@@ -5,7 +5,7 @@ import {
   searchPageRedirectsMax,
   searchPagesTimeoutMs,
   searchResultTextMaxLength,
-} from "../../limits.ts";
+} from "../../core/limits.ts";
 import type { Source } from "../owned-tool.ts";
 import { pageText } from "../page-text.ts";
 import { type Fetched, FetchRefused, type PublicFetch } from "../public-fetch.ts";

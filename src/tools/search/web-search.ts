@@ -1,12 +1,12 @@
 // A search by a service on the web: one request, bounded in time and size, whose answer is read with suspicion.
 import type { WebSearchConfig } from "../../config.ts";
-import { searchAnswerMaxBytes, searchesAtOnceMax, searchResultTextMaxLength } from "../../limits.ts";
+import { searchAnswerMaxBytes, searchesAtOnceMax, searchResultTextMaxLength } from "../../core/limits.ts";
 import type { Source } from "../owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "../search-provider.ts";
 import { braveSearch } from "./brave.ts";
 import { searxngSearch } from "./searxng.ts";
 import { tavilySearch } from "./tavily.ts";
-import { parseOutsideJson } from "../../outside-json.ts";
+import { parseOutsideJson } from "../../core/outside-json.ts";
 
 export type ServiceRequest = Readonly<{
   url: string;

@@ -14,8 +14,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { systemClock } from "../../../src/clock.ts";
-import { searchFileMaxBytes, searchResultTextMaxLength } from "../../../src/limits.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { searchFileMaxBytes, searchResultTextMaxLength } from "../../../src/core/limits.ts";
 import { SearchFailed } from "../../../src/tools/search-provider.ts";
 import { SearchFolderUnusable } from "../../../src/tools/search/folder-files.ts";
 import { FolderSearch } from "../../../src/tools/search/folder-search.ts";

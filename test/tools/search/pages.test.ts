@@ -1,6 +1,6 @@
 // Results whose pages are read: which, under which rules, and what becomes of those that cannot be read.
 import { describe, expect, test } from "bun:test";
-import { searchPageMaxBytes, searchPagesTimeoutMs, searchResultTextMaxLength } from "../../../src/limits.ts";
+import { searchPageMaxBytes, searchPagesTimeoutMs, searchResultTextMaxLength } from "../../../src/core/limits.ts";
 import type { Source } from "../../../src/tools/owned-tool.ts";
 import { type Fetched, type FetchOptions, FetchRefused, type PublicFetch } from "../../../src/tools/public-fetch.ts";
 import type { SearchProvider } from "../../../src/tools/search-provider.ts";

@@ -1,6 +1,6 @@
 // Which files are text, in which encoding.
 import { describe, expect, test } from "bun:test";
-import { fileAsText, isPdf, textOf } from "../src/file-text.ts";
+import { fileAsText, isPdf, textOf } from "../../src/core/file-text.ts";
 
 const utf16 = (text: string) => Buffer.from(`\ufeff${text}`, "utf16le");
 

@@ -236,7 +236,7 @@ export interface Sink {
   flush(): Promise<void> | null;
 }
 
-/** A request that is not served: the name of a row of refusals.ts and the values its message needs. */
+/** A request that is not served: the name of a row of core/refusals.ts and the values its message needs. */
 export type Refusal = Readonly<{ refusal: RefusalName; detail?: Readonly<Record<string, string | number>> }>;
 import type { Gone } from "./departure.ts";
 import type { RefusalName } from "./refusals.ts";

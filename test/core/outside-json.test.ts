@@ -1,8 +1,8 @@
 // JSON from outside is looked through before it is parsed: deep and endless shapes are refused, everything else is parsed.
 import { expect, test } from "bun:test";
-import { jsonDepthMax, jsonScanMinLength, jsonTokensMax } from "../src/limits.ts";
-import { parseNodeJson } from "../src/nodes/json.ts";
-import { jsonExcess, JsonScan, parseOutsideJson } from "../src/outside-json.ts";
+import { jsonDepthMax, jsonScanMinLength, jsonTokensMax } from "../../src/core/limits.ts";
+import { parseNodeJson } from "../../src/nodes/json.ts";
+import { jsonExcess, JsonScan, parseOutsideJson } from "../../src/core/outside-json.ts";
 
 const filler = `"${"x".repeat(jsonScanMinLength)}"`;
 const nested = (depth: number): string => `[${filler},${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}]`;

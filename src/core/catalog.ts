@@ -1,7 +1,7 @@
 // The catalogue: models, plans and credit packs of data/catalog.json, checked at start. The committed file is embedded
 // in the program; a self-hoster names another with `[catalog] file =`.
 import { type Static, Type } from "@sinclair/typebox";
-import embedded from "../data/catalog.json" with { type: "json" };
+import embedded from "../../data/catalog.json" with { type: "json" };
 import {
   creditPurchaseMaxTokens,
   creditPurchaseMinTokens,
@@ -9,7 +9,7 @@ import {
   outputTokensMax,
   outputTokensMin,
 } from "./limits.ts";
-import { formatPath, misfitsOf } from "./misfit.ts";
+import { formatPath, misfitsOf } from "./schema-errors.ts";
 import type { EncodingName, Model, Plan, PlanId, Price } from "./types.ts";
 
 export type Catalog = Readonly<{

@@ -1,7 +1,7 @@
 // What images say of themselves in their headers, and what becomes of headers that lie or end early.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { imageHeader, type ImageHeader, inlineImageHeader } from "../src/image-header.ts";
+import { imageHeader, type ImageHeader, inlineImageHeader } from "../../src/core/image-header.ts";
 
 const bytes = (...parts: (string | number | number[])[]): Uint8Array =>
   Uint8Array.from(

@@ -3,9 +3,9 @@ import { describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import committed from "../data/catalog.json" with { type: "json" };
-import { CatalogError, embeddedCatalog, loadCatalog, readCatalog } from "../src/catalog.ts";
-import type { Price } from "../src/types.ts";
+import committed from "../../data/catalog.json" with { type: "json" };
+import { CatalogError, embeddedCatalog, loadCatalog, readCatalog } from "../../src/core/catalog.ts";
+import type { Price } from "../../src/core/types.ts";
 
 // Typed from the specification's model table: id, context, input, structured output, US dollars per 1M tokens.
 const specified = `

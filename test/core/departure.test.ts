@@ -1,6 +1,6 @@
 // A departure is heard of as an AbortSignal's abort is.
 import { describe, expect, test } from "bun:test";
-import { Departure, signalOf } from "../src/departure.ts";
+import { Departure, signalOf } from "../../src/core/departure.ts";
 
 describe("a departure", () => {
   test("is told once to each who listens then, in their order, and to nobody who stopped listening", () => {

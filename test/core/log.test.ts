@@ -1,6 +1,6 @@
 // What log lines look like, and what they never say.
 import { expect, test } from "bun:test";
-import { type LogFormat, type LogLevel, openLog } from "../src/log.ts";
+import { type LogFormat, type LogLevel, openLog } from "../../src/core/log.ts";
 
 function written(format: LogFormat, level: LogLevel = "info", secrets: readonly string[] = []) {
   const lines: string[] = [];

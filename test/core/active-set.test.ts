@@ -2,7 +2,7 @@
 import { edenGC, fullGC, heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { Roster, type Seat } from "../src/roster.ts";
+import { Roster, type Seat } from "../../src/core/active-set.ts";
 
 /** Counted by what it carries: the runtime counts no classes of ours. */
 class Visitor {

@@ -41,7 +41,7 @@ async function main(argv: readonly string[]): Promise<number> {
     return 0;
   }
   if (first === "help" && argv[1] === "config") {
-    const { configReference } = await import("./config-reference.ts");
+    const { configReference } = await import("./config/reference.ts");
     console.log(configReference());
     return 0;
   }

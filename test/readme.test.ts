@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checkModelIds, readConfig } from "../src/config.ts";
-import { configReference } from "../src/config-reference.ts";
+import { checkModelIds, readConfig } from "../src/config/config.ts";
+import { configReference } from "../src/config/reference.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
 import { freePort } from "../src/http/free-port.ts";
 import { bodyMaxBytes } from "../src/core/limits.ts";

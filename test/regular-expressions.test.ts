@@ -33,7 +33,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "commands/scheduled-backups.ts": "names of files in the data folder",
   "commands/search.ts": "results shown to the operator who asked",
   "commands/serving-console.ts": "our own files",
-  "config.ts": "the operator's configuration",
+  "config/config.ts": "the operator's configuration",
   "console/bundle.ts": "our own sources",
   "console/console.ts": [/^[0-9]{1,15}$/, /^application\/json(?:$|[;\s])/i],
   "console/csv.ts": [/^[=+\-@\t\r]/, /[",\r\n]/],
@@ -187,7 +187,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "tokens/character-class.ts": "Unicode itself",
   "tokens/render.ts": [/^data:/i],
   "tokens/sequences.ts": "files that come with the program",
-  "toml-lines.ts": "the operator's configuration",
+  "config/toml-lines.ts": "the operator's configuration",
   "tools/answer-validator.ts": [
     /draft-0?[3467]\b/,
     made("RegExp(pattern, flags)", "of a client's schema: in a process of its own, with a bound on its time"),

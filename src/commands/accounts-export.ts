@@ -1,7 +1,7 @@
 // tollgate accounts export EMAIL
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { dataFolderOf } from "../config.ts";
+import { dataFolderOf } from "../config/config.ts";
 import { exportAccount } from "../store/account-export.ts";
 import { databaseName } from "../store/data-folder.ts";
 import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";

@@ -1,6 +1,6 @@
 // tollgate check: reads the configuration and the catalogue and asks each node, also those that a running server was given
 // by flags. Opens no data folder.
-import { checkModelIds, loadConfig } from "../config.ts";
+import { checkModelIds, loadConfig } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";

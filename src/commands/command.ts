@@ -1,7 +1,7 @@
 // What a command of the program is, and how its part of the command line is read.
 import { parseArgs } from "node:util";
 import { nearest } from "../core/nearest.ts";
-import type { Environment } from "../config.ts";
+import type { Environment } from "../config/config.ts";
 
 export type FlagTable = Readonly<Record<string, Readonly<{ type: "string" | "boolean"; multiple?: boolean }>>>;
 export type Flags = Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>;

@@ -1,5 +1,5 @@
 // What a configuration says that a server takes, but that is perhaps not meant.
-import { type Config, isLoopback } from "../config.ts";
+import { type Config, isLoopback } from "../config/config.ts";
 import { type Finding, ok, warning } from "./finding.ts";
 
 const what = "configuration";

@@ -2,7 +2,7 @@
 // nodes, the data folder and its disk, the database, open files and the clock.
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
-import { checkModelIds, type Config, dataFolderOf, type Environment, loadConfig } from "../config.ts";
+import { checkModelIds, type Config, dataFolderOf, type Environment, loadConfig } from "../config/config.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, type Flags, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "./control-socket.ts";

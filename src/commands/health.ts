@@ -1,7 +1,7 @@
 // tollgate health: whether the server of a data folder runs and takes requests, for supervisors and containers. It needs
 // neither the address nor another program. Unlike GET /readyz it does not fail where no node can serve: whoever starts
 // unhealthy programs again would do so for as long as the nodes are down, and end the console with them.
-import { dataFolderOf } from "../config.ts";
+import { dataFolderOf } from "../config/config.ts";
 import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "./control-socket.ts";
 

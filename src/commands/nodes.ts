@@ -1,6 +1,6 @@
 // tollgate nodes: how the inference nodes are, from the running server or by asking them.
 import { systemClock } from "../core/clock.ts";
-import { dataFolderOf, loadConfig } from "../config.ts";
+import { dataFolderOf, loadConfig } from "../config/config.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import type { NodePool } from "../nodes/pool.ts";
 import type { NodeHealth } from "../nodes/slot-queue.ts";

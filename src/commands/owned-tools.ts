@@ -1,7 +1,7 @@
 // The tools that the configuration lets the gateway run by itself, put together: web search and MCP servers.
 import type { Accounting } from "../accounting.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Metrics } from "../http/metrics.ts";
 import type { Log } from "../core/log.ts";
 import { McpTools } from "../tools/mcp.ts";

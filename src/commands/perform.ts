@@ -5,7 +5,7 @@ import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { openAccounting } from "../accounting.ts";
 import { type Catalog, embeddedCatalog, loadCatalog } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
-import { addressesOf, type Config, dataFolderOf, loadConfig } from "../config.ts";
+import { addressesOf, type Config, dataFolderOf, loadConfig } from "../config/config.ts";
 import { standardErrorLog } from "../core/log.ts";
 import { noteInLedger } from "../store/audit-note.ts";
 import { type Backup, backUp } from "../store/backup.ts";

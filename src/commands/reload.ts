@@ -2,7 +2,7 @@
 // anything changes, so that a wrong file changes nothing.
 import type { LiveCatalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
-import { checkModelIds, type Config } from "../config.ts";
+import { checkModelIds, type Config } from "../config/config.ts";
 import type { Log } from "../core/log.ts";
 import type { NodePool } from "../nodes/pool.ts";
 import type { Ms } from "../core/types.ts";

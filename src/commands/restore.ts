@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { byCommandOf } from "../account/audit.ts";
 import { systemClock } from "../core/clock.ts";
-import { dataFolderOf } from "../config.ts";
+import { dataFolderOf } from "../config/config.ts";
 import { DataFolderInUse } from "../store/data-folder.ts";
 import { type Restored, restore } from "../store/restore.ts";
 import { socketFile } from "./control-socket.ts";

@@ -3,7 +3,7 @@
 import { mkdirSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
-import type { BackupSchedule } from "../config.ts";
+import type { BackupSchedule } from "../config/config.ts";
 import { diskReserveBytes, scheduledBackupLookMs } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { bytesText } from "../store/backup.ts";

@@ -2,7 +2,7 @@
 // the same one: both may write it.
 import { existsSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
-import { dataFolderOf, loadConfig, type SearchConfig } from "../config.ts";
+import { dataFolderOf, loadConfig, type SearchConfig } from "../config/config.ts";
 import { standardErrorLog } from "../core/log.ts";
 import { FolderSearch, type FolderSearchParts } from "../tools/search/folder-search.ts";
 import { type Command, CommandError, folderFlags, type Invocation, textFlag } from "./command.ts";

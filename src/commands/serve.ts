@@ -15,7 +15,7 @@ import {
   type Environment,
   isBehindProxy,
   loadConfig,
-} from "../config.ts";
+} from "../config/config.ts";
 import { reloadDetail } from "../console/server-care.ts";
 import { sealingKeyBytes } from "../dialects/sealed-content.ts";
 import type { Parts } from "../gateway.ts";

@@ -6,7 +6,7 @@ import { KnownBrowsers } from "../account/known-browsers.ts";
 import type { Accounting } from "../accounting.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
-import { addressesOf, type BackupSchedule, type Config } from "../config.ts";
+import { addressesOf, type BackupSchedule, type Config } from "../config/config.ts";
 import type { AccountData } from "../console/account-data.ts";
 import type { OperatorNode } from "../console/api.ts";
 import { assets } from "../console/assets.ts";

@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Config, NodeConfig } from "../config.ts";
+import type { Config, NodeConfig } from "../config/config.ts";
 import { freePort } from "../http/free-port.ts";
 import { nodeSlotsDefault } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Accounting } from "../accounting.ts";
 import type { LiveCatalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import { checkPortFree } from "../http/free-port.ts";
 import type { Counted } from "../http/metric.ts";

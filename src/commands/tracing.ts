@@ -1,7 +1,7 @@
 // The tracer of a running server: the one that its configuration asks for, also after a reload.
 import { version } from "../../package.json" with { type: "json" };
 import { systemClock } from "../core/clock.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Log } from "../core/log.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 

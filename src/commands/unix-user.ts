@@ -1,6 +1,6 @@
 // Who runs a command, for the audit log: whoever may run one on a data folder may do everything there.
 import { readFileSync } from "node:fs";
-import type { Environment } from "../config.ts";
+import type { Environment } from "../config/config.ts";
 
 const nameMaxLength = 64;
 

@@ -1,7 +1,7 @@
 // Which inference engine is behind an address. Engines take the same chat-completions request with different extras;
 // what is not known for sure stays "unknown", for which only what all engines take is sent.
 import { systemClock } from "../core/clock.ts";
-import type { NodeConfig } from "../config.ts";
+import type { NodeConfig } from "../config/config.ts";
 import { NodeClient, originOf } from "./client.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Answer, get, isAnswer, type NoAnswer } from "./get.ts";

@@ -1,6 +1,6 @@
 // Asks a node once how it is, for `tollgate check` and for `tollgate nodes` while no server runs.
 import type { Clock } from "../core/clock.ts";
-import type { NodeConfig } from "../config.ts";
+import type { NodeConfig } from "../config/config.ts";
 import { nodeConnectTimeoutMs, nodeProbeTimeoutMs } from "../core/limits.ts";
 import { NodeClient, originOf } from "./client.ts";
 import { lookAt } from "./look.ts";

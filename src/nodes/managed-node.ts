@@ -7,7 +7,7 @@
 // The pause doubles with each failure and is short again once the node has answered for a while.
 import { logLines } from "../core/child-log.ts";
 import type { Clock } from "../core/clock.ts";
-import type { ManagedNodeConfig } from "../config.ts";
+import type { ManagedNodeConfig } from "../config/config.ts";
 import {
   managedRestartMaxMs,
   managedRestartMinMs,

@@ -3,7 +3,7 @@
 //   the same program                 -> runs on, with its streams, whatever else of the node has changed
 //   another program, or no node      -> no new requests, its streams may end, then it is ended
 //   a program that does not run yet  -> started when all that were to end have ended: it may want their port or their GPU
-import type { ManagedNodeConfig, NodeConfig } from "../config.ts";
+import type { ManagedNodeConfig, NodeConfig } from "../config/config.ts";
 import type { Ms } from "../core/types.ts";
 import { ManagedNode, type ManagedNodeParts } from "./managed-node.ts";
 

@@ -2,7 +2,7 @@
 // gets a place on it, is the pool's to decide, which may be on another thread.
 import type { Gone } from "../core/departure.ts";
 import type { Clock } from "../core/clock.ts";
-import { modelNameOn, type NodeConfig } from "../config.ts";
+import { modelNameOn, type NodeConfig } from "../config/config.ts";
 import {
   nodeAfterFinishMs,
   nodeConnectTimeoutMs,

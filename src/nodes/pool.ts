@@ -3,7 +3,7 @@
 import type { Gone } from "../core/departure.ts";
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
-import { modelNameOn, type NodeConfig } from "../config.ts";
+import { modelNameOn, type NodeConfig } from "../config/config.ts";
 import { nodeLooksAtOnceMax } from "../core/limits.ts";
 import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../core/types.ts";
 import { affinityOf } from "./affinity.ts";

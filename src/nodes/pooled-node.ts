@@ -8,7 +8,7 @@
 // A look is a cheap GET. A node that is down is looked at soon and then ever more seldom; one that is well only when it
 // has been idle for a while, because requests show it as well. One look without an answer shows little: it may be busy.
 import type { Clock } from "../core/clock.ts";
-import type { NodeConfig } from "../config.ts";
+import type { NodeConfig } from "../config/config.ts";
 import {
   nodeCoolOffMs,
   nodeFirstProbeMs,

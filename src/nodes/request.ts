@@ -2,7 +2,7 @@
 // they know (grammars, slots, plugins) and some refuse all that they do not know.
 import { parseNodeJson, record } from "./json.ts";
 import { stopSequencesMax } from "../core/limits.ts";
-import type { NodeConfig } from "../config.ts";
+import type { NodeConfig } from "../config/config.ts";
 import type { EngineKind } from "./engine.ts";
 import { formatPrompt } from "./format-prompt.ts";
 import { toolParameters } from "./tool-schema.ts";

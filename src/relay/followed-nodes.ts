@@ -1,5 +1,5 @@
 // What the pool said of its nodes, for relays: those that run are told at once, and those that begin later all of it.
-import type { NodeConfig } from "../config.ts";
+import type { NodeConfig } from "../config/config.ts";
 import type { Engine } from "../nodes/engine.ts";
 import type { PoolFollower } from "../nodes/pool.ts";
 import type { NodeHealth } from "../nodes/slot-queue.ts";

@@ -4,7 +4,7 @@
 // A question's `id` is the relay's own number; its answer has the same. A request's hold and its place on a node are
 // known by the id of the question that got them.
 import type { Catalog } from "../core/catalog.ts";
-import type { McpConfig, NodeConfig, TelemetryConfig } from "../config.ts";
+import type { McpConfig, NodeConfig, TelemetryConfig } from "../config/config.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { LogLevel } from "../core/log.ts";
 import type { Engine } from "../nodes/engine.ts";

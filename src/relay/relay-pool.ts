@@ -1,7 +1,7 @@
 // The nodes as a relay has them: it speaks to them on places that the main thread gives.
 import type { Gone } from "../core/departure.ts";
 import type { Clock } from "../core/clock.ts";
-import type { NodeConfig } from "../config.ts";
+import type { NodeConfig } from "../config/config.ts";
 import { affinityOf } from "../nodes/affinity.ts";
 import type { Engine } from "../nodes/engine.ts";
 import { busy } from "../nodes/failure.ts";

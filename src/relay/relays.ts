@@ -1,6 +1,6 @@
 // The main thread's side of all relays: starts them, keeps a desk for each, and tells them what changes. A relay that
 // dies is fatal, like the journal's writer: what it held is unknown then, and the next start finds out.
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { Desk, type DeskParts } from "./desk.ts";
 import type { FollowedNodes } from "./followed-nodes.ts";

@@ -4,7 +4,7 @@ import type { CallToolResult, Client, StreamableHTTPClientTransport, Tool } from
 import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { version } from "../../package.json" with { type: "json" };
 import { logLines } from "../core/child-log.ts";
-import type { McpConfig } from "../config.ts";
+import type { McpConfig } from "../config/config.ts";
 import { mcpAnswerMaxBytes, mcpConnectTimeoutMs, mcpFarewellMs, mcpProbeTimeoutMs } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { Ms } from "../core/types.ts";

@@ -1,6 +1,6 @@
 // One MCP server: kept connected with a growing pause between tries, and its tools as tools that the gateway runs.
 import type { Clock } from "../core/clock.ts";
-import type { McpConfig } from "../config.ts";
+import type { McpConfig } from "../config/config.ts";
 import {
   mcpCallsAtOnceMax,
   mcpReconnectMaxMs,

@@ -1,6 +1,6 @@
 // The tools of the operator's MCP servers, as tools that the gateway runs itself.
 import type { Clock } from "../core/clock.ts";
-import type { McpConfig } from "../config.ts";
+import type { McpConfig } from "../config/config.ts";
 import type { Log } from "../core/log.ts";
 import type { Model, PlanId } from "../core/types.ts";
 import { McpServer } from "./mcp-server.ts";

@@ -7,7 +7,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { configFindings } from "../../src/commands/doctor-config.ts";
 import { clockFinding, fileLimitFinding } from "../../src/commands/doctor-machine.ts";
 import type { Finding } from "../../src/commands/finding.ts";
-import { type Environment, readConfig } from "../../src/config.ts";
+import { type Environment, readConfig } from "../../src/config/config.ts";
 import { startDemoNode } from "../../src/nodes/demo.ts";
 import { run, Server, temporaryFolder } from "./program.ts";
 

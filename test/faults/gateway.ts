@@ -7,7 +7,7 @@ import { expect } from "bun:test";
 import { type Accounting, openAccounting } from "../../src/accounting.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import type { NodeConfig } from "../../src/config.ts";
+import type { NodeConfig } from "../../src/config/config.ts";
 import { type RunningServer, startServer } from "../../src/http/app.ts";
 import type { PoolLimits } from "../../src/nodes/pool.ts";
 import { NodePool } from "../../src/nodes/pool.ts";

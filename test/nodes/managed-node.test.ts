@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/core/clock.ts";
-import type { ManagedNodeConfig } from "../../src/config.ts";
+import type { ManagedNodeConfig } from "../../src/config/config.ts";
 import { freePort } from "../../src/http/free-port.ts";
 import type { LogFields } from "../../src/core/log.ts";
 import { startGuarded } from "../../src/nodes/guarded-child.ts";

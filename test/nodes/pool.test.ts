@@ -1,7 +1,7 @@
 // The nodes as one: slots, health by what requests meet, models, and another configuration under way.
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/core/clock.ts";
-import type { NodeConfig } from "../../src/config.ts";
+import type { NodeConfig } from "../../src/config/config.ts";
 import { nodeLooksAtOnceMax } from "../../src/core/limits.ts";
 import { NodePool, type PoolOptions } from "../../src/nodes/pool.ts";
 import { isRefusal } from "../../src/core/refusals.ts";

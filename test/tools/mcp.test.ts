@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
-import type { McpConfig } from "../../src/config.ts";
+import type { McpConfig } from "../../src/config/config.ts";
 import { mcpCallsAtOnceMax, mcpResultTextMaxLength } from "../../src/core/limits.ts";
 import { freePort } from "../../src/http/free-port.ts";
 import { McpTools } from "../../src/tools/mcp.ts";

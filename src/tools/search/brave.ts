@@ -1,5 +1,5 @@
 // Brave Search (api-dashboard.search.brave.com, Web Search). Texts of its answers are HTML with entities.
-import type { WebSearchConfig } from "../../config.ts";
+import type { WebSearchConfig } from "../../config/config.ts";
 import { searchResultTextMaxLength } from "../../core/limits.ts";
 import { decodeEntities } from "../html-entities.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";

@@ -2,7 +2,7 @@
 // for a query nor a query for a file that is being read.
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
-import type { FolderSearchConfig } from "../../config.ts";
+import type { FolderSearchConfig } from "../../config/config.ts";
 import {
   searchesAtOnceMax,
   searchProgressIntervalMs,

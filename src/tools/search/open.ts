@@ -1,5 +1,5 @@
 // Makes the search provider that the configuration names.
-import type { SearchConfig } from "../../config.ts";
+import type { SearchConfig } from "../../config/config.ts";
 import type { PublicFetch } from "../public-fetch.ts";
 import type { SearchProvider } from "../search-provider.ts";
 import { FolderSearch, type FolderSearchParts } from "./folder-search.ts";

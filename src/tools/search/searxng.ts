@@ -1,6 +1,6 @@
 // SearXNG, a metasearch engine of the operator's own (docs.searxng.org, Search API). It has no setting for how many
 // results it gives; its results are plain text.
-import type { WebSearchConfig } from "../../config.ts";
+import type { WebSearchConfig } from "../../config/config.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";
 import type { SearchService } from "./web-search.ts";
 

@@ -1,5 +1,5 @@
 // Tavily (docs.tavily.com, POST /search). Its `content` holds the passages of a page that fit the query.
-import type { WebSearchConfig } from "../../config.ts";
+import type { WebSearchConfig } from "../../config/config.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";
 import type { SearchService } from "./web-search.ts";
 

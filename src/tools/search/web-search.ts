@@ -1,5 +1,5 @@
 // A search by a service on the web: one request, bounded in time and size, whose answer is read with suspicion.
-import type { WebSearchConfig } from "../../config.ts";
+import type { WebSearchConfig } from "../../config/config.ts";
 import { searchAnswerMaxBytes, searchesAtOnceMax, searchResultTextMaxLength } from "../../core/limits.ts";
 import type { Source } from "../owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "../search-provider.ts";

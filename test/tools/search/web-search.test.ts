@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { WebSearchConfig } from "../../../src/config.ts";
+import type { WebSearchConfig } from "../../../src/config/config.ts";
 import { searchAnswerMaxBytes, searchesAtOnceMax, searchResultTextMaxLength } from "../../../src/core/limits.ts";
 import { SearchFailed } from "../../../src/tools/search-provider.ts";
 import { WebSearch } from "../../../src/tools/search/web-search.ts";

@@ -2,7 +2,7 @@
 // over the file, the file over the defaults. Every error names where the value came from and what was expected.
 import { dirname, resolve } from "node:path";
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import type { Catalog } from "./core/catalog.ts";
+import type { Catalog } from "../core/catalog.ts";
 import {
   dayMs,
   hourMs,
@@ -24,12 +24,12 @@ import {
   storedResponsesMaxMib,
   stopGraceMs,
   threadsMax,
-} from "./core/limits.ts";
-import { formatPath, misfitsOf, show } from "./core/schema-errors.ts";
-import { nearest } from "./core/nearest.ts";
-import { type LogFormat, type LogLevel, logLevels } from "./core/log.ts";
+} from "../core/limits.ts";
+import { formatPath, misfitsOf, show } from "../core/schema-errors.ts";
+import { nearest } from "../core/nearest.ts";
+import { type LogFormat, type LogLevel, logLevels } from "../core/log.ts";
 import { lineOf, lineOfSyntaxError } from "./toml-lines.ts";
-import type { Effort, Ms, PlanId } from "./core/types.ts";
+import type { Effort, Ms, PlanId } from "../core/types.ts";
 
 /** One inference node. */
 export type NodeConfig = Readonly<{

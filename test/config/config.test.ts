@@ -1,6 +1,6 @@
 // Flags win over the environment, the environment over the file, the file over the defaults; every fault is named.
 import { describe, expect, test } from "bun:test";
-import { embeddedCatalog } from "../src/core/catalog.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
 import {
   addressesOf,
   checkModelIds,
@@ -9,7 +9,7 @@ import {
   loadConfig,
   modelNameOn,
   readConfig,
-} from "../src/config.ts";
+} from "../../src/config/config.ts";
 
 const read = (toml: string, flags = {}, environment = {}) => readConfig("gate.toml", toml, flags, environment);
 const example = `

@@ -16,7 +16,7 @@ import {
   stopGraceMs,
   storedResponsesKeepDays,
   storedResponsesMaxMib,
-} from "./core/limits.ts";
+} from "../core/limits.ts";
 
 /** What a key is for, and what holds where it is left out; undefined: it must be given, or nothing holds. */
 type Note = Readonly<{ about: string; otherwise?: string }>;

@@ -9,7 +9,7 @@ import { type Clock, momentOf } from "./core/clock.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
 import { type Gone, signalOf } from "./core/departure.ts";
 import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
-import { tooDeep } from "./dialects/field.ts";
+import { tooDeep } from "./dialects/request/field.ts";
 import { earlierOf, lengthOf, type References, type StoredResponses } from "./dialects/stored-responses.ts";
 import { busyRetrySeconds, largeBodyMinBytes } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";

@@ -1,10 +1,10 @@
 // The spine alone, with scripted parts: the order of the checks, what each exit leaves behind, and who hears what.
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../src/core/catalog.ts";
-import { chatCompletions } from "../src/dialects/chat-completions.ts";
+import { chatCompletions } from "../src/dialects/chat/chat-completions.ts";
 import type { AnswerEnd } from "../src/dialects/dialect.ts";
-import { responsesDialect } from "../src/dialects/responses.ts";
-import { sealingKeyBytes } from "../src/dialects/sealed-content.ts";
+import { responsesDialect } from "../src/dialects/responses/responses.ts";
+import { sealingKeyBytes } from "../src/dialects/request/sealed-content.ts";
 import type { References } from "../src/dialects/stored-responses.ts";
 import { admit, type Incoming, isRefused, type Outlet, type Parts, readAsk, serve } from "../src/gateway.ts";
 import { largeBodyMinBytes } from "../src/core/limits.ts";

@@ -162,7 +162,7 @@ const bugs: readonly Bug[] = [
     what: "a terminator after an error event",
     edits: [
       [
-        "src/dialects/chat-completions.ts",
+        "src/dialects/chat/chat-completions.ts",
         "    return `data: ${errorBody(refusal)}\\n\\n`;",
         "    return `data: ${errorBody(refusal)}\\n\\ndata: [DONE]\\n\\n`;",
       ],

@@ -1,7 +1,7 @@
 // A large body -> all that the main thread needs of it, and no objects of its conversation. Runs in a Worker; a function of
 // its order alone, so that a Worker that died took nothing with it but what it was doing.
 import type { Dialect, DialectName, PackedAsk } from "../dialects/dialect.ts";
-import type { OfferedTools } from "../dialects/offered-tools.ts";
+import type { OfferedTools } from "../dialects/responses/offered-tools.ts";
 import { type EarlierTexts, earlierOf, lengthOf, type References } from "../dialects/stored-responses.ts";
 import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax, smallBodyTokensMax } from "../core/limits.ts";
 import { JsonScan } from "../core/outside-json.ts";

@@ -2,9 +2,9 @@
 // is ended by message, never terminated.
 import { setPriority } from "node:os";
 import { systemClock } from "../core/clock.ts";
-import { chatCompletions } from "../dialects/chat-completions.ts";
-import { messages } from "../dialects/messages.ts";
-import { compactionDialect, responsesDialect } from "../dialects/responses.ts";
+import { chatCompletions } from "../dialects/chat/chat-completions.ts";
+import { messages } from "../dialects/messages/messages.ts";
+import { compactionDialect, responsesDialect } from "../dialects/responses/responses.ts";
 import { type Dialects, prepare, type Prepared, type PrepareOrder } from "./prepare.ts";
 
 /** To the Worker: first how responses are read, then one body at a time. */

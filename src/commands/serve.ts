@@ -17,7 +17,7 @@ import {
   loadConfig,
 } from "../config/config.ts";
 import { reloadDetail } from "../console/server-care.ts";
-import { sealingKeyBytes } from "../dialects/sealed-content.ts";
+import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
 import type { Parts } from "../gateway.ts";
 import { startServer } from "../http/app.ts";
 import { holdFreePort } from "../http/free-port.ts";

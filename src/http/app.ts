@@ -1,8 +1,8 @@
 // The HTTP side: the list of routes. Elysia is used in this folder and in the console alone.
 import { rmSync } from "node:fs";
 import { Elysia } from "elysia";
-import { chatCompletions } from "../dialects/chat-completions.ts";
-import { messages } from "../dialects/messages.ts";
+import { chatCompletions } from "../dialects/chat/chat-completions.ts";
+import { messages } from "../dialects/messages/messages.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Parts, Soon } from "../gateway.ts";
 import { bodyMaxBytes } from "../core/limits.ts";

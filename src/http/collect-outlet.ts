@@ -1,6 +1,6 @@
 // The outlet of a non-streaming reply: sends nothing until the answer is complete and its charge is on disk.
 import { Departure } from "../core/departure.ts";
-import { Collector } from "../dialects/collector.ts";
+import { Collector } from "../dialects/reply/collector.ts";
 import type { AnswerEnd, Dialect } from "../dialects/dialect.ts";
 import type { Outlet } from "../gateway.ts";
 import type { Ask, Piece, Refusal } from "../core/types.ts";

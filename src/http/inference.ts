@@ -2,10 +2,10 @@
 // own; what it does not serve itself it passes on.
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
-import { chatCompletions } from "../dialects/chat-completions.ts";
+import { chatCompletions } from "../dialects/chat/chat-completions.ts";
 import type { Dialect } from "../dialects/dialect.ts";
-import { messages } from "../dialects/messages.ts";
-import { compactionDialect, responsesDialect } from "../dialects/responses.ts";
+import { messages } from "../dialects/messages/messages.ts";
+import { compactionDialect, responsesDialect } from "../dialects/responses/responses.ts";
 import { type Admitted, admit, isRefused, type Parts, type Refused, serve, type Soon } from "../gateway.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { Roster } from "../core/active-set.ts";

@@ -7,10 +7,10 @@ import { LargeBodies, type LargeBodiesOptions } from "../../src/bodies/large-bod
 import { prepare } from "../../src/bodies/prepare.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { chatCompletions } from "../../src/dialects/chat-completions.ts";
+import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
-import { messages } from "../../src/dialects/messages.ts";
-import { compactionDialect, responsesDialect } from "../../src/dialects/responses.ts";
+import { messages } from "../../src/dialects/messages/messages.ts";
+import { compactionDialect, responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { earlierOf, type EarlierTexts } from "../../src/dialects/stored-responses.ts";
 import { largeEchoMaxLength, largeSettingsMaxLength } from "../../src/core/limits.ts";
 import type { LogFields } from "../../src/core/log.ts";

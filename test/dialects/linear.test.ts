@@ -1,6 +1,6 @@
 // Answers of the worst shapes are written in linear time, in every dialect, streamed and not.
 import { describe, expect, test } from "bun:test";
-import { Collector } from "../../src/dialects/collector.ts";
+import { Collector } from "../../src/dialects/reply/collector.ts";
 import type { Piece } from "../../src/core/types.ts";
 import { askIn, dialectNames, dialects, identity } from "../golden/dialects.ts";
 

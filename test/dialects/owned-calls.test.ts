@@ -1,11 +1,11 @@
 // What the gateway ran by itself, as each dialect shows it: streamed and collected, and as it comes back in a history.
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { chatCompletions } from "../../src/dialects/chat-completions.ts";
-import { Collector } from "../../src/dialects/collector.ts";
+import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
+import { Collector } from "../../src/dialects/reply/collector.ts";
 import type { AnswerEnd, Dialect } from "../../src/dialects/dialect.ts";
-import { messages } from "../../src/dialects/messages.ts";
-import { responsesDialect } from "../../src/dialects/responses.ts";
+import { messages } from "../../src/dialects/messages/messages.ts";
+import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Piece, ServerTool, Source, ToolOutcome } from "../../src/core/types.ts";
 import { eventsOf } from "../fixtures/events.ts";

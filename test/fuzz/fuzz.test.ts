@@ -2,11 +2,11 @@
 // default), TOLLGATE_SEED repeats a run. (A generator that reads /openapi.json joins here when there is one.)
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { chatCompletions } from "../../src/dialects/chat-completions.ts";
+import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { messages } from "../../src/dialects/messages.ts";
-import { responsesDialect } from "../../src/dialects/responses.ts";
+import { messages } from "../../src/dialects/messages/messages.ts";
+import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Endpoint, Piece } from "../../src/core/types.ts";
 import { type Caller, FaultGateway } from "../faults/gateway.ts";

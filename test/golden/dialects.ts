@@ -1,11 +1,11 @@
 // The three dialects as the golden files know them: everything that differs between two runs is fixed, but for the
 // sealed reasoning, whose nonce is random and which is shown opened.
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { chatCompletions } from "../../src/dialects/chat-completions.ts";
+import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import type { Dialect, ReplyIdentity } from "../../src/dialects/dialect.ts";
-import { messages } from "../../src/dialects/messages.ts";
-import { responsesDialect } from "../../src/dialects/responses.ts";
-import { Sealer, sealingKeyBytes } from "../../src/dialects/sealed-content.ts";
+import { messages } from "../../src/dialects/messages/messages.ts";
+import { responsesDialect } from "../../src/dialects/responses/responses.ts";
+import { Sealer, sealingKeyBytes } from "../../src/dialects/request/sealed-content.ts";
 import { isRefusal, messageOf } from "../../src/core/refusals.ts";
 import type { Ask } from "../../src/core/types.ts";
 

@@ -1,7 +1,7 @@
 // Plays an answer to an encoder or a collector as the server's outlets do, with the texts as strings or as the bytes of
 // a node's read.
 import { ByteWriter } from "../../src/core/byte-writer.ts";
-import { Collector } from "../../src/dialects/collector.ts";
+import { Collector } from "../../src/dialects/reply/collector.ts";
 import type { AnswerEnd, Encoder } from "../../src/dialects/dialect.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Piece, Refusal } from "../../src/core/types.ts";

@@ -3,9 +3,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { chatCompletions } from "../../src/dialects/chat-completions.ts";
+import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
-import { messages } from "../../src/dialects/messages.ts";
+import { messages } from "../../src/dialects/messages/messages.ts";
 import {
   type Beating,
   clientStallBeats,

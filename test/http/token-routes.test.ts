@@ -2,8 +2,8 @@
 import { afterAll, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { chatCompletions } from "../../src/dialects/chat-completions.ts";
-import { messages } from "../../src/dialects/messages.ts";
+import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
+import { messages } from "../../src/dialects/messages/messages.ts";
 import { TokenRoutes } from "../../src/http/token-routes.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";

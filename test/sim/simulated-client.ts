@@ -1,6 +1,6 @@
 // A client of one dialect and the outlet that the gateway writes to: keeps what it received, reads slowly or leaves when
 // the simulation says so. The events and documents are the real dialects'.
-import { Collector } from "../../src/dialects/collector.ts";
+import { Collector } from "../../src/dialects/reply/collector.ts";
 import type { AnswerEnd, Dialect, Encoder } from "../../src/dialects/dialect.ts";
 import type { Outlet } from "../../src/gateway.ts";
 import { refuse } from "../../src/core/refusals.ts";

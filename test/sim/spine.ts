@@ -4,10 +4,10 @@
 import { expect } from "bun:test";
 import { assert } from "../../src/core/assert.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { chatCompletions } from "../../src/dialects/chat-completions.ts";
+import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
-import { messages } from "../../src/dialects/messages.ts";
-import { responsesDialect } from "../../src/dialects/responses.ts";
+import { messages } from "../../src/dialects/messages/messages.ts";
+import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { admit, type Body, isRefused, type Parts, serve } from "../../src/gateway.ts";
 import { ratesOf } from "../../src/account/price.ts";
 import { isRefusal, refuse } from "../../src/core/refusals.ts";

@@ -1,6 +1,6 @@
 // Whose count is answered: the node's where it can count, else ours, and how long a node's count is believed.
 import { afterAll, describe, expect, test } from "bun:test";
-import { anySearch } from "../../src/dialects/search-request.ts";
+import { anySearch } from "../../src/dialects/request/search-request.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax } from "../../src/core/limits.ts";
 import { Counter } from "../../src/tokens/counter.ts";

@@ -1,6 +1,6 @@
 // What of a request is counted: everything a model sees, once, and rather a little too much than too little.
 import { describe, expect, test } from "bun:test";
-import { anySearch } from "../../src/dialects/search-request.ts";
+import { anySearch } from "../../src/dialects/request/search-request.ts";
 import { imageTokens, renderAsk } from "../../src/tokens/render.ts";
 import type { Ask, Tool } from "../../src/core/types.ts";
 import { askOf } from "../fixtures/asks.ts";

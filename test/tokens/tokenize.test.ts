@@ -5,7 +5,7 @@ import { isRefusal } from "../../src/core/refusals.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import { countMessages, countResponsesInput, readTokenize, tokenize } from "../../src/tokens/tokenize.ts";
-import { chatCompletions } from "../../src/dialects/chat-completions.ts";
+import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import { askOf } from "../fixtures/asks.ts";
 import { encodings, reference } from "./reference.ts";
 

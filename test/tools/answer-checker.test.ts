@@ -1,6 +1,6 @@
 // Checking answers in a process of its own: the verdicts, and that no schema can hold anybody else up.
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
-import { schemaFault } from "../../src/dialects/schema-limits.ts";
+import { schemaFault } from "../../src/dialects/request/schema-limits.ts";
 import { AnswerChecker, type AnswerCheckerOptions, type CheckResult } from "../../src/tools/answer-checker.ts";
 import { type Hostile, hostileSchemas } from "../fixtures/hostile-schemas.ts";
 

@@ -1,7 +1,7 @@
 // The loop alone, with scripted rounds and tools: what the model is asked in each round, what the client gets, and what
 // is counted.
 import { describe, expect, test } from "bun:test";
-import { anySearch } from "../../src/dialects/search-request.ts";
+import { anySearch } from "../../src/dialects/request/search-request.ts";
 import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../../src/core/limits.ts";
 import { refuse } from "../../src/core/refusals.ts";
 import type { OwnedTool } from "../../src/tools/owned-tool.ts";

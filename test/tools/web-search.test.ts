@@ -1,6 +1,6 @@
 // Which of a provider's results a request wants, and what a call may ask.
 import { describe, expect, test } from "bun:test";
-import { anySearch } from "../../src/dialects/search-request.ts";
+import { anySearch } from "../../src/dialects/request/search-request.ts";
 import { searchQueryMaxLength, searchResultsMax } from "../../src/core/limits.ts";
 import { isAllowed, WebSearchTool } from "../../src/tools/web-search.ts";
 import type { Source, WebSearch } from "../../src/core/types.ts";

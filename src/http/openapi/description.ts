@@ -2,9 +2,9 @@
 // with, the catalogue, and the table of refusals.
 import { version } from "../../../package.json" with { type: "json" };
 import type { Catalog } from "../../core/catalog.ts";
-import { chatCompletions } from "../../dialects/chat-completions.ts";
+import { chatCompletions } from "../../dialects/chat/chat-completions.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
-import { messages } from "../../dialects/messages.ts";
+import { messages } from "../../dialects/messages/messages.ts";
 import type {
   JsonSchema,
   MediaType,

@@ -1,0 +1,67 @@
+// The content blocks of the messages dialect for what the gateway did by itself: searches, calls of MCP servers, and the
+// citations of what they found.
+import type { Piece, Source, ToolOutcome } from "../../core/types.ts";
+import { carried } from "../request/carried-text.ts";
+
+type OwnedCall = Extract<Piece, { kind: "owned-call" }>;
+
+/** A call that is shown, with the id by which its result refers to it. */
+export type ShownCall = Readonly<{ id: string; isSearch: boolean }>;
+
+/** `place` counts the owned calls of one reply, whose ids have the same stem. */
+export const shownCall = ({ tool }: OwnedCall, stem: string, place: number): ShownCall => ({
+  id: `${tool === null ? "srvtoolu" : "mcptoolu"}_${stem}_${place}`,
+  isSearch: tool === null,
+});
+
+/** The block that shows the call; `input` is JSON text of an object. */
+export function callBlock({ call, tool }: OwnedCall, { id }: ShownCall, input: string): string {
+  if (tool === null) return `{"type":"server_tool_use","id":"${id}","name":"web_search","input":${input}}`;
+  const { name, server } = tool;
+  return `{"type":"mcp_tool_use","id":"${id}","name":${JSON.stringify(name)},"server_name":${JSON.stringify(server)},"input":${input}}`;
+}
+
+/** The block with what came of it. Its texts come back with the history, so that a model can read them again. */
+export function resultBlock(outcome: ToolOutcome, { id, isSearch }: ShownCall): string {
+  return JSON.stringify(
+    isSearch
+      ? { type: "web_search_tool_result", tool_use_id: id, content: searchContent(outcome) }
+      : {
+          type: "mcp_tool_result",
+          tool_use_id: id,
+          is_error: outcome.failed,
+          content: [{ type: "text", text: outcome.text }],
+        },
+  );
+}
+
+function searchContent({ failed, overLimit, sources }: ToolOutcome): object {
+  if (failed) {
+    return { type: "web_search_tool_result_error", error_code: overLimit ? "max_uses_exceeded" : "unavailable" };
+  }
+  return sources.map(({ url, title, text }) => ({
+    type: "web_search_result",
+    url,
+    title,
+    encrypted_content: carried(text),
+    page_age: null,
+  }));
+}
+
+/** Clients show it beside the claim; the dialect's own servers cite at most as much. */
+const citedTextMaxLength = 150;
+
+export const citationBody = ({ url, title, text }: Source): string =>
+  JSON.stringify({
+    type: "web_search_result_location",
+    url,
+    title,
+    encrypted_index: carried(url),
+    cited_text: text.slice(0, citedTextMaxLength).toWellFormed(),
+  });
+
+/**
+ * A text block has the citations of all that stands in it, so that after a citation the text goes on in a new one;
+ * only a further mark, `[2]` after `[1]`, belongs to the same claim.
+ */
+export const continuesCited = (literal: string): boolean => literal.startsWith('"[');

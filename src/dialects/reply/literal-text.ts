@@ -1,0 +1,39 @@
+// A text that grows by JSON string literals. Their insides are joined without decoding: two of them put together are
+// again the inside of one, also where an escaped surrogate pair was split between them.
+import { ByteWriter } from "../../core/byte-writer.ts";
+
+/** What a short answer takes. */
+const firstBytes = 1_024;
+
+export class LiteralText {
+  #inside = "";
+  /** What came as bytes since then: a string for each token would keep all that it was cut from. */
+  #bytes: ByteWriter | null = null;
+
+  push(literal: string): void {
+    this.#takeBytes();
+    this.#inside += literal.slice(1, -1);
+  }
+
+  /** A literal that lies in `bytes` from `start` to `end`, quotes included. */
+  pushBytes(bytes: Uint8Array, start: number, end: number): void {
+    this.#bytes ??= new ByteWriter(firstBytes);
+    this.#bytes.slice(bytes, start + 1, end - 1);
+  }
+
+  get empty(): boolean {
+    return this.#inside === "" && (this.#bytes === null || this.#bytes.length === 0);
+  }
+
+  /** Everything so far as one literal, quotes included. */
+  get literal(): string {
+    this.#takeBytes();
+    return `"${this.#inside}"`;
+  }
+
+  #takeBytes(): void {
+    if (this.#bytes === null || this.#bytes.length === 0) return;
+    this.#inside += this.#bytes.toString();
+    this.#bytes.clear();
+  }
+}

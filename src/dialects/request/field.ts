@@ -1,0 +1,58 @@
+// TypeBox types of single request fields, shared by the dialects' body schemas. Each `description` says what was
+// expected and is what an error message is made of.
+import { type TSchema, Type } from "@sinclair/typebox";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { jsonDepthMax } from "../../core/limits.ts";
+import { formatPath, firstMisfitOf } from "../../core/schema-errors.ts";
+import { refuse } from "../../core/refusals.ts";
+import type { Refusal } from "../../core/types.ts";
+
+/** SDKs send null for what was left out, so every optional field may be null. */
+export const optional = <Schema extends TSchema>(schema: Schema) =>
+  Type.Optional(Type.Union([schema, Type.Null()], { description: schema.description ?? "of another type" }));
+
+export const text = Type.String({ description: "a string" });
+export const flag = Type.Boolean({ description: "true or false" });
+export const whole = Type.Integer({ description: "a whole number" });
+export const record = Type.Record(Type.String(), Type.Unknown(), { description: "an object" });
+export const numberBetween = (minimum: number, maximum: number) =>
+  Type.Number({ minimum, maximum, description: `a number from ${minimum} to ${maximum}` });
+export const wholeBetween = (minimum: number, maximum: number) =>
+  Type.Integer({ minimum, maximum, description: `a whole number from ${minimum} to ${maximum}` });
+export const oneOf = (...values: string[]) =>
+  Type.Union(
+    values.map((value) => Type.Literal(value)),
+    { description: `one of ${values.join(", ")}` },
+  );
+
+export const malformed = (reason: string): Refusal => refuse("malformed", { reason });
+
+/** A schema checked as compiled code; the slow walk that finds the words happens only for a wrong body. */
+export class BodySchema<Schema extends TSchema> {
+  readonly #schema: Schema;
+  readonly #check: TypeCheck<Schema>;
+
+  constructor(schema: Schema) {
+    this.#schema = schema;
+    this.#check = TypeCompiler.Compile(schema);
+  }
+
+  /** Null if the body fits, else the refusal that names the first wrong field. */
+  refusal(body: unknown): Refusal | null {
+    if (this.#check.Check(body)) return null;
+    const misfit = firstMisfitOf(this.#schema, body);
+    if (misfit === null || misfit.path.length === 0) return malformed("The request body must be a JSON object");
+    return malformed(`${formatPath(misfit.path)} ${misfit.problem}`);
+  }
+}
+
+/** A text, or "" for anything else: made into a text, an object of JSON may throw, since it can bring its own toString. */
+export const textOrNothing = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** True if the value nests deeper than `jsonDepthMax`; JSON.stringify overflows the stack on such values. */
+export function tooDeep(value: unknown, depth = 0): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (depth >= jsonDepthMax) return true;
+  for (const key in value) if (tooDeep((value as Record<string, unknown>)[key], depth + 1)) return true;
+  return false;
+}

@@ -1,0 +1,72 @@
+// Images and files of a request, in whatever field a dialect has them: by address or inline. Inline ones are checked and
+// read here, as far as that takes no time; addresses are fetched after admission.
+import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
+import { inlineImageHeader } from "../../core/image-header.ts";
+import { imagePixelsMax } from "../../core/limits.ts";
+import type { Model, Part, Refusal } from "../../core/types.ts";
+import { malformed } from "./field.ts";
+
+const inline = /^data:/i;
+/** A data URL whose data is text, not base64. */
+const dataText = /^data:(?![^,]*;\s*base64\s*,)[^,]*,/i;
+const address = /^\s*https?:/i;
+/** Characters of base64 in which a PDF says that it is one. */
+const pdfStartLength = 2_048;
+const otherScheme = /^\s*[a-z][a-z0-9+.-]*:/i;
+
+export const refusesImages = (at: string, model: Model): Refusal =>
+  malformed(`${at}: the model ${model.id} reads text only, not images`);
+
+/**
+ * An image from its address or data URL, which is refused where it is no image: the client has it and can put it right.
+ * Null for an address that is never fetched: the request is answered without it, like without any that gives nothing.
+ */
+export function readImage(url: string, detail: string | null, at: string, model: Model): Part | null | Refusal {
+  if (!model.readsImages) return refusesImages(at, model);
+  if (!inline.test(url)) return address.test(url) ? { kind: "image", url, detail } : null;
+  const header = inlineImageHeader(url);
+  if (header === null) return malformed(`${at} must be a PNG, JPEG, GIF or WebP image in base64`);
+  const { mediaType, width, height } = header;
+  if (width * height > imagePixelsMax) {
+    return malformed(
+      `${at}: an image may have ${imagePixelsMax / 1e6} megapixels, this has ${width} x ${height} pixels`,
+    );
+  }
+  // Its own header is right where the sender's word is not; a copy is made only then.
+  const start = `data:${mediaType};base64,`;
+  return { kind: "image", url: url.startsWith(start) ? url : start + url.slice(url.indexOf(",") + 1), detail };
+}
+
+/**
+ * A file from its address, data URL or bare base64. Text becomes a text part at once, a PDF when it is served. Null for an
+ * address that is never fetched.
+ */
+export function readFile(given: string, name: string | null, at: string): Part | null | Refusal {
+  if (address.test(given)) return { kind: "file", url: given, name };
+  if (!inline.test(given) && otherScheme.test(given)) return null;
+  const base64 = inline.test(given) ? given.slice(given.indexOf(",") + 1) : given;
+  if (isPdf(Buffer.from(base64.slice(0, pdfStartLength), "base64"))) {
+    return { kind: "file", url: `data:application/pdf;base64,${base64}`, name };
+  }
+  const bytes = dataText.test(given) ? plainBytes(base64) : Buffer.from(base64, "base64");
+  if (bytes.length === 0) return malformed(`${at} must be a file in base64, or an http or https address`);
+  const text = textOf(bytes);
+  return text === null
+    ? malformed(`${at} must be a PDF or a text file`)
+    : { kind: "text", text: fileAsText(name, text) };
+}
+
+const percent = 0x25;
+
+/** The bytes of a data URL that is not base64; a percent sign that begins no escape stands for itself, as in browsers. */
+function plainBytes(data: string): Buffer {
+  const bytes = Buffer.from(data);
+  let length = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const escape = bytes[at] === percent ? bytes.toString("latin1", at + 1, at + 3) : "";
+    const isEscape = /^[0-9a-f]{2}$/i.test(escape);
+    bytes[length++] = isEscape ? Number.parseInt(escape, 16) : bytes[at]!;
+    if (isEscape) at += 2;
+  }
+  return bytes.subarray(0, length);
+}

@@ -1,0 +1,86 @@
+// Whether a client's JSON Schema may be taken at all: small enough, and complete in itself. One walk without recursion
+// that stops at the first limit, so that no schema costs more than a few milliseconds here; what the schema means is
+// found out elsewhere.
+import { schemaDepthMax, schemaTextMaxLength, schemaValuesMax } from "../../core/limits.ts";
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** Keywords whose value is data: what looks like a reference in there is none. */
+const dataKeywords: ReadonlySet<string> = new Set(["const", "enum", "default", "examples", "example"]);
+/** Keywords whose keys are the client's names, never keywords. */
+const nameKeywords: ReadonlySet<string> = new Set([
+  "properties",
+  "patternProperties",
+  "$defs",
+  "definitions",
+  "dependentSchemas",
+]);
+
+/** How the keys of an object are to be read. */
+type Reading = "keywords" | "names" | "data";
+
+const tooMany = `has more than ${schemaValuesMax} values`;
+
+/** What is wrong with the schema, to follow its place in an error message, or null. */
+export function schemaFault(schema: Schema): string | null {
+  const references: string[] = [];
+  const identifiers = new Set<string>();
+  let values = 0;
+  let length = 0;
+  const open: { value: object; depth: number; reading: Reading }[] = [{ value: schema, depth: 1, reading: "keywords" }];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { value, depth, reading } = next;
+    if (depth > schemaDepthMax) return `nests too deep: more than ${schemaDepthMax} levels`;
+    // for...in lists a million keys before it gives the first one
+    if (Array.isArray(value) && values + value.length > schemaValuesMax) return tooMany;
+    for (const key in value) {
+      const inner = (value as Schema)[key];
+      length += key.length + (typeof inner === "string" ? inner.length : 0);
+      if (++values > schemaValuesMax) return tooMany;
+      if (length > schemaTextMaxLength) return `is longer than ${schemaTextMaxLength / 1024} KiB`;
+      if (typeof inner === "object" && inner !== null) {
+        open.push({ value: inner, depth: depth + 1, reading: readingOf(key, value, reading) });
+      } else if (reading === "keywords" && typeof inner === "string") {
+        if (key === "$ref" || key === "$dynamicRef") references.push(inner);
+        else if (identifierPrefix[key] !== undefined) identifiers.add(identifierPrefix[key] + inner);
+      }
+    }
+  }
+  const dangling = references.find((reference) => !resolves(reference, schema, identifiers));
+  return dangling === undefined ? null : `refers to ${JSON.stringify(dangling.slice(0, 100))}, which is not in it`;
+}
+
+/** What a reference to it starts with. */
+const identifierPrefix: Readonly<Record<string, string>> = { $id: "", $anchor: "#", $dynamicAnchor: "#" };
+
+function readingOf(key: string, parent: object, reading: Reading): Reading {
+  if (reading === "data" || Array.isArray(parent)) return reading;
+  if (reading === "names") return "keywords";
+  if (dataKeywords.has(key)) return "data";
+  return nameKeywords.has(key) ? "names" : "keywords";
+}
+
+/** Nothing is ever fetched: a reference means a place in the schema, one of its anchors or one of its own ids. */
+function resolves(reference: string, schema: Schema, identifiers: ReadonlySet<string>): boolean {
+  if (reference === "#" || identifiers.has(reference)) return true;
+  const fragmentAt = reference.indexOf("#");
+  // within a part that has an id of its own, compiling the schema finds out
+  if (fragmentAt > 0) return identifiers.has(reference.slice(0, fragmentAt));
+  if (!reference.startsWith("#/")) return false;
+  let place: unknown = schema;
+  for (const step of reference.slice(2).split("/")) {
+    const key = decoded(step);
+    if (typeof place !== "object" || place === null || key === null || !Object.hasOwn(place, key)) return false;
+    place = (place as Schema)[key];
+  }
+  return true;
+}
+
+/** A step of a JSON pointer in a URI fragment; null when it is none. */
+function decoded(step: string): string | null {
+  try {
+    return decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~");
+  } catch {
+    return null; // a stray percent sign
+  }
+}

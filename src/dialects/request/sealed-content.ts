@@ -1,0 +1,48 @@
+// Text that only this service can read, carried by its clients: reasoning and conversation summaries travel in
+// `encrypted_content` and come back with the next request, to any process that has the key. Nothing is stored.
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { assert } from "../../core/assert.ts";
+
+/** What a sealed text is; one kind does not open as another. */
+export type SealedKind = "reasoning" | "compaction";
+
+export const sealingKeyBytes = 32;
+const algorithm = "aes-256-gcm";
+const nonceBytes = 12; // 96 bits, the size that GCM is defined for
+const tagBytes = 16;
+/** Tells ours from foreign content without a decryption, and a later format from this one. */
+const marker = "tg1.";
+
+export class Sealer {
+  readonly #key: Uint8Array;
+
+  /** `key` has `sealingKeyBytes` random bytes, the same in every process that shall open the content. */
+  constructor(key: Uint8Array) {
+    assert(key.length === sealingKeyBytes, `a sealing key has ${sealingKeyBytes} bytes`);
+    this.#key = key;
+  }
+
+  seal(kind: SealedKind, text: string): string {
+    const nonce = randomBytes(nonceBytes);
+    const cipher = createCipheriv(algorithm, this.#key, nonce).setAAD(Buffer.from(kind));
+    const sealed = Buffer.concat([nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
+    return marker + sealed.toString("base64url");
+  }
+
+  /** The text, or null for anything that this key did not seal as this kind. */
+  open(kind: SealedKind, content: string): string | null {
+    if (!content.startsWith(marker)) return null;
+    const sealed = Buffer.from(content.slice(marker.length), "base64url");
+    if (sealed.length < nonceBytes + tagBytes) return null;
+    const decipher = createDecipheriv(algorithm, this.#key, sealed.subarray(0, nonceBytes), {
+      authTagLength: tagBytes,
+    });
+    decipher.setAAD(Buffer.from(kind)).setAuthTag(sealed.subarray(-tagBytes));
+    const text = decipher.update(sealed.subarray(nonceBytes, -tagBytes));
+    try {
+      return Buffer.concat([text, decipher.final()]).toString("utf8");
+    } catch {
+      return null; // the tag does not fit: altered, or sealed with another key
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// What a request says about searching the web, in all the forms in which the dialects say it.
+import { type Call, searchFunctionName, type Tool, type WebSearch } from "../../core/types.ts";
+import { parseOutsideJson } from "../../core/outside-json.ts";
+
+/** A search without any wishes: `web_search: true`. */
+export const anySearch: WebSearch = {
+  usesMax: null,
+  allowedDomains: [],
+  blockedDomains: [],
+  location: null,
+  asFunction: false,
+  forced: false,
+};
+
+type Definition = Readonly<Record<string, unknown>>;
+
+/** A hosted web search tool, or `web_search_options`. */
+export function readSearchTool(definition: Definition): WebSearch {
+  const filters = record(definition.filters);
+  const { max_uses: usesMax } = definition;
+  return {
+    ...anySearch,
+    usesMax: typeof usesMax === "number" && usesMax >= 0 ? Math.floor(usesMax) : null,
+    allowedDomains: texts(definition.allowed_domains ?? filters?.allowed_domains),
+    blockedDomains: texts(definition.blocked_domains ?? filters?.blocked_domains),
+    location: readLocation(record(definition.user_location)),
+  };
+}
+
+/** A function tool that our search answers: named web_search, with a required string `query`. */
+export function isSearchFunction({ name, parameters }: Tool): boolean {
+  if (name !== searchFunctionName) return false;
+  const { properties, required } = parameters;
+  const query = record(record(properties)?.query);
+  return query?.type === "string" && Array.isArray(required) && required.includes("query");
+}
+
+/**
+ * The search of a request: `hosted` is what its hosted tools and switches ask for, `tools` the functions that its tool
+ * choice left. A function of the client's own wins, because its calls have a name that the client knows.
+ */
+export function searchOf(hosted: WebSearch | null, tools: readonly Tool[], forced = false): WebSearch | null {
+  const asFunction = tools.some(isSearchFunction);
+  if (hosted === null && !asFunction) return null;
+  return { ...(hosted ?? anySearch), asFunction, forced };
+}
+
+/** What an owned call searched for. */
+export function queryOf(call: Call): string {
+  const { query } = parseOutsideJson(call.arguments) as Definition;
+  return typeof query === "string" ? query : "";
+}
+
+/** City, region and country, which chat's options hold one level deeper. */
+function readLocation(given: Definition | null): string | null {
+  const place = record(given?.approximate) ?? given;
+  const words = [place?.city, place?.region, place?.country].filter((word) => typeof word === "string" && word !== "");
+  return words.length === 0 ? null : words.join(", ");
+}
+
+const record = (value: unknown): Definition | null =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Definition) : null;
+
+const texts = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter((entry): entry is string => typeof entry === "string" && entry !== "") : [];

@@ -1,0 +1,71 @@
+// The reply to a compaction: exactly one sealed item, whatever the model wrote, and by its own endpoint the user's messages
+// before it. It goes out at the end; until then the stream shows only that it began.
+import type { Piece, Refusal } from "../../core/types.ts";
+import type { AnswerEnd, Encoder, ReplyIdentity } from "../dialect.ts";
+import { LiteralText } from "../reply/literal-text.ts";
+import { compactionItem } from "./output-items.ts";
+import { type ReplyContext, ResponseLifecycle } from "./lifecycle.ts";
+import { stemOf, usageBody } from "./response-object.ts";
+import type { ResponsesAsk } from "./request.ts";
+import type { Sealer } from "../request/sealed-content.ts";
+
+export class CompactionEncoder implements Encoder {
+  readonly #ask: ResponsesAsk;
+  readonly #identity: ReplyIdentity;
+  readonly #sealer: Sealer;
+  readonly #lifecycle: ResponseLifecycle;
+  readonly #text = new LiteralText();
+  readonly #reasoning = new LiteralText();
+  #compaction: string | null = null;
+
+  /** `isStream`: somebody wants the events, and not what they end with alone. */
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock }: ReplyContext, isStream: boolean) {
+    this.#ask = ask;
+    this.#identity = identity;
+    this.#sealer = sealer;
+    this.#lifecycle = new ResponseLifecycle(ask, identity, clock, isStream);
+  }
+
+  /** To be sent when it is read: now and then it is an event, and those are numbered. */
+  keepAlive(): string {
+    return this.#lifecycle.signOfLife(undefined);
+  }
+
+  /** The finished response object as JSON text; null before the end. */
+  get response(): string | null {
+    return this.#lifecycle.response?.whole ?? null;
+  }
+
+  /** The reply of POST /v1/responses/compact as JSON text; null before the end. */
+  get compaction(): string | null {
+    return this.#compaction;
+  }
+
+  piece(piece: Piece): string {
+    if (piece.kind === "text") this.#text.push(piece.literal);
+    else if (piece.kind === "reasoning") this.#reasoning.push(piece.literal);
+    return this.#lifecycle.start();
+  }
+
+  /** A summary that the budget cut is still the best there is, so this always completes. */
+  end(end: AnswerEnd): string {
+    const { numbers } = this.#lifecycle;
+    const stem = stemOf(this.#identity);
+    // A model that put everything into its thoughts has summed up there.
+    const summary = JSON.parse((this.#text.empty ? this.#reasoning : this.#text).literal) as string;
+    const item = compactionItem(stem, this.#sealer.seal("compaction", summary));
+    const { input } = this.#ask;
+    const messages = (typeof input === "string" ? input : JSON.stringify(input)).slice(1, -1);
+    const output = messages === "" ? item : `${messages},${item}`;
+    this.#compaction = `{"id":"resp_${stem}","object":"response.compaction","created_at":${this.#identity.createdSeconds},"output":[${output}],"usage":${usageBody(end.usage)}}`;
+    const members = `"output_index":0,"item":${item}`;
+    let events = this.#lifecycle.start();
+    events += numbers.event("response.output_item.added", members);
+    events += numbers.event("response.output_item.done", members);
+    return events + this.#lifecycle.ended([item], '""', { ...end, reason: "stop" });
+  }
+
+  failure(refusal: Refusal): string {
+    return this.#lifecycle.failed([], refusal);
+  }
+}

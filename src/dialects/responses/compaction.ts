@@ -1,0 +1,50 @@
+// Compaction: a client whose conversation grows too long asks for one opaque item that stands for all of it. Any chat
+// model can do it: the ask becomes a request for a summary, and the summary goes out sealed.
+import type { Ask, Turn } from "../../core/types.ts";
+import type { Item } from "../stored-responses.ts";
+
+/** The last turn of a conversation that is to be summarised. */
+const compactionTurn: Turn = {
+  role: "user",
+  content: [
+    "Stop here and write a handover note. It will replace this whole conversation: whoever goes on sees only the note.",
+    "Do not go on with the task and do not call tools. State, as briefly as is complete:",
+    "- what the user asked for, with every requirement, preference and limit, in their words where the words matter",
+    "- what was done and found, with exact names, paths, commands, values and errors that are still needed",
+    "- decisions that were taken, and why",
+    "- what is unfinished, and the next steps",
+    "Write the note only.",
+  ].join("\n"),
+};
+
+/** The ask as a request for a summary of its conversation, whatever else it wanted. */
+export const summarising = <AnyAsk extends Ask>(ask: AnyAsk): AnyAsk => ({
+  ...ask,
+  turns: [...ask.turns, compactionTurn],
+  tools: [],
+  toolChoice: "none", // nor the gateway's own
+  format: null,
+  webSearch: null,
+});
+
+/** How a summary comes back into a conversation: as the user's words, since not every template takes a late system turn. */
+export const summaryTurn = (summary: string): Turn => ({
+  role: "user",
+  content: `The conversation so far was replaced by this handover note:\n\n${summary}`,
+});
+
+/**
+ * The user's messages of a conversation as items of a reply: POST /v1/responses/compact gives them back as they were, before
+ * the summary. `stored` are the items that it refers to.
+ */
+export const userMessages = (items: readonly Item[], stored?: ReadonlyMap<string, Item>): readonly Item[] =>
+  items
+    .map((item) => (item.type === "item_reference" ? (stored?.get(item.id as string) ?? item) : item))
+    .filter(({ type, role }) => (type ?? "message") === "message" && role === "user")
+    .map(({ id, content }) => ({
+      id: typeof id === "string" ? id : `msg_${crypto.randomUUID().replaceAll("-", "")}`,
+      type: "message",
+      role: "user",
+      status: "completed",
+      content: typeof content === "string" ? [{ type: "input_text", text: content }] : (content ?? []),
+    }));

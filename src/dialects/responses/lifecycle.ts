@@ -1,0 +1,86 @@
+// The events about a response as a whole: it is created, in progress, and ends once. What happens in between are the
+// events of its items, numbered in the same sequence.
+import type { Clock } from "../../core/clock.ts";
+import type { Refusal } from "../../core/types.ts";
+import type { AnswerEnd, ReplyIdentity } from "../dialect.ts";
+import { EventNumbers, type OutputItem } from "./output-items.ts";
+import {
+  incompleteReason,
+  responseEnded,
+  responseFailed,
+  responseInProgress,
+  type ResponseText,
+} from "./response-object.ts";
+import type { ResponsesAsk } from "./request.ts";
+import type { Sealer } from "../request/sealed-content.ts";
+import type { StoredResponse } from "../stored-responses.ts";
+
+/** What writing replies needs besides the request. */
+export type ReplyContext = Readonly<{
+  sealer: Sealer;
+  clock: Clock;
+  /** Takes the finished response; null where nothing is kept. */
+  keep: ((response: StoredResponse) => void) | null;
+}>;
+
+/**
+ * Every so many signs of life one is an event, so about once a minute. Comments keep connections open and cost
+ * little, but Codex sees no comment and gives up after 300 s without an event.
+ */
+const signsPerEvent = 6;
+
+export class ResponseLifecycle {
+  readonly numbers: EventNumbers;
+  readonly #ask: ResponsesAsk;
+  readonly #identity: ReplyIdentity;
+  readonly #clock: Clock;
+  #started = false;
+  #signs = 0;
+  #response: ResponseText | null = null;
+
+  /** `isStream`: somebody wants the events, and not the response alone. */
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, clock: Clock, isStream: boolean) {
+    this.numbers = new EventNumbers(isStream);
+    this.#ask = ask;
+    this.#identity = identity;
+    this.#clock = clock;
+  }
+
+  /** The finished response object; null before the end. */
+  get response(): ResponseText | null {
+    return this.#response;
+  }
+
+  /** The first events, once: "" from the second call on. */
+  start(): string {
+    if (this.#started) return "";
+    this.#started = true;
+    return this.#inProgress("response.created") + this.#inProgress("response.in_progress");
+  }
+
+  /** A comment, or an event that changes nothing; `open` is the item that was at work last. */
+  signOfLife(open: OutputItem | undefined): string {
+    if (++this.#signs % signsPerEvent !== 0) return ": waiting\n\n";
+    if (open !== undefined) return open.emptyDelta();
+    return this.start() || this.#inProgress("response.in_progress");
+  }
+
+  /** The last event and the terminator. */
+  ended(output: readonly string[], outputText: string, { reason, usage }: AnswerEnd): string {
+    const nowSeconds = Math.floor(this.#clock.wall() / 1000);
+    this.#response = responseEnded(this.#ask, this.#identity, output, outputText, { reason, usage, nowSeconds });
+    const type = incompleteReason(reason) === null ? "response.completed" : "response.incomplete";
+    return `${this.numbers.event(type, `"response":${this.#response.whole}`)}data: [DONE]\n\n`;
+  }
+
+  /** The last event of a failed response; no terminator follows an error. */
+  failed(output: readonly string[], refusal: Refusal): string {
+    const response = responseFailed(this.#ask, this.#identity, output, refusal);
+    return this.start() + this.numbers.event("response.failed", `"response":${response}`);
+  }
+
+  #inProgress(type: "response.created" | "response.in_progress"): string {
+    if (!this.numbers.wanted) return "";
+    return this.numbers.event(type, `"response":${responseInProgress(this.#ask, this.#identity)}`);
+  }
+}

@@ -1,0 +1,226 @@
+// The tools of a responses request as a model sees them: plain functions with unique names. Namespaces are flattened
+// to `<namespace>__<name>`, custom tools become functions with one string parameter, and calls are told by their flat
+// name what they were.
+import { isRefusal } from "../../core/refusals.ts";
+import { toolNameMaxLength } from "../../core/server-tool-name.ts";
+import type { Refusal, Tool, ToolChoice, WebSearch } from "../../core/types.ts";
+import { inputParameter } from "./custom-tool-input.ts";
+import { malformed } from "../request/field.ts";
+import { hostedToolNotRun, nothingToCall } from "../request/not-served.ts";
+import { readSearchTool } from "../request/search-request.ts";
+
+/** A tool as the client knows it. */
+export type ToolOrigin = Readonly<{ kind: "function" | "custom"; namespace: string | null; name: string }>;
+
+/** What `tool_choice` leaves of the tools. */
+export type ToolSelection = Readonly<{
+  tools: readonly Tool[];
+  toolChoice: ToolChoice;
+  /** What is left of the hosted web search. */
+  webSearch: WebSearch | null;
+  forcesSearch?: boolean;
+}>;
+
+type Definition = Readonly<Record<string, unknown>>;
+
+/**
+ * OpenAI takes names of 64 characters, Anthropic of 128. A namespace's name is written anew for each of its tools: one of
+ * 200,000 characters with 8,000 tools, in a body of half a megabyte, stopped the thread for half a minute.
+ */
+const givenNameMaxLength = 256;
+/** `_9999999`: no body has room for more tools. */
+const suffixMaxLength = 8;
+type Entry = Readonly<{ origin: ToolOrigin; tool: Omit<Tool, "name"> }>;
+/** Tools that were read; all of it is data. `anyGiven`: also if only such as are left out. */
+type GivenTools = Readonly<{ entries: readonly Entry[]; webSearch: WebSearch | null; anyGiven: boolean }>;
+
+export class OfferedTools {
+  /** Function tools with flat names, in the order in which the client gave them. */
+  readonly tools: readonly Tool[];
+  /** The hosted web search among them that may go online, or null. */
+  readonly webSearch: WebSearch | null;
+  /** What another thread makes the same tools from. */
+  readonly given: GivenTools;
+  readonly #anyGiven: boolean;
+  readonly #origins = new Map<string, ToolOrigin>();
+  readonly #flatNames = new Map<string, string>();
+  readonly #lastNumbers = new Map<string, number>();
+
+  /** Of tools that were read; see `read`. */
+  constructor(given: GivenTools) {
+    const { entries, webSearch, anyGiven } = given;
+    this.given = given;
+    this.webSearch = webSearch;
+    this.#anyGiven = anyGiven;
+    // Tools outside namespaces keep their names; those in namespaces make way for them.
+    for (const namespaced of [false, true]) {
+      for (const { origin } of entries) if ((origin.namespace !== null) === namespaced) this.#name(origin);
+    }
+    this.tools = entries.map(({ origin, tool }) => ({ name: this.flatName(origin), ...tool }));
+  }
+
+  /**
+   * Reads tool definitions, each with its place in the request for error messages. Of hosted tools those are left out that
+   * agents always send; a later definition of a tool replaces an earlier one. Depth was checked with the body.
+   */
+  static read(given: readonly Readonly<{ at: string; definition: Definition }>[]): OfferedTools | Refusal {
+    const entries = new Map<string, Entry>();
+    let webSearch: WebSearch | null = null;
+    for (const { at, definition } of given) {
+      const { type } = definition;
+      if (isWebSearch(definition)) {
+        webSearch = definition.external_web_access === false ? null : readSearchTool(definition);
+        continue;
+      }
+      const read = type === "namespace" ? readNamespace(definition, at) : readTool(definition, at, null);
+      if (isRefusal(read)) return read;
+      for (const entry of read) entries.set(keyOf(entry.origin), entry);
+    }
+    return new OfferedTools({ entries: [...entries.values()], webSearch, anyGiven: given.length > 0 });
+  }
+
+  /** What the model called; a name that was not offered is taken as a function's. */
+  origin(flatName: string): ToolOrigin {
+    return this.#origins.get(flatName) ?? { kind: "function", namespace: null, name: flatName };
+  }
+
+  /** The name under which the model knows the tool, also of one that is offered no more. */
+  flatName(origin: ToolOrigin): string {
+    return this.#flatNames.get(keyOf(origin)) ?? safeName(joinedName(origin));
+  }
+
+  /** Applies `tool_choice`. `allowed_tools` is a hard limit: the model does not see the others. */
+  select(choice: unknown): ToolSelection | Refusal {
+    const { tools, webSearch } = this;
+    if (choice === "auto" || choice === "none") return { tools, webSearch, toolChoice: choice };
+    if (choice === "required" && !this.#anyGiven) return malformed("tool_choice required needs tools");
+    if (choice === "required") return this.#required(tools, webSearch, choice);
+    if (typeof choice !== "object" || choice === null) return unknownChoice();
+    const chosen = choice as Record<string, unknown>;
+    if (chosen.type === "function" || chosen.type === "custom") return this.#named(chosen);
+    if (chosen.type === "allowed_tools") return this.#allowed(chosen);
+    if (typeof chosen.type !== "string") return unknownChoice();
+    // A hosted tool: of them only the web search is offered to the model.
+    if (webSearch === null || !isWebSearch(chosen)) return nothingToCall(JSON.stringify(chosen.type));
+    return { tools, webSearch, toolChoice: "auto", forcesSearch: true };
+  }
+
+  #required(tools: readonly Tool[], webSearch: WebSearch | null, choice: string): ToolSelection | Refusal {
+    if (tools.length > 0) return { tools, webSearch, toolChoice: "required" };
+    // Without functions only hosted tools are meant, and of those only the web search can be forced.
+    return webSearch === null ? nothingToCall(choice) : { tools, webSearch, toolChoice: "auto", forcesSearch: true };
+  }
+
+  #named(chosen: Definition): ToolSelection | Refusal {
+    if (typeof chosen.name !== "string") return malformed("tool_choice.name must be a string");
+    const named = this.#find(chosen);
+    if (named === null) return malformed(`tool_choice.name: there is no tool named ${chosen.name} in tools`);
+    return { tools: this.tools, webSearch: this.webSearch, toolChoice: { named } };
+  }
+
+  #allowed(chosen: Definition): ToolSelection | Refusal {
+    if (!Array.isArray(chosen.tools)) return malformed("tool_choice.tools must be an array");
+    const names = new Set(chosen.tools.map((tool: unknown) => this.#find((tool ?? {}) as Definition)));
+    const tools = this.tools.filter((tool) => names.has(tool.name));
+    const searches = chosen.tools.some((tool: unknown) => isWebSearch((tool ?? {}) as Definition));
+    const webSearch = searches ? this.webSearch : null;
+    if (chosen.mode === "required") return this.#required(tools, webSearch, "allowed_tools");
+    return { tools, webSearch, toolChoice: "auto" };
+  }
+
+  /** The flat name of the tool that `{type, name, namespace?}` means, or null. */
+  #find({ type, name, namespace }: Definition): string | null {
+    if (typeof name !== "string") return null;
+    const kind = type === "custom" ? "custom" : "function";
+    return this.#flatNames.get(keyOf({ kind, namespace: nullable(namespace), name })) ?? null;
+  }
+
+  #name(origin: ToolOrigin): void {
+    const wanted = safeName(joinedName(origin));
+    let name = wanted;
+    while (this.#origins.has(name)) {
+      const suffix = `_${this.#nextNumber(wanted.slice(0, toolNameMaxLength - suffixMaxLength))}`;
+      name = wanted.slice(0, toolNameMaxLength - suffix.length) + suffix;
+    }
+    this.#origins.set(name, origin);
+    this.#flatNames.set(keyOf(origin), name);
+  }
+
+  /**
+   * 2, 3, ... for names that are wanted more than once; remembered by how they begin, which is all that is left of long
+   * ones before a number, so that naming n alike takes n steps.
+   */
+  #nextNumber(beginning: string): number {
+    const number = (this.#lastNumbers.get(beginning) ?? 1) + 1;
+    this.#lastNumbers.set(beginning, number);
+    return number;
+  }
+}
+
+const isWebSearch = ({ type }: Definition): boolean => typeof type === "string" && type.startsWith("web_search");
+const keyOf = ({ kind, namespace, name }: ToolOrigin): string => JSON.stringify([kind, namespace, name]);
+const joinedName = ({ namespace, name }: ToolOrigin): string => (namespace === null ? name : `${namespace}__${name}`);
+const safeName = (name: string): string => name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, toolNameMaxLength);
+const nullable = (value: unknown): string | null => (typeof value === "string" ? value : null);
+
+const unknownChoice = (): Refusal =>
+  malformed(
+    'tool_choice must be "none", "auto", "required" or an object with a type, such as {"type":"function","name":...}',
+  );
+
+const nameExpected = `must be a string of 1 to ${givenNameMaxLength} characters`;
+const isName = (name: unknown): name is string =>
+  typeof name === "string" && name !== "" && name.length <= givenNameMaxLength;
+
+function readNamespace(definition: Definition, at: string): readonly Entry[] | Refusal {
+  if (!isName(definition.name)) return malformed(`${at}.name ${nameExpected}`);
+  if (!Array.isArray(definition.tools)) return malformed(`${at}.tools must be an array`);
+  const entries: Entry[] = [];
+  for (const [index, tool] of definition.tools.entries()) {
+    if (typeof tool !== "object" || tool === null) return malformed(`${at}.tools[${index}] must be an object`);
+    const read = readTool(tool as Definition, `${at}.tools[${index}]`, definition.name);
+    if (isRefusal(read)) return read;
+    entries.push(...read);
+  }
+  return entries;
+}
+
+/** One entry, or none for a hosted tool that an answer does not depend on. */
+function readTool(definition: Definition, at: string, namespace: string | null): readonly Entry[] | Refusal {
+  const { type, name } = definition;
+  if (type !== "function" && type !== "custom") return hostedToolNotRun(definition, at) ?? [];
+  if (!isName(name)) return malformed(`${at}.name ${nameExpected}`);
+  const origin: ToolOrigin = { kind: type, namespace, name };
+  if (type === "custom") return [{ origin, tool: customTool(definition) }];
+  const parameters = definition.parameters ?? { type: "object", properties: {} };
+  if (typeof parameters !== "object" || Array.isArray(parameters))
+    return malformed(`${at}.parameters must be a JSON Schema object`);
+  const tool = {
+    description: nullable(definition.description),
+    parameters: parameters as Record<string, unknown>,
+    strict: typeof definition.strict === "boolean" ? definition.strict : null,
+  };
+  return [{ origin, tool }];
+}
+
+/** Nodes cannot hold a model to a grammar inside a string, so the model is told it. */
+function customTool({ description, format }: Definition): Omit<Tool, "name"> {
+  const { type, syntax, definition } = (format ?? {}) as Definition;
+  const paragraphs = [
+    ...(typeof description === "string" && description !== "" ? [description] : []),
+    `Give the tool's whole input as plain text in the string \`${inputParameter}\`.`,
+    ...(type === "grammar" && typeof definition === "string"
+      ? [`The input must match this ${syntax === "regex" ? "regular expression" : "Lark grammar"}:\n${definition}`]
+      : []),
+  ];
+  return {
+    description: paragraphs.join("\n\n"),
+    parameters: {
+      type: "object",
+      properties: { [inputParameter]: { type: "string" } },
+      required: [inputParameter],
+      additionalProperties: false,
+    },
+    strict: null,
+  };
+}

@@ -1,0 +1,262 @@
+// A body of POST /v1/responses -> ResponsesAsk.
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import type { KnownModels } from "../../core/catalog.ts";
+import { isRefusal, refuse } from "../../core/refusals.ts";
+import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn, WebSearch } from "../../core/types.ts";
+import { checkedFormat } from "../request/answer-format.ts";
+import type { PackedAsk } from "../dialect.ts";
+import { summarising, userMessages } from "./compaction.ts";
+import {
+  BodySchema,
+  flag,
+  malformed,
+  numberBetween,
+  oneOf,
+  optional,
+  record,
+  text,
+  tooDeep,
+  whole,
+  wholeBetween,
+} from "../request/field.ts";
+import { leftOut } from "../request/not-served.ts";
+import { OfferedTools, type ToolSelection } from "./offered-tools.ts";
+import { echoOf } from "./response-object.ts";
+import { readItems } from "./input.ts";
+import type { Sealer } from "../request/sealed-content.ts";
+import { anySearch, searchOf } from "../request/search-request.ts";
+import { clampBudget, efforts } from "../request/settings.ts";
+import { type Earlier, type Item, nothingEarlier } from "../stored-responses.ts";
+
+// Fields that are not named here are accepted and ignored: clients send what other servers know.
+const Body = Type.Object({
+  model: text,
+  input: optional(Type.Union([Type.String(), Type.Array(record)], { description: "a string or an array of items" })),
+  instructions: optional(text),
+  tools: optional(Type.Array(record, { description: "an array of tools" })),
+  tool_choice: optional(Type.Union([Type.String(), record], { description: "a string or an object" })),
+  parallel_tool_calls: optional(flag),
+  reasoning: optional(record),
+  text: optional(record),
+  max_output_tokens: optional(whole),
+  max_tool_calls: optional(whole),
+  stream: optional(flag),
+  store: optional(flag),
+  include: optional(Type.Array(Type.String(), { description: "an array of strings" })),
+  previous_response_id: optional(text),
+  prompt_cache_key: optional(text),
+  safety_identifier: optional(text),
+  user: optional(text),
+  metadata: optional(record),
+  truncation: optional(oneOf("auto", "disabled")),
+  web_search: optional(flag),
+  temperature: optional(numberBetween(0, 2)),
+  top_p: optional(numberBetween(0, 1)),
+  presence_penalty: optional(numberBetween(-2, 2)),
+  frequency_penalty: optional(numberBetween(-2, 2)),
+  top_logprobs: optional(wholeBetween(0, 20)),
+  background: optional(Type.Literal(false, { description: "false: requests are not run in the background here" })),
+  prompt: leftOut("prompts are not stored here; send instructions and input"),
+  moderation: leftOut("nothing is moderated here"),
+});
+export type ResponsesBody = Static<typeof Body>;
+/** For the description of the API. */
+export const responsesBody: TSchema = Body;
+
+const bodySchema = new BodySchema(Body);
+const forwarded = [
+  "temperature",
+  "top_p",
+  "presence_penalty",
+  "frequency_penalty",
+] as const satisfies readonly (keyof Sampling & keyof ResponsesBody)[];
+
+/** An Ask with what this dialect must remember of the request to write its reply. */
+export type ResponsesAsk = Ask &
+  Readonly<{
+    /** The names under which the client knows the tools that the model calls. */
+    offered: OfferedTools;
+    /** The settings that every response object repeats, as members of a JSON object. */
+    echo: string;
+    /** True if reasoning goes out sealed too, so that a client can send it back. */
+    sealsReasoning: boolean;
+    /** True if web searches are shown with all addresses that they found. */
+    showsSources: boolean;
+    /** True if the reply is one sealed summary of the conversation instead of an answer. */
+    compacts: boolean;
+    /** True if the response may be referred to by later requests. */
+    store: boolean;
+    previousResponseId: string | null;
+    /**
+     * The request's own input, if it is to be kept with the response: as items, or of a large body as their JSON text. Of
+     * POST /v1/responses/compact the user's messages of the conversation, which its reply repeats.
+     */
+    input: readonly Item[] | string;
+  }>;
+
+type PackedResponsesAsk = Omit<ResponsesAsk, "turns" | "model" | "prepared" | "offered"> &
+  Readonly<{ offered: OfferedTools["given"] }>;
+
+/** What is kept is handed on as the text in which it is kept. */
+export function packRequest(ask: Omit<ResponsesAsk, "turns" | "model">): PackedResponsesAsk {
+  return { ...ask, offered: ask.offered.given, input: JSON.stringify(ask.input) };
+}
+
+export function unpackRequest(packed: PackedAsk, ask: Ask): ResponsesAsk {
+  const own = packed as PackedResponsesAsk;
+  return { ...own, ...ask, offered: new OfferedTools(own.offered) };
+}
+
+export type RequestContext = Readonly<{
+  catalog: KnownModels;
+  sealer: Sealer;
+  earlier: Earlier | undefined;
+  /** False where nothing keeps responses: then none can be referred to, and replies say so. */
+  storesResponses: boolean;
+  /** True for POST /v1/responses/compact. */
+  compacts: boolean;
+}>;
+
+export function readRequest(value: unknown, bodyBytes: number, context: RequestContext): ResponsesAsk | Refusal {
+  const wrong = bodySchema.refusal(value);
+  if (wrong !== null) return wrong;
+  if (tooDeep(value)) return malformed("The request body nests too deep");
+  const request = value as ResponsesBody & Item;
+  const model = context.catalog.models.get(request.model);
+  if (model === undefined) return refuse("unknown_model", { model: request.model });
+  if (request.conversation != null) {
+    return malformed("conversation: conversations are not kept here; send the items, or previous_response_id");
+  }
+
+  const id = request.previous_response_id ?? null;
+  if (id === null && request.input == null) return malformed("input is missing: must be a string or an array of items");
+  const input = inputItems(request.input ?? []);
+  const before = { at: `the items of ${id}`, items: context.earlier?.conversation ?? [] };
+  const offered = readTools(request.tools ?? [], before, input);
+  if (isRefusal(offered)) return offered;
+  const selection = offered.select(request.tool_choice ?? "auto");
+  if (isRefusal(selection)) return selection;
+  const turns = readTurns(request, input, model, offered, context);
+  if (isRefusal(turns)) return turns;
+  const format = readFormat(request.text?.format ?? null, model);
+  if (isRefusal(format)) return format;
+  const effort = readEffort(request.reasoning?.effort ?? null);
+  if (isRefusal(effort)) return effort;
+
+  const compacts = context.compacts || input.at(-1)?.type === "compaction_trigger";
+  const store = context.storesResponses && (request.store ?? true) && !compacts;
+  const budget = clampBudget(request.max_output_tokens, model.outputTokensDefault["/v1/responses"]);
+  const ask: ResponsesAsk = {
+    endpoint: "/v1/responses",
+    model,
+    turns,
+    tools: selection.tools,
+    toolChoice: selection.toolChoice,
+    parallelToolCalls: request.parallel_tool_calls ?? null,
+    stop: [],
+    outputTokensMax: budget,
+    effort,
+    format,
+    webSearch: readSearch(request, selection),
+    stream: request.stream === true,
+    sampling: samplingOf(request),
+    bodyBytes: bodyBytes + (context.earlier?.bytes ?? 0),
+    offered,
+    echo: echoOf(request, model, request.max_output_tokens == null ? null : budget, store),
+    sealsReasoning: request.include?.includes("reasoning.encrypted_content") ?? false,
+    showsSources: request.include?.includes("web_search_call.action.sources") ?? false,
+    compacts,
+    store,
+    previousResponseId: request.previous_response_id ?? null,
+    input: context.compacts ? userMessages([...before.items, ...input], context.earlier?.items) : store ? input : [],
+  };
+  return compacts ? summarising(ask) : ask;
+}
+
+/** `max_tool_calls` counts calls of built-in tools; the client's own functions are not among them. */
+function readSearch(request: ResponsesBody, { webSearch, tools, forcesSearch }: ToolSelection): WebSearch | null {
+  const hosted = webSearch ?? (request.web_search === true ? anySearch : null);
+  const search = searchOf(hosted, tools, forcesSearch);
+  return search === null ? null : { ...search, usesMax: request.max_tool_calls ?? null };
+}
+
+function samplingOf(request: ResponsesBody): Sampling {
+  const sampling: Record<string, number> = {};
+  for (const name of forwarded) if (request[name] != null) sampling[name] = request[name];
+  return sampling;
+}
+
+const inputItems = (input: string | readonly Item[]): readonly Item[] =>
+  typeof input === "string"
+    ? [{ type: "message", role: "user", content: [{ type: "input_text", text: input }] }]
+    : input;
+
+type GivenTool = Parameters<typeof OfferedTools.read>[0][number];
+
+/**
+ * The request's own tools, and those of `additional_tools` items behind them, in the order of the same items sent whole. Of
+ * what the conversation before brought, a request may define something anew.
+ */
+function readTools(tools: readonly Item[], earlier: GivenItems, input: readonly Item[]): OfferedTools | Refusal {
+  const before = addedTools(earlier);
+  if (isRefusal(before)) return before;
+  const added = addedTools({ at: "input", items: input });
+  if (isRefusal(added)) return added;
+  const own = tools.map((definition, index) => ({ at: `tools[${index}]`, definition }));
+  // The first time decides a tool's place, and so what a node has in its cache; the last one what it is.
+  return OfferedTools.read(before.length === 0 ? [...own, ...added] : [...own, ...before, ...own, ...added]);
+}
+
+type GivenItems = Readonly<{ at: string; items: readonly Item[] }>;
+
+function addedTools({ at: list, items }: GivenItems): GivenTool[] | Refusal {
+  const given: GivenTool[] = [];
+  for (const [index, item] of items.entries()) {
+    if (item.type !== "additional_tools") continue;
+    const at = `${list}[${index}].tools`;
+    if (!Array.isArray(item.tools)) return malformed(`${at} must be an array`);
+    for (const [place, definition] of (item.tools as unknown[]).entries()) {
+      if (typeof definition !== "object" || definition === null) return malformed(`${at}[${place}] must be an object`);
+      given.push({ at: `${at}[${place}]`, definition: definition as Item });
+    }
+  }
+  return given;
+}
+
+function readTurns(
+  request: ResponsesBody,
+  input: readonly Item[],
+  model: Model,
+  tools: OfferedTools,
+  { sealer, earlier = nothingEarlier }: RequestContext,
+): readonly Turn[] | Refusal {
+  const id = request.previous_response_id ?? null;
+  if (id !== null && earlier.conversation === null) {
+    return refuse("previous_response_not_found", { id: earlier.missingId ?? id });
+  }
+  const context = { model, tools, sealer, stored: earlier.items };
+  const before = readItems(earlier.conversation ?? [], `the items of ${id}`, context);
+  if (isRefusal(before)) return before;
+  const now = readItems(input, "input", context);
+  if (isRefusal(now)) return now;
+  if (before.length + now.length === 0) return malformed("input must hold at least one message");
+  const instructions = request.instructions ?? "";
+  return [...(instructions === "" ? [] : [{ role: "system" as const, content: instructions }]), ...before, ...now];
+}
+
+function readEffort(given: unknown): Effort | null | Refusal {
+  if (given === null) return null;
+  if (typeof given === "string" && Object.hasOwn(efforts, given)) return efforts[given]!;
+  return malformed(`reasoning.effort must be one of ${Object.keys(efforts).join(", ")}`);
+}
+
+function readFormat(given: unknown, model: Model): Format | null | Refusal {
+  const at = "text.format";
+  if (given === null) return null;
+  if (typeof given !== "object") return malformed(`${at} must be an object`);
+  const { type, name, schema, strict } = given as Item;
+  if (type === "text") return null;
+  if (type === "json_object") return checkedFormat({ at, kind: "json_object" }, model);
+  if (type !== "json_schema") return malformed(`${at}.type must be one of text, json_object, json_schema`);
+  return checkedFormat({ at, kind: "json_schema", schemaAt: `${at}.schema`, schema, name, strict }, model);
+}

@@ -1,0 +1,194 @@
+// The response object: what a reply is, and what `response.created`, `.completed` and the other lifecycle events carry.
+// The Open Responses schema wants every one of these keys in every one of them.
+import type { FinishReason, Model, Refusal, Usage } from "../../core/types.ts";
+import { messageOf } from "../../core/refusals.ts";
+import type { RefusalName } from "../../core/types.ts";
+import type { ReplyIdentity } from "../dialect.ts";
+import type { ResponsesAsk, ResponsesBody } from "./request.ts";
+import type { Item } from "../stored-responses.ts";
+
+/** Characters of a request id that go into the ids of the response and its items. */
+export const stemOf = ({ requestId }: ReplyIdentity): string => requestId.slice("req_".length);
+
+/** The end of a response; members are JSON texts. */
+type Outcome = Readonly<{
+  status: "in_progress" | "completed" | "incomplete" | "failed";
+  completedSeconds: number | null;
+  error: string;
+  incompleteDetails: string;
+  output: readonly string[];
+  usage: string;
+  /** A JSON string literal, or null to leave the key out. */
+  outputText: string | null;
+}>;
+
+/** A response object as JSON text, and its parts as they are kept. */
+export type ResponseText = Readonly<{ whole: string; output: string; settings: string }>;
+
+function responseObject(ask: ResponsesAsk, identity: ReplyIdentity, outcome: Outcome): ResponseText {
+  const { status, completedSeconds, error, incompleteDetails, usage, outputText } = outcome;
+  const begin = `{"id":"resp_${stemOf(identity)}","object":"response","created_at":${identity.createdSeconds},"completed_at":${completedSeconds},"status":"${status}","error":${error},"incomplete_details":${incompleteDetails}`;
+  const before = `${begin},${ask.echo}`;
+  const after = outputText === null ? `"usage":${usage}}` : `"usage":${usage},"output_text":${outputText}}`;
+  const output = `[${outcome.output.join(",")}]`;
+  return { whole: `${before},"output":${output},${after}`, output, settings: `${before},${after}` };
+}
+
+export const responseInProgress = (ask: ResponsesAsk, identity: ReplyIdentity): string =>
+  responseObject(ask, identity, {
+    status: "in_progress",
+    completedSeconds: null,
+    error: "null",
+    incompleteDetails: "null",
+    output: [],
+    usage: "null",
+    outputText: null,
+  }).whole;
+
+/** `outputText` is the answer's whole text as a JSON string literal. */
+export function responseEnded(
+  ask: ResponsesAsk,
+  identity: ReplyIdentity,
+  output: readonly string[],
+  outputText: string,
+  { reason, usage, nowSeconds }: Readonly<{ reason: FinishReason; usage: Usage; nowSeconds: number }>,
+): ResponseText {
+  const incomplete = incompleteReason(reason);
+  return responseObject(ask, identity, {
+    status: incomplete === null ? "completed" : "incomplete",
+    completedSeconds: incomplete === null ? nowSeconds : null,
+    error: "null",
+    incompleteDetails: incomplete === null ? "null" : `{"reason":"${incomplete}"}`,
+    output,
+    usage: usageBody(usage),
+    outputText,
+  });
+}
+
+export function responseFailed(
+  ask: ResponsesAsk,
+  identity: ReplyIdentity,
+  output: readonly string[],
+  refusal: Refusal,
+): string {
+  return responseObject(ask, identity, {
+    status: "failed",
+    completedSeconds: null,
+    error: JSON.stringify({ code: failureCode(refusal.refusal), message: messageOf(refusal) }),
+    incompleteDetails: "null",
+    output,
+    usage: "null",
+    outputText: null,
+  }).whole;
+}
+
+/** Why an answer is not whole, or null if it is. */
+export function incompleteReason(reason: FinishReason): "max_output_tokens" | "content_filter" | null {
+  switch (reason) {
+    case "length":
+      return "max_output_tokens";
+    case "content_filter":
+      return "content_filter";
+    case "stop":
+    case "tool_calls":
+      return null;
+    default:
+      return reason satisfies never;
+  }
+}
+
+/** The codes on which Codex acts; it retries on the last two. */
+function failureCode(refusal: RefusalName): string {
+  switch (refusal) {
+    case "context_length_exceeded":
+      return "context_length_exceeded";
+    case "quota_exceeded":
+    case "coder_quota_reached":
+      return "insufficient_quota";
+    case "busy":
+    case "too_many_requests":
+      return "rate_limit_exceeded";
+    default:
+      return "server_error";
+  }
+}
+
+/** Both details always: the schema wants them from every model. */
+export function usageBody(usage: Usage): string {
+  const input = usage.inputFresh + usage.inputCached;
+  return `{"input_tokens":${input},"input_tokens_details":{"cached_tokens":${usage.inputCached}},"output_tokens":${usage.output},"output_tokens_details":{"reasoning_tokens":${usage.reasoning}},"total_tokens":${input + usage.output}}`;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Echo: the request's settings as the schema wants them back, which is not always as they came
+// ---------------------------------------------------------------------------------------------------------------
+
+/** The only depths that the schema knows. */
+const echoedEfforts: Readonly<Record<string, string>> = {
+  off: "none",
+  none: "none",
+  minimal: "low",
+  low: "low",
+  medium: "medium",
+  high: "high",
+  xhigh: "xhigh",
+  max: "xhigh",
+};
+const echoedSummaries: ReadonlySet<unknown> = new Set(["auto", "concise", "detailed"]);
+
+/** `budget` is the output budget that the client set, clamped, or null. */
+export function echoOf(request: ResponsesBody, model: Model, budget: number | null, store: boolean): string {
+  const { effort, summary } = request.reasoning ?? {};
+  const echo = {
+    instructions: request.instructions ?? null,
+    max_output_tokens: budget,
+    max_tool_calls: request.max_tool_calls ?? null,
+    model: model.id,
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
+    previous_response_id: request.previous_response_id ?? null,
+    prompt_cache_key: request.prompt_cache_key ?? null,
+    reasoning: {
+      effort: typeof effort === "string" ? echoedEfforts[effort] : null,
+      summary: echoedSummaries.has(summary) ? summary : null,
+    },
+    safety_identifier: request.safety_identifier ?? null,
+    service_tier: "default",
+    store,
+    background: false,
+    temperature: request.temperature ?? 1,
+    text: { format: formatEcho((request.text?.format ?? null) as Item | null) },
+    tool_choice: request.tool_choice ?? "auto",
+    tools: (request.tools ?? []).map(toolEcho),
+    top_logprobs: request.top_logprobs ?? 0,
+    top_p: request.top_p ?? 1,
+    presence_penalty: request.presence_penalty ?? 0,
+    frequency_penalty: request.frequency_penalty ?? 0,
+    truncation: request.truncation ?? "disabled",
+    user: request.user ?? null,
+    metadata: request.metadata ?? {},
+  };
+  return JSON.stringify(echo).slice(1, -1);
+}
+
+/** The schema of a `json_schema` format must come back as null. */
+function formatEcho(format: Item | null): Item {
+  if (format?.type !== "json_schema") return { type: format?.type ?? "text" };
+  const { name, description, strict } = format;
+  return {
+    type: "json_schema",
+    name: name ?? "answer",
+    description: description ?? null,
+    schema: null,
+    strict: strict === true,
+  };
+}
+
+const toolEcho = (tool: Item): Item =>
+  tool.type === "function"
+    ? {
+        ...tool,
+        description: tool.description ?? null,
+        parameters: tool.parameters ?? null,
+        strict: tool.strict ?? null,
+      }
+    : tool;

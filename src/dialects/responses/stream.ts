@@ -1,0 +1,209 @@
+// The stream of a response: pieces -> events. Items open one after the other, never two at a time; what comes for a
+// later item while an earlier one is not complete waits there.
+import type { ByteWriter } from "../../core/byte-writer.ts";
+import type { Piece, Refusal, ToolOutcome } from "../../core/types.ts";
+import type { AnswerEnd, Encoder, ReplyIdentity } from "../dialect.ts";
+import {
+  CustomCallItem,
+  FunctionCallItem,
+  McpCallItem,
+  MessageItem,
+  type OutputItem,
+  type OwnedItem,
+  ReasoningItem,
+  WebSearchItem,
+} from "./output-items.ts";
+import { type ReplyContext, ResponseLifecycle } from "./lifecycle.ts";
+import { incompleteReason, stemOf } from "./response-object.ts";
+import type { ResponsesAsk } from "./request.ts";
+import type { Sealer } from "../request/sealed-content.ts";
+
+export class ResponsesEncoder implements Encoder {
+  readonly #ask: ResponsesAsk;
+  readonly #sealer: Sealer | null;
+  readonly #keep: ReplyContext["keep"];
+  readonly #stem: string;
+  readonly #lifecycle: ResponseLifecycle;
+  /** Items that are not done: the first is open, the others wait for their turn. */
+  readonly #queue: OutputItem[] = [];
+  readonly #done: OutputItem[] = [];
+  readonly #calls: OutputItem[] = [];
+  /** What the gateway runs by itself just now, or ran last. */
+  #owned: OwnedItem | null = null;
+  #started = false;
+  /** Items that are done and stand before every text that can still be cited, and how long their texts are. */
+  #measured = 0;
+  #measuredLength = 0;
+
+  /** `isStream`: somebody wants the events, and not the response alone. */
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock, keep }: ReplyContext, isStream: boolean) {
+    this.#ask = ask;
+    this.#sealer = ask.sealsReasoning ? sealer : null;
+    this.#keep = keep;
+    this.#stem = stemOf(identity);
+    this.#lifecycle = new ResponseLifecycle(ask, identity, clock, isStream);
+  }
+
+  /** To be sent when it is read: now and then it is an event, and those are numbered. */
+  keepAlive(): string {
+    // Without an open item a model reads what a tool gave, or nothing came yet.
+    return this.#lifecycle.signOfLife(this.#queue[0] ?? this.#owned ?? undefined);
+  }
+
+  /** The finished response object as JSON text; null before the end. */
+  get response(): string | null {
+    return this.#lifecycle.response?.whole ?? null;
+  }
+
+  piece(piece: Piece): string {
+    const started = this.#started ? "" : this.#start();
+    switch (piece.kind) {
+      case "text":
+        return started + this.#write("message", piece.literal);
+      case "reasoning":
+        return started + this.#write("reasoning", piece.literal);
+      case "call":
+        return started + this.#addCall(piece.index, piece.id, piece.name);
+      case "call-arguments":
+        return started + this.#writeArguments(this.#calls[piece.index]!, piece.literal);
+      case "owned-call":
+        return started + this.#beginOwned(piece);
+      case "owned-result":
+        return started + this.#endOwned(piece.outcome);
+      case "citation":
+        return started + this.#cite(piece);
+      default:
+        return piece satisfies never;
+    }
+  }
+
+  literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean {
+    const item = this.#queue[0];
+    if (item?.kind !== (kind === "text" ? "message" : "reasoning") || this.#queue.length > 1) return false;
+    item.pushBytes(bytes, start, end, out);
+    return true;
+  }
+
+  end(end: AnswerEnd): string {
+    const started = this.#start();
+    const items = this.#closeAll(incompleteReason(end.reason) !== null);
+    const ended = this.#lifecycle.ended(this.#output(), this.#outputText(), end);
+    if (this.#keep !== null) {
+      const { previousResponseId, input } = this.#ask;
+      const { output, settings } = this.#lifecycle.response!;
+      this.#keep({ id: `resp_${this.#stem}`, previousResponseId, input, output, settings });
+    }
+    return started + items + ended;
+  }
+
+  failure(refusal: Refusal): string {
+    return this.#lifecycle.failed(this.#output(), refusal);
+  }
+
+  #start(): string {
+    this.#started = true;
+    return this.#lifecycle.start();
+  }
+
+  #output(): readonly string[] {
+    return this.#done.map((item) => item.result);
+  }
+
+  /** Text after text goes on in the same message, reasoning likewise; anything else begins a new item. */
+  #write(kind: "message" | "reasoning", literal: string): string {
+    const last = this.#queue[this.#queue.length - 1];
+    if (last !== undefined && last.kind === kind) return last.push(literal);
+    const item = kind === "message" ? new MessageItem(this.#place()) : new ReasoningItem(this.#place(), this.#sealer);
+    return this.#append(item) + item.push(literal);
+  }
+
+  #addCall(index: number, callId: string, flatName: string): string {
+    const origin = this.#ask.offered.origin(flatName);
+    const Item = origin.kind === "custom" ? CustomCallItem : FunctionCallItem;
+    const item = new Item(this.#place(), callId, origin);
+    this.#calls[index] = item;
+    return this.#append(item);
+  }
+
+  #writeArguments(item: OutputItem, literal: string): string {
+    if (item.done) return ""; // the arguments had ended: this is white space
+    return item.push(literal) + this.#advance();
+  }
+
+  #beginOwned({ call, tool }: Extract<Piece, { kind: "owned-call" }>): string {
+    const place = this.#place();
+    this.#owned =
+      tool === null ? new WebSearchItem(place, call, this.#ask.showsSources) : new McpCallItem(place, call, tool);
+    return this.#append(this.#owned);
+  }
+
+  /** Nothing more can come for it, so that it is done at once where its turn has come. */
+  #endOwned(outcome: ToolOutcome): string {
+    const owned = this.#owned!;
+    owned.resolve(outcome);
+    return this.#advance() + (this.#queue[0] === owned ? this.#close("completed") : "");
+  }
+
+  /** Positions count in the text of the item, those of the piece in all texts of the answer. */
+  #cite({ source: { url, title }, start, end }: Extract<Piece, { kind: "citation" }>): string {
+    const cited = this.#queue.findLast(isMessage) ?? this.#done.findLast(isMessage)!;
+    // An answer may have a hundred thousand citations: what is done is measured once.
+    while (this.#measured < this.#done.length && this.#done[this.#measured] !== cited) {
+      this.#measuredLength += textLengthOf(this.#done[this.#measured++]!);
+    }
+    let before = this.#measuredLength;
+    for (const item of this.#queue) if (item !== cited) before += textLengthOf(item);
+    const annotation = { type: "url_citation", url, title, start_index: start - before, end_index: end - before };
+    return cited.annotate(JSON.stringify(annotation));
+  }
+
+  #append(item: OutputItem): string {
+    this.#queue.push(item);
+    return this.#queue.length === 1 ? item.open() : this.#advance();
+  }
+
+  /** Closes the open item if it is complete and another waits, and so on. */
+  #advance(): string {
+    let events = "";
+    while (this.#queue.length > 1 && this.#queue[0]!.complete) events += this.#close("completed");
+    return events;
+  }
+
+  /** Closes the open item and opens the next. */
+  #close(status: "completed" | "incomplete"): string {
+    const item = this.#queue.shift()!;
+    this.#done.push(item);
+    return item.close(status) + (this.#queue[0]?.open() ?? "");
+  }
+
+  /** The answer is over; `cut` if before it was whole. */
+  #closeAll(cut: boolean): string {
+    let events = "";
+    // A client that gets neither a text nor a call asks again, up to its own limit.
+    if (this.#calls.length === 0 && !this.#hasMessage()) events += this.#write("message", '""');
+    while (this.#queue.length > 0) {
+      const item = this.#queue[0]!;
+      // Half a call must not be run, and clients run what is done: it stays open and is not in the output.
+      if (cut && item.kind === "call" && !item.complete) break;
+      const last = this.#queue.length === 1 && item.kind === "message";
+      events += this.#close(cut && last ? "incomplete" : "completed");
+    }
+    return events;
+  }
+
+  #hasMessage(): boolean {
+    return [...this.#done, ...this.#queue].some((item) => item.kind === "message");
+  }
+
+  #outputText(): string {
+    const messages = this.#done.filter((item) => item.kind === "message");
+    return `"${messages.map((item) => item.literal.slice(1, -1)).join("")}"`;
+  }
+
+  #place() {
+    return { stem: this.#stem, index: this.#done.length + this.#queue.length, numbers: this.#lifecycle.numbers };
+  }
+}
+
+const isMessage = (item: OutputItem): item is MessageItem => item instanceof MessageItem;
+const textLengthOf = (item: OutputItem): number => (isMessage(item) ? (JSON.parse(item.literal) as string).length : 0);

@@ -10,7 +10,7 @@ import { embeddedCatalog } from "../src/core/catalog.ts";
 import { dayMs } from "../src/core/limits.ts";
 import { mintRequestId } from "../src/core/request-id.ts";
 import { migrate } from "../src/store/open.ts";
-import { UsageFile } from "../src/store/usage-file.ts";
+import { UsageFile } from "../src/store/usage/usage-file.ts";
 import { readFlags } from "./flags.ts";
 import { keepResult, type Result } from "./result.ts";
 import { percentile } from "./statistics.ts";

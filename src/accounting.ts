@@ -13,16 +13,16 @@ import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
 import { balanceLookMs } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
-import { type Backup, backUp } from "./store/backup.ts";
-import { ConsoleRecords } from "./store/console-records.ts";
-import { takeDataFolder } from "./store/data-folder.ts";
-import { watchFlushTime } from "./store/flush-time.ts";
-import { BatchingJournal, type CommitListener } from "./store/journal.ts";
+import { type Backup, backUp } from "./store/backup/backup.ts";
+import { ConsoleRecords } from "./store/ledger/console-records.ts";
+import { takeDataFolder } from "./store/folder/data-folder.ts";
+import { watchFlushTime } from "./store/folder/flush-time.ts";
+import { BatchingJournal, type CommitListener } from "./store/ledger/journal.ts";
 import { migrate, openForReading } from "./store/open.ts";
-import { SqliteRecords } from "./store/sqlite-records.ts";
-import { LedgerWatch, type OpenWork } from "./store/verify-watch.ts";
-import { verify } from "./store/verify.ts";
-import { WorkerStorage } from "./store/worker-storage.ts";
+import { SqliteRecords } from "./store/ledger/sqlite-records.ts";
+import { LedgerWatch, type OpenWork } from "./store/verify/verify-watch.ts";
+import { verify } from "./store/verify/verify.ts";
+import { WorkerStorage } from "./store/ledger/worker-storage.ts";
 
 export type Accounting = Readonly<{
   /** For the command line and the console. */

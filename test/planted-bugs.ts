@@ -13,7 +13,7 @@ const bugs: readonly Bug[] = [
   {
     id: "M1",
     what: "a charge is acknowledged before its commit",
-    edits: [["src/store/journal.ts", "return this.#gathering.wait(sequence);", "return Promise.resolve();"]],
+    edits: [["src/store/ledger/journal.ts", "return this.#gathering.wait(sequence);", "return Promise.resolve();"]],
     file: spine,
   },
   {
@@ -29,15 +29,17 @@ const bugs: readonly Bug[] = [
   {
     id: "M3",
     what: "a batch leaves memory before it is written",
-    edits: [["src/store/journal.ts", "    this.#underWay = batch;\n", '    this.#resolved(batch, "committed");\n']],
+    edits: [
+      ["src/store/ledger/journal.ts", "    this.#underWay = batch;\n", '    this.#resolved(batch, "committed");\n'],
+    ],
     file: spine,
   },
   {
     id: "M4",
     what: "no unique billing key, so that a batch tried twice charges twice",
     edits: [
-      ["src/store/writer.ts", "\n  ON CONFLICT (billing_key) DO NOTHING`", "`"],
-      ["src/store/migrations.ts", "billing_key TEXT NOT NULL UNIQUE", "billing_key TEXT NOT NULL"],
+      ["src/store/ledger/writer.ts", "\n  ON CONFLICT (billing_key) DO NOTHING`", "`"],
+      ["src/store/ledger/migrations.ts", "billing_key TEXT NOT NULL UNIQUE", "billing_key TEXT NOT NULL"],
     ],
     file: "test/sim/ledger.test.ts",
   },
@@ -45,7 +47,11 @@ const bugs: readonly Bug[] = [
     id: "M5",
     what: "an asynchronous transaction, which commits before its work is done",
     edits: [
-      ["src/store/writer.ts", "      work();\n      commit.run();", "      setTimeout(work);\n      commit.run();"],
+      [
+        "src/store/ledger/writer.ts",
+        "      work();\n      commit.run();",
+        "      setTimeout(work);\n      commit.run();",
+      ],
     ],
     file: spine,
   },

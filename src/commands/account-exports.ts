@@ -8,7 +8,7 @@ import { RecentTries } from "../account/recent-tries.ts";
 import type { Clock } from "../core/clock.ts";
 import type { NoExport } from "../console/account-data.ts";
 import { exportsPerHourMax, hourMs } from "../core/limits.ts";
-import { writeExport } from "../store/account-export.ts";
+import { writeExport } from "../store/backup/account-export.ts";
 import { type AccountId, StoreUnavailable } from "../core/types.ts";
 
 /** Written at once, of all accounts together; each is at most as large as the ledger. */

@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { dataFolderOf } from "../config/config.ts";
-import { exportAccount } from "../store/account-export.ts";
-import { databaseName } from "../store/data-folder.ts";
+import { exportAccount } from "../store/backup/account-export.ts";
+import { databaseName } from "../store/folder/data-folder.ts";
 import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
 import { perform } from "./perform.ts";
 

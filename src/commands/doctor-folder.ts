@@ -3,8 +3,8 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs
 import { dirname, join, resolve } from "node:path";
 import { diskReserveBytes } from "../core/limits.ts";
 import { type DatabaseFacts, databaseFacts } from "../store/database-facts.ts";
-import { databaseName, missingLedger } from "../store/data-folder.ts";
-import { flushTimesOf, flushWarning, measureFlushTime } from "../store/flush-time.ts";
+import { databaseName, missingLedger } from "../store/folder/data-folder.ts";
+import { flushTimesOf, flushWarning, measureFlushTime } from "../store/folder/flush-time.ts";
 import type { Ms } from "../core/types.ts";
 import { socketFile } from "./control-socket.ts";
 import { checkFolderRights } from "./folder-rights.ts";

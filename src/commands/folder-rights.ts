@@ -2,7 +2,7 @@
 // databases.
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { databaseName, lockName } from "../store/data-folder.ts";
+import { databaseName, lockName } from "../store/folder/data-folder.ts";
 import { CommandError } from "./command.ts";
 
 /** Throws CommandError, which names whose the folder is. A folder that is not there, or a file of it, is no matter. */

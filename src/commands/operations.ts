@@ -11,7 +11,7 @@ import { type AuditAction, type AuditEntry, byCommandOf, serverEntry, theServer 
 import type { Alongside } from "../account/journal.ts";
 import type { UsageRow } from "../account/records.ts";
 import type { Accounting } from "../accounting.ts";
-import type { Backup } from "../store/backup.ts";
+import type { Backup } from "../store/backup/backup.ts";
 import { systemClock } from "../core/clock.ts";
 import type { AccountId } from "../core/types.ts";
 

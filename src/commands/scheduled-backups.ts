@@ -6,7 +6,7 @@ import type { Clock } from "../core/clock.ts";
 import type { BackupSchedule } from "../config/config.ts";
 import { diskReserveBytes, scheduledBackupLookMs } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { bytesText } from "../store/backup.ts";
+import { bytesText } from "../store/backup/backup.ts";
 import type { Ms } from "../core/types.ts";
 
 export type ScheduledBackupsParts = Readonly<{

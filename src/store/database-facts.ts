@@ -1,7 +1,7 @@
 // What a look at the ledger's file says of it, beside a running server or without one.
 import { statSync } from "node:fs";
 import type { Ms } from "../core/types.ts";
-import { migrations } from "./migrations.ts";
+import { migrations } from "./ledger/migrations.ts";
 import { openForReading } from "./open.ts";
 
 export type DatabaseFacts = Readonly<{

@@ -2,8 +2,8 @@
 import { Database } from "bun:sqlite";
 import { assert } from "../core/assert.ts";
 import { journalBusyMs } from "../core/limits.ts";
-import { DataFolderUnusable, messageOf } from "./data-folder.ts";
-import { migrations, storedResponseMigrations } from "./migrations.ts";
+import { DataFolderUnusable, messageOf } from "./folder/data-folder.ts";
+import { migrations, storedResponseMigrations } from "./ledger/migrations.ts";
 
 /** SQLite checkpoints by itself only above this many pages of 4 KiB (64 MiB): before that, it is done when idle. */
 const walPagesMax = 16_384;

@@ -2,7 +2,7 @@
 // the folder: one of another version, or one that SQLite cannot read, is removed and begun anew.
 import { Database } from "bun:sqlite";
 import { closeSync, openSync, rmSync } from "node:fs";
-import { DataFolderUnusable, giveToOwner, messageOf } from "./data-folder.ts";
+import { DataFolderUnusable, giveToOwner, messageOf } from "./folder/data-folder.ts";
 
 /** Raised with every change of the tables, and of how texts are read from files. */
 const version = 1;

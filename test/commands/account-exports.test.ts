@@ -8,7 +8,7 @@ import type { AccountRecord } from "../../src/account/records.ts";
 import { type Accounting, openAccounting } from "../../src/accounting.ts";
 import { AccountExports } from "../../src/commands/account-exports.ts";
 import { exportsPerHourMax, hourMs } from "../../src/core/limits.ts";
-import { exportAccount } from "../../src/store/account-export.ts";
+import { exportAccount } from "../../src/store/backup/account-export.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";
 import { noon, plans } from "../account/office.ts";
 

@@ -7,7 +7,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { operations } from "../../src/commands/operations.ts";
 import { unixUser } from "../../src/commands/unix-user.ts";
-import { databaseName } from "../../src/store/data-folder.ts";
+import { databaseName } from "../../src/store/folder/data-folder.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { chat, fromSource, run, Server, temporaryFolder } from "./program.ts";
 

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openControlSocket } from "../../src/commands/control-socket.ts";
-import { lockDataFolder } from "../../src/store/data-folder.ts";
-import { migrations } from "../../src/store/migrations.ts";
+import { lockDataFolder } from "../../src/store/folder/data-folder.ts";
+import { migrations } from "../../src/store/ledger/migrations.ts";
 import { chat, fromSource, run, Server, temporaryFolder } from "./program.ts";
 
 setDefaultTimeout(20_000); // processes are started, and the machine may be busy

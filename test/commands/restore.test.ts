@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, join } from "node:path";
-import { migrations } from "../../src/store/migrations.ts";
+import { migrations } from "../../src/store/ledger/migrations.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
 import { missing } from "../fixtures/optional.ts";

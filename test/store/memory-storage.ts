@@ -1,10 +1,10 @@
 // The real writer on a database in memory, where a test decides when a batch commits, and how it fails.
 import { Database } from "bun:sqlite";
 import { assert } from "../../src/core/assert.ts";
-import type { Batch, RefusedChange } from "../../src/store/batch.ts";
-import type { Outcome, Storage } from "../../src/store/journal.ts";
-import { migrations } from "../../src/store/migrations.ts";
-import { Writer } from "../../src/store/writer.ts";
+import type { Batch, RefusedChange } from "../../src/store/ledger/batch.ts";
+import type { Outcome, Storage } from "../../src/store/ledger/journal.ts";
+import { migrations } from "../../src/store/ledger/migrations.ts";
+import { Writer } from "../../src/store/ledger/writer.ts";
 
 /** A database with all tables that a crash of the program does not touch. */
 export function memoryDatabase(): Database {

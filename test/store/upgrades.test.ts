@@ -5,7 +5,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { hashApiKey, mintApiKey } from "../../src/account/keys.ts";
-import { migrations } from "../../src/store/migrations.ts";
+import { migrations } from "../../src/store/ledger/migrations.ts";
 import { chat, run, Server, temporaryFolder } from "../commands/program.ts";
 import { eventually } from "../fixtures/eventually.ts";
 

@@ -10,7 +10,7 @@ import {
   searchTimeoutMs,
 } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
-import { DataFolderUnusable } from "../../store/data-folder.ts";
+import { DataFolderUnusable } from "../../store/folder/data-folder.ts";
 import type { Found } from "../../store/search-index.ts";
 import type { Source } from "../owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "../search-provider.ts";

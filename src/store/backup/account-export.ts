@@ -1,0 +1,154 @@
+// Everything that is kept of one account, read row by row on a connection of its own: however long a history is, neither
+// a running server nor this process's memory notices. A server has a Worker do it.
+import type { Database } from "bun:sqlite";
+import { statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { AccountId } from "../../core/types.ts";
+import { responsesName } from "../folder/data-folder.ts";
+import { openForReading } from "../open.ts";
+
+/** A list of the export, with the query of its rows; `?1` is the account. */
+const lists: readonly (readonly [name: string, sql: string])[] = [
+  ["sessions", "SELECT id, created_at, used_at, address, browser FROM sessions WHERE account_id = ?1 ORDER BY id"],
+  [
+    "purchase_requests",
+    `SELECT id, kind, tokens, plan, note, state, created_at, decided_at, decision_note FROM purchase_requests
+     WHERE account_id = ?1 ORDER BY id`,
+  ],
+  ["payments", "SELECT id, tokens, paid_at FROM payments WHERE account_id = ?1 ORDER BY paid_at"],
+  ["quota_use", "SELECT quota, period, used FROM quota_use WHERE account_id = ?1 ORDER BY quota, period"],
+  [
+    "audit",
+    `SELECT id, at, action, iif(operator_id = ?1, address, NULL) AS address, detail, operator_id = ?1 AS by_account
+     FROM audit_log WHERE subject_id = ?1 OR operator_id = ?1 ORDER BY id`,
+  ],
+  [
+    "usage_sums",
+    `SELECT day * 86400000 AS at, kind, model, endpoint, lines, used, credit_delta, input_fresh + input_cached AS input,
+       input_cached AS cached_input, output, reasoning, billed_tokens
+     FROM journal_folds WHERE account_id = ?1 ORDER BY day, kind, period, model, endpoint`,
+  ],
+  [
+    "usage",
+    `SELECT billing_key AS id, kind, at, used, credit_delta, endpoint, model, input_fresh + input_cached AS input,
+       input_cached AS cached_input, output, reasoning, billed_tokens, estimated
+     FROM journal WHERE account_id = ?1 ORDER BY sequence`,
+  ],
+];
+
+/** Columns with wall-clock milliseconds, which are told as ISO 8601. */
+const times: ReadonlySet<string> = new Set([
+  "at",
+  "created_at",
+  "key_created_at",
+  "used_at",
+  "decided_at",
+  "paid_at",
+  "disabled_at",
+]);
+
+/**
+ * The pieces of one JSON object: the account, a list for each table that knows it, and its stored responses. No hash of a
+ * key, a password or a session is in it. Null: no account has the e-mail. Throws what SQLite throws.
+ */
+export function exportAccount(databaseFile: string, email: string): Iterable<string> | null {
+  const database = openForReading(databaseFile);
+  const account = database
+    .query(
+      `SELECT id, email, plan, credit, operator, created_at, key_created_at, disabled_at,
+         password_hash IS NOT NULL AS has_password FROM accounts WHERE email = ?`,
+    )
+    .get(email) as (Row & { id: number }) | null;
+  const responsesFile = join(dirname(databaseFile), responsesName);
+  if (account !== null) return pieces(database, responsesFile, account);
+  database.close();
+  return null;
+}
+
+/** To the Worker: write everything that is kept of an account to an open file of this process. */
+export type ExportOrder = Readonly<{ databaseFile: string; email: string; descriptor: number }>;
+/** From the Worker, once: whether the file is whole. */
+export type ExportReport = Readonly<{ written: true }> | Readonly<{ failed: string }>;
+
+// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
+const workerPath = import.meta.url.includes("/$bunfs/")
+  ? "./store/backup/account-export-writer.ts"
+  : "./account-export-writer.ts";
+
+/** Resolves when the file is whole. Rejects where it cannot be written, or there is no such account. */
+export async function writeExport(order: ExportOrder): Promise<void> {
+  const worker = new Worker(new URL(workerPath, import.meta.url).href);
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let reason = "its Worker ended";
+  worker.onmessage = ({ data }: MessageEvent<ExportReport>) => {
+    if ("written" in data) resolve();
+    else reject(new Error(data.failed));
+  };
+  worker.onerror = ({ message }) => {
+    reason = message;
+  };
+  worker.addEventListener("close", () => reject(new Error(reason)));
+  worker.postMessage(order);
+  return promise;
+}
+
+type Row = Readonly<Record<string, string | number | null>>;
+
+/** One committed state: all lists are read in one transaction. Stored responses have a file and a state of their own. */
+function* pieces(database: Database, responsesFile: string, account: Row & { id: number }): Iterable<string> {
+  try {
+    database.run("BEGIN");
+    yield `{"account":${JSON.stringify(readable(account))}`;
+    for (const [name, sql] of lists) {
+      yield `,\n"${name}":[`;
+      let before = "\n";
+      for (const row of database.query(sql).iterate(account.id) as Iterable<Row>) {
+        yield before + JSON.stringify(readable(row));
+        before = ",\n";
+      }
+      yield "]";
+    }
+  } finally {
+    database.close();
+  }
+  yield ',\n"stored_responses":[';
+  yield* storedResponses(responsesFile, account.id);
+  yield "]}\n";
+}
+
+type ResponseRow = Readonly<{
+  id: string;
+  previous_id: string | null;
+  kept_at: number;
+  input: string;
+  output: string;
+  settings: string;
+}>;
+
+/** The items of each request and the response as its client got it; the file's texts are JSON. */
+function* storedResponses(file: string, account: AccountId): Iterable<string> {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  const database = openForReading(file);
+  try {
+    const rows = database.query(
+      `SELECT id, previous_id, kept_at, input, output, settings FROM responses WHERE account_id = ? ORDER BY sequence`,
+    );
+    let before = "\n";
+    for (const row of rows.iterate(account) as Iterable<ResponseRow>) {
+      const { id, previous_id, kept_at, input, output, settings } = row;
+      const head = JSON.stringify({ id, previous_id, kept_at: new Date(kept_at).toISOString() });
+      yield `${before}${head.slice(0, -1)},"input":${input},"response":${settings.slice(0, -1)},"output":${output}}}`;
+      before = ",\n";
+    }
+  } finally {
+    database.close();
+  }
+}
+
+const readable = (row: Row): Row =>
+  Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      times.has(name) && typeof value === "number" ? new Date(value).toISOString() : value,
+    ]),
+  );

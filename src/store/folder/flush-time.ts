@@ -1,0 +1,66 @@
+// Whether the data folder's disk can be believed: the promise that a charge survives a power cut rests on its flushes.
+import { join } from "node:path";
+import { flushMedianMinUs, flushSamplePauseMs, flushSamples, flushSlowestPercentMaxMs } from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import type { Ms } from "../../core/types.ts";
+import type { FlushOrder, FlushReport } from "./flush-time-worker.ts";
+
+// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
+const workerPath = import.meta.url.includes("/$bunfs/")
+  ? "./store/folder/flush-time-worker.ts"
+  : "./flush-time-worker.ts";
+
+/** How long flushes took: half of them at most the median, 99 in 100 at most the slowest percent. */
+export type FlushTimes = Readonly<{ medianMs: Ms; slowestPercentMs: Ms }>;
+
+/** Measures in the background for a few seconds and logs a warning where the disk is too quick or too slow. */
+export function watchFlushTime(dataFolder: string, log: Log): void {
+  measureFlushTime(dataFolder).then(
+    (flushedMs) => {
+      const warning = flushWarning(flushedMs);
+      if (warning !== null) log("warn", warning, { folder: dataFolder });
+    },
+    (error: Error) =>
+      log("warn", `flushes of the disk could not be measured: ${error.message}`, { folder: dataFolder }),
+  );
+}
+
+/** The time of each of 200 flushes; takes a few seconds. Rejects where the folder cannot be written. */
+export function measureFlushTime(dataFolder: string): Promise<readonly Ms[]> {
+  const { promise, resolve, reject } = Promise.withResolvers<readonly Ms[]>();
+  const worker = new Worker(new URL(workerPath, import.meta.url).href);
+  worker.unref();
+  worker.onmessage = ({ data }: MessageEvent<FlushReport>) => {
+    if ("failed" in data) reject(new Error(data.failed));
+    else resolve(data.flushedMs);
+  };
+  worker.onerror = ({ message }) => reject(new Error(message));
+  // A server and a command may measure at the same time.
+  const file = join(dataFolder, `tollgate.flush-test-${process.pid}`);
+  worker.postMessage({ file, samples: flushSamples, pauseMs: flushSamplePauseMs } satisfies FlushOrder);
+  return promise;
+}
+
+export function flushTimesOf(flushedMs: readonly Ms[]): FlushTimes {
+  const sorted = flushedMs.toSorted((a, b) => a - b);
+  return {
+    medianMs: sorted[Math.floor(sorted.length / 2)] ?? 0,
+    slowestPercentMs: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
+  };
+}
+
+/** What is wrong with a disk of these flush times, in one line, or null. */
+export function flushWarning(flushedMs: readonly Ms[]): string | null {
+  const { medianMs, slowestPercentMs } = flushTimesOf(flushedMs);
+  if (medianMs * 1000 < flushMedianMinUs) {
+    return (
+      `half of the disk's flushes take less than ${flushMedianMinUs} us: it probably says that data is safe ` +
+      "before it is, so a power cut may lose charges"
+    );
+  }
+  if (slowestPercentMs > flushSlowestPercentMaxMs) {
+    const slowest = Math.round(slowestPercentMs);
+    return `one in 100 of the disk's flushes takes ${slowest} ms or more: the ends of replies wait for them`;
+  }
+  return null;
+}

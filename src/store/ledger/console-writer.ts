@@ -1,0 +1,89 @@
+// The console's part of a batch: sessions, requests for credit or another plan, payments and the operators' log. Each is
+// done once, however often the batch is tried.
+import type { Database } from "bun:sqlite";
+import type { ConsoleChange } from "../../account/journal.ts";
+import type { AccountId } from "../../core/types.ts";
+
+export class ConsoleWriter {
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(database: Database) {
+    this.#statements = prepare(database);
+  }
+
+  /** Takes away what tells who the account was; what it paid stays. */
+  erase(account: AccountId): void {
+    const { endSessions, eraseNotes, eraseAddresses, eraseDetails } = this.#statements;
+    endSessions.run(account, 0);
+    eraseNotes.run(account);
+    eraseAddresses.run(account);
+    eraseDetails.run(account);
+  }
+
+  write(change: ConsoleChange): void {
+    const statements = this.#statements;
+    switch (change.change) {
+      case "open_session": {
+        const { id, tokenHash, account, createdAt, usedAt, address, browser } = change.session;
+        const hash = Uint8Array.fromBase64(tokenHash);
+        statements.openSession.run(id, hash, account, createdAt, usedAt, address, browser);
+        return;
+      }
+      case "use_session":
+        statements.useSession.run(change.at, change.id);
+        return;
+      case "end_session":
+        statements.endSession.run(change.id);
+        return;
+      case "end_sessions":
+        statements.endSessions.run(change.account, change.except ?? 0);
+        return;
+      case "purchase_request": {
+        const { id, account, kind, tokens, plan, note, state, createdAt } = change.request;
+        statements.purchaseRequest.run(id, account, kind, tokens, plan, note, state, createdAt);
+        return;
+      }
+      case "decision":
+        statements.decision.run(change.state, change.at, change.note, change.id);
+        return;
+      case "payment":
+        statements.payment.run(change.id, change.account, change.tokens, change.at);
+        return;
+      case "audit": {
+        const { id, at, operator, address, action, subject, detail } = change.entry;
+        statements.audit.run(id, at, operator, address, action, subject, detail);
+        return;
+      }
+      default:
+        change satisfies never;
+    }
+  }
+}
+
+type Text = string | null;
+
+function prepare(database: Database) {
+  return {
+    eraseNotes: database.prepare<unknown, [number]>(
+      "UPDATE purchase_requests SET note = '', decision_note = '' WHERE account_id = ?",
+    ),
+    eraseAddresses: database.prepare<unknown, [number]>("UPDATE audit_log SET address = '' WHERE operator_id = ?"),
+    eraseDetails: database.prepare<unknown, [number]>("UPDATE audit_log SET detail = '' WHERE subject_id = ?"),
+    openSession: database.prepare<unknown, [number, Uint8Array, number, number, number, string, string]>(`
+      INSERT INTO sessions (id, token_hash, account_id, created_at, used_at, address, browser)
+      VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`),
+    useSession: database.prepare<unknown, [number, number]>("UPDATE sessions SET used_at = ? WHERE id = ?"),
+    endSession: database.prepare<unknown, [number]>("DELETE FROM sessions WHERE id = ?"),
+    endSessions: database.prepare<unknown, [number, number]>("DELETE FROM sessions WHERE account_id = ? AND id <> ?"),
+    purchaseRequest: database.prepare<unknown, [number, number, string, number | null, Text, string, string, number]>(`
+      INSERT INTO purchase_requests (id, account_id, kind, tokens, plan, note, state, created_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`),
+    decision: database.prepare<unknown, [string, number, string, number]>(`
+      UPDATE purchase_requests SET state = ?, decided_at = ?, decision_note = ? WHERE id = ? AND state = 'pending'`),
+    payment: database.prepare<unknown, [string, number, number, number]>(`
+      INSERT INTO payments (id, account_id, tokens, paid_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`),
+    audit: database.prepare<unknown, [number, number, number, string, string, number, string]>(`
+      INSERT INTO audit_log (id, at, operator_id, address, action, subject_id, detail)
+      VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`),
+  };
+}

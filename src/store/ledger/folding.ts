@@ -1,0 +1,70 @@
+// Folds old lines of the journal into sums by day, so that it does not grow for ever. Lines go in their order and never
+// come back; what they summed up to stays to the token. Two things stay as lines: purchases, whose references must be
+// known whenever one comes again, and the newest line, because the next one's number follows it.
+import type { Database } from "bun:sqlite";
+import { dayMs } from "../../core/limits.ts";
+import type { Ms } from "../../core/types.ts";
+
+type Line = Readonly<{ sequence: number; at: Ms; billing_key: string }>;
+
+const sums = "lines, used, credit_delta, input_fresh, input_cached, output, reasoning, billed_tokens";
+const addSums = sums
+  .split(", ")
+  .map((column) => `${column} = ${column} + excluded.${column}`)
+  .join(", ");
+
+export class Folding {
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(database: Database) {
+    this.#statements = prepare(database);
+  }
+
+  /** Whether the oldest line that is not folded is from before that moment. */
+  hasWork(before: Ms): boolean {
+    return this.#oldest(before, 1).length > 0;
+  }
+
+  /** Within a transaction. Says whether there may be more. */
+  fold(before: Ms, linesMax: number): boolean {
+    const { add, remove, setFolded, folded } = this.#statements;
+    const old = this.#oldest(before, linesMax);
+    const last = old.at(-1);
+    if (last === undefined) return false;
+    const after = folded.get()!.sequence;
+    add.run(after, last.sequence);
+    remove.run(after, last.sequence);
+    setFolded.run(last.sequence, last.billing_key, last.at);
+    return old.length === linesMax;
+  }
+
+  /** The oldest lines in order, up to the first that is too young. Purchases are among them. */
+  #oldest(before: Ms, linesMax: number): Line[] {
+    const { folded, lines } = this.#statements;
+    const next = lines.all(folded.get()!.sequence, linesMax + 1);
+    const young = next.findIndex(({ at }) => at >= before);
+    // The last of those that were read is left: it is too many, or the newest of all.
+    return next.slice(0, young === -1 ? next.length - 1 : Math.min(young, linesMax));
+  }
+}
+
+function prepare(database: Database) {
+  const range = "sequence > ?1 AND sequence <= ?2 AND kind <> 'credit'";
+  return {
+    folded: database.prepare<{ sequence: number }, []>("SELECT sequence FROM journal_folded"),
+    lines: database.prepare<Line, [after: number, limit: number]>(
+      "SELECT sequence, at, billing_key FROM journal WHERE sequence > ? ORDER BY sequence LIMIT ?",
+    ),
+    add: database.prepare<unknown, [after: number, last: number]>(`
+      INSERT INTO journal_folds (account_id, day, kind, period, model, endpoint, ${sums})
+      SELECT account_id, at / ${dayMs}, kind, period, coalesce(model, ''), coalesce(endpoint, ''), count(*), sum(used),
+        sum(credit_delta), coalesce(sum(input_fresh), 0), coalesce(sum(input_cached), 0),
+        coalesce(sum(output), 0), coalesce(sum(reasoning), 0), coalesce(sum(billed_tokens), 0)
+      FROM journal WHERE ${range} GROUP BY 1, 2, 3, 4, 5, 6
+      ON CONFLICT DO UPDATE SET ${addSums}`),
+    remove: database.prepare<unknown, [after: number, last: number]>(`DELETE FROM journal WHERE ${range}`),
+    setFolded: database.prepare<unknown, [sequence: number, billingKey: string, at: Ms]>(
+      "UPDATE journal_folded SET sequence = ?, billing_key = ?, at = ?",
+    ),
+  };
+}

@@ -1,0 +1,61 @@
+// When old lines of the journal are folded: in the writer's Worker, a slice at a time between commits, and resting 20
+// times as long as a slice took. A commit that comes meanwhile waits for one slice at most, 250 lines.
+import type { Clock } from "../../core/clock.ts";
+import { dayMs, foldFirstMs, foldIntervalMs, foldSliceLines } from "../../core/limits.ts";
+import type { Ms } from "../../core/types.ts";
+import { mayRetry, type Writer } from "./writer.ts";
+
+const restsPerSlice = 20;
+const restMinMs = 20;
+
+export type RetentionParts = Readonly<{
+  writer: Pick<Writer, "fold" | "checkpoint">;
+  clock: Clock;
+  /** Lines are kept for so many whole days after their own. */
+  keepDays: number;
+  /** True while a commit is under way or the disk takes no writes. */
+  busy: () => boolean;
+  /** Takes what must not be retried. */
+  onFatal: (thrown: unknown) => void;
+  firstMs?: Ms;
+}>;
+
+export class Retention {
+  readonly #parts: RetentionParts;
+  #timer: Timer;
+
+  constructor(parts: RetentionParts) {
+    this.#parts = parts;
+    this.#timer = this.#after(parts.firstMs ?? foldFirstMs);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #after(delayMs: Ms): Timer {
+    return setTimeout(() => {
+      this.#timer = this.#after(this.#step());
+    }, delayMs);
+  }
+
+  /** Folds a slice, unless it would be in the way; gives the wait until the next. */
+  #step(): Ms {
+    const { writer, clock, keepDays, busy, onFatal } = this.#parts;
+    if (busy()) return restMinMs;
+    const from = clock.monotonic();
+    try {
+      const more = writer.fold(foldedBefore(clock.wall(), keepDays), foldSliceLines);
+      if (more) return Math.max(restMinMs, (clock.monotonic() - from) * restsPerSlice);
+      writer.checkpoint();
+    } catch (thrown) {
+      if (!mayRetry(thrown)) onFatal(thrown);
+    }
+    return foldIntervalMs;
+  }
+}
+
+/** Whole UTC days are folded, so that a day is either there line by line or as its sums. */
+export function foldedBefore(now: Ms, keepDays: number): Ms {
+  return (Math.floor(now / dayMs) - keepDays) * dayMs;
+}

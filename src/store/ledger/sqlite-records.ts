@@ -1,0 +1,183 @@
+// Reads of accounts and their journal, as prepared drizzle queries (2 us instead of 59 us unprepared).
+import type { Database } from "bun:sqlite";
+import { and, asc, desc, eq, gt, gte, inArray, isNull, sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/bun-sqlite";
+import { costUsd } from "../../account/price.ts";
+import type { Period, Quota } from "../../account/quota.ts";
+import type { AccountRecord, AccountRecords, UsageRow } from "../../account/records.ts";
+import { dayMs } from "../../core/limits.ts";
+import { StoreUnavailable, type AccountId, type Ms } from "../../core/types.ts";
+import { messageOf } from "../folder/data-folder.ts";
+import { accounts, journal, journalFolds, quotaUse, searchCalls } from "./schema.ts";
+
+export class SqliteRecords implements AccountRecords {
+  readonly #queries: ReturnType<typeof prepare>;
+
+  constructor(database: Database) {
+    this.#queries = prepare(database);
+  }
+
+  byId(account: AccountId): AccountRecord | null {
+    return recordOf(read(() => this.#queries.byId.get({ account })));
+  }
+
+  byEmail(email: string): AccountRecord | null {
+    return recordOf(read(() => this.#queries.byEmail.get({ email })));
+  }
+
+  byKeyHash(keyHash: string): AccountRecord | null {
+    return recordOf(read(() => this.#queries.byKeyHash.get({ keyHash: Buffer.from(keyHash, "base64") })));
+  }
+
+  list(after: AccountId, limit: number): readonly AccountRecord[] {
+    return read(() => this.#queries.list.all({ after, limit })).map(ofRow);
+  }
+
+  search(text: string, after: AccountId, limit: number): readonly AccountRecord[] {
+    return read(() => this.#queries.search.all({ text: text.toLowerCase(), after, limit })).map(ofRow);
+  }
+
+  lastId(): AccountId {
+    return read(() => this.#queries.lastId.get())?.id ?? 0;
+  }
+
+  operators(): readonly AccountId[] {
+    return read(() => this.#queries.operators.all()).map(({ id }) => id);
+  }
+
+  used(account: AccountId, quota: Quota, period: Period): number {
+    return read(() => this.#queries.used.get({ account, quota, period }))?.used ?? 0;
+  }
+
+  searchCalls(account: AccountId, day: Period): number {
+    return read(() => this.#queries.searchCalls.get({ account, day }))?.calls ?? 0;
+  }
+
+  ownerOfEntry(billingKey: string): AccountId | null {
+    return read(() => this.#queries.entry.get({ billingKey }))?.account ?? null;
+  }
+
+  usage(account: AccountId, limit: number): readonly UsageRow[] {
+    return read(() => this.#queries.usage.all({ account, limit })).map((row) => {
+      const billed = row.billedTokens ?? 0;
+      return {
+        time: new Date(row.at).toISOString(),
+        request_id: row.billingKey,
+        endpoint: row.endpoint ?? "",
+        model: row.model ?? "",
+        input: (row.inputFresh ?? 0) + (row.inputCached ?? 0),
+        cached_input: row.inputCached ?? 0,
+        output: row.output ?? 0,
+        reasoning: row.reasoning ?? 0,
+        billed_tokens: billed,
+        cost_usd: costUsd(billed),
+        estimated: row.estimated ?? false,
+      };
+    });
+  }
+
+  billedSince(account: AccountId, since: Ms): number {
+    const lines = read(() => this.#queries.billedSince.get({ account, since }))?.billed ?? 0;
+    const day = Math.ceil(since / dayMs); // of a day that is folded, only its sum is known
+    return lines + (read(() => this.#queries.foldedSince.get({ account, day }))?.billed ?? 0);
+  }
+}
+
+function prepare(database: Database) {
+  const db = drizzle(database);
+  const place = sql.placeholder;
+  const isReply = inArray(journal.kind, ["charge", "coder_usage"]);
+  return {
+    byId: db
+      .select()
+      .from(accounts)
+      .where(eq(accounts.id, place("account")))
+      .prepare(),
+    byEmail: db
+      .select()
+      .from(accounts)
+      .where(eq(accounts.email, place("email")))
+      .prepare(),
+    byKeyHash: db
+      .select()
+      .from(accounts)
+      .where(eq(accounts.keyHash, place("keyHash")))
+      .prepare(),
+    list: db
+      .select()
+      .from(accounts)
+      .where(gt(accounts.id, place("after")))
+      .orderBy(asc(accounts.id))
+      .limit(place("limit"))
+      .prepare(),
+    // instr, not LIKE: every character of the text stands for itself
+    search: db
+      .select()
+      .from(accounts)
+      .where(and(gt(accounts.id, place("after")), sql`instr(lower(${accounts.email}), ${place("text")}) > 0`))
+      .orderBy(asc(accounts.id))
+      .limit(place("limit"))
+      .prepare(),
+    lastId: db.select({ id: accounts.id }).from(accounts).orderBy(desc(accounts.id)).limit(1).prepare(),
+    operators: db
+      .select({ id: accounts.id })
+      .from(accounts)
+      .where(and(eq(accounts.operator, true), isNull(accounts.disabledAt)))
+      .prepare(),
+    used: db
+      .select({ used: quotaUse.used })
+      .from(quotaUse)
+      .where(
+        and(
+          eq(quotaUse.accountId, place("account")),
+          eq(quotaUse.quota, place("quota")),
+          eq(quotaUse.period, place("period")),
+        ),
+      )
+      .prepare(),
+    searchCalls: db
+      .select({ calls: searchCalls.calls })
+      .from(searchCalls)
+      .where(and(eq(searchCalls.accountId, place("account")), eq(searchCalls.day, place("day"))))
+      .prepare(),
+    entry: db
+      .select({ account: journal.accountId })
+      .from(journal)
+      .where(eq(journal.billingKey, place("billingKey")))
+      .prepare(),
+    usage: db
+      .select()
+      .from(journal)
+      .where(and(eq(journal.accountId, place("account")), isReply))
+      .orderBy(desc(journal.sequence))
+      .limit(place("limit"))
+      .prepare(),
+    billedSince: db
+      .select({ billed: sql<number | null>`sum(${journal.billedTokens})` })
+      .from(journal)
+      .where(and(eq(journal.accountId, place("account")), gte(journal.at, place("since"))))
+      .prepare(),
+    foldedSince: db
+      .select({ billed: sql<number | null>`sum(${journalFolds.billedTokens})` })
+      .from(journalFolds)
+      .where(and(eq(journalFolds.accountId, place("account")), gte(journalFolds.day, place("day"))))
+      .prepare(),
+  };
+}
+
+function recordOf(row: typeof accounts.$inferSelect | undefined): AccountRecord | null {
+  return row === undefined ? null : ofRow(row);
+}
+
+function ofRow({ keyHash, ...row }: typeof accounts.$inferSelect): AccountRecord {
+  return { ...row, keyHash: Buffer.from(keyHash).toString("base64") };
+}
+
+/** Throws StoreUnavailable for whatever keeps the database from being read. */
+export function read<Result>(query: () => Result): Result {
+  try {
+    return query();
+  } catch (thrown) {
+    throw new StoreUnavailable(`the database cannot be read: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}

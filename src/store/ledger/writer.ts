@@ -1,0 +1,221 @@
+// The database's writer: one batch, one transaction, on disk when `commit` returns. What a batch does is done once,
+// however often it is tried: a journal line whose billing key is there already moves no balance again.
+import type { Database } from "bun:sqlite";
+import { assert } from "../../core/assert.ts";
+import type { AccountChange } from "../../account/journal.ts";
+import { accountsNotMade, AccountSum, type Batch, type JournalRow, type RefusedChange } from "./batch.ts";
+import { ConsoleWriter } from "./console-writer.ts";
+import { codeOf, messageOf } from "../folder/data-folder.ts";
+import { Folding } from "./folding.ts";
+import { LedgerMisplaced, type LedgerPlace } from "./ledger-place.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+
+const insertLine = `
+  INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta, endpoint, model, input_fresh,
+    input_cached, output, reasoning, input_cents, cached_input_cents, output_cents, billed_tokens, estimated)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (billing_key) DO NOTHING`;
+
+/** The write failed for now and left nothing behind; the same batch may be tried again. */
+export function mayRetry(thrown: unknown): boolean {
+  if (thrown instanceof LedgerMisplaced) return true;
+  const code = codeOf(thrown);
+  return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED") || code === "SQLITE_FULL";
+}
+
+export class Writer {
+  readonly #database: Database;
+  readonly #epoch: number;
+  readonly #place: LedgerPlace | null;
+  readonly #statements: ReturnType<typeof prepare>;
+  readonly #console: ConsoleWriter;
+  readonly #folding: Folding;
+
+  /** `epoch` is what `migrate` returned for this instance. `place` is asked before and after each commit. */
+  constructor(database: Database, epoch: number, place: LedgerPlace | null = null) {
+    this.#database = database;
+    this.#epoch = epoch;
+    this.#place = place;
+    this.#statements = prepare(database);
+    this.#console = new ConsoleWriter(database);
+    this.#folding = new Folding(database);
+  }
+
+  /**
+   * Gives the changes that were refused; all else of the batch is on disk. Throws what SQLite threw, after taking the
+   * transaction back.
+   */
+  commit({ changes, rows }: Batch): readonly RefusedChange[] {
+    let refused: readonly RefusedChange[] = [];
+    this.#transaction(() => {
+      refused = this.#changeAll(changes);
+      const notMade = accountsNotMade(changes, refused);
+      this.#write(notMade.size === 0 ? rows : rows.filter(([, , account]) => !notMade.has(account)));
+    });
+    return refused;
+  }
+
+  /**
+   * Folds the oldest lines into sums, those from before `before` and at most `linesMax` of them, in a commit of their
+   * own; says whether there may be more. Throws as `commit`.
+   */
+  fold(before: Ms, linesMax: number): boolean {
+    if (!this.#folding.hasWork(before)) return false;
+    let more = false;
+    this.#transaction(() => {
+      more = this.#folding.fold(before, linesMax);
+    });
+    return more;
+  }
+
+  /** A commit that changes nothing but must reach the disk: tells whether the disk takes writes again. */
+  probe(): void {
+    this.#transaction(() => this.#database.run("UPDATE instance SET epoch = epoch"));
+  }
+
+  /** Throws LedgerMisplaced. */
+  checkPlace(): void {
+    this.#place?.check();
+  }
+
+  /** Moves the log's pages into the database as far as no reader needs them, without waiting for anyone. */
+  checkpoint(mode: "PASSIVE" | "TRUNCATE" = "PASSIVE"): void {
+    try {
+      this.#database.run(`PRAGMA wal_checkpoint(${mode})`);
+    } catch (thrown) {
+      // Without room for it the log keeps everything, until a later checkpoint or the next start.
+      if (!mayRetry(thrown)) throw thrown;
+    }
+  }
+
+  close(): void {
+    this.#database.run("PRAGMA busy_timeout = 0"); // what another program still reads stays in the log
+    this.checkpoint("TRUNCATE");
+    this.#database.close();
+  }
+
+  #transaction(work: () => void): void {
+    const { begin, commit, rollback, epoch } = this.#statements;
+    this.#place?.check();
+    begin.run();
+    try {
+      assert(epoch.get()?.epoch === this.#epoch, "no other instance has opened this database");
+      work();
+      commit.run();
+    } catch (thrown) {
+      // After a full disk SQLite may have rolled back by itself.
+      if (this.#database.inTransaction) rollback.run();
+      throw thrown;
+    }
+    this.#place?.check(true);
+  }
+
+  #write(rows: readonly JournalRow[]): void {
+    const { insertLine, addUse, addCredit } = this.#statements;
+    const sums = new Map<number, AccountSum>();
+    for (const row of rows) {
+      if (insertLine.run(...row).changes === 0) continue;
+      const account = row[2];
+      let sum = sums.get(account);
+      if (sum === undefined) sums.set(account, (sum = new AccountSum()));
+      sum.add(row);
+    }
+    for (const [account, sum] of sums) {
+      for (const { quota, period, used } of sum.uses) addUse.run(account, quota, period, used);
+      if (sum.creditDelta === 0) continue;
+      assert(addCredit.run(sum.creditDelta, account).changes === 1, `account ${account} of the journal exists`);
+    }
+  }
+
+  /**
+   * A change that breaks a rule of its table says nothing about the disk, and must neither end the process nor keep
+   * charges from it. SQLite takes back the statement that failed and no other: of a change with several, the first is
+   * the one that can.
+   */
+  #changeAll(changes: Batch["changes"]): RefusedChange[] {
+    const refused: RefusedChange[] = [];
+    const untold = new Set<AccountId>();
+    for (const [index, change] of changes.entries()) {
+      if (change.change === "audit" && untold.has(change.entry.subject)) {
+        refused.push({ index, reason: "what it tells of was refused" });
+        continue;
+      }
+      try {
+        this.#change(change);
+      } catch (thrown) {
+        if (!codeOf(thrown).startsWith("SQLITE_CONSTRAINT")) throw thrown;
+        refused.push({ index, reason: messageOf(thrown) });
+        if ("account" in change) untold.add(change.account);
+      }
+    }
+    return refused;
+  }
+
+  #change(change: AccountChange): void {
+    const { create, setPlan, setKey, setPassword, setDisabled, setSearchCalls, erase } = this.#statements;
+    switch (change.change) {
+      case "create": {
+        const { account, email, plan, keyHash, passwordHash, operator, at } = change;
+        create.run(account, email, plan, bytesOf(keyHash), passwordHash, operator ? 1 : 0, at, at);
+        return;
+      }
+      case "plan":
+        setPlan.run(change.plan, change.account);
+        return;
+      case "key":
+        setKey.run(bytesOf(change.keyHash), change.at, change.account);
+        return;
+      case "password":
+        setPassword.run(change.passwordHash, change.account);
+        return;
+      case "search_calls":
+        setSearchCalls.run(change.account, change.day, change.calls);
+        return;
+      case "disabled":
+        setDisabled.run(change.at, change.account);
+        return;
+      case "erase":
+        erase.run(change.name, bytesOf(change.keyHash), change.at, change.account);
+        this.#console.erase(change.account);
+        return;
+      default:
+        this.#console.write(change);
+    }
+  }
+}
+
+function prepare(database: Database) {
+  return {
+    begin: database.prepare("BEGIN IMMEDIATE"),
+    commit: database.prepare("COMMIT"),
+    rollback: database.prepare("ROLLBACK"),
+    epoch: database.prepare<{ epoch: number }, []>("SELECT epoch FROM instance"),
+    insertLine: database.prepare<unknown, [...JournalRow]>(insertLine),
+    addUse: database.prepare<unknown, [number, string, number, number]>(`
+      INSERT INTO quota_use (account_id, quota, period, used) VALUES (?, ?, ?, ?)
+      ON CONFLICT (account_id, quota, period) DO UPDATE SET used = used + excluded.used`),
+    addCredit: database.prepare<unknown, [number, number]>("UPDATE accounts SET credit = credit + ? WHERE id = ?"),
+    create: database.prepare<unknown, [number, string, string, Uint8Array, string | null, number, number, number]>(`
+      INSERT INTO accounts (id, email, plan, credit, key_hash, password_hash, operator, created_at, key_created_at)
+      VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?)
+      ON CONFLICT (id) DO NOTHING`),
+    setPlan: database.prepare<unknown, [string, number]>("UPDATE accounts SET plan = ? WHERE id = ?"),
+    setKey: database.prepare<unknown, [Uint8Array, number, number]>(
+      "UPDATE accounts SET key_hash = ?, key_created_at = ? WHERE id = ?",
+    ),
+    setDisabled: database.prepare<unknown, [number | null, number]>("UPDATE accounts SET disabled_at = ? WHERE id = ?"),
+    setSearchCalls: database.prepare<unknown, [number, number, number]>(`
+      INSERT INTO search_calls (account_id, day, calls) VALUES (?, ?, ?)
+      ON CONFLICT (account_id, day) DO UPDATE SET calls = excluded.calls`),
+    erase: database.prepare<unknown, [string, Uint8Array, number, number]>(`
+      UPDATE accounts SET email = ?, key_hash = ?, password_hash = NULL, operator = 0,
+        disabled_at = coalesce(disabled_at, ?) WHERE id = ?`),
+    setPassword: database.prepare<unknown, [string | null, number]>(
+      "UPDATE accounts SET password_hash = ? WHERE id = ?",
+    ),
+  };
+}
+
+function bytesOf(base64: string): Uint8Array {
+  return Uint8Array.fromBase64(base64);
+}

@@ -1,0 +1,274 @@
+// Stored responses in SQLite: what the Worker does with its connection. Items travel and rest as JSON text; they are
+// parsed here only where an id must be found among them.
+import type { Database } from "bun:sqlite";
+import { type EarlierTexts, isOfInput, type ItemPage, responseIdOf } from "../../dialects/stored-responses.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import { InputItems } from "./input-items.ts";
+import { mayRetry } from "../ledger/writer.ts";
+
+export type StoredResponseLimits = Readonly<{
+  /** Responses are forgotten when they are this old. */
+  keepMs: Ms;
+  /** Of one account; the oldest go first. */
+  accountBytesMax: number;
+  accountCountMax: number;
+  /** The largest conversation that is put together. */
+  conversationBytesMax: number;
+}>;
+
+/** A response to be kept; `input`, `output` and `settings` are JSON texts (see `StoredResponse`). */
+export type KeptResponse = Readonly<{
+  account: AccountId;
+  id: string;
+  previousId: string | null;
+  input: string;
+  output: string;
+  settings: string;
+}>;
+
+/** Items that were found by their ids; `length`: characters of all that was asked for, each as often as it was. */
+type FoundItems = Readonly<{ texts: ReadonlyMap<string, string>; length: number }>;
+
+type Chain = Pick<EarlierTexts, "conversation" | "missingId">;
+const nothing: Chain = { conversation: null, missingId: null };
+
+/** SQLite's page, and about what a response takes beside its texts, so that a slice of empty ones ends too. */
+const pageBytes = 4_096;
+const rowBytes = 1_024;
+
+type Item = Readonly<{ id?: unknown; type?: unknown }>;
+
+export class StoredResponseTable {
+  readonly #database: Database;
+  /** May become others. */
+  limits: StoredResponseLimits;
+  readonly #statements: ReturnType<typeof prepare>;
+  readonly #inputItems: InputItems;
+
+  constructor(database: Database, limits: StoredResponseLimits) {
+    this.#database = database;
+    this.limits = limits;
+    this.#statements = prepare(database);
+    this.#inputItems = new InputItems(database);
+  }
+
+  /** Keeps all in one transaction; if that fails, each by itself, so that none is lost for another. Throws the last failure. */
+  keepAll(responses: readonly KeptResponse[], now: Ms): void {
+    try {
+      this.#keepTogether(responses, now);
+    } catch (thrown) {
+      if (responses.length === 1 || mayRetry(thrown)) throw thrown; // a busy or full disk is so for all of them
+      let failure: unknown = null;
+      for (const response of responses) {
+        try {
+          this.#keepTogether([response], now);
+        } catch (again) {
+          failure = again;
+        }
+      }
+      if (failure !== null) throw failure;
+    }
+  }
+
+  /** Keeps them, and lets an account's oldest go where its share is full. One that is larger than the share is not kept. */
+  #keepTogether(responses: readonly KeptResponse[], now: Ms): void {
+    const { insert, addUse } = this.#statements;
+    this.#database.transaction(() => {
+      // Summed, so that an account which keeps many at once costs one update and one look at its limits.
+      const added = new Map<AccountId, { responses: number; bytes: number }>();
+      for (const { account, id, previousId, input, output, settings } of responses) {
+        const whole = this.#withReferred(account, input, now);
+        if (whole === "too_large") continue;
+        const texts = [whole, output, settings] as const;
+        const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+        if (bytes > this.limits.accountBytesMax) continue;
+        insert.run(id, account, previousId, now, bytes, ...texts);
+        const sum = added.get(account);
+        if (sum === undefined) added.set(account, { responses: 1, bytes });
+        else {
+          sum.responses += 1;
+          sum.bytes += bytes;
+        }
+      }
+      for (const [account, { responses, bytes }] of added)
+        this.#shorten(account, addUse.get(account, responses, bytes)!);
+    })();
+  }
+
+  #shorten(account: AccountId, kept: Use): void {
+    const { accountBytesMax, accountCountMax } = this.limits;
+    const { use, oldest } = this.#statements;
+    while (kept.bytes > accountBytesMax || kept.responses > accountCountMax) {
+      this.#remove(oldest.get(account)!.id);
+      kept = use.get(account)!;
+    }
+  }
+
+  /** `too_large` where the conversation, and what each reference stands for, are together larger than the limit. */
+  find(account: AccountId, previousId: string | null, itemIds: readonly string[], now: Ms): EarlierTexts | "too_large" {
+    const chain = previousId === null ? nothing : this.#conversation(account, previousId, now);
+    if (chain === "too_large") return chain;
+    const { conversation } = chain;
+    const lengthMax = this.limits.conversationBytesMax - (conversation?.length ?? 0);
+    const found = this.#items(account, itemIds, lengthMax, now);
+    if (found === "too_large") return found;
+    return { ...chain, items: `[${[...found.texts.values()].join(",")}]`, itemsLength: found.length };
+  }
+
+  /** The response object as JSON text. */
+  response(account: AccountId, id: string, now: Ms): string | null {
+    const row = this.#statements.response.get(account, id, this.#oldestKept(now));
+    return row === null ? null : `${row.settings.slice(0, -1)},"output":${row.output}}`;
+  }
+
+  /** A page of the items of its request. */
+  input(account: AccountId, id: string, page: ItemPage, now: Ms): ReturnType<InputItems["page"]> {
+    return this.#inputItems.page({ account, responseId: id, oldestKept: this.#oldestKept(now) }, page);
+  }
+
+  /** False where the account has no such response. */
+  delete(account: AccountId, id: string, now: Ms): boolean {
+    const mine = this.#statements.response.get(account, id, this.#oldestKept(now)) !== null;
+    if (mine) this.#database.transaction(() => this.#remove(id))();
+    return mine;
+  }
+
+  /** Removes all of an account's, and with the log what of it went before: the file has overwritten all of that. */
+  erase(account: AccountId): void {
+    const { eraseResponses, eraseUse } = this.#statements;
+    this.#database.transaction(() => {
+      eraseResponses.run(account);
+      eraseUse.run(account);
+    })();
+    this.#database.run("PRAGMA incremental_vacuum"); // no free page stays, whatever is in it
+    this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)"); // the log has what the file has no more
+  }
+
+  /**
+   * Removes some responses that are too old, and gives some of their room back to the disk. Returns whether there is
+   * more to do; a slice is at most `sliceBytes` large, or one response.
+   */
+  expire(now: Ms, sliceBytes: number): boolean {
+    const { expired, freePages } = this.#statements;
+    let bytes = 0;
+    this.#database.transaction(() => {
+      while (bytes < sliceBytes) {
+        const oldest = expired.get(this.#oldestKept(now));
+        if (oldest === null) break;
+        this.#remove(oldest.id);
+        bytes += oldest.bytes + rowBytes;
+      }
+    })();
+    this.#database.run(`PRAGMA incremental_vacuum(${Math.ceil(sliceBytes / pageBytes)})`);
+    return bytes >= sliceBytes || freePages.get()!.freelist_count > 0;
+  }
+
+  #remove(id: string): void {
+    const { remove, addUse } = this.#statements;
+    const { account_id: account, bytes } = remove.get(id)!;
+    addUse.get(account, -1, -bytes);
+  }
+
+  #oldestKept(now: Ms): Ms {
+    return now - this.limits.keepMs;
+  }
+
+  /** From the last response back to the first; ids of a chain are ours, and each is younger than the one before. */
+  #conversation(account: AccountId, lastId: string, now: Ms): Chain | "too_large" {
+    const lists: string[] = [];
+    let characters = 0;
+    for (let id: string | null = lastId; id !== null;) {
+      const row = this.#statements.response.get(account, id, this.#oldestKept(now));
+      if (row === null) return { conversation: null, missingId: id };
+      lists.push(row.output, row.input);
+      characters += row.output.length + row.input.length;
+      if (characters > this.limits.conversationBytesMax) return "too_large";
+      id = row.previous_id;
+    }
+    const items = lists.reverse().map((list) => list.slice(1, -1));
+    return { conversation: `[${items.filter((list) => list !== "").join(",")}]`, missingId: null };
+  }
+
+  /**
+   * Items by the ids under which replies and lists of input items told them. `too_large` where what the ids stand for is
+   * longer than `lengthMax`: an id of 40 bytes may name an item of megabytes, and name it a thousand times. What is read
+   * to find them is held to the same.
+   */
+  #items(account: AccountId, itemIds: readonly string[], lengthMax: number, now: Ms): FoundItems | "too_large" {
+    const times = new Map<string, number>();
+    for (const id of itemIds) times.set(id, (times.get(id) ?? 0) + 1);
+    const oldestKept = this.#oldestKept(now);
+    const texts = new Map<string, string>();
+    let length = 0;
+    let readLength = 0;
+    for (const [responseId, ids] of Map.groupBy(times.keys(), responseIdOf)) {
+      if (responseId === null) continue;
+      const of = { account, responseId, oldestKept };
+      const [inputIds, outputIds] = [ids.filter(isOfInput), ids.filter((id) => !isOfInput(id))];
+      if (inputIds.length > 0) readLength += this.#inputItems.lengthOf(of);
+      const row = outputIds.length === 0 ? null : this.#statements.response.get(account, responseId, oldestKept);
+      readLength += row?.output.length ?? 0;
+      if (readLength > lengthMax) return "too_large";
+      if (inputIds.length > 0)
+        for (const [id, text] of this.#inputItems.named(of, new Set(inputIds))) texts.set(id, text);
+      for (const item of row === null ? [] : (JSON.parse(row.output) as Item[])) {
+        if (times.has(item.id as string)) texts.set(item.id as string, JSON.stringify(item));
+      }
+      for (const id of ids) length += (texts.get(id)?.length ?? 0) * times.get(id)!;
+      if (length > lengthMax) return "too_large";
+    }
+    return { texts, length };
+  }
+
+  /**
+   * `input` with the items that it refers to in place of the references, so that it stays whole when those expire.
+   * `too_large` where it would be larger than a conversation may be.
+   */
+  #withReferred(account: AccountId, input: string, now: Ms): string | "too_large" {
+    if (!input.includes('"item_reference"')) return input;
+    const items = JSON.parse(input) as Item[];
+    const referred = items.filter(({ type }) => type === "item_reference").map(({ id }) => id as string);
+    if (referred.length === 0) return input;
+    const found = this.#items(account, referred, this.limits.conversationBytesMax, now);
+    if (found === "too_large") return found;
+    const texts = items.map((item) => {
+      const text = item.type === "item_reference" ? found.texts.get(item.id as string) : undefined;
+      return text ?? JSON.stringify(item);
+    });
+    return `[${texts.join(",")}]`;
+  }
+}
+
+type Use = { responses: number; bytes: number };
+type Row = { previous_id: string | null; input: string; output: string; settings: string };
+
+function prepare(database: Database) {
+  return {
+    insert: database.prepare<
+      unknown,
+      [string, AccountId, string | null, Ms, number, input: string, output: string, settings: string]
+    >(`
+      INSERT INTO responses (id, account_id, previous_id, kept_at, bytes, input, output, settings)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`),
+    addUse: database.prepare<Use, [AccountId, responses: number, bytes: number]>(`
+      INSERT INTO responses_use (account_id, responses, bytes) VALUES (?, ?, ?)
+      ON CONFLICT (account_id) DO UPDATE SET responses = responses + excluded.responses, bytes = bytes + excluded.bytes
+      RETURNING responses, bytes`),
+    use: database.prepare<Use, [AccountId]>("SELECT responses, bytes FROM responses_use WHERE account_id = ?"),
+    oldest: database.prepare<{ id: string }, [AccountId]>(
+      "SELECT id FROM responses WHERE account_id = ? ORDER BY sequence LIMIT 1",
+    ),
+    response: database.prepare<Row, [AccountId, string, Ms]>(
+      "SELECT previous_id, input, output, settings FROM responses WHERE account_id = ? AND id = ? AND kept_at >= ?",
+    ),
+    remove: database.prepare<{ account_id: AccountId; bytes: number }, [string]>(
+      "DELETE FROM responses WHERE id = ? RETURNING account_id, bytes",
+    ),
+    eraseResponses: database.prepare<unknown, [AccountId]>("DELETE FROM responses WHERE account_id = ?"),
+    eraseUse: database.prepare<unknown, [AccountId]>("DELETE FROM responses_use WHERE account_id = ?"),
+    expired: database.prepare<{ id: string; bytes: number }, [Ms]>(
+      "SELECT id, bytes FROM responses WHERE kept_at < ? ORDER BY kept_at LIMIT 1",
+    ),
+    freePages: database.prepare<{ freelist_count: number }, []>("PRAGMA freelist_count"),
+  };
+}

@@ -1,0 +1,112 @@
+// The Worker that owns the file of stored responses. It does what it is told in order, so that whatever was kept before
+// is found after; it is stopped by message, never terminated.
+import { statfsSync } from "node:fs";
+import { systemClock } from "../../core/clock.ts";
+import type { ItemPage } from "../../dialects/stored-responses.ts";
+import {
+  diskReserveBytes,
+  storedResponsesExpiryIntervalMs,
+  storedResponsesExpirySliceBytes,
+  storedResponsesPauseMs,
+} from "../../core/limits.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import { messageOf } from "../folder/data-folder.ts";
+import { unpackKept } from "./kept-text.ts";
+import { openStoredResponses } from "../open.ts";
+import { type StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
+import { mayRetry } from "../ledger/writer.ts";
+
+/** What the Worker is asked; the answer's result depends on it. */
+export type Request =
+  | Readonly<{ order: "open"; file: string; limits: StoredResponseLimits }>
+  /** `packed`: see kept-text.ts. */
+  | Readonly<{ order: "keep"; packed: string }>
+  | Readonly<{ order: "find"; account: AccountId; previousId: string | null; itemIds: readonly string[] }>
+  | Readonly<{ order: "input"; account: AccountId; id: string; page: ItemPage }>
+  | Readonly<{ order: "response" | "delete"; account: AccountId; id: string }>
+  | Readonly<{ order: "limits"; limits: StoredResponseLimits }>
+  | Readonly<{ order: "erase"; account: AccountId }>
+  | Readonly<{ order: "close" }>;
+export type Order = Request & Readonly<{ number: number }>;
+
+/** One for each order, in their order; and what nobody ordered. */
+export type Answer =
+  | Readonly<{ number: number; result: unknown }>
+  | Readonly<{ number: number; failed: string }>
+  | Readonly<{ expiryFailed: string }>;
+
+declare const self: Worker;
+
+let file: string;
+let database: ReturnType<typeof openStoredResponses> | null = null;
+let table: StoredResponseTable;
+let expiry: Timer | null = null;
+
+self.onmessage = ({ data }: MessageEvent<Order>) => {
+  try {
+    answer({ number: data.number, result: obey(data) });
+  } catch (thrown) {
+    answer({ number: data.number, failed: messageOf(thrown) });
+  }
+};
+
+function obey(order: Order): unknown {
+  const now = systemClock.wall();
+  switch (order.order) {
+    case "open":
+      file = order.file;
+      database = openStoredResponses(file);
+      table = new StoredResponseTable(database, order.limits);
+      expireIn(storedResponsesPauseMs);
+      return null;
+    case "keep": {
+      const { bavail, bsize } = statfsSync(file);
+      if (bavail * bsize < diskReserveBytes) throw new Error("the disk is nearly full");
+      return table.keepAll(unpackKept(order.packed), now);
+    }
+    case "find":
+      return table.find(order.account, order.previousId, order.itemIds, now);
+    case "input":
+      return table.input(order.account, order.id, order.page, now);
+    case "response":
+    case "delete":
+      return table[order.order](order.account, order.id, now);
+    case "limits":
+      table.limits = order.limits;
+      return null;
+    case "erase":
+      return table.erase(order.account);
+    case "close":
+      // A Worker that listens to nothing ends. (Bun 1.4.5 has no self.close.) First, because a stop waits for that end,
+      // and a full disk lets the checkpoint fail: the log then keeps everything until the next start.
+      self.onmessage = null;
+      if (expiry !== null) clearTimeout(expiry);
+      try {
+        database?.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      } finally {
+        database?.close();
+      }
+      return null;
+    default:
+      return order satisfies never;
+  }
+}
+
+/** A slice at a time, so that nothing waits for it; the next soon while there is more. */
+function expireIn(ms: Ms): void {
+  expiry = setTimeout(() => {
+    let more = false;
+    try {
+      more = table.expire(systemClock.wall(), storedResponsesExpirySliceBytes);
+    } catch (thrown) {
+      // A file that somebody else holds, or a full disk, is tried again; keeping is what tells about those.
+      more = mayRetry(thrown);
+      if (!more) answer({ expiryFailed: messageOf(thrown) });
+    }
+    expireIn(more ? storedResponsesPauseMs : storedResponsesExpiryIntervalMs);
+  }, ms);
+}
+
+function answer(message: Answer): void {
+  self.postMessage(message);
+}

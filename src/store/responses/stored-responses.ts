@@ -1,0 +1,256 @@
+// The main thread's end of the stored responses, which live in a file and a Worker of their own: however long a
+// conversation is, no commit of the ledger waits for it, and a fault here never reaches a balance. The Worker works in
+// order, so a request finds what was kept before it although nobody waited for the disk.
+import { closeSync, existsSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { assert } from "../../core/assert.ts";
+import type {
+  EarlierTexts,
+  ItemPage,
+  References,
+  StoredResponse,
+  StoredResponses,
+} from "../../dialects/stored-responses.ts";
+import {
+  bodyMaxBytes,
+  storedResponsesCountMax,
+  storedResponsesGatherMs,
+  storedResponsesWaitingBytesMax,
+} from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import { isRefusal, refuse } from "../../core/refusals.ts";
+import type { AccountId, Ms, Refusal } from "../../core/types.ts";
+import { DataFolderUnusable, responsesName } from "../folder/data-folder.ts";
+import type { KeptResponse, StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
+import { LookupTurns } from "./lookup-turns.ts";
+import { packKept } from "./kept-text.ts";
+import type { Answer, Order, Request } from "./stored-responses-worker.ts";
+
+// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
+const workerPath = import.meta.url.includes("/$bunfs/")
+  ? "./store/responses/stored-responses-worker.ts"
+  : "./stored-responses-worker.ts";
+
+/** The limits that the configuration sets. */
+type SetLimits = Pick<StoredResponseLimits, "keepMs" | "accountBytesMax">;
+
+export type StoredResponsesOptions = SetLimits &
+  Readonly<{
+    dataFolder: string;
+    log: Log;
+    /** For tests: makes another Worker than the one that has the file. */
+    startWorker?: () => Worker;
+  }>;
+
+const limitsOf = ({ keepMs, accountBytesMax }: SetLimits): StoredResponseLimits => ({
+  keepMs,
+  accountBytesMax,
+  accountCountMax: storedResponsesCountMax,
+  conversationBytesMax: bodyMaxBytes,
+});
+
+type Waiting = Readonly<{ resolve(result: unknown): void; reject(error: Error): void }>;
+
+/**
+ * Keeping fails in silence: the client has its whole reply by then, and is told that the response is unknown when it
+ * refers to it. The log says once when keeping begins to fail and once when it works again.
+ */
+export class StoredResponsesFile implements StoredResponses {
+  readonly #file: string;
+  #limits: StoredResponseLimits;
+  readonly #log: Log;
+  readonly #startWorker: () => Worker;
+  readonly #waiting = new Map<number, Waiting>();
+  #nextNumber = 1;
+  #worker: Worker | null = null;
+  #ended: Promise<void> = Promise.resolve();
+  #waitingBytes = 0;
+  /** Erased accounts, of which nothing is kept any more: a relay may say late what was answered before. */
+  readonly #erased = new Set<AccountId>();
+  /** Gathered for the next order, which the timer sends. */
+  #gathered: KeptResponse[] = [];
+  #gatheredBytes = 0;
+  #gatherTimer: Timer | null = null;
+  #keeps = true;
+  readonly #turns = new LookupTurns();
+  #closed = false;
+
+  private constructor({ dataFolder, keepMs, accountBytesMax, log, startWorker }: StoredResponsesOptions) {
+    this.#file = join(dataFolder, responsesName);
+    this.#limits = limitsOf({ keepMs, accountBytesMax });
+    this.#log = log;
+    this.#startWorker = startWorker ?? (() => new Worker(new URL(workerPath, import.meta.url).href));
+  }
+
+  /** Opens the file in a data folder that this process holds, and makes it where there is none. Throws DataFolderUnusable. */
+  static async open(options: StoredResponsesOptions): Promise<StoredResponsesFile> {
+    const responses = new StoredResponsesFile(options);
+    closeSync(openSync(responses.#file, "a", 0o600)); // readable by its owner alone, like the ledger
+    try {
+      await responses.#start();
+    } catch (thrown) {
+      await responses.close();
+      throw new DataFolderUnusable((thrown as Error).message, { cause: thrown });
+    }
+    return responses;
+  }
+
+  /** Removes all of an account's responses in a data folder that this process holds, where no server keeps any. */
+  static async eraseIn(dataFolder: string, account: AccountId, log: Log): Promise<void> {
+    if (!existsSync(join(dataFolder, responsesName))) return;
+    // The limits are of no account here: what another start keeps for longer must not go.
+    const responses = await StoredResponsesFile.open({
+      dataFolder,
+      keepMs: Number.MAX_SAFE_INTEGER,
+      accountBytesMax: Number.MAX_SAFE_INTEGER,
+      log,
+    });
+    try {
+      await responses.erase(account, true);
+    } finally {
+      await responses.close();
+    }
+  }
+
+  /** Bytes that wait to be written. */
+  get waitingBytes(): number {
+    return this.#waitingBytes;
+  }
+
+  async find(account: AccountId, { previousResponseId, itemIds }: References): Promise<EarlierTexts | Refusal> {
+    const order = { order: "find", account, previousId: previousResponseId, itemIds } as const;
+    const found = await this.#asked<EarlierTexts | "too_large">(order);
+    return found === "too_large" ? refuse("body_too_large") : found;
+  }
+
+  keep(account: AccountId, { id, previousResponseId, input: items, output, settings }: StoredResponse): void {
+    if (this.#erased.has(account)) return;
+    const input = typeof items === "string" ? items : JSON.stringify(items);
+    const bytes = input.length + output.length + settings.length; // characters, which is near enough
+    if (this.#waitingBytes + bytes > storedResponsesWaitingBytesMax) {
+      return this.#keptWell(new Error("too much waits to be written"));
+    }
+    this.#waitingBytes += bytes;
+    this.#gatheredBytes += bytes;
+    this.#gathered.push({ account, id, previousId: previousResponseId, input, output, settings });
+    this.#gatherTimer ??= setTimeout(() => this.#keepGathered(), storedResponsesGatherMs);
+  }
+
+  #keepGathered(): void {
+    if (this.#gatherTimer !== null) clearTimeout(this.#gatherTimer);
+    this.#gatherTimer = null;
+    if (this.#gathered.length === 0) return;
+    const bytes = this.#gatheredBytes;
+    const packed = packKept(this.#gathered);
+    this.#gathered = [];
+    this.#gatheredBytes = 0;
+    this.#ask({ order: "keep", packed })
+      .then(
+        () => this.#keptWell(null),
+        (error: Error) => this.#keptWell(error),
+      )
+      .finally(() => {
+        this.#waitingBytes -= bytes;
+      });
+  }
+
+  response(account: AccountId, id: string): Promise<string | null | Refusal> {
+    return this.#asked<string | null>({ order: "response", account, id });
+  }
+
+  async input(account: AccountId, id: string, page: ItemPage): Promise<string | null | Refusal> {
+    const found = await this.#asked<ReturnType<StoredResponseTable["input"]>>({ order: "input", account, id, page });
+    if (found === "unknown_after") return refuse("malformed", { reason: `after: '${page.after}' is not in this list` });
+    return found === null || isRefusal(found) ? found : found.body;
+  }
+
+  delete(account: AccountId, id: string): Promise<boolean | Refusal> {
+    return this.#asked<boolean>({ order: "delete", account, id });
+  }
+
+  /** Removes all of an account's responses; `forEver` keeps no more of them. Rejects where the file cannot be written. */
+  async erase(account: AccountId, forEver: boolean): Promise<void> {
+    if (forEver) this.#erased.add(account);
+    await this.#ask({ order: "erase", account });
+  }
+
+  /** What is kept, and what is found, is within these from here on. */
+  limit(limits: SetLimits): void {
+    this.#limits = limitsOf(limits);
+    this.#ask({ order: "limits", limits: this.#limits }).catch((error: Error) => this.#failed(error));
+  }
+
+  /** Writes what waits and lets go of the file. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#keepGathered();
+    if (this.#worker !== null) this.#ask({ order: "close" }).catch((error: Error) => this.#failed(error));
+    await this.#ended;
+  }
+
+  /** For what a client waits for; a failure is in the log and a refusal. */
+  async #asked<Result>(request: Request & Readonly<{ account: AccountId }>): Promise<Result | Refusal> {
+    if (this.#turns.isFull(request.account)) return refuse("busy", { seconds: 1 });
+    try {
+      return await this.#turns.run(request.account, async () => {
+        if (this.#closed) return refuse("internal"); // it waited while the gateway stopped
+        return (await this.#ask(request)) as Result;
+      });
+    } catch (thrown) {
+      this.#failed(thrown as Error);
+      return refuse("internal");
+    }
+  }
+
+  /** What was kept before is found by what is asked after. */
+  #ask(request: Request): Promise<unknown> {
+    if (request.order !== "keep") this.#keepGathered();
+    if (this.#worker === null) this.#start().catch((error: Error) => this.#failed(error));
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const number = this.#nextNumber++;
+    this.#waiting.set(number, { resolve, reject });
+    this.#worker!.postMessage({ ...request, number } satisfies Order);
+    return promise;
+  }
+
+  /** Resolves when the Worker has the file open. One that died is followed by another with the next order. */
+  #start(): Promise<unknown> {
+    const worker = this.#startWorker();
+    const ended = Promise.withResolvers<void>();
+    this.#worker = worker;
+    this.#ended = ended.promise;
+    let reason = "the Worker ended";
+    worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#answered(data);
+    worker.onerror = ({ message }) => {
+      reason = message;
+    };
+    worker.addEventListener("close", () => {
+      this.#worker = null;
+      const waiting = [...this.#waiting.values()];
+      this.#waiting.clear();
+      for (const { reject } of waiting) reject(new Error(reason));
+      ended.resolve();
+    });
+    return this.#ask({ order: "open", file: this.#file, limits: this.#limits });
+  }
+
+  #answered(answer: Answer): void {
+    if ("expiryFailed" in answer) return this.#failed(new Error(answer.expiryFailed));
+    const waiting = this.#waiting.get(answer.number);
+    assert(waiting !== undefined, "an answer belongs to an order");
+    this.#waiting.delete(answer.number);
+    if ("failed" in answer) waiting.reject(new Error(answer.failed));
+    else waiting.resolve(answer.result);
+  }
+
+  #keptWell(error: Error | null): void {
+    if (this.#keeps === (error === null)) return;
+    this.#keeps = error === null;
+    if (error === null) this.#log("info", "responses are stored again");
+    else this.#log("error", "responses are not stored", { reason: error.message });
+  }
+
+  #failed(error: Error): void {
+    this.#log("error", "stored responses failed", { reason: error.message });
+  }
+}

@@ -1,0 +1,421 @@
+// An index of the journal's replies by account, model, endpoint and time, and their sums by day: in a file of its own,
+// made by whoever reads it, so that the journal's writer does nothing for it. It says up to which line it knows the
+// journal and is caught up before each look. It holds nothing that the journal does not: when it is lost, or belongs to
+// another journal (a backup was put back), it is made again.
+//
+// A page with any filter is a merge of the combinations of model and endpoint that fit, each in the order of time: at
+// most 63 places in an index that are read side by side, however many replies there are.
+import { constants, Database } from "bun:sqlite";
+import { rmSync } from "node:fs";
+import type {
+  DayUsage,
+  UsageFilter,
+  UsagePage,
+  UsagePlace,
+  UsageSummary,
+  UsageSum,
+} from "../../account/usage-queries.ts";
+import { costUsd } from "../../account/price.ts";
+import type { UsageRow } from "../../account/records.ts";
+import { dayMs, usageIndexSliceLines } from "../../core/limits.ts";
+import type { AccountId } from "../../core/types.ts";
+
+/** Raised when the tables change: an index of another version is made again. */
+const indexVersion = 1;
+
+const tables = `
+  CREATE TABLE kinds (
+    id INTEGER PRIMARY KEY,
+    model TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    UNIQUE (model, endpoint)
+  ) STRICT;
+
+  CREATE TABLE replies (
+    account_id INTEGER NOT NULL,
+    kind_id INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (account_id, kind_id, at, sequence)
+  ) STRICT, WITHOUT ROWID;
+
+  -- Account 0 is all accounts together.
+  CREATE TABLE days (
+    account_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    kind_id INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    input INTEGER NOT NULL,
+    cached_input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    reasoning INTEGER NOT NULL,
+    billed_tokens INTEGER NOT NULL,
+    PRIMARY KEY (account_id, day, kind_id)
+  ) STRICT, WITHOUT ROWID;
+
+  -- The last line of the journal that is in the tables above.
+  CREATE TABLE mark (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    sequence INTEGER NOT NULL,
+    billing_key TEXT NOT NULL
+  ) STRICT;
+
+  INSERT INTO mark (id, sequence, billing_key) VALUES (1, 0, '');
+`;
+
+const sums = "requests, input, cached_input, output, reasoning, billed_tokens";
+const addSums = sums
+  .split(", ")
+  .map((column) => `${column} = ${column} + excluded.${column}`)
+  .join(", ");
+/** Pairs of account and kind whose old replies are let go of in one step. */
+const prunedAtOnce = 200;
+/** What is not in the index yet, read once. */
+const sliceTable = `
+  CREATE TEMP TABLE slice (
+    account_id INTEGER, day INTEGER, kind_id INTEGER, at INTEGER, sequence INTEGER,
+    input INTEGER, cached_input INTEGER, output INTEGER, reasoning INTEGER, billed_tokens INTEGER
+  ) STRICT`;
+
+type Kind = Readonly<{ id: number; model: string; endpoint: string }>;
+type SumRow = Readonly<{
+  requests: number;
+  input: number;
+  cached_input: number;
+  output: number;
+  reasoning: number;
+  billed_tokens: number;
+}>;
+type Line = Readonly<{
+  at: number;
+  sequence: number;
+  billing_key: string;
+  endpoint: string;
+  model: string;
+  input_fresh: number;
+  input_cached: number;
+  output: number;
+  reasoning: number;
+  billed_tokens: number;
+  estimated: 0 | 1;
+}>;
+type Mark = Readonly<{ sequence: number; billing_key: string }>;
+
+export class UsageIndex {
+  readonly #database: Database;
+  readonly #statements: ReturnType<typeof prepare>;
+  /** Kinds never change and are few: one for each model on each endpoint. */
+  readonly #kinds = new Map<number, Kind>();
+  /** Replies up to this line of the journal, where they were folded, are not in here; and on the way to it. */
+  #prunedTo = 0;
+  #pruningTo = 0;
+  #toPrune: { account_id: number; kind_id: number }[] = [];
+
+  private constructor(database: Database) {
+    this.#database = database;
+    this.#statements = prepare(database);
+  }
+
+  /** Opens the index of a journal, and makes it where there is none that fits. Throws what SQLite throws. */
+  static open(file: string, journalFile: string): UsageIndex {
+    try {
+      return UsageIndex.#openFitting(file, journalFile);
+    } catch {
+      // Damaged, of another version or of another journal: everything in it can be made again. A journal that cannot
+      // be read fails below once more.
+      for (const suffix of ["", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
+      return UsageIndex.#openFitting(file, journalFile);
+    }
+  }
+
+  static #openFitting(file: string, journalFile: string): UsageIndex {
+    const { SQLITE_OPEN_CREATE, SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
+    const database = new Database(file, SQLITE_OPEN_CREATE | SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
+    try {
+      // A power cut may take the last steps or all of it; only time is lost.
+      database.run("PRAGMA journal_mode = WAL");
+      database.run("PRAGMA synchronous = OFF");
+      database.run("PRAGMA temp_store = MEMORY");
+      const attach = database.prepare("ATTACH ? AS ledger");
+      attach.run(`file:${encodeURI(journalFile).replaceAll("?", "%3f").replaceAll("#", "%23")}?mode=ro`);
+      attach.finalize();
+      const { user_version } = database.query("PRAGMA user_version").get() as { user_version: number };
+      if (user_version === 0) {
+        database.transaction(() => {
+          database.run(tables);
+          database.run(`PRAGMA user_version = ${indexVersion}`);
+        })();
+      } else if (user_version !== indexVersion) throw new Error(`the index has version ${user_version}`);
+      const index = new UsageIndex(database);
+      index.#checkMark();
+      return index;
+    } catch (thrown) {
+      database.close();
+      throw thrown;
+    }
+  }
+
+  /** Takes in the next lines of the journal, a slice; says whether there may be more. */
+  catchUp(): boolean {
+    // One state of the journal from here on: a line that is folded between two looks would be missed.
+    return this.#database.transaction(() => {
+      const { mark, last, folded } = this.#statements;
+      if (folded.get()!.sequence > mark.get()!.sequence) this.#beginWithSums();
+      const after = mark.get()!.sequence;
+      const to = Math.min(after + usageIndexSliceLines, last.get()?.sequence ?? 0);
+      if (to <= after) return false;
+      const { addKinds, readSlice, addReplies, addDays, addAllDays, emptySlice, setMark } = this.#statements;
+      addKinds.run(after, to);
+      readSlice.run(after, to);
+      for (const statement of [addReplies, addDays, addAllDays, emptySlice]) statement.run();
+      setMark.run(to);
+      return true;
+    })();
+  }
+
+  /** Lets go of replies that are no lines of the journal any more, a part of them; says whether there may be more. */
+  prune(): boolean {
+    return this.#database.transaction(() => {
+      const { folded, placesOfAll, removeReplies } = this.#statements;
+      const { sequence, at } = folded.get()!;
+      if (sequence !== this.#prunedTo && this.#toPrune.length === 0) {
+        this.#toPrune = placesOfAll.all();
+        this.#pruningTo = sequence;
+      }
+      for (const { account_id, kind_id } of this.#toPrune.splice(0, prunedAtOnce)) {
+        removeReplies.run(account_id, kind_id, at, this.#pruningTo);
+      }
+      if (this.#toPrune.length === 0) this.#prunedTo = this.#pruningTo;
+      return this.#toPrune.length > 0;
+    })();
+  }
+
+  /** The journal folded lines that are not in here: its sums are the beginning, and what follows them is caught up. */
+  #beginWithSums(): void {
+    const { emptyReplies, emptyDays, addFoldedKinds, addFoldedDays, addAllFoldedDays, setMarkToFolded } =
+      this.#statements;
+    for (const statement of [emptyReplies, emptyDays, addFoldedKinds, addFoldedDays, addAllFoldedDays]) statement.run();
+    setMarkToFolded.run();
+  }
+
+  /** As UsageQueries.page. */
+  page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): UsagePage {
+    return this.#database.transaction(() => {
+      const places = this.#places(account, filter, before ?? newest, limit + 1);
+      const shown = places.slice(0, limit);
+      const rows = shown.map(({ sequence }) => rowOf(this.#statements.line.get(sequence)!));
+      return { rows, next: places.length > limit ? shown.at(-1)! : null };
+    })();
+  }
+
+  /** As UsageQueries.summary. */
+  summary(account: AccountId, fromDay: number): UsageSummary {
+    const days = new Map<string, DayUsage>();
+    for (const row of this.#statements.daysFrom.all(account, fromDay)) {
+      const { model } = this.#kind(row.kind_id);
+      const key = `${row.day} ${model}`;
+      const sum = sumOf(row);
+      const other = days.get(key);
+      days.set(key, { day: row.day, model, ...(other === undefined ? sum : plus(other, sum)) });
+    }
+    const totals = this.#statements.totals.all(account);
+    const kinds = totals.map(({ kind_id }) => this.#kind(kind_id));
+    return {
+      days: [...days.values()],
+      total: totals.map(sumOf).reduce(plus, noUsage),
+      models: [...new Set(kinds.map(({ model }) => model))].sort(),
+      endpoints: [...new Set(kinds.map(({ endpoint }) => endpoint))].sort(),
+    };
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  /** The newest places of each kind that fits, and of the requests that the text names. */
+  #places(account: AccountId, filter: UsageFilter, before: UsagePlace, limit: number): UsagePlace[] {
+    const { model, endpoint, text } = filter;
+    const from = filter.from ?? 0;
+    const to = filter.to ?? newest.at;
+    const part = text.toLowerCase();
+    const asked = this.#statements.kindsOf
+      .all(account)
+      .map(({ kind_id }) => this.#kind(kind_id))
+      .filter((kind) => (model === null || kind.model === model) && (endpoint === null || kind.endpoint === endpoint));
+    const fitting = asked.filter((kind) => kind.model.toLowerCase().includes(part));
+    const found = this.#merged(account, fitting, [from, to, before.at, before.sequence], limit);
+    const beginning = requestIdBeginning(text);
+    if (beginning !== null) {
+      const named = this.#statements.named.all(beginning, `${beginning}{`, account);
+      const isAsked = (line: Line) =>
+        asked.some((kind) => kind.model === line.model && kind.endpoint === line.endpoint);
+      const isInTime = ({ at, sequence }: Line) =>
+        at >= from && at < to && (at < before.at || (at === before.at && sequence < before.sequence));
+      const known = new Set(found.map(({ sequence }) => sequence));
+      for (const line of named) {
+        if (isAsked(line) && isInTime(line) && !known.has(line.sequence)) found.push(line);
+      }
+    }
+    return found
+      .sort((one, other) => other.at - one.at || other.sequence - one.sequence)
+      .slice(0, limit)
+      .map(({ at, sequence }) => ({ at, sequence }));
+  }
+
+  /** The newest places of some kinds; SQLite reads a compound of ordered parts side by side, no further than needed. */
+  #merged(account: AccountId, kinds: readonly Kind[], bounds: readonly number[], limit: number): UsagePlace[] {
+    if (kinds.length === 0) return [];
+    const parts = kinds.map(
+      ({ id }) => `
+        SELECT at, sequence FROM replies WHERE account_id = ?1 AND kind_id = ${id}
+          AND at >= ?2 AND at < ?3 AND (at, sequence) < (?4, ?5) AND sequence > ?7`,
+    );
+    const merge = this.#database.prepare<UsagePlace, number[]>(
+      `${parts.join(" UNION ALL ")} ORDER BY at DESC, sequence DESC LIMIT ?6`,
+    );
+    try {
+      return merge.all(account, ...bounds, limit, this.#statements.folded.get()!.sequence);
+    } finally {
+      merge.finalize();
+    }
+  }
+
+  #kind(id: number): Kind {
+    let kind = this.#kinds.get(id);
+    if (kind === undefined) this.#kinds.set(id, (kind = this.#statements.kind.get(id)!));
+    return kind;
+  }
+
+  #checkMark(): void {
+    const { sequence, billing_key } = this.#statements.mark.get()!;
+    const folded = this.#statements.folded.get()!;
+    if (sequence < folded.sequence) return; // it begins again with the journal's sums
+    const known = sequence === folded.sequence ? folded : this.#statements.billingKey.get(sequence);
+    if (known?.billing_key !== billing_key) {
+      throw new Error("the index belongs to another journal");
+    }
+  }
+}
+
+const newest: UsagePlace = { at: Number.MAX_SAFE_INTEGER, sequence: Number.MAX_SAFE_INTEGER };
+
+/**
+ * A request id begins with the time in 62ths: ten characters leave at most 3.8 s of requests to look at. Ids of replies
+ * have the same stem. Null where the text is no such beginning.
+ */
+function requestIdBeginning(text: string): string | null {
+  const stem = /^(?:req_|chatcmpl-|msg_|resp_)?([0-9A-Za-z]{6,24})$/.exec(text.trim())?.[1];
+  return stem === undefined ? null : `req_${stem}`;
+}
+
+const noUsage: UsageSum = { requests: 0, input: 0, cachedInput: 0, output: 0, reasoning: 0, billedTokens: 0 };
+
+const sumOf = ({ requests, input, cached_input, output, reasoning, billed_tokens }: SumRow): UsageSum => ({
+  requests,
+  input,
+  cachedInput: cached_input,
+  output,
+  reasoning,
+  billedTokens: billed_tokens,
+});
+
+const plus = (one: UsageSum, other: UsageSum): UsageSum => ({
+  requests: one.requests + other.requests,
+  input: one.input + other.input,
+  cachedInput: one.cachedInput + other.cachedInput,
+  output: one.output + other.output,
+  reasoning: one.reasoning + other.reasoning,
+  billedTokens: one.billedTokens + other.billedTokens,
+});
+
+const rowOf = (line: Line): UsageRow => ({
+  time: new Date(line.at).toISOString(),
+  request_id: line.billing_key,
+  endpoint: line.endpoint,
+  model: line.model,
+  input: line.input_fresh + line.input_cached,
+  cached_input: line.input_cached,
+  output: line.output,
+  reasoning: line.reasoning,
+  billed_tokens: line.billed_tokens,
+  cost_usd: costUsd(line.billed_tokens),
+  estimated: line.estimated === 1,
+});
+
+function prepare(database: Database) {
+  const slice = `ledger.journal WHERE sequence > ?1 AND sequence <= ?2 AND kind IN ('charge', 'coder_usage')`;
+  database.run(sliceTable);
+  const addSlice = (account: "account_id" | "0", groups: string) =>
+    database.prepare<unknown, []>(`
+      INSERT INTO days (account_id, day, kind_id, ${sums})
+      SELECT ${account}, day, kind_id, count(*), sum(input), sum(cached_input), sum(output), sum(reasoning),
+        sum(billed_tokens)
+      FROM slice WHERE true GROUP BY ${groups}
+      ON CONFLICT DO UPDATE SET ${addSums}`);
+  const folds = `ledger.journal_folds WHERE kind IN ('charge', 'coder_usage')`;
+  const addFolds = (account: "account_id" | "0") =>
+    database.prepare<unknown, []>(`
+      INSERT INTO days (account_id, day, kind_id, ${sums})
+      SELECT ${account}, day, kinds.id, sum(lines), sum(input_fresh + input_cached), sum(input_cached), sum(output),
+        sum(reasoning), sum(billed_tokens)
+      FROM (SELECT * FROM ${folds}) AS fold
+      JOIN kinds ON kinds.model = fold.model AND kinds.endpoint = fold.endpoint GROUP BY 1, 2, 3`);
+  const lineColumns =
+    "at, sequence, billing_key, endpoint, model, input_fresh, input_cached, output, reasoning, billed_tokens, estimated";
+  return {
+    addKinds: database.prepare<unknown, [number, number]>(`
+      INSERT INTO kinds (model, endpoint) SELECT DISTINCT model, endpoint FROM ${slice} ON CONFLICT DO NOTHING`),
+    readSlice: database.prepare<unknown, [number, number]>(`
+      INSERT INTO slice
+      SELECT account_id, at / ${dayMs}, kinds.id, at, sequence, input_fresh + input_cached, input_cached, output,
+        reasoning, billed_tokens
+      FROM (SELECT * FROM ${slice}) AS line
+      JOIN kinds ON kinds.model = line.model AND kinds.endpoint = line.endpoint`),
+    emptySlice: database.prepare<unknown, []>("DELETE FROM slice"),
+    // in the order of the table, so that neighbours are written together
+    addReplies: database.prepare<unknown, []>(`
+      INSERT INTO replies (account_id, kind_id, at, sequence)
+      SELECT account_id, kind_id, at, sequence FROM slice ORDER BY 1, 2, 3, 4`),
+    addDays: addSlice("account_id", "account_id, day, kind_id"),
+    addAllDays: addSlice("0", "day, kind_id"),
+    folded: database.prepare<Mark & { at: number }, []>("SELECT sequence, billing_key, at FROM ledger.journal_folded"),
+    emptyReplies: database.prepare<unknown, []>("DELETE FROM replies"),
+    emptyDays: database.prepare<unknown, []>("DELETE FROM days"),
+    addFoldedKinds: database.prepare<unknown, []>(`
+      INSERT INTO kinds (model, endpoint) SELECT DISTINCT model, endpoint FROM ${folds} ON CONFLICT DO NOTHING`),
+    addFoldedDays: addFolds("account_id"),
+    addAllFoldedDays: addFolds("0"),
+    setMarkToFolded: database.prepare<unknown, []>(
+      "UPDATE mark SET (sequence, billing_key) = (SELECT sequence, billing_key FROM ledger.journal_folded)",
+    ),
+    placesOfAll: database.prepare<{ account_id: number; kind_id: number }, []>(
+      "SELECT DISTINCT account_id, kind_id FROM days WHERE account_id > 0",
+    ),
+    removeReplies: database.prepare<unknown, [account: number, kind: number, at: number, sequence: number]>(
+      "DELETE FROM replies WHERE account_id = ? AND kind_id = ? AND at <= ? AND sequence <= ?",
+    ),
+    mark: database.prepare<Mark, []>("SELECT sequence, billing_key FROM mark"),
+    setMark: database.prepare<unknown, [number]>(`
+      UPDATE mark SET sequence = ?1, billing_key = (SELECT billing_key FROM ledger.journal WHERE sequence = ?1)`),
+    last: database.prepare<{ sequence: number }, []>(
+      "SELECT sequence FROM ledger.journal ORDER BY sequence DESC LIMIT 1",
+    ),
+    billingKey: database.prepare<{ billing_key: string }, [number]>(
+      "SELECT billing_key FROM ledger.journal WHERE sequence = ?",
+    ),
+    kind: database.prepare<Kind, [number]>("SELECT id, model, endpoint FROM kinds WHERE id = ?"),
+    kindsOf: database.prepare<{ kind_id: number }, [number]>("SELECT DISTINCT kind_id FROM days WHERE account_id = ?"),
+    line: database.prepare<Line, [number]>(`SELECT ${lineColumns} FROM ledger.journal WHERE sequence = ?`),
+    // the plus keeps SQLite from reading all lines of the account instead
+    named: database.prepare<Line, [string, string, number]>(`
+      SELECT ${lineColumns} FROM ledger.journal
+      WHERE billing_key >= ? AND billing_key < ? AND +account_id = ? AND kind IN ('charge', 'coder_usage')`),
+    daysFrom: database.prepare<SumRow & { day: number; kind_id: number }, [number, number]>(
+      `SELECT day, kind_id, ${sums} FROM days WHERE account_id = ? AND day >= ? ORDER BY day`,
+    ),
+    totals: database.prepare<SumRow & { kind_id: number }, [number]>(`
+      SELECT kind_id, sum(requests) AS requests, sum(input) AS input, sum(cached_input) AS cached_input,
+        sum(output) AS output, sum(reasoning) AS reasoning, sum(billed_tokens) AS billed_tokens
+      FROM days WHERE account_id = ? GROUP BY kind_id`),
+  };
+}

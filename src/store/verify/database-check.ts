@@ -1,0 +1,78 @@
+// Whether a file is a whole ledger that this program can go on with: SQLite's own check of the file, then the ledger's.
+import type { Database } from "bun:sqlite";
+import type { Violation } from "../../account/accounts.ts";
+import { systemClock } from "../../core/clock.ts";
+import type { Ms } from "../../core/types.ts";
+import { migrations } from "../ledger/migrations.ts";
+import { DiskVerifier } from "./verify-disk.ts";
+
+/** The file is no ledger, is damaged or is too new; the message goes on after the file's name. */
+export class DatabaseUnfit extends Error {
+  override readonly name = "DatabaseUnfit";
+}
+
+/** Plans may have been larger when a quota was used, and the backup is not to blame for that. */
+const anyPlan = { allowance: Infinity, coder_calls: Infinity, searches: Infinity };
+const accountsPerSlice = 100;
+const progressIntervalMs = 1_000;
+
+/** The version of its tables. Throws DatabaseUnfit where this program cannot use them, and what SQLite throws. */
+export function versionOf(database: Database): number {
+  const { user_version: version } = database.query("PRAGMA user_version").get() as { user_version: number };
+  const { tables } = database
+    .query(
+      "SELECT count(*) AS tables FROM sqlite_schema WHERE name IN ('accounts', 'journal', 'quota_use', 'instance')",
+    )
+    .get() as { tables: number };
+  if (version === 0 || tables < 4) throw new DatabaseUnfit("is no ledger of tollgate");
+  if (version > migrations.length) {
+    throw new DatabaseUnfit(
+      `has version ${version}, but this tollgate knows versions up to ${migrations.length}: use a newer tollgate`,
+    );
+  }
+  return version;
+}
+
+/** Reads every page. Throws DatabaseUnfit where one is damaged or missing. */
+export function checkPages(database: Database): void {
+  const [first] = database.query("PRAGMA integrity_check(1)").all() as { integrity_check: string }[];
+  if (first?.integrity_check !== "ok") {
+    throw new DatabaseUnfit(`is damaged: ${(first?.integrity_check ?? "no answer").replaceAll("\n", " ")}`);
+  }
+}
+
+/** Everything that contradicts itself, of a database of this program's version. Throws StoreUnavailable. */
+export function ledgerViolations(database: Database, progress: (line: string) => void): Violation[] {
+  const disk = new DiskVerifier(database, anyPlan);
+  const violations: Violation[] = [];
+  let toldAt = systemClock.monotonic();
+  let accounts = 0;
+  for (let after = 0; ;) {
+    const ids = disk.accountsAfter(after, accountsPerSlice);
+    // After the last account there may still be lines of accounts that do not exist.
+    const last = ids.at(-1) ?? Number.MAX_SAFE_INTEGER;
+    violations.push(...disk.violationsOf(after, last));
+    if (ids.length === 0) return violations;
+    accounts += ids.length;
+    after = last;
+    if (systemClock.monotonic() - toldAt < progressIntervalMs) continue;
+    progress(`the books of ${accounts} accounts checked`);
+    toldAt = systemClock.monotonic();
+  }
+}
+
+export type LedgerContents = Readonly<{
+  accounts: number;
+  /** Wall-clock time of the newest charge; null where there is none. */
+  lastChargeAt: Ms | null;
+}>;
+
+/** Of a database of this program's version. */
+export function contentsOf(database: Database): LedgerContents {
+  return database
+    .query(
+      `SELECT (SELECT count(*) FROM accounts) AS accounts,
+         (SELECT at FROM journal WHERE kind IN ('charge', 'coder_usage') ORDER BY sequence DESC LIMIT 1) AS lastChargeAt`,
+    )
+    .get() as LedgerContents;
+}

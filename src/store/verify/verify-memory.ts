@@ -1,0 +1,47 @@
+// I7: what the ledger in memory says of an account equals the disk.
+import type { Database } from "bun:sqlite";
+import type { Violation } from "../../account/accounts.ts";
+import type { LoadedAccount } from "../../account/loaded-account.ts";
+import { read } from "./verify-disk.ts";
+
+export class MemoryVerifier {
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(database: Database) {
+    this.#statements = prepare(database);
+  }
+
+  /**
+   * Compares in one moment, four look-ups by key. While a line of the account is on its way, the disk is behind and
+   * nothing is said. Throws StoreUnavailable when the disk cannot be read.
+   */
+  violationsOf(account: LoadedAccount): Violation[] {
+    if (account.uncommitted > 0) return [];
+    return read(() => {
+      const row = this.#statements.credit.get(account.id);
+      if (row === null) return []; // its creation is on its way to disk
+      const violations: Violation[] = [];
+      const compare = (what: string, memory: number, disk: number) => {
+        if (memory === disk) return;
+        const detail = `${what} is ${memory} in memory, ${disk} on disk`;
+        violations.push({ invariant: "I7", account: account.id, detail });
+      };
+      compare("credit", account.credit, row.credit);
+      for (const use of [account.allowance, account.coder_calls, account.searches]) {
+        if (use.period < 0) continue;
+        const disk = this.#statements.used.get(account.id, use.quota, use.period)?.used ?? 0;
+        compare(`${use.quota} of ${use.period}`, use.used, disk);
+      }
+      return violations;
+    });
+  }
+}
+
+function prepare(database: Database) {
+  return {
+    credit: database.prepare<{ credit: number }, [number]>("SELECT credit FROM accounts WHERE id = ?"),
+    used: database.prepare<{ used: number }, [number, string, number]>(
+      "SELECT used FROM quota_use WHERE account_id = ? AND quota = ? AND period = ?",
+    ),
+  };
+}

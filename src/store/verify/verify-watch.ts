@@ -1,0 +1,210 @@
+// The running process checks its own ledger: the disk in a Worker, memory against disk and open requests against what is
+// held here, a few accounts a turn. A violation is told and kept in `state`; requests go on being served, because a
+// wrong balance of one account must not become an outage of all (who routes requests is told by /readyz).
+import type { Database } from "bun:sqlite";
+import type { Violation } from "../../account/accounts.ts";
+import type { Ledger } from "../../account/ledger.ts";
+import type { LoadedAccount } from "../../account/loaded-account.ts";
+import { coderWindowOf, dayOf } from "../../account/quota.ts";
+import type { Catalog } from "../../core/catalog.ts";
+import type { Clock } from "../../core/clock.ts";
+import { ledgerCheckFirstMs, ledgerCheckIntervalMs } from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import type { Ms } from "../../core/types.ts";
+import { messageOf } from "../folder/data-folder.ts";
+import { boundsOf } from "./verify-disk.ts";
+import { MemoryVerifier } from "./verify-memory.ts";
+import type { VerifyOrder, VerifyReport } from "./verify-worker.ts";
+
+// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
+const workerPath = import.meta.url.includes("/$bunfs/") ? "./store/verify/verify-worker.ts" : "./verify-worker.ts";
+
+/** Loaded accounts compared in one turn of the event loop (0.2 ms), and in one check; the next goes on behind them. */
+const accountsPerTurn = 25;
+const accountsPerCheck = 5_000;
+/** New violations written to the log in one check; all are counted. */
+const logLinesMax = 20;
+
+/** Requests that are open, and what nodes and queue have of them. */
+export type OpenWork = Readonly<{ requests: number; nodesBusy: number; waiting: number }>;
+
+/** What the latest checks found. Times are wall-clock; null before the first. */
+export type LedgerState = Readonly<{
+  violations: readonly Violation[];
+  checkedAt: Ms | null;
+  /** How long the latest check took, its rests included. */
+  durationMs: Ms | null;
+  /** When a walk over all accounts on disk was last completed. */
+  wholePassAt: Ms | null;
+}>;
+
+export type WatchOptions = Readonly<{
+  databaseFile: string;
+  /** The main thread's reading connection. */
+  reader: Database;
+  ledger: Ledger;
+  plans: Catalog["plans"];
+  clock: Clock;
+  log: Log;
+  /** Absent: what is held is not compared with what is open. */
+  open?: () => OpenWork;
+  intervalMs?: Ms;
+  firstMs?: Ms;
+}>;
+
+export class LedgerWatch {
+  readonly #options: WatchOptions;
+  readonly #memory: MemoryVerifier;
+  #state: LedgerState = { violations: [], checkedAt: null, durationMs: null, wholePassAt: null };
+  #worker: Worker | null = null;
+  #report: PromiseWithResolvers<VerifyReport> | null = null;
+  #timer: Timer | null = null;
+  #loaded: Iterator<LoadedAccount> | null = null;
+  readonly #brokenInMemory = new Map<LoadedAccount, readonly Violation[]>();
+  #closed = false;
+  /** The plans have changed since the Worker was told their bounds. */
+  #boundsAreOld = false;
+
+  /** The first check begins a moment after the start, each later one an interval after the end of the one before. */
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#memory = new MemoryVerifier(options.reader);
+    this.#checkAfter(options.firstMs ?? ledgerCheckFirstMs);
+  }
+
+  get state(): LedgerState {
+    return this.#state;
+  }
+
+  /** From the next check on, the bounds of quotas are those of the plans as they are now, for periods that begin later. */
+  plansChanged(): void {
+    this.#boundsAreOld = true;
+  }
+
+  /** Nothing is read any more when it returns, except by the Worker, which ends by itself. */
+  close(): void {
+    this.#closed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#worker?.postMessage({ order: "close" } satisfies VerifyOrder);
+    this.#report?.resolve({ failed: "closed" });
+  }
+
+  #checkAfter(delayMs: Ms): void {
+    this.#timer = setTimeout(() => void this.#check(), delayMs);
+    this.#timer.unref();
+  }
+
+  async #check(): Promise<void> {
+    const { clock, log, intervalMs = ledgerCheckIntervalMs } = this.#options;
+    const from = clock.monotonic();
+    try {
+      const disk = await this.#checkDisk();
+      if (this.#closed) return;
+      const violations = [...disk.violations, ...(await this.#checkMemory()), ...this.#checkOpen()];
+      this.#tell(violations);
+      const checkedAt = clock.wall();
+      this.#state = {
+        violations,
+        checkedAt,
+        durationMs: clock.monotonic() - from,
+        wholePassAt: disk.wholePass ? checkedAt : this.#state.wholePassAt,
+      };
+    } catch (thrown) {
+      // What was found before stays; that nothing new is looked at shows in the time of the latest check.
+      if (!this.#closed) log("error", "the ledger could not be checked", { reason: messageOf(thrown) });
+    }
+    if (!this.#closed) this.#checkAfter(intervalMs);
+  }
+
+  async #checkDisk(): Promise<Extract<VerifyReport, { accounts: number }>> {
+    if (this.#boundsAreOld && this.#worker !== null) {
+      this.#worker.postMessage({ order: "close" } satisfies VerifyOrder);
+      this.#worker = null;
+    }
+    if (this.#worker === null) await this.#open();
+    const report = await this.#ask({ order: "check" });
+    if (report === "opened" || "failed" in report) {
+      throw new Error(report === "opened" ? "an answer that nobody asked for" : report.failed);
+    }
+    return report;
+  }
+
+  async #open(): Promise<void> {
+    const { databaseFile: file, plans, clock } = this.#options;
+    const worker = new Worker(new URL(workerPath, import.meta.url).href);
+    this.#boundsAreOld = false;
+    this.#worker = worker;
+    worker.unref();
+    worker.onmessage = ({ data }: MessageEvent<VerifyReport>) => this.#report?.resolve(data);
+    worker.onerror = ({ message }) => this.#report?.resolve({ failed: message });
+    worker.addEventListener("close", () => {
+      if (this.#worker !== worker) return; // another took its place
+      this.#worker = null; // the next check starts another
+      this.#report?.resolve({ failed: "its Worker ended" });
+    });
+    const now = clock.wall();
+    const since = { day: dayOf(now) + 1, window: coderWindowOf(now) + 1 };
+    const opened = await this.#ask({ order: "open", file, bounds: boundsOf(plans), since });
+    if (opened !== "opened") throw new Error("failed" in opened ? opened.failed : "it did not open");
+  }
+
+  #ask(order: VerifyOrder): Promise<VerifyReport> {
+    this.#report = Promise.withResolvers();
+    this.#worker?.postMessage(order);
+    return this.#report.promise;
+  }
+
+  /** The next loaded accounts, and again those that were broken before. */
+  async #checkMemory(): Promise<readonly Violation[]> {
+    for (const account of [...this.#brokenInMemory.keys()]) this.#compare(account);
+    for (let seen = 0; seen < accountsPerCheck && !this.#closed; seen += 1) {
+      this.#loaded ??= this.#options.ledger.loaded();
+      const { done, value } = this.#loaded.next();
+      if (done === true) {
+        this.#loaded = null; // the next check begins anew
+        break;
+      }
+      this.#compare(value);
+      if (seen % accountsPerTurn === accountsPerTurn - 1) await Bun.sleep(0);
+    }
+    return [...this.#brokenInMemory.values()].flat();
+  }
+
+  #compare(account: LoadedAccount): void {
+    const violations = this.#closed ? [] : this.#memory.violationsOf(account);
+    if (violations.length === 0) this.#brokenInMemory.delete(account);
+    else this.#brokenInMemory.set(account, violations);
+  }
+
+  /** I4: nothing is held, busy or in line for a request that is not open. In one moment. */
+  #checkOpen(): readonly Violation[] {
+    const { open, ledger } = this.#options;
+    if (open === undefined) return [];
+    const { requests, nodesBusy, waiting } = open();
+    const { holds, heldTokens, expectedTokens } = ledger.totals();
+    const violations: Violation[] = [];
+    const leaked = (what: string) =>
+      violations.push({ invariant: "I4", account: null, detail: `${what} with ${requests} open requests` });
+    if (holds > requests) leaked(`${holds} reservations`);
+    if (holds === 0 && heldTokens !== 0) leaked(`${heldTokens} tokens reserved by nobody`);
+    if (holds === 0 && expectedTokens !== 0) leaked(`${expectedTokens} tokens expected of nobody`);
+    if (nodesBusy > requests) leaked(`${nodesBusy} busy places on nodes`);
+    if (waiting > requests) leaked(`${waiting} places in line`);
+    return violations;
+  }
+
+  /** Logs what was not there in the check before. */
+  #tell(violations: readonly Violation[]): void {
+    const { log } = this.#options;
+    const known = new Set(this.#state.violations.map(textOf));
+    const fresh = violations.filter((violation) => !known.has(textOf(violation)));
+    for (const { invariant, account, detail } of fresh.slice(0, logLinesMax)) {
+      log("error", "the ledger breaks an invariant", { invariant, account, detail });
+    }
+    if (fresh.length > logLinesMax)
+      log("error", "the ledger breaks more invariants", { more: fresh.length - logLinesMax });
+    if (violations.length === 0 && known.size > 0) log("info", "the ledger keeps its invariants again");
+  }
+}
+
+const textOf = ({ invariant, account, detail }: Violation): string => `${invariant} ${account} ${detail}`;

@@ -1,0 +1,33 @@
+// One whole look at the ledger, on disk and in memory: for tests and small databases. A running server looks in slices
+// (verify-watch.ts).
+import type { Database } from "bun:sqlite";
+import type { Verification, Violation } from "../../account/accounts.ts";
+import type { Ledger } from "../../account/ledger.ts";
+import type { Catalog } from "../../core/catalog.ts";
+import { boundsOf, DiskVerifier } from "./verify-disk.ts";
+import { MemoryVerifier } from "./verify-memory.ts";
+
+/** Accounts looked at in one turn of the event loop. With 10 lines each and a cold cache, 500 took 90 ms. */
+const accountsPerTurn = 25;
+
+/** Checks all accounts, a few at a time. Throws StoreUnavailable when the disk cannot be read. */
+export async function verify(database: Database, ledger: Ledger, plans: Catalog["plans"]): Promise<Verification> {
+  const disk = new DiskVerifier(database, boundsOf(plans));
+  const memory = new MemoryVerifier(database);
+  const violations: Violation[] = [];
+  let accounts = 0;
+  for (let after = 0; ;) {
+    const ids = disk.accountsAfter(after, accountsPerTurn);
+    // After the last account there may still be lines of accounts that do not exist.
+    const last = ids.at(-1) ?? Number.MAX_SAFE_INTEGER;
+    violations.push(...disk.violationsOf(after, last));
+    for (const id of ids) {
+      const loaded = ledger.ifLoaded(id);
+      if (loaded !== null) violations.push(...memory.violationsOf(loaded));
+    }
+    accounts += ids.length;
+    if (ids.length === 0) return { accounts, violations };
+    after = last;
+    await Bun.sleep(0);
+  }
+}

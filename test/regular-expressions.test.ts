@@ -94,8 +94,8 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "core/log.ts": [/[\s"=]|^$/, /\b(?:sk-[A-Za-z0-9_-]{16,}|[Bb]earer +[A-Za-z0-9._~+/-]{8,}=*)/g],
   "main.ts": "our own messages",
   "core/schema-errors.ts": [/^[\w-]+$/],
-  "nodes/client.ts": [/^\[(.*)\]$/, /\btimeout=(\d+)/i, /\bmax=(\d+)/i],
-  "nodes/demo-answer.ts": [
+  "nodes/client/client.ts": [/^\[(.*)\]$/, /\btimeout=(\d+)/i, /\bmax=(\d+)/i],
+  "nodes/demo/demo-answer.ts": [
     /\s?\S{1,6}|\s/gu,
     /([a-z])([A-Z])/g,
     /[^a-z0-9]+/,
@@ -105,13 +105,13 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /^\[(\d{1,9})\] (.{1,500})\nhttps?:\S/gm,
     /^<<<(\w{1,60})\n/m,
   ],
-  "nodes/demo-pattern.ts": [
+  "nodes/demo/demo-pattern.ts": [
     /^\?(?::|<[A-Za-z]\w*>|<?[=!])/,
     /^(?:[+*?]|\{(\d+)(?:,\d*)?\})/,
     /^(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))/,
     /^[pP]\{[^}]*\}/,
   ],
-  "nodes/failure.ts": [
+  "nodes/failure/failure.ts": [
     within(64 * 1_024, /overloaded|queue is full|server busy|rate.?limit/i),
     within(
       64 * 1_024,
@@ -143,7 +143,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     within(64 * 1_024, /ContextWindowExceededError/),
     within(64 * 1_024, /context (?:length|size|window)|longer than the model|max_(?:seq_len|num_tokens|model_len)/i),
   ],
-  "nodes/framing.ts": [
+  "nodes/client/framing.ts": [
     /^HTTP\/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?$/,
     /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/,
     /[\x00-\x08\x0a-\x1f\x7f]/,
@@ -152,11 +152,11 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "nodes/generation.ts": [/^text\/event-stream(?:$|[;\s])/i],
   "nodes/inspect.ts": "the operator's configuration",
   "nodes/json.ts": [/-?(?:NaN|Infinity)/g],
-  "nodes/managed-node.ts": "the operator's configuration",
+  "nodes/managed/managed-node.ts": "the operator's configuration",
   "nodes/node-endpoint.ts": "the operator's configuration",
   "nodes/reader.ts": [/^(abort|aborted|error|cancelled|canceled)$/i],
   "nodes/request.ts": [/^[^\n]*\n*/],
-  "nodes/template.ts": [
+  "nodes/fast-path/template.ts": [
     /"id":[\t ]?"[\x20\x21\x23-\x5b\x5d-\x7e]+"(?=[\t ]*[,}])/,
     /"created":[\t ]?(?:0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/,
     /:[\t ]?(0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/g,

@@ -5,7 +5,7 @@ import type { OfferedTools } from "../dialects/responses/offered-tools.ts";
 import { type EarlierTexts, earlierOf, lengthOf, type References } from "../dialects/stored-responses.ts";
 import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax, smallBodyTokensMax } from "../core/limits.ts";
 import { JsonScan } from "../core/outside-json.ts";
-import { promptStart } from "../nodes/prompt-start.ts";
+import { promptStart } from "../nodes/queue/prompt-start.ts";
 import { writtenTurns } from "../nodes/request.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { encodeTexts } from "../tokens/encoded-texts.ts";

@@ -2,8 +2,8 @@
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, loadConfig } from "../config/config.ts";
 import { inspectNode } from "../nodes/inspect.ts";
-import type { NodePool } from "../nodes/pool.ts";
-import type { NodeHealth } from "../nodes/slot-queue.ts";
+import type { NodePool } from "../nodes/queue/pool.ts";
+import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "./control-socket.ts";
 import { configFlags } from "./perform.ts";

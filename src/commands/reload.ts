@@ -4,7 +4,7 @@ import type { LiveCatalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { checkModelIds, type Config } from "../config/config.ts";
 import type { Log } from "../core/log.ts";
-import type { NodePool } from "../nodes/pool.ts";
+import type { NodePool } from "../nodes/queue/pool.ts";
 import type { Ms } from "../core/types.ts";
 import { isExpected } from "./expected-error.ts";
 import type { OwnedTools } from "./owned-tools.ts";

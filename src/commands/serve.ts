@@ -26,7 +26,7 @@ import { together } from "../http/other-threads.ts";
 import { Metrics } from "../http/metrics.ts";
 import { folderLookIntervalMs } from "../core/limits.ts";
 import { type Log, openLog, usualLogFormat } from "../core/log.ts";
-import { NodePool } from "../nodes/pool.ts";
+import { NodePool } from "../nodes/queue/pool.ts";
 import { FollowedNodes } from "../relay/followed-nodes.ts";
 import { backupsName, responsesName } from "../store/folder/data-folder.ts";
 import { FilePlaces } from "../store/folder/file-places.ts";

@@ -17,7 +17,7 @@ import { openStripe } from "../console/stripe.ts";
 import type { SiteFiles } from "../docs/reference-page.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
 import type { Log } from "../core/log.ts";
-import type { NodePool, NodeState } from "../nodes/pool.ts";
+import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { UsageFile } from "../store/usage/usage-file.ts";
 import { AccountExports } from "./account-exports.ts";

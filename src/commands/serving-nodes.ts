@@ -7,9 +7,9 @@ import type { Config, NodeConfig } from "../config/config.ts";
 import { freePort } from "../http/free-port.ts";
 import { nodeSlotsDefault } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { startDemoNode } from "../nodes/demo.ts";
+import { startDemoNode } from "../nodes/demo/demo.ts";
 import { discoverLocalEngine } from "../nodes/engine.ts";
-import { type AppliedNodes, ManagedNodes } from "../nodes/managed-nodes.ts";
+import { type AppliedNodes, ManagedNodes } from "../nodes/managed/managed-nodes.ts";
 import type { Ms } from "../core/types.ts";
 import { CommandError } from "./command.ts";
 

@@ -10,7 +10,7 @@ import type { Counted } from "../http/metric.ts";
 import { Metrics } from "../http/metrics.ts";
 import type { OtherThreads } from "../http/other-threads.ts";
 import type { Log } from "../core/log.ts";
-import type { NodePool } from "../nodes/pool.ts";
+import type { NodePool } from "../nodes/queue/pool.ts";
 import type { FollowedNodes } from "../relay/followed-nodes.ts";
 import type { Rules } from "../relay/messages.ts";
 import { Relays } from "../relay/relays.ts";

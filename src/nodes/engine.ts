@@ -2,9 +2,9 @@
 // what is not known for sure stays "unknown", for which only what all engines take is sent.
 import { systemClock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
-import { NodeClient, originOf } from "./client.ts";
-import type { ClientOptions } from "./client.ts";
-import { type Answer, get, isAnswer, type NoAnswer } from "./get.ts";
+import { NodeClient, originOf } from "./client/client.ts";
+import type { ClientOptions } from "./client/client.ts";
+import { type Answer, get, isAnswer, type NoAnswer } from "./client/get.ts";
 import { parseNodeJson, record } from "./json.ts";
 
 export type EngineKind =

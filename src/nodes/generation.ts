@@ -3,13 +3,13 @@
 import type { Gone } from "../core/departure.ts";
 import { nodeErrorBodyMaxBytes } from "../core/limits.ts";
 import type { Ask, Ending, Sink } from "../core/types.ts";
-import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "./client.ts";
-import { EventParser } from "./events.ts";
-import type { EventHandler, KnownEvents } from "./events.ts";
-import { failureOfStatus, nodeBusy, nodeFailed } from "./failure.ts";
-import type { Failure } from "./failure.ts";
-import type { ResponseHeaders } from "./framing.ts";
-import type { KnownShapes } from "./known-shapes.ts";
+import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "./client/client.ts";
+import { EventParser } from "./client/events.ts";
+import type { EventHandler, KnownEvents } from "./client/events.ts";
+import { failureOfStatus, nodeBusy, nodeFailed } from "./failure/failure.ts";
+import type { Failure } from "./failure/failure.ts";
+import type { ResponseHeaders } from "./client/framing.ts";
+import type { KnownShapes } from "./fast-path/known-shapes.ts";
 import { AnswerReader, type Channel } from "./reader.ts";
 
 /** Time limits of a generation, in milliseconds; core/limits.ts says where each comes from. */

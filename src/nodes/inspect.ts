@@ -2,8 +2,8 @@
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { nodeConnectTimeoutMs, nodeProbeTimeoutMs } from "../core/limits.ts";
-import { NodeClient, originOf } from "./client.ts";
-import { lookAt } from "./look.ts";
+import { NodeClient, originOf } from "./client/client.ts";
+import { lookAt } from "./health/look.ts";
 
 export type Inspection = Readonly<{
   name: string;

@@ -12,15 +12,15 @@ import {
   nodeStallMs,
 } from "../core/limits.ts";
 import type { AccountId, Ask, Ending, Ms, Sink } from "../core/types.ts";
-import { type Dial, NodeClient, originOf } from "./client.ts";
+import { type Dial, NodeClient, originOf } from "./client/client.ts";
 import { type Engine, unknownEngine } from "./engine.ts";
-import type { Failure } from "./failure.ts";
+import type { Failure } from "./failure/failure.ts";
 import { generate, type GenerationLimits } from "./generation.ts";
-import { KnownShapes } from "./known-shapes.ts";
-import { type Look, lookAt } from "./look.ts";
+import { KnownShapes } from "./fast-path/known-shapes.ts";
+import { type Look, lookAt } from "./health/look.ts";
 import type { Channel } from "./reader.ts";
 import { type LargeNodeRequest, largeNodeRequest, type NodeRequest, nodeRequest } from "./request.ts";
-import { requestHead } from "./request-head.ts";
+import { requestHead } from "./client/request-head.ts";
 import { askForCount, countRequestOfAsk, countRequestOfText, type CountRequest } from "./token-count.ts";
 
 /** Time limits of what is said to a node, in milliseconds; the defaults are those of core/limits.ts. */

@@ -8,12 +8,12 @@
 // toward the budget, or the context where no budget limits the answer: text, reasoning, names and arguments of calls.
 import { answerLogprobsMaxLength, answerMaxLength } from "../core/limits.ts";
 import type { Ask, Ending, FinishReason, Sink } from "../core/types.ts";
-import type { KnownEvents } from "./events.ts";
-import { failed, failureOfEvent, nodeFailed } from "./failure.ts";
-import type { Failure } from "./failure.ts";
+import type { KnownEvents } from "./client/events.ts";
+import { failed, failureOfEvent, nodeFailed } from "./failure/failure.ts";
+import type { Failure } from "./failure/failure.ts";
 import { parseNodeJson, record } from "./json.ts";
-import { KnownShapes } from "./known-shapes.ts";
-import type { RunningNumbers, Simple, Template } from "./template.ts";
+import { KnownShapes } from "./fast-path/known-shapes.ts";
+import type { RunningNumbers, Simple, Template } from "./fast-path/template.ts";
 import { mayBeginThought, ThinkTags } from "./think-tags.ts";
 import { ToolCalls } from "./tool-calls.ts";
 import { charactersPerTokenMax, reportedUsage, usageOf } from "./usage.ts";

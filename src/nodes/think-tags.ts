@@ -8,7 +8,7 @@
 // tags later is left alone. Where a template has written the opening tag into the prompt already (DeepSeek R1, QwQ), the
 // answer starts inside; the operator says so, because until </think> comes nothing in the text does, and by then a
 // stream has shown it as the answer.
-import { decodedLength } from "./template.ts";
+import { decodedLength } from "./fast-path/template.ts";
 
 /** Where the parts go; literals are JSON string literals with their quotes. */
 export type ThinkTagsSink = Readonly<{

@@ -2,9 +2,9 @@
 import type { Gone } from "../core/departure.ts";
 import { nodeCountTimeoutMs } from "../core/limits.ts";
 import type { Ask, PreparedTurns } from "../core/types.ts";
-import type { ExchangeHandler, NodeClient } from "./client.ts";
+import type { ExchangeHandler, NodeClient } from "./client/client.ts";
 import type { EngineKind } from "./engine.ts";
-import { requestHead } from "./request-head.ts";
+import { requestHead } from "./client/request-head.ts";
 
 /** Paths count from the engine's root, above the /v1 of its OpenAI-compatible routes. */
 export type CountRequest = Readonly<{ path: string; body: string }>;

@@ -1,6 +1,6 @@
 // A node's report of its token usage, from all the places where engines put it, checked before anybody is billed by it.
 import { record } from "./json.ts";
-import type { RunningNumbers } from "./template.ts";
+import type { RunningNumbers } from "./fast-path/template.ts";
 import type { Ask, Usage } from "../core/types.ts";
 
 /** Characters (UTF-16 units of text, bytes of a request) that make about one token; slightly high rather than low. */

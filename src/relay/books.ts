@@ -6,7 +6,7 @@ import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Soon } from "../gateway.ts";
 import { keyCacheEntriesMax } from "../core/limits.ts";
-import { busy } from "../nodes/failure.ts";
+import { busy } from "../nodes/failure/failure.ts";
 import type { Met } from "../nodes/node-endpoint.ts";
 import {
   type AccountId,

@@ -8,9 +8,9 @@ import { type Clock, momentOf } from "../core/clock.ts";
 import type { Asked } from "../account/admission.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Log } from "../core/log.ts";
-import { busy } from "../nodes/failure.ts";
-import type { Grant } from "../nodes/pool.ts";
-import type { Place, RefusalCause } from "../nodes/slot-queue.ts";
+import { busy } from "../nodes/failure/failure.ts";
+import type { Grant } from "../nodes/queue/pool.ts";
+import type { Place, RefusalCause } from "../nodes/queue/slot-queue.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import {
   type AccountId,

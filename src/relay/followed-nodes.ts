@@ -1,8 +1,8 @@
 // What the pool said of its nodes, for relays: those that run are told at once, and those that begin later all of it.
 import type { NodeConfig } from "../config/config.ts";
 import type { Engine } from "../nodes/engine.ts";
-import type { PoolFollower } from "../nodes/pool.ts";
-import type { NodeHealth } from "../nodes/slot-queue.ts";
+import type { PoolFollower } from "../nodes/queue/pool.ts";
+import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import type { News } from "./messages.ts";
 
 export class FollowedNodes implements PoolFollower {

@@ -9,7 +9,7 @@ import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { LogLevel } from "../core/log.ts";
 import type { Engine } from "../nodes/engine.ts";
 import type { Met } from "../nodes/node-endpoint.ts";
-import type { NodeHealth } from "../nodes/slot-queue.ts";
+import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import type { AccountId, Endpoint, Model, Refusal, Usage } from "../core/types.ts";
 
 /** From a relay, carried out in order. */

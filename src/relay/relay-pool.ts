@@ -2,13 +2,13 @@
 import type { Gone } from "../core/departure.ts";
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
-import { affinityOf } from "../nodes/affinity.ts";
+import { affinityOf } from "../nodes/queue/affinity.ts";
 import type { Engine } from "../nodes/engine.ts";
-import { busy } from "../nodes/failure.ts";
+import { busy } from "../nodes/failure/failure.ts";
 import { NodeCounting } from "../nodes/node-counting.ts";
 import { alikeAmong, endpointLimitsDefault, type Met, NodeEndpoint } from "../nodes/node-endpoint.ts";
-import { nodesAfter, type PoolFollower, servesAmong } from "../nodes/pool.ts";
-import type { NodeHealth } from "../nodes/slot-queue.ts";
+import { nodesAfter, type PoolFollower, servesAmong } from "../nodes/queue/pool.ts";
+import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import { assert } from "../core/assert.ts";
 import type { AccountId, Ask, Ending, Model, Refusal, Sink, Slot } from "../core/types.ts";
 import type { Books } from "./books.ts";

@@ -1,7 +1,7 @@
 // One GET over one connection to an address that was checked: what is dialled is that address, and no name is looked up
 // here. Framing is read by the strict parser that reads nodes; encoded bodies are refused there, so nothing inflates.
 import type { Socket } from "bun";
-import { ResponseParser, type ResponseHeaders } from "../nodes/framing.ts";
+import { ResponseParser, type ResponseHeaders } from "../nodes/client/framing.ts";
 import type { Destination } from "./public-destination.ts";
 
 export type ExchangeResult = Readonly<{ status: number; headers: ResponseHeaders; body: Buffer }>;

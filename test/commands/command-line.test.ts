@@ -8,7 +8,7 @@ import type { Command } from "../../src/commands/command.ts";
 import { helpText } from "../../src/commands/help.ts";
 import { formatPairs, formatTable } from "../../src/commands/table.ts";
 import { nearest } from "../../src/core/nearest.ts";
-import { startDemoNode } from "../../src/nodes/demo.ts";
+import { startDemoNode } from "../../src/nodes/demo/demo.ts";
 import { run, temporaryFolder } from "./program.ts";
 
 setDefaultTimeout(20_000); // processes are started, and the machine may be busy

@@ -8,7 +8,7 @@ import { configFindings } from "../../src/commands/doctor-config.ts";
 import { clockFinding, fileLimitFinding } from "../../src/commands/doctor-machine.ts";
 import type { Finding } from "../../src/commands/finding.ts";
 import { type Environment, readConfig } from "../../src/config/config.ts";
-import { startDemoNode } from "../../src/nodes/demo.ts";
+import { startDemoNode } from "../../src/nodes/demo/demo.ts";
 import { run, Server, temporaryFolder } from "./program.ts";
 
 setDefaultTimeout(60_000); // processes are started and disks flushed, and the machine may be busy

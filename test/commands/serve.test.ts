@@ -2,7 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { startDemoNode } from "../../src/nodes/demo.ts";
+import { startDemoNode } from "../../src/nodes/demo/demo.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { chat, run, Server, temporaryFolder } from "./program.ts";
 

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { startDemoNode } from "../../src/nodes/demo.ts";
+import { startDemoNode } from "../../src/nodes/demo/demo.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { missing } from "../fixtures/optional.ts";
 import { seedOfRun } from "../fixtures/random.ts";

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/core/clock.ts";
-import { dialSocket, NodeClient, originOf } from "../../src/nodes/client.ts";
+import { dialSocket, NodeClient, originOf } from "../../src/nodes/client/client.ts";
 import { detectEngine, discoverLocalEngine } from "../../src/nodes/engine.ts";
 import { RawNode, wholeReply } from "../fixtures/raw-node.ts";
 

@@ -2,8 +2,8 @@
 // The nodes are scripted on raw sockets; the time limits are short ones.
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/core/clock.ts";
-import { NodePool } from "../../src/nodes/pool.ts";
-import type { PoolLimits } from "../../src/nodes/pool.ts";
+import { NodePool } from "../../src/nodes/queue/pool.ts";
+import type { PoolLimits } from "../../src/nodes/queue/pool.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Ending, Piece, Slot } from "../../src/core/types.ts";
 import { askOf, firstPartyModel } from "../fixtures/asks.ts";

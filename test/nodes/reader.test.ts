@@ -1,7 +1,7 @@
 // A node's stream read into pieces and one ending: every engine's habits, and the fast way against the full parse.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { KnownShapes } from "../../src/nodes/known-shapes.ts";
+import { KnownShapes } from "../../src/nodes/fast-path/known-shapes.ts";
 import { AnswerReader, type Channel } from "../../src/nodes/reader.ts";
 import type { Ask, Ending, Piece } from "../../src/core/types.ts";
 import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";

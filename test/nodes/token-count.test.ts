@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/core/clock.ts";
 import { nodeCountBytesMax } from "../../src/core/limits.ts";
-import { NodePool } from "../../src/nodes/pool.ts";
+import { NodePool } from "../../src/nodes/queue/pool.ts";
 import type { NodeCounter } from "../../src/tokens/node-count.ts";
 import type { Ask } from "../../src/core/types.ts";
 import { askOf, hostedModel, preparedOf, toolOf } from "../fixtures/asks.ts";

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { failureOfStatus } from "../../src/nodes/failure.ts";
+import { failureOfStatus } from "../../src/nodes/failure/failure.ts";
 import { askOf, toolOf } from "../fixtures/asks.ts";
 import { cut, readAnswer } from "../fixtures/read-answer.ts";
 

@@ -6,7 +6,7 @@ import { Desk } from "../../src/relay/desk.ts";
 import type { Answer, Operation, ToRelay } from "../../src/relay/messages.ts";
 import { Outbox } from "../../src/relay/outbox.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
-import { SlotQueue } from "../../src/nodes/slot-queue.ts";
+import { SlotQueue } from "../../src/nodes/queue/slot-queue.ts";
 import { type Slot, StoreUnavailable, type Usage } from "../../src/core/types.ts";
 import { model, Office, output } from "../account/office.ts";
 import { randomOf } from "../fixtures/random.ts";

@@ -2,8 +2,8 @@
 // it, without sockets, timers or chance.
 import type { Gone } from "../../src/core/departure.ts";
 import type { Parts } from "../../src/gateway.ts";
-import type { NodeHealth, Place, QueueNode } from "../../src/nodes/slot-queue.ts";
-import { SlotQueue } from "../../src/nodes/slot-queue.ts";
+import type { NodeHealth, Place, QueueNode } from "../../src/nodes/queue/slot-queue.ts";
+import { SlotQueue } from "../../src/nodes/queue/slot-queue.ts";
 import { refuse } from "../../src/core/refusals.ts";
 import type { AccountId, Ask, Ending, Ms, Piece, Refusal, Sink, Slot, Usage } from "../../src/core/types.ts";
 

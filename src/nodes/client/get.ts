@@ -1,0 +1,53 @@
+// One small GET request to a node, whole answer in memory: for probing and for finding out which engine it is.
+import { nodeErrorBodyMaxBytes } from "../../core/limits.ts";
+import type { ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
+import type { ResponseHeaders } from "./framing.ts";
+import { requestHead } from "./request-head.ts";
+
+export type Answer = Readonly<{ status: number; headers: ResponseHeaders; body: string }>;
+/** Why there is no answer; "silent": none came in time, but the connection may be there. */
+export type NoAnswer = Readonly<{ kind: ExchangeFault["kind"] | "silent"; cause: string }>;
+export const isAnswer = (result: Answer | NoAnswer): result is Answer => "status" in result;
+
+/** The answer, if one comes within `timeoutMs`. A body over nodeErrorBodyMaxBytes is cut. */
+export function get(
+  client: NodeClient,
+  path: string,
+  apiKey: string | null,
+  timeoutMs: number,
+): Promise<Answer | NoAnswer> {
+  return new Promise((resolve) => {
+    let status = 0;
+    let headers: ResponseHeaders = new Map();
+    const parts: Buffer[] = [];
+    let bytesLeft = nodeErrorBodyMaxBytes;
+    const finish = (answer: Answer | NoAnswer): void => {
+      clearTimeout(timer);
+      resolve(answer);
+    };
+    const answer = (): Answer => ({ status, headers, body: Buffer.concat(parts).toString("utf8") });
+    const handler: ExchangeHandler = {
+      head(code, given) {
+        status = code;
+        headers = given;
+      },
+      body(bytes, start, end) {
+        const part = Buffer.from(bytes.subarray(start, Math.min(end, start + bytesLeft)));
+        parts.push(part);
+        bytesLeft -= part.length;
+      },
+      readEnd() {
+        if (bytesLeft > 0) return;
+        exchange.abort();
+        finish(answer());
+      },
+      end: () => finish(answer()),
+      fault: finish,
+    };
+    const exchange = client.send([requestHead("GET", path, client.origin.hostHeader, apiKey, null)], handler);
+    const timer = setTimeout(() => {
+      exchange.abort();
+      resolve({ kind: "silent", cause: `no answer within ${timeoutMs / 1000} s` });
+    }, timeoutMs);
+  });
+}

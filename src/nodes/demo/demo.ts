@@ -1,0 +1,186 @@
+// The demo node: a real HTTP server on a loopback port that speaks the OpenAI-compatible node protocol with made-up
+// answers, so that Tollgate can be tried, and its whole path tested, where no inference engine runs.
+import type { Clock } from "../../core/clock.ts";
+import { answerTo, type DemoAnswer, type DemoRequest, type DemoToken } from "./demo-answer.ts";
+import { parseOutsideJson } from "../../core/outside-json.ts";
+
+export interface DemoNode {
+  /** Base address for NodeConfig.url, e.g. http://127.0.0.1:41234/v1 */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+export type DemoNodeOptions = Readonly<{
+  /** The models it lists; it answers to any name. */
+  models: readonly Readonly<{ id: string; contextTokens: number }>[];
+  clock: Clock;
+  /** How fast it writes; Infinity = without any pause. */
+  tokensPerSecond?: number;
+}>;
+
+/** About what a reader can follow, and what one user sees of a mid-sized model on one GPU. */
+const tokensPerSecondDefault = 80;
+/** The gateway limits what clients send; images travel in the body as base64. */
+const bodyMaxBytes = 128 * 1024 * 1024;
+const contextTokens = 262_144;
+
+/** Starts a demo node on a free loopback port. */
+export function startDemoNode({ models, clock, tokensPerSecond = tokensPerSecondDefault }: DemoNodeOptions): DemoNode {
+  const pauseMs = 1000 / tokensPerSecond;
+  const list = models.map(({ id, contextTokens: max_model_len }) => ({
+    id,
+    object: "model",
+    created: 0,
+    owned_by: "tollgate-demo",
+    max_model_len,
+  }));
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 0, // a slow reader is the gateway's affair
+    maxRequestBodySize: bodyMaxBytes,
+    development: false,
+    routes: {
+      "/health": () => new Response(""),
+      "/v1/models": () => Response.json({ object: "list", data: list }),
+      "/v1/chat/completions": { POST: complete },
+    },
+    fetch: ({ url }) => failure(404, "NotFoundError", `There is no ${new URL(url).pathname} here`),
+  });
+  return { url: `http://127.0.0.1:${server.port}/v1`, stop: () => server.stop(true) };
+
+  async function complete(incoming: Request): Promise<Response> {
+    const text = await incoming.text();
+    const request = parseRequest(text);
+    if (request === null) {
+      return failure(400, "BadRequestError", "The body must be a JSON object with a list of messages");
+    }
+    const answer = answerTo(request, text);
+    if (answer.promptTokens > contextTokens) {
+      const requested = `you requested ${answer.promptTokens} tokens in the messages`;
+      return failure(
+        400,
+        "BadRequestError",
+        `This model's maximum context length is ${contextTokens} tokens. However, ${requested}.`,
+      );
+    }
+    const head = {
+      id: `chatcmpl-demo-${Bun.hash(text).toString(16)}`,
+      created: Math.floor(clock.wall() / 1000),
+      model: String(request.model ?? models[0]?.id ?? "demo"),
+    };
+    if (request.stream === true) return streamed(framesOf(request, answer, head), pauseMs);
+    if (pauseMs > 0) await Bun.sleep(pauseMs * answer.tokens.length);
+    return Response.json(completionOf(answer, head));
+  }
+}
+
+type Head = Readonly<{ id: string; created: number; model: string }>;
+
+function parseRequest(text: string): DemoRequest | null {
+  let json: unknown;
+  try {
+    json = parseOutsideJson(text);
+  } catch {
+    return null; // answered as a bad request
+  }
+  const messages = (json as { messages?: unknown } | null)?.messages;
+  const valid = Array.isArray(messages) && messages.every((message) => typeof message === "object" && message !== null);
+  return valid ? (json as DemoRequest) : null;
+}
+
+const failure = (code: number, type: string, message: string): Response =>
+  Response.json({ error: { message, type, param: null, code } }, { status: code });
+
+/** Sends the frames one by one at the pace of `pauseMs`; stops when the reader has gone. */
+function streamed(frames: Iterator<string>, pauseMs: number): Response {
+  const encoder = new TextEncoder();
+  const body = new ReadableStream({
+    async pull(controller) {
+      if (pauseMs > 0) await Bun.sleep(pauseMs);
+      const { value, done } = frames.next();
+      if (done === true) controller.close();
+      else controller.enqueue(encoder.encode(value));
+    },
+  });
+  return new Response(body, { headers: { "content-type": "text/event-stream; charset=utf-8" } });
+}
+
+/** The events of a stream: role, one per token, the finish reason, usage if it was asked for, the terminator. */
+function* framesOf(request: DemoRequest, answer: DemoAnswer, head: Head): Generator<string> {
+  const { include_usage, continuous_usage_stats } = request.stream_options ?? {};
+  let produced = 0;
+  let reasoned = 0;
+  const frame = (choices: readonly object[], usage: object | null): string =>
+    `data: ${JSON.stringify({ object: "chat.completion.chunk", ...head, choices, ...(usage === null ? {} : { usage }) })}\n\n`;
+  const running = () => (continuous_usage_stats === true ? usageOf(answer, produced, reasoned) : null);
+  const choice = (delta: object, finish_reason: string | null = null) => [{ index: 0, delta, finish_reason }];
+
+  yield frame(choice({ role: "assistant", content: "" }), running());
+  for (const token of answer.tokens) {
+    produced += 1;
+    if (token.kind === "reasoning") reasoned += 1;
+    yield frame(choice(deltaOf(token)), running());
+  }
+  yield frame([{ index: 0, delta: {}, finish_reason: answer.finish, stop_reason: answer.stopReason }], running());
+  if (include_usage === true) yield frame([], usageOf(answer, produced, reasoned));
+  yield "data: [DONE]\n\n";
+}
+
+function deltaOf(token: DemoToken): object {
+  switch (token.kind) {
+    case "reasoning":
+      return { reasoning_content: token.text };
+    case "content":
+      return { content: token.text };
+    case "call": {
+      const { index, id, name } = token;
+      return { tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] };
+    }
+    case "arguments":
+      return { tool_calls: [{ index: token.index, function: { arguments: token.text } }] };
+  }
+}
+
+function completionOf(answer: DemoAnswer, head: Head): object {
+  const { tokens, finish, stopReason } = answer;
+  const textOf = (kind: "reasoning" | "content"): string =>
+    tokens.map((token) => (token.kind === kind ? token.text : "")).join("");
+  const calls = tokens.flatMap((token) =>
+    token.kind === "call"
+      ? [
+          {
+            id: token.id,
+            type: "function",
+            function: { name: token.name, arguments: argumentsOf(tokens, token.index) },
+          },
+        ]
+      : [],
+  );
+  const message = {
+    role: "assistant",
+    content: calls.length > 0 ? null : textOf("content"),
+    reasoning_content: textOf("reasoning") || null,
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+  };
+  const reasoned = tokens.filter(({ kind }) => kind === "reasoning").length;
+  return {
+    object: "chat.completion",
+    ...head,
+    choices: [{ index: 0, message, finish_reason: finish, stop_reason: stopReason }],
+    usage: usageOf(answer, tokens.length, reasoned),
+  };
+}
+
+const argumentsOf = (tokens: readonly DemoToken[], index: number): string =>
+  tokens.map((token) => (token.kind === "arguments" && token.index === index ? token.text : "")).join("");
+
+function usageOf({ promptTokens, cachedTokens }: DemoAnswer, produced: number, reasoned: number): object {
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: produced,
+    total_tokens: promptTokens + produced,
+    prompt_tokens_details: { cached_tokens: cachedTokens },
+    completion_tokens_details: { reasoning_tokens: reasoned },
+  };
+}

@@ -1,0 +1,128 @@
+// Requests that a model or its engine cannot take, told by the node's words: the status differs between engines, and
+// several of them answer 500. The table is what engines were heard to say; test/nodes/failure/client-faults.test.ts holds the
+// recordings. A row counts only where the request has what it speaks of, so that a node's own fault stays one.
+import type { Ask } from "../../core/types.ts";
+
+export type ClientFault = Readonly<{
+  /** What the client reads. */
+  reason: string;
+  /** Another model or engine may take the request. */
+  unlike: boolean;
+}>;
+
+type Row = Readonly<{
+  /** Any of these, in lower case. Plain texts: they are looked for in linear time, whatever the node sent. */
+  words: readonly string[];
+  /** Whether the request has what the words are about. */
+  concerns: (ask: Ask) => boolean;
+  reason: (model: string) => string;
+  unlike: boolean;
+}>;
+
+const rows: readonly Row[] = [
+  {
+    words: [
+      "image input is not supported", // llama-server without a projector
+      "is not a multimodal model", // vLLM, its router, LiteLLM
+      "only supports text input", // SGLang
+      "missing data required for image input", // Ollama
+      "does not support image", // LM Studio, Ollama
+      "does not support vision",
+      "does not support multimodal",
+      "images are not supported",
+      "image inputs are not supported",
+      "at most 0 image(s)", // vLLM with images switched off
+      "'list object' has no attribute 'startswith'", // llama-cpp-python, whose template expects a text
+    ],
+    concerns: hasImages,
+    reason: (model) => `The model \`${model}\` cannot read images here: leave the image parts of messages out.`,
+    unlike: true,
+  },
+  {
+    words: [
+      "failed to load image", // llama-server
+      "cannot identify image file", // vLLM, SGLang: Pillow
+      "failed to decode image",
+      "invalid image",
+      "image: unknown format", // Ollama
+    ],
+    concerns: hasImages,
+    reason: (model) => `The model \`${model}\` cannot read an image of the messages: send it as PNG or JPEG.`,
+    unlike: false,
+  },
+  {
+    words: [
+      "does not support tools", // Ollama
+      "tool use is not supported",
+      "tools are not supported",
+      "tools param requires --jinja", // llama-server
+      "tool choice requires --enable-auto-tool-choice", // vLLM
+    ],
+    concerns: ({ tools }) => tools.length > 0,
+    reason: (model) => `The model \`${model}\` takes no tools here: leave tools out.`,
+    unlike: true,
+  },
+  {
+    words: [
+      "does not support thinking", // Ollama
+      "is not supported for this model", // Ollama: think value "high"
+    ],
+    concerns: ({ effort }) => effort !== null,
+    reason: (model) => `The model \`${model}\` does not take this reasoning effort here: leave it out.`,
+    unlike: true,
+  },
+  {
+    words: [
+      "grammar error", // vLLM, LiteLLM
+      "json grammar", // SGLang
+      "json schema", // llama-server, Ollama
+      "failed to parse grammar", // llama-server
+      "failed to initialize samplers", // llama-server
+      "'text' or 'json_object'", // llama-cpp-python
+    ],
+    concerns: ({ format, tools }) => format !== null || tools.length > 0,
+    reason: (model) => `The model \`${model}\` cannot be held to this JSON schema here: use a simpler one.`,
+    unlike: true,
+  },
+  {
+    words: ["validation error"], // llama-cpp-python, of what other engines take
+    concerns: () => true,
+    reason: () => "The model does not accept this combination of parameters or messages.",
+    unlike: true,
+  },
+  {
+    words: ["failed to parse tool call arguments"], // llama-server
+    concerns: ({ turns, prepared }) =>
+      prepared !== undefined || turns.some((turn) => turn.role === "assistant" && turn.calls.length > 0),
+    reason: () => "The arguments of an earlier tool call in the messages are not a JSON object.",
+    unlike: false,
+  },
+  {
+    words: [
+      "chat template", // vLLM
+      "jinja", // llama-server
+      "for this template", // llama-server
+      "templateerror", // Hugging Face
+      "conversation roles must alternate",
+      "system role not supported",
+      "messages cannot be empty", // SGLang
+      "'list object' has no", // llama-cpp-python
+      "list object has no element",
+    ],
+    concerns: () => true,
+    reason: (model) =>
+      `The chat template of the model \`${model}\` does not take these messages in this order and form.`,
+    unlike: true,
+  },
+];
+
+/** What of the request the node cannot take, by its words in lower case; null where they do not say so. */
+export function clientFaultOf(ask: Ask, words: string): ClientFault | null {
+  const row = rows.find((each) => each.concerns(ask) && each.words.some((said) => words.includes(said)));
+  return row === undefined ? null : { reason: row.reason(ask.model.id), unlike: row.unlike };
+}
+
+function hasImages({ turns, prepared }: Ask): boolean {
+  if (prepared !== undefined && prepared.images > 0) return true;
+  return turns.some(({ content }) => Array.isArray(content) && content.some(({ kind }) => kind === "image"));
+}

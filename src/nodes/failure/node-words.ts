@@ -1,0 +1,77 @@
+// A node's own words about a failure, for the operator's log alone: short, and without what must not be there. Nodes
+// repeat addresses, paths of their machine and parts of the prompt.
+import { nodeErrorTextMaxLength, nodeWordsMaxLength } from "../../core/limits.ts";
+import type { Ask, Turn } from "../../core/types.ts";
+import { parseNodeJson, record } from "../json.ts";
+
+/** What of an error body says why; the body itself where it is no JSON. Bounded: nothing that is told is longer. */
+export function messageOfError(body: string): string {
+  const text = body.slice(0, nodeErrorTextMaxLength);
+  const event = record(parseNodeJson(text));
+  const error = record(event?.["error"]) ?? event;
+  const said = [error?.["message"], event?.["error"], event?.["detail"]].find((each) => typeof each === "string");
+  if (typeof said === "string") return said;
+  return event?.["detail"] === undefined ? text : JSON.stringify(event["detail"]);
+}
+
+/** The message as it may be logged; null where nothing of it is left. */
+export function loggableWords(message: string, ask: Ask): string | null {
+  // What validators repeat of the request stands behind this word.
+  const said = message.slice(0, nodeErrorTextMaxLength).split(/['"]?input['"]?:/, 1)[0]!;
+  const words = said.split(/\s/).filter((word) => word !== "");
+  const isOfPrompt = promptOf(ask);
+  const kept: string[] = [];
+  let length = 0;
+  for (const [at, word] of words.entries()) {
+    const shown = isAddress(word) ? "[address]" : isOfPrompt(words, at) ? "[prompt]" : word;
+    if ((length += shown.length + 1) > nodeWordsMaxLength) break;
+    if (shown === word || kept.at(-1) !== shown) kept.push(shown);
+  }
+  return kept.some((word) => !word.startsWith("[")) ? kept.join(" ") : null;
+}
+
+/** URLs, addresses, names of hosts, paths of files and keys: of a word that may be one, nothing is kept. */
+function isAddress(word: string): boolean {
+  if (word.length > wordMaxLength) return true;
+  if (/[/\\]/.test(word)) return !/^[a-z('"]+\/[a-z)'".,;:]+$/i.test(word); // user/assistant may stay
+  if (/\w\.\w+\D/.test(word) || /\w\.\w+\.\w/.test(word)) return true; // app.py, a.b.c, 10.0.0.7
+  return /\w:\w|::/.test(word); // gpu-box:8000, ::1
+}
+
+/** A longer one is no word of a language that engines speak. */
+const wordMaxLength = 40;
+/** More is not looked through: then only words that the table of client faults would know could be told apart. */
+const promptMaxLength = 256 * 1024;
+
+/** Whether the word at a place is of the request: three words in a row that it has, one in quotes, or no plain one. */
+function promptOf(ask: Ask): (words: readonly string[], at: number) => boolean {
+  const prompt = ask.prepared === undefined ? textsOf(ask) : null;
+  if (prompt === null) return () => true; // it cannot be told apart
+  const isOfPrompt = (text: string): boolean => prompt.some((each) => each.includes(text));
+  const bare = (word: string): string => word.replace(/^\W+|\W+$/g, "");
+  return (words, at) => {
+    const word = bare(words[at]!);
+    const isTelling = /^['"`]/.test(words[at]!) || !/^[A-Za-z]?[a-z]+$/.test(word);
+    if (word.length >= 4 && isTelling && isOfPrompt(word)) return true;
+    for (let from = Math.max(0, at - 2); from <= at && from + 3 <= words.length; from++) {
+      if (isOfPrompt(words.slice(from, from + 3).join(" "))) return true;
+    }
+    return false;
+  };
+}
+
+/** Every text that the client wrote; null where that is too much to look through. */
+function textsOf({ turns, tools, format, stop }: Ask): readonly string[] | null {
+  const texts = [...stop, ...turns.flatMap(textsOfTurn)];
+  if (texts.reduce((sum, { length }) => sum + length, 0) > promptMaxLength) return null;
+  const settings = JSON.stringify([tools, format]);
+  return settings.length > promptMaxLength ? null : [...texts, settings];
+}
+
+function textsOfTurn(turn: Turn): readonly string[] {
+  const own = typeof turn.content === "string" ? [turn.content] : (turn.content ?? []).flatMap(textOfPart);
+  if (turn.role !== "assistant") return own;
+  return [...own, turn.reasoning ?? "", ...turn.calls.map((call) => call.arguments)];
+}
+
+const textOfPart = (part: { kind: string; text?: string }): string[] => (part.text === undefined ? [] : [part.text]);

@@ -1,0 +1,79 @@
+// One look at how a node is: a GET of its list of models, which costs its GPU nothing, and what that says in plain words.
+//
+//   a list of models                         -> well
+//   no connection, no HTTP, 401, 403         -> down
+//   502, 503, 504                            -> down: it loads its model, or a proxy has nothing behind it
+//   a list at the address with /v1           -> down: the address is wrong
+//   any other answer                         -> well, with a problem: some engines list no models and work
+import type { NodeClient } from "../client/client.ts";
+import { type Engine, engineOf } from "../engine.ts";
+import { type Answer, get, isAnswer, type NoAnswer } from "../client/get.ts";
+
+export type Look = Readonly<{
+  health: "well" | "down";
+  /** It was connected to and gave no answer in time: it may be busy. */
+  silent: boolean;
+  /** Null where it lists no models. */
+  engine: Engine | null;
+  /** What is wrong, in words without an address; null where nothing is. */
+  problem: string | null;
+}>;
+
+/** Takes at most a few times `timeoutMs` and never rejects. `known`: see engineOf. */
+export async function lookAt(
+  client: NodeClient,
+  basePath: string,
+  apiKey: string | null,
+  timeoutMs: number,
+  known: Engine | null = null,
+): Promise<Look> {
+  const listed = await get(client, `${basePath}/models`, apiKey, timeoutMs);
+  if (!isAnswer(listed)) return down(problemOf(listed), listed.kind === "silent");
+  const engine = await engineOf(client, listed, timeoutMs, known);
+  if (engine !== null) return { health: "well", silent: false, engine, problem: null };
+  const { status } = listed;
+  if (status === 401 || status === 403) return down(refusedKey(status, apiKey));
+  if (status === 503) return down("it answers that it takes no requests yet (status 503): it may be loading its model");
+  if (status === 502 || status === 504) return down(`a proxy answers, but no engine behind it (status ${status})`);
+  if (!basePath.endsWith("/v1")) {
+    const below = await get(client, `${basePath}/v1/models`, apiKey, timeoutMs);
+    const isThere = isAnswer(below) && (await engineOf(client, below, timeoutMs)) !== null;
+    if (isThere) return down("its API is one step further down: add /v1 to its address");
+  }
+  return { health: "well", silent: false, engine: null, problem: noList(listed) };
+}
+
+const down = (problem: string, silent = false): Look => ({ health: "down", silent, engine: null, problem });
+
+const refusedKey = (status: number, apiKey: string | null): string =>
+  apiKey === null
+    ? `it wants an API key (status ${status}): give it one with api_key_env in [[nodes]] of the configuration`
+    : `it does not take the API key that it is given (status ${status})`;
+
+function noList({ status, body }: Answer): string {
+  if (status === 200 && /"data":\s?(?:\[\]|null)/.test(body)) return "it answers, but has no model: load one";
+  return `it answers, but with no list of models (status ${status} at /models): is this an engine's address?`;
+}
+
+/** Why a node gave no answer, in words. */
+export function problemOf({ kind, cause }: NoAnswer): string {
+  switch (kind) {
+    case "silent":
+      return `it takes the connection, but gives ${cause}`;
+    case "no-reply":
+    case "broken":
+      return "it closes the connection without an answer";
+    case "malformed":
+      return "what listens there does not speak HTTP, or speaks https where the address says http";
+    case "unreachable":
+      return unreachable(cause);
+  }
+}
+
+function unreachable(cause: string): string {
+  if (cause === "ECONNREFUSED") return "it cannot be reached: nothing listens at its address";
+  if (/NOTFOUND|EAI|DNS/.test(cause)) return "it cannot be reached: there is no host of its name";
+  if (/EPROTO|WRONG_VERSION/.test(cause)) return "it cannot be reached by https: does it speak http?";
+  if (/SSL|TLS|certificate/.test(cause)) return `it cannot be reached by https: ${cause}`;
+  return `it cannot be reached: ${cause}`;
+}

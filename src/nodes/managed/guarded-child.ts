@@ -1,0 +1,87 @@
+// A program that cannot outlive the gateway, not even when the gateway is killed with `kill -9`: a shell stands between
+// the two and holds the reading end of a pipe whose other end is ours. When the pipe ends, by a stop or because we are
+// gone, the shell sends the program SIGTERM, and SIGKILL after a grace; so it does with what the program leaves behind. A
+// parent-death signal of the kernel would need a helper program, works on Linux alone, and gives no grace.
+import { spawn } from "node:child_process";
+import type { Readable } from "node:stream";
+import type { Ms } from "../../core/types.ts";
+
+export type ChildCommand = Readonly<{
+  /** The program and its arguments. */
+  command: readonly string[];
+  environment: Readonly<Record<string, string>>;
+  /** Its working folder; null: ours. */
+  folder: string | null;
+  /** Between SIGTERM and SIGKILL; whole seconds. */
+  graceMs: Ms;
+}>;
+
+export interface GuardedChild {
+  /** Of the shell, which the program is a child of. */
+  readonly pid: number | undefined;
+  readonly output: readonly [Readable, Readable];
+  /**
+   * How it ended, in words: "exit code 1", "signal SIGSEGV", or why it could not be started. Settles when what it had
+   * started is gone, too. Never rejects.
+   */
+  readonly ended: Promise<string>;
+  /** Asks it to end; `ended` tells when it has. */
+  end(): void;
+}
+
+// $0 is the grace in seconds. The reader is a part of the shell; nobody ever writes, so `read` returns when the pipe
+// ends. The shell has a process group of its own: Ctrl-C in a terminal does not reach the program, whose requests may
+// still end, and what the program leaves behind when it ends is ended too: by SIGTERM, and by SIGKILL after the grace
+// (where there is no /proc, by SIGTERM alone). The shell says nothing itself: with us gone, a word about how the program
+// ended ("Terminated") would break the pipe and end the shell before its work is done.
+const guard = `exec 3<&0
+"$@" </dev/null 3<&- &
+program=$!
+{ while read -r line <&3; do :; done; kill -TERM "$program"; sleep "$0"; kill -KILL "$program"; } >/dev/null 2>&1 &
+exec 3<&- >/dev/null 2>&1
+wait "$program"
+code=$?
+find_left() {
+  left=
+  for stat in /proc/[0-9]*/stat; do
+    read -r line <"$stat" || continue
+    pid=\${line%% *}
+    set -- \${line##*) } # state, parent, group
+    [ "$3" = "$$" ] && [ "$pid" != "$$" ] && [ "$1" != Z ] && left="$left $pid"
+  done
+  [ -n "$left" ]
+}
+trap '' TERM
+kill -TERM 0
+seconds=0
+find_left && sleep 0.1
+while find_left && [ "$seconds" -lt "$0" ]; do
+  sleep 1
+  seconds=$((seconds + 1))
+done
+[ -z "$left" ] || kill -KILL $left
+exit "$code"`;
+
+/** Exit codes of a shell above this are the number of the signal that ended the program. */
+const signalCodes = 128;
+const signalNames: Readonly<Record<number, string>> = { 6: "SIGABRT", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM" };
+
+export function startGuarded({ command, environment, folder, graceMs }: ChildCommand): GuardedChild {
+  const child = spawn("/bin/sh", ["-c", guard, String(Math.ceil(graceMs / 1000)), ...command], {
+    env: environment,
+    ...(folder === null ? {} : { cwd: folder }),
+    stdio: ["pipe", "pipe", "pipe"],
+    detached: true,
+  });
+  const { promise: ended, resolve } = Promise.withResolvers<string>();
+  child.on("error", ({ message }) => resolve(`it cannot be started: ${message}`));
+  child.on("exit", (code, signal) => resolve(code === null ? `signal ${signal}` : endOf(code)));
+  child.stdin.on("error", () => {}); // it ended before we closed the pipe, which `ended` tells
+  return { pid: child.pid, output: [child.stdout, child.stderr], ended, end: () => child.stdin.end() };
+}
+
+function endOf(code: number): string {
+  if (code <= signalCodes) return `exit code ${code}`;
+  const signal = code - signalCodes;
+  return `signal ${signalNames[signal] ?? signal}`;
+}

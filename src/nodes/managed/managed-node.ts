@@ -1,0 +1,176 @@
+// A node that the gateway starts itself: started, watched, started again when it ends or falls silent, and ended with the
+// gateway.
+//
+//   start -> answers within its time -> watched -> silent too long  -> ended, and started again after a pause
+//         -> ends, or does not answer in time                       -> the same
+//
+// The pause doubles with each failure and is short again once the node has answered for a while.
+import { logLines } from "../../core/child-log.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { ManagedNodeConfig } from "../../config/config.ts";
+import {
+  managedRestartMaxMs,
+  managedRestartMinMs,
+  managedSettledMs,
+  managedSilenceMs,
+  managedStopGraceMs,
+  nodeConnectTimeoutMs,
+  nodeProbeIntervalMs,
+  nodeProbeTimeoutMs,
+} from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import type { Ms } from "../../core/types.ts";
+import { NodeClient, originOf } from "../client/client.ts";
+import { get, isAnswer } from "../client/get.ts";
+import { type GuardedChild, startGuarded } from "./guarded-child.ts";
+
+export type ManagedNodeParts = Readonly<{
+  clock: Clock;
+  log: Log;
+  /** What the program gets beside its own `env`; asked for at each start of it. */
+  environment(): Readonly<Record<string, string>>;
+  limits?: Partial<ManagedLimits>;
+}>;
+
+export type ManagedLimits = Readonly<{
+  probeIntervalMs: Ms;
+  silenceMs: Ms;
+  stopGraceMs: Ms;
+  restartMinMs: Ms;
+  restartMaxMs: Ms;
+  settledMs: Ms;
+}>;
+
+const defaultLimits: ManagedLimits = {
+  probeIntervalMs: nodeProbeIntervalMs,
+  silenceMs: managedSilenceMs,
+  stopGraceMs: managedStopGraceMs,
+  restartMinMs: managedRestartMinMs,
+  restartMaxMs: managedRestartMaxMs,
+  settledMs: managedSettledMs,
+};
+
+/** While it starts, so that a small model is there at once. */
+const startProbeMs = 250;
+
+export class ManagedNode {
+  /** Another one may come while it runs; what of it is the program itself is read at the next start. */
+  config: ManagedNodeConfig;
+  readonly #parts: ManagedNodeParts;
+  readonly #limits: ManagedLimits;
+  readonly #closing = Promise.withResolvers<string>();
+  readonly #over: Promise<void>;
+  #closed = false;
+  /** When it began to answer in this life; null before that. */
+  #answeredSince: Ms | null = null;
+  #arrival = Promise.withResolvers<void>();
+
+  /** Starts it once `before` has settled, at once where that is null; nothing waits until it answers. */
+  constructor(config: ManagedNodeConfig, parts: ManagedNodeParts, before: Promise<unknown> | null = null) {
+    this.config = config;
+    this.#parts = parts;
+    this.#limits = { ...defaultLimits, ...parts.limits };
+    this.#over = this.#run(before);
+  }
+
+  /** Settles when it answers; null where it does. */
+  get arrival(): Promise<void> | null {
+    return this.#answeredSince === null ? this.#arrival.promise : null;
+  }
+
+  /** Ends it: SIGTERM, then SIGKILL after the grace. Resolves when it is gone. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#closing.resolve("stopped");
+    await this.#over;
+  }
+
+  async #run(before: Promise<unknown> | null): Promise<void> {
+    const { clock, log } = this.#parts;
+    const { restartMinMs, restartMaxMs, settledMs } = this.#limits;
+    if (before !== null) await Promise.race([before, this.#closing.promise]);
+    let pauseMs = restartMinMs;
+    while (!this.#closed) {
+      const child = this.#start();
+      const life = new AbortController();
+      const reason = await Promise.race([child.ended, this.#watch(life.signal), this.#closing.promise]);
+      const settled = this.#answeredSince !== null && clock.monotonic() - this.#answeredSince >= settledMs;
+      life.abort();
+      this.#answeredSince = null;
+      child.end();
+      const end = await child.ended;
+      if (this.#closed) return;
+      if (settled) pauseMs = restartMinMs;
+      log("error", "a node that the gateway runs has failed and is started again", {
+        node: this.config.name,
+        reason: reason === end ? end : `${reason}; then ${end}`,
+        seconds: pauseMs / 1000,
+      });
+      await this.#rest(pauseMs);
+      pauseMs = Math.min(2 * pauseMs, restartMaxMs);
+    }
+  }
+
+  #start(): GuardedChild {
+    const { name: node, managed } = this.config;
+    const { log, environment } = this.#parts;
+    const child = startGuarded({
+      command: managed.command,
+      environment: { ...environment(), ...managed.environment },
+      folder: managed.folder,
+      graceMs: this.#limits.stopGraceMs,
+    });
+    const lines = { says: "a node says", saidMore: "a node said more", fields: { node } };
+    for (const stream of child.output) logLines(stream, lines, log);
+    log("info", "a node is started", { node, pid: child.pid ?? null });
+    return child;
+  }
+
+  /** Why it must be started again; pending while it is well. */
+  async #watch(over: AbortSignal): Promise<string> {
+    const { clock, log } = this.#parts;
+    const { probeIntervalMs, silenceMs } = this.#limits;
+    let heardAt = clock.monotonic();
+    for (;;) {
+      await this.#rest(this.#answeredSince === null ? startProbeMs : probeIntervalMs);
+      if (over.aborted) return "over";
+      const answers = await this.#answers();
+      if (over.aborted) return "over";
+      const now = clock.monotonic();
+      const { name: node, managed } = this.config;
+      if (answers && this.#answeredSince === null) {
+        this.#answeredSince = now;
+        this.#arrival.resolve();
+        this.#arrival = Promise.withResolvers();
+        log("info", "a node answers", { node });
+      }
+      if (answers) heardAt = now;
+      else if (this.#answeredSince === null && now - heardAt > managed.startTimeoutMs) {
+        return `it did not answer within ${managed.startTimeoutMs / 1000} s`;
+      } else if (this.#answeredSince !== null && now - heardAt > silenceMs) {
+        return `it has not answered for ${Math.round((now - heardAt) / 1000)} s`;
+      }
+    }
+  }
+
+  /** Engines answer 503 while they load. */
+  async #answers(): Promise<boolean> {
+    const { url, apiKey } = this.config;
+    const address = new URL(url);
+    const client = new NodeClient(originOf(address), {
+      clock: this.#parts.clock,
+      connectTimeoutMs: nodeConnectTimeoutMs,
+    });
+    const answer = await get(client, `${address.pathname.replace(/\/+$/, "")}/models`, apiKey, nodeProbeTimeoutMs);
+    client.close();
+    return isAnswer(answer) && answer.status < 500;
+  }
+
+  /** Ends early when the node is closed. */
+  async #rest(pauseMs: Ms): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, pauseMs);
+    await Promise.race([promise, this.#closing.promise]);
+    clearTimeout(timer);
+  }
+}

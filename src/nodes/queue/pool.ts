@@ -1,0 +1,420 @@
+// The nodes as one: which are well, who gets a slot, and generations on a slot. Composition of the slot queue (decides),
+// the endpoints (speak to the nodes) and what requests met there; timers and promises live here.
+import type { Gone } from "../../core/departure.ts";
+import { assert } from "../../core/assert.ts";
+import type { Clock } from "../../core/clock.ts";
+import { modelNameOn, type NodeConfig } from "../../config/config.ts";
+import { nodeLooksAtOnceMax } from "../../core/limits.ts";
+import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../../core/types.ts";
+import { affinityOf } from "./affinity.ts";
+import type { Dial } from "../client/client.ts";
+import { type Engine, unknownEngine } from "../engine.ts";
+import { busy } from "../failure/failure.ts";
+import { LookTurns } from "../health/look-turns.ts";
+import type { Arrivals } from "../managed/managed-nodes.ts";
+import { NodeCounting } from "../node-counting.ts";
+import {
+  alikeAmong,
+  type EndpointLimits,
+  endpointLimitsDefault,
+  type Met,
+  type NodeEndpoint,
+} from "../node-endpoint.ts";
+import { type LastError, type NodeLimits, nodeLimitsDefault, type NodeLog, PooledNode } from "./pooled-node.ts";
+import type { Quickness } from "./recent-replies.ts";
+import { SlotQueue } from "./slot-queue.ts";
+import type { NodeHealth, Place, RefusalCause } from "./slot-queue.ts";
+
+/** Time limits of the pool, in milliseconds; the defaults are those of core/limits.ts. */
+export type PoolLimits = EndpointLimits & NodeLimits;
+
+const defaultLimits: PoolLimits = { ...endpointLimitsDefault, ...nodeLimitsDefault };
+
+export type PoolOptions = Readonly<{
+  clock: Clock;
+  queueMaxWaitMs: Ms;
+  log: NodeLog;
+  limits?: Partial<PoolLimits>;
+  /** Seam for tests: how sockets are opened. */
+  dial?: Dial;
+  /** Looks at the nodes at the start and while they are idle. Off: only at those that went down; engines are unknown. */
+  looks?: boolean;
+  /** Called when a node was looked at for the first time. */
+  onFirstLook?: (node: NodeState) => void;
+  /** Others that speak to the same nodes; absent: nobody does. */
+  follower?: PoolFollower;
+  /** See `reconfigure`. */
+  arrivals?: Arrivals;
+}>;
+
+/** Somebody who speaks to the nodes on places that this pool gave, and must know them as it does. */
+export interface PoolFollower {
+  /** Called before a place on one of them is given. */
+  nodesChanged(nodes: readonly NodeConfig[]): void;
+  engineFound(node: string, engine: Engine): void;
+  healthChanged(node: string, health: NodeHealth): void;
+}
+
+/** A place on a node that somebody else speaks to. Disposing it gives the place to the next in line. */
+export interface Grant extends Disposable {
+  readonly nodeName: string;
+  /** What the request met there; the node's health follows from it. */
+  met(met: Met): void;
+}
+
+/** One node for the console and the `nodes` command. */
+export type NodeState = Readonly<{
+  name: string;
+  url: string;
+  health: NodeHealth;
+  /** Since when that is its health, by the wall clock. */
+  since: Ms;
+  /** What is wrong with it now, in words without an address; null where nothing is known to be. */
+  problem: string | null;
+  lastError: LastError | null;
+  busy: number;
+  slots: number;
+  engine: Engine;
+  models: Readonly<Record<string, string>>;
+  quickness: Quickness;
+}>;
+
+/** A connection that did not fail so long after its time is there. */
+const trialMarginMs = 250;
+
+/** All configured nodes. */
+export class NodePool {
+  readonly #options: PoolOptions;
+  readonly #limits: PoolLimits;
+  readonly #queue: SlotQueue;
+  #nodes = new Map<string, PooledNode>();
+  /** No longer configured, or replaced, with requests that run on. */
+  #leaving: readonly PooledNode[] = [];
+  readonly #lookTurns = new LookTurns(nodeLooksAtOnceMax);
+  readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
+  #expiry: ReturnType<typeof setTimeout> | null = null;
+  #closed = false;
+
+  constructor(nodes: readonly NodeConfig[], options: PoolOptions) {
+    this.#options = options;
+    this.#limits = { ...defaultLimits, ...options.limits };
+    this.#queue = new SlotQueue(options.queueMaxWaitMs);
+    this.reconfigure(nodes, options.queueMaxWaitMs, options.arrivals);
+  }
+
+  /** Requests in line. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** Whether a configured node serves the model; it may be down at the moment. */
+  serves(modelId: string): boolean {
+    return this.#queue.serves(modelId);
+  }
+
+  /**
+   * A slot for the request: at once if one is free, else when its turn comes. A refusal (busy) when no node for the
+   * model is there, too many wait, it waited too long, or `gone` aborted. `excluded`: names of nodes not to be given.
+   */
+  enter(
+    ask: Ask,
+    account: AccountId,
+    gone: Gone,
+    excluded: ReadonlySet<string> = none,
+  ): Slot | Refusal | Promise<Slot | Refusal> {
+    if (this.#closed || gone.aborted) return busy;
+    const affinity = this.#nodes.size > 1 ? affinityOf(ask, account) : 0;
+    const place = new QueuedPlace(this, ask.model.id, account, affinity, excluded);
+    this.#queue.enter(place, this.#now());
+    if (place.result !== null) return place.result;
+    this.#armExpiry();
+    return place.wait(gone);
+  }
+
+  /** Puts somebody else's request in line: what it is granted is had by `slotOn`; until then `leave` takes it out. */
+  stand(place: Place): void {
+    if (this.#closed) return place.refused("no-node");
+    this.#queue.enter(place, this.#now());
+    this.#armExpiry();
+  }
+
+  /** As they are configured now. */
+  get configs(): readonly NodeConfig[] {
+    return [...this.#nodes.values()].map(({ config }) => config);
+  }
+
+  /**
+   * Applies another configuration. Running generations end where they are; those who wait stay in line. Nodes among the
+   * arrivals are starting until then, and another program than before: what was known of it does not count.
+   */
+  reconfigure(
+    configs: readonly NodeConfig[],
+    queueMaxWaitMs = this.#queue.maxWaitMs,
+    arrivals: Arrivals = new Map(),
+  ): void {
+    this.#queue.maxWaitMs = queueMaxWaitMs;
+    this.#options.follower?.nodesChanged(configs);
+    const before = new Map([...this.#nodes].filter(([name]) => !arrivals.has(name)));
+    const { nodes } = nodesAfter(before, configs, (config) => this.#open(config, arrivals.get(config.name)));
+    const kept = new Set(nodes.values());
+    const gone = [...this.#nodes.values()].filter((node) => !kept.has(node));
+    this.#nodes = nodes;
+    for (const old of gone) old.close();
+    this.#leaving = [...this.#leaving, ...gone].filter(({ busy }) => busy > 0);
+    for (const name of arrivals.keys()) {
+      this.#options.follower?.engineFound(name, unknownEngine);
+      this.#options.follower?.healthChanged(name, "starting");
+    }
+    const serves = servesAmong(configs);
+    this.#queue.configure(
+      configs.map((config) => ({
+        name: config.name,
+        slots: config.slots,
+        serves: (modelId) => serves(config, modelId),
+        // one that kept its name and moved is believed to be well until a request meets it
+        health: nodes.get(config.name)!.health,
+      })),
+    );
+    this.#disarmExpiry();
+    this.#armExpiry();
+  }
+
+  /** Requests that run at this address, also of nodes that are no longer configured. */
+  busyAt(url: string): number {
+    const there = [...this.#nodes.values(), ...this.#leaving].filter(({ config }) => config.url === url);
+    return there.reduce((sum, { busy }) => sum + busy, 0);
+  }
+
+  /** Tokens of the prompt that the request becomes on its node; null where no well node for the model can tell. */
+  countAsk(ask: Ask, gone: Gone): Promise<number | null> {
+    return this.#counting.countAsk(ask, gone);
+  }
+
+  /** Tokens of a text alone, as the model reads it; null where no well node for the model can tell. */
+  countText(model: Model, text: string, gone: Gone): Promise<number | null> {
+    return this.#counting.countText(model, text, gone);
+  }
+
+  /** The least context in tokens that a node of the model tells of it; null where none does. */
+  contextTokensOf(modelId: string): number | null {
+    const serves = servesAmong(this.configs);
+    const told = [...this.#nodes.values()].flatMap(({ config, endpoint: { engine } }) => {
+      // An engine tells the context of the first model that it lists.
+      const isFirst = modelNameOn(config.models, modelId, engine.models) === engine.models[0];
+      return isFirst && serves(config, modelId) ? (engine.contextTokens ?? []) : [];
+    });
+    return told.length === 0 ? null : Math.min(...told);
+  }
+
+  states(): NodeState[] {
+    return this.#queue.states().map((state) => {
+      const node = this.#nodes.get(state.name)!;
+      const { endpoint, config, recent, problem, since, lastError } = node;
+      const { url, models } = config;
+      const quickness = recent.quickness(this.#now());
+      return { ...state, url, since, problem, lastError, engine: endpoint.engine, models, quickness };
+    });
+  }
+
+  /** Whether a node that serves the model takes requests, or is only busy for a moment. */
+  takes(modelId: string): boolean {
+    return this.#queue.takes(modelId);
+  }
+
+  /** Refuses everything new and those who wait, and closes idle connections. Running generations may end. */
+  close(): Promise<void> {
+    this.#closed = true;
+    this.reconfigure([]);
+    return Promise.resolve();
+  }
+
+  /** The place that was just granted on this node. */
+  slotOn(nodeName: string): Slot & Grant {
+    const node = this.#nodes.get(nodeName);
+    assert(node !== undefined, `a slot was given on ${nodeName}, which is not configured`);
+    return new NodeSlot(this, this.#queue, node, this.#limits.connectTimeoutMs + trialMarginMs);
+  }
+
+  /** See Slot. */
+  alikeTo(node: PooledNode, modelId: string): ReadonlySet<string> {
+    return alikeAmong(
+      [...this.#nodes.values()].map(({ endpoint }) => endpoint),
+      node.endpoint,
+      modelId,
+    );
+  }
+
+  leave(place: Place): boolean {
+    return this.#queue.leave(place);
+  }
+
+  *#wellFor(modelId: string): Iterable<NodeEndpoint> {
+    for (const { health, endpoint, config } of this.#nodes.values()) {
+      if (health === "well" && this.#queue.servesOn(config.name, modelId)) yield endpoint;
+    }
+  }
+
+  #open(config: NodeConfig, arrival: Promise<void> | undefined): PooledNode {
+    const onHealth = (health: NodeHealth): void => {
+      if (this.#nodes.get(config.name)?.config.url !== config.url) return;
+      this.#options.follower?.healthChanged(config.name, health);
+      this.#queue.setHealth(config.name, health);
+    };
+    const { clock, log, looks = true, dial, onFirstLook } = this.#options;
+    const stateOf = (node: PooledNode) => this.states().find(({ name }) => name === node.config.name);
+    return new PooledNode(config, arrival ?? null, {
+      clock,
+      log,
+      looks,
+      dial,
+      limits: this.#limits,
+      turns: this.#lookTurns,
+      onHealth,
+      onTrialFailed: () => this.#queue.trialFailed(config.name),
+      onEngine: (engine) => this.#options.follower?.engineFound(config.name, engine),
+      onFirstLook(node) {
+        const state = stateOf(node);
+        if (state !== undefined) onFirstLook?.(state);
+      },
+    });
+  }
+
+  #now(): Ms {
+    return this.#options.clock.monotonic();
+  }
+
+  #disarmExpiry(): void {
+    if (this.#expiry !== null) clearTimeout(this.#expiry);
+    this.#expiry = null;
+  }
+
+  #armExpiry(): void {
+    const next = this.#queue.nextExpiry();
+    if (this.#expiry !== null || next === null || this.#closed) return;
+    this.#expiry = setTimeout(
+      () => {
+        this.#expiry = null;
+        this.#queue.expire(this.#now());
+        this.#armExpiry();
+      },
+      Math.max(1, next - this.#now()),
+    );
+  }
+}
+
+const none: ReadonlySet<string> = new Set();
+
+/** The nodes of another configuration: those that stayed where they were are kept, with what is known of them. */
+export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(
+  before: ReadonlyMap<string, Known>,
+  configs: readonly NodeConfig[],
+  open: (config: NodeConfig) => Known,
+): Readonly<{ nodes: Map<string, Known>; gone: Iterable<Known> }> {
+  const nodes = new Map<string, Known>();
+  const gone = new Map(before);
+  for (const config of configs) {
+    const known = before.get(config.name);
+    if (known?.endpoint.isAt(config) === true) {
+      known.endpoint.config = config;
+      nodes.set(config.name, known);
+      gone.delete(config.name);
+    } else nodes.set(config.name, open(config));
+  }
+  return { nodes, gone: gone.values() };
+}
+
+/** Which of these nodes serves which model; "*" stands for those that none of them names. */
+export function servesAmong(configs: readonly NodeConfig[]): (config: NodeConfig, modelId: string) => boolean {
+  const named = new Set(configs.flatMap(({ models }) => Object.keys(models)));
+  return ({ models }, modelId) => Object.hasOwn(models, modelId) || ("*" in models && !named.has(modelId));
+}
+
+/** A request's place in line as a promise. */
+class QueuedPlace implements Place {
+  readonly modelId: string;
+  readonly account: AccountId;
+  readonly affinity: number;
+  readonly excluded: ReadonlySet<string>;
+  result: Slot | Refusal | null = null;
+  readonly #pool: NodePool;
+  #resolve: ((result: Slot | Refusal) => void) | null = null;
+
+  constructor(pool: NodePool, modelId: string, account: AccountId, affinity: number, excluded: ReadonlySet<string>) {
+    this.#pool = pool;
+    this.modelId = modelId;
+    this.account = account;
+    this.affinity = affinity;
+    this.excluded = excluded;
+  }
+
+  granted(nodeName: string): void {
+    this.#settle(this.#pool.slotOn(nodeName));
+  }
+
+  refused(_cause: RefusalCause): void {
+    this.#settle(busy);
+  }
+
+  /** Settles with the slot or a refusal; an abort of `gone` gives the place up. */
+  wait(gone: Gone): Promise<Slot | Refusal> {
+    const { promise, resolve } = Promise.withResolvers<Slot | Refusal>();
+    const leave = (): void => {
+      if (this.#pool.leave(this)) this.#settle(busy);
+    };
+    gone.addEventListener("abort", leave, { once: true });
+    this.#resolve = (result) => {
+      gone.removeEventListener("abort", leave);
+      resolve(result);
+    };
+    return promise;
+  }
+
+  #settle(result: Slot | Refusal): void {
+    this.result = result;
+    this.#resolve?.(result);
+  }
+}
+
+/** A place on a node, given back exactly once. */
+class NodeSlot implements Slot, Grant {
+  readonly #pool: NodePool;
+  readonly #queue: SlotQueue;
+  readonly #node: PooledNode;
+  /** Runs where the node is down, and this request is to show whether it still is. */
+  readonly #trial: ReturnType<typeof setTimeout> | null = null;
+  #released = false;
+
+  constructor(pool: NodePool, queue: SlotQueue, node: PooledNode, trialMs: Ms) {
+    this.#pool = pool;
+    this.#queue = queue;
+    this.#node = node;
+    node.busy++;
+    if (node.health === "down") this.#trial = setTimeout(() => queue.trialHolds(this.nodeName), trialMs);
+  }
+
+  get nodeName(): string {
+    return this.#node.config.name;
+  }
+
+  generate(ask: Ask, account: AccountId, gone: Gone, sink: Sink, began?: () => void): Promise<Ending> {
+    assert(!this.#released, "no generation on a slot that was given back");
+    const node = this.#node;
+    return node.endpoint.generate(ask, account, gone, sink, node.met, began);
+  }
+
+  alike(modelId: string): ReadonlySet<string> {
+    return this.#pool.alikeTo(this.#node, modelId);
+  }
+
+  met(met: Met): void {
+    this.#node.met(met);
+  }
+
+  [Symbol.dispose](): void {
+    assert(!this.#released, "a slot is given back once");
+    this.#released = true;
+    if (this.#trial !== null) clearTimeout(this.#trial);
+    this.#node.busy--;
+    this.#queue.release(this.nodeName);
+  }
+}

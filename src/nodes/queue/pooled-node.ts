@@ -1,0 +1,228 @@
+// One configured node: how it is, from what requests met there and, while there are none, from looks at it.
+//
+//   starting --(its program answers)-> well
+//   well --(429, 503)-> cooling --(a moment)-> well
+//   well, cooling --(not reached; a look says so)-> down --(a look or a request is answered)-> well
+//                   the same of a program of ours -> starting: it is started again
+//
+// A look is a cheap GET. A node that is down is looked at soon and then ever more seldom; one that is well only when it
+// has been idle for a while, because requests show it as well. One look without an answer shows little: it may be busy.
+import type { Clock } from "../../core/clock.ts";
+import type { NodeConfig } from "../../config/config.ts";
+import {
+  nodeCoolOffMs,
+  nodeFirstProbeMs,
+  nodeIdleLookIntervalMs,
+  nodeProbeIntervalMs,
+  nodeSilentLooksMax,
+} from "../../core/limits.ts";
+import type { Ms } from "../../core/types.ts";
+import type { Dial } from "../client/client.ts";
+import { type Engine, engineInWords } from "../engine.ts";
+import { type Look, problemOf } from "../health/look.ts";
+import type { LookTurns } from "../health/look-turns.ts";
+import { type EndpointLimits, type Met, NodeEndpoint } from "../node-endpoint.ts";
+import { RecentReplies } from "./recent-replies.ts";
+import type { NodeHealth } from "./slot-queue.ts";
+
+/** For the operator; `node` is the configured name, never an address. */
+export type NodeLog = (event: Readonly<{ level: "info" | "warn" | "error"; node: string; message: string }>) => void;
+
+/** What went wrong last that no client is to blame for, in words without an address; `at` by the wall clock. */
+export type LastError = Readonly<{ message: string; at: Ms }>;
+
+export type NodeLimits = Readonly<{ probeIntervalMs: Ms; idleLookIntervalMs: Ms; coolOffMs: Ms }>;
+
+export const nodeLimitsDefault: NodeLimits = {
+  probeIntervalMs: nodeProbeIntervalMs,
+  idleLookIntervalMs: nodeIdleLookIntervalMs,
+  coolOffMs: nodeCoolOffMs,
+};
+
+export type PooledNodeParts = Readonly<{
+  clock: Clock;
+  log: NodeLog;
+  /** Whether it is looked at while nothing shows that it is down. */
+  looks: boolean;
+  dial: Dial | undefined;
+  limits: EndpointLimits & NodeLimits;
+  turns: LookTurns;
+  onHealth(health: NodeHealth): void;
+  /** It was down, and a request showed that it still is. */
+  onTrialFailed(): void;
+  onEngine(engine: Engine): void;
+  onFirstLook(node: PooledNode): void;
+}>;
+
+export class PooledNode {
+  readonly endpoint: NodeEndpoint;
+  health: NodeHealth = "well";
+  /** By the wall clock. */
+  since: Ms;
+  problem: string | null = null;
+  lastError: LastError | null = null;
+  /** Places that are given on it. */
+  busy = 0;
+  readonly recent = new RecentReplies();
+  readonly #parts: PooledNodeParts;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #closed = false;
+  /** Until then nothing is to be sent there. */
+  #arriving = false;
+  #lookedAt = false;
+  #silentLooks = 0;
+  /** When it last showed that it is there; monotonic. */
+  #heardAt: Ms;
+
+  /** With an arrival its program is starting until that settles. */
+  constructor(config: NodeConfig, arrival: Promise<void> | null, parts: PooledNodeParts) {
+    const { clock, limits, dial, looks } = parts;
+    this.endpoint = new NodeEndpoint(config, { clock, limits, dial });
+    this.#parts = parts;
+    this.since = clock.wall();
+    this.#heardAt = clock.monotonic();
+    if (arrival !== null) {
+      this.#arriving = true;
+      this.health = "starting";
+      this.problem = "its program is starting and does not answer yet";
+      void arrival.then(() => this.#arrived());
+    } else if (looks) void this.#look(nodeFirstProbeMs);
+  }
+
+  get config(): NodeConfig {
+    return this.endpoint.config;
+  }
+
+  get #isAway(): boolean {
+    return this.health === "down" || this.health === "starting";
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#disarm();
+    this.endpoint.close();
+  }
+
+  /** What a request met tells how the node is. */
+  readonly met = ({ failure, unreachable, responded, overloaded, answered }: Met): void => {
+    const { clock } = this.#parts;
+    if (failure !== null) this.#metFailure(failure, unreachable);
+    if (answered !== null) this.recent.add(answered.firstPieceMs, answered.outputTokens, clock.monotonic());
+    if (this.#closed || this.#arriving) return;
+    if (responded) this.#heardAt = clock.monotonic();
+    if (this.#isAway) {
+      if (responded && !overloaded && failure?.blames !== "operator") this.#isWell(null);
+      else if (failure !== null) this.#parts.onTrialFailed();
+    } else if (unreachable) {
+      this.#isGone(problemOf({ kind: "unreachable", cause: failure?.cause ?? "not connected" }), false);
+      this.#lookAfter(nodeFirstProbeMs);
+    } else if (overloaded && this.health === "well") {
+      this.#turn("cooling", "it said that it is busy");
+      this.#arm(this.#parts.limits.coolOffMs, () => this.#isWell(null));
+    } else if (answered !== null) this.problem = null; // whatever a look thought of its list of models
+  };
+
+  #metFailure({ cause, blames }: NonNullable<Met["failure"]>, unreachable: boolean): void {
+    const level = blames === "operator" ? "error" : blames === "client" ? "info" : "warn";
+    this.#log(level, `generation ${blames === "client" ? "refused" : "failed"}: ${cause}`);
+    if (blames === "client") return;
+    const message = unreachable ? problemOf({ kind: "unreachable", cause }) : `a request failed there: ${cause}`;
+    this.lastError = { message, at: this.#parts.clock.wall() };
+  }
+
+  #arrived(): void {
+    if (this.#closed) return;
+    this.#arriving = false;
+    this.#isWell(null);
+    if (this.#parts.looks) void this.#look(nodeFirstProbeMs);
+  }
+
+  /** `delayMs`: what was waited before it. */
+  async #look(delayMs: Ms): Promise<void> {
+    const { turns, looks } = this.#parts;
+    // One that comes back may be another program.
+    const known = this.#isAway ? null : this.endpoint.engine;
+    const look = await turns.take(() => this.endpoint.look(known));
+    if (this.#closed) return;
+    this.#take(look);
+    if (!this.#lookedAt) {
+      this.#lookedAt = true;
+      this.#parts.onFirstLook(this);
+    }
+    if (this.#isAway) this.#lookAfter(2 * delayMs);
+    else if (looks) this.#lookWhenIdle();
+  }
+
+  #take({ health, silent, engine, problem }: Look): void {
+    const { clock, looks, onEngine } = this.#parts;
+    this.#silentLooks = silent ? this.#silentLooks + 1 : 0;
+    if (health === "down") {
+      if (silent && !this.#isAway && this.#lookedAt && this.#silentLooks < nodeSilentLooksMax) return;
+      this.lastError = { message: problem!, at: clock.wall() };
+      return this.#isGone(problem!, silent);
+    }
+    this.#heardAt = clock.monotonic();
+    if (looks && engine !== null && engine !== this.endpoint.engine) {
+      this.endpoint.engine = engine;
+      onEngine(engine);
+      // The first time is told by whoever asked for it.
+      if (this.#lookedAt) this.#log("info", `answers: ${engineInWords(engine)}`);
+    } else if (problem !== null && problem !== this.problem && this.#lookedAt && !this.#isAway)
+      this.#log("warn", problem);
+    if (this.#isAway) this.#isWell(problem);
+    else if (this.health === "well") this.problem = problem;
+  }
+
+  /** A program of ours that has no port yet is being started; a silent one may be there. */
+  #isGone(problem: string, silent: boolean): void {
+    if (this.config.managed === undefined || silent) this.#turn("down", problem);
+    else this.#turn("starting", "its program is started again and does not answer yet");
+  }
+
+  #isWell(problem: string | null): void {
+    this.#turn("well", problem);
+    if (this.#parts.looks) this.#lookWhenIdle();
+  }
+
+  #lookAfter(delayMs: Ms): void {
+    this.#arm(Math.min(delayMs, this.#parts.limits.probeIntervalMs), () => void this.#look(delayMs));
+  }
+
+  /** A node that is heard of in between is not looked at. Names spread the looks at many nodes over the time. */
+  #lookWhenIdle(): void {
+    const { clock, limits } = this.#parts;
+    const spread = 0.75 + Number(Bun.hash(this.config.name) % 512n) / 1024;
+    const idleMs = limits.idleLookIntervalMs * spread;
+    this.#arm(Math.max(1, this.#heardAt + idleMs - clock.monotonic()), () => {
+      if (this.health !== "well") return; // what ends that comes back here
+      const now = clock.monotonic();
+      if (this.busy > 0) this.#heardAt = now;
+      if (now - this.#heardAt < idleMs) this.#lookWhenIdle();
+      else void this.#look(nodeFirstProbeMs);
+    });
+  }
+
+  #arm(delayMs: Ms, then: () => void): void {
+    this.#disarm();
+    this.#timer = setTimeout(then, delayMs);
+  }
+
+  #disarm(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #turn(health: NodeHealth, problem: string | null): void {
+    const isNew = this.health !== health;
+    this.problem = problem;
+    if (!isNew) return;
+    this.health = health;
+    this.since = this.#parts.clock.wall();
+    this.#log(health === "down" ? "error" : "info", `is ${health}${problem === null ? "" : `: ${problem}`}`);
+    this.#parts.onHealth(health);
+  }
+
+  #log(level: "info" | "warn" | "error", message: string): void {
+    this.#parts.log({ level, node: this.config.name, message });
+  }
+}

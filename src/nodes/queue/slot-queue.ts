@@ -1,0 +1,413 @@
+// Who gets which node, and who waits. A decider: events in, effects out, no sockets, timers or promises; time comes as an
+// argument.
+//
+// A request enters:
+//   (1) no node serves its model, or all that do are away   -> refused as busy, at once; but where one is down, one
+//       (starting, or down)                                    request at a time is its trial, and others wait for that
+//   (2) one that serves it is well and has a free slot      -> granted (which one: see #choose)
+//   (3) the lines are full                                  -> refused as busy
+//   (4) else                                                -> waits
+// The trial is there because whoever said that the node is down may be wrong, and by now it may be back. It fails with
+// its connection (`trialFailed`): then those who wait are refused. If it does not, they are let through (`trialHolds`).
+// A slot becomes free: among the accounts that wait for something this node serves, the one whose turn is longest ago is
+// next; within an account first come, first served. So an account with 500 requests waits behind its own.
+//
+// Why (2) may look at free slots alone: a place waits only while no well node that serves it has a free slot, because
+// every event that frees or adds one (release, configure, well) hands it out at once. `#check` asserts it in tests.
+import { assert } from "../../core/assert.ts";
+import { queuePlacesMax } from "../../core/limits.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import { Line } from "./line.ts";
+import type { Link } from "./line.ts";
+
+/**
+ * `cooling`: refuses new work for a moment, those who wait stay in line. `down`: not there, as far as is known.
+ * `starting`: a program of ours that is not ready, where nothing may be sent.
+ */
+export type NodeHealth = "well" | "cooling" | "down" | "starting";
+
+export type QueueNode = Readonly<{
+  name: string;
+  slots: number;
+  serves: (modelId: string) => boolean;
+  /** Absent: as it was, and well where it is new. */
+  health?: NodeHealth;
+}>;
+
+/** A request in line or on a node. */
+export interface Place {
+  readonly modelId: string;
+  readonly account: AccountId;
+  /** Requests with the same hash go to the same node when it has room, where the prefix of their prompt is cached. */
+  readonly affinity: number;
+  readonly excluded: ReadonlySet<string>;
+  /** Effects, called at most once in all, from within an event. */
+  granted(node: string): void;
+  refused(cause: RefusalCause): void;
+}
+export type RefusalCause = "no-node" | "full" | "waited-too-long";
+
+type NodeState = {
+  node: QueueNode;
+  health: NodeHealth;
+  busy: number;
+  /** It is down and a request is to show whether it still is. */
+  trial: boolean;
+  /** The turn of its last trial; smaller is longer ago. */
+  triedAt: number;
+  /** No longer configured: takes nothing new, forgotten when its last request ends. */
+  retired: boolean;
+  readonly lines: Set<RouteLine>;
+};
+
+/** Those who wait for the same set of nodes. */
+type RouteLine = {
+  readonly key: string;
+  readonly nodes: readonly NodeState[];
+  readonly accounts: Line<AccountLine>;
+  readonly byId: Map<AccountId, Link<AccountLine>>;
+};
+/** `turn`: when the account was last served or began to wait; smaller is longer ago. */
+type AccountLine = { readonly account: AccountId; turn: number; readonly places: Line<Waiting> };
+type Waiting = {
+  readonly place: Place;
+  readonly since: Ms;
+  readonly route: RouteLine;
+  inAccount: Link<Waiting> | null;
+  inAll: Link<Waiting> | null;
+};
+
+/** The slot queue of all nodes. */
+export class SlotQueue {
+  /** Longest wait in line; a change also holds for those who wait. */
+  maxWaitMs: Ms;
+  readonly #placesMax: number;
+  readonly #nodes = new Map<string, NodeState>();
+  readonly #routes = new Map<string, RouteLine>();
+  readonly #all = new Line<Waiting>();
+  readonly #waiting = new Map<Place, Waiting>();
+  /** Last turn of accounts that wait now. */
+  #turn = 0;
+
+  constructor(maxWaitMs: Ms, placesMax: number = queuePlacesMax) {
+    this.maxWaitMs = maxWaitMs;
+    this.#placesMax = placesMax;
+  }
+
+  get length(): number {
+    return this.#all.length;
+  }
+
+  /** Replaces the nodes. Running requests stay on theirs; those who wait are sorted anew. */
+  configure(nodes: readonly QueueNode[]): void {
+    const names = new Set(nodes.map(({ name }) => name));
+    for (const state of this.#nodes.values()) if (!names.has(state.node.name)) this.#retire(state);
+    for (const node of nodes) {
+      const known = this.#nodes.get(node.name);
+      if (known === undefined)
+        this.#nodes.set(node.name, {
+          node,
+          health: node.health ?? "well",
+          busy: 0,
+          trial: false,
+          triedAt: 0,
+          retired: false,
+          lines: new Set(),
+        });
+      else {
+        known.node = node;
+        known.health = node.health ?? known.health;
+        known.trial &&= known.health === "down";
+        known.retired = false;
+      }
+    }
+    this.#sortAnew();
+  }
+
+  /** Whether a configured node serves the model, well or not. */
+  serves(modelId: string): boolean {
+    for (const state of this.#nodes.values()) if (!state.retired && state.node.serves(modelId)) return true;
+    return false;
+  }
+
+  /** Whether one that serves the model is there, with room or without. */
+  takes(modelId: string): boolean {
+    return [...this.#nodes.values()].some((state) => !state.retired && state.node.serves(modelId) && !isAway(state));
+  }
+
+  /** Whether this node is configured to serve the model, well or not. */
+  servesOn(nodeName: string, modelId: string): boolean {
+    const state = this.#nodes.get(nodeName);
+    return state !== undefined && !state.retired && state.node.serves(modelId);
+  }
+
+  /** See the decision tree at the top. */
+  enter(place: Place, now: Ms): void {
+    const candidates = this.#candidates(place);
+    const free = candidates.every(isAway)
+      ? this.#forTrial(candidates, place) // (1)
+      : choose(candidates, place.affinity);
+    if (free === "none") return place.refused("no-node");
+    if (free !== null) return this.#grant(place, free); // (2)
+    if (this.#all.length >= this.#placesMax) return place.refused("full"); // (3)
+    this.#wait(place, candidates, now); // (4)
+  }
+
+  /** The client left while waiting. False when it does not wait (any more). */
+  leave(place: Place): boolean {
+    const waiting = this.#waiting.get(place);
+    if (waiting === undefined) return false;
+    this.#remove(waiting);
+    return true;
+  }
+
+  /** A granted place is done with its node. */
+  release(nodeName: string): void {
+    const state = this.#nodes.get(nodeName);
+    assert(state !== undefined && state.busy > 0, `release of node ${nodeName} without a reservation`);
+    state.busy--;
+    if (state.retired && state.busy === 0) this.#nodes.delete(nodeName);
+    else if (state.health === "down") this.#passTrialOn(state);
+    else this.#fill(state);
+  }
+
+  /** The node that was down is down: a request could not connect. */
+  trialFailed(nodeName: string): void {
+    const state = this.#nodes.get(nodeName);
+    if (state === undefined || state.health !== "down") return;
+    state.trial = false;
+    for (const route of [...state.lines]) this.#refuseIfHopeless(route);
+  }
+
+  /** The node is said to be down, but a request has connected: those who wait for it need not wait for its answer. */
+  trialHolds(nodeName: string): void {
+    const state = this.#nodes.get(nodeName);
+    if (state === undefined || state.health !== "down" || !state.trial) return;
+    state.trial = false;
+    while (state.busy < state.node.slots && this.#grantNext(state));
+    if (state.lines.size > 0) state.trial = true; // the next to end passes it on
+  }
+
+  setHealth(nodeName: string, health: NodeHealth): void {
+    const state = this.#nodes.get(nodeName);
+    if (state === undefined || state.health === health) return;
+    state.health = health;
+    state.trial = false;
+    if (health === "well") this.#fill(state);
+    else for (const route of [...state.lines]) this.#refuseIfHopeless(route);
+  }
+
+  /** Refuses those who waited too long. */
+  expire(now: Ms): void {
+    for (;;) {
+      const oldest = this.#all.first?.value;
+      if (oldest === undefined || oldest.since + this.maxWaitMs > now) return;
+      this.#remove(oldest);
+      oldest.place.refused("waited-too-long");
+    }
+  }
+
+  /** When `expire` has something to do at the earliest, or null. */
+  nextExpiry(): Ms | null {
+    const oldest = this.#all.first?.value;
+    return oldest === undefined ? null : oldest.since + this.maxWaitMs;
+  }
+
+  states(): { name: string; health: NodeHealth; busy: number; slots: number }[] {
+    return [...this.#nodes.values()]
+      .filter(({ retired }) => !retired)
+      .map(({ node, health, busy }) => ({ name: node.name, health, busy, slots: node.slots }));
+  }
+
+  /** Asserts what must hold between any two events. */
+  check(): void {
+    let waiting = 0;
+    for (const route of this.#routes.values()) {
+      assert(route.accounts.length === route.byId.size, "an account stands once in a line");
+      for (let link = route.accounts.first; link !== null; link = link.after) {
+        assert(link.value.places.length > 0, "an account in line waits for something");
+        waiting += link.value.places.length;
+      }
+      assert(route.accounts.length > 0, "an empty line is forgotten");
+      for (const state of route.nodes) assert(!hasRoom(state), "nobody waits beside a free slot");
+      assert(
+        route.nodes.some((state) => !isAway(state) || state.trial),
+        "nobody waits for nodes that are all away and not tried",
+      );
+    }
+    assert(waiting === this.#all.length && waiting === this.#waiting.size, "every waiting place is in all lists");
+    for (const { busy } of this.#nodes.values()) assert(busy >= 0, "busy is never negative");
+  }
+
+  #candidates({ modelId, excluded }: Place): NodeState[] {
+    const candidates: NodeState[] = [];
+    for (const state of this.#nodes.values())
+      if (!state.retired && !excluded.has(state.node.name) && state.node.serves(modelId)) candidates.push(state);
+    return candidates;
+  }
+
+  /**
+   * Of nodes that are all away: the one to be tried, which was tried longest ago; null where one is being tried, "none"
+   * where none can be. A request that another node failed has shown enough.
+   */
+  #forTrial(candidates: readonly NodeState[], { excluded }: Place): NodeState | null | "none" {
+    if (excluded.size > 0) return "none";
+    let longest: NodeState | null = null;
+    for (const state of candidates) {
+      if (state.trial) return null;
+      if (state.health !== "down" || state.busy >= state.node.slots) continue;
+      if (longest === null || state.triedAt < longest.triedAt) longest = state;
+    }
+    return longest ?? "none";
+  }
+
+  /** The trial ended without a connection that failed, or an earlier request ended: the next in line is the trial. */
+  #passTrialOn(state: NodeState): void {
+    state.trial = false;
+    this.#grantNext(state);
+  }
+
+  #grant(place: Place, state: NodeState): void {
+    if (state.health === "down") {
+      state.trial = true;
+      state.triedAt = ++this.#turn;
+    }
+    state.busy++;
+    place.granted(state.node.name);
+  }
+
+  #wait(place: Place, nodes: NodeState[], since: Ms): void {
+    const route = this.#routeOf(nodes);
+    let link = route.byId.get(place.account);
+    if (link === undefined) {
+      link = route.accounts.append({ account: place.account, turn: ++this.#turn, places: new Line() });
+      route.byId.set(place.account, link);
+    }
+    const waiting: Waiting = { place, since, route, inAccount: null, inAll: null };
+    waiting.inAccount = link.value.places.append(waiting);
+    waiting.inAll = this.#all.append(waiting);
+    this.#waiting.set(place, waiting);
+  }
+
+  #routeOf(nodes: NodeState[]): RouteLine {
+    const key = nodes.map(({ node }) => node.name).join("\n");
+    const known = this.#routes.get(key);
+    if (known !== undefined) return known;
+    const route: RouteLine = { key, nodes, accounts: new Line(), byId: new Map() };
+    this.#routes.set(key, route);
+    for (const state of nodes) state.lines.add(route);
+    return route;
+  }
+
+  #remove(waiting: Waiting): void {
+    const { route, place } = waiting;
+    this.#waiting.delete(place);
+    this.#all.remove(waiting.inAll!);
+    const link = route.byId.get(place.account)!;
+    link.value.places.remove(waiting.inAccount!);
+    if (link.value.places.length === 0) {
+      route.accounts.remove(link);
+      route.byId.delete(place.account);
+    }
+    if (route.accounts.length === 0) {
+      this.#routes.delete(route.key);
+      for (const state of route.nodes) state.lines.delete(route);
+    }
+  }
+
+  /** Hands out the node's free slots to those who wait for it. */
+  #fill(state: NodeState): void {
+    while (hasRoom(state) && this.#grantNext(state));
+  }
+
+  /** False where nobody waits for it. */
+  #grantNext(state: NodeState): boolean {
+    const next = this.#nextFor(state);
+    if (next === null) return false;
+    this.#remove(next);
+    this.#endTurn(next.place.account, state);
+    this.#grant(next.place, state);
+    return true;
+  }
+
+  #nextFor(state: NodeState): Waiting | null {
+    let longest: AccountLine | null = null;
+    for (const route of state.lines) {
+      if (isAway(state) && route.nodes.some((other) => !other.retired && !isAway(other))) continue; // they wait for those
+      const first = route.accounts.first!.value;
+      if (longest === null || first.turn < longest.turn) longest = first;
+    }
+    return longest?.places.first?.value ?? null;
+  }
+
+  /** The account goes to the end of every line for this node, so that waiting in several lines gives no more turns. */
+  #endTurn(account: AccountId, state: NodeState): void {
+    const turn = ++this.#turn;
+    for (const route of state.lines) {
+      const link = route.byId.get(account);
+      if (link === undefined) continue;
+      route.accounts.remove(link);
+      link.value.turn = turn;
+      route.byId.set(account, route.accounts.append(link.value));
+    }
+  }
+
+  #refuseIfHopeless(route: RouteLine): void {
+    if (route.nodes.some((state) => !state.retired && (!isAway(state) || state.trial))) return;
+    for (const waiting of waitingIn(route)) {
+      this.#remove(waiting);
+      waiting.place.refused("no-node");
+    }
+  }
+
+  #retire(state: NodeState): void {
+    state.retired = true;
+    if (state.busy === 0) this.#nodes.delete(state.node.name);
+  }
+
+  /** After a change of nodes: everybody who waits stands in the right line, in the old order, or is granted or refused. */
+  #sortAnew(): void {
+    const waiting: Waiting[] = [];
+    for (let link = this.#all.first; link !== null; link = link.after) waiting.push(link.value);
+    for (const one of waiting) this.#remove(one);
+    for (const { place, since } of waiting) this.enter(place, since);
+  }
+}
+
+const isAway = ({ health }: NodeState): boolean => health === "down" || health === "starting";
+
+function hasRoom({ node, health, busy, retired }: NodeState): boolean {
+  return health === "well" && !retired && busy < node.slots;
+}
+
+function waitingIn(route: RouteLine): Waiting[] {
+  const all: Waiting[] = [];
+  for (let account = route.accounts.first; account !== null; account = account.after)
+    for (let link = account.value.places.first; link !== null; link = link.after) all.push(link.value);
+  return all;
+}
+
+/**
+ * The node for a request, or null when none has room: the affine one (rendezvous hashing: each request ranks all nodes,
+ * so that a node that comes or goes moves only its own share), else the one with the smallest part of its slots in use.
+ */
+function choose(candidates: readonly NodeState[], affinity: number): NodeState | null {
+  let affine: NodeState | null = null;
+  let affineRank = -1n;
+  let idlest: NodeState | null = null;
+  for (const state of candidates) {
+    if (state.health !== "well") continue;
+    if (hasRoom(state) && (idlest === null || load(state) < load(idlest))) idlest = state;
+    if (candidates.length === 1) break;
+    const rank = BigInt(Bun.hash(state.node.name, affinity));
+    if (rank > affineRank) {
+      affine = state;
+      affineRank = rank;
+    }
+  }
+  return affine !== null && hasRoom(affine) ? affine : idlest;
+}
+
+function load({ busy, node }: NodeState): number {
+  return busy / node.slots;
+}

@@ -1,0 +1,412 @@
+// The nodes as one: slots, health by what requests meet, models, and another configuration under way.
+import { afterEach, describe, expect, test } from "bun:test";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { NodeConfig } from "../../../src/config/config.ts";
+import { nodeLooksAtOnceMax } from "../../../src/core/limits.ts";
+import { NodePool, type PoolOptions } from "../../../src/nodes/queue/pool.ts";
+import { isRefusal } from "../../../src/core/refusals.ts";
+import type { Ask, Refusal, Slot } from "../../../src/core/types.ts";
+import { askOf, firstPartyModel, hostedModel } from "../../fixtures/asks.ts";
+import {
+  chunk,
+  doneEvent,
+  finishEvent,
+  lastChunk,
+  RawNode,
+  streamHead,
+  textEvent,
+  usageEvent,
+  wholeReply,
+} from "../../fixtures/raw-node.ts";
+import type { RawReply, RawRequest } from "../../fixtures/raw-node.ts";
+
+const open: { stop(): void }[] = [];
+afterEach(() => {
+  for (const one of open.splice(0)) one.stop();
+});
+
+const answer = streamHead + chunk(textEvent("a") + finishEvent() + usageEvent(10, 1) + doneEvent) + lastChunk;
+const never = new AbortController().signal;
+
+function nodeOf(
+  reply: (request: RawRequest, reply: RawReply) => void = (_, connection) => connection.write(answer),
+): RawNode {
+  const node = new RawNode(reply);
+  open.push(node);
+  return node;
+}
+
+function config(node: { url: string }, changes: Partial<NodeConfig> = {}): NodeConfig {
+  return { name: "a", url: node.url, apiKey: null, slots: 1, models: { "*": "m" }, ...changes };
+}
+
+function poolOf(
+  nodes: readonly NodeConfig[],
+  options: Partial<Omit<PoolOptions, "log">> & { log?: string[] } = {},
+): NodePool {
+  const pool = new NodePool(nodes, {
+    clock: systemClock,
+    queueMaxWaitMs: options.queueMaxWaitMs ?? 60_000,
+    log: ({ node, message }) => options.log?.push(`${node} ${message}`),
+    limits: { coolOffMs: 30, probeIntervalMs: 40, idleLookIntervalMs: 40, probeTimeoutMs: 1_000, ...options.limits },
+    looks: options.looks ?? false,
+    ...(options.onFirstLook === undefined ? {} : { onFirstLook: options.onFirstLook }),
+  });
+  open.push({ stop: () => void pool.close() });
+  return pool;
+}
+
+function granted(entered: Slot | Refusal): Slot {
+  if (isRefusal(entered)) throw new Error(`refused: ${entered.refusal}`);
+  return entered;
+}
+const generate = (slot: Slot, ask: Ask = askOf()) => slot.generate(ask, 1, never, { piece() {}, flush: () => null });
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(2);
+}
+
+describe("slots", () => {
+  test("are given at once, then in line, and given back by dispose, once", async () => {
+    const pool = poolOf([config(nodeOf())]);
+    const first = pool.enter(askOf(), 1, never);
+    expect(first).not.toBeInstanceOf(Promise);
+    const second = pool.enter(askOf(), 1, never);
+    expect(second).toBeInstanceOf(Promise);
+    expect([pool.waiting, pool.states()[0]!.busy]).toEqual([1, 1]);
+    const slot = granted((await first) as Slot);
+    slot[Symbol.dispose]();
+    const next = granted(await second);
+    expect(next.nodeName).toBe("a");
+    next[Symbol.dispose]();
+    expect(() => next[Symbol.dispose]()).toThrow("once");
+    expect([pool.waiting, pool.states()[0]!.busy]).toEqual([0, 0]);
+  });
+  test("a client that leaves the line is forgotten", async () => {
+    const pool = poolOf([config(nodeOf())]);
+    using _held = granted(await pool.enter(askOf(), 1, never));
+    const client = new AbortController();
+    const waiting = pool.enter(askOf(), 1, client.signal);
+    client.abort();
+    expect(await waiting).toMatchObject({ refusal: "busy" });
+    expect(pool.waiting).toBe(0);
+    expect(await pool.enter(askOf(), 1, AbortSignal.abort())).toMatchObject({ refusal: "busy" });
+  });
+  test("waiting ends as busy after the longest wait", async () => {
+    const pool = poolOf([config(nodeOf())], { queueMaxWaitMs: 30 });
+    using _held = granted(await pool.enter(askOf(), 1, never));
+    expect(await pool.enter(askOf(), 1, never)).toMatchObject({ refusal: "busy", detail: { seconds: 5 } });
+  });
+  test("several generations run on one slot, one after another", async () => {
+    const node = nodeOf();
+    const pool = poolOf([config(node)]);
+    using slot = granted(await pool.enter(askOf(), 1, never));
+    for (let round = 0; round < 3; round++) expect(await generate(slot)).toMatchObject({ kind: "end" });
+    expect(node.requests.length).toBe(3);
+  });
+});
+
+describe("models", () => {
+  test("a named model goes to the nodes that name it, * to those that take any other", async () => {
+    const [one, two] = [nodeOf(), nodeOf()];
+    const pool = poolOf([
+      config(one, { name: "one", models: { "core-3": "big", "*": "small" } }),
+      config(two, { name: "two", models: { "*": "any" }, slots: 9 }),
+    ]);
+    expect(pool.serves("core-3") && pool.serves("anything")).toBe(true);
+    const ask = askOf({ model: firstPartyModel });
+    using slot = granted(await pool.enter(ask, 1, never));
+    expect(slot.nodeName).toBe("one");
+    await generate(slot, ask);
+    expect(JSON.parse(one.requests[0]!.body)).toMatchObject({ model: "big" });
+    expect(await pool.enter(ask, 1, never, new Set(["one"]))).toMatchObject({ refusal: "busy" });
+  });
+  test("no node for the model", async () => {
+    const pool = poolOf([config(nodeOf(), { models: { "core-3": "m" } })]);
+    expect(pool.serves(hostedModel.id)).toBe(false);
+    expect(await pool.enter(askOf(), 1, never)).toMatchObject({ refusal: "busy" });
+  });
+});
+
+describe("health", () => {
+  test("a node that refuses is down, those in line are told, and it is taken back when it answers", async () => {
+    const node = new RawNode((_, reply) => reply.write(answer));
+    const { port, url } = node;
+    const log: string[] = [];
+    const pool = poolOf([config({ url })], { log });
+    const slot = granted(await pool.enter(askOf(), 1, never));
+    const waiting = pool.enter(askOf(), 2, never);
+    node.stop();
+    expect(await generate(slot)).toMatchObject({ kind: "failed", refusal: { refusal: "busy" }, elsewhere: true });
+    expect(await waiting).toMatchObject({ refusal: "busy" });
+    slot[Symbol.dispose]();
+    const back = Bun.listen({
+      hostname: "127.0.0.1",
+      port,
+      socket: { data: (socket) => void socket.write(wholeReply("404 x", "")) },
+    });
+    open.push({ stop: () => back.stop(true) });
+    await until(() => pool.states()[0]!.health === "well");
+    expect(log).toEqual([
+      "a generation failed: ECONNREFUSED",
+      "a is down: it cannot be reached: nothing listens at its address",
+      "a is well: it answers, but with no list of models (status 404 at /models): is this an engine's address?",
+    ]);
+  });
+  test("another node is asked", async () => {
+    const dead = new RawNode(() => {});
+    dead.stop();
+    const pool = poolOf([config(dead, { name: "dead" }), config(nodeOf(), { name: "alive" })]);
+    const excluded = new Set<string>();
+    let ending;
+    do {
+      using slot = granted(await pool.enter(askOf(), 1, never, excluded));
+      ending = await generate(slot);
+      excluded.add(slot.nodeName);
+    } while (ending.kind === "failed" && ending.elsewhere);
+    expect(ending.kind).toBe("end");
+  });
+  test("a node that says 503 cools off; those in line wait and are served", async () => {
+    let overloaded = true;
+    const node = nodeOf((_, reply) => reply.write(overloaded ? wholeReply("503 x", "") : answer));
+    const pool = poolOf([config(node)]);
+    const slot = granted(await pool.enter(askOf(), 1, never));
+    expect(await generate(slot)).toMatchObject({ kind: "failed", refusal: { refusal: "busy" } });
+    expect(pool.states()).toMatchObject([{ health: "cooling" }]);
+    overloaded = false;
+    slot[Symbol.dispose]();
+    using next = granted(await pool.enter(askOf(), 1, never));
+    expect(await generate(next)).toMatchObject({ kind: "end" });
+  });
+});
+
+describe("looks", () => {
+  const listOf = (...ids: string[]): string =>
+    wholeReply(
+      "200 OK",
+      JSON.stringify({
+        object: "list",
+        data: ids.map((id) => ({ id, object: "model", owned_by: "vllm", max_model_len: 4_096 })),
+      }),
+    );
+  const lists = ({ method }: RawRequest, reply: RawReply) => reply.write(method === "GET" ? listOf("m") : answer);
+  const state = (pool: NodePool) => pool.states()[0]!;
+
+  test("a node that nobody asks is looked at, at the start and while it is idle, and told once", async () => {
+    const node = nodeOf(lists);
+    const log: string[] = [];
+    const first: string[] = [];
+    const pool = poolOf([config(node)], {
+      looks: true,
+      log,
+      onFirstLook: ({ name, health }) => first.push(name + health),
+    });
+    await until(() => node.requests.length >= 3);
+    expect(first).toEqual(["awell"]);
+    expect(log).toEqual([]);
+    expect(state(pool)).toMatchObject({ health: "well", problem: null, lastError: null, url: node.url });
+  });
+  test("one that dies while it is idle is down, and well again without a request, with what it has then", async () => {
+    const node = new RawNode(lists);
+    const { port, url } = node;
+    const log: string[] = [];
+    const pool = poolOf([config({ url })], { looks: true, log });
+    await until(() => state(pool).engine.kind === "vllm");
+    node.stop();
+    await until(() => state(pool).health === "down");
+    const { problem, lastError, since } = state(pool);
+    expect(problem).toBe("it cannot be reached: nothing listens at its address");
+    expect(lastError).toMatchObject({ message: problem! });
+    expect(since).toBeGreaterThan(Date.now() - 60_000);
+    expect([pool.serves("x"), pool.takes("x")]).toEqual([true, false]);
+    const back = Bun.listen({
+      hostname: "127.0.0.1",
+      port,
+      socket: { data: (socket) => void socket.write(listOf("m", "n")) },
+    });
+    open.push({ stop: () => back.stop(true) });
+    await until(() => state(pool).health === "well");
+    expect(state(pool)).toMatchObject({ problem: null, engine: { models: ["m", "n"] } });
+    expect(log).toEqual([`a is down: ${problem}`, "a answers: vllm, 2 models, context of 4096 tokens", "a is well"]);
+    expect(pool.takes("x")).toBe(true);
+  });
+  test("one that runs a request is not looked at", async () => {
+    const finish = Promise.withResolvers<void>();
+    const node = nodeOf(async ({ method }, reply) => {
+      if (method === "GET") return reply.write(listOf("m"));
+      await finish.promise;
+      return reply.write(answer);
+    });
+    const pool = poolOf([config(node)], { looks: true });
+    await until(() => state(pool).engine.kind === "vllm");
+    using slot = granted(await pool.enter(askOf(), 1, never));
+    const ending = generate(slot);
+    const looks = () => node.requests.filter(({ method }) => method === "GET").length;
+    await until(() => node.requests.some(({ method }) => method === "POST"));
+    const before = looks();
+    await Bun.sleep(200); // five times the interval
+    expect(looks()).toBe(before);
+    finish.resolve();
+    await ending;
+  });
+  const wrong: [string, string | null, string, RegExp][] = [
+    ["401 without a key", null, wholeReply("401 x", ""), /^it wants an API key \(status 401\)/],
+    ["401 with one", "k", wholeReply("401 x", ""), /^it does not take the API key that it is given/],
+    ["503", null, wholeReply("503 x", ""), /status 503\): it may be loading/],
+    ["502", null, wholeReply("502 x", ""), /^a proxy answers, but no engine/],
+    ["no HTTP", null, "220 mail.example.org ESMTP\r\n", /does not speak HTTP/],
+  ];
+  for (const [name, apiKey, reply, problem] of wrong)
+    test(`${name} is down, but a request may show that it is not`, async () => {
+      const node = nodeOf(({ method }, connection) => connection.write(method === "GET" ? reply : answer));
+      const pool = poolOf([config(node, { apiKey })], { looks: true, limits: { probeIntervalMs: 60_000 } });
+      await until(() => state(pool).health === "down");
+      expect(state(pool).problem).toMatch(problem);
+      using slot = granted(await pool.enter(askOf(), 1, never));
+      expect(await generate(slot)).toMatchObject({ kind: "end" });
+      expect(state(pool)).toMatchObject({ health: "well", problem: null });
+    });
+  test("an address without /v1 is named as such", async () => {
+    const node = nodeOf(({ path }, reply) =>
+      reply.write(path === "/api/v1/models" ? listOf("m") : wholeReply("404 x", "")),
+    );
+    const pool = poolOf([config({ url: node.url.replace("/v1", "/api") })], { looks: true });
+    await until(() => state(pool).health === "down");
+    expect(state(pool).problem).toBe("its API is one step further down: add /v1 to its address");
+  });
+  test("one that lists nothing is taken to be well, with a problem, until a request was answered", async () => {
+    const node = nodeOf(({ method }, reply) => reply.write(method === "GET" ? wholeReply("500 x", "") : answer));
+    const pool = poolOf([config(node)], { looks: true, limits: { idleLookIntervalMs: 60_000 } });
+    await until(() => state(pool).problem !== null);
+    expect(state(pool)).toMatchObject({
+      health: "well",
+      problem: expect.stringContaining("no list of models (status 500"),
+    });
+    using slot = granted(await pool.enter(askOf(), 1, never));
+    await generate(slot);
+    expect(state(pool).problem).toBeNull();
+  });
+  test("one look without an answer is not enough, several are", async () => {
+    let silent = false;
+    const node = nodeOf(({ method }, reply) => {
+      if (!silent || method !== "GET") reply.write(method === "GET" ? listOf("m") : answer);
+    });
+    const limits = { probeTimeoutMs: 20, probeIntervalMs: 60_000 };
+    const pool = poolOf([config(node)], { looks: true, limits });
+    await until(() => state(pool).engine.kind === "vllm");
+    const looks = node.requests.length;
+    silent = true;
+    await until(() => state(pool).health === "down");
+    expect(node.requests.length - looks).toBeGreaterThanOrEqual(3);
+    expect(state(pool).problem).toBe("it takes the connection, but gives no answer within 0.02 s");
+  });
+  test("many nodes are looked at a few at a time", async () => {
+    let [running, most] = [0, 0];
+    const node = nodeOf(async (_, reply) => {
+      most = Math.max(most, ++running);
+      await Bun.sleep(5);
+      running -= 1;
+      reply.write(listOf("m"));
+    });
+    const nodes = Array.from({ length: 200 }, (_, index) => config(node, { name: `node-${index}` }));
+    const pool = poolOf(nodes, { looks: true, limits: { idleLookIntervalMs: 60_000 } });
+    await until(() => pool.states().every(({ engine }) => engine.kind === "vllm"));
+    expect(most).toBeLessThanOrEqual(nodeLooksAtOnceMax);
+  });
+});
+
+describe("nodes that are alike", () => {
+  test("are those with the same model on the same engine", async () => {
+    const [one, two, three] = [nodeOf(), nodeOf(), nodeOf()];
+    const pool = poolOf([
+      config(one, { name: "one" }),
+      config(two, { name: "two" }),
+      config(three, { name: "three", models: { "*": "sees" } }),
+    ]);
+    using slot = granted(await pool.enter(askOf(), 1, never, new Set(["two", "three"])));
+    expect([...slot.alike(hostedModel.id)].sort()).toEqual(["one", "two"]);
+  });
+});
+
+describe("engines", () => {
+  test("are asked for once, and the request is made for them", async () => {
+    const list = JSON.stringify({
+      object: "list",
+      data: [{ id: "m", object: "model", owned_by: "vllm", max_model_len: 4_096 }],
+    });
+    const node = nodeOf(({ method }, reply) => reply.write(method === "GET" ? wholeReply("200 OK", list) : answer));
+    const pool = poolOf([config(node, { apiKey: "secret" })], { looks: true });
+    await until(() => pool.states()[0]!.engine.kind === "vllm");
+    using slot = granted(await pool.enter(askOf(), 1, never));
+    await generate(slot);
+    expect(JSON.parse(node.requests.at(-1)!.body)).toHaveProperty("cache_salt");
+    expect(node.requests.map(({ method }) => method)).toEqual(["GET", "POST"]);
+    for (const { head } of node.requests) expect(head).toContain("authorization: Bearer secret");
+  });
+
+  test("tell their context; of several nodes of a model the least counts", async () => {
+    const nodeWith = (...models: readonly Readonly<{ id: string; max_model_len?: number }>[]) => {
+      const data = models.map((model) => ({ ...model, object: "model", owned_by: "vllm" }));
+      return nodeOf((_, reply) => reply.write(wholeReply("200 OK", JSON.stringify({ object: "list", data }))));
+    };
+    const nodes = [
+      config(nodeWith({ id: "m", max_model_len: 32_768 }), { name: "a", models: { "core-3": "m", "core-2-pro": "m" } }),
+      config(nodeWith({ id: "m", max_model_len: 16_384 }), { name: "b", models: { "core-3": "m" } }),
+      config(nodeWith({ id: "m" }, { id: "n", max_model_len: 1 }), { name: "c", models: { "*": "n" } }),
+    ];
+    const pool = poolOf(nodes, { looks: true });
+    await until(() => pool.states().every(({ engine }) => engine.kind === "vllm"));
+    const ids = ["core-3", "core-2-pro", "core-3-pro"];
+    expect(ids.map((id) => pool.contextTokensOf(id))).toEqual([16_384, 32_768, null]);
+  });
+});
+
+describe("another configuration", () => {
+  test("keeps what runs, moves those in line, and forgets a node that went", async () => {
+    const finish = Promise.withResolvers<void>();
+    const old = nodeOf(async (_, reply) => {
+      reply.write(streamHead + chunk(textEvent("a")));
+      await finish.promise;
+      reply.write(chunk(finishEvent() + usageEvent(1, 1) + doneEvent) + lastChunk);
+    });
+    const pool = poolOf([config(old, { name: "old" })]);
+    const slot = granted(await pool.enter(askOf(), 1, never));
+    const running = generate(slot);
+    const waiting = pool.enter(askOf(), 1, never);
+    pool.reconfigure([config(nodeOf(), { name: "new" })]);
+    using moved = granted(await waiting);
+    expect(moved.nodeName).toBe("new");
+    expect(pool.states().map(({ name }) => name)).toEqual(["new"]);
+    finish.resolve();
+    expect(await running).toMatchObject({ kind: "end" });
+    expect(await generate(slot)).toMatchObject({ kind: "end" });
+    slot[Symbol.dispose]();
+  });
+  test("has a node down whose program does not answer yet, and knows who runs on where it was", async () => {
+    const node = nodeOf();
+    const pool = poolOf([config(node)]);
+    const before = granted(await pool.enter(askOf(), 1, never));
+    const waiting = pool.enter(askOf(), 1, never);
+    const arrival = Promise.withResolvers<void>();
+    pool.reconfigure([config(node, { slots: 2 })], undefined, new Map([["a", arrival.promise]]));
+    expect(await waiting).toMatchObject({ refusal: "busy" });
+    expect(await pool.enter(askOf(), 1, never)).toMatchObject({ refusal: "busy" });
+    expect(pool.states()).toMatchObject([{ name: "a", health: "starting", busy: 1 }]);
+    expect(await generate(before)).toMatchObject({ kind: "end" });
+    expect(pool.busyAt(node.url)).toBe(1);
+    before[Symbol.dispose]();
+    expect(pool.busyAt(node.url)).toBe(0);
+    arrival.resolve();
+    await until(() => pool.states()[0]!.health === "well");
+    granted(await pool.enter(askOf(), 1, never))[Symbol.dispose]();
+  });
+  test("close refuses those who wait and everybody after", async () => {
+    const pool = poolOf([config(nodeOf())]);
+    const slot = granted(await pool.enter(askOf(), 1, never));
+    const waiting = pool.enter(askOf(), 1, never);
+    await pool.close();
+    expect(await waiting).toMatchObject({ refusal: "busy" });
+    expect(await pool.enter(askOf(), 1, never)).toMatchObject({ refusal: "busy" });
+    slot[Symbol.dispose]();
+  });
+});

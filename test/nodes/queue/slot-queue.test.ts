@@ -1,0 +1,344 @@
+// The slot queue without time or sockets: fairness, all small worlds, random large ones.
+import { describe, expect, test } from "bun:test";
+import { SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
+import type { NodeHealth, Place, QueueNode, RefusalCause } from "../../../src/nodes/queue/slot-queue.ts";
+
+class TestPlace implements Place {
+  node: string | null = null;
+  cause: RefusalCause | null = null;
+  constructor(
+    readonly account: number,
+    readonly modelId = "m",
+    readonly affinity = 0,
+    readonly excluded: ReadonlySet<string> = new Set(),
+  ) {}
+  granted(node: string): void {
+    if (this.node !== null || this.cause !== null) throw new Error("told twice");
+    this.node = node;
+  }
+  refused(cause: RefusalCause): void {
+    if (this.node !== null || this.cause !== null) throw new Error("told twice");
+    this.cause = cause;
+  }
+}
+
+const node = (name: string, slots = 1, models: readonly string[] = ["m"]): QueueNode => ({
+  name,
+  slots,
+  serves: (model) => models.includes(model),
+});
+
+function queueOf(nodes: readonly QueueNode[], maxWaitMs = 1_000, placesMax?: number): SlotQueue {
+  const queue = new SlotQueue(maxWaitMs, placesMax);
+  queue.configure(nodes);
+  return queue;
+}
+
+function enter(queue: SlotQueue, place: TestPlace, now = 0): TestPlace {
+  queue.enter(place, now);
+  queue.check();
+  return place;
+}
+
+describe("entering", () => {
+  test("a free slot is granted at once, else the request waits", () => {
+    const queue = queueOf([node("a")]);
+    expect(enter(queue, new TestPlace(1)).node).toBe("a");
+    const second = enter(queue, new TestPlace(1));
+    expect([second.node, second.cause, queue.length]).toEqual([null, null, 1]);
+    queue.release("a");
+    expect([second.node, queue.length]).toEqual(["a", 0]);
+  });
+  test("refused when no node serves the model, when all are down, when all are excluded, when the lines are full", () => {
+    const queue = queueOf([node("a")], 1_000, 1);
+    expect(enter(queue, new TestPlace(1, "other")).cause).toBe("no-node");
+    expect(enter(queue, new TestPlace(1, "m", 0, new Set(["a"]))).cause).toBe("no-node");
+    enter(queue, new TestPlace(1));
+    enter(queue, new TestPlace(1));
+    expect(enter(queue, new TestPlace(2)).cause).toBe("full");
+    queue.setHealth("a", "starting");
+    expect(enter(queue, new TestPlace(1)).cause).toBe("no-node");
+    expect(queue.length).toBe(0);
+  });
+  test("a cooling node gets nothing, and its line waits", () => {
+    const queue = queueOf([node("a")]);
+    queue.setHealth("a", "cooling");
+    const place = enter(queue, new TestPlace(1));
+    expect([place.node, place.cause]).toEqual([null, null]);
+    queue.setHealth("a", "well");
+    expect(place.node).toBe("a");
+  });
+});
+
+describe("which node", () => {
+  const nodes = ["a", "b", "c"].map((name) => node(name, 4));
+  test("the same prompt start goes to the same node while that has room, then to the idlest", () => {
+    const queue = queueOf(nodes);
+    const first = Array.from({ length: 4 }, () => enter(queue, new TestPlace(1, "m", 42)).node);
+    expect(new Set(first).size).toBe(1);
+    const more = Array.from({ length: 8 }, () => enter(queue, new TestPlace(1, "m", 42)).node!);
+    expect(more).not.toContain(first[0]);
+    expect(more.filter((name) => name === more[0]).length).toBe(4);
+  });
+  test("different prompt starts spread over the nodes, and one node less moves only its own", () => {
+    const choice = (given: readonly QueueNode[], affinity: number) =>
+      enter(queueOf(given), new TestPlace(1, "m", affinity)).node!;
+    const before = Array.from({ length: 300 }, (_, affinity) => choice(nodes, affinity));
+    for (const { name } of nodes) expect(before.filter((one) => one === name).length).toBeGreaterThan(60);
+    const after = Array.from({ length: 300 }, (_, affinity) => choice(nodes.slice(0, 2), affinity));
+    for (const [index, name] of before.entries()) if (name !== "c") expect(after[index]).toBe(name);
+  });
+});
+
+describe("fairness", () => {
+  test("an account with 500 requests waits behind its own", () => {
+    const queue = queueOf([node("a", 2)]);
+    const flood = Array.from({ length: 502 }, () => enter(queue, new TestPlace(1)));
+    const others = [2, 3, 4].map((account) => enter(queue, new TestPlace(account)));
+    for (let turn = 0; turn < 4; turn++) queue.release("a");
+    expect(others.map(({ node: granted }) => granted)).toEqual(["a", "a", "a"]);
+    expect(flood.filter(({ node: granted }) => granted !== null).length).toBe(3);
+  });
+  test("accounts take turns, and each account's own requests keep their order", () => {
+    const queue = queueOf([node("a")]);
+    enter(queue, new TestPlace(0));
+    const places = [1, 1, 1, 2, 2, 3].map((account) => enter(queue, new TestPlace(account)));
+    const order: number[] = [];
+    for (let turn = 0; turn < 6; turn++) {
+      queue.release("a");
+      order.push(places.findIndex((place, index) => place.node !== null && !order.includes(index)));
+    }
+    expect(order).toEqual([0, 3, 5, 1, 4, 2]);
+  });
+  test("waiting in several lines gives no more turns", () => {
+    const queue = queueOf([node("a", 1, ["m", "n"]), node("b", 1, ["n"])]);
+    enter(queue, new TestPlace(9, "m"));
+    enter(queue, new TestPlace(9, "n"));
+    const greedy = ["m", "n", "m", "n"].map((model) => enter(queue, new TestPlace(1, model)));
+    const modest = [enter(queue, new TestPlace(2, "m")), enter(queue, new TestPlace(2, "m"))];
+    for (let turn = 0; turn < 4; turn++) queue.release("a");
+    expect(greedy.filter((place) => place.node !== null).length).toBe(2);
+    expect(modest.filter((place) => place.node !== null).length).toBe(2);
+  });
+});
+
+describe("leaving", () => {
+  test("a place in line is given up once", () => {
+    const queue = queueOf([node("a")]);
+    enter(queue, new TestPlace(1));
+    const waiting = [1, 2, 3].map((account) => enter(queue, new TestPlace(account)));
+    expect(queue.leave(waiting[1]!)).toBe(true);
+    expect(queue.leave(waiting[1]!)).toBe(false);
+    queue.release("a");
+    queue.release("a");
+    expect(waiting.map((place) => place.node)).toEqual(["a", null, "a"]);
+  });
+  test("waiting too long", () => {
+    const queue = queueOf([node("a")], 100);
+    enter(queue, new TestPlace(1));
+    const [early, late] = [enter(queue, new TestPlace(1), 10), enter(queue, new TestPlace(2), 50)];
+    expect(queue.nextExpiry()).toBe(110);
+    queue.expire(109);
+    expect(early.cause).toBeNull();
+    queue.expire(110);
+    expect([early.cause, late.cause]).toEqual(["waited-too-long", null]);
+    expect(queue.nextExpiry()).toBe(150);
+  });
+  test("a release without a reservation is a bug", () => {
+    const queue = queueOf([node("a")]);
+    expect(() => queue.release("a")).toThrow("without a reservation");
+    enter(queue, new TestPlace(1));
+    queue.release("a");
+    expect(() => queue.release("a")).toThrow("without a reservation");
+    expect(() => queue.release("b")).toThrow("without a reservation");
+  });
+});
+
+describe("another configuration", () => {
+  test("those who wait get new slots, a node that went keeps what runs on it", () => {
+    const queue = queueOf([node("a")]);
+    enter(queue, new TestPlace(1));
+    const waiting = [enter(queue, new TestPlace(1)), enter(queue, new TestPlace(2))];
+    queue.configure([node("b")]);
+    queue.check();
+    expect(waiting.map((place) => place.node)).toEqual(["b", null]);
+    queue.release("a");
+    expect(queue.states().map(({ name, busy }) => [name, busy])).toEqual([["b", 1]]);
+    expect(waiting[1]!.node).toBeNull();
+    queue.release("b");
+    expect(waiting[1]!.node).toBe("b");
+  });
+  test("fewer slots are given back first, a model that is gone is refused", () => {
+    const queue = queueOf([node("a", 2, ["m", "n"])]);
+    enter(queue, new TestPlace(1));
+    enter(queue, new TestPlace(1));
+    const [stays, goes] = [enter(queue, new TestPlace(1)), enter(queue, new TestPlace(1, "n"))];
+    queue.configure([node("a", 1)]);
+    queue.check();
+    expect([stays.cause, goes.cause]).toEqual([null, "no-node"]);
+    queue.release("a");
+    expect(stays.node).toBeNull();
+    queue.release("a");
+    expect(stays.node).toBe("a");
+  });
+  test("a node taken away and brought back while it is busy counts on", () => {
+    const queue = queueOf([node("a")]);
+    enter(queue, new TestPlace(1));
+    queue.configure([]);
+    queue.configure([node("a")]);
+    expect(queue.states()).toMatchObject([{ name: "a", busy: 1 }]);
+    queue.release("a");
+    expect(queue.states()).toMatchObject([{ name: "a", busy: 0 }]);
+  });
+});
+
+describe("small worlds", () => {
+  // All sequences of events over two accounts, two models and two nodes; `check` holds after every event, nobody is told
+  // twice, and at the end everybody was told.
+  type World = { queue: SlotQueue; granted: TestPlace[]; all: TestPlace[]; now: number };
+  const events: ((world: World) => void)[] = [
+    (world) => ask(world, new TestPlace(1)),
+    (world) => ask(world, new TestPlace(2)),
+    (world) => ask(world, new TestPlace(1, "n")),
+    (world) => release(world),
+    (world) =>
+      void world.queue.leave(
+        world.all.find(({ node: given, cause }) => given === null && cause === null) ??
+          world.all[0] ??
+          new TestPlace(0),
+      ),
+    (world) => world.queue.setHealth("a", "down"),
+    (world) => world.queue.setHealth("a", "cooling"),
+    (world) => world.queue.setHealth("a", "well"),
+    (world) => world.queue.expire((world.now += 60)),
+  ];
+  /** Too many for all sequences: what a request shows of a node that is down. */
+  const moreEvents: typeof events = [
+    ...events,
+    (world) => world.queue.setHealth("b", "down"),
+    (world) => world.queue.setHealth("b", "starting"),
+    (world) => world.queue.setHealth("b", "well"),
+    (world) => world.queue.trialFailed("a"),
+    (world) => world.queue.trialHolds("a"),
+    (world) => world.queue.trialFailed("b"),
+    (world) => world.queue.trialHolds("b"),
+  ];
+  function ask(world: World, place: TestPlace): void {
+    world.all.push(place);
+    world.queue.enter(place, world.now);
+  }
+  function release(world: World): void {
+    const running = world.all.find((place) => place.node !== null && !world.granted.includes(place));
+    if (running === undefined) return;
+    world.granted.push(running);
+    world.queue.release(running.node!);
+  }
+  function run(steps: readonly number[]): void {
+    const queue = queueOf([node("a", 1, ["m"]), node("b", 1, ["m", "n"])], 100);
+    const world: World = { queue, granted: [], all: [], now: 0 };
+    for (const step of steps) {
+      moreEvents[step]!(world);
+      queue.check();
+    }
+    for (let left = world.all.length; left > 0; left--) release(world);
+    queue.check();
+    queue.expire(1_000_000);
+    expect(queue.length).toBe(0);
+    expect(queue.states().every(({ busy }) => busy === 0)).toBe(true);
+  }
+  test("every sequence of five events", () => {
+    const total = events.length ** 5;
+    for (let code = 0; code < total; code++) {
+      const steps: number[] = [];
+      for (let rest = code, step = 0; step < 5; step++, rest = Math.floor(rest / events.length))
+        steps.push(rest % events.length);
+      run(steps);
+    }
+  });
+  test("long random sequences", () => {
+    let state = 20_261_120;
+    const random = (): number => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) >>> 8;
+    for (let round = 0; round < 400; round++) run(Array.from({ length: 200 }, () => random() % moreEvents.length));
+  });
+});
+
+describe("a node that is down, where no other is there", () => {
+  const downQueue = (slots = 2): SlotQueue => {
+    const queue = queueOf([node("a", slots)]);
+    queue.setHealth("a", "down");
+    return queue;
+  };
+  test("gets one request as its trial, others wait for that and are refused when it fails", () => {
+    const queue = downQueue();
+    const [trial, waits] = [enter(queue, new TestPlace(1)), enter(queue, new TestPlace(2))];
+    expect([trial.node, waits.node, waits.cause]).toEqual(["a", null, null]);
+    queue.trialFailed("a");
+    expect(waits.cause).toBe("no-node");
+    queue.release("a");
+    expect(enter(queue, new TestPlace(2)).node).toBe("a");
+  });
+  test("is given to those who wait when it is well again, or when the trial holds", () => {
+    for (const event of ["well", "holds"]) {
+      const queue = downQueue();
+      enter(queue, new TestPlace(1));
+      const waits = enter(queue, new TestPlace(2));
+      if (event === "well") queue.setHealth("a", "well");
+      else queue.trialHolds("a");
+      expect(waits.node).toBe("a");
+      queue.check();
+    }
+  });
+  test("has the next in line as its trial when the client of the first left", () => {
+    const queue = downQueue();
+    enter(queue, new TestPlace(1));
+    const waits = enter(queue, new TestPlace(2));
+    queue.release("a");
+    expect(waits.node).toBe("a");
+  });
+  test("gets none of those who wait for another, and none that another node failed", () => {
+    const queue = queueOf([node("a"), node("b")]);
+    queue.setHealth("a", "down");
+    expect(enter(queue, new TestPlace(1)).node).toBe("b");
+    const waits = enter(queue, new TestPlace(2));
+    queue.release("b");
+    expect(waits.node).toBe("b");
+    queue.setHealth("b", "down");
+    expect(enter(queue, new TestPlace(1, "m", 0, new Set(["b"]))).cause).toBe("no-node");
+  });
+  test("of several, the one that was tried longest ago", () => {
+    const queue = queueOf([node("a"), node("b")]);
+    for (const name of ["a", "b"]) queue.setHealth(name, "down");
+    const tried = [1, 2, 3, 4].map((account) => {
+      const { node: name } = enter(queue, new TestPlace(account));
+      queue.trialFailed(name!);
+      queue.release(name!);
+      return name;
+    });
+    expect(tried).toEqual(["a", "b", "a", "b"]);
+  });
+});
+
+test("10,000 who wait cost no more per event than 100", () => {
+  const cost = (waiting: number): number => {
+    const queue = queueOf([node("a")]);
+    queue.enter(new TestPlace(0), 0);
+    for (let one = 0; one < waiting; one++) queue.enter(new TestPlace(one % 1_000), 0);
+    const start = Bun.nanoseconds();
+    for (let event = 0; event < 4_000; event++) {
+      queue.enter(new TestPlace(event % 1_000), 0);
+      queue.release("a");
+    }
+    return Bun.nanoseconds() - start;
+  };
+  cost(100);
+  const best = (waiting: number): number => Math.min(...Array.from({ length: 5 }, () => cost(waiting)));
+  expect(best(10_000) / best(100)).toBeLessThan(20);
+});
+
+test("health is kept by name", () => {
+  const queue = queueOf([node("a"), node("b")]);
+  const health = (): NodeHealth[] => queue.states().map((state) => state.health);
+  queue.setHealth("a", "down");
+  queue.setHealth("unknown", "down");
+  expect(health()).toEqual(["down", "well"]);
+});

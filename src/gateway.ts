@@ -16,12 +16,12 @@ import type { Log } from "./core/log.ts";
 import { isRefusal, refuse } from "./core/refusals.ts";
 import { GapSink } from "./telemetry/gap-sink.ts";
 import { RequestRecord, type RoundRecord } from "./telemetry/request-record.ts";
-import type { Media, ReadyAsk } from "./tools/media.ts";
+import type { Media, ReadyAsk } from "./tools/media/media.ts";
 import { expectedInput } from "./tools/expected-input.ts";
-import { needsMedia } from "./tools/media-parts.ts";
-import type { Checker } from "./tools/answer-checker.ts";
+import { needsMedia } from "./tools/media/media-parts.ts";
+import type { Checker } from "./tools/format/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
-import { structuredOutput, wantsForm } from "./tools/structured-output.ts";
+import { structuredOutput, wantsForm } from "./tools/format/structured-output.ts";
 import type { ToolLoop } from "./tools/tool-loop.ts";
 import {
   type AccountId,

@@ -18,7 +18,7 @@ import { RelayPool } from "./relay/relay-pool.ts";
 import type { Opening, Order, Report } from "./relay/relays.ts";
 import { Counter } from "./tokens/counter.ts";
 import { TokenCounts } from "./tokens/node-count.ts";
-import { AnswerChecker } from "./tools/answer-checker.ts";
+import { AnswerChecker } from "./tools/format/answer-checker.ts";
 
 declare const self: Worker;
 

@@ -144,24 +144,24 @@ const bugs: readonly Bug[] = [
     what: "a private address is known by its text",
     edits: [
       [
-        "src/tools/public-destination.ts",
+        "src/tools/fetch/public-destination.ts",
         "  if (!found.every(isReachable)) return null;",
         "  if (/^(?:127|10|192\\.168)\\./.test(hostname)) return null;",
       ],
     ],
-    file: "test/tools/public-fetch-client.test.ts",
+    file: "test/tools/fetch/public-fetch-client.test.ts",
   },
   {
     id: "M14",
     what: "a name is looked up again when it is dialled",
     edits: [
       [
-        "src/tools/public-destination.ts",
+        "src/tools/fetch/public-destination.ts",
         "  const addresses = found.sort(",
         "  const again = literal === null ? (await resolve(hostname, gone)).map(parseAddress) : found;\n  const addresses = (again as AddressBytes[]).sort(",
       ],
     ],
-    file: "test/tools/public-fetch-client.test.ts",
+    file: "test/tools/fetch/public-fetch-client.test.ts",
   },
   {
     id: "M15",

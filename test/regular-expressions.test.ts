@@ -188,29 +188,29 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "tokens/render.ts": [/^data:/i],
   "tokens/sequences.ts": "files that come with the program",
   "config/toml-lines.ts": "the operator's configuration",
-  "tools/answer-validator.ts": [
+  "tools/format/answer-validator.ts": [
     /draft-0?[3467]\b/,
     made("RegExp(pattern, flags)", "of a client's schema: in a process of its own, with a bound on its time"),
   ],
-  "tools/citations.ts": [
+  "tools/search/citations.ts": [
     within(40, /^\s*\d+(?:\s*[,;]\s*\d+)*\s*(?:†.*)?$/), // markMaxLength
     /†.*/,
     /[,;]/,
   ],
-  "tools/html-entities.ts": [/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{1,31}));/g],
-  "tools/page-text.ts": [/\s+/g, /\n (?! )/g, /\n{3,}/g],
-  "tools/public-address.ts": [
+  "tools/media/html-entities.ts": [/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{1,31}));/g],
+  "tools/media/page-text.ts": [/\s+/g, /\n (?! )/g, /\n{3,}/g],
+  "tools/fetch/public-address.ts": [
     own("names of our own network interfaces", /%.*$/),
     /^(?:0|[1-9][0-9]{0,2})$/,
     /^(.*:)([0-9]+\.[0-9.]+)$/,
     /^[0-9a-fA-F]{1,4}$/,
   ],
-  "tools/public-destination.ts": [
+  "tools/fetch/public-destination.ts": [
     /^[^.]*$|(?:^|\.)(?:localhost|local|internal|home\.arpa|onion|invalid|test|example|alt)$/,
     /^\[(.*)\]$/,
     /\.$/,
   ],
-  "tools/public-fetch-client.ts": [/^\s*charset\s*=\s*"?([^"\s]+)"?\s*$/],
+  "tools/fetch/public-fetch-client.ts": [/^\s*charset\s*=\s*"?([^"\s]+)"?\s*$/],
   "tools/search/brave.ts": [/\s+/, /<\/?[a-z][^<>]*>/gi],
   "tools/search/file-text.ts": "the operator's own files, read in a Worker, their first 20,000 characters",
   "tools/search/pages.ts": [
@@ -223,7 +223,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /\[(?=\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w+)\])/g,
     /\s+/g,
   ],
-  "tools/web-search.ts": [/^https?:\/\//, /^\*\./],
+  "tools/search/web-search-tool.ts": [/^https?:\/\//, /^\*\./],
 };
 
 const entriesOf = (path: string): readonly Entry[] => {

@@ -11,7 +11,7 @@ import { isRefusal, refuse } from "../core/refusals.ts";
 import { encodeTexts } from "../tokens/encoded-texts.ts";
 import { renderTurns } from "../tokens/render.ts";
 import { readTokenize } from "../tokens/tokenize.ts";
-import { unreadyParts, withParts } from "../tools/media-parts.ts";
+import { unreadyParts, withParts } from "../tools/media/media-parts.ts";
 import type { Ask, EncodedTexts, Model, Part, PreparedTurns, Refusal, Turn, UnreadyPart } from "../core/types.ts";
 import { readBodyJson } from "./body-json.ts";
 

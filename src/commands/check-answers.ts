@@ -1,6 +1,6 @@
 // tollgate check-answers: a process that checks answers against JSON Schemas. A server starts it and speaks to it over
 // a channel that it opens; without one there is nobody to answer.
-import { checkUntilDisconnected } from "../tools/checking-process.ts";
+import { checkUntilDisconnected } from "../tools/format/checking-process.ts";
 import { type Command, CommandError } from "./command.ts";
 
 const command: Command = {

@@ -1,7 +1,7 @@
 // What the metrics count of searches and of media that are fetched: the parts themselves know nothing of it.
 import type { Metrics } from "../http/metrics.ts";
-import type { PublicFetch } from "../tools/public-fetch.ts";
-import { SearchFailed, type SearchProvider } from "../tools/search-provider.ts";
+import type { PublicFetch } from "../tools/fetch/public-fetch.ts";
+import { SearchFailed, type SearchProvider } from "../tools/search/search-provider.ts";
 
 export function countedSearch(provider: SearchProvider, metrics: Metrics): SearchProvider {
   return {

@@ -1,6 +1,6 @@
 // tollgate pdf-text: reads a PDF on standard input and writes its text. The server runs it for every PDF of a request, so
 // that a file made to exhaust its reader exhausts a process that may die.
-import { pdfText } from "../tools/pdf-text.ts";
+import { pdfText } from "../tools/media/pdf-text.ts";
 import { standBehindGateway } from "../tools/worker-process.ts";
 import { type Command, CommandError } from "./command.ts";
 

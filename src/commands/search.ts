@@ -1,7 +1,7 @@
 // tollgate search QUERY: what the configured search finds, as a model would read it.
 import { searchResultsMax } from "../core/limits.ts";
-import { PublicFetchClient } from "../tools/public-fetch-client.ts";
-import type { SearchProvider } from "../tools/search-provider.ts";
+import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
+import type { SearchProvider } from "../tools/search/search-provider.ts";
 import { FolderSearch } from "../tools/search/folder-search.ts";
 import { openSearchProvider } from "../tools/search/open.ts";
 import { type Command, folderFlags, type Invocation, readWhole, textFlag } from "./command.ts";

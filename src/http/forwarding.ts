@@ -1,6 +1,6 @@
 // How proxies say that they ask for somebody else. There is no end of such headers, so that names which nobody but a
 // proxy sends are known by their parts.
-import { isPublicAddress, parseAddress } from "../tools/public-address.ts";
+import { isPublicAddress, parseAddress } from "../tools/fetch/public-address.ts";
 
 const exact: ReadonlySet<string> = new Set(["forwarded", "via", "x-real-ip", "cdn-loop", "x-host", "x-url-scheme"]);
 /** Such as x-forwarded-for, cf-connecting-ip, true-client-ip, fly-client-ip, x-envoy-external-address, cf-ray. */

@@ -1,6 +1,6 @@
 // Which requests a relay passes on because only the main thread has what they need: the gateway's own tools, whose
 // connections and counts exist once, what was stored earlier, and the memory that large bodies and fetched media share.
-import { needsMedia } from "../tools/media-parts.ts";
+import { needsMedia } from "../tools/media/media-parts.ts";
 import type { Ask } from "../core/types.ts";
 import type { Rules } from "./messages.ts";
 

@@ -1,7 +1,7 @@
 // What comes of one round of the tool loop, on its way to the client: text, reasoning and calls of the client's tools
 // flow on as they come, calls of our tools stay here until the round has ended.
 import type { Call, Piece, Sink } from "../core/types.ts";
-import { CitationReader, type Sources } from "./citations.ts";
+import { CitationReader, type Sources } from "./search/citations.ts";
 import type { OwnedTool } from "./owned-tool.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
 

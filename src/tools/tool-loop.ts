@@ -30,13 +30,13 @@ import {
   type Turn,
   type Usage,
 } from "../core/types.ts";
-import { Sources } from "./citations.ts";
+import { Sources } from "./search/citations.ts";
 import type { OwnedTool } from "./owned-tool.ts";
 import type { Round } from "./round.ts";
 import { type CalledTool, RoundSink } from "./round-sink.ts";
-import type { SearchProvider } from "./search-provider.ts";
+import type { SearchProvider } from "./search/search-provider.ts";
 import { madeSafe, resultText } from "./untrusted-text.ts";
-import { type SearchCalls, WebSearchTool } from "./web-search.ts";
+import { type SearchCalls, WebSearchTool } from "./search/web-search-tool.ts";
 
 export type ToolLoopParts = Readonly<{
   /** Null where nothing is searched. */

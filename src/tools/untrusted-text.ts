@@ -2,7 +2,7 @@
 // template tells a system's words from a page's. It reaches the model between fences that it cannot close.
 import { toolResultMaxLength, toolResultsOfRoundMaxLength } from "../core/limits.ts";
 import type { ToolOutcome } from "../core/types.ts";
-import type { Sources } from "./citations.ts";
+import type { Sources } from "./search/citations.ts";
 
 /**
  * Tokens of chat templates: ChatML, Llama 3, Gemma, Mistral, DeepSeek and the tags of tool calls and thinking. Engines

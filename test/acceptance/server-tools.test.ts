@@ -21,7 +21,7 @@ beforeAll(async () => {
   notesFile = join(folder, "notes");
   mkdirSync(join(folder, "docs"));
   writeFileSync(join(folder, "docs/tower.md"), "# Tokyo Tower\n\nIt is 333 metres high.");
-  const command = [process.execPath, join(import.meta.dir, "../tools/scripted-mcp-server.ts"), notesFile];
+  const command = [process.execPath, join(import.meta.dir, "../tools/mcp/scripted-mcp-server.ts"), notesFile];
   stack = await Stack.start({
     config: `
       [search]

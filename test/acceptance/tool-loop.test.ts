@@ -428,7 +428,7 @@ test(
   "tools of an MCP server are run and shown in each dialect's own form",
   async () => {
     const folder = await mkdtemp(join(tmpdir(), "tollgate-mcp-"));
-    const program = join(import.meta.dir, "../tools/scripted-mcp-server.ts");
+    const program = join(import.meta.dir, "../tools/mcp/scripted-mcp-server.ts");
     const [command, args] = [process.execPath, [program, join(folder, "notes")]].map((value) => JSON.stringify(value));
     const config = `[[mcp]]\nname = "files"\ncommand = ${command}\nargs = ${args}\n`;
     await using served = await Stack.start({ config });

@@ -19,7 +19,7 @@ import { largeNodeRequest, nodeRequest } from "../../src/nodes/request.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { readTokenize } from "../../src/tokens/tokenize.ts";
 import { renderAsk, renderTurns } from "../../src/tokens/render.ts";
-import { needsMedia, unreadyParts, withParts } from "../../src/tools/media-parts.ts";
+import { needsMedia, unreadyParts, withParts } from "../../src/tools/media/media-parts.ts";
 import type { Ask, Part, Refusal } from "../../src/core/types.ts";
 import { pdf } from "../fixtures/pdf.ts";
 import { png } from "../fixtures/pictures.ts";

@@ -21,7 +21,7 @@ describe.skipIf(withoutBrowser)("tools of MCP servers in the playground", () => 
   beforeAll(async () => {
     const [command, ...args] = [
       process.execPath,
-      join(import.meta.dir, "../tools/scripted-mcp-server.ts"),
+      join(import.meta.dir, "../tools/mcp/scripted-mcp-server.ts"),
       join(folder, "notes"),
     ];
     const config = `[[mcp]]\nname = "srv"\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\n`;

@@ -2,8 +2,8 @@
 // whatever is fetched although it must not be, is fetched, and seen. The system's own packets are the judge. This file is
 // run by public-fetch-network.test.ts within a network namespace.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { PublicFetchClient } from "../../src/tools/public-fetch-client.ts";
-import { FetchRefused, type FetchOptions } from "../../src/tools/public-fetch.ts";
+import { PublicFetchClient } from "../../src/tools/fetch/public-fetch-client.ts";
+import { FetchRefused, type FetchOptions } from "../../src/tools/fetch/public-fetch.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { NameServer, type Answer, type RecordType } from "../fixtures/name-server.ts";
 import { nameServerAddress } from "../fixtures/network-namespace.ts";

@@ -1,7 +1,7 @@
 // What strangers wrote reaches a model fenced, bounded and without the tokens of chat templates.
 import { describe, expect, test } from "bun:test";
 import { toolResultMaxLength, toolResultsOfRoundMaxLength } from "../../src/core/limits.ts";
-import { Sources } from "../../src/tools/citations.ts";
+import { Sources } from "../../src/tools/search/citations.ts";
 import { madeSafe, resultText, withoutTemplateTokens } from "../../src/tools/untrusted-text.ts";
 import type { Source } from "../../src/core/types.ts";
 

@@ -1,7 +1,7 @@
 // Brave Search (api-dashboard.search.brave.com, Web Search). Texts of its answers are HTML with entities.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { searchResultTextMaxLength } from "../../core/limits.ts";
-import { decodeEntities } from "../html-entities.ts";
+import { decodeEntities } from "../media/html-entities.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";
 import type { SearchService } from "./web-search.ts";
 

@@ -1,7 +1,7 @@
 // The text of a file of the operator's folder, in passages of about half a page: an answer needs one of them, not the book.
 import { basename, extname } from "node:path";
 import { searchFileTextMaxLength, searchPassageLength } from "../../core/limits.ts";
-import { pageText } from "../page-text.ts";
+import { pageText } from "../media/page-text.ts";
 
 export type FileText = Readonly<{ title: string; passages: readonly string[] }>;
 /** Why a file cannot be found. */

@@ -1,7 +1,7 @@
 // The Worker that reads the folder and writes its index. It is stopped by message, between two files.
 import { systemClock } from "../../core/clock.ts";
 import { prepareSearchIndex, SearchIndexWriter } from "../../store/search-index.ts";
-import { PdfReader } from "../pdf-reader.ts";
+import { PdfReader } from "../media/pdf-reader.ts";
 import { type ScanResult, scanFolder } from "./folder-scan.ts";
 import { serveLine } from "./worker-line.ts";
 

@@ -13,7 +13,7 @@ import type { Log } from "../../core/log.ts";
 import { DataFolderUnusable } from "../../store/folder/data-folder.ts";
 import type { Found } from "../../store/search-index.ts";
 import type { Source } from "../owned-tool.ts";
-import { SearchFailed, type SearchProvider } from "../search-provider.ts";
+import { SearchFailed, type SearchProvider } from "./search-provider.ts";
 import { FolderFiles } from "./folder-files.ts";
 import type { QueryRequest } from "./folder-query-worker.ts";
 import type { ScanResult } from "./folder-scan.ts";

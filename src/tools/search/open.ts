@@ -1,7 +1,7 @@
 // Makes the search provider that the configuration names.
 import type { SearchConfig } from "../../config/config.ts";
-import type { PublicFetch } from "../public-fetch.ts";
-import type { SearchProvider } from "../search-provider.ts";
+import type { PublicFetch } from "../fetch/public-fetch.ts";
+import type { SearchProvider } from "./search-provider.ts";
 import { FolderSearch, type FolderSearchParts } from "./folder-search.ts";
 import { withPages } from "./pages.ts";
 import { WebSearch } from "./web-search.ts";

@@ -7,9 +7,9 @@ import {
   searchResultTextMaxLength,
 } from "../../core/limits.ts";
 import type { Source } from "../owned-tool.ts";
-import { pageText } from "../page-text.ts";
-import { type Fetched, FetchRefused, type PublicFetch } from "../public-fetch.ts";
-import type { SearchProvider } from "../search-provider.ts";
+import { pageText } from "../media/page-text.ts";
+import { type Fetched, FetchRefused, type PublicFetch } from "../fetch/public-fetch.ts";
+import type { SearchProvider } from "./search-provider.ts";
 
 const options = {
   // Turns are taken between accounts; the pages of all searches have one account's, which is nobody's.

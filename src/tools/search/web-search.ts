@@ -2,7 +2,7 @@
 import type { WebSearchConfig } from "../../config/config.ts";
 import { searchAnswerMaxBytes, searchesAtOnceMax, searchResultTextMaxLength } from "../../core/limits.ts";
 import type { Source } from "../owned-tool.ts";
-import { SearchFailed, type SearchProvider } from "../search-provider.ts";
+import { SearchFailed, type SearchProvider } from "./search-provider.ts";
 import { braveSearch } from "./brave.ts";
 import { searxngSearch } from "./searxng.ts";
 import { tavilySearch } from "./tavily.ts";

@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { systemClock } from "../../../src/core/clock.ts";
 import { searchFileMaxBytes, searchResultTextMaxLength } from "../../../src/core/limits.ts";
-import { SearchFailed } from "../../../src/tools/search-provider.ts";
+import { SearchFailed } from "../../../src/tools/search/search-provider.ts";
 import { SearchFolderUnusable } from "../../../src/tools/search/folder-files.ts";
 import { FolderSearch } from "../../../src/tools/search/folder-search.ts";
 import { eventually } from "../../fixtures/eventually.ts";

@@ -2,8 +2,13 @@
 import { describe, expect, test } from "bun:test";
 import { searchPageMaxBytes, searchPagesTimeoutMs, searchResultTextMaxLength } from "../../../src/core/limits.ts";
 import type { Source } from "../../../src/tools/owned-tool.ts";
-import { type Fetched, type FetchOptions, FetchRefused, type PublicFetch } from "../../../src/tools/public-fetch.ts";
-import type { SearchProvider } from "../../../src/tools/search-provider.ts";
+import {
+  type Fetched,
+  type FetchOptions,
+  FetchRefused,
+  type PublicFetch,
+} from "../../../src/tools/fetch/public-fetch.ts";
+import type { SearchProvider } from "../../../src/tools/search/search-provider.ts";
 import { withPages } from "../../../src/tools/search/pages.ts";
 
 const sources: readonly Source[] = [1, 2, 3].map((number) => ({

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { WebSearchConfig } from "../../../src/config/config.ts";
 import { searchAnswerMaxBytes, searchesAtOnceMax, searchResultTextMaxLength } from "../../../src/core/limits.ts";
-import { SearchFailed } from "../../../src/tools/search-provider.ts";
+import { SearchFailed } from "../../../src/tools/search/search-provider.ts";
 import { WebSearch } from "../../../src/tools/search/web-search.ts";
 
 const recorded = (name: string): string =>

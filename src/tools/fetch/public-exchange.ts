@@ -1,0 +1,193 @@
+// One GET over one connection to an address that was checked: what is dialled is that address, and no name is looked up
+// here. Framing is read by the strict parser that reads nodes; encoded bodies are refused there, so nothing inflates.
+import type { Socket } from "bun";
+import { ResponseParser, type ResponseHeaders } from "../../nodes/client/framing.ts";
+import type { Destination } from "./public-destination.ts";
+
+export type ExchangeResult = Readonly<{ status: number; headers: ResponseHeaders; body: Buffer }>;
+
+export type ExchangeLimits = Readonly<{
+  accept: string;
+  /** A body that is larger, or says that it is, fails. */
+  bytesMax: number;
+  connectTimeoutMs: number;
+}>;
+
+/** Beside the body: headers, and the sizes of chunks. More is a server that talks without end. */
+const framingBytesMax = 1024 * 1024;
+
+/** No connection, no whole answer, or too much of it. Never leaves this layer: to the outside all failures are one. */
+export class ExchangeFailed extends Error {
+  override readonly name = "ExchangeFailed";
+  /** True while no byte was exchanged, so that the next address of the same name may be tried. */
+  readonly unreached: boolean;
+
+  constructor(reason: string, unreached: boolean) {
+    super(reason);
+    this.unreached = unreached;
+  }
+}
+
+/**
+ * Asks one address of the destination. Only bodies of status 200 are read; of others the head. Rejects with
+ * ExchangeFailed, also as soon as `gone` is aborted.
+ */
+export function exchange(
+  address: string,
+  destination: Destination,
+  limits: ExchangeLimits,
+  gone: AbortSignal,
+): Promise<ExchangeResult> {
+  return new Promise((resolve, reject) => {
+    const connection = new PublicConnection(destination, limits, gone, resolve, reject);
+    const { port, tlsName } = destination;
+    // The certificate must be for the name that was asked for, whatever address is dialled.
+    const tls = tlsName === null ? {} : { tls: { serverName: tlsName, rejectUnauthorized: true } };
+    Bun.connect<PublicConnection>({
+      hostname: address,
+      port,
+      data: connection,
+      socket: tlsName === null ? socketHandlers : tlsSocketHandlers,
+      ...tls,
+    }).catch((error: Error) => connection.fail(error.message));
+  });
+}
+
+class PublicConnection {
+  readonly #destination: Destination;
+  readonly #limits: ExchangeLimits;
+  readonly #gone: AbortSignal;
+  readonly #resolve: (result: ExchangeResult) => void;
+  readonly #reject: (failure: ExchangeFailed) => void;
+  readonly #parser: ResponseParser;
+  readonly #connectTimer: ReturnType<typeof setTimeout>;
+  readonly #leave = () => this.fail("the client left or time is up");
+  #socket: Socket<PublicConnection> | null = null;
+  #over = false;
+  #unreached = true;
+  #receivedBytes = 0;
+  #status = 0;
+  #headers: ResponseHeaders = new Map();
+  #body: Buffer[] = [];
+  #bodyBytes = 0;
+
+  constructor(
+    destination: Destination,
+    limits: ExchangeLimits,
+    gone: AbortSignal,
+    resolve: (result: ExchangeResult) => void,
+    reject: (failure: ExchangeFailed) => void,
+  ) {
+    this.#destination = destination;
+    this.#limits = limits;
+    this.#gone = gone;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#parser = new ResponseParser({
+      head: (status, headers) => this.#head(status, headers),
+      body: (bytes, start, end) => this.#take(bytes, start, end),
+      end: () => this.#finish(),
+      malformed: (reason) => this.fail(reason),
+    });
+    this.#connectTimer = setTimeout(() => this.fail("no connection in time"), limits.connectTimeoutMs);
+    if (gone.aborted) this.#leave();
+    else gone.addEventListener("abort", this.#leave);
+  }
+
+  /** TCP is there; over TLS the name is not proven yet, and nothing may be sent. */
+  dialled(socket: Socket<PublicConnection>): void {
+    this.#socket = socket;
+    if (this.#over) socket.terminate();
+  }
+
+  opened(socket: Socket<PublicConnection>): void {
+    if (this.#over) return;
+    clearTimeout(this.#connectTimer);
+    this.#unreached = false;
+    const { target, host } = this.#destination;
+    socket.write(
+      `GET ${target} HTTP/1.1\r\nhost: ${host}\r\naccept: ${this.#limits.accept}\r\naccept-encoding: identity\r\n` +
+        "user-agent: Tollgate\r\nconnection: close\r\n\r\n",
+    );
+  }
+
+  received(bytes: Buffer): void {
+    if (this.#over) return;
+    this.#receivedBytes += bytes.length;
+    // Twice the body: chunks of one byte take six, and nobody honest sends those.
+    if (this.#receivedBytes > 2 * this.#limits.bytesMax + framingBytesMax) return this.fail("too much framing");
+    this.#parser.feed(bytes);
+  }
+
+  closed(reason: string): void {
+    if (this.#over) return;
+    if (!this.#unreached) this.#parser.closed(); // the end of a body without a length
+    this.fail(reason);
+  }
+
+  fail(reason: string): void {
+    if (this.#over) return;
+    this.#leaveNothing();
+    this.#reject(new ExchangeFailed(reason, this.#unreached));
+  }
+
+  #head(status: number, headers: ResponseHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+    if (status !== 200) return this.#finish();
+    if (Number(headers.get("content-length") ?? 0) > this.#limits.bytesMax) this.fail("the body is too large");
+  }
+
+  #take(bytes: Buffer, start: number, end: number): void {
+    if (this.#over) return;
+    this.#bodyBytes += end - start;
+    if (this.#bodyBytes > this.#limits.bytesMax) return this.fail("the body is too large");
+    this.#body.push(Buffer.copyBytesFrom(bytes, start, end - start));
+  }
+
+  #finish(): void {
+    if (this.#over) return;
+    this.#leaveNothing();
+    this.#resolve({ status: this.#status, headers: this.#headers, body: Buffer.concat(this.#body) });
+  }
+
+  #leaveNothing(): void {
+    this.#over = true;
+    clearTimeout(this.#connectTimer);
+    this.#gone.removeEventListener("abort", this.#leave);
+    this.#socket?.terminate();
+  }
+}
+
+const socketHandlers = {
+  open(socket: Socket<PublicConnection>) {
+    socket.data.dialled(socket);
+    socket.data.opened(socket);
+  },
+  data(socket: Socket<PublicConnection>, bytes: Buffer) {
+    socket.data.received(bytes);
+  },
+  end(socket: Socket<PublicConnection>) {
+    socket.data.closed("closed by the server");
+  },
+  close(socket: Socket<PublicConnection>) {
+    socket.data.closed("closed by the server");
+  },
+  error(socket: Socket<PublicConnection>, error: Error) {
+    socket.data.fail(error.message);
+  },
+  connectError(socket: Socket<PublicConnection>, error: Error) {
+    socket.data.fail(error.message);
+  },
+};
+
+const tlsSocketHandlers = {
+  ...socketHandlers,
+  open(socket: Socket<PublicConnection>) {
+    socket.data.dialled(socket);
+  },
+  handshake(socket: Socket<PublicConnection>, authorized: boolean, error: Error | null) {
+    if (authorized && error === null) socket.data.opened(socket);
+    else socket.data.fail("the certificate does not fit");
+  },
+};

@@ -1,0 +1,118 @@
+// Who checks what. Every check is tried for some milliseconds first, accounts in turn; what takes longer is made again in
+// another process, behind the streams, and so is all else of its account for a minute.
+// So a crowd with expensive schemas keeps others waiting for a short try of each, and then only its own kind.
+//
+//   quick lane  10 ms, then 50 ms of processor  -- slow -->  thorough lane  500 ms each, 10 s a minute for each account
+import { type Clock, systemClock } from "../../core/clock.ts";
+import {
+  checkedTextMaxLength,
+  quickCheckTries,
+  thoroughAccountsMax,
+  thoroughChecksAccountMaxMs,
+  thoroughChecksWindowMs,
+  thoroughCheckTries,
+} from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import type { Verdict } from "./answer-validator.ts";
+import { CheckingLane, type LaneResult } from "./checking-lane.ts";
+import type { CheckOrder, TimedVerdict } from "./checking-process.ts";
+
+/**
+ * The verdict, or that there is none: `slow`, the account's own schema is too expensive, or its schemas of the last
+ * minute were; `failed`, the process cannot be started.
+ */
+export type CheckResult = Verdict | Readonly<{ verdict: "slow" }> | Readonly<{ verdict: "failed" }>;
+
+/** Gives verdicts on schemas and answers (see `CheckOrder`). */
+export interface Checker {
+  /** Never rejects. */
+  check(order: CheckOrder, account: AccountId): Promise<CheckResult>;
+}
+
+export type AnswerCheckerOptions = Readonly<{
+  log: Log;
+  clock?: Pick<Clock, "monotonic">;
+  idleMs?: Ms;
+  silenceMs?: Ms;
+  /** For tests: other processes. */
+  command?: readonly string[];
+}>;
+
+/** What an account's checks used of the processor since one of them took long. */
+type Use = { readonly since: Ms; usedMs: Ms; isTold: boolean };
+
+export class AnswerChecker implements Checker {
+  readonly #log: Log;
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #quick: CheckingLane;
+  readonly #thorough: CheckingLane;
+  /** The oldest first. */
+  readonly #uses = new Map<AccountId, Use>();
+
+  constructor({ log, clock = systemClock, ...options }: AnswerCheckerOptions) {
+    this.#log = log;
+    this.#clock = clock;
+    this.#quick = new CheckingLane({
+      pace: "quick",
+      tries: quickCheckTries,
+      log,
+      mayRun: (account) => this.#useOf(account) === null,
+      made: (account, result) => this.#count(account, result),
+      ...options,
+    });
+    this.#thorough = new CheckingLane({
+      pace: "thorough",
+      tries: thoroughCheckTries,
+      log,
+      mayRun: (account) => !this.#hasUsedUp(account),
+      made: (account, result) => this.#count(account, result),
+      ...options,
+    });
+  }
+
+  async check(order: CheckOrder, account: AccountId): Promise<CheckResult> {
+    if (order.text !== null && order.text.length > checkedTextMaxLength) return { verdict: "slow" };
+    const first = await this.#quick.check(order, account);
+    if (first.verdict !== "slow" && first.verdict !== "refused") return resultOf(first);
+    const second = await this.#thorough.check(order, account);
+    if (second.verdict === "slow") this.#log("warn", "a check of structured output took too long", { account });
+    return second.verdict === "refused" ? { verdict: "slow" } : resultOf(second);
+  }
+
+  /** Ends the processes; what waits is answered `failed`. Resolves when they have ended. */
+  async close(): Promise<void> {
+    await Promise.all([this.#quick.close(), this.#thorough.close()]);
+  }
+
+  #count(account: AccountId, { verdict, usedMs }: TimedVerdict): void {
+    const use = this.#useOf(account);
+    if (use !== null) use.usedMs += usedMs;
+    else if (verdict === "slow") {
+      this.#uses.delete(account);
+      this.#uses.set(account, { since: this.#clock.monotonic(), usedMs, isTold: false });
+      if (this.#uses.size > thoroughAccountsMax) this.#uses.delete(this.#uses.keys().next().value!);
+    }
+  }
+
+  #hasUsedUp(account: AccountId): boolean {
+    const use = this.#useOf(account);
+    if (use === null || use.usedMs < thoroughChecksAccountMaxMs) return false;
+    if (!use.isTold) this.#log("warn", "an account's schemas are too expensive to check for now", { account });
+    use.isTold = true;
+    return true;
+  }
+
+  /** Null where none of its checks took long within the last minute. */
+  #useOf(account: AccountId): Use | null {
+    const use = this.#uses.get(account);
+    return use !== undefined && this.#clock.monotonic() - use.since < thoroughChecksWindowMs ? use : null;
+  }
+}
+
+/** Without what it cost. */
+function resultOf(made: Exclude<LaneResult, { verdict: "refused" }>): CheckResult {
+  if (!("usedMs" in made)) return { verdict: "failed" };
+  const { usedMs: _usedMs, ...result } = made;
+  return result;
+}

@@ -1,0 +1,148 @@
+// What a client's JSON Schema says of an answer. It compiles and runs whatever a client sent and may take for ever doing
+// so: it is for the checking process alone, which can be stopped and killed.
+import Ajv, { type ErrorObject, type Options, type ValidateFunction } from "ajv";
+import Ajv2020 from "ajv/dist/2020.js";
+import { parseOutsideJson } from "../../core/outside-json.ts";
+import { linearPattern } from "./linear-pattern.ts";
+
+/**
+ * `fits`; `misfit`: the answer is no JSON, or not what the schema asks for; `unusable`: the schema itself is none.
+ * `reason` is for the model and the client, and names a place and a rule, never a value.
+ */
+export type Verdict =
+  | Readonly<{ verdict: "fits" }>
+  | Readonly<{ verdict: "misfit"; reason: string }>
+  | Readonly<{ verdict: "unusable"; reason: string }>;
+
+/** Compiled schemas that are kept: agents ask for the same one again and again, and compiling takes milliseconds. */
+const compiledMax = 32;
+const reasonMaxLength = 300;
+
+/** The check needs more time than there is: what only the engine itself can run may take for ever. */
+export class TooSlow extends Error {}
+
+const optionsWith = (patternOf: (pattern: string) => Pattern): Options => ({
+  // clients' schemas carry keywords of their vendors; an unknown one says nothing about the value
+  strict: false,
+  logger: false,
+  // JSON Schema since 2019 calls `format` an annotation, and nodes know different ones
+  validateFormats: false,
+  // a schema is run once or a few times: to make its code smaller takes longer than it saves
+  code: { optimize: false, regExp: Object.assign(patternOf, { code: "patternOf" }) },
+});
+
+export type AnswerValidatorOptions = Readonly<{
+  /** Also patterns that may take for ever; without, `TooSlow` is thrown for their schemas. */
+  runsAnyPattern: boolean;
+}>;
+
+/** Judges answers; remembers the schemas compiled last. */
+export class AnswerValidator {
+  readonly #drafts: Readonly<Record<"2020-12" | "7", Draft>>;
+  /** By the schema's text, least recently used first. */
+  readonly #compiled = new Map<string, ValidateFunction | Verdict>();
+
+  constructor({ runsAnyPattern }: AnswerValidatorOptions) {
+    const options = optionsWith((pattern) => patternOf(pattern, runsAnyPattern));
+    // Each schema is compiled by itself, so that one client's $id cannot mean anything for the next.
+    const alone: Options = { ...options, meta: false, validateSchema: false };
+    this.#drafts = {
+      "2020-12": { meta: new Ajv2020(options), start: () => new Ajv2020(alone) },
+      "7": { meta: new Ajv(options), start: () => new Ajv(alone) },
+    };
+    // compiles what every schema is held against
+    for (const { meta } of Object.values(this.#drafts)) meta.validateSchema({});
+  }
+
+  /** The verdict on the schema alone, given as JSON text. */
+  schema(schemaText: string): Verdict {
+    const compiled = this.#compile(schemaText);
+    return typeof compiled === "function" ? { verdict: "fits" } : compiled;
+  }
+
+  /** The verdict on an answer's text; without a schema, any JSON fits. */
+  answer(schemaText: string | null, text: string): Verdict {
+    let value: unknown;
+    try {
+      value = parseOutsideJson(text);
+    } catch (error) {
+      return { verdict: "misfit", reason: shortened(`it is not valid JSON: ${(error as Error).message}`) };
+    }
+    if (schemaText === null) return { verdict: "fits" };
+    const validate = this.#compile(schemaText);
+    if (typeof validate !== "function") return validate;
+    try {
+      if (validate(value) === true) return { verdict: "fits" };
+    } catch (error) {
+      return unusable((error as Error).message); // a schema that refers to itself without end
+    }
+    return { verdict: "misfit", reason: shortened(wordsOf(validate.errors?.[0], "the value")) };
+  }
+
+  #compile(schemaText: string): ValidateFunction | Verdict {
+    const known = this.#compiled.get(schemaText);
+    if (known !== undefined) this.#compiled.delete(schemaText);
+    const compiled = known ?? this.#compileAnew(schemaText);
+    this.#compiled.set(schemaText, compiled);
+    if (this.#compiled.size > compiledMax) this.#compiled.delete(this.#compiled.keys().next().value!);
+    return compiled;
+  }
+
+  /** As the draft that it names; without one as 2020-12 and, where it is none of that, as draft 7. */
+  #compileAnew(schemaText: string): ValidateFunction | Verdict {
+    const { $schema, ...schema } = JSON.parse(schemaText) as Record<string, unknown>;
+    const older = typeof $schema === "string" && /draft-0?[3467]\b/.test($schema);
+    const first = compiledBy(this.#drafts[older ? "7" : "2020-12"], schema);
+    if (typeof first === "function" || older) return first;
+    const second = compiledBy(this.#drafts["7"], schema);
+    return typeof second === "function" ? second : first;
+  }
+}
+
+/** `meta` knows what a schema of the draft looks like, `start` makes what compiles one. */
+type Draft = Readonly<{ meta: Ajv; start: () => Ajv }>;
+
+function compiledBy({ meta, start }: Draft, schema: Record<string, unknown>): ValidateFunction | Verdict {
+  try {
+    if (meta.validateSchema(schema) !== true) return unusable(wordsOf(meta.errors?.[0], "the schema"));
+    return start().compile(schema);
+  } catch (error) {
+    if (error instanceof TooSlow) throw error;
+    return unusable((error as Error).message);
+  }
+}
+
+const unusable = (reason: string): Verdict => ({ verdict: "unusable", reason: shortened(reason) });
+
+/** `toString` tells it from others. */
+type Pattern = { test(text: string): boolean; toString(): string };
+
+/** A pattern of a client: as Unicode, else as browsers read it, and what no JavaScript engine can read matches all. */
+function patternOf(pattern: string, runsAny: boolean): Pattern {
+  for (const flags of ["u", ""] as const) {
+    try {
+      const linear = linearPattern(pattern, flags);
+      if (linear !== null) return linear;
+      if (!runsAny) throw new TooSlow();
+      return new RegExp(pattern, flags);
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      // written for another engine (Python's named groups, say); the next reading is tried
+    }
+  }
+  return matchesAll;
+}
+
+const matchesAll: Pattern = { test: () => true, toString: () => "any" };
+
+function wordsOf(error: ErrorObject | undefined, whole: string): string {
+  if (error === undefined) return `${whole} does not match`;
+  const place = error.instancePath === "" ? whole : error.instancePath;
+  const { additionalProperty, allowedValues } = error.params as Record<string, unknown>;
+  if (typeof additionalProperty === "string") return `${place} must not have the property "${additionalProperty}"`;
+  if (Array.isArray(allowedValues)) return `${place} must be one of ${JSON.stringify(allowedValues)}`;
+  return `${place} ${error.message ?? "does not match the schema"}`;
+}
+
+const shortened = (words: string): string =>
+  words.length <= reasonMaxLength ? words : `${words.slice(0, reasonMaxLength)}...`;

@@ -1,0 +1,209 @@
+// Structured output: the round below is asked, and its finished answer is checked against the format that the client
+// asked for. An answer that does not fit is asked for again where nobody has seen it yet; in a stream the text has
+// flowed, so there a misfit is the end, and what was delivered is charged: a format that nothing fits would otherwise
+// make every answer free.
+//
+//   (1) the format cannot be used                                 -> 400 before a node is asked
+//   (2) cut by its budget, a stop string or a filter; a tool call -> as it is: nobody claims that it is complete
+//   (3) it fits                                                   -> as it is
+//   (4) a stream                                                  -> an error event, what was delivered is charged
+//   (5) the last repeat                                           -> 500, nothing is charged
+//   (6) else                                                      -> the same again, with what did not fit
+import { answerRepeatsMax } from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import { refuse } from "../../core/refusals.ts";
+import type { AccountId, Ask, Ending, Piece, Refusal, Sink, Turn, Usage } from "../../core/types.ts";
+import type { Checker, CheckResult } from "./answer-checker.ts";
+import type { Round } from "../round.ts";
+
+export type StructuredOutputParts = Readonly<{
+  checker: Checker;
+  account: AccountId;
+  log: Log;
+  /** Called for each answer that is asked for again. */
+  repeated?: () => void;
+}>;
+
+type Ended = Extract<Ending, { kind: "end" }>;
+type Failed = Extract<Ending, { kind: "failed" }>;
+
+/** What must fit: the answer's text, or the arguments of the tool that is forced as a form to fill in. */
+type Form = Readonly<{ tool: string | null; schema: string | null }>;
+
+/** True for requests whose answers are to be checked; the others need no round but their own. */
+export const wantsForm = (ask: Ask): boolean => ask.format !== null || formTool(ask) !== null;
+
+/** `round`, whose answers fit the format of their Ask; an Ask without one goes straight to it. */
+export function structuredOutput(round: Round, parts: StructuredOutputParts): Round {
+  return async (ask, sink) => {
+    const form = formOf(ask);
+    if (form === null) return round(ask, sink);
+    const { checker, account } = parts;
+    if (form.schema !== null) {
+      const unusable = refusalOf(await checker.check({ schema: form.schema, text: null }, account), ask);
+      if (unusable !== null) return failed(unusable);
+    }
+    return ask.stream ? once(round, ask, sink, form, parts) : repeatedly(round, ask, sink, form, parts);
+  };
+}
+
+/** Lets the text flow and looks at it when it has ended. */
+async function once(round: Round, ask: Ask, sink: Sink, form: Form, parts: StructuredOutputParts): Promise<Ending> {
+  const answer = new FormText(form);
+  const ending = await round(ask, {
+    piece(piece) {
+      answer.piece(piece);
+      sink.piece(piece);
+    },
+    flush: () => sink.flush(),
+  });
+  if (!isComplete(ending, answer)) return ending;
+  const result = await parts.checker.check({ schema: form.schema, text: answer.text }, parts.account);
+  const refusal = refusalOf(result, ask);
+  if (refusal === null) return ending;
+  parts.log("warn", "structured output did not fit", { model: ask.model.id, streamed: true });
+  // A check that takes too long is the schema's doing; one that cannot be made is ours.
+  if (result.verdict === "failed") return failed(refusal);
+  return { ...failed(refusal), delivered: { usage: ending.usage, estimated: ending.estimated } };
+}
+
+/** Holds each answer back until it is known to fit. */
+async function repeatedly(
+  round: Round,
+  ask: Ask,
+  sink: Sink,
+  form: Form,
+  { checker, account, log, repeated }: StructuredOutputParts,
+): Promise<Ending> {
+  let asked = ask;
+  let first: Ended | null = null;
+  for (let repeats = 0; ; repeats++) {
+    const pieces: Piece[] = [];
+    const answer = new FormText(form);
+    const ending = await round(asked, {
+      piece(piece) {
+        pieces.push(piece);
+        answer.piece(piece);
+      },
+      flush: () => null,
+    });
+    if (first !== null && isTooLong(ending)) return failed(refuse("answer_misfit"));
+    if (ending.kind === "failed") return ending;
+    const result = isComplete(ending, answer)
+      ? await checker.check({ schema: form.schema, text: answer.text }, account)
+      : fits;
+    const refusal = refusalOf(result, ask);
+    if (refusal === null) {
+      for (const piece of pieces) sink.piece(piece);
+      await sink.flush();
+      return first === null ? ending : { ...ending, usage: billedUsage(first.usage, ending.usage) };
+    }
+    log("warn", "structured output did not fit", { model: ask.model.id, streamed: false, repeats });
+    if (result.verdict !== "misfit" || repeats === answerRepeatsMax || ending.kind !== "end") return failed(refusal);
+    repeated?.();
+    first ??= ending;
+    asked = { ...ask, turns: [...ask.turns, ...correction(answer.text, form, result.reason)] };
+  }
+}
+
+const fits: CheckResult = { verdict: "fits" };
+const failed = (refusal: Refusal): Failed => ({ kind: "failed", refusal, elsewhere: false });
+
+/** The model's own answer and what is wrong with it: at temperature 0 the same question has the same answer. */
+function correction(text: string, { tool }: Form, reason: string): readonly Turn[] {
+  const again = tool === null ? "Give the whole answer again as JSON alone." : `Call ${tool} again.`;
+  return [
+    { role: "assistant", content: text, reasoning: null, calls: [] },
+    { role: "user", content: `That does not fit the required format: ${reason}. ${again}` },
+  ];
+}
+
+/** The client pays for its own prompt and for the answer that it gets, not for what went wrong in between. */
+const billedUsage = (first: Usage, last: Usage): Usage => ({
+  ...first,
+  output: last.output,
+  reasoning: last.reasoning,
+});
+
+/** Whether the model says that this is its answer. */
+function isComplete(ending: Ending, answer: FormText): ending is Ended {
+  return ending.kind === "end" && ending.stopSequence === null && answer.isIn(ending);
+}
+
+/** The prompt with the misfit does not fit the node: the client's own prompt did. */
+const isTooLong = (ending: Ending): boolean =>
+  ending.kind === "failed" && ending.refusal.refusal === "context_length_exceeded";
+
+function refusalOf(result: CheckResult, ask: Ask): Refusal | null {
+  switch (result.verdict) {
+    case "fits":
+      return null;
+    case "misfit":
+      return refuse("answer_misfit");
+    // a tool's parameters are no format: servers have always taken those that they cannot read
+    case "unusable":
+      return ask.format === null
+        ? null
+        : refuse("malformed", { reason: `The JSON Schema cannot be used: ${result.reason}` });
+    case "slow":
+      return ask.format === null
+        ? null
+        : refuse("malformed", { reason: "The JSON Schema is too complex: checking against it takes too long" });
+    case "failed":
+      return refuse("internal");
+    default:
+      return result satisfies never;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Forms
+// ---------------------------------------------------------------------------------------------------------------
+
+function formOf(ask: Ask): Form | null {
+  const tool = formTool(ask);
+  if (tool !== null) return { tool: tool.name, schema: JSON.stringify(tool.parameters) };
+  if (ask.format === null) return null;
+  return { tool: null, schema: ask.format.kind === "json_object" ? null : JSON.stringify(ask.format.schema) };
+}
+
+/**
+ * The tool that stands for a format: the AI SDK asks for one by forcing the single tool `json`, and a forced `strict`
+ * tool promises that its arguments fit. Other calls are the client's to judge, as without a gateway.
+ */
+function formTool({ tools, toolChoice }: Ask): Ask["tools"][number] | null {
+  if (toolChoice === "auto" || toolChoice === "none") return null;
+  const forced =
+    toolChoice === "required"
+      ? tools.length === 1
+        ? tools[0]
+        : undefined
+      : tools.find(({ name }) => name === toolChoice.named);
+  return forced !== undefined && (forced.strict === true || forced.name === "json") ? forced : null;
+}
+
+/** Collects the text that must fit, undecoded. */
+class FormText {
+  readonly #tool: string | null;
+  readonly #insides: string[] = [];
+  #calls = 0;
+
+  constructor({ tool }: Form) {
+    this.#tool = tool;
+  }
+
+  piece(piece: Piece): void {
+    if (piece.kind === "call") this.#calls++;
+    const isForm = this.#tool === null ? piece.kind === "text" : piece.kind === "call-arguments" && piece.index === 0;
+    if (isForm) this.#insides.push((piece as Extract<Piece, { literal: string }>).literal.slice(1, -1));
+  }
+
+  /** A form that is a tool needs its call, one that is a text ends without any. */
+  isIn({ reason }: Ended): boolean {
+    return this.#tool === null ? reason === "stop" && this.#calls === 0 : reason === "tool_calls" && this.#calls === 1;
+  }
+
+  get text(): string {
+    return JSON.parse(`"${this.#insides.join("")}"`) as string;
+  }
+}

@@ -1,0 +1,188 @@
+// One connection to an MCP server, by streamable HTTP or as a child process, through the protocol's official client.
+// The client is loaded when a server is first connected to: it takes 28 MB, which nobody pays who has no servers.
+import type { CallToolResult, Client, StreamableHTTPClientTransport, Tool } from "@modelcontextprotocol/client";
+import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { version } from "../../../package.json" with { type: "json" };
+import { logLines } from "../../core/child-log.ts";
+import type { McpConfig } from "../../config/config.ts";
+import { mcpAnswerMaxBytes, mcpConnectTimeoutMs, mcpFarewellMs, mcpProbeTimeoutMs } from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import type { Ms } from "../../core/types.ts";
+import { JsonScan } from "../../core/outside-json.ts";
+
+export type ListedTool = Readonly<{ name: string; description: string | null; parameters: Record<string, unknown> }>;
+
+type Library = typeof import("@modelcontextprotocol/client");
+type HttpTransport = StreamableHTTPClientTransport;
+
+/** The server gave the call no result; the message is for the model. */
+export class CallFailed extends Error {
+  override readonly name = "CallFailed";
+}
+
+export class McpConnection {
+  readonly #library: Library;
+  readonly #client: Client;
+  readonly #transport: HttpTransport | StdioClientTransport;
+  readonly #ended = Promise.withResolvers<string>();
+  readonly #onTools: (tools: readonly ListedTool[]) => void;
+  #isProbed = false;
+
+  private constructor(
+    library: Library,
+    transport: HttpTransport | StdioClientTransport,
+    onTools: (tools: readonly ListedTool[]) => void,
+  ) {
+    this.#library = library;
+    this.#transport = transport;
+    this.#onTools = onTools;
+    this.#client = new library.Client(
+      { name: "tollgate", version },
+      {
+        // A result is judged by the model; schemas of all tools would have to be compiled for little.
+        jsonSchemaValidator: {
+          getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
+        },
+        listChanged: {
+          tools: {
+            onChanged: (error, tools) => {
+              if (error === null) this.#onTools((tools ?? []).map(listedTool));
+              else this.#probe(error);
+            },
+          },
+        },
+      },
+    );
+    this.#client.onclose = () => this.#ended.resolve("it closed the connection");
+    this.#client.onerror = (error) => this.#probe(error);
+  }
+
+  /**
+   * Connects, shakes hands and lists the tools, which `onTools` gets now and whenever they change. Rejects when that
+   * fails, takes too long or `closing` is aborted, which also ends the connection later.
+   */
+  static async open(
+    config: McpConfig,
+    log: Log,
+    closing: AbortSignal,
+    onTools: (tools: readonly ListedTool[]) => void,
+  ): Promise<McpConnection> {
+    const library = await import("@modelcontextprotocol/client");
+    const { reached } = config;
+    const transport =
+      reached.by === "http" ? httpTransport(reached, library) : await stdioTransport(reached, config.name, log);
+    const connection = new McpConnection(library, transport, onTools);
+    try {
+      await connection.#client.connect(transport, { timeout: mcpConnectTimeoutMs, signal: closing });
+      const { tools } = await connection.#client.listTools(undefined, {
+        timeout: mcpConnectTimeoutMs,
+        signal: closing,
+      });
+      onTools(tools.map(listedTool));
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+    closing.addEventListener("abort", () => connection.#ended.resolve("it is not needed any more"), { once: true });
+    return connection;
+  }
+
+  /** Resolves with the reason when the connection is of no use any more; it must be closed all the same. */
+  get ended(): Promise<string> {
+    return this.#ended.promise;
+  }
+
+  /**
+   * Rejects with CallFailed for what the server says is wrong, after `timeoutMs`, and at once when `gone` is aborted: in
+   * both cases the server is told to stop. Rejects with other errors for a broken connection.
+   */
+  async call(tool: string, given: Record<string, unknown>, timeoutMs: Ms, gone: AbortSignal): Promise<CallToolResult> {
+    try {
+      return await this.#client.callTool({ name: tool, arguments: given }, { timeout: timeoutMs, signal: gone });
+    } catch (error) {
+      const { ProtocolError, SdkError, SdkErrorCode } = this.#library;
+      if (gone.aborted) throw new CallFailed("The call was cancelled.", { cause: error });
+      if (error instanceof ProtocolError) throw new CallFailed(error.message, { cause: error });
+      if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout) {
+        throw new CallFailed(`The call took longer than ${timeoutMs / 1000} seconds.`, { cause: error });
+      }
+      this.#probe(error as Error);
+      throw error;
+    }
+  }
+
+  /** Ends the session, and a child process if need be with force. */
+  async close(): Promise<void> {
+    if ("terminateSession" in this.#transport) {
+      // A courtesy to a server that may not be there: neither its failure nor its silence matters.
+      await Promise.race([this.#transport.terminateSession().catch(() => undefined), Bun.sleep(mcpFarewellMs)]);
+    }
+    await this.#client.close();
+  }
+
+  /** A stream that broke, a line that is no message: only a question tells whether the server is still there. */
+  #probe(error: Error): void {
+    if (this.#isProbed) return;
+    this.#isProbed = true;
+    this.#client
+      .ping({ timeout: mcpProbeTimeoutMs })
+      .catch(() => this.#ended.resolve(error.message))
+      .finally(() => {
+        this.#isProbed = false;
+      });
+  }
+}
+
+const listedTool = ({ name, description, inputSchema }: Tool): ListedTool => ({
+  name,
+  description: description ?? null,
+  parameters: inputSchema,
+});
+
+type Reached<By> = Extract<McpConfig["reached"], { by: By }>;
+
+function httpTransport({ url, apiKey }: Reached<"http">, { StreamableHTTPClientTransport }: Library): HttpTransport {
+  const requestInit = apiKey === null ? {} : { headers: { authorization: `Bearer ${apiKey}` } };
+  return new StreamableHTTPClientTransport(new URL(url), { requestInit, fetch: boundedFetch });
+}
+
+/** The operator's address, without the proxy that the environment may name; an answer that is too long breaks off. */
+async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
+  const response = await fetch(url, { ...init, proxy: false });
+  // The stream of a server's own messages is open for days; each of them is an event, which the client reads and drops.
+  if (response.body === null || init?.method !== "POST") return response;
+  let bytes = 0;
+  const scan = new JsonScan();
+  const decoder = new TextDecoder("latin1"); // for the scan: what JSON is made of is ASCII
+  const counted = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      bytes += chunk.byteLength;
+      const excess = scan.push(decoder.decode(chunk));
+      if (bytes > mcpAnswerMaxBytes)
+        controller.error(new Error(`its answer is larger than ${mcpAnswerMaxBytes} bytes`));
+      else if (excess !== null) controller.error(new Error(`its answer ${excess}`));
+      else controller.enqueue(chunk);
+    },
+  });
+  const { status, statusText, headers } = response;
+  return new Response(response.body.pipeThrough(counted), { status, statusText, headers });
+}
+
+async function stdioTransport(reached: Reached<"stdio">, server: string, log: Log): Promise<StdioClientTransport> {
+  const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
+  const { command, args, environment } = reached;
+  const transport = new StdioClientTransport({
+    command,
+    args: [...args],
+    env: { ...environment }, // beside PATH, HOME and the like; nothing else of ours, which may be secret
+    stderr: "pipe",
+    maxBufferSize: mcpAnswerMaxBytes,
+  });
+  if (transport.stderr !== null)
+    logLines(
+      transport.stderr,
+      { says: "an MCP server says", saidMore: "an MCP server said more", fields: { server: server } },
+      log,
+    );
+  return transport;
+}

@@ -1,0 +1,170 @@
+// One MCP server: kept connected with a growing pause between tries, and its tools as tools that the gateway runs.
+import type { Clock } from "../../core/clock.ts";
+import type { McpConfig } from "../../config/config.ts";
+import {
+  mcpCallsAtOnceMax,
+  mcpReconnectMaxMs,
+  mcpReconnectMinMs,
+  mcpToolMaxBytes,
+  mcpToolsMax,
+} from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import { serverToolName } from "../../core/server-tool-name.ts";
+import type { Call, Ms, PlanId } from "../../core/types.ts";
+import { CallFailed, McpConnection, type ListedTool } from "./mcp-connection.ts";
+import { outcomeOf } from "./mcp-result.ts";
+import type { OwnedTool, RunContext, ToolOutcome } from "../owned-tool.ts";
+import { parseOutsideJson } from "../../core/outside-json.ts";
+
+/** Engines take names of up to 64 letters, digits, underscores and dashes. */
+
+export class McpServer {
+  readonly #config: McpConfig;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #closing = new AbortController();
+  readonly #ended: Promise<void>;
+  #connection: McpConnection | null = null;
+  #tools: readonly OwnedTool[] = [];
+  #calls = 0;
+
+  /** Begins to connect; never throws. */
+  constructor(config: McpConfig, { clock, log }: Readonly<{ clock: Clock; log: Log }>) {
+    this.#config = config;
+    this.#clock = clock;
+    this.#log = (level, event, fields) => log(level, event, { server: config.name, ...fields });
+    this.#ended = this.#stayConnected();
+  }
+
+  /** What it offers now; nothing while it is away. */
+  get tools(): readonly OwnedTool[] {
+    return this.#tools;
+  }
+
+  isFor(model: string, plan: PlanId): boolean {
+    const { models, plans } = this.#config;
+    return (models === null || models.includes(model)) && (plans === null || plans.includes(plan));
+  }
+
+  /** Resolves when the connection is closed and a child process has ended. */
+  close(): Promise<void> {
+    this.#closing.abort();
+    return this.#ended;
+  }
+
+  async #stayConnected(): Promise<void> {
+    const closing = this.#closing.signal;
+    let pauseMs = mcpReconnectMinMs;
+    while (!closing.aborted) {
+      const since = this.#clock.monotonic();
+      const reason = await this.#oneConnection();
+      if (closing.aborted) return;
+      // A server that ends right after its start must not be started every second for ever.
+      if (this.#clock.monotonic() - since > mcpReconnectMaxMs) pauseMs = mcpReconnectMinMs;
+      this.#log("warn", "an MCP server is away", { reason, retrySeconds: pauseMs / 1000 });
+      await pause(pauseMs, closing);
+      pauseMs = Math.min(2 * pauseMs, mcpReconnectMaxMs);
+    }
+  }
+
+  /** From connecting to the end of the connection; resolves with why it ended. */
+  async #oneConnection(): Promise<string> {
+    let connection: McpConnection | null = null;
+    try {
+      connection = await McpConnection.open(this.#config, this.#log, this.#closing.signal, (tools) =>
+        this.#offer(tools),
+      );
+      this.#connection = connection;
+      return await connection.ended;
+    } catch (error) {
+      return (error as Error).message;
+    } finally {
+      this.#connection = null;
+      this.#tools = [];
+      await connection?.close();
+    }
+  }
+
+  #offer(listed: readonly ListedTool[]): void {
+    const { name: server, tools: allowed } = this.#config;
+    const offered = new Map<string, OwnedTool>();
+    for (const tool of listed) {
+      if (allowed !== null && !allowed.includes(tool.name)) continue;
+      const name = serverToolName({ server, name: tool.name });
+      const reason = this.#whyNotOffered(tool, name, offered);
+      if (reason === null) offered.set(name, this.#ownedTool(tool, name));
+      else this.#log("warn", "a tool of an MCP server is left out", { tool: JSON.stringify(tool.name), reason });
+    }
+    for (const name of allowed ?? []) {
+      if (listed.some((tool) => tool.name === name)) continue;
+      this.#log("warn", "an MCP server lacks a tool that the configuration names", { tool: JSON.stringify(name) });
+    }
+    this.#tools = [...offered.values()];
+    this.#log("info", "an MCP server offers its tools", { tools: this.#tools.length });
+  }
+
+  #whyNotOffered(tool: ListedTool, name: string, offered: ReadonlyMap<string, OwnedTool>): string | null {
+    if (offered.size >= mcpToolsMax) return `only the first ${mcpToolsMax} are offered`;
+    if (offered.has(name)) return `another tool is named ${name}`;
+    if (JSON.stringify(tool).length > mcpToolMaxBytes) return `its description is longer than ${mcpToolMaxBytes} bytes`;
+    return null;
+  }
+
+  #ownedTool({ name: ownName, description, parameters }: ListedTool, name: string): OwnedTool {
+    return {
+      tool: { name, description, parameters, strict: null },
+      serverTool: { server: this.#config.name, name: ownName },
+      run: (call, context) => this.#run(ownName, call, context),
+    };
+  }
+
+  async #run(tool: string, call: Call, { gone }: RunContext): Promise<ToolOutcome> {
+    const server = this.#config.name;
+    const connection = this.#connection;
+    if (connection === null) return failed(`The server "${server}" cannot be reached now.`);
+    if (this.#calls >= mcpCallsAtOnceMax) return failed(`The server "${server}" is busy. Try again later.`);
+    const given = readArguments(call.arguments);
+    if (given === null) return failed("The arguments of the call are not a JSON object.");
+    this.#calls++;
+    try {
+      return outcomeOf(await connection.call(tool, given, this.#config.timeoutMs, gone));
+    } catch (error) {
+      if (error instanceof CallFailed) return failed(error.message);
+      // Not for the model: it may name addresses of the operator's network.
+      this.#log("warn", "a call of an MCP server failed", { tool, reason: (error as Error).message });
+      return failed(`The server "${server}" failed to answer.`);
+    } finally {
+      this.#calls--;
+    }
+  }
+}
+
+const failed = (text: string): ToolOutcome => ({ text, failed: true, sources: [] });
+
+/** A call without arguments may come as an empty text. */
+function readArguments(json: string): Record<string, unknown> | null {
+  if (json.trim() === "") return {};
+  let value: unknown;
+  try {
+    value = parseOutsideJson(json);
+  } catch {
+    return null; // models write what they like; the one that wrote this reads what is wrong with it
+  }
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : null;
+}
+
+/** Resolves after `ms`, or at once when `ended` is aborted. */
+function pause(ms: Ms, ended: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const end = () => {
+    clearTimeout(timer);
+    ended.removeEventListener("abort", end);
+    resolve();
+  };
+  const timer = setTimeout(end, ms);
+  ended.addEventListener("abort", end);
+  if (ended.aborted) end();
+  return promise;
+}

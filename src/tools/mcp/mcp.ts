@@ -1,0 +1,44 @@
+// The tools of the operator's MCP servers, as tools that the gateway runs itself.
+import type { Clock } from "../../core/clock.ts";
+import type { McpConfig } from "../../config/config.ts";
+import type { Log } from "../../core/log.ts";
+import type { Model, PlanId } from "../../core/types.ts";
+import { McpServer } from "./mcp-server.ts";
+import type { OwnedTool } from "../owned-tool.ts";
+
+type McpParts = Readonly<{ clock: Clock; log: Log }>;
+
+/** All servers of the configuration. One that is away has no tools until it is back. */
+export class McpTools {
+  readonly #parts: McpParts;
+  /** By their configurations, in the order of the file. */
+  #servers = new Map<string, McpServer>();
+
+  /** Connects in the background: no server keeps the gateway from starting. */
+  constructor(configs: readonly McpConfig[], parts: McpParts) {
+    this.#parts = parts;
+    this.reconfigure(configs);
+  }
+
+  /** Connects to new and changed servers and ends the others; those that stay the same notice nothing. */
+  reconfigure(configs: readonly McpConfig[]): void {
+    const before = this.#servers;
+    this.#servers = new Map();
+    for (const config of configs) {
+      const key = JSON.stringify(config);
+      this.#servers.set(key, before.get(key) ?? new McpServer(config, this.#parts));
+      before.delete(key);
+    }
+    for (const server of before.values()) void server.close();
+  }
+
+  /** The tools that a request for this model may use on this plan, named `server__tool`. */
+  toolsFor(model: Model, plan: PlanId): readonly OwnedTool[] {
+    return [...this.#servers.values()].flatMap((server) => (server.isFor(model.id, plan) ? server.tools : []));
+  }
+
+  /** Ends all connections and the servers that run as our children; calls that are under way fail. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#servers.values()].map((server) => server.close()));
+  }
+}

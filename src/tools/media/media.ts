@@ -1,0 +1,206 @@
+// Images and files of an admitted request become data and text before a node is asked: nodes fetch nothing. What cannot
+// be had is left out, and the request is answered without it.
+import { assert } from "../../core/assert.ts";
+import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
+import { imageHeader } from "../../core/image-header.ts";
+import {
+  imagePixelsMax,
+  mediaAccountHeldBytesMax,
+  mediaFetchBytesMax,
+  mediaFetchesAtOnceMax,
+  mediaFetchesMax,
+  mediaFetchTimeoutMs,
+  mediaHeldBytesMax,
+  mediaImagesMaxLength,
+  mediaRedirectsMax,
+  mediaRequestBytesMax,
+  mediaRequestTimeoutMs,
+  mediaTextMaxLength,
+} from "../../core/limits.ts";
+import type { AccountId, Ask, MediaPart, Part } from "../../core/types.ts";
+import { sizeOf, unreadyParts, withParts } from "./media-parts.ts";
+import type { PdfReader } from "./pdf-reader.ts";
+import { type Fetched, FetchRefused, type PublicFetch } from "../fetch/public-fetch.ts";
+
+/** An Ask whose media are data and text. Disposing it gives back the memory that they were counted for. */
+export type ReadyAsk = Disposable & Readonly<{ ask: Ask }>;
+
+export class Media {
+  readonly #fetch: PublicFetch;
+  readonly #pdf: PdfReader;
+  readonly #held = new Map<AccountId, number>();
+  #heldBytes = 0;
+
+  constructor(fetch: PublicFetch, pdf: PdfReader) {
+    this.#fetch = fetch;
+    this.#pdf = pdf;
+  }
+
+  /** Bytes that were fetched for open requests, or what became of them. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /**
+   * Fetches and reads, at most four parts at a time and each address once; ends at once when `gone` is aborted. Never
+   * rejects for what an address or a file did.
+   */
+  async ready(ask: Ask, account: AccountId, gone: AbortSignal): Promise<ReadyAsk> {
+    const request = new MediaRequest(ask, account, this.#fetch, this.#pdf, (bytes) => this.#hold(account, bytes));
+    const timer = setTimeout(() => request.stop(), mediaRequestTimeoutMs);
+    const stop = () => request.stop();
+    gone.addEventListener("abort", stop);
+    if (gone.aborted) stop();
+    try {
+      return { ask: await request.ready(), [Symbol.dispose]: () => this.#letGo(account, request.heldBytes) };
+    } catch (error) {
+      this.#letGo(account, request.heldBytes);
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      gone.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Counts `bytes` more, or fewer, for the account; false where there is no room for them. */
+  #hold(account: AccountId, bytes: number): boolean {
+    const held = (this.#held.get(account) ?? 0) + bytes;
+    if (bytes > 0 && (held > mediaAccountHeldBytesMax || this.#heldBytes + bytes > mediaHeldBytesMax)) return false;
+    assert(held >= 0, "what is held is given back once");
+    if (held === 0) this.#held.delete(account);
+    else this.#held.set(account, held);
+    this.#heldBytes += bytes;
+    return true;
+  }
+
+  #letGo(account: AccountId, bytes: number): void {
+    this.#hold(account, -bytes);
+  }
+}
+
+/** The media of one request. */
+class MediaRequest {
+  readonly #ask: Ask;
+  readonly #account: AccountId;
+  readonly #fetch: PublicFetch;
+  readonly #pdf: PdfReader;
+  readonly #hold: (bytes: number) => boolean;
+  readonly #over = new AbortController();
+  #fetchesLeft = mediaFetchesMax;
+  #keptBytes = 0;
+  /** Of `keptBytes`, of what became of them and of the fetches that run. */
+  #heldBytes = 0;
+  #imagesLength = 0;
+  #textLength = 0;
+
+  constructor(ask: Ask, account: AccountId, fetch: PublicFetch, pdf: PdfReader, hold: (bytes: number) => boolean) {
+    this.#ask = ask;
+    this.#account = account;
+    this.#fetch = fetch;
+    this.#pdf = pdf;
+    this.#hold = hold;
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** What is not there yet is left out. */
+  stop(): void {
+    this.#over.abort();
+  }
+
+  async ready(): Promise<Ask> {
+    const { prepared } = this.#ask;
+    const found = new Map<string, Part>();
+    const next = unreadyParts(this.#ask.turns, prepared?.unready).entries();
+    const work = async () => {
+      for (const [key, { part, places }] of next) {
+        const ready = this.#over.signal.aborted ? null : await this.#read(part);
+        if (ready !== null && this.#hasRoom(ready, places)) found.set(key, ready);
+      }
+    };
+    // A fault of ours waits for the others: what they hold is given back by themselves.
+    const works = await Promise.allSettled(Array.from({ length: mediaFetchesAtOnceMax }, work));
+    for (const outcome of works) if (outcome.status === "rejected") throw outcome.reason;
+    if (prepared === undefined) return withParts(this.#ask, found);
+    const { turns, bodyBytes } = await prepared.withMedia(found);
+    return withParts({ ...this.#ask, prepared: turns, bodyBytes }, found);
+  }
+
+  async #read(part: MediaPart): Promise<Part | null> {
+    if (part.url.startsWith("data:")) {
+      const bytes = Buffer.from(part.url.slice(part.url.indexOf(",") + 1), "base64");
+      return part.kind === "file" ? this.#readFile(bytes, null, part.name) : null;
+    }
+    const fetched = await this.#get(part);
+    if (fetched === null) return null;
+    if (part.kind === "file") {
+      const file = await this.#readFile(fetched.bytes, fetched.charset, part.name ?? nameIn(fetched.url));
+      this.#take(-fetched.bytes.length); // what is kept of it is its text
+      return file;
+    }
+    const header = imageHeader(fetched.bytes);
+    if (header === null || header.width * header.height > imagePixelsMax) return null;
+    return { ...part, url: `data:${header.mediaType};base64,${fetched.bytes.toBase64()}` };
+  }
+
+  /** Takes room for a part in all its places; the bytes of an image that was fetched have theirs already. */
+  #hasRoom(part: Part, places: number): boolean {
+    const length = sizeOf(part) * places;
+    if (part.kind === "text") {
+      if (this.#textLength + length > mediaTextMaxLength || !this.#take(length)) return false;
+      this.#textLength += length;
+    } else {
+      if (this.#imagesLength + length > mediaImagesMaxLength || !this.#take(length - sizeOf(part))) return false;
+      this.#imagesLength += length;
+    }
+    return true;
+  }
+
+  async #readFile(bytes: Uint8Array, charset: string | null, name: string | null): Promise<Part | null> {
+    const text = isPdf(bytes) ? await this.#pdf.read(bytes, this.#account, this.#over.signal) : textOf(bytes, charset);
+    return text === null ? null : { kind: "text", text: fileAsText(name, text) };
+  }
+
+  /** Memory for the largest body is taken before it comes, and what it did not need is given back. */
+  async #get({ url, kind }: MediaPart): Promise<Fetched | null> {
+    if (this.#fetchesLeft === 0 || !this.#take(mediaFetchBytesMax)) return null;
+    this.#fetchesLeft--;
+    let kept = 0;
+    try {
+      const options = {
+        account: this.#account,
+        bytesMax: mediaFetchBytesMax,
+        timeoutMs: mediaFetchTimeoutMs,
+        redirectsMax: mediaRedirectsMax,
+        accept: kind === "image" ? "image/*" : "*/*",
+      };
+      const fetched = await this.#fetch.get(url, options, this.#over.signal);
+      if (this.#keptBytes + fetched.bytes.length > mediaRequestBytesMax) {
+        this.#fetchesLeft = 0; // a smaller one might still fit, but the next might be as large, and be fetched for nothing
+        return null;
+      }
+      kept = fetched.bytes.length;
+      return fetched;
+    } catch (error) {
+      if (error instanceof FetchRefused) return null;
+      throw error;
+    } finally {
+      this.#keptBytes += kept;
+      this.#take(kept - mediaFetchBytesMax);
+    }
+  }
+
+  #take(bytes: number): boolean {
+    if (!this.#hold(bytes)) return false;
+    this.#heldBytes += bytes;
+    return true;
+  }
+}
+
+/** The last step of the path: "report.pdf"; null where there is none. */
+function nameIn(url: string): string | null {
+  const step = new URL(url).pathname.split("/").at(-1) ?? "";
+  return step === "" ? null : step;
+}

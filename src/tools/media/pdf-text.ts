@@ -1,0 +1,22 @@
+// The text of a PDF, page by page. A PDF of 600 KB can say that it is 500 MB of text, and its reader believes it: so this
+// runs in a process of its own (pdf-reader.ts), and only there.
+import { getDocumentProxy } from "unpdf";
+import { pdfPagesMax, pdfTextMaxLength } from "../../core/limits.ts";
+
+const errorsOnly = 0;
+
+/** The text of the first pages; empty for scanned ones. Rejects where it is no PDF that can be read (encrypted, broken). */
+export async function pdfText(bytes: Uint8Array): Promise<string> {
+  const document = await getDocumentProxy(bytes, { verbosity: errorsOnly }); // warnings would stand within the text
+  const pages: string[] = [];
+  let length = 0;
+  for (let number = 1; number <= Math.min(document.numPages, pdfPagesMax) && length < pdfTextMaxLength; number++) {
+    const page = await document.getPage(number);
+    const { items } = await page.getTextContent();
+    const text = items.map((item) => ("str" in item ? item.str + (item.hasEOL ? "\n" : "") : "")).join("");
+    page.cleanup();
+    pages.push(text);
+    length += text.length;
+  }
+  return pages.join("\n\n").slice(0, pdfTextMaxLength);
+}

@@ -1,0 +1,14 @@
+// Where searches are made: one interface, an implementation for each provider of the config's [search].
+import type { Source } from "../owned-tool.ts";
+
+/** The provider gave no usable answer in time; the message is for the operator's log and names no query. */
+export class SearchFailed extends Error {
+  override readonly name = "SearchFailed";
+}
+
+export interface SearchProvider {
+  /** At most `resultsMax` documents, the best first; none is an empty list. Rejects with SearchFailed. */
+  search(query: string, resultsMax: number, gone: AbortSignal): Promise<readonly Source[]>;
+  /** Lets go of indexes and connections. */
+  close(): Promise<void>;
+}

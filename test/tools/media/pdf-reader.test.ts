@@ -1,0 +1,70 @@
+// The text of PDFs, read by a process of its own; and files made to exhaust it.
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { pdfPagesMax } from "../../../src/core/limits.ts";
+import { PdfReader } from "../../../src/tools/media/pdf-reader.ts";
+import { pdf } from "../../fixtures/pdf.ts";
+
+const timeLimit = 60_000;
+const reader = new PdfReader([process.execPath, join(import.meta.dir, "../../../src/main.ts"), "pdf-text"]);
+const stays = new AbortController().signal;
+const read = (bytes: Uint8Array, gone = stays) => reader.read(bytes, 1, gone);
+
+describe("PDFs", () => {
+  test("their text, page by page", async () => expect(await read(pdf("Hello", "page two"))).toBe("Hello\n\npage two"));
+
+  test.each([
+    ["no PDF", Buffer.from("%PDF-1.4 and no more")],
+    ["cut off", pdf("Hello").subarray(0, 300)],
+    ["without text", pdf(Buffer.from("0 0 100 100 re f"))],
+    ["empty", Buffer.alloc(0)],
+  ])(
+    "%s: none, and nothing of what the reader says about it",
+    async (_, bytes) => expect(["Hello", null]).toContain(await read(bytes)),
+    timeLimit,
+  );
+
+  test(
+    "of thousands of pages the first are read",
+    async () => {
+      const text = await read(pdf(...Array.from({ length: pdfPagesMax + 100 }, (_, index) => `p${index}`)));
+      expect(text).toEndWith(`p${pdfPagesMax - 1}`);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a page of 240 MB in a file of 1 MB ends its process and not ours",
+    async () => {
+      const bomb = pdf(Buffer.alloc(240_000_000, "(a) Tj "));
+      expect(bomb.length).toBeLessThan(1_100_000);
+      const before = process.memoryUsage.rss();
+      expect(await read(bomb)).toBeNull();
+      expect(process.memoryUsage.rss() - before).toBeLessThan(100_000_000);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a client that leaves ends it",
+    async () => {
+      const gone = new AbortController();
+      const result = read(pdf(...Array.from({ length: pdfPagesMax }, () => "page")), gone.signal);
+      gone.abort();
+      expect(await result).toBeNull();
+      expect(await read(pdf("Hello"), AbortSignal.abort())).toBeNull();
+    },
+    timeLimit,
+  );
+
+  test(
+    "no account has all turns",
+    async () => {
+      const slow = pdf(...Array.from({ length: pdfPagesMax }, () => "page"));
+      const busy = Promise.all([1, 2, 3, 4].map(() => reader.read(slow, 1, stays)));
+      expect(await reader.read(pdf("quick"), 2, stays)).toBe("quick");
+      expect(await busy).not.toContain(null);
+    },
+    timeLimit,
+  );
+});

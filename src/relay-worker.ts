@@ -7,7 +7,7 @@ import { systemClock } from "./core/clock.ts";
 import { Tracing } from "./commands/tracing.ts";
 import type { Parts } from "./gateway.ts";
 import type { RunningServer } from "./http/app.ts";
-import { Metrics } from "./http/metrics.ts";
+import { Metrics } from "./http/metrics/metrics.ts";
 import { startRelayServer } from "./http/relay-app.ts";
 import { openLog, usualLogFormat } from "./core/log.ts";
 import { Books } from "./relay/books.ts";

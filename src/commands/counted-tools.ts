@@ -1,5 +1,5 @@
 // What the metrics count of searches and of media that are fetched: the parts themselves know nothing of it.
-import type { Metrics } from "../http/metrics.ts";
+import type { Metrics } from "../http/metrics/metrics.ts";
 import type { PublicFetch } from "../tools/fetch/public-fetch.ts";
 import { SearchFailed, type SearchProvider } from "../tools/search/search-provider.ts";
 

@@ -2,7 +2,7 @@
 import type { Accounting } from "../accounting.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../config/config.ts";
-import type { Metrics } from "../http/metrics.ts";
+import type { Metrics } from "../http/metrics/metrics.ts";
 import type { Log } from "../core/log.ts";
 import { McpTools } from "../tools/mcp/mcp.ts";
 import type { PublicFetch } from "../tools/fetch/public-fetch.ts";

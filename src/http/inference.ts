@@ -13,14 +13,14 @@ import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import type { AccountId, Ask } from "../core/types.ts";
 import { addressesOf, type ApiRoutes } from "./api-routes.ts";
-import { CollectOutlet } from "./collect-outlet.ts";
-import { Heartbeat } from "./heartbeat.ts";
+import { CollectOutlet } from "./outlets/collect-outlet.ts";
+import { Heartbeat } from "./outlets/heartbeat.ts";
 import { incomingOf, mayBeSignedIn, type RawBody } from "./incoming.ts";
 import { refusalReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
-import type { RequestWatch } from "./request-watch.ts";
+import type { RequestWatch } from "./metrics/request-watch.ts";
 import type { LiveRequests, Site } from "./site.ts";
-import { StreamOutlet } from "./stream-outlet.ts";
+import { StreamOutlet } from "./outlets/stream-outlet.ts";
 
 /** Bun counts seconds of silence on a connection; a client that is waiting for its answer is exempt (`answer`). */
 export const idleTimeoutSeconds = 120;

@@ -1,5 +1,5 @@
 // What the complete server knows of the threads that serve clients beside it.
-import type { Metrics } from "./metrics.ts";
+import type { Metrics } from "./metrics/metrics.ts";
 import type { LiveRequests } from "./site.ts";
 
 export interface OtherThreads extends LiveRequests {

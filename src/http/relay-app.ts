@@ -12,11 +12,11 @@ import { headersTimeoutSeconds, type RunningServer, serverBodyMaxBytes } from ".
 import { CrossOrigin } from "./cross-origin.ts";
 import type { RawBody } from "./incoming.ts";
 import { type Connection, cutMs, idleTimeoutSeconds, Inference, noneLeftWithin } from "./inference.ts";
-import { LoopDelay } from "./loop-delay.ts";
-import type { Metrics } from "./metrics.ts";
+import { LoopDelay } from "./metrics/loop-delay.ts";
+import type { Metrics } from "./metrics/metrics.ts";
 import { passOn } from "./pass-on.ts";
 import { refusalReply, unknownAddressReply } from "./reply.ts";
-import { RequestWatch } from "./request-watch.ts";
+import { RequestWatch } from "./metrics/request-watch.ts";
 
 export type RelayServerOptions = Readonly<{
   host: string;

@@ -9,7 +9,7 @@ import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { startServer } from "../../src/http/app.ts";
 import { freePort } from "../../src/http/free-port.ts";
-import { Metrics } from "../../src/http/metrics.ts";
+import { Metrics } from "../../src/http/metrics/metrics.ts";
 import { startRelayServer } from "../../src/http/relay-app.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";

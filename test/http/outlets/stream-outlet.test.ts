@@ -2,22 +2,22 @@
 // departed clients. Beats are struck by hand, so nothing here waits for a timer.
 import { afterEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
-import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
-import type { Dialect } from "../../src/dialects/dialect.ts";
-import { messages } from "../../src/dialects/messages/messages.ts";
+import { embeddedCatalog } from "../../../src/core/catalog.ts";
+import { chatCompletions } from "../../../src/dialects/chat/chat-completions.ts";
+import type { Dialect } from "../../../src/dialects/dialect.ts";
+import { messages } from "../../../src/dialects/messages/messages.ts";
 import {
   type Beating,
   clientStallBeats,
   Heartbeat,
   keepAliveBeats,
   streamOpenBeats,
-} from "../../src/http/heartbeat.ts";
-import { StreamOutlet } from "../../src/http/stream-outlet.ts";
-import { refuse } from "../../src/core/refusals.ts";
-import { Roster, type Seat } from "../../src/core/active-set.ts";
-import type { Ask, Usage } from "../../src/core/types.ts";
-import { eventually } from "../fixtures/eventually.ts";
+} from "../../../src/http/outlets/heartbeat.ts";
+import { StreamOutlet } from "../../../src/http/outlets/stream-outlet.ts";
+import { refuse } from "../../../src/core/refusals.ts";
+import { Roster, type Seat } from "../../../src/core/active-set.ts";
+import type { Ask, Usage } from "../../../src/core/types.ts";
+import { eventually } from "../../fixtures/eventually.ts";
 
 const ask = chatCompletions.read(
   { model: "core-3", stream: true, messages: [{ role: "user", content: "x" }] },

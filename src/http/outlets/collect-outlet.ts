@@ -1,10 +1,10 @@
 // The outlet of a non-streaming reply: sends nothing until the answer is complete and its charge is on disk.
-import { Departure } from "../core/departure.ts";
-import { Collector } from "../dialects/reply/collector.ts";
-import type { AnswerEnd, Dialect } from "../dialects/dialect.ts";
-import type { Outlet } from "../gateway.ts";
-import type { Ask, Piece, Refusal } from "../core/types.ts";
-import { jsonReply, refusalReply } from "./reply.ts";
+import { Departure } from "../../core/departure.ts";
+import { Collector } from "../../dialects/reply/collector.ts";
+import type { AnswerEnd, Dialect } from "../../dialects/dialect.ts";
+import type { Outlet } from "../../gateway.ts";
+import type { Ask, Piece, Refusal } from "../../core/types.ts";
+import { jsonReply, refusalReply } from "../reply.ts";
 
 export class CollectOutlet implements Outlet, EventListenerObject {
   readonly response: Promise<Response>;

@@ -1,6 +1,6 @@
 // How late the event loop is, seen by a timer that is due five times a second: what it is late, every stream is late too.
-import type { Clock } from "../core/clock.ts";
-import type { Ms } from "../core/types.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Ms } from "../../core/types.ts";
 
 const intervalMs = 200;
 

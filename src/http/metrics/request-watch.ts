@@ -1,13 +1,13 @@
 // Follows requests from their arrival to their end, and then tells the metrics, the log and the traces how each went.
-import type { Clock } from "../core/clock.ts";
-import type { Log, LogFields } from "../core/log.ts";
-import { gapStreamsPerSample } from "../core/limits.ts";
-import { refusals } from "../core/refusals.ts";
-import { Roster, type Seat } from "../core/active-set.ts";
-import { RequestRecord } from "../telemetry/request-record.ts";
-import type { Tracer } from "../telemetry/tracer.ts";
-import type { AccountId, Ask, Endpoint, Ms, Refusal } from "../core/types.ts";
-import { mintRequestId } from "../core/request-id.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Log, LogFields } from "../../core/log.ts";
+import { gapStreamsPerSample } from "../../core/limits.ts";
+import { refusals } from "../../core/refusals.ts";
+import { Roster, type Seat } from "../../core/active-set.ts";
+import { RequestRecord } from "../../telemetry/request-record.ts";
+import type { Tracer } from "../../telemetry/tracer.ts";
+import type { AccountId, Ask, Endpoint, Ms, Refusal } from "../../core/types.ts";
+import { mintRequestId } from "../../core/request-id.ts";
 import type { Metrics } from "./metrics.ts";
 
 export type RequestWatchParts = Readonly<{

@@ -1,13 +1,13 @@
 // The outlet of a streaming reply: pieces become server-sent events, the events of one read of the node's socket one
 // write to the client's.
-import { ByteWriter } from "../core/byte-writer.ts";
-import { Departure } from "../core/departure.ts";
-import type { AnswerEnd, Dialect, Encoder } from "../dialects/dialect.ts";
-import type { Outlet } from "../gateway.ts";
-import type { Seat } from "../core/active-set.ts";
-import type { Ask, Piece, Refusal } from "../core/types.ts";
+import { ByteWriter } from "../../core/byte-writer.ts";
+import { Departure } from "../../core/departure.ts";
+import type { AnswerEnd, Dialect, Encoder } from "../../dialects/dialect.ts";
+import type { Outlet } from "../../gateway.ts";
+import type { Seat } from "../../core/active-set.ts";
+import type { Ask, Piece, Refusal } from "../../core/types.ts";
 import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamOpenBeats } from "./heartbeat.ts";
-import { refusalReply, streamHeaders } from "./reply.ts";
+import { refusalReply, streamHeaders } from "../reply.ts";
 
 /** Buffers that no stream needs just now. */
 const spareWriters: ByteWriter[] = [];

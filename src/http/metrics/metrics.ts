@@ -1,7 +1,7 @@
 // What the process tells Prometheus. Labels are bounded: endpoints are our routes, models those of the catalogue, and
 // everything else is one of a few words.
-import type { RequestRecord } from "../telemetry/request-record.ts";
-import type { Ms } from "../core/types.ts";
+import type { RequestRecord } from "../../telemetry/request-record.ts";
+import type { Ms } from "../../core/types.ts";
 import { type Cell, type Counted, Counter, type Gauge, gaugeLines, Histogram } from "./metric.ts";
 
 const waitSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];

@@ -1,9 +1,9 @@
 // The text that Prometheus scrapes, and who may scrape it.
 import { describe, expect, test } from "bun:test";
-import { Counter, gaugeLines, Histogram } from "../../src/http/metric.ts";
-import { mayReadMetrics } from "../../src/http/metrics-access.ts";
-import { Metrics } from "../../src/http/metrics.ts";
-import { RequestRecord } from "../../src/telemetry/request-record.ts";
+import { Counter, gaugeLines, Histogram } from "../../../src/http/metrics/metric.ts";
+import { mayReadMetrics } from "../../../src/http/metrics/metrics-access.ts";
+import { Metrics } from "../../../src/http/metrics/metrics.ts";
+import { RequestRecord } from "../../../src/telemetry/request-record.ts";
 
 describe("the text format", () => {
   test("a counter sums up by its labels", () => {

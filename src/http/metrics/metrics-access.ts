@@ -8,7 +8,7 @@
 // of its own, or a Host that is not this machine. The last keeps out pages in a browser on this machine, too, whose
 // site's name was pointed here.
 import { timingSafeEqual } from "node:crypto";
-import { forwardingHeaderIn } from "./forwarding.ts";
+import { forwardingHeaderIn } from "../forwarding.ts";
 
 export type MetricsAccess = Readonly<{
   /** The other end of the connection; null where it is not known. */

@@ -5,7 +5,7 @@ import type { AccountRecord } from "../account/records.ts";
 import { dayName, dayOf } from "../account/quota.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { privateHeaders } from "./reply.ts";
-import { fail, type Failure } from "./route.ts";
+import { fail, type Failure } from "./routes/route.ts";
 
 /** There is no export now: others are being made or one of who asks is not read yet, or they had too many. */
 export type NoExport = Readonly<{ noExport: "busy" | "too_many"; retrySeconds: number }>;

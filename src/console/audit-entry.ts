@@ -2,7 +2,7 @@
 import type { AuditAction, AuditEntry } from "../account/audit.ts";
 import type { Clock } from "../core/clock.ts";
 import type { AccountId } from "../core/types.ts";
-import type { Call } from "./route.ts";
+import type { Call } from "./routes/route.ts";
 
 export type OperatorCall = Pick<Call<"operator", unknown, unknown>, "visitor" | "address">;
 

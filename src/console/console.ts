@@ -17,20 +17,20 @@ import type { LiveRequests, Site } from "../http/site.ts";
 import { busyRetrySeconds, consoleBodyMaxBytes } from "../core/limits.ts";
 import { formatPath, misfitsOf } from "../core/schema-errors.ts";
 import { StoreUnavailable } from "../core/types.ts";
-import { accountRoutes } from "./account-routes.ts";
+import { accountRoutes } from "./routes/account-routes.ts";
 import { pagePaths } from "./api.ts";
 import { readBody } from "./body.ts";
 import { Live } from "./live.ts";
-import { operatorRoutes } from "./operator-routes.ts";
+import { operatorRoutes } from "./routes/operator-routes.ts";
 import { Pages } from "./pages.ts";
 import type { ConsoleParts } from "./parts.ts";
-import { planRoutes } from "./plan-routes.ts";
+import { planRoutes } from "./routes/plan-routes.ts";
 import { failureReply, jsonReply } from "./reply.ts";
-import { type Access, type Answer, fail, type Failure, isFailure, type Route, type Visitor } from "./route.ts";
+import { type Access, type Answer, fail, type Failure, isFailure, type Route, type Visitor } from "./routes/route.ts";
 import { SignedIn } from "./signed-in.ts";
-import { sessionRoutes } from "./session-routes.ts";
-import { usageRoutes } from "./usage-routes.ts";
-import { webhookReply } from "./webhook.ts";
+import { sessionRoutes } from "./routes/session-routes.ts";
+import { usageRoutes } from "./routes/usage-routes.ts";
+import { webhookReply } from "./routes/webhook.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
 
 /** What a call has of its connection. */

@@ -7,7 +7,7 @@ import type { LiveEvent, OperatorNumbers } from "./api.ts";
 import { numbersOf } from "./numbers.ts";
 import type { ConsoleParts } from "./parts.ts";
 import { privateHeaders } from "./reply.ts";
-import { fail, type Failure, type Visitor } from "./route.ts";
+import { fail, type Failure, type Visitor } from "./routes/route.ts";
 
 type Parts = Pick<ConsoleParts, "accounts" | "sessions" | "nodes" | "reserved" | "clock" | "log">;
 

@@ -1,6 +1,6 @@
 // The console's replies: JSON that nobody may keep, and failures with their status.
 import type { ApiError, ApiErrorCode } from "./api.ts";
-import type { Failure } from "./route.ts";
+import type { Failure } from "./routes/route.ts";
 
 const statuses: Readonly<Record<ApiErrorCode, number>> = {
   invalid_request: 400,

@@ -7,7 +7,7 @@ import { isSameOrigin } from "../http/same-origin.ts";
 import { knownBrowserMaxMs, sessionMaxMs } from "../core/limits.ts";
 import type { AccountId } from "../core/types.ts";
 import { consoleHeader } from "./api.ts";
-import type { Visitor } from "./route.ts";
+import type { Visitor } from "./routes/route.ts";
 
 type Parts = Readonly<{ sessions: Sessions; accounts: Accounts; clock: Clock; baseUrl: string }>;
 

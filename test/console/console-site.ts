@@ -6,7 +6,7 @@ import { BrowserAddresses } from "../../src/console/browser-addresses.ts";
 import { consoleRoutes, openConsole } from "../../src/console/console.ts";
 import { Live } from "../../src/console/live.ts";
 import type { ConsoleParts } from "../../src/console/parts.ts";
-import type { Route } from "../../src/console/route.ts";
+import type { Route } from "../../src/console/routes/route.ts";
 import type { BackupOutcome, ReloadOutcome } from "../../src/console/server-care.ts";
 import type { UsageQueries, UsageSummary } from "../../src/account/usage-queries.ts";
 import type { LiveRequests, Site } from "../../src/http/site.ts";

@@ -1,6 +1,6 @@
 // The event stream: what it sends, when, and when it ends. Looks are made by the test, not by the timer.
 import { afterEach, describe, expect, test } from "bun:test";
-import type { Visitor } from "../../src/console/route.ts";
+import type { Visitor } from "../../src/console/routes/route.ts";
 import { Live } from "../../src/console/live.ts";
 import { keepAliveIntervalMs, liveIntervalMs, liveStreamsPerAccountMax } from "../../src/core/limits.ts";
 import { ask } from "../account/office.ts";

@@ -1,13 +1,13 @@
 // Sign-in, sign-up and sign-out.
-import { PasswordsBusy } from "../account/passwords.ts";
-import { RecentTries } from "../account/recent-tries.ts";
-import { networkOf, SignInTries } from "../account/sign-in-tries.ts";
-import { signInWindowMs, signUpAddressTriesMax } from "../core/limits.ts";
-import { type CreatedAccount, type Session, SignIn, SignUp } from "./api.ts";
-import type { ConsoleParts } from "./parts.ts";
-import { jsonReply, withCookies } from "./reply.ts";
+import { PasswordsBusy } from "../../account/passwords.ts";
+import { RecentTries } from "../../account/recent-tries.ts";
+import { networkOf, SignInTries } from "../../account/sign-in-tries.ts";
+import { signInWindowMs, signUpAddressTriesMax } from "../../core/limits.ts";
+import { type CreatedAccount, type Session, SignIn, SignUp } from "../api.ts";
+import type { ConsoleParts } from "../parts.ts";
+import { jsonReply, withCookies } from "../reply.ts";
 import { fail, type Route, route, routeWithBody, type Visitor } from "./route.ts";
-import { knownBrowserCookie, knownBrowserText, signInCookie, signOutCookie } from "./signed-in.ts";
+import { knownBrowserCookie, knownBrowserText, signInCookie, signOutCookie } from "../signed-in.ts";
 
 export function sessionRoutes(parts: ConsoleParts): Route[] {
   const { accounts, sessions, browsers, clock, baseUrl } = parts;

@@ -1,12 +1,12 @@
 // The operators' page of the server itself: its configuration and its backups.
-import { theServer } from "../account/audit.ts";
-import type { Ms } from "../core/types.ts";
-import type { BackupResult, OperatorServer, ReloadResult } from "./api.ts";
-import { auditEntry, type OperatorCall } from "./audit-entry.ts";
-import { timeOf } from "./numbers.ts";
-import type { ConsoleParts } from "./parts.ts";
+import { theServer } from "../../account/audit.ts";
+import type { Ms } from "../../core/types.ts";
+import type { BackupResult, OperatorServer, ReloadResult } from "../api.ts";
+import { auditEntry, type OperatorCall } from "../audit-entry.ts";
+import { timeOf } from "../numbers.ts";
+import type { ConsoleParts } from "../parts.ts";
 import { fail, type Route, route } from "./route.ts";
-import { type BackupOutcome, reloadDetail, type ReloadOutcome } from "./server-care.ts";
+import { type BackupOutcome, reloadDetail, type ReloadOutcome } from "../server-care.ts";
 
 /** As long as other details, which people write. */
 const detailMaxLength = 500;

@@ -1,12 +1,12 @@
 // What operators see and do. Every change is in the audit log, in one commit with what it did.
-import type { AuditAction } from "../account/audit.ts";
-import { costUsd } from "../account/price.ts";
-import { dayOf } from "../account/quota.ts";
-import type { PurchaseRequest as StoredRequest } from "../account/purchases.ts";
-import type { AccountRecord } from "../account/records.ts";
-import { everyAccount } from "../account/usage-queries.ts";
-import type { AccountId } from "../core/types.ts";
-import { exportReply } from "./account-data.ts";
+import type { AuditAction } from "../../account/audit.ts";
+import { costUsd } from "../../account/price.ts";
+import { dayOf } from "../../account/quota.ts";
+import type { PurchaseRequest as StoredRequest } from "../../account/purchases.ts";
+import type { AccountRecord } from "../../account/records.ts";
+import { everyAccount } from "../../account/usage-queries.ts";
+import type { AccountId } from "../../core/types.ts";
+import { exportReply } from "../account-data.ts";
 import { done } from "./account-routes.ts";
 import {
   AccountDeletion,
@@ -30,11 +30,11 @@ import {
   PurchaseRequestsQuery,
   StateChange,
   UsageQuery,
-} from "./api.ts";
-import { auditEntry, type OperatorCall } from "./audit-entry.ts";
-import type { Live } from "./live.ts";
-import { numbersOf, timeOf } from "./numbers.ts";
-import type { ConsoleParts } from "./parts.ts";
+} from "../api.ts";
+import { auditEntry, type OperatorCall } from "../audit-entry.ts";
+import type { Live } from "../live.ts";
+import { numbersOf, timeOf } from "../numbers.ts";
+import type { ConsoleParts } from "../parts.ts";
 import { requestOf } from "./plan-routes.ts";
 import { serverCareRoutes } from "./server-care-routes.ts";
 import { type Call, fail, type Failure, isFailure, type Route, route, routeWithBody, routeWithQuery } from "./route.ts";

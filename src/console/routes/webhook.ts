@@ -1,11 +1,11 @@
 // The webhook of the payment provider. Its calls are authenticated by their signature alone; they come again until they
 // are answered with a success, so whatever cannot be done now must not be.
-import { webhookBodyMaxBytes } from "../core/limits.ts";
-import { StoreUnavailable } from "../core/types.ts";
-import { readBody } from "./body.ts";
-import type { ConsoleParts } from "./parts.ts";
-import type { PaymentProvider } from "./payment-provider.ts";
-import { failureReply, jsonReply } from "./reply.ts";
+import { webhookBodyMaxBytes } from "../../core/limits.ts";
+import { StoreUnavailable } from "../../core/types.ts";
+import { readBody } from "../body.ts";
+import type { ConsoleParts } from "../parts.ts";
+import type { PaymentProvider } from "../payment-provider.ts";
+import { failureReply, jsonReply } from "../reply.ts";
 import { fail } from "./route.ts";
 
 type Parts = Pick<ConsoleParts, "purchases" | "accounts" | "log">;

@@ -1,14 +1,14 @@
 // The usage page: replies by filter, sums by day and model, and everything as CSV.
-import { costUsd } from "../account/price.ts";
-import { dayName, dayOf } from "../account/quota.ts";
-import type { UsageFilter as Filter, UsagePlace, UsageSum as Sum } from "../account/usage-queries.ts";
-import { dayMs, usageExportPageRows } from "../core/limits.ts";
-import type { AccountId } from "../core/types.ts";
-import { UsageFilter, type UsagePage, usagePageMax, UsageQuery, type UsageSum, type UsageSummary } from "./api.ts";
-import { csvHead, csvLine } from "./csv.ts";
-import { timeOf } from "./numbers.ts";
-import type { ConsoleParts } from "./parts.ts";
-import { privateHeaders } from "./reply.ts";
+import { costUsd } from "../../account/price.ts";
+import { dayName, dayOf } from "../../account/quota.ts";
+import type { UsageFilter as Filter, UsagePlace, UsageSum as Sum } from "../../account/usage-queries.ts";
+import { dayMs, usageExportPageRows } from "../../core/limits.ts";
+import type { AccountId } from "../../core/types.ts";
+import { UsageFilter, type UsagePage, usagePageMax, UsageQuery, type UsageSum, type UsageSummary } from "../api.ts";
+import { csvHead, csvLine } from "../csv.ts";
+import { timeOf } from "../numbers.ts";
+import type { ConsoleParts } from "../parts.ts";
+import { privateHeaders } from "../reply.ts";
 import { fail, type Failure, isFailure, type Route, route, routeWithQuery } from "./route.ts";
 
 const pageDefault = 50;

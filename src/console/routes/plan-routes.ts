@@ -1,11 +1,11 @@
 // The plan page: what plans and credit packs there are, and how to get them.
-import { costUsd } from "../account/price.ts";
-import type { PurchaseRequest as StoredRequest, Wanted } from "../account/purchases.ts";
-import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../core/limits.ts";
-import { Checkout, NewPurchaseRequest, type PlanPage, type PurchaseRequest } from "./api.ts";
-import { timeOf } from "./numbers.ts";
-import type { ConsoleParts } from "./parts.ts";
-import { centsOf } from "./payment-provider.ts";
+import { costUsd } from "../../account/price.ts";
+import type { PurchaseRequest as StoredRequest, Wanted } from "../../account/purchases.ts";
+import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
+import { Checkout, NewPurchaseRequest, type PlanPage, type PurchaseRequest } from "../api.ts";
+import { timeOf } from "../numbers.ts";
+import type { ConsoleParts } from "../parts.ts";
+import { centsOf } from "../payment-provider.ts";
 import { fail, type Route, route, routeWithBody } from "./route.ts";
 
 const shownRequests = 20;

@@ -1,8 +1,8 @@
 // What a route of the console's API is: who may call it, what it takes, and what it answers.
 import type { Static, TSchema } from "@sinclair/typebox";
-import type { AccountRecord } from "../account/records.ts";
-import type { SessionRecord } from "../account/sessions.ts";
-import type { ApiErrorCode } from "./api.ts";
+import type { AccountRecord } from "../../account/records.ts";
+import type { SessionRecord } from "../../account/sessions.ts";
+import type { ApiErrorCode } from "../api.ts";
 
 /** `operator` is also signed in; everything below is refused to others before the route sees it. */
 export type Access = "public" | "account" | "operator";

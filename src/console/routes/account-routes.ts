@@ -1,9 +1,9 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
-import { apiKeyPrefix } from "../account/keys.ts";
-import { costUsd, ratesOf } from "../account/price.ts";
-import { dayOf } from "../account/quota.ts";
-import { RecentTries } from "../account/recent-tries.ts";
-import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../core/limits.ts";
+import { apiKeyPrefix } from "../../account/keys.ts";
+import { costUsd, ratesOf } from "../../account/price.ts";
+import { dayOf } from "../../account/quota.ts";
+import { RecentTries } from "../../account/recent-tries.ts";
+import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../../core/limits.ts";
 import {
   type BrowserSessions,
   type ConsoleModels,
@@ -13,15 +13,15 @@ import {
   type NewKey,
   type Overview,
   PasswordChange,
-} from "./api.ts";
-import { exportReply } from "./account-data.ts";
-import { auditEntry } from "./audit-entry.ts";
-import type { Live } from "./live.ts";
-import { numbersOf, timeOf } from "./numbers.ts";
-import type { ConsoleParts } from "./parts.ts";
-import { jsonReply, withCookies } from "./reply.ts";
+} from "../api.ts";
+import { exportReply } from "../account-data.ts";
+import { auditEntry } from "../audit-entry.ts";
+import type { Live } from "../live.ts";
+import { numbersOf, timeOf } from "../numbers.ts";
+import type { ConsoleParts } from "../parts.ts";
+import { jsonReply, withCookies } from "../reply.ts";
 import { type Call, fail, type Route, route, routeWithBody } from "./route.ts";
-import { knownBrowserCookie, knownBrowserText } from "./signed-in.ts";
+import { knownBrowserCookie, knownBrowserText } from "../signed-in.ts";
 import { everything } from "./usage-routes.ts";
 
 const lastRequests = 10;

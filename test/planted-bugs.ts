@@ -181,12 +181,12 @@ const bugs: readonly Bug[] = [
     what: "a place that was granted to a client that had left is kept",
     edits: [
       [
-        "src/relay/desk.ts",
+        "src/threads/desk.ts",
         "    if (place.grant === null) this.#parts.pool.leave(place);\n    this.#giveBack(number, place);",
         "    if (place.grant !== null) return;\n    this.#parts.pool.leave(place);\n    this.#giveBack(number, place);",
       ],
     ],
-    file: "test/relay/relays.test.ts",
+    file: "test/threads/relays.test.ts",
     name: "random events",
   },
   {
@@ -194,12 +194,12 @@ const bugs: readonly Bug[] = [
     what: "a thread goes on taking a key that was rotated away on another",
     edits: [
       [
-        "src/relay/books.ts",
+        "src/threads/books.ts",
         "    this.#accounts.clear();\n    this.#cachedVersion = version;",
         "    this.#cachedVersion = version;",
       ],
     ],
-    file: "test/relay/relays.test.ts",
+    file: "test/threads/relays.test.ts",
     name: "random events",
   },
   {

@@ -87,7 +87,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "http/metrics/metric.ts": [/[\\"\n]/, /\\/g, /"/g, /\n/g],
   "http/metrics/metrics-access.ts": [/^bearer +/i, /^(?:::ffff:)?127\.|^::1$/],
   "http/openapi/shape.ts": "our own schemas",
-  "http/pass-on.ts": [/[^\t\x20-\x7e\x80-\xff]/],
+  "threads/pass-on.ts": [/[^\t\x20-\x7e\x80-\xff]/],
   "http/request-address.ts": [/^https?:\/\/[^/?#]*/],
   "http/stored-responses-page.ts": [/^\d{1,3}$/],
   "core/image-header.ts": [/^data:/i, /;base64$/i],

@@ -27,7 +27,7 @@ import { Metrics } from "../http/metrics/metrics.ts";
 import { folderLookIntervalMs } from "../core/limits.ts";
 import { type Log, openLog, usualLogFormat } from "../core/log.ts";
 import { NodePool } from "../nodes/queue/pool.ts";
-import { FollowedNodes } from "../relay/followed-nodes.ts";
+import { FollowedNodes } from "../threads/followed-nodes.ts";
 import { backupsName, responsesName } from "../store/folder/data-folder.ts";
 import { FilePlaces } from "../store/folder/file-places.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";

@@ -11,9 +11,9 @@ import { Metrics } from "../http/metrics/metrics.ts";
 import type { OtherThreads } from "../http/other-threads.ts";
 import type { Log } from "../core/log.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
-import type { FollowedNodes } from "../relay/followed-nodes.ts";
-import type { Rules } from "../relay/messages.ts";
-import { Relays } from "../relay/relays.ts";
+import type { FollowedNodes } from "../threads/followed-nodes.ts";
+import type { Rules } from "../threads/messages.ts";
+import { Relays } from "../threads/relays.ts";
 
 export type ServingRelays = OtherThreads &
   Readonly<{

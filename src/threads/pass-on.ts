@@ -1,9 +1,9 @@
 // Passes a request on to the complete server on the main thread, over its unix socket, and its reply back: both as they
 // come, whole or in pieces, and cut where the other side is cut. `node:http`, because `fetch` runs 256 requests at once.
 import { type IncomingMessage, request as openRequest } from "node:http";
-import type { RawBody } from "./incoming.ts";
-import { peerHeader } from "./peer-address.ts";
-import { requestAddress } from "./request-address.ts";
+import type { RawBody } from "../http/incoming.ts";
+import { peerHeader } from "../http/peer-address.ts";
+import { requestAddress } from "../http/request-address.ts";
 
 /** Of the one connection, not of the request; `expect` was answered by whoever took the connection. */
 const ofConnection: ReadonlySet<string> = new Set([

@@ -50,7 +50,7 @@ export type RelaysParts = Readonly<{
 }>;
 
 // A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
-const workerPath = import.meta.url.includes("/$bunfs/") ? "./relay-worker.ts" : "../relay-worker.ts";
+const workerPath = import.meta.url.includes("/$bunfs/") ? "./threads/relay-worker.ts" : "./threads/relay-worker.ts";
 
 const startRelayWorker = (name: string): Worker => new Worker(new URL(workerPath, import.meta.url).href, { name });
 

@@ -1,24 +1,24 @@
 // A relay: one of the threads that serve clients. It does what costs time for each request and token: HTTP, bodies,
 // dialects, the nodes' sockets. What must be decided in one place it asks the main thread. It lies beside main.ts because
 // Workers of its own are found from there in a compiled binary.
-import { assert } from "./core/assert.ts";
-import { LiveCatalog } from "./core/catalog.ts";
-import { systemClock } from "./core/clock.ts";
-import { Tracing } from "./commands/tracing.ts";
-import type { Parts } from "./gateway.ts";
-import type { RunningServer } from "./http/app.ts";
-import { Metrics } from "./http/metrics/metrics.ts";
-import { startRelayServer } from "./http/relay-app.ts";
-import { openLog, usualLogFormat } from "./core/log.ts";
-import { Books } from "./relay/books.ts";
-import { mainServes } from "./relay/main-serves.ts";
-import type { Operation, Rules, ToRelay } from "./relay/messages.ts";
-import { Outbox } from "./relay/outbox.ts";
-import { RelayPool } from "./relay/relay-pool.ts";
-import type { Opening, Order, Report } from "./relay/relays.ts";
-import { Counter } from "./tokens/counter.ts";
-import { TokenCounts } from "./tokens/node-count.ts";
-import { AnswerChecker } from "./tools/format/answer-checker.ts";
+import { assert } from "../core/assert.ts";
+import { LiveCatalog } from "../core/catalog.ts";
+import { systemClock } from "../core/clock.ts";
+import { Tracing } from "../commands/tracing.ts";
+import type { Parts } from "../gateway.ts";
+import type { RunningServer } from "../http/app.ts";
+import { Metrics } from "../http/metrics/metrics.ts";
+import { startRelayServer } from "./relay-app.ts";
+import { openLog, usualLogFormat } from "../core/log.ts";
+import { Books } from "./books.ts";
+import { mainServes } from "./main-serves.ts";
+import type { Operation, Rules, ToRelay } from "./messages.ts";
+import { Outbox } from "./outbox.ts";
+import { RelayPool } from "./relay-pool.ts";
+import type { Opening, Order, Report } from "./relays.ts";
+import { Counter } from "../tokens/counter.ts";
+import { TokenCounts } from "../tokens/node-count.ts";
+import { AnswerChecker } from "../tools/format/answer-checker.ts";
 
 declare const self: Worker;
 

@@ -1,10 +1,10 @@
 // Sixteen relays and one main thread in one seed: the real books and desks over the real ledger, flood protection and
 // slot queue, between channels that keep each relay's own order and no other. What a relay says may lie in its channel for
 // as long as the seed likes, and so may the answers.
-import { Books } from "../../src/relay/books.ts";
-import { Desk } from "../../src/relay/desk.ts";
-import type { Answer, Operation, ToRelay } from "../../src/relay/messages.ts";
-import { Outbox } from "../../src/relay/outbox.ts";
+import { Books } from "../../src/threads/books.ts";
+import { Desk } from "../../src/threads/desk.ts";
+import type { Answer, Operation, ToRelay } from "../../src/threads/messages.ts";
+import { Outbox } from "../../src/threads/outbox.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { SlotQueue } from "../../src/nodes/queue/slot-queue.ts";
 import { type Slot, StoreUnavailable, type Usage } from "../../src/core/types.ts";

@@ -7,16 +7,16 @@ import { mintRequestId } from "../core/request-id.ts";
 import { Roster } from "../core/active-set.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
-import { ApiRoutes } from "./api-routes.ts";
-import { headersTimeoutSeconds, type RunningServer, serverBodyMaxBytes } from "./app.ts";
-import { CrossOrigin } from "./cross-origin.ts";
-import type { RawBody } from "./incoming.ts";
-import { type Connection, cutMs, idleTimeoutSeconds, Inference, noneLeftWithin } from "./inference.ts";
-import { LoopDelay } from "./metrics/loop-delay.ts";
-import type { Metrics } from "./metrics/metrics.ts";
+import { ApiRoutes } from "../http/api-routes.ts";
+import { headersTimeoutSeconds, type RunningServer, serverBodyMaxBytes } from "../http/app.ts";
+import { CrossOrigin } from "../http/cross-origin.ts";
+import type { RawBody } from "../http/incoming.ts";
+import { type Connection, cutMs, idleTimeoutSeconds, Inference, noneLeftWithin } from "../http/inference.ts";
+import { LoopDelay } from "../http/metrics/loop-delay.ts";
+import type { Metrics } from "../http/metrics/metrics.ts";
 import { passOn } from "./pass-on.ts";
-import { refusalReply, unknownAddressReply } from "./reply.ts";
-import { RequestWatch } from "./metrics/request-watch.ts";
+import { refusalReply, unknownAddressReply } from "../http/reply.ts";
+import { RequestWatch } from "../http/metrics/request-watch.ts";
 
 export type RelayServerOptions = Readonly<{
   host: string;

@@ -1,6 +1,6 @@
 // Which requests a thread passes on, and that all others stay with it.
 import { expect, test } from "bun:test";
-import { mainServes } from "../../src/relay/main-serves.ts";
+import { mainServes } from "../../src/threads/main-serves.ts";
 import type { Ask } from "../../src/core/types.ts";
 import { model } from "../account/office.ts";
 

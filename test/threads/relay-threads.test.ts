@@ -1,8 +1,8 @@
 // What becomes of the process when a relay dies: what it held is unknown then, so nothing may go on.
 import { expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
-import { FollowedNodes } from "../../src/relay/followed-nodes.ts";
-import { Relays } from "../../src/relay/relays.ts";
+import { FollowedNodes } from "../../src/threads/followed-nodes.ts";
+import { Relays } from "../../src/threads/relays.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { SimulatedRelays } from "./simulated-relays.ts";
 

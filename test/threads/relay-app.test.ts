@@ -10,7 +10,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { startServer } from "../../src/http/app.ts";
 import { freePort } from "../../src/http/free-port.ts";
 import { Metrics } from "../../src/http/metrics/metrics.ts";
-import { startRelayServer } from "../../src/http/relay-app.ts";
+import { startRelayServer } from "../../src/threads/relay-app.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import { eventually } from "../fixtures/eventually.ts";

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { passOn } from "../../src/http/pass-on.ts";
+import { passOn } from "../../src/threads/pass-on.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "pass-on-"));
 let server: Server | null = null;

@@ -2,7 +2,7 @@
 // 0 done, 1 it could not be done (one line on standard error), 2 the command line is wrong.
 import { version } from "../package.json" with { type: "json" };
 import { type Command, readArguments, UsageError } from "./commands/command.ts";
-import { isExpected } from "./commands/expected-error.ts";
+import { isExpected } from "./core/expected-error.ts";
 import { helpText } from "./commands/help.ts";
 import { nearest } from "./core/nearest.ts";
 

@@ -5,7 +5,7 @@ import { systemClock } from "../core/clock.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { catalogOf } from "./perform.ts";
-import { checkPrograms } from "./serving-nodes.ts";
+import { checkPrograms } from "../server/nodes.ts";
 import { asRunningServer } from "./started-with.ts";
 
 const command: Command = {

@@ -6,8 +6,8 @@ import { type DatabaseFacts, databaseFacts } from "../store/database-facts.ts";
 import { databaseName, missingLedger } from "../store/folder/data-folder.ts";
 import { flushTimesOf, flushWarning, measureFlushTime } from "../store/folder/flush-time.ts";
 import type { Ms } from "../core/types.ts";
-import { socketFile } from "./control-socket.ts";
-import { checkFolderRights } from "./folder-rights.ts";
+import { socketFile } from "../server/control-socket.ts";
+import { checkFolderRights } from "../server/folder-rights.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 
 /** File systems on which a lock or a flush may not be what it says (statfs's numbers, Linux). */

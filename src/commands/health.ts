@@ -3,7 +3,7 @@
 // unhealthy programs again would do so for as long as the nodes are down, and end the console with them.
 import { dataFolderOf } from "../config/config.ts";
 import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
-import { askRunningServer } from "./control-socket.ts";
+import { askRunningServer } from "../server/control-socket.ts";
 
 /** What a running server answers: why requests should go elsewhere, or null, and what is wrong with all its nodes. */
 export type Health = Readonly<{ unready: string | null; nodes: string | null }>;

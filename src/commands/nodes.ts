@@ -5,7 +5,7 @@ import { inspectNode } from "../nodes/inspect.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
-import { askRunningServer } from "./control-socket.ts";
+import { askRunningServer } from "../server/control-socket.ts";
 import { configFlags } from "./perform.ts";
 import { formatTable } from "./table.ts";
 

@@ -12,8 +12,8 @@ import { type Backup, backUp } from "../store/backup/backup.ts";
 import { databaseName, DataFolderInUse, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import { CommandError, type Flags, type Invocation, textFlag } from "./command.ts";
-import { askRunningServer, socketFile } from "./control-socket.ts";
-import { checkFolderRights } from "./folder-rights.ts";
+import { askRunningServer, socketFile } from "../server/control-socket.ts";
+import { checkFolderRights } from "../server/folder-rights.ts";
 import {
   backupDetail,
   notNoted,
@@ -22,8 +22,8 @@ import {
   type OperationResult,
   type Progress,
   runOperation,
-} from "./operations.ts";
-import { unixUser } from "./unix-user.ts";
+} from "../server/operations.ts";
+import { unixUser } from "../server/unix-user.ts";
 
 /** A folder that is neither free nor answered for belongs to another command, or to a server that is starting. */
 const patienceMs = 5_000;

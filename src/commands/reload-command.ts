@@ -1,8 +1,8 @@
 // tollgate reload: has the running server apply its changed configuration, and tells what came of it.
 import { dataFolderOf } from "../config/config.ts";
 import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
-import { askRunningServer } from "./control-socket.ts";
-import type { ReloadReport } from "./reload.ts";
+import { askRunningServer } from "../server/control-socket.ts";
+import type { ReloadReport } from "../server/reload.ts";
 
 const command: Command = {
   words: [],

@@ -5,10 +5,10 @@ import { systemClock } from "../core/clock.ts";
 import { dataFolderOf } from "../config/config.ts";
 import { DataFolderInUse } from "../store/folder/data-folder.ts";
 import { type Restored, restore } from "../store/backup/restore.ts";
-import { socketFile } from "./control-socket.ts";
-import { checkFolderRights } from "./folder-rights.ts";
+import { socketFile } from "../server/control-socket.ts";
+import { checkFolderRights } from "../server/folder-rights.ts";
 import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
-import { unixUser } from "./unix-user.ts";
+import { unixUser } from "../server/unix-user.ts";
 
 const command: Command = {
   words: ["FILE"],

@@ -40,26 +40,32 @@ import { PdfReader } from "../tools/media/pdf-reader.ts";
 import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
 import { type Command, CommandError, type Flags, textFlag, UsageError } from "./command.ts";
-import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
-import { countedFetch } from "./counted-tools.ts";
-import { isExpected } from "./expected-error.ts";
-import { checkFolderRights } from "./folder-rights.ts";
-import { healthOf, nodeLine, noNodeServes } from "./node-lines.ts";
+import { type Handler, openControlSocket, socketFile } from "../server/control-socket.ts";
+import { countedFetch } from "../server/counted-tools.ts";
+import { isExpected } from "../core/expected-error.ts";
+import { checkFolderRights } from "../server/folder-rights.ts";
+import { healthOf, nodeLine, noNodeServes } from "../server/node-lines.ts";
 import { generatedPassword } from "./new-password.ts";
 import { nodeReports } from "./nodes.ts";
-import { isOperationName, type OperationArguments, type OperationName, runOperation, type Work } from "./operations.ts";
-import { OwnedTools } from "./owned-tools.ts";
+import {
+  isOperationName,
+  type OperationArguments,
+  type OperationName,
+  runOperation,
+  type Work,
+} from "../server/operations.ts";
+import { OwnedTools } from "../server/owned-tools.ts";
 import { catalogOf } from "./perform.ts";
 import { pdfTextCommand } from "./pdf-text.ts";
-import { Reloader, type ReloadOutcome } from "./reload.ts";
-import { ScheduledBackups } from "./scheduled-backups.ts";
-import { makeConsole } from "./serving-console.ts";
-import { checkModelFile, findServingNodes } from "./serving-nodes.ts";
-import { startRelays } from "./serving-relays.ts";
+import { Reloader, type ReloadOutcome } from "../server/reload.ts";
+import { ScheduledBackups } from "../server/scheduled-backups.ts";
+import { makeConsole } from "../server/console.ts";
+import { checkModelFile, findServingNodes } from "../server/nodes.ts";
+import { startRelays } from "../server/threads.ts";
 import type { StartedWith } from "./started-with.ts";
-import { dropStartLeftovers } from "./start-leftovers.ts";
-import { firstStopSignal, HangUps } from "./signals.ts";
-import { Tracing } from "./tracing.ts";
+import { dropStartLeftovers } from "../server/start-leftovers.ts";
+import { firstStopSignal, HangUps } from "../server/signals.ts";
+import { Tracing } from "../telemetry/tracing.ts";
 
 const operatorEmail = "operator@localhost";
 

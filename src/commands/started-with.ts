@@ -2,7 +2,7 @@
 // and the same nodes.
 import { type ConfigFlags, dataFolderOf, type Environment } from "../config/config.ts";
 import { CommandError, type Flags, textFlag } from "./command.ts";
-import { askRunningServer } from "./control-socket.ts";
+import { askRunningServer } from "../server/control-socket.ts";
 import { configFlags } from "./perform.ts";
 
 /** What a running server answers. */

@@ -4,7 +4,7 @@
 import { assert } from "../core/assert.ts";
 import { LiveCatalog } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
-import { Tracing } from "../commands/tracing.ts";
+import { Tracing } from "../telemetry/tracing.ts";
 import type { Parts } from "../gateway.ts";
 import type { RunningServer } from "../http/app.ts";
 import { Metrics } from "../http/metrics/metrics.ts";

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { existsSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { operations } from "../../src/commands/operations.ts";
-import { unixUser } from "../../src/commands/unix-user.ts";
+import { operations } from "../../src/server/operations.ts";
+import { unixUser } from "../../src/server/unix-user.ts";
 import { databaseName } from "../../src/store/folder/data-folder.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { chat, fromSource, run, Server, temporaryFolder } from "./program.ts";

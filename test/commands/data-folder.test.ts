@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openControlSocket } from "../../src/commands/control-socket.ts";
+import { openControlSocket } from "../../src/server/control-socket.ts";
 import { lockDataFolder } from "../../src/store/folder/data-folder.ts";
 import { migrations } from "../../src/store/ledger/migrations.ts";
 import { chat, fromSource, run, Server, temporaryFolder } from "./program.ts";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import catalogRows from "../../data/catalog.json" with { type: "json" };
 import { eventually } from "../fixtures/eventually.ts";
 import { OtlpCollector } from "../fixtures/otlp-collector.ts";
-import { chat, run, Server, temporaryFolder } from "./program.ts";
+import { chat, run, Server, temporaryFolder } from "../commands/program.ts";
 
 setDefaultTimeout(120_000);
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AccountRecord } from "../../src/account/records.ts";
 import { type Accounting, openAccounting } from "../../src/accounting.ts";
-import { AccountExports } from "../../src/commands/account-exports.ts";
+import { AccountExports } from "../../src/server/account-exports.ts";
 import { exportsPerHourMax, hourMs } from "../../src/core/limits.ts";
 import { exportAccount } from "../../src/store/backup/account-export.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";

@@ -6,10 +6,10 @@ import { checkModelIds, type Config } from "../config/config.ts";
 import type { Log } from "../core/log.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { Ms } from "../core/types.ts";
-import { isExpected } from "./expected-error.ts";
+import { isExpected } from "../core/expected-error.ts";
 import type { OwnedTools } from "./owned-tools.ts";
-import { catalogOf } from "./perform.ts";
-import { checkPrograms, type ServingNodes } from "./serving-nodes.ts";
+import { catalogOf } from "../commands/perform.ts";
+import { checkPrograms, type ServingNodes } from "./nodes.ts";
 
 /** What `tollgate reload` tells. */
 export type ReloadReport = Readonly<{

@@ -1,7 +1,7 @@
 // How nodes are, in lines for people: what `serve` prints of each when it was first looked at, and why none can serve.
 import { engineInWords } from "../nodes/engine.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
-import type { Health } from "./health.ts";
+import type { Health } from "../commands/health.ts";
 
 /** One line for the operator, with the node's address. */
 export function nodeLine({ name, url, health, problem, engine }: NodeState): string {

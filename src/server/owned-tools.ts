@@ -10,7 +10,7 @@ import { SearchFailed, type SearchProvider } from "../tools/search/search-provid
 import { openSearchProvider } from "../tools/search/open.ts";
 import { ToolLoop } from "../tools/tool-loop.ts";
 import { countedSearch } from "./counted-tools.ts";
-import { pdfTextCommand } from "./pdf-text.ts";
+import { pdfTextCommand } from "../commands/pdf-text.ts";
 
 type OwnedToolsParts = Readonly<{
   accounting: Pick<Accounting, "searches" | "ledger">;

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ScheduledBackups } from "../../src/commands/scheduled-backups.ts";
+import { ScheduledBackups } from "../../src/server/scheduled-backups.ts";
 import { hourMs } from "../../src/core/limits.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";

@@ -11,7 +11,7 @@ import { startDemoNode } from "../nodes/demo/demo.ts";
 import { discoverLocalEngine } from "../nodes/engine.ts";
 import { type AppliedNodes, ManagedNodes } from "../nodes/managed/managed-nodes.ts";
 import type { Ms } from "../core/types.ts";
-import { CommandError } from "./command.ts";
+import { CommandError } from "../commands/command.ts";
 
 export type ServingNodes = Readonly<{
   /** Those of the start, with their addresses, also of those that run on a port that was free. */

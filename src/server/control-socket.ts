@@ -3,7 +3,7 @@
 // is JSON lines, any number of {"progress"} and then one {"result"} or {"error"}.
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { CommandError } from "./command.ts";
+import { CommandError } from "../commands/command.ts";
 import { checkFolderRights } from "./folder-rights.ts";
 import type { Progress } from "./operations.ts";
 import { unixUser } from "./unix-user.ts";

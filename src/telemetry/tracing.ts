@@ -3,7 +3,7 @@ import { version } from "../../package.json" with { type: "json" };
 import { systemClock } from "../core/clock.ts";
 import type { Config } from "../config/config.ts";
 import type { Log } from "../core/log.ts";
-import type { Tracer } from "../telemetry/tracer.ts";
+import type { Tracer } from "./tracer.ts";
 
 export class Tracing {
   readonly #log: Log;
@@ -37,7 +37,7 @@ export class Tracing {
 
   /** The packages are loaded only where traces are wanted. */
   async #open({ otlpEndpoint, sampleRatio }: NonNullable<Config["telemetry"]>): Promise<Tracer> {
-    const { openTracer } = await import("../telemetry/tracer.ts");
+    const { openTracer } = await import("./tracer.ts");
     return openTracer({ endpoint: otlpEndpoint, sampleRatio, version, clock: systemClock, log: this.#log });
   }
 }

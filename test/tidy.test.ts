@@ -11,7 +11,7 @@ type Source = Readonly<{ path: string; text: string }>;
 const files = (...patterns: string[]): Source[] =>
   patterns
     .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: root, dot: true })])
-    .filter((path) => !/(?:^|\/)(?:node_modules|\.venv|__pycache__|results)\//.test(path))
+    .filter((path) => !/(?:^|\/)(?:node_modules|\.venv|__pycache__|results)\/|^\.git$/.test(path))
     .sort()
     .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 
@@ -21,43 +21,63 @@ const sources = files("src/**/*.{ts,tsx}");
 // Who may import whom
 // ---------------------------------------------------------------------------------------------------------------
 
-/** A layer is a folder of src, or a file there that is not vocabulary. */
+/** A layer is a folder of src, or a file there. Everybody may import core/, which imports nobody. */
 const layers = {
-  vocabulary: [],
+  core: [],
+  config: [],
   dialects: [],
   account: [],
-  nodes: [],
+  nodes: ["config"],
   tokens: [],
   store: ["account", "dialects"], // implements the journal, records and stored responses that these declare
   // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
-  tools: ["nodes", "store", "tokens"],
+  tools: ["config", "nodes", "store", "tokens"],
   accounting: ["account", "store"],
-  telemetry: [],
+  telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
   gateway: ["bodies", "dialects", "telemetry", "tools"],
-  relay: ["account", "dialects", "gateway", "nodes", "tools"],
   docs: [],
   http: ["bodies", "dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
+  // a thread that serves clients has everything that a request meets
+  threads: ["account", "bodies", "config", "dialects", "gateway", "http", "nodes", "telemetry", "tokens", "tools"],
   console: ["account", "http"],
   web: ["console"], // the browser's side, which takes the contract's types
+  server: [
+    "account",
+    "accounting",
+    "bodies",
+    "config",
+    "console",
+    "dialects",
+    "docs",
+    "gateway",
+    "http",
+    "nodes",
+    "store",
+    "telemetry",
+    "threads",
+    "tokens",
+    "tools",
+  ],
   commands: [
     "account",
     "accounting",
     "bodies",
+    "config",
     "console",
-    "docs",
     "dialects",
+    "docs",
     "gateway",
     "http",
     "nodes",
-    "relay",
+    "server",
     "store",
     "telemetry",
+    "threads",
     "tokens",
     "tools",
   ],
-  "relay-worker": ["commands", "gateway", "http", "relay", "tokens", "tools"],
-  main: ["commands"],
+  main: ["commands", "config"],
   build: ["bodies", "commands", "console", "main", "store", "tokens"],
 } as const satisfies Record<string, readonly string[]>;
 type Layer = keyof typeof layers;
@@ -66,7 +86,8 @@ function layerOf(path: string): Layer {
   if (path.startsWith("src/console/web/")) return "web";
   const [, first = "", second] = path.split("/");
   const name = second === undefined ? first.replace(/\.ts$/, "") : first;
-  return name in layers && name !== "vocabulary" ? (name as Layer) : "vocabulary";
+  if (!(name in layers)) throw new Error(`${path} is in no layer: put it into a folder that the table knows`);
+  return name as Layer;
 }
 
 /** Paths of all imports, `import type` too, which Bun.Transpiler.scanImports leaves out. */
@@ -84,7 +105,7 @@ function misplacedImports(source: Source): string[] {
   return importsOf(source).flatMap((path) => {
     if (!path.startsWith("src/")) return [];
     const to = layerOf(path);
-    const allowed = to === from || to === "vocabulary" || (layers[from] as readonly Layer[]).includes(to);
+    const allowed = to === from || to === "core" || (layers[from] as readonly Layer[]).includes(to);
     return allowed ? [] : [`${source.path} (${from}) imports ${path} (${to})`];
   });
 }
@@ -99,20 +120,20 @@ describe("who may import whom", () => {
     ["src/dialects/a.ts", 'import { x } from "../account/ledger.ts";'],
     ["src/account/a.ts", 'import type { Dialect } from "../dialects/dialect.ts";'],
     ["src/nodes/a.ts", 'import type {\n  A,\n  B,\n} from "../store/open.ts";'],
-    ["src/core/types.ts", 'import { gateway } from "./gateway.ts";'],
+    ["src/core/types.ts", 'import { gateway } from "../gateway.ts";'],
     ["src/gateway.ts", 'import { x } from "./http/app.ts";'],
     ["src/console/web/a.tsx", 'import { x } from "../../account/keys.ts";'],
     ["src/console/a.ts", 'import { x } from "../store/open.ts";'],
     ["src/http/a.ts", 'const x = await import("../main.ts");'],
     ["src/store/a.ts", 'import { x } from "../tools/page-text.ts";'],
-    ["src/http/a.ts", 'import { x } from "../relay/books.ts";'],
+    ["src/http/a.ts", 'import { x } from "../threads/books.ts";'],
     ["src/account/a.ts", 'export type { A } from "../store/schema.ts";'],
   ])("the table forbids %s: %s", (path, text) => {
     expect(misplacedImports({ path, text: `${text}\nexport const used = [x, gateway];` })).toHaveLength(1);
   });
 
-  test("vocabulary may be imported from everywhere, siblings of a folder by each other", () => {
-    const text = 'import { assert } from "../assert.ts";\nimport { x } from "./b.ts";\nassert(x, "");';
+  test("core may be imported from everywhere, siblings of a folder by each other", () => {
+    const text = 'import { assert } from "../core/assert.ts";\nimport { x } from "./b.ts";\nassert(x, "");';
     expect(misplacedImports({ path: "src/account/a.ts", text })).toEqual([]);
   });
 });
@@ -125,11 +146,11 @@ type Home = Readonly<{ what: string; sign: RegExp; home: RegExp; example: string
 
 const homes: readonly Home[] = [
   { what: "SQLite", sign: /["']bun:sqlite["']|["']drizzle-orm/, home: /^src\/store\//, example: 'from "bun:sqlite"' },
-  { what: "Elysia", sign: /["']elysia["']/, home: /^src\/(http|console)\//, example: 'from "elysia"' },
+  { what: "Elysia", sign: /["']elysia["']/, home: /^src\/(http|threads|console)\//, example: 'from "elysia"' },
   {
     what: "the client of MCP servers",
     sign: /["']@modelcontextprotocol\//,
-    home: /^src\/tools\/mcp-/,
+    home: /^src\/tools\/mcp\//,
     example: 'await import("@modelcontextprotocol/client")',
   },
   {
@@ -141,33 +162,33 @@ const homes: readonly Home[] = [
   {
     what: "the clock",
     sign: /\bDate\.now\(|\bperformance\.now\(|\bnew Date\(\)/,
-    home: /^src\/(clock\.ts|console\/web\/clock\.ts)$/,
+    home: /^src\/(core\/clock\.ts|console\/web\/clock\.ts)$/,
     example: "const now = Date.now();",
   },
   {
     what: "outgoing connections",
     sign: /(?<![.\w])fetch\(|\bBun\.connect\b|["']node:(?:net|http|https|tls|dgram)["']/,
     // commands speak to a running server over a unix socket, and relays to the main thread; the browser's side to the server that it came from
-    home: /^src\/(nodes\/|tools\/|commands\/control-socket\.ts$|http\/pass-on\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
+    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|threads\/pass-on\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
     example: "await fetch(url)",
   },
   {
     what: "servers",
     sign: /\bBun\.(?:serve|listen)\b/,
-    home: /^src\/(http\/|nodes\/demo\.ts$|commands\/control-socket\.ts$)/,
+    home: /^src\/(http\/|nodes\/demo\/|threads\/relay-app\.ts$|server\/control-socket\.ts$)/,
     example: "Bun.serve({})",
   },
   {
     what: "the end of the process",
     sign: /\bprocess\.(?:exit|abort|kill|reallyExit)\b/,
-    home: /^src\/(main\.ts$|build\.ts$|commands\/)/,
+    home: /^src\/(main\.ts$|build\.ts$|commands\/|server\/)/,
     example: "process.exit(1)",
   },
   {
     what: "the environment",
     sign: /\bprocess\.env\b|\bBun\.env\b/,
     // a bundle sets what its code reads; the console's examples for programs name a variable
-    home: /^src\/(main\.ts$|build\.ts$|commands\/|console\/bundle\.ts$|console\/web\/pages\/)/,
+    home: /^src\/(main\.ts$|build\.ts$|commands\/|server\/|console\/bundle\.ts$|console\/web\/pages\/)/,
     example: 'process.env["HOME"]',
   },
   {
@@ -175,15 +196,15 @@ const homes: readonly Home[] = [
     sign: /\bJSON\.parse\(|\.json\(\)/,
     // a client's body, our own errors as examples, a node's events, our own threads' messages, the control socket, the operator's catalogue; the
     // rank files that come with the program
-    home: /^src\/(catalog\.ts$|outside-json\.ts$|bodies\/body-json\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|relay\/|relay-worker\.ts$|dialects\/|tools\/|tokens\/sequences\.ts$|commands\/|console\/)/,
+    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|threads\/|dialects\/|tools\/|tokens\/sequences\.ts$|server\/|commands\/|console\/)/,
     example: "JSON.parse(body)",
   },
   {
     what: "parsing of JSON that nobody looked through",
     // string literals are what a node's event was made of
-    sign: /\bJSON\.parse\((?!(?:\w+\.)*literal\)|`"|joined\(block\.literals\)|\(this\.#text\.empty)/,
+    sign: /\bJSON\.parse\((?!(?:\w+\.)*literal\)|literals\[|`"|joined\(block\.literals\)|\(this\.#text\.empty)/,
     // what looks through it; what we wrote ourselves; the operator's; browsers
-    home: /^src\/(outside-json\.ts$|bodies\/body-json\.ts$|nodes\/json\.ts$|dialects\/(stored-responses|chat-completions)\.ts$|tools\/answer-validator\.ts$|http\/openapi\/description\.ts$|store\/|relay\/|relay-worker\.ts$|tokens\/sequences\.ts$|commands\/|console\/web\/)/,
+    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|nodes\/json\.ts$|dialects\/(stored-responses|chat\/chat-completions)\.ts$|tools\/format\/answer-validator\.ts$|http\/openapi\/description\.ts$|store\/|threads\/|tokens\/sequences\.ts$|server\/|commands\/|console\/web\/)/,
     example: "JSON.parse(text)",
   },
   {

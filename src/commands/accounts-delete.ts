@@ -1,5 +1,6 @@
 // tollgate accounts delete EMAIL --yes
-import { type Command, CommandError, folderFlags } from "./command.ts";
+import { CommandError } from "../core/expected-error.ts";
+import { type Command, folderFlags } from "./command.ts";
 import { perform } from "./perform.ts";
 
 const command: Command = {

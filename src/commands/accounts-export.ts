@@ -1,10 +1,11 @@
 // tollgate accounts export EMAIL
+import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { dataFolderOf } from "../config/config.ts";
 import { exportAccount } from "../store/backup/account-export.ts";
 import { databaseName } from "../store/folder/data-folder.ts";
-import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
+import { type Command, folderFlags, textFlag } from "./command.ts";
 import { perform } from "./perform.ts";
 
 /** Read beside a running server, whose commits go on; that it is given out is written down first. */

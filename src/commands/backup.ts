@@ -1,7 +1,8 @@
 // tollgate backup FILE
+import { CommandError } from "../core/expected-error.ts";
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { type Command, CommandError, folderFlags } from "./command.ts";
+import { type Command, folderFlags } from "./command.ts";
 import { perform } from "./perform.ts";
 
 const command: Command = {

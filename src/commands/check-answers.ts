@@ -1,7 +1,8 @@
 // tollgate check-answers: a process that checks answers against JSON Schemas. A server starts it and speaks to it over
 // a channel that it opens; without one there is nobody to answer.
+import { CommandError } from "../core/expected-error.ts";
 import { checkUntilDisconnected } from "../tools/format/checking-process.ts";
-import { type Command, CommandError } from "./command.ts";
+import { type Command } from "./command.ts";
 
 const command: Command = {
   words: [],

@@ -1,10 +1,10 @@
 // tollgate check: reads the configuration and the catalogue and asks each node, also those that a running server was given
 // by flags. Opens no data folder.
+import { catalogOf } from "../config/configured-catalog.ts";
 import { checkModelIds, loadConfig } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";
-import { catalogOf } from "./perform.ts";
 import { checkPrograms } from "../server/nodes.ts";
 import { asRunningServer } from "./started-with.ts";
 

@@ -27,11 +27,6 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** The command cannot be done; the message is one line for the operator. Exit code 1. */
-export class CommandError extends Error {
-  override readonly name = "CommandError";
-}
-
 /** Flags of every command that works on a data folder. */
 export const folderFlags = {
   config: { type: "string" },

@@ -1,5 +1,6 @@
 // tollgate doctor: looks at what a server stands on, beside a running one or before the first start: configuration,
 // nodes, the data folder and its disk, the database, open files and the clock.
+import { catalogOf } from "../config/configured-catalog.ts";
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
 import { checkModelIds, type Config, dataFolderOf, type Environment, loadConfig } from "../config/config.ts";
@@ -11,8 +12,7 @@ import { folderFindings } from "./doctor-folder.ts";
 import { clockFinding, fileLimitFinding } from "./doctor-machine.ts";
 import { isExpected } from "../core/expected-error.ts";
 import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
-import { catalogOf } from "./perform.ts";
-import type { Health } from "./health.ts";
+import type { Health } from "../server/node-lines.ts";
 import { asRunningServer } from "./started-with.ts";
 
 const command: Command = {

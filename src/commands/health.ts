@@ -1,12 +1,11 @@
 // tollgate health: whether the server of a data folder runs and takes requests, for supervisors and containers. It needs
 // neither the address nor another program. Unlike GET /readyz it does not fail where no node can serve: whoever starts
 // unhealthy programs again would do so for as long as the nodes are down, and end the console with them.
+import { CommandError } from "../core/expected-error.ts";
 import { dataFolderOf } from "../config/config.ts";
-import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
+import { type Command, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
-
-/** What a running server answers: why requests should go elsewhere, or null, and what is wrong with all its nodes. */
-export type Health = Readonly<{ unready: string | null; nodes: string | null }>;
+import type { Health } from "../server/node-lines.ts";
 
 const command: Command = {
   words: [],

@@ -1,6 +1,7 @@
 // A new password as an operator gives it: in a flag, on standard input, or none, when one is made.
+import { CommandError } from "../core/expected-error.ts";
 import { passwordMaxLength, passwordMinLength } from "../core/limits.ts";
-import { CommandError, type Flags, textFlag, UsageError } from "./command.ts";
+import { type Flags, textFlag, UsageError } from "./command.ts";
 
 const generatedBytes = 15;
 

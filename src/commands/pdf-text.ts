@@ -1,13 +1,9 @@
 // tollgate pdf-text: reads a PDF on standard input and writes its text. The server runs it for every PDF of a request, so
 // that a file made to exhaust its reader exhausts a process that may die.
+import { CommandError } from "../core/expected-error.ts";
 import { pdfText } from "../tools/media/pdf-text.ts";
 import { standBehindGateway } from "../tools/worker-process.ts";
-import { type Command, CommandError } from "./command.ts";
-
-/** The command line of this same program; a compiled one is its own program, else the runtime is given the source. */
-export const pdfTextCommand: readonly string[] = import.meta.url.includes("/$bunfs/")
-  ? [process.execPath, "pdf-text"]
-  : [process.execPath, Bun.main, "pdf-text"];
+import { type Command } from "./command.ts";
 
 const command: Command = {
   words: [],

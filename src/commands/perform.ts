@@ -1,17 +1,18 @@
 // Does an operation on a data folder, whether a server runs on it or not.
+import { catalogOf } from "../config/configured-catalog.ts";
+import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { openAccounting } from "../accounting.ts";
-import { type Catalog, embeddedCatalog, loadCatalog } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
-import { addressesOf, type Config, dataFolderOf, loadConfig } from "../config/config.ts";
+import { addressesOf, dataFolderOf, loadConfig } from "../config/config.ts";
 import { standardErrorLog } from "../core/log.ts";
 import { noteInLedger } from "../store/ledger/audit-note.ts";
 import { type Backup, backUp } from "../store/backup/backup.ts";
 import { databaseName, DataFolderInUse, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
-import { CommandError, type Flags, type Invocation, textFlag } from "./command.ts";
+import { type Flags, type Invocation, textFlag } from "./command.ts";
 import { askRunningServer, socketFile } from "../server/control-socket.ts";
 import { checkFolderRights } from "../server/folder-rights.ts";
 import {
@@ -116,11 +117,6 @@ const missingLedgerOf = (dataFolder: string): string =>
 export function configFlags(flags: Flags): { config?: string; data?: string } {
   return { config: textFlag(flags, "config"), data: textFlag(flags, "data") };
 }
-
-export const catalogOf = ({ catalogFile, outputTokensDefault }: Config): Promise<Catalog> =>
-  catalogFile === null
-    ? Promise.resolve(embeddedCatalog(outputTokensDefault))
-    : loadCatalog(catalogFile, outputTokensDefault);
 
 /** The disk failed: nothing may be written or acknowledged after that. */
 function endAtOnce(error: Error): void {

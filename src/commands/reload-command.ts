@@ -1,6 +1,7 @@
 // tollgate reload: has the running server apply its changed configuration, and tells what came of it.
+import { CommandError } from "../core/expected-error.ts";
 import { dataFolderOf } from "../config/config.ts";
-import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
+import { type Command, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
 import type { ReloadReport } from "../server/reload.ts";
 

@@ -1,4 +1,5 @@
 // tollgate restore FILE: puts a backup in the place of the ledger of a stopped server.
+import { CommandError } from "../core/expected-error.ts";
 import { resolve } from "node:path";
 import { byCommandOf } from "../account/audit.ts";
 import { systemClock } from "../core/clock.ts";
@@ -7,7 +8,7 @@ import { DataFolderInUse } from "../store/folder/data-folder.ts";
 import { type Restored, restore } from "../store/backup/restore.ts";
 import { socketFile } from "../server/control-socket.ts";
 import { checkFolderRights } from "../server/folder-rights.ts";
-import { type Command, CommandError, folderFlags, textFlag } from "./command.ts";
+import { type Command, folderFlags, textFlag } from "./command.ts";
 import { unixUser } from "../server/unix-user.ts";
 
 const command: Command = {

@@ -1,12 +1,13 @@
 // tollgate search index: brings the index of the search folder up to date, and says what is in it. A running server's is
 // the same one: both may write it.
+import { pdfTextCommand } from "../tools/media/pdf-command.ts";
+import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, loadConfig, type SearchConfig } from "../config/config.ts";
 import { standardErrorLog } from "../core/log.ts";
 import { FolderSearch, type FolderSearchParts } from "../tools/search/folder-search.ts";
-import { type Command, CommandError, folderFlags, type Invocation, textFlag } from "./command.ts";
-import { pdfTextCommand } from "./pdf-text.ts";
+import { type Command, folderFlags, type Invocation, textFlag } from "./command.ts";
 import { configFlags } from "./perform.ts";
 
 const command: Command = {

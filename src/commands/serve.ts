@@ -1,4 +1,6 @@
 // tollgate serve: puts the parts together, runs until it is told to stop, and takes them apart in the reverse order.
+import { pdfTextCommand } from "../tools/media/pdf-command.ts";
+import { catalogOf } from "../config/configured-catalog.ts";
 import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
@@ -39,10 +41,10 @@ import { Media } from "../tools/media/media.ts";
 import { PdfReader } from "../tools/media/pdf-reader.ts";
 import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
-import { type Command, CommandError, type Flags, textFlag, UsageError } from "./command.ts";
+import { type Command, type Flags, textFlag, UsageError } from "./command.ts";
 import { type Handler, openControlSocket, socketFile } from "../server/control-socket.ts";
 import { countedFetch } from "../server/counted-tools.ts";
-import { isExpected } from "../core/expected-error.ts";
+import { isExpected, CommandError } from "../core/expected-error.ts";
 import { checkFolderRights } from "../server/folder-rights.ts";
 import { healthOf, nodeLine, noNodeServes } from "../server/node-lines.ts";
 import { generatedPassword } from "./new-password.ts";
@@ -55,8 +57,6 @@ import {
   type Work,
 } from "../server/operations.ts";
 import { OwnedTools } from "../server/owned-tools.ts";
-import { catalogOf } from "./perform.ts";
-import { pdfTextCommand } from "./pdf-text.ts";
 import { Reloader, type ReloadOutcome } from "../server/reload.ts";
 import { ScheduledBackups } from "../server/scheduled-backups.ts";
 import { makeConsole } from "../server/console.ts";

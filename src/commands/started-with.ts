@@ -1,7 +1,8 @@
 // What a running server was started with that its configuration does not say: a check beside it must look at the same file
 // and the same nodes.
+import { CommandError } from "../core/expected-error.ts";
 import { type ConfigFlags, dataFolderOf, type Environment } from "../config/config.ts";
-import { CommandError, type Flags, textFlag } from "./command.ts";
+import { type Flags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
 import { configFlags } from "./perform.ts";
 

@@ -20,3 +20,8 @@ const expectedNames: ReadonlySet<string> = new Set([
 export function isExpected(error: unknown): boolean {
   return error instanceof Error && expectedNames.has(error.name);
 }
+
+/** What was asked for cannot be done; the message is one line for the operator. Exit code 1. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+}

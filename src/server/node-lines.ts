@@ -1,7 +1,9 @@
 // How nodes are, in lines for people: what `serve` prints of each when it was first looked at, and why none can serve.
 import { engineInWords } from "../nodes/engine.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
-import type { Health } from "../commands/health.ts";
+
+/** What a running server answers: why requests should go elsewhere, or null, and what is wrong with all its nodes. */
+export type Health = Readonly<{ unready: string | null; nodes: string | null }>;
 
 /** One line for the operator, with the node's address. */
 export function nodeLine({ name, url, health, problem, engine }: NodeState): string {

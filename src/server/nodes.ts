@@ -1,5 +1,6 @@
 // The nodes that a server works with: those that the configuration names, else an engine on this machine, else the
 // demo node. Those that have a command are started here.
+import { CommandError } from "../core/expected-error.ts";
 import { statSync } from "node:fs";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
@@ -11,7 +12,6 @@ import { startDemoNode } from "../nodes/demo/demo.ts";
 import { discoverLocalEngine } from "../nodes/engine.ts";
 import { type AppliedNodes, ManagedNodes } from "../nodes/managed/managed-nodes.ts";
 import type { Ms } from "../core/types.ts";
-import { CommandError } from "../commands/command.ts";
 
 export type ServingNodes = Readonly<{
   /** Those of the start, with their addresses, also of those that run on a port that was free. */

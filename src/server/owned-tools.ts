@@ -1,4 +1,5 @@
 // The tools that the configuration lets the gateway run by itself, put together: web search and MCP servers.
+import { pdfTextCommand } from "../tools/media/pdf-command.ts";
 import type { Accounting } from "../accounting.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../config/config.ts";
@@ -10,7 +11,6 @@ import { SearchFailed, type SearchProvider } from "../tools/search/search-provid
 import { openSearchProvider } from "../tools/search/open.ts";
 import { ToolLoop } from "../tools/tool-loop.ts";
 import { countedSearch } from "./counted-tools.ts";
-import { pdfTextCommand } from "../commands/pdf-text.ts";
 
 type OwnedToolsParts = Readonly<{
   accounting: Pick<Accounting, "searches" | "ledger">;

@@ -1,5 +1,6 @@
 // Applies a changed configuration to the running server without touching open streams. All that can fail is done before
 // anything changes, so that a wrong file changes nothing.
+import { catalogOf } from "../config/configured-catalog.ts";
 import type { LiveCatalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { checkModelIds, type Config } from "../config/config.ts";
@@ -8,7 +9,6 @@ import type { NodePool } from "../nodes/queue/pool.ts";
 import type { Ms } from "../core/types.ts";
 import { isExpected } from "../core/expected-error.ts";
 import type { OwnedTools } from "./owned-tools.ts";
-import { catalogOf } from "../commands/perform.ts";
 import { checkPrograms, type ServingNodes } from "./nodes.ts";
 
 /** What `tollgate reload` tells. */

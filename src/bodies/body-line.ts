@@ -3,14 +3,11 @@ import { largeBodyIdleMs } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { refuse } from "../core/refusals.ts";
 import { RestingWorker } from "../core/resting-worker.ts";
+import { startWorker as startWorkerOf } from "../core/workers.ts";
 import { CountingQueue } from "../tokens/counting-queue.ts";
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
 import type { Prepared, PrepareOrder } from "./prepare.ts";
 import type { Answer, Order } from "./preparing-worker.ts";
-
-// A compiled binary bundles this module into its entry point at the root of Bun's virtual folder, while the Worker, an
-// entry point of its own, keeps its path below src/.
-const workerPath = import.meta.url.includes("/$bunfs/") ? "./bodies/preparing-worker.ts" : "./preparing-worker.ts";
 
 export type BodyLineOptions = Readonly<{
   log: Log;
@@ -37,7 +34,7 @@ export class BodyLine {
   constructor({ log, sealingKey, storesResponses, idleMs = largeBodyIdleMs, startWorker }: BodyLineOptions) {
     this.#log = log;
     this.#worker = new RestingWorker({
-      start: startWorker ?? (() => new Worker(new URL(workerPath, import.meta.url).href)),
+      start: startWorker ?? (() => startWorkerOf("bodies/preparing-worker.ts")),
       open: { order: "open", sealingKey, storesResponses },
       close: { order: "close" },
       idleMs,

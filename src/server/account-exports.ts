@@ -64,7 +64,7 @@ export class AccountExports {
     const file = await open(path, "wx+", 0o600);
     try {
       await unlink(path); // whatever happens from here on, nothing is left behind
-      await writeExport({ databaseFile: this.#databaseFile, email, descriptor: file.fd });
+      await writeExport(this.#databaseFile, email, file.fd);
       return file;
     } catch (thrown) {
       await file.close();

@@ -2,6 +2,7 @@
 // dies is fatal, like the journal's writer: what it held is unknown then, and the next start finds out.
 import type { Config } from "../config/config.ts";
 import type { AccountId, Ms } from "../core/types.ts";
+import { startWorker } from "../core/workers.ts";
 import { Desk, type DeskParts } from "./desk.ts";
 import type { FollowedNodes } from "./followed-nodes.ts";
 import type { News, Rules, ToRelay } from "./messages.ts";
@@ -49,10 +50,7 @@ export type RelaysParts = Readonly<{
   startWorker?: (name: string) => Worker;
 }>;
 
-// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
-const workerPath = import.meta.url.includes("/$bunfs/") ? "./threads/relay-worker.ts" : "./threads/relay-worker.ts";
-
-const startRelayWorker = (name: string): Worker => new Worker(new URL(workerPath, import.meta.url).href, { name });
+const startRelayWorker = (name: string): Worker => startWorker("threads/relay-worker.ts", name);
 
 export class Relays {
   readonly #relays: readonly Relay[];
@@ -62,14 +60,14 @@ export class Relays {
   constructor(
     threads: number,
     opening: Omit<Opening, "keysVersion">,
-    { nodes, onFatal, startWorker = startRelayWorker, ...parts }: Omit<DeskParts, "keysVersion"> & RelaysParts,
+    { nodes, onFatal, startWorker: start = startRelayWorker, ...parts }: Omit<DeskParts, "keysVersion"> & RelaysParts,
   ) {
     const shared = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
     const keysVersion = new Int32Array(shared);
     const deskParts = { ...parts, keysVersion: () => Atomics.load(keysVersion, 0) };
     this.#keysVersion = keysVersion;
     this.#relays = Array.from({ length: threads }, (_none, place) => {
-      const worker = startWorker(`relay ${place + 1}`);
+      const worker = start(`relay ${place + 1}`);
       return new Relay(worker, { ...opening, keysVersion: shared }, nodes.known(), deskParts, onFatal);
     });
     nodes.onNews = (news) => {

@@ -10,14 +10,11 @@ import {
 import type { Log } from "../core/log.ts";
 import { refuse } from "../core/refusals.ts";
 import { RestingWorker } from "../core/resting-worker.ts";
+import { startWorker as startWorkerOf } from "../core/workers.ts";
 import type { AccountId, EncodedTexts, EncodingName, Ms, Refusal } from "../core/types.ts";
 import { CountingRoom, type RoomLimits } from "./counting-room.ts";
 import type { Answer, Order } from "./counting-worker.ts";
 import { bytesOf, encodeTexts } from "./encoded-texts.ts";
-
-// A compiled binary bundles this module into its entry point at the root of Bun's virtual folder, while the Worker,
-// an entry point of its own, keeps its path below src/.
-const workerPath = import.meta.url.includes("/$bunfs/") ? "./tokens/counting-worker.ts" : "./counting-worker.ts";
 
 const roomDefault: RoomLimits = {
   places: countingPlacesMax,
@@ -46,7 +43,7 @@ export class Counter {
   constructor({ log, idleMs = countingIdleMs, room = roomDefault, startWorker }: CounterOptions) {
     this.#room = new CountingRoom(room);
     this.#worker = new RestingWorker({
-      start: startWorker ?? (() => new Worker(new URL(workerPath, import.meta.url).href)),
+      start: startWorker ?? (() => startWorkerOf("tokens/counting-worker.ts")),
       close: { order: "close" },
       idleMs,
       answered: (answer) => this.#waiting.get(answer.id)?.answered(answer),

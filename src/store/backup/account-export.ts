@@ -4,6 +4,7 @@ import type { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { AccountId } from "../../core/types.ts";
+import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { responsesName } from "../folder/data-folder.ts";
 import { openForReading } from "../open.ts";
 
@@ -65,31 +66,21 @@ export function exportAccount(databaseFile: string, email: string): Iterable<str
   return null;
 }
 
-/** To the Worker: write everything that is kept of an account to an open file of this process. */
-export type ExportOrder = Readonly<{ databaseFile: string; email: string; descriptor: number }>;
-/** From the Worker, once: whether the file is whole. */
-export type ExportReport = Readonly<{ written: true }> | Readonly<{ failed: string }>;
-
-// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
-const workerPath = import.meta.url.includes("/$bunfs/")
-  ? "./store/backup/account-export-writer.ts"
-  : "./account-export-writer.ts";
+/** `write`: everything that is kept of an account goes to an open file of this process. */
+export type ExportCall =
+  Readonly<{ order: "write"; databaseFile: string; email: string; descriptor: number }> | Readonly<{ order: "close" }>;
 
 /** Resolves when the file is whole. Rejects where it cannot be written, or there is no such account. */
-export async function writeExport(order: ExportOrder): Promise<void> {
-  const worker = new Worker(new URL(workerPath, import.meta.url).href);
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let reason = "its Worker ended";
-  worker.onmessage = ({ data }: MessageEvent<ExportReport>) => {
-    if ("written" in data) resolve();
-    else reject(new Error(data.failed));
-  };
-  worker.onerror = ({ message }) => {
-    reason = message;
-  };
-  worker.addEventListener("close", () => reject(new Error(reason)));
-  worker.postMessage(order);
-  return promise;
+export async function writeExport(databaseFile: string, email: string, descriptor: number): Promise<void> {
+  const worker = new WorkerClient<ExportCall>({
+    start: () => startWorker("store/backup/account-export-writer.ts"),
+    close: { order: "close" },
+  });
+  try {
+    await worker.call({ order: "write", databaseFile, email, descriptor });
+  } finally {
+    await worker.close();
+  }
 }
 
 type Row = Readonly<Record<string, string | number | null>>;

@@ -2,39 +2,32 @@
 // does not stop the journal's writer; only checkpoints wait for it.
 import { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, renameSync, statSync } from "node:fs";
-import { messageOf } from "../folder/data-folder.ts";
+import { answerCalls, endWorker } from "../../core/workers.ts";
 
-/** To the Worker: copy `database` to `partial`, check it, then give it the name `file`. */
-export type BackupOrder = Readonly<{ database: string; partial: string; file: string }>;
-/** From the Worker: the database's size when it begins, the check of the copy when that begins, then how it ended. */
-export type BackupReport =
-  | Readonly<{ databaseBytes: number }>
-  | Readonly<{ checking: string }>
-  | Readonly<{ copied: number }>
-  | Readonly<{ failed: string }>;
+/** `copy`: copies `database` to `partial`, checks it, then gives it the name `file`; the result is its bytes. */
+export type BackupCall =
+  Readonly<{ order: "copy"; database: string; partial: string; file: string }> | Readonly<{ order: "close" }>;
+/** The database's size when the copy begins, then which file is being checked. */
+export type BackupProgress = Readonly<{ databaseBytes: number }> | Readonly<{ checking: string }>;
 
 declare const self: Worker;
 
-self.onmessage = ({ data }: MessageEvent<BackupOrder>) => {
-  try {
-    report({ copied: copy(data) });
-  } catch (thrown) {
-    report({ failed: messageOf(thrown) });
-  }
-  self.onmessage = null; // a Worker that listens to nothing ends
-};
+answerCalls<BackupCall>(self, (call, progress) => (call.order === "copy" ? copy(call, progress) : endWorker(self)));
 
 /** Gives the bytes of the copy, which is on disk and whole when this returns. */
-function copy({ database, partial, file }: BackupOrder): number {
+function copy(
+  { database, partial, file }: Extract<BackupCall, { order: "copy" }>,
+  progress: (progress: BackupProgress) => void,
+): number {
   closeSync(openSync(partial, "w", 0o600)); // VACUUM INTO takes an empty file, and would make a readable one
   const source = new Database(database, { readonly: true, strict: true });
   try {
-    report({ databaseBytes: statSync(database).size });
+    progress({ databaseBytes: statSync(database).size });
     source.query("VACUUM INTO ?").run(partial);
   } finally {
     source.close();
   }
-  report({ checking: partial });
+  progress({ checking: partial });
   checkIntegrity(partial);
   const descriptor = openSync(partial, "r");
   fsyncSync(descriptor);
@@ -53,8 +46,4 @@ function checkIntegrity(file: string): void {
   } finally {
     copied.close();
   }
-}
-
-function report(message: BackupReport): void {
-  self.postMessage(message);
 }

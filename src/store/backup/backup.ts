@@ -3,7 +3,8 @@ import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { checkPages } from "../verify/database-check.ts";
 import { messageOf } from "../folder/data-folder.ts";
-import type { BackupOrder, BackupReport } from "./backup-writer.ts";
+import { startWorker, WorkerClient } from "../../core/workers.ts";
+import type { BackupCall, BackupProgress } from "./backup-writer.ts";
 
 /** No copy was made; the message is one line for the operator. */
 export class BackupFailed extends Error {
@@ -12,8 +13,6 @@ export class BackupFailed extends Error {
 
 export type Backup = Readonly<{ file: string; bytes: number; integrity: "ok" }>;
 
-// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
-const workerPath = import.meta.url.includes("/$bunfs/") ? "./store/backup/backup-writer.ts" : "./backup-writer.ts";
 const progressIntervalMs = 500;
 
 /**
@@ -31,29 +30,28 @@ export async function backUp(
   if (existsSync(file)) throw new BackupFailed(`${file} exists already; a backup never overwrites a file`);
   const partial = `${file}.partial`;
   if (open !== null) return rescue(open, partial, file);
-  const worker = new Worker(new URL(workerPath, import.meta.url).href);
-  const copied = Promise.withResolvers<number>();
-  let databaseBytes = 0;
-  let isChecking = false;
-  worker.onmessage = ({ data }: MessageEvent<BackupReport>) => {
-    if ("databaseBytes" in data) databaseBytes = data.databaseBytes;
-    else if ("checking" in data) isChecking = true;
-    else if ("copied" in data) copied.resolve(data.copied);
-    else copied.reject(new BackupFailed(`cannot write the backup ${file}: ${data.failed}`));
-  };
-  worker.onerror = ({ message }) => copied.reject(new BackupFailed(`cannot write the backup ${file}: ${message}`));
+  const worker = new WorkerClient<BackupCall>({
+    start: () => startWorker("store/backup/backup-writer.ts"),
+    close: { order: "close" },
+  });
+  let state: BackupProgress = { databaseBytes: 0 };
   const timer = setInterval(() => {
-    if (isChecking) progress("checking every page of the copy");
-    else if (databaseBytes > 0) progress(`${bytesText(sizeOf(partial))} of about ${bytesText(databaseBytes)} copied`);
+    if ("checking" in state) progress("checking every page of the copy");
+    else if (state.databaseBytes > 0)
+      progress(`${bytesText(sizeOf(partial))} of about ${bytesText(state.databaseBytes)} copied`);
   }, progressIntervalMs);
   try {
-    worker.postMessage({ database: databaseFile, partial, file } satisfies BackupOrder);
-    return { file, bytes: await copied.promise, integrity: "ok" };
+    const bytes = await worker.call<number>(
+      { order: "copy", database: databaseFile, partial, file },
+      { progress: (news) => void (state = news as BackupProgress) },
+    );
+    return { file, bytes, integrity: "ok" };
   } catch (thrown) {
     rmSync(partial, { force: true });
-    throw thrown;
+    throw new BackupFailed(`cannot write the backup ${file}: ${(thrown as Error).message}`, { cause: thrown });
   } finally {
     clearInterval(timer);
+    await worker.close();
   }
 }
 

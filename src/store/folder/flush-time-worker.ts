@@ -2,24 +2,17 @@
 // SQLite flushes a commit, again and again.
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
 import { systemClock } from "../../core/clock.ts";
-import { messageOf } from "./data-folder.ts";
+import { answerCalls, endWorker } from "../../core/workers.ts";
 
-/** To the Worker. `file` is written and removed. */
-export type FlushOrder = Readonly<{ file: string; samples: number; pauseMs: number }>;
-/** From the Worker: milliseconds of each flush, or why it could not be measured. */
-export type FlushReport = Readonly<{ flushedMs: readonly number[] }> | Readonly<{ failed: string }>;
+/** `measure`: `file` is written and removed; the result is the milliseconds of each flush. */
+export type FlushCall =
+  Readonly<{ order: "measure"; file: string; samples: number; pauseMs: number }> | Readonly<{ order: "close" }>;
 
 declare const self: Worker;
 
-self.onmessage = ({ data }: MessageEvent<FlushOrder>) => {
-  self.onmessage = null; // a Worker that listens to nothing ends
-  measure(data).then(
-    (flushedMs) => self.postMessage({ flushedMs } satisfies FlushReport),
-    (thrown) => self.postMessage({ failed: messageOf(thrown) } satisfies FlushReport),
-  );
-};
+answerCalls<FlushCall>(self, (call) => (call.order === "measure" ? measure(call) : endWorker(self)));
 
-async function measure({ file, samples, pauseMs }: FlushOrder): Promise<number[]> {
+async function measure({ file, samples, pauseMs }: Extract<FlushCall, { order: "measure" }>): Promise<number[]> {
   const descriptor = openSync(file, "w", 0o600);
   try {
     const page = new Uint8Array(4_096);

@@ -3,12 +3,8 @@ import { join } from "node:path";
 import { flushMedianMinUs, flushSamplePauseMs, flushSamples, flushSlowestPercentMaxMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
-import type { FlushOrder, FlushReport } from "./flush-time-worker.ts";
-
-// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
-const workerPath = import.meta.url.includes("/$bunfs/")
-  ? "./store/folder/flush-time-worker.ts"
-  : "./flush-time-worker.ts";
+import type { FlushCall } from "./flush-time-worker.ts";
+import { startWorker, WorkerClient } from "../../core/workers.ts";
 
 /** How long flushes took: half of them at most the median, 99 in 100 at most the slowest percent. */
 export type FlushTimes = Readonly<{ medianMs: Ms; slowestPercentMs: Ms }>;
@@ -26,19 +22,22 @@ export function watchFlushTime(dataFolder: string, log: Log): void {
 }
 
 /** The time of each of 200 flushes; takes a few seconds. Rejects where the folder cannot be written. */
-export function measureFlushTime(dataFolder: string): Promise<readonly Ms[]> {
-  const { promise, resolve, reject } = Promise.withResolvers<readonly Ms[]>();
-  const worker = new Worker(new URL(workerPath, import.meta.url).href);
-  worker.unref();
-  worker.onmessage = ({ data }: MessageEvent<FlushReport>) => {
-    if ("failed" in data) reject(new Error(data.failed));
-    else resolve(data.flushedMs);
-  };
-  worker.onerror = ({ message }) => reject(new Error(message));
+export async function measureFlushTime(dataFolder: string): Promise<readonly Ms[]> {
+  const worker = new WorkerClient<FlushCall>({
+    start: () => {
+      const started = startWorker("store/folder/flush-time-worker.ts");
+      started.unref(); // a server that stops does not wait for it
+      return started;
+    },
+    close: { order: "close" },
+  });
   // A server and a command may measure at the same time.
   const file = join(dataFolder, `tollgate.flush-test-${process.pid}`);
-  worker.postMessage({ file, samples: flushSamples, pauseMs: flushSamplePauseMs } satisfies FlushOrder);
-  return promise;
+  try {
+    return await worker.call({ order: "measure", file, samples: flushSamples, pauseMs: flushSamplePauseMs });
+  } finally {
+    await worker.end();
+  }
 }
 
 export function flushTimesOf(flushedMs: readonly Ms[]): FlushTimes {

@@ -1,13 +1,10 @@
 // The main thread's end of the writer's Worker.
 import { assert } from "../../core/assert.ts";
 import type { Ms } from "../../core/types.ts";
+import { startWorker } from "../../core/workers.ts";
 import type { Batch } from "./batch.ts";
 import type { Answer, Order } from "./journal-writer.ts";
 import type { Outcome, Storage } from "./journal.ts";
-
-// A compiled binary bundles this module into its entry point at the root of Bun's virtual folder, while the Worker,
-// an entry point of its own, keeps its path below src/.
-const workerPath = import.meta.url.includes("/$bunfs/") ? "./store/ledger/journal-writer.ts" : "./journal-writer.ts";
 
 /** The disk failed in a way that must not be retried (I/O error, failed fsync, the Worker died). */
 export class StorageFailed extends Error {
@@ -27,7 +24,7 @@ export class WorkerStorage implements Storage {
   #onWritable: (unwritable: string | null) => void = () => {};
 
   private constructor() {
-    this.#worker = new Worker(new URL(workerPath, import.meta.url).href, { name: "journal" });
+    this.#worker = startWorker("store/ledger/journal-writer.ts", "journal");
     this.#worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#answered(data);
     this.#worker.onerror = ({ message }) => this.#fail(new StorageFailed(`the journal's writer failed: ${message}`));
     this.#worker.addEventListener("close", () => {

@@ -10,14 +10,15 @@ import {
   storedResponsesPauseMs,
 } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
+import { answerCalls, endWorker } from "../../core/workers.ts";
 import { messageOf } from "../folder/data-folder.ts";
 import { unpackKept } from "./kept-text.ts";
 import { openStoredResponses } from "../open.ts";
 import { type StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
 import { mayRetry } from "../ledger/writer.ts";
 
-/** What the Worker is asked; the answer's result depends on it. */
-export type Request =
+/** What the Worker is called for; the result depends on it. Its news is why responses could not expire. */
+export type ResponsesCall =
   | Readonly<{ order: "open"; file: string; limits: StoredResponseLimits }>
   /** `packed`: see kept-text.ts. */
   | Readonly<{ order: "keep"; packed: string }>
@@ -27,13 +28,6 @@ export type Request =
   | Readonly<{ order: "limits"; limits: StoredResponseLimits }>
   | Readonly<{ order: "erase"; account: AccountId }>
   | Readonly<{ order: "close" }>;
-export type Order = Request & Readonly<{ number: number }>;
-
-/** One for each order, in their order; and what nobody ordered. */
-export type Answer =
-  | Readonly<{ number: number; result: unknown }>
-  | Readonly<{ number: number; failed: string }>
-  | Readonly<{ expiryFailed: string }>;
 
 declare const self: Worker;
 
@@ -42,15 +36,7 @@ let database: ReturnType<typeof openStoredResponses> | null = null;
 let table: StoredResponseTable;
 let expiry: Timer | null = null;
 
-self.onmessage = ({ data }: MessageEvent<Order>) => {
-  try {
-    answer({ number: data.number, result: obey(data) });
-  } catch (thrown) {
-    answer({ number: data.number, failed: messageOf(thrown) });
-  }
-};
-
-function obey(order: Order): unknown {
+const { news } = answerCalls<ResponsesCall>(self, (order) => {
   const now = systemClock.wall();
   switch (order.order) {
     case "open":
@@ -77,9 +63,9 @@ function obey(order: Order): unknown {
     case "erase":
       return table.erase(order.account);
     case "close":
-      // A Worker that listens to nothing ends. (Bun 1.4.5 has no self.close.) First, because a stop waits for that end,
-      // and a full disk lets the checkpoint fail: the log then keeps everything until the next start.
-      self.onmessage = null;
+      // First, because a stop waits for that end, and a full disk lets the checkpoint fail: the log then keeps everything
+      // until the next start.
+      endWorker(self);
       if (expiry !== null) clearTimeout(expiry);
       try {
         database?.run("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -90,7 +76,7 @@ function obey(order: Order): unknown {
     default:
       return order satisfies never;
   }
-}
+});
 
 /** A slice at a time, so that nothing waits for it; the next soon while there is more. */
 function expireIn(ms: Ms): void {
@@ -101,12 +87,8 @@ function expireIn(ms: Ms): void {
     } catch (thrown) {
       // A file that somebody else holds, or a full disk, is tried again; keeping is what tells about those.
       more = mayRetry(thrown);
-      if (!more) answer({ expiryFailed: messageOf(thrown) });
+      if (!more) news(messageOf(thrown));
     }
     expireIn(more ? storedResponsesPauseMs : storedResponsesExpiryIntervalMs);
   }, ms);
-}
-
-function answer(message: Answer): void {
-  self.postMessage(message);
 }

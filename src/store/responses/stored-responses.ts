@@ -3,7 +3,6 @@
 // order, so a request finds what was kept before it although nobody waited for the disk.
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { assert } from "../../core/assert.ts";
 import type {
   EarlierTexts,
   ItemPage,
@@ -20,16 +19,12 @@ import {
 import type { Log } from "../../core/log.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { AccountId, Ms, Refusal } from "../../core/types.ts";
+import { startWorker as startWorkerOf, WorkerClient } from "../../core/workers.ts";
 import { DataFolderUnusable, responsesName } from "../folder/data-folder.ts";
 import type { KeptResponse, StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
 import { LookupTurns } from "./lookup-turns.ts";
 import { packKept } from "./kept-text.ts";
-import type { Answer, Order, Request } from "./stored-responses-worker.ts";
-
-// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
-const workerPath = import.meta.url.includes("/$bunfs/")
-  ? "./store/responses/stored-responses-worker.ts"
-  : "./stored-responses-worker.ts";
+import type { ResponsesCall } from "./stored-responses-worker.ts";
 
 /** The limits that the configuration sets. */
 type SetLimits = Pick<StoredResponseLimits, "keepMs" | "accountBytesMax">;
@@ -49,8 +44,6 @@ const limitsOf = ({ keepMs, accountBytesMax }: SetLimits): StoredResponseLimits 
   conversationBytesMax: bodyMaxBytes,
 });
 
-type Waiting = Readonly<{ resolve(result: unknown): void; reject(error: Error): void }>;
-
 /**
  * Keeping fails in silence: the client has its whole reply by then, and is told that the response is unknown when it
  * refers to it. The log says once when keeping begins to fail and once when it works again.
@@ -59,11 +52,7 @@ export class StoredResponsesFile implements StoredResponses {
   readonly #file: string;
   #limits: StoredResponseLimits;
   readonly #log: Log;
-  readonly #startWorker: () => Worker;
-  readonly #waiting = new Map<number, Waiting>();
-  #nextNumber = 1;
-  #worker: Worker | null = null;
-  #ended: Promise<void> = Promise.resolve();
+  readonly #worker: WorkerClient<ResponsesCall>;
   #waitingBytes = 0;
   /** Erased accounts, of which nothing is kept any more: a relay may say late what was answered before. */
   readonly #erased = new Set<AccountId>();
@@ -79,7 +68,13 @@ export class StoredResponsesFile implements StoredResponses {
     this.#file = join(dataFolder, responsesName);
     this.#limits = limitsOf({ keepMs, accountBytesMax });
     this.#log = log;
-    this.#startWorker = startWorker ?? (() => new Worker(new URL(workerPath, import.meta.url).href));
+    this.#worker = new WorkerClient<ResponsesCall>({
+      start: startWorker ?? (() => startWorkerOf("store/responses/stored-responses-worker.ts")),
+      open: () => ({ order: "open", file: this.#file, limits: this.#limits }),
+      close: { order: "close" },
+      onNews: (reason) => this.#failed(new Error(String(reason))),
+      onFailure: (error) => this.#failed(error),
+    });
   }
 
   /** Opens the file in a data folder that this process holds, and makes it where there is none. Throws DataFolderUnusable. */
@@ -87,7 +82,7 @@ export class StoredResponsesFile implements StoredResponses {
     const responses = new StoredResponsesFile(options);
     closeSync(openSync(responses.#file, "a", 0o600)); // readable by its owner alone, like the ledger
     try {
-      await responses.#start();
+      await responses.#worker.start();
     } catch (thrown) {
       await responses.close();
       throw new DataFolderUnusable((thrown as Error).message, { cause: thrown });
@@ -144,7 +139,7 @@ export class StoredResponsesFile implements StoredResponses {
     const packed = packKept(this.#gathered);
     this.#gathered = [];
     this.#gatheredBytes = 0;
-    this.#ask({ order: "keep", packed })
+    this.#call({ order: "keep", packed })
       .then(
         () => this.#keptWell(null),
         (error: Error) => this.#keptWell(error),
@@ -171,30 +166,29 @@ export class StoredResponsesFile implements StoredResponses {
   /** Removes all of an account's responses; `forEver` keeps no more of them. Rejects where the file cannot be written. */
   async erase(account: AccountId, forEver: boolean): Promise<void> {
     if (forEver) this.#erased.add(account);
-    await this.#ask({ order: "erase", account });
+    await this.#call({ order: "erase", account });
   }
 
   /** What is kept, and what is found, is within these from here on. */
   limit(limits: SetLimits): void {
     this.#limits = limitsOf(limits);
-    this.#ask({ order: "limits", limits: this.#limits }).catch((error: Error) => this.#failed(error));
+    this.#call({ order: "limits", limits: this.#limits }).catch((error: Error) => this.#failed(error));
   }
 
   /** Writes what waits and lets go of the file. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#keepGathered();
-    if (this.#worker !== null) this.#ask({ order: "close" }).catch((error: Error) => this.#failed(error));
-    await this.#ended;
+    await this.#worker.close();
   }
 
   /** For what a client waits for; a failure is in the log and a refusal. */
-  async #asked<Result>(request: Request & Readonly<{ account: AccountId }>): Promise<Result | Refusal> {
-    if (this.#turns.isFull(request.account)) return refuse("busy", { seconds: 1 });
+  async #asked<Result>(call: ResponsesCall & Readonly<{ account: AccountId }>): Promise<Result | Refusal> {
+    if (this.#turns.isFull(call.account)) return refuse("busy", { seconds: 1 });
     try {
-      return await this.#turns.run(request.account, async () => {
+      return await this.#turns.run(call.account, async () => {
         if (this.#closed) return refuse("internal"); // it waited while the gateway stopped
-        return (await this.#ask(request)) as Result;
+        return await this.#call<Result>(call);
       });
     } catch (thrown) {
       this.#failed(thrown as Error);
@@ -203,44 +197,9 @@ export class StoredResponsesFile implements StoredResponses {
   }
 
   /** What was kept before is found by what is asked after. */
-  #ask(request: Request): Promise<unknown> {
-    if (request.order !== "keep") this.#keepGathered();
-    if (this.#worker === null) this.#start().catch((error: Error) => this.#failed(error));
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const number = this.#nextNumber++;
-    this.#waiting.set(number, { resolve, reject });
-    this.#worker!.postMessage({ ...request, number } satisfies Order);
-    return promise;
-  }
-
-  /** Resolves when the Worker has the file open. One that died is followed by another with the next order. */
-  #start(): Promise<unknown> {
-    const worker = this.#startWorker();
-    const ended = Promise.withResolvers<void>();
-    this.#worker = worker;
-    this.#ended = ended.promise;
-    let reason = "the Worker ended";
-    worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#answered(data);
-    worker.onerror = ({ message }) => {
-      reason = message;
-    };
-    worker.addEventListener("close", () => {
-      this.#worker = null;
-      const waiting = [...this.#waiting.values()];
-      this.#waiting.clear();
-      for (const { reject } of waiting) reject(new Error(reason));
-      ended.resolve();
-    });
-    return this.#ask({ order: "open", file: this.#file, limits: this.#limits });
-  }
-
-  #answered(answer: Answer): void {
-    if ("expiryFailed" in answer) return this.#failed(new Error(answer.expiryFailed));
-    const waiting = this.#waiting.get(answer.number);
-    assert(waiting !== undefined, "an answer belongs to an order");
-    this.#waiting.delete(answer.number);
-    if ("failed" in answer) waiting.reject(new Error(answer.failed));
-    else waiting.resolve(answer.result);
+  #call<Result>(call: ResponsesCall): Promise<Result> {
+    if (call.order !== "keep") this.#keepGathered();
+    return this.#worker.call<Result>(call);
   }
 
   #keptWell(error: Error | null): void {

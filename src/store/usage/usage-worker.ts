@@ -3,38 +3,23 @@
 import type { UsageFilter, UsagePlace } from "../../account/usage-queries.ts";
 import { usageIndexIntervalMs } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
+import { answerCalls, endWorker } from "../../core/workers.ts";
 import { messageOf } from "../folder/data-folder.ts";
 import { UsageIndex } from "./usage-index.ts";
 
-/** What the Worker is asked; the answer's result depends on it. */
-export type Request =
+/** What the Worker is called for; the result depends on it. Its news is why it could not follow the journal. */
+export type UsageCall =
   | Readonly<{ order: "open"; file: string; journalFile: string }>
   | Readonly<{ order: "page"; account: AccountId; filter: UsageFilter; before: UsagePlace | null; limit: number }>
   | Readonly<{ order: "summary"; account: AccountId; fromDay: number }>
   | Readonly<{ order: "close" }>;
-export type Order = Request & Readonly<{ number: number }>;
-
-/** One for each order, in their order; and what nobody ordered. */
-export type Answer =
-  | Readonly<{ number: number; result: unknown }>
-  | Readonly<{ number: number; failed: string }>
-  | Readonly<{ catchUpFailed: string }>;
 
 declare const self: Worker;
 
 let index: UsageIndex;
 let next: Timer | null = null;
 
-// Installed before anything is awaited: a message that comes earlier would be lost.
-self.onmessage = ({ data }: MessageEvent<Order>) => {
-  try {
-    answer({ number: data.number, result: obey(data) });
-  } catch (thrown) {
-    answer({ number: data.number, failed: messageOf(thrown) });
-  }
-};
-
-function obey(order: Order): unknown {
+const { news } = answerCalls<UsageCall>(self, (order) => {
   switch (order.order) {
     case "open":
       index = UsageIndex.open(order.file, order.journalFile);
@@ -49,12 +34,12 @@ function obey(order: Order): unknown {
     case "close":
       if (next !== null) clearTimeout(next);
       index?.close();
-      self.onmessage = null; // A Worker that listens to nothing ends. (Bun 1.4.5 has no self.close.)
+      endWorker(self);
       return null;
     default:
       return order satisfies never;
   }
-}
+});
 
 /** What is asked for must know all that is on disk: whoever got a reply looks for it. */
 function catchUpNow(): void {
@@ -68,12 +53,8 @@ function catchUpIn(ms: Ms): void {
     try {
       more = index.catchUp() || index.prune();
     } catch (thrown) {
-      answer({ catchUpFailed: messageOf(thrown) });
+      news(messageOf(thrown));
     }
     catchUpIn(more ? 0 : usageIndexIntervalMs);
   }, ms);
-}
-
-function answer(message: Answer): void {
-  self.postMessage(message);
 }

@@ -11,13 +11,11 @@ import type { Clock } from "../../core/clock.ts";
 import { ledgerCheckFirstMs, ledgerCheckIntervalMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
+import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { messageOf } from "../folder/data-folder.ts";
 import { boundsOf } from "./verify-disk.ts";
 import { MemoryVerifier } from "./verify-memory.ts";
-import type { VerifyOrder, VerifyReport } from "./verify-worker.ts";
-
-// A compiled binary keeps its Workers' paths below src/, as with the journal's writer.
-const workerPath = import.meta.url.includes("/$bunfs/") ? "./store/verify/verify-worker.ts" : "./verify-worker.ts";
+import type { DiskReport, VerifyCall } from "./verify-worker.ts";
 
 /** Loaded accounts compared in one turn of the event loop (0.2 ms), and in one check; the next goes on behind them. */
 const accountsPerTurn = 25;
@@ -56,8 +54,7 @@ export class LedgerWatch {
   readonly #options: WatchOptions;
   readonly #memory: MemoryVerifier;
   #state: LedgerState = { violations: [], checkedAt: null, durationMs: null, wholePassAt: null };
-  #worker: Worker | null = null;
-  #report: PromiseWithResolvers<VerifyReport> | null = null;
+  readonly #worker: WorkerClient<VerifyCall>;
   #timer: Timer | null = null;
   #loaded: Iterator<LoadedAccount> | null = null;
   readonly #brokenInMemory = new Map<LoadedAccount, readonly Violation[]>();
@@ -69,6 +66,15 @@ export class LedgerWatch {
   constructor(options: WatchOptions) {
     this.#options = options;
     this.#memory = new MemoryVerifier(options.reader);
+    this.#worker = new WorkerClient<VerifyCall>({
+      start: () => {
+        const started = startWorker("store/verify/verify-worker.ts");
+        started.unref(); // a server that stops does not wait for a check
+        return started;
+      },
+      open: () => this.#opening(),
+      close: { order: "close" },
+    });
     this.#checkAfter(options.firstMs ?? ledgerCheckFirstMs);
   }
 
@@ -85,8 +91,7 @@ export class LedgerWatch {
   close(): void {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#worker?.postMessage({ order: "close" } satisfies VerifyOrder);
-    this.#report?.resolve({ failed: "closed" });
+    void this.#worker.close();
   }
 
   #checkAfter(delayMs: Ms): void {
@@ -116,42 +121,19 @@ export class LedgerWatch {
     if (!this.#closed) this.#checkAfter(intervalMs);
   }
 
-  async #checkDisk(): Promise<Extract<VerifyReport, { accounts: number }>> {
-    if (this.#boundsAreOld && this.#worker !== null) {
-      this.#worker.postMessage({ order: "close" } satisfies VerifyOrder);
-      this.#worker = null;
-    }
-    if (this.#worker === null) await this.#open();
-    const report = await this.#ask({ order: "check" });
-    if (report === "opened" || "failed" in report) {
-      throw new Error(report === "opened" ? "an answer that nobody asked for" : report.failed);
-    }
-    return report;
+  async #checkDisk(): Promise<DiskReport> {
+    if (this.#boundsAreOld) await this.#worker.end();
+    await this.#worker.start();
+    return this.#worker.call<DiskReport>({ order: "check" });
   }
 
-  async #open(): Promise<void> {
+  /** What a Worker is told first: bounds that hold for periods that begin from now on. */
+  #opening(): VerifyCall {
     const { databaseFile: file, plans, clock } = this.#options;
-    const worker = new Worker(new URL(workerPath, import.meta.url).href);
     this.#boundsAreOld = false;
-    this.#worker = worker;
-    worker.unref();
-    worker.onmessage = ({ data }: MessageEvent<VerifyReport>) => this.#report?.resolve(data);
-    worker.onerror = ({ message }) => this.#report?.resolve({ failed: message });
-    worker.addEventListener("close", () => {
-      if (this.#worker !== worker) return; // another took its place
-      this.#worker = null; // the next check starts another
-      this.#report?.resolve({ failed: "its Worker ended" });
-    });
     const now = clock.wall();
     const since = { day: dayOf(now) + 1, window: coderWindowOf(now) + 1 };
-    const opened = await this.#ask({ order: "open", file, bounds: boundsOf(plans), since });
-    if (opened !== "opened") throw new Error("failed" in opened ? opened.failed : "it did not open");
-  }
-
-  #ask(order: VerifyOrder): Promise<VerifyReport> {
-    this.#report = Promise.withResolvers();
-    this.#worker?.postMessage(order);
-    return this.#report.promise;
+    return { order: "open", file, bounds: boundsOf(plans), since };
   }
 
   /** The next loaded accounts, and again those that were broken before. */

@@ -5,21 +5,18 @@ import { systemClock } from "../../core/clock.ts";
 import type { Violation } from "../../account/accounts.ts";
 import { ledgerCheckMaxMs } from "../../core/limits.ts";
 import type { AccountId } from "../../core/types.ts";
-import { messageOf } from "../folder/data-folder.ts";
+import { answerCalls, endWorker } from "../../core/workers.ts";
 import { openForReading } from "../open.ts";
 import { type BoundsSince, DiskVerifier, type QuotaBounds } from "./verify-disk.ts";
 
-/** To the Worker. It answers every order but `close` once. */
-export type VerifyOrder =
+/** What the Worker is called for; a check's result is a DiskReport. */
+export type VerifyCall =
   | Readonly<{ order: "open"; file: string; bounds: QuotaBounds; since: BoundsSince }>
   | Readonly<{ order: "check" }>
   | Readonly<{ order: "close" }>;
 
-/** From the Worker. `wholePass`: since the last report, the last account was reached once more. */
-export type VerifyReport =
-  | "opened"
-  | Readonly<{ violations: readonly Violation[]; accounts: number; wholePass: boolean }>
-  | Readonly<{ failed: string }>;
+/** `wholePass`: since the last report, the last account was reached once more. */
+export type DiskReport = Readonly<{ violations: readonly Violation[]; accounts: number; wholePass: boolean }>;
 
 const accountsPerSlice = 25;
 const linesPerSlice = 10_000;
@@ -45,7 +42,7 @@ class Rounds {
   }
 
   /** One check: what is known to be broken, what is new, and as much of the walk as there is time for. */
-  async check(): Promise<Extract<VerifyReport, { accounts: number }>> {
+  async check(): Promise<DiskReport> {
     const until = systemClock.monotonic() + ledgerCheckMaxMs;
     const inTime = () => !closing && systemClock.monotonic() < until;
     let accounts = 0;
@@ -101,22 +98,21 @@ class Rounds {
 let rounds: Rounds;
 let closing = false;
 
-self.onmessage = ({ data }: MessageEvent<VerifyOrder>) => {
-  obey(data).catch((thrown) => report({ failed: messageOf(thrown) }));
-};
-
-async function obey(order: VerifyOrder): Promise<void> {
-  switch (order.order) {
+answerCalls<VerifyCall>(self, (call) => {
+  switch (call.order) {
     case "open":
-      rounds = new Rounds(new DiskVerifier(openForReading(order.file), order.bounds, order.since));
-      return report("opened");
+      rounds = new Rounds(new DiskVerifier(openForReading(call.file), call.bounds, call.since));
+      return null;
     case "check":
-      return report(await rounds.check());
+      return rounds.check();
     case "close":
       closing = true;
-      self.onmessage = null; // a Worker that listens to nothing ends
+      endWorker(self);
+      return null;
+    default:
+      return call satisfies never;
   }
-}
+});
 
 /** Does a part of the work, then rests in proportion. */
 async function slice<Result>(work: () => Result): Promise<Result> {
@@ -125,8 +121,4 @@ async function slice<Result>(work: () => Result): Promise<Result> {
   const restMs = (systemClock.monotonic() - from) * restsPerSlice;
   await Bun.sleep(Math.min(restMs, ledgerCheckMaxMs));
   return result;
-}
-
-function report(message: VerifyReport): void {
-  self.postMessage(message);
 }

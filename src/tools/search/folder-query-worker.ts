@@ -1,6 +1,6 @@
 // The Worker that answers queries from the index of a folder, beside the one that writes it.
+import { answerCalls, endWorker } from "../../core/workers.ts";
 import { SearchIndexReader } from "../../store/search-index.ts";
-import { serveLine } from "./worker-line.ts";
 
 export type QueryRequest =
   /** A list of Found is answered. The index at `file` is opened for the first. */
@@ -10,14 +10,14 @@ declare const self: Worker;
 
 let index: SearchIndexReader | null = null;
 
-serveLine<QueryRequest>(self, (request) => {
+answerCalls<QueryRequest>(self, (request) => {
   switch (request.order) {
     case "search":
       index ??= new SearchIndexReader(request.file);
       return index.search(request.query, request.resultsMax);
     case "close":
       index?.close();
-      self.onmessage = null; // A Worker that listens to nothing ends.
+      endWorker(self);
       return null;
     default:
       return request satisfies never;

@@ -1,9 +1,9 @@
 // The Worker that reads the folder and writes its index. It is stopped by message, between two files.
+import { answerCalls, endWorker } from "../../core/workers.ts";
 import { systemClock } from "../../core/clock.ts";
 import { prepareSearchIndex, SearchIndexWriter } from "../../store/search-index.ts";
 import { PdfReader } from "../media/pdf-reader.ts";
 import { type ScanResult, scanFolder } from "./folder-scan.ts";
-import { serveLine } from "./worker-line.ts";
 
 export type ScanRequest =
   /** Makes the index at `file` where there is none; null is answered. */
@@ -18,7 +18,7 @@ const stopping = new AbortController();
 let index: SearchIndexWriter | null = null;
 let scanning: Promise<unknown> = Promise.resolve();
 
-serveLine<ScanRequest>(self, async (request, progress) => {
+answerCalls<ScanRequest>(self, async (request, progress) => {
   switch (request.order) {
     case "prepare":
       prepareSearchIndex(request.file);
@@ -32,7 +32,7 @@ serveLine<ScanRequest>(self, async (request, progress) => {
       stopping.abort();
       await scanning;
       index?.close();
-      self.onmessage = null; // A Worker that listens to nothing ends.
+      endWorker(self);
       return null;
     default:
       return request satisfies never;

@@ -10,6 +10,7 @@ import {
   searchTimeoutMs,
 } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
+import { startWorker, WorkerClient, WorkerFailed } from "../../core/workers.ts";
 import { DataFolderUnusable } from "../../store/folder/data-folder.ts";
 import type { Found } from "../../store/search-index.ts";
 import type { Source } from "../owned-tool.ts";
@@ -18,11 +19,6 @@ import { FolderFiles } from "./folder-files.ts";
 import type { QueryRequest } from "./folder-query-worker.ts";
 import type { ScanResult } from "./folder-scan.ts";
 import type { ScanRequest } from "./folder-scan-worker.ts";
-import { WorkerFailed, WorkerLine } from "./worker-line.ts";
-
-// A compiled binary keeps its Workers' paths below src/.
-const workers = import.meta.url.includes("/$bunfs/") ? "./tools/search/" : "./";
-const startWorker = (file: string) => () => new Worker(new URL(workers + file, import.meta.url).href);
 
 export type FolderSearchParts = Readonly<{
   /** Where the index is kept, as search.db. */
@@ -37,8 +33,14 @@ export class FolderSearch implements SearchProvider {
   readonly #config: FolderSearchConfig;
   readonly #parts: FolderSearchParts;
   readonly #file: string;
-  readonly #scanner = new WorkerLine<ScanRequest>(startWorker("folder-scan-worker.ts"));
-  readonly #querier = new WorkerLine<QueryRequest>(startWorker("folder-query-worker.ts"));
+  readonly #scanner = new WorkerClient<ScanRequest>({
+    start: () => startWorker("tools/search/folder-scan-worker.ts"),
+    close: { order: "close" },
+  });
+  readonly #querier = new WorkerClient<QueryRequest>({
+    start: () => startWorker("tools/search/folder-query-worker.ts"),
+    close: { order: "close" },
+  });
   #nextScan: Timer | null = null;
   #isClosed = false;
 
@@ -56,7 +58,7 @@ export class FolderSearch implements SearchProvider {
     await FolderFiles.open(config.folder);
     const search = new FolderSearch(config, parts);
     try {
-      await search.#scanner.ask({ order: "prepare", file: search.#file });
+      await search.#scanner.call({ order: "prepare", file: search.#file });
     } catch (error) {
       await search.close();
       throw new DataFolderUnusable((error as Error).message, { cause: error });
@@ -75,7 +77,7 @@ export class FolderSearch implements SearchProvider {
     };
     const { folder } = this.#config;
     const order = { order: "scan", file: this.#file, folder, pdfCommand } as const;
-    const result = await this.#scanner.ask<ScanResult>(order, progress);
+    const result = await this.#scanner.call<ScanResult>(order, { progress });
     for (const { path, reason, isNew } of result.skippedFiles) {
       if (isNew) log("warn", "a file cannot be found by searches", { path: JSON.stringify(path), reason });
     }
@@ -122,7 +124,7 @@ export class FolderSearch implements SearchProvider {
     try {
       return await Promise.race([
         ended,
-        this.#querier.ask<readonly Found[]>({ order: "search", file: this.#file, query, resultsMax }),
+        this.#querier.call<readonly Found[]>({ order: "search", file: this.#file, query, resultsMax }),
       ]);
     } catch (error) {
       if (error instanceof WorkerFailed) throw new SearchFailed(`local: ${error.message}`, { cause: error });
@@ -137,7 +139,7 @@ export class FolderSearch implements SearchProvider {
     this.#isClosed = true;
     if (this.#nextScan !== null) clearTimeout(this.#nextScan);
     // The writer last: only a connection that writes can remove the log beside the index.
-    await this.#querier.end({ order: "close" });
-    await this.#scanner.end({ order: "close" });
+    await this.#querier.close();
+    await this.#scanner.close();
   }
 }

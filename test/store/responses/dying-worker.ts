@@ -1,9 +1,15 @@
 // A Worker for stored responses that opens, keeps nothing, and dies when it is asked for something.
-import type { Order } from "../../../src/store/responses/stored-responses-worker.ts";
+import { answerCalls } from "../../../src/core/workers.ts";
+import type { ResponsesCall } from "../../../src/store/responses/stored-responses-worker.ts";
 
 declare const self: Worker;
 
-self.onmessage = ({ data }: MessageEvent<Order>) => {
-  if (data.order !== "open" && data.order !== "keep") throw new Error("the Worker dies");
-  if (data.order === "open") self.postMessage({ number: data.number, result: null });
-};
+answerCalls<ResponsesCall>(self, ({ order }) => {
+  // Later, so that it is no failed call.
+  if (order !== "open" && order !== "keep") setTimeout(() => thrown("the Worker dies"), 0);
+  return order === "open" ? null : new Promise(() => {});
+});
+
+function thrown(message: string): never {
+  throw new Error(message);
+}

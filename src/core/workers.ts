@@ -1,0 +1,214 @@
+// The one door to all Workers: where their files are, calls that each get one answer, and what becomes of calls when a
+// Worker dies. Two do not call through it, because what they say is no answer to a call: the journal's writer
+// (`store/ledger/worker-storage.ts`) and the relays (`threads/relays.ts`). They are started here too.
+import type { Ms } from "./types.ts";
+
+/**
+ * Starts the Worker of a file, named by its path below src/. From source this module is in src/core/; a compiled binary
+ * bundles it into the root of Bun's virtual folder, while Workers, entry points of their own, keep their paths.
+ */
+export function startWorker(file: `${string}.ts`, name?: string): Worker {
+  const root = import.meta.url.includes("/$bunfs/") ? "./" : "../";
+  return new Worker(new URL(root + file, import.meta.url).href, name === undefined ? {} : { name });
+}
+
+/** The Worker, or what it was asked to do, failed; `error` is the name of what was thrown there. */
+export class WorkerFailed extends Error {
+  override readonly name = "WorkerFailed";
+  readonly error: string;
+
+  constructor(message: string, error = "Error") {
+    super(message);
+    this.error = error;
+  }
+}
+
+type NumberedCall<Call> = Readonly<{ number: number; call: Call }>;
+/** From a Worker: the one answer to a call, how far it is with it, or what nobody asked for. */
+type Said =
+  | Readonly<{ number: number; result: unknown }>
+  | Readonly<{ number: number; failed: string; error: string }>
+  | Readonly<{ number: number; progress: unknown }>
+  | Readonly<{ news: unknown }>;
+
+export type WorkerClientOptions<Call> = Readonly<{
+  start(): Worker;
+  /** The first call to each Worker that is started. Where it fails, so do those behind it, by themselves. */
+  open?: () => Call;
+  /** The last call to each, after which it ends by itself. A Worker is never terminated. */
+  close: Call;
+  /** A Worker ends when nothing was asked for so long. Absent: it stays. */
+  idleMs?: Ms;
+  /** What a Worker says that nobody asked for. */
+  onNews?(news: unknown): void;
+  /** A first or last call failed for which nobody waits. */
+  onFailure?(error: WorkerFailed): void;
+}>;
+
+type Waiting = Readonly<{
+  resolve(result: unknown): void;
+  reject(error: WorkerFailed): void;
+  progress(progress: unknown): void;
+}>;
+/** A Worker that was started, and what it was asked and has not answered. */
+type Thread = Readonly<{ worker: Worker; waiting: Map<number, Waiting>; ended: Promise<void> }>;
+
+/** The calling end. A Worker is started by the first call, and again by the first after it died. */
+export class WorkerClient<Call> {
+  readonly #options: WorkerClientOptions<Call>;
+  #thread: Thread | null = null;
+  /** Also those that were told to end and have not yet. */
+  readonly #threads = new Set<Thread>();
+  #idle: Timer | null = null;
+  #nextNumber = 1;
+
+  constructor(options: WorkerClientOptions<Call>) {
+    this.#options = options;
+  }
+
+  /** Whether a Worker is in memory. */
+  get isLoaded(): boolean {
+    return this.#thread !== null;
+  }
+
+  /** Calls that wait for their answer. */
+  get waiting(): number {
+    return this.#thread?.waiting.size ?? 0;
+  }
+
+  /** Starts the Worker, if there is none; resolves with the result of the opening call. Rejects with WorkerFailed. */
+  start(): Promise<unknown> {
+    this.#stayAwake();
+    if (this.#thread !== null) return Promise.resolve();
+    const thread = this.#listen(this.#options.start());
+    this.#thread = thread;
+    const { open } = this.#options;
+    return open === undefined ? Promise.resolve() : this.#ask(thread, open(), []);
+  }
+
+  /** Rejects with WorkerFailed. What is `moved` goes to the Worker; this thread has it no more. */
+  call<Result>(
+    call: Call,
+    { moved = [], progress }: Readonly<{ moved?: ArrayBuffer[]; progress?: (progress: unknown) => void }> = {},
+  ): Promise<Result> {
+    if (this.#thread === null) {
+      this.start().catch((error: WorkerFailed) => this.#options.onFailure?.(error));
+    }
+    this.#stayAwake();
+    return this.#ask(this.#thread!, call, moved, progress) as Promise<Result>;
+  }
+
+  /** Has the Worker end when it has done what it was asked; the next call starts another. Rejects where that call fails. */
+  async end(): Promise<void> {
+    this.#stayAwake();
+    const thread = this.#thread;
+    if (thread === null) return;
+    this.#thread = null;
+    await this.#ask(thread, this.#options.close, []);
+  }
+
+  /** The same; resolves when every Worker's thread has ended, and what they had open is let go of. */
+  async close(): Promise<void> {
+    await this.end().catch((error: WorkerFailed) => this.#options.onFailure?.(error));
+    await Promise.all([...this.#threads].map(({ ended }) => ended));
+  }
+
+  #ask(thread: Thread, call: Call, moved: ArrayBuffer[], progress = (_: unknown): void => {}): Promise<unknown> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const number = this.#nextNumber++;
+    thread.waiting.set(number, { resolve, reject, progress });
+    thread.worker.postMessage({ number, call } satisfies NumberedCall<Call>, moved);
+    return promise;
+  }
+
+  #listen(worker: Worker): Thread {
+    const ended = Promise.withResolvers<void>();
+    const thread: Thread = { worker, waiting: new Map(), ended: ended.promise };
+    this.#threads.add(thread);
+    let reason = "the Worker ended";
+    worker.onmessage = ({ data }: MessageEvent<Said>) => this.#hear(thread, data);
+    worker.onerror = ({ message }) => {
+      reason = message;
+    };
+    worker.addEventListener("close", () => {
+      this.#threads.delete(thread);
+      if (this.#thread === thread) this.#thread = null;
+      const failure = new WorkerFailed(reason);
+      for (const { reject } of thread.waiting.values()) reject(failure);
+      ended.resolve();
+    });
+    return thread;
+  }
+
+  #hear(thread: Thread, said: Said): void {
+    if ("news" in said) return this.#options.onNews?.(said.news);
+    const waiting = thread.waiting.get(said.number);
+    if (waiting === undefined) return; // no such call: it had its answer
+    if ("progress" in said) return waiting.progress(said.progress);
+    thread.waiting.delete(said.number);
+    if ("failed" in said) waiting.reject(new WorkerFailed(said.failed, said.error));
+    else waiting.resolve(said.result);
+    if (thread.waiting.size === 0 && this.#thread === thread) this.#rest();
+  }
+
+  /** Nothing is asked any more: if this lasts, the Worker goes. */
+  #rest(): void {
+    const { idleMs } = this.#options;
+    if (idleMs === undefined || this.#idle !== null) return;
+    this.#idle = setTimeout(
+      () => void this.end().catch((error: WorkerFailed) => this.#options.onFailure?.(error)),
+      idleMs,
+    );
+    this.#idle.unref();
+  }
+
+  #stayAwake(): void {
+    if (this.#idle !== null) clearTimeout(this.#idle);
+    this.#idle = null;
+  }
+}
+
+/** A result whose buffers go back to the caller; the Worker has them no more. */
+export class Moved {
+  readonly result: unknown;
+  readonly buffers: ArrayBuffer[];
+
+  constructor(result: unknown, buffers: ArrayBuffer[]) {
+    this.result = result;
+    this.buffers = buffers;
+  }
+}
+
+/**
+ * The Worker's end: does what it is called for, and answers. Calls begin in their order; a call that takes turns runs
+ * beside the next. `obey` gives the result (or a Moved one); what it throws is the caller's WorkerFailed. Installed
+ * before anything is awaited: a message that comes earlier would be lost.
+ */
+export function answerCalls<Call>(
+  self: Worker,
+  obey: (call: Call, progress: (progress: unknown) => void) => unknown,
+): Readonly<{ news(news: unknown): void }> {
+  const say = (said: Said, moved: ArrayBuffer[] = []): void => self.postMessage(said, moved);
+  const answer = (number: number, result: unknown): void =>
+    result instanceof Moved ? say({ number, result: result.result }, result.buffers) : say({ number, result });
+  const fail = (number: number, thrown: unknown): void => {
+    const { message, name } = thrown instanceof Error ? thrown : new Error(String(thrown));
+    say({ number, failed: message, error: name });
+  };
+  self.onmessage = ({ data: { number, call } }: MessageEvent<NumberedCall<Call>>) => {
+    try {
+      const result = obey(call, (progress) => say({ number, progress }));
+      if (result instanceof Promise)
+        result.then((value) => answer(number, value)).catch((thrown) => fail(number, thrown));
+      else answer(number, result);
+    } catch (thrown) {
+      fail(number, thrown);
+    }
+  };
+  return { news: (news) => say({ news }) };
+}
+
+/** The last thing that a Worker does: one that listens to nothing ends. (Bun 1.4.5 has no self.close.) */
+export function endWorker(self: Worker): void {
+  self.onmessage = null;
+}

@@ -1,11 +1,12 @@
-// What the README says is so: its reference of the configuration is the program's, its files are there, its configuration
-// is taken, and its first requests work in every language whose tools are installed.
+// What the README and the guide say is so: their reference of the configuration is the program's, their files are there,
+// their configuration is taken, and their first requests work in every language whose tools are installed.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { checkModelIds, readConfig } from "../src/config/config.ts";
 import { configReference } from "../src/config/reference.ts";
+import { chapters } from "../src/docs/guide.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
 import { freePort } from "../src/http/free-port.ts";
 import { bodyMaxBytes } from "../src/core/limits.ts";
@@ -16,14 +17,26 @@ import { longForm, missing } from "./fixtures/optional.ts";
 setDefaultTimeout(120_000);
 
 const root = join(import.meta.dir, "..");
-const readme = readFileSync(join(root, "README.md"), "utf8");
-const blocks = [...readme.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language, text]) => ({
-  language: language!,
-  text: text!,
-}));
+/** The README and the chapters of the guide, by their paths. */
+const documents = new Map(
+  ["README.md", ...chapters.map(({ id }) => `src/docs/guide/${id}.md`)].map((path) => [
+    path,
+    readFileSync(join(root, path), "utf8"),
+  ]),
+);
+const chapter = (id: string): string => documents.get(`src/docs/guide/${id}.md`)!;
+type Block = Readonly<{ language: string; text: string }>;
+const blocksOf = (markdown: string): readonly Block[] =>
+  [...markdown.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language, text]) => ({
+    language: language!,
+    text: text!,
+  }));
+const blocks = [...documents.values()].flatMap(blocksOf);
 
 test("its reference of the configuration is what the program says (tollgate help config)", () => {
-  const [, written] = /<!-- configuration: .* -->\n\n([\s\S]*?)\n\n<!-- end of configuration -->/.exec(readme)!;
+  const [, written] = /<!-- configuration: .* -->\n\n([\s\S]*?)\n\n<!-- end of configuration -->/.exec(
+    chapter("configuration"),
+  )!;
   expect(written).toBe(configReference());
 });
 
@@ -36,11 +49,15 @@ const anchorsOf = (text: string): string[] =>
       .replaceAll(" ", "-"),
   );
 
-test("the files and headings that it names are there", () => {
-  const targets = [...readme.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target!);
+test("the README is a front door, of at most 12 KB", () => {
+  expect(Buffer.byteLength(documents.get("README.md")!)).toBeLessThanOrEqual(12 * 1024);
+});
+
+test.each([...documents])("the files and headings that %s names are there", (path, text) => {
+  const targets = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target!);
   for (const target of targets.filter((each) => !/^https?:/.test(each))) {
-    const [path = "", anchor] = target.split("#");
-    const file = join(root, path === "" ? "README.md" : path);
+    const [to = "", anchor] = target.split("#");
+    const file = to === "" ? join(root, path) : join(root, dirname(path), to);
     expect([target, existsSync(file)]).toEqual([target, true]);
     if (anchor !== undefined) expect(anchorsOf(readFileSync(file, "utf8"))).toContain(anchor);
   }
@@ -105,17 +122,25 @@ describe("its first requests", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const [section] = /^## First requests\n[\s\S]*?(?=^## )/m.exec(readme)!;
-  const requests = blocks.filter(({ text }) => section.includes(text) && text.includes("127.0.0.1:8400"));
+  const [section] = /^## First requests\n[\s\S]*/m.exec(chapter("start"))!;
+  const isRequest = ({ text }: Block): boolean => text.includes("127.0.0.1:8400");
+  const requests = blocksOf(section).filter(isRequest);
+  const ofReadme = blocksOf(documents.get("README.md")!).filter(
+    (block) => isRequest(block) && ["sh", "python"].includes(block.language) && !block.text.includes("npm run bench"),
+  );
 
   test("are in five languages", () => {
     expect(requests.map(({ language }) => language)).toEqual(Object.keys(runners));
+    expect(ofReadme.map(({ language }) => language)).toEqual(["sh", "python"]);
   });
 
-  test.each(Object.keys(runners))("%s", async (language) => {
+  const all = [
+    ...requests.map((block) => ["the guide", block.language, block.text] as const),
+    ...ofReadme.map((block) => ["the README", block.language, block.text.replace(/^export .*\n/, "")] as const),
+  ];
+  test.each(all)("of %s in %s", async (_, language, text) => {
     const { absent, command } = runners[language]!;
     if (absent) return;
-    const { text } = requests.find((request) => request.language === language)!;
     const child = Bun.spawn(command(text.replaceAll("http://127.0.0.1:8400", gateway.url), folder), {
       cwd: clients,
       env: {
@@ -147,11 +172,11 @@ describe("its commands", () => {
   });
 
   const withoutNpm = missing("npm", Bun.which("npm") !== null && Bun.which("node") !== null, "install it");
-  test.skipIf(withoutNpm)("for accounts work with Node and npm alone", async () => {
+  const forAccounts = shell.filter((text) => text.includes("accounts create"));
+  test.skipIf(withoutNpm).each(forAccounts)("for accounts work with Node and npm alone: %s", async (text) => {
     await using gateway = await GatewayProcess.start({ config: "" });
     const path = mkdtempSync(join(tmpdir(), "tollgate-path-"));
     for (const program of ["node", "npm", "sh"]) symlinkSync(Bun.which(program)!, join(path, program));
-    const text = shell.find((each) => each.includes("accounts create"))!;
     const child = Bun.spawn(["sh", "-euc", text], {
       cwd: root,
       env: { PATH: path, HOME: tmpdir(), TOLLGATE_DATA: gateway.dataFolder },
@@ -162,7 +187,9 @@ describe("its commands", () => {
     rmSync(path, { recursive: true });
     expect([code, errors]).toEqual([0, ""]);
     expect(output).toContain("ada@example.org");
-    expect(await gateway.show("ada@example.org")).toMatchObject({ plan: "pro", credit: 6_000_000 });
+    expect(await gateway.show("ada@example.org")).toMatchObject(
+      text.includes("accounts plan") ? { plan: "pro", credit: 6_000_000 } : { plan: "plus", credit: 1_000_000 },
+    );
   });
 });
 

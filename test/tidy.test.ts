@@ -196,7 +196,7 @@ const homes: readonly Home[] = [
     sign: /\bJSON\.parse\(|\.json\(\)/,
     // a client's body, our own errors as examples, a node's events, our own threads' messages, the control socket, the operator's catalogue; the
     // rank files that come with the program
-    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|threads\/|dialects\/|tools\/|tokens\/sequences\.ts$|server\/|commands\/|console\/)/,
+    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|threads\/|dialects\/|tools\/|tokens\/sequences\.ts$|server\/|commands\/|console\/)/,
     example: "JSON.parse(body)",
   },
   {
@@ -204,7 +204,7 @@ const homes: readonly Home[] = [
     // string literals are what a node's event was made of
     sign: /\bJSON\.parse\((?!(?:\w+\.)*literal\)|literals\[|`"|joined\(block\.literals\)|\(this\.#text\.empty)/,
     // what looks through it; what we wrote ourselves; the operator's; browsers
-    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|nodes\/json\.ts$|dialects\/(stored-responses|chat\/chat-completions)\.ts$|tools\/format\/answer-validator\.ts$|http\/openapi\/description\.ts$|store\/|threads\/|tokens\/sequences\.ts$|server\/|commands\/|console\/web\/)/,
+    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|nodes\/json\.ts$|dialects\/(stored-responses|chat\/chat-completions)\.ts$|tools\/format\/answer-validator\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|store\/|threads\/|tokens\/sequences\.ts$|server\/|commands\/|console\/web\/)/,
     example: "JSON.parse(text)",
   },
   {

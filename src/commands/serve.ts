@@ -263,7 +263,7 @@ const command: Command = {
           beforeListening: () => heldPort?.release(),
           sealingKey,
           openSite: webConsole.openSite,
-          baseUrl: addressesOf(config, port).baseUrl,
+          baseUrl: config.baseUrl,
           siteFiles: webConsole.siteFiles,
           unready: () => unready() ?? noNodeServes(pool.states()),
           metrics,

@@ -1,4 +1,4 @@
-// Every key of the configuration file in Markdown: `tollgate help config`, and the table of the README. What a value must
+// Every key of the configuration file in Markdown: `tollgate help config`, and the chapter of the guide. What a value must
 // be comes from the schema that the file is checked with; what it is for, and what holds without it, is written here.
 import type { TSchema } from "@sinclair/typebox";
 import { configSchema, hostDefault, portDefault, threadsDefault } from "./config.ts";

@@ -1,21 +1,13 @@
-// The API reference: one HTML page made of the OpenAPI description, with its style and script inside. It loads nothing
-// but the console's fonts, and reads well without the script.
+// The API reference: one HTML page made of the OpenAPI description. It reads well without the script.
 import { highlighted } from "./highlighted.ts";
 import { escaped, paragraphs, prose } from "./markup.ts";
 import type { CodeSample, Method, OpenApiDocument, Operation } from "./openapi-document.ts";
-import script from "./reference.js" with { type: "text" };
-import style from "./reference.css" with { type: "text" };
+import { type Page, pageOf, type SiteFiles } from "./page-shell.ts";
 import { fieldList, resolved, type Schemas, typeWords } from "./schema-view.ts";
-
-/** Addresses of what the page has from the console. */
-export type SiteFiles = Readonly<{ textFont: string; codeFont: string; icon: string }>;
-
-export type ReferencePage = Readonly<{ html: string; contentSecurityPolicy: string }>;
 
 type Endpoint = Readonly<{ method: Method; path: string; operation: Operation }>;
 
-export function referencePage(document: OpenApiDocument, files: SiteFiles | null): ReferencePage {
-  const css = (files === null ? "" : fontFaces(files)) + style;
+export function referencePage(document: OpenApiDocument, files: SiteFiles | null): Page {
   const endpoints = Object.entries(document.paths).flatMap(([path, methods]) =>
     (Object.entries(methods) as [Method, Operation][]).map(([method, operation]) => ({ method, path, operation })),
   );
@@ -25,66 +17,18 @@ export function referencePage(document: OpenApiDocument, files: SiteFiles | null
   }));
   const { schemas } = document.components;
   const { info, servers } = document;
-  const html = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>API reference · ${escaped(info.title)}</title>
-${files === null ? "" : `<link rel="icon" href="${escaped(files.icon)}">`}
-<style>${css}</style>
-<script>${script}</script>
-</head>
-<body>
-<a class="skip-link" href="#content">Skip to the content</a>
-<header class="top">
-<a class="brand" href="/">${mark}<span>${escaped(info.title)}</span></a>
-<span class="top-title">API reference</span>
-<nav class="top-links" aria-label="Site"><a href="/openapi.json">openapi.json</a><a href="/">Console</a></nav>
-</header>
-<div class="shell">
-<nav class="side" aria-label="Endpoints"><details open><summary>Endpoints</summary>
-<ul><li><a href="#start">Start</a></li></ul>
+  const side = `<ul><li><a href="#start">Start</a></li></ul>
 ${groups.map(({ name, endpoints }) => `<p>${escaped(name)}</p><ul>${endpoints.map(sideLink).join("")}</ul>`).join("")}
-<ul><li><a href="#errors">Errors</a></li></ul>
-</details></nav>
-<main id="content">
-<section class="start" id="start">
+<ul><li><a href="#errors">Errors</a></li></ul>`;
+  const content = `<section class="start" id="start">
 <h1>${escaped(info.title)} API</h1>
 ${paragraphs(info.description)}
 <dl class="facts"><dt>Address</dt><dd><code>${escaped(servers[0]!.url)}</code></dd><dt>Version</dt><dd>${escaped(info.version)}</dd></dl>
 </section>
 ${groups.map((group) => groupView(group.name, group.description, group.endpoints, schemas)).join("")}
-${errorsView(endpoints)}
-</main>
-</div>
-</body>
-</html>
-`;
-  return { html, contentSecurityPolicy: policyFor(css, script) };
-}
-
-/** The console's own icon. */
-const mark =
-  '<svg viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect class="mark" width="32" height="32" rx="8"/><path d="M8 24V12a8 8 0 0 1 16 0v12M13.5 24V13a2.5 2.5 0 0 1 5 0v11" fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round"/></svg>';
-
-const fontFaces = ({ textFont, codeFont }: SiteFiles): string =>
-  `@font-face{font-family:Inter;src:url("${textFont}") format("woff2");font-weight:400 650;font-display:swap}` +
-  `@font-face{font-family:"JetBrains Mono";src:url("${codeFont}") format("woff2");font-display:swap}\n`;
-
-/** Nothing runs and nothing is loaded but what the page itself has, by its hash, and the fonts. */
-function policyFor(css: string, code: string): string {
-  const hash = (text: string): string => `'sha256-${new Bun.CryptoHasher("sha256").update(text).digest("base64")}'`;
-  return [
-    "default-src 'none'",
-    "font-src 'self'",
-    "img-src 'self'",
-    `style-src ${hash(css)}`,
-    `script-src ${hash(code)}`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; ");
+${errorsView(endpoints)}`;
+  const place = "API reference";
+  return pageOf({ title: place, place, sideLabel: "Endpoints", side, content }, info.title, files);
 }
 
 const sideLink = ({ method, operation }: Endpoint): string =>

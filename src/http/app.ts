@@ -11,8 +11,8 @@ import { mintRequestId } from "../core/request-id.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes } from "./api-routes.ts";
-import { ApiReference, type ApiReferenceOptions } from "./api-reference.ts";
 import { CrossOrigin } from "./cross-origin.ts";
+import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { accountOf, type KnownKeys } from "./incoming.ts";
 import { type Connection, idleTimeoutSeconds, Inference } from "./inference.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
@@ -53,7 +53,7 @@ export type ServerOptions = Readonly<{
   /** {base_url}; null: where it listens. */
   baseUrl?: string | null;
   /** Where the fonts and the icon of the reference page are; null: it does without. */
-  siteFiles?: ApiReferenceOptions["siteFiles"];
+  siteFiles?: DocumentationOptions["siteFiles"];
   /** Why requests should go to another gateway if there is one, in one line; null where all is well. */
   unready?: () => string | null;
   /** The context in tokens that a model's nodes tell; null where they tell none. */
@@ -110,8 +110,9 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const site = openSite?.(live) ?? null;
   inference.site = site;
   const tokens = new TokenRoutes(parts, counts, site);
-  const reference = new ApiReference({
+  const documentation = new Documentation({
     facts: () => ({ catalog: parts.catalog, baseUrl: options.baseUrl ?? listening }),
+    hasBaseUrl: (options.baseUrl ?? null) !== null,
     siteFiles: options.siteFiles ?? null,
   });
   let stopping = false;
@@ -134,8 +135,13 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     .get("/metrics", ({ request, server }) => metricsReply(request, server))
     .head("/", () => new Response(null))
     .head("/api/hello", () => new Response(null))
-    .get("/openapi.json", ({ request }) => reference.json(request))
-    .get("/docs", ({ request }) => reference.page(request));
+    .get("/openapi.json", ({ request }) => documentation.description(request))
+    .get("/docs", ({ request }) => documentation.reference(request))
+    .get("/docs/guide", () => new Response(null, { status: 302, headers: { location: "/docs/guide/start" } }))
+    .get(
+      "/docs/guide/:chapter",
+      async ({ request, params }) => (await documentation.guide(request, params.chapter)) ?? unknownPath(request),
+    );
   const crossOrigin = new CrossOrigin(() => options.corsOrigins ?? []);
   const api = new ApiRoutes(app, crossOrigin)
     .add("GET", "/v1/responses", (request) => upgradeRequired(request))

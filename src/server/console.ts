@@ -14,7 +14,7 @@ import { BrowserAddresses } from "../console/browser-addresses.ts";
 import { openConsole } from "../console/console.ts";
 import type { BackupFile, Backups, Configuration } from "../console/server-care.ts";
 import { openStripe } from "../console/stripe.ts";
-import type { SiteFiles } from "../docs/reference-page.ts";
+import type { SiteFiles } from "../docs/page-shell.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
 import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";

@@ -5,6 +5,8 @@ import axe from "axe-core";
 import type { Browser } from "playwright-core";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { describeApi } from "../../src/http/openapi/description.ts";
+import { chapters, titleOf } from "../../src/docs/guide.ts";
+import { guidePage } from "../../src/docs/guide-page.ts";
 import { highlighted } from "../../src/docs/highlighted.ts";
 import { referencePage } from "../../src/docs/reference-page.ts";
 import { launch, Visit, withoutBrowser } from "../console-web/browser.ts";
@@ -62,6 +64,55 @@ describe("the page", () => {
   });
 });
 
+describe("the guide", () => {
+  test("has every chapter, linked from each, with links that lead somewhere", async () => {
+    expect((await fetch(`${gateway.url}/docs/guide`, { redirect: "manual" })).headers.get("location")).toBe(
+      "/docs/guide/start",
+    );
+    const pages = new Map<string, string>();
+    for (const { id } of chapters) {
+      const reply = await fetch(`${gateway.url}/docs/guide/${id}`);
+      expect([id, reply.status, reply.headers.get("content-security-policy")?.includes("unsafe")]).toEqual([
+        id,
+        200,
+        false,
+      ]);
+      pages.set(id, await reply.text());
+    }
+    for (const [id, html] of pages) {
+      for (const [, address = "", place = ""] of html.matchAll(/href="(\/docs\/guide[^"#]*)?(?:#([^"]*))?"/g)) {
+        const target = address === "" ? html : (pages.get(address.slice("/docs/guide/".length)) ?? pages.get("start")!);
+        if (place !== "" && place !== "content")
+          expect([id, place, target.includes(`id="${place}"`)]).toEqual([id, place, true]);
+      }
+      // A link to a file of the repository is text here.
+      expect([id, /href="(?!\/|#|https?:)/.exec(html)?.[0]]).toEqual([id, undefined]);
+    }
+    expect((await fetch(`${gateway.url}/docs/guide/nowhere`)).status).toBe(404);
+  });
+
+  test("and the reference name the address that a browser used, and never one that is no address", async () => {
+    const named = async (path: string, host: string) => {
+      const reply = await fetch(gateway.url + path, { headers: { host } });
+      return (await reply.text()).replaceAll("&quot;", '"');
+    };
+    for (const path of ["/docs/guide/start", "/docs", "/openapi.json"]) {
+      expect(await named(path, "gpu-box:8400")).toContain("http://gpu-box:8400/v1");
+      const evil = await named(path, 'x"><script>alert(1)</script>');
+      expect(evil).not.toContain("<script>alert");
+      expect(evil).toContain(`${gateway.url}/v1`);
+    }
+  });
+
+  test("gives samples a model that the catalogue has", () => {
+    const about = { name: "Tollgate", baseUrl: "http://gpu-box:8400", model: "qwen3-8b" };
+    const { html } = guidePage(chapters[0]!, about, null);
+    expect(html).not.toContain("core-3");
+    expect(html).toContain("qwen3-8b");
+    expect(html).toContain("http://gpu-box:8400/v1");
+  });
+});
+
 describe.skipIf(withoutBrowser)("in Chromium", () => {
   let browser: Browser;
   beforeAll(async () => {
@@ -89,6 +140,30 @@ describe.skipIf(withoutBrowser)("in Chromium", () => {
     )) as { violations: { id: string; nodes: { html: string }[] }[] };
     expect(violations.map(({ id, nodes }) => [id, nodes.slice(0, 3).map(({ html }) => html)])).toEqual([]);
   });
+
+  test.each([
+    ["light", { colorScheme: "light" as const }],
+    ["dark, on a phone", { colorScheme: "dark" as const, viewport: { width: 390, height: 844 } }],
+  ])(
+    "%s every chapter of the guide shows no fault, is readable to all and does not scroll sideways",
+    async (_, options) => {
+      await using visit = await Visit.open(browser, gateway.url, options);
+      const { page } = visit;
+      for (const chapter of chapters) {
+        await visit.goTo(`/docs/guide/${chapter.id}`, titleOf(chapter));
+        expect(visit.problems).toEqual([]);
+        expect([chapter.id, await page.evaluate("document.documentElement.scrollWidth - innerWidth")]).toEqual([
+          chapter.id,
+          0,
+        ]);
+        await page.evaluate(axe.source);
+        const { violations } = (await page.evaluate("axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa'] })")) as {
+          violations: { id: string; nodes: { html: string }[] }[];
+        };
+        expect(violations.map(({ id, nodes }) => [chapter.id, id, nodes[0]?.html])).toEqual([]);
+      }
+    },
+  );
 
   test("a language that is chosen is chosen everywhere, also with the keyboard and after a visit", async () => {
     await using visit = await Visit.open(browser, gateway.url);

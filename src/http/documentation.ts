@@ -1,0 +1,143 @@
+// GET /openapi.json, /docs and the chapters of the guide: made at the first request, then kept until the catalogue
+// changes. None needs a key, and they say nothing of this server that `GET /v1/models` does not.
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
+import type { Catalog } from "../core/catalog.ts";
+import type { Page, SiteFiles } from "../docs/page-shell.ts";
+import { type ChosenForm, chooseForm, type Forms } from "./content-encoding.ts";
+import type { ApiFacts } from "./openapi/description.ts";
+
+export type DocumentationOptions = Readonly<{
+  facts(): ApiFacts;
+  /** Whether the address of the facts is configured. Else samples name the address that a browser used. */
+  hasBaseUrl: boolean;
+  /** Where the console's fonts and icon are; null where there is no console. */
+  siteFiles: (() => Promise<SiteFiles | null>) | null;
+}>;
+
+type Made = Readonly<{ description: File; reference: File; guide: ReadonlyMap<string, File> }>;
+type File = Forms & Readonly<{ etag: string; headers: Readonly<Record<string, string>> }>;
+
+const brotliQuality = 5;
+const brotli = promisify(brotliCompress);
+const compress = promisify(gzip);
+
+export class Documentation {
+  readonly #options: DocumentationOptions;
+  #made: Promise<Made> | null = null;
+  /** Of which catalogue it tells. */
+  #models: Catalog["models"] | null = null;
+
+  constructor(options: DocumentationOptions) {
+    this.#options = options;
+  }
+
+  async description(request: Request): Promise<Response> {
+    return this.#reply((await this.#current()).description, request);
+  }
+
+  async reference(request: Request): Promise<Response> {
+    return this.#reply((await this.#current()).reference, request);
+  }
+
+  /** Null: there is no such chapter. */
+  async guide(request: Request, chapter: string): Promise<Response | null> {
+    const file = (await this.#current()).guide.get(chapter);
+    return file === undefined ? null : this.#reply(file, request);
+  }
+
+  #reply(file: File, request: Request): Response {
+    const { baseUrl } = this.#options.facts();
+    const used = this.#options.hasBaseUrl ? null : addressUsed(request);
+    if (used === null || used === baseUrl) return fileReply(file, request);
+    const text = new TextDecoder().decode(file.bytes).replaceAll(baseUrl, used);
+    return new Response(request.method === "HEAD" ? null : text, { headers: { ...file.headers, vary: "host" } });
+  }
+
+  #current(): Promise<Made> {
+    const facts = this.#options.facts();
+    if (this.#made === null || this.#models !== facts.catalog.models) {
+      this.#models = facts.catalog.models;
+      this.#made = make(facts, this.#options.siteFiles).catch((error: unknown) => {
+        this.#made = null;
+        throw error;
+      });
+    }
+    return this.#made;
+  }
+}
+
+/** The address by which a browser came; null where its Host header names none. It stands in pages: plain names alone. */
+function addressUsed({ headers }: Request): string | null {
+  const host = headers.get("host") ?? "";
+  return host.length <= hostMaxLength && /^[\w.:[\]-]+$/.test(host)
+    ? (URL.parse(`http://${host}`)?.origin ?? null)
+    : null;
+}
+
+const hostMaxLength = 260;
+
+/** What describes and renders is loaded here: a server that nobody asks for it does not read those modules. */
+async function make(facts: ApiFacts, siteFiles: DocumentationOptions["siteFiles"]): Promise<Made> {
+  const [{ describeApi }, { referencePage }, { guidePage }, { chapters }, files] = await Promise.all([
+    import("./openapi/description.ts"),
+    import("../docs/reference-page.ts"),
+    import("../docs/guide-page.ts"),
+    import("../docs/guide.ts"),
+    siteFiles?.() ?? null,
+  ]);
+  const written = describeApi(facts);
+  const { baseUrl, catalog } = facts;
+  // The samples are written with one model's id; a catalogue of a shop's own may not have it.
+  const model = catalog.models.has(sampleModel) ? sampleModel : (catalog.models.keys().next().value ?? sampleModel);
+  const description = model === sampleModel ? written : withModel(written, model);
+  const about = { name: description.info.title, baseUrl, model };
+  return {
+    description: await fileOf(JSON.stringify(description), {
+      "content-type": "application/json; charset=utf-8",
+      "access-control-allow-origin": "*",
+    }),
+    reference: await pageFile(referencePage(description, files)),
+    guide: new Map(
+      await Promise.all(
+        chapters.map(async (chapter) => [chapter.id, await pageFile(guidePage(chapter, about, files))] as const),
+      ),
+    ),
+  };
+}
+
+/** The model of the samples, where this server has it. */
+const sampleModel = "core-3";
+
+/** Another model stands in every sample and example; ids that only begin alike stay. */
+const withModel = <Value>(description: Value, model: string): Value =>
+  JSON.parse(JSON.stringify(description).replace(/\bcore-3\b(?![.-])/g, () => model)) as Value;
+
+const pageFile = ({ html, contentSecurityPolicy }: Page): Promise<File> =>
+  fileOf(html, {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": contentSecurityPolicy,
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+  });
+
+async function fileOf(text: string, headers: Readonly<Record<string, string>>): Promise<File> {
+  const bytes = new TextEncoder().encode(text);
+  return {
+    bytes,
+    brotli: await brotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: brotliQuality } }),
+    gzip: await compress(bytes),
+    etag: `"${new Bun.CryptoHasher("sha256").update(bytes).digest("base64url").slice(0, 22)}"`,
+    headers: { ...headers, "cache-control": "no-cache", vary: "accept-encoding", "x-content-type-options": "nosniff" },
+  };
+}
+
+function fileReply(file: File, { headers, method }: Request): Response {
+  const shared = { ...file.headers, etag: file.etag };
+  if (headers.get("if-none-match")?.includes(file.etag) === true) {
+    return new Response(null, { status: 304, headers: shared });
+  }
+  const { body, encoding }: ChosenForm = chooseForm(file, headers.get("accept-encoding") ?? "");
+  const encoded = encoding === null ? {} : { "content-encoding": encoding };
+  return new Response(method === "HEAD" ? null : body, { headers: { ...shared, ...encoded } });
+}

@@ -44,14 +44,14 @@ export const clientStallMs = 120_000;
 export const nodeConnectTimeoutMs = 2_500; // a node that does not answer is told as busy within 3 s
 /**
  * Engines close idle connections after 5 s. Kept shorter still: a connection that was alive within the last second is
- * not half open (U23), and for an older one a new connection costs no more than asking whether it is.
+ * not half open (fault 23 of test/fixtures/node-faults.ts), and for an older one a new connection costs no more than asking whether it is.
  */
 export const nodeIdleSocketMs = 1_000;
-/** Longest silence before the first token: 15 minutes are allowed (U15). */
+/** Longest silence before the first token: 15 minutes are allowed. */
 export const nodeFirstPieceMs = 20 * 60_000;
-/** Longest silence between two reads once the answer has begun (U16; U15 allows 15 minutes). */
+/** Longest silence between two reads once the answer has begun; 15 minutes are allowed before the first. */
 export const nodeStallMs = 16 * 60_000;
-export const nodeLineMaxBytes = 4 * 1024 * 1024; // U19
+export const nodeLineMaxBytes = 4 * 1024 * 1024;
 export const nodeHeadMaxBytes = 64 * 1024;
 export const nodeErrorBodyMaxBytes = 64 * 1024;
 /** What of an error body is read for its meaning, and what of a node's words the log gets, in UTF-16 units. */
@@ -69,7 +69,7 @@ export const nodeLooksAtOnceMax = 32;
 export const nodeProbeTimeoutMs = 3_000;
 /** A node that said 429 or 503 gets no new request for this long. */
 export const nodeCoolOffMs = 1_000;
-/** After the finish reason, a node may be silent for this long before its answer counts as complete (U26). */
+/** After the finish reason, a node may be silent for this long before its answer counts as complete. */
 export const nodeAfterFinishMs = 900;
 /** A node's own count is worth this wait, then ours is answered (agents ask 24 at once and expect them within a second). */
 export const nodeCountTimeoutMs = 900;

@@ -64,7 +64,7 @@ describe("400", () => {
     ["no body", ""],
     ["a body that nests without end", `{"model":"core-3","messages":${"[".repeat(100_000)}`],
   ])(
-    "A07 %s is refused with a message, in the dialect's form",
+    "%s is refused with a message, in the dialect's form",
     async (_, body) => {
       const account = await stack.gateway.account();
       const error = await refusal(await post(stack, account, body));
@@ -88,7 +88,7 @@ describe("400", () => {
   );
 
   test(
-    "A08 a prompt beyond the node's context has its code, and nothing of the node's own text",
+    "a prompt beyond the node's context has its code, and nothing of the node's own text",
     async () => {
       const account = await stack.gateway.account();
       for (const stream of [false, true]) {
@@ -104,7 +104,7 @@ describe("400", () => {
 
 describe("429", () => {
   test(
-    "A05 the 121st request of a window waits for the window's end, in the message and in retry-after",
+    "the 121st request of a window waits for the window's end, in the message and in retry-after",
     async () => {
       const account = await stack.gateway.account();
       const body = says(stack.node.marker("text"));
@@ -136,7 +136,7 @@ describe("429", () => {
   );
 
   test(
-    "A04 a reservation that does not fit is refused with the plan page, not to be tried again",
+    "a reservation that does not fit is refused with the plan page, not to be tried again",
     async () => {
       const account = await stack.gateway.account(0); // the free plan's 30,000 of today
       const reply = await post(stack, account, says(stack.node.marker("text"), { max_tokens: 60_000 }));
@@ -181,7 +181,7 @@ describe("429", () => {
   );
 
   test(
-    "A04 coder calls beyond the window's allowance are refused by name; a failed call counts too",
+    "coder calls beyond the window's allowance are refused by name; a failed call counts too",
     async () => {
       const account = await stack.gateway.account(0);
       const coder = (script: string): Record<string, unknown> =>
@@ -209,7 +209,7 @@ describe("a node that fails", () => {
     ["dies-rst", 500],
     ["dies-fin", 500],
   ])(
-    "A12 before the client has an answer: %s is an HTTP status, uncharged",
+    "before the client has an answer: %s is an HTTP status, uncharged",
     async (script, status) => {
       const account = await stack.gateway.account();
       const error = await refusal(await post(stack, account, says(stack.node.marker(script))));
@@ -221,7 +221,7 @@ describe("a node that fails", () => {
   );
 
   test.each(["status-500", "error-in-stream", "dies-before-head"])(
-    "A12 %s gives a streaming client its status too, because no byte was sent",
+    "%s gives a streaming client its status too, because no byte was sent",
     async (script) => {
       const account = await stack.gateway.account();
       const error = await refusal(await post(stack, account, says(stack.node.marker(script), { stream: true })));

@@ -37,7 +37,7 @@ const uncharged = async (account: Account): Promise<void> => {
 
 describe("keys", () => {
   test(
-    "A01 a key is read from Authorization and from x-api-key, whatever the version headers say",
+    "a key is read from Authorization and from x-api-key, whatever the version headers say",
     async () => {
       const { api_key } = await stack.gateway.account();
       for (const [header, value] of [
@@ -66,7 +66,7 @@ describe("keys", () => {
     ["an unknown key", { "x-api-key": `sk-tg-${"x".repeat(43)}` }],
     ["an empty key", { "x-api-key": "" }],
     ["two different keys", { authorization: "Bearer a", "x-api-key": "b" }],
-  ])("A03 %s: 401 that clients do not try again", async (_, headers) => {
+  ])("%s: 401 that clients do not try again", async (_, headers) => {
     const reply = await fetch(`${stack.gateway.url}${path}`, {
       method: "POST",
       headers: headers as Record<string, string>,
@@ -83,7 +83,7 @@ describe("keys", () => {
 
 describe("paths", () => {
   test(
-    "A02 a query string never changes the route; both base addresses are understood",
+    "a query string never changes the route; both base addresses are understood",
     async () => {
       const account = await stack.gateway.account();
       for (const address of [`${path}?beta=true`, `${path}?limit=1000`, "/messages", "/v1/v1/messages"]) {
@@ -99,7 +99,7 @@ describe("paths", () => {
     ["DELETE", path],
     ["POST", "/v1/messages/nothing"],
     ["GET", "/v1/messages/batches"],
-  ])("A09 %s %s is a JSON 404 in the dialect's form", async (method, address) => {
+  ])("%s %s is a JSON 404 in the dialect's form", async (method, address) => {
     const { api_key } = await stack.gateway.account();
     const reply = await fetch(`${stack.gateway.url}${address}`, { method, headers: { "x-api-key": api_key } });
     expect(await refusal(reply)).toMatchObject({ status: 404, type: "not_found_error" });
@@ -141,7 +141,7 @@ describe("400", () => {
     ["no body", ""],
     ["a body that nests without end", `{"model":"core-3","messages":${"[".repeat(100_000)}`],
   ])(
-    "A07 %s is refused with a message, in the dialect's form",
+    "%s is refused with a message, in the dialect's form",
     async (_, body) => {
       const account = await stack.gateway.account();
       const error = await refusal(await post(stack, account, body, { path }));
@@ -152,7 +152,7 @@ describe("400", () => {
   );
 
   test(
-    "A08 a prompt beyond the node's context is refused in the words that agents compact on",
+    "a prompt beyond the node's context is refused in the words that agents compact on",
     async () => {
       const account = await stack.gateway.account();
       for (const stream of [false, true]) {
@@ -172,7 +172,7 @@ describe("400", () => {
 describe("413", () => {
   const limit = 33_554_432;
   test.each(["content-length", "chunked"])(
-    "A06 one byte over 32 MiB is a refusal that the client can read, %s",
+    "one byte over 32 MiB is a refusal that the client can read, %s",
     async (framing) => {
       const account = await stack.gateway.account();
       const [head = "", tail = ""] = JSON.stringify(ask("text")).split("hello ");
@@ -195,7 +195,7 @@ describe("413", () => {
 
 describe("429", () => {
   test(
-    "A05 the 121st request of a window waits for the window's end, in the message and in retry-after",
+    "the 121st request of a window waits for the window's end, in the message and in retry-after",
     async () => {
       const account = await stack.gateway.account();
       // refused parameters count too, and are quicker
@@ -217,7 +217,7 @@ describe("429", () => {
   );
 
   test(
-    "A04 a reservation that does not fit is refused with the plan page, not to be tried again",
+    "a reservation that does not fit is refused with the plan page, not to be tried again",
     async () => {
       const account = await stack.gateway.account(0); // the free plan's 30,000 of today
       const reply = await post(stack, account, ask("text", { max_tokens: 60_000 }), { path });
@@ -237,7 +237,7 @@ describe("429", () => {
   );
 
   test(
-    "A04 the coder tier is counted in calls here, a failed one too, and refused by name when they are used up",
+    "the coder tier is counted in calls here, a failed one too, and refused by name when they are used up",
     async () => {
       const account = await stack.gateway.account(0);
       const coder = (script: string): Promise<Response> =>
@@ -273,7 +273,7 @@ describe("429", () => {
 
 describe("a node that fails", () => {
   test.each(["status-500", "error-in-stream", "dies-before-head", "no-finish", "dies-rst", "dies-fin"])(
-    "A12 before the client has an answer: %s is an HTTP status, uncharged",
+    "before the client has an answer: %s is an HTTP status, uncharged",
     async (script) => {
       const account = await stack.gateway.account();
       const error = await refusal(await post(stack, account, ask(script), { path }));
@@ -285,7 +285,7 @@ describe("a node that fails", () => {
   );
 
   test.each(["status-500", "error-in-stream", "dies-before-head"])(
-    "A12 %s gives a streaming client its status too, because no byte was sent",
+    "%s gives a streaming client its status too, because no byte was sent",
     async (script) => {
       const account = await stack.gateway.account();
       const error = await refusal(await post(stack, account, ask(script, { stream: true }), { path }));

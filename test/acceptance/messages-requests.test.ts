@@ -41,7 +41,7 @@ async function nodeBody(more: object, messages: object[] = [], script = "text"):
 
 describe("captured requests", () => {
   test.each(messagesCaptures.map((capture) => [capture.name, capture] as const))(
-    "A11 %s",
+    "%s",
     async (_, { body }) => {
       const reply = await post(stack, await stack.gateway.account(), { ...body, model: "core-3" }, { path });
       const text = await reply.text();
@@ -60,7 +60,7 @@ describe("captured requests", () => {
 
 describe("conversation", () => {
   test(
-    "A30 system prompts stand anywhere, as a string or as blocks",
+    "system prompts stand anywhere, as a string or as blocks",
     async () => {
       const { messages } = await nodeBody(
         {
@@ -88,7 +88,7 @@ describe("conversation", () => {
     ["a found tool", [{ type: "tool_reference", tool_name: "WebFetch" }], "WebFetch"],
     ["nothing", undefined, ""],
   ])(
-    "A31 a tool result that is %s",
+    "a tool result that is %s",
     async (_, content, expected) => {
       const { messages } = await nodeBody({ tools: [weather] }, [
         { role: "user", content: "weather?" },
@@ -106,7 +106,7 @@ describe("conversation", () => {
   );
 
   test(
-    "A31 a failed tool says so to the model",
+    "a failed tool says so to the model",
     async () => {
       const result = { type: "tool_result", tool_use_id: "call_1", content: "no such city", is_error: true };
       const { messages } = await nodeBody({ tools: [weather] }, [
@@ -120,7 +120,7 @@ describe("conversation", () => {
   );
 
   test(
-    "A32 inline images reach the node from messages and from tool results",
+    "inline images reach the node from messages and from tool results",
     async () => {
       const told = await nodeBody({}, [{ role: "user", content: [picture, { type: "text", text: "what is it?" }] }]);
       expect(JSON.stringify(told.messages)).toContain(pictureUrl);
@@ -138,7 +138,7 @@ describe("conversation", () => {
     ["a PDF", { type: "base64", media_type: "application/pdf", data: "JVBERi0=" }],
     ["text", { type: "text", media_type: "text/plain", data: "the document's words" }],
   ])(
-    "A32 a document that is %s is accepted",
+    "a document that is %s is accepted",
     async (kind, source) => {
       const document = { type: "document", source, title: "Title", citations: { enabled: true } };
       const { messages } = await nodeBody({}, [{ role: "user", content: [document] }]);
@@ -153,7 +153,7 @@ describe("conversation", () => {
     ["empty", ""],
     ["absent", undefined],
   ])(
-    "A33 thinking that comes back reaches the node whatever its signature: %s",
+    "thinking that comes back reaches the node whatever its signature: %s",
     async (_, signature) => {
       const { messages } = await nodeBody({ thinking: { type: "adaptive" } }, [
         { role: "user", content: "one" },
@@ -172,7 +172,7 @@ describe("conversation", () => {
   );
 
   test(
-    "A41 conversations that differ in the billing header or in the form of a message are the same prompt",
+    "conversations that differ in the billing header or in the form of a message are the same prompt",
     async () => {
       const prompt = async (hash: string, content: unknown) => {
         const header = `x-anthropic-billing-header: cc_version=2.1.329.${hash}; cc_entrypoint=cli;`;
@@ -201,7 +201,7 @@ describe("settings", () => {
       output_config: { effort },
     })),
   ])(
-    "A34 %j is accepted by both kinds of model, and sent on as a depth for hosted ones only",
+    "%j is accepted by both kinds of model, and sent on as a depth for hosted ones only",
     async (depth) => {
       const firstParty = await nodeBody(depth);
       expect(firstParty).not.toHaveProperty("reasoning_effort");
@@ -221,7 +221,7 @@ describe("settings", () => {
     [128_000, 65_536],
     [undefined, 4_096],
   ])(
-    "A35 a budget of %p is moved to %p without an error, and sent where it limits the answer",
+    "a budget of %p is moved to %p without an error, and sent where it limits the answer",
     async (given, sent) => {
       expect(await nodeBody({ model: hosted, max_tokens: given })).toMatchObject({ max_tokens: sent });
       expect((await nodeBody({ max_tokens: given }))["max_tokens"]).not.toBe(sent);
@@ -233,7 +233,7 @@ describe("settings", () => {
     ["output_config", (format: object) => ({ output_config: { format } })],
     ["output_format", (format: object) => ({ output_format: format })],
   ])(
-    "A36 a JSON schema in %s constrains the node's answer",
+    "a JSON schema in %s constrains the node's answer",
     async (_, place) => {
       const schema = { type: "object", properties: { title: { type: "string" } }, required: ["title"] };
       const body = await nodeBody(place({ type: "json_schema", schema }), [], "json");
@@ -275,7 +275,7 @@ describe("tools", () => {
     ((body["tools"] ?? []) as { function: { name: string } }[]).map((tool) => tool.function.name);
 
   test(
-    "A37 a deferred tool is a tool like the others, one of the dialect's own servers is left out",
+    "a deferred tool is a tool like the others, one of the dialect's own servers is left out",
     async () => {
       const deferred = { ...other, defer_loading: true, input_examples: [{}], cache_control: { type: "ephemeral" } };
       const server = { type: "bash_20250124", name: "bash" };
@@ -285,7 +285,7 @@ describe("tools", () => {
   );
 
   test(
-    "A37 every choice is obeyed",
+    "every choice is obeyed",
     async () => {
       const tools = [weather, other];
       const choosing = async (tool_choice: object, script: string) =>
@@ -300,7 +300,7 @@ describe("tools", () => {
   );
 
   test(
-    "A36 the forced tool named json, by which the AI SDK asks for an object",
+    "the forced tool named json, by which the AI SDK asks for an object",
     async () => {
       const answer = { title: "Dune" };
       const steps = [
@@ -328,7 +328,7 @@ describe("tools", () => {
   );
 
   test.each([true, false])(
-    "A37 disable_parallel_tool_use yields one call, streamed: %p",
+    "disable_parallel_tool_use yields one call, streamed: %p",
     async (stream) => {
       const marker = stack.node.marker("parallel-tools");
       const body = {

@@ -81,7 +81,7 @@ describe("order", () => {
     "json",
   ];
   test.each(scripts.flatMap((script) => [{}, shown, omitted].map((thinking) => [script, thinking] as const)))(
-    "A23 A24 %s %j: one block open at a time, its usage at both ends, one end",
+    "%s %j: one block open at a time, its usage at both ends, one end",
     async (script, thinking) => {
       const events = messagesEventsOf(await streamed(await stack.gateway.account(), script, thinking));
       expectWellFormedMessage(events);
@@ -97,7 +97,7 @@ describe("order", () => {
     ["max_tokens", "length"],
     ["stop_sequence", "stop-sequence"],
   ])(
-    "A22 A23 the collected stream equals the reply that is not streamed: %s of %s",
+    "the collected stream equals the reply that is not streamed: %s of %s",
     async (reason, script) => {
       const account = await stack.gateway.account();
       const more = { model: hosted, stop_sequences: ["END"], ...shown };
@@ -122,7 +122,7 @@ describe("order", () => {
   );
 
   test(
-    "A24 a hosted model's usage splits cached from uncached input, at the start too",
+    "a hosted model's usage splits cached from uncached input, at the start too",
     async () => {
       const events = messagesEventsOf(await streamed(await stack.gateway.account(), "text", { model: hosted }));
       expect(events[0]?.["message"].usage).toMatchObject({
@@ -155,7 +155,7 @@ describe("golden replies", () => {
     ["messages_max_tokens", "length"],
     ["messages_stop_sequence", "stop-sequence"],
   ] as const)(
-    "A22 %s is byte for byte what every client read correctly",
+    "%s is byte for byte what every client read correctly",
     async (golden, script) => {
       const wire = await streamed(await stack.gateway.account(), script, { stop_sequences: ["END"], ...shown });
       expect(comparable(wire)).toBe(comparable(goldenMessages[golden]));
@@ -164,7 +164,7 @@ describe("golden replies", () => {
   );
 
   test.each(["dies-rst", "dies-fin", "no-finish", "error-mid-stream"])(
-    "A27 %s: text, then the error in place of an end, without a terminator and without a charge",
+    "%s: text, then the error in place of an end, without a terminator and without a charge",
     async (script) => {
       const account = await stack.gateway.account();
       const wire = await streamed(account, script);
@@ -185,7 +185,7 @@ describe("golden replies", () => {
 
 describe("framing", () => {
   test(
-    "A20 every event arrives whole in one chunk of the transfer, with its name, and [DONE] never",
+    "every event arrives whole in one chunk of the transfer, with its name, and [DONE] never",
     async () => {
       const account = await stack.gateway.account();
       const body = JSON.stringify(says(stack.node.marker("slow"), { stream: true }));
@@ -214,7 +214,7 @@ describe("framing", () => {
   );
 
   test.skipIf(!longForm)(
-    "A21 a stream whose node is silent for a minute pings at least every 15 s",
+    "a stream whose node is silent for a minute pings at least every 15 s",
     async () => {
       const account = await stack.gateway.account();
       const reply = await post(stack, account, says(stack.node.marker("silent-60s"), { stream: true }), { path });
@@ -236,7 +236,7 @@ describe("framing", () => {
     90_000,
   );
 
-  test("A21 a stream that waits for a place on the node opens within seconds and pings", async () => {
+  test("a stream that waits for a place on the node opens within seconds and pings", async () => {
     await using narrow = await Stack.start({ slots: 1 });
     const account = await narrow.gateway.account();
     const controller = new AbortController();
@@ -261,7 +261,7 @@ describe("framing", () => {
 
 describe("clients that leave", () => {
   test.each([true, false])(
-    "A28 an abort stops the node within a second and is charged once if anything was received, streamed: %p",
+    "an abort stops the node within a second and is charged once if anything was received, streamed: %p",
     async (stream) => {
       const account = await stack.gateway.account();
       const marker = stack.node.marker("endless");

@@ -28,7 +28,7 @@ type NodeBody = Record<string, unknown> & { messages: Record<string, unknown>[] 
 
 describe("captured requests", () => {
   test.each(captures.map((capture) => [capture.name, capture] as const))(
-    "A11 %s",
+    "%s",
     async (_, capture) => {
       const reply = await post(stack, await stack.gateway.account(), capture.body, {
         path: capture.url,
@@ -44,7 +44,7 @@ describe("captured requests", () => {
 
 describe("messages", () => {
   test(
-    "A30 system and developer turns stand anywhere",
+    "system and developer turns stand anywhere",
     async () => {
       const marker = stack.node.marker("text");
       const { messages } = await nodeBody(
@@ -83,7 +83,7 @@ describe("messages", () => {
       ],
     ],
   ])(
-    "A31 a tool result as %s",
+    "a tool result as %s",
     async (_, content) => {
       const marker = stack.node.marker("text");
       const { messages } = await nodeBody(
@@ -115,7 +115,7 @@ describe("messages", () => {
     ["null", null],
     ["empty", ""],
   ])(
-    "A31 an assistant turn with calls whose content is %s",
+    "an assistant turn with calls whose content is %s",
     async (_, content) => {
       const marker = stack.node.marker("text");
       await nodeBody(
@@ -139,7 +139,7 @@ describe("messages", () => {
   );
 
   test(
-    "A33 reasoning that a client echoes goes back to the node as reasoning_content",
+    "reasoning that a client echoes goes back to the node as reasoning_content",
     async () => {
       const marker = stack.node.marker("text");
       const { messages } = await nodeBody(
@@ -187,7 +187,7 @@ describe("messages", () => {
 
 describe("settings", () => {
   test.each(["off", "none", "minimal", "low", "medium", "high", "xhigh", "max"])(
-    "A34 the depth %s is accepted on both kinds of model, and sent on for hosted ones only",
+    "the depth %s is accepted on both kinds of model, and sent on for hosted ones only",
     async (effort) => {
       const [first, second] = [stack.node.marker("text"), stack.node.marker("text")];
       const firstParty = await nodeBody(says(first, { reasoning_effort: effort }), first);
@@ -207,7 +207,7 @@ describe("settings", () => {
     [128_000, 65_536],
     [null, 4_096],
   ])(
-    "A35 a budget of %p is moved to %p without an error, and sent where it limits the answer",
+    "a budget of %p is moved to %p without an error, and sent where it limits the answer",
     async (given, sent) => {
       for (const field of ["max_tokens", "max_completion_tokens"]) {
         const [limited, free] = [stack.node.marker("text"), stack.node.marker("text")];
@@ -274,7 +274,7 @@ describe("tools", () => {
   const body = (marker: string, more: object): Record<string, unknown> => says(marker, { tools: [weather], ...more });
 
   test(
-    "A37 none: the node is offered no tools",
+    "none: the node is offered no tools",
     async () => {
       const marker = stack.node.marker("text");
       expect((await nodeBody(body(marker, { tool_choice: "none" }), marker))["tools"] ?? []).toEqual([]);
@@ -283,7 +283,7 @@ describe("tools", () => {
   );
 
   test(
-    "A37 a named tool is the only one that the node is offered",
+    "a named tool is the only one that the node is offered",
     async () => {
       const marker = stack.node.marker("forced-tool");
       const other = { type: "function", function: { name: "other", parameters: { type: "object" } } };
@@ -298,7 +298,7 @@ describe("tools", () => {
   );
 
   test(
-    "A37 allowed_tools is a hard limit",
+    "allowed_tools is a hard limit",
     async () => {
       const marker = stack.node.marker("one-tool");
       const other = { type: "function", function: { name: "other", parameters: { type: "object" } } };
@@ -313,7 +313,7 @@ describe("tools", () => {
   );
 
   test.each([true, false])(
-    "A37 parallel_tool_calls: false yields one call, streamed: %p",
+    "parallel_tool_calls: false yields one call, streamed: %p",
     async (stream) => {
       const marker = stack.node.marker("parallel-tools");
       const reply = await post(
@@ -329,7 +329,7 @@ describe("tools", () => {
   );
 
   test(
-    "A37 tools of hosted kinds are left out without an error",
+    "tools of hosted kinds are left out without an error",
     async () => {
       const marker = stack.node.marker("text");
       const sent = await nodeBody(body(marker, { tools: [weather, { type: "image_generation" }] }), marker);

@@ -39,7 +39,7 @@ const pixel =
 
 describe("captured requests", () => {
   test.each(responsesCaptures.map((capture) => [capture.name, capture] as const))(
-    "A11 %s",
+    "%s",
     async (_, { body }) => {
       const reply = await post(stack, await stack.gateway.account(), { ...body, model: "core-3" }, { path });
       const text = await reply.text();
@@ -58,7 +58,7 @@ describe("captured requests", () => {
 
 describe("conversation", () => {
   test(
-    "A30 system and developer items stand anywhere, after the instructions",
+    "system and developer items stand anywhere, after the instructions",
     async () => {
       const { sent } = await answered({ instructions: "first" }, [
         { role: "developer", content: "second" },
@@ -88,7 +88,7 @@ describe("conversation", () => {
       "sunny, \n21 C",
     ],
   ])(
-    "A31 a tool's output as %s",
+    "a tool's output as %s",
     async (_, output, expected) => {
       const { sent } = await answered({ tools: [weather] }, [
         { role: "user", content: "weather?" },
@@ -102,7 +102,7 @@ describe("conversation", () => {
   );
 
   test(
-    "A32 images reach the node from messages and from tool outputs, inline and by address",
+    "images reach the node from messages and from tool outputs, inline and by address",
     async () => {
       const { sent } = await answered({ tools: [weather] }, [
         {
@@ -122,7 +122,7 @@ describe("conversation", () => {
   );
 
   test(
-    "A32 a file is accepted",
+    "a file is accepted",
     async () => {
       const file = { type: "input_file", filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0=" };
       await answered({}, [{ role: "user", content: [{ type: "input_text", text: "read" }, file] }]);
@@ -131,7 +131,7 @@ describe("conversation", () => {
   );
 
   test(
-    "A33 reasoning comes back to the node: our own sealed, as a summary, without an id; what is not ours is dropped",
+    "reasoning comes back to the node: our own sealed, as a summary, without an id; what is not ours is dropped",
     async () => {
       const include = ["reasoning.encrypted_content"];
       const first = await answered({ include }, [], "reasoning-text");
@@ -160,7 +160,7 @@ describe("conversation", () => {
 
 describe("settings", () => {
   test.each(["off", "none", "minimal", "low", "medium", "high", "xhigh", "max"])(
-    "A34 the depth %s is accepted on both kinds of model, and sent on for hosted ones only",
+    "the depth %s is accepted on both kinds of model, and sent on for hosted ones only",
     async (effort) => {
       const depth = async (model: string): Promise<string> => {
         const { sent } = await answered({ model, reasoning: { effort, summary: "auto" } });
@@ -180,7 +180,7 @@ describe("settings", () => {
     [128_000, 65_536],
     [undefined, 4_096],
   ])(
-    "A35 a budget of %p is moved to %p without an error, and sent where it limits the answer",
+    "a budget of %p is moved to %p without an error, and sent where it limits the answer",
     async (max_output_tokens, expected) => {
       expect((await answered({ model: limited, max_output_tokens })).sent["max_tokens"]).toBe(expected);
       expect((await answered({ model: "core-3", max_output_tokens })).sent["max_tokens"]).toBeUndefined();
@@ -189,7 +189,7 @@ describe("settings", () => {
   );
 
   test(
-    "A36 text.format constrains the node's answer",
+    "text.format constrains the node's answer",
     async () => {
       const schema = { type: "object", properties: { a: { type: "string" } }, required: ["a"] };
       const text = { format: { type: "json_schema", name: "a", strict: true, schema }, verbosity: "low" };
@@ -210,7 +210,7 @@ describe("tools", () => {
     ((sent["tools"] ?? []) as { function: { name: string } }[]).map((tool) => tool.function.name);
 
   test(
-    "A37 namespaces are flat for the model, custom tools are functions, hosted ones are left out, deferred ones stay",
+    "namespaces are flat for the model, custom tools are functions, hosted ones are left out, deferred ones stay",
     async () => {
       const deferred = { ...other, name: "later", defer_loading: true };
       const hostedTools = ["image_generation", "tool_search", "local_shell", "computer"];
@@ -221,7 +221,7 @@ describe("tools", () => {
   );
 
   test(
-    "A37 calls come back under the names and in the form that the client knows, streamed and not",
+    "calls come back under the names and in the form that the client knows, streamed and not",
     async () => {
       await stack.node.define(
         "responses-names",
@@ -251,7 +251,7 @@ describe("tools", () => {
     [{ type: "function", name: "get_weather" }, ["get_weather"]],
     [{ type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "other" }] }, ["other"]],
   ])(
-    "A37 the choice %j is obeyed",
+    "the choice %j is obeyed",
     async (tool_choice, offered) => {
       const script = tool_choice === "none" || tool_choice === "auto" ? "text" : "forced-tool";
       expect(names(await answered({ tools: [weather, other], tool_choice }, [], script))).toEqual(offered);
@@ -260,7 +260,7 @@ describe("tools", () => {
   );
 
   test.each([true, false])(
-    "A37 parallel_tool_calls: false yields one call, streamed: %p",
+    "parallel_tool_calls: false yields one call, streamed: %p",
     async (stream) => {
       const body = { tools: [weather], parallel_tool_calls: false, stream };
       const { response } = await answered(body, [], "parallel-tools");
@@ -275,7 +275,7 @@ describe("tools", () => {
     { type: "web_search_preview" },
     { type: "web_search_2025_08_26" },
   ])(
-    "A38 %j is no error, and no search where none is configured",
+    "%j is no error, and no search where none is configured",
     async (tool) => {
       const { sent, response } = await answered({ tools: [weather, tool] });
       expect(JSON.stringify(sent)).not.toContain("web_search");

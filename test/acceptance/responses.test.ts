@@ -72,7 +72,7 @@ const uncharged = async (account: Account): Promise<void> => {
 
 describe("keys and paths", () => {
   test(
-    "A01 a key is read from Authorization and from x-api-key, whatever the version headers say",
+    "a key is read from Authorization and from x-api-key, whatever the version headers say",
     async () => {
       const { api_key } = await stack.gateway.account();
       for (const [header, value] of [
@@ -92,7 +92,7 @@ describe("keys and paths", () => {
   );
 
   test(
-    "A02 a query string never changes the route; both base addresses are understood",
+    "a query string never changes the route; both base addresses are understood",
     async () => {
       const account = await stack.gateway.account();
       for (const address of [`${path}?beta=true`, `${path}?limit=1000`, "/responses", "/v1/v1/responses"]) {
@@ -104,7 +104,7 @@ describe("keys and paths", () => {
   );
 
   test(
-    "A10 a WebSocket is refused with 426, before any key is asked for",
+    "a WebSocket is refused with 426, before any key is asked for",
     async () => {
       const headers = { upgrade: "websocket", connection: "upgrade", "openai-beta": "responses_websockets=2026-02-06" };
       const reply = await fetch(`${stack.gateway.url}${path}`, { headers });
@@ -127,7 +127,7 @@ describe("refusals", () => {
     ["half a body", '{"model":"core-3","input":"x'],
     ["an empty body", ""],
   ])(
-    "A07 %s is refused with a message",
+    "%s is refused with a message",
     async (_, body) => {
       const account = await stack.gateway.account();
       const sent = typeof body === "string" || Array.isArray(body) ? body : { ...ask("text"), ...body };
@@ -139,7 +139,7 @@ describe("refusals", () => {
   );
 
   test(
-    "A07 an unknown model has its code",
+    "an unknown model has its code",
     async () => {
       const reply = await post(stack, await stack.gateway.account(), ask("text", { model: "core-99" }), { path });
       expect(await refusal(reply)).toMatchObject({ status: 400, code: "model_not_found" });
@@ -157,7 +157,7 @@ describe("refusals", () => {
     ["dies-fin", 500, null],
     ["prompt-too-long", 400, "context_length_exceeded"],
   ] as const)(
-    "A08 A12 %s is an HTTP status where nothing was sent yet, never a failed response, and uncharged",
+    "%s is an HTTP status where nothing was sent yet, never a failed response, and uncharged",
     async (script, status, code) => {
       const account = await stack.gateway.account();
       const reply = await post(stack, account, ask(script), { path });
@@ -171,7 +171,7 @@ describe("refusals", () => {
   );
 
   test(
-    "A12 a stream that has not begun gets the node's refusal as a status",
+    "a stream that has not begun gets the node's refusal as a status",
     async () => {
       const account = await stack.gateway.account();
       const reply = await post(stack, account, ask("prompt-too-long", { stream: true }), { path });
@@ -222,7 +222,7 @@ describe("streams", () => {
     "length",
     "json",
   ])(
-    "A22 A23 A26 %s: in order, one end, and the same as the reply that is not streamed",
+    "%s: in order, one end, and the same as the reply that is not streamed",
     async (script) => {
       const account = await stack.gateway.account();
       const more = { tools: [bash], include: ["reasoning.encrypted_content"] };
@@ -238,7 +238,7 @@ describe("streams", () => {
   );
 
   test(
-    "A24 usage names cached input and reasoning, and their totals",
+    "usage names cached input and reasoning, and their totals",
     async () => {
       const { usage } = (await whole(await stack.gateway.account(), ask("text", { model: hosted }))) as ResponseBody;
       expect(usage).toEqual({
@@ -268,7 +268,7 @@ describe("streams", () => {
     ],
     ["responses_incomplete", text("Hi th", "ere!"), "length", {}],
   ] as const)(
-    "A22 %s is what every client read correctly, streamed and not",
+    "%s is what every client read correctly, streamed and not",
     async (golden, steps, reason, more) => {
       await stack.node.define(golden, once([...steps], finish(reason)));
       const account = await stack.gateway.account();
@@ -282,7 +282,7 @@ describe("streams", () => {
   );
 
   test.each(["dies-rst", "dies-fin", "no-finish", "error-mid-stream"])(
-    "A27 %s: text, then response.failed with a code, without a terminator and without a charge",
+    "%s: text, then response.failed with a code, without a terminator and without a charge",
     async (script) => {
       const account = await stack.gateway.account();
       const wire = await streamed(account, ask(script));
@@ -297,7 +297,7 @@ describe("streams", () => {
   );
 
   test(
-    "A20 every event arrives whole in one chunk of the transfer, with its name; [DONE] ends them",
+    "every event arrives whole in one chunk of the transfer, with its name; [DONE] ends them",
     async () => {
       const account = await stack.gateway.account();
       const body = JSON.stringify(ask("slow", { stream: true }));
@@ -327,7 +327,7 @@ describe("streams", () => {
   );
 
   test(
-    "A21 a node that is silent for a while: a sign of life every 10 s that no client takes for an event",
+    "a node that is silent for a while: a sign of life every 10 s that no client takes for an event",
     async () => {
       const wire = await streamed(await stack.gateway.account(), ask("silent-12s"));
       expect(wire).toStartWith(": waiting\n\n");
@@ -337,7 +337,7 @@ describe("streams", () => {
   );
 
   test.each([true, false])(
-    "A28 an abort stops the node within a second and is charged once if anything was received, streamed: %p",
+    "an abort stops the node within a second and is charged once if anything was received, streamed: %p",
     async (stream) => {
       const account = await stack.gateway.account();
       const marker = stack.node.marker("endless");
@@ -373,7 +373,7 @@ describe("compaction", () => {
   const user = { type: "message", role: "user", content: [{ type: "input_text", text: "remember 42" }] };
 
   test.each([true, false])(
-    "A42 a trigger as the last item yields exactly one compaction item, streamed: %p",
+    "a trigger as the last item yields exactly one compaction item, streamed: %p",
     async (stream) => {
       const account = await stack.gateway.account();
       const marker = stack.node.marker("text");
@@ -392,7 +392,7 @@ describe("compaction", () => {
   );
 
   test.each([0, largeBodyMinBytes])(
-    "A42 POST /v1/responses/compact replies with the user's messages and a compaction, usable as input; no model is 400 (%i)",
+    "POST /v1/responses/compact replies with the user's messages and a compaction, usable as input; no model is 400 (%i)",
     async (padding) => {
       const account = await stack.gateway.account();
       const compact = { path: "/v1/responses/compact" };
@@ -419,7 +419,7 @@ describe("compaction", () => {
   );
 });
 
-describe("A53 the cases of the Open Responses suite", () => {
+describe("the cases of the Open Responses suite", () => {
   const message = (role: string, content: unknown, more: object = {}) => ({ type: "message", role, content, ...more });
   const hello = message("user", "Say hello in exactly 3 words.");
   const image = { type: "input_image", image_url: pixelUrl };

@@ -38,7 +38,7 @@ describe("order", () => {
     "length",
     "json",
   ])(
-    "A23 A25 %s: role first, ids once, usage last, then the terminator",
+    "%s: role first, ids once, usage last, then the terminator",
     async (script) => {
       const events = eventsOf(await streamed(await stack.gateway.account(), script));
       expectWellFormed(events);
@@ -56,7 +56,7 @@ describe("order", () => {
     ["tool_calls", "parallel-tools"],
     ["length", "length"],
   ])(
-    "A23 the collected stream equals the reply that is not streamed: %s",
+    "the collected stream equals the reply that is not streamed: %s",
     async (reason, script) => {
       const account = await stack.gateway.account();
       const stream = collected(eventsOf(await streamed(account, script)));
@@ -187,7 +187,7 @@ describe("golden replies", () => {
 
 describe("framing", () => {
   test(
-    "A20 every event arrives whole in one chunk of the transfer, and has no event line",
+    "every event arrives whole in one chunk of the transfer, and has no event line",
     async () => {
       const account = await stack.gateway.account();
       const body = JSON.stringify(says(stack.node.marker("slow"), { stream: true }));
@@ -232,7 +232,7 @@ describe("framing", () => {
     ["silent-12s", 1],
     ["silent-60s", 4],
   ])(
-    "A21 a stream whose node is silent shows life at least every 15 s: %s",
+    "a stream whose node is silent shows life at least every 15 s: %s",
     async (script, commentsMin) => {
       const account = await stack.gateway.account();
       const started = performance.now();
@@ -255,7 +255,7 @@ describe("framing", () => {
     90_000,
   );
 
-  test("A21 a stream that waits for a place on the node opens within seconds and shows life", async () => {
+  test("a stream that waits for a place on the node opens within seconds and shows life", async () => {
     await using narrow = await Stack.start({ slots: 1 });
     const account = await narrow.gateway.account();
     const controller = new AbortController();
@@ -278,7 +278,7 @@ describe("framing", () => {
 
 describe("clients that leave", () => {
   test.each([true, false])(
-    "A28 an abort stops the node within a second and is charged once if anything was received, streamed: %p",
+    "an abort stops the node within a second and is charged once if anything was received, streamed: %p",
     async (stream) => {
       const account = await stack.gateway.account();
       const marker = stack.node.marker("endless");
@@ -311,7 +311,7 @@ describe("clients that leave", () => {
     timeLimit,
   );
 
-  test("A28 a client that leaves while it waits in line never reaches the node and pays nothing", async () => {
+  test("a client that leaves while it waits in line never reaches the node and pays nothing", async () => {
     await using narrow = await Stack.start({ slots: 1 });
     const account = await narrow.gateway.account();
     const [running, waiting] = [new AbortController(), new AbortController()];

@@ -51,7 +51,7 @@ test("one conversation counts the same in every dialect and by each address, too
   expect(Number(more["input_tokens"])).toBeGreaterThan(Number(counts[0]));
 });
 
-test("A40 counting is not counted by flood protection, and many at once are all answered", async () => {
+test("counting is not counted by flood protection, and many at once are all answered", async () => {
   const replies = await Promise.all(Array.from({ length: 150 }, () => ask("/v1/messages/count_tokens", conversation)));
   expect(replies.map(({ status }) => status)).toEqual(Array.from({ length: 150 }, () => 200));
   const request = { ...conversation, messages: [{ role: "user", content: stack.node.marker("text") }] };

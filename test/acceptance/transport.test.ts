@@ -25,7 +25,7 @@ const ask = (): Record<string, unknown> => says(stack.node.marker("text"));
 
 describe("keys", () => {
   test(
-    "A01 a key is read from Authorization and from x-api-key, whatever the version headers say",
+    "a key is read from Authorization and from x-api-key, whatever the version headers say",
     async () => {
       const { api_key } = await stack.gateway.account();
       for (const key of [
@@ -56,7 +56,7 @@ describe("keys", () => {
     ["an empty key", { authorization: "Bearer " }],
     ["another scheme", { authorization: "Basic c2s6" }],
     ["two different keys", { authorization: "Bearer a", "x-api-key": "b" }],
-  ])("A03 %s: 401 that clients do not try again", async (_, headers) => {
+  ])("%s: 401 that clients do not try again", async (_, headers) => {
     const reply = await fetch(`${stack.gateway.url}/v1/chat/completions`, {
       method: "POST",
       headers: headers as Record<string, string>,
@@ -100,7 +100,7 @@ describe("keys", () => {
 
 describe("paths", () => {
   test(
-    "A02 a query string never changes the route",
+    "a query string never changes the route",
     async () => {
       const account = await stack.gateway.account();
       for (const query of ["?beta=true", "?limit=1000"]) {
@@ -117,7 +117,7 @@ describe("paths", () => {
   );
 
   test.each(["/v1/nothing", "/v2/chat/completions", "/v1/chat", "/nothing"])(
-    "A09 %s is a JSON 404",
+    "%s is a JSON 404",
     async (path) => {
       const account = await stack.gateway.account();
       for (const method of ["GET", "POST"]) {
@@ -133,13 +133,13 @@ describe("paths", () => {
     timeLimit,
   );
 
-  test.each(["/", "/api/hello"])("A09 HEAD %s answers a connectivity probe without a key", async (path) => {
+  test.each(["/", "/api/hello"])("HEAD %s answers a connectivity probe without a key", async (path) => {
     const reply = await fetch(`${stack.gateway.url}${path}`, { method: "HEAD" });
     expect(reply.status).toBe(200);
   });
 
   test(
-    "A39 the model list satisfies both official clients' page readers, and its entries can be retrieved",
+    "the model list satisfies both official clients' page readers, and its entries can be retrieved",
     async () => {
       const { api_key } = await stack.gateway.account();
       const headers = { "x-api-key": api_key };
@@ -176,7 +176,7 @@ describe("bodies", () => {
   }
 
   test(
-    "A06 a body of exactly 32 MiB is read",
+    "a body of exactly 32 MiB is read",
     async () => {
       const reply = await post(stack, await stack.gateway.account(), bodyOf(limit));
       // the prompt is far longer than the context; what matters here is that its size was not the reason
@@ -187,7 +187,7 @@ describe("bodies", () => {
   );
 
   test.each(["content-length", "chunked"])(
-    "A06 one byte more is a 413 that the client can read, %s",
+    "one byte more is a 413 that the client can read, %s",
     async (framing) => {
       const account = await stack.gateway.account();
       const body = bodyOf(limit + 1);

@@ -346,7 +346,7 @@ describe("verify finds", () => {
     ["I2", "a purchase below 0", "UPDATE journal SET credit_delta = -5 WHERE kind = 'credit'"],
     ["I2", "an allowance above every plan", "UPDATE quota_use SET used = 665001"],
     ["I5", "a charge that its tokens do not make", "UPDATE journal SET output = output + 9 WHERE kind = 'charge'"],
-    ["I7", "a memory that the disk does not explain", "UPDATE accounts SET credit = credit + 1"],
+    ["I11", "a memory that the disk does not explain", "UPDATE accounts SET credit = credit + 1"],
   ];
   for (const [invariant, what, sql] of plants) {
     test(`${what} (${invariant})`, async () => {

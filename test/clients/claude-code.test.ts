@@ -71,7 +71,7 @@ describe.skipIf(absent)("Claude Code", () => {
   const ended = (run: ClaudeRun) => ({ exitCode: run.exitCode, result: run.result.result, statuses: statuses(run) });
 
   test.each([true, false])(
-    "A50 reads a file, runs a command, edits the file and says so; with thinking: %p",
+    "reads a file, runs a command, edits the file and says so; with thinking: %p",
     async (thinking) => {
       const notes = join(claude.work, "notes.txt");
       await writeFile(notes, "hello from the file\n");
@@ -235,7 +235,7 @@ describe.skipIf(absent)("Claude Code", () => {
   );
 
   test(
-    "A08 a conversation that outgrew the model's window is compacted and goes on",
+    "a conversation that outgrew the model's window is compacted and goes on",
     async () => {
       const account = await stack.gateway.account();
       await claude.run("hello [[text]]", { key: account.api_key });
@@ -260,7 +260,7 @@ describe.skipIf(absent)("Claude Code", () => {
   );
 
   test(
-    "A27 a stream that breaks off is taken up again where it stopped",
+    "a stream that breaks off is taken up again where it stopped",
     async () => {
       const { run } = await task("breaks-once", attempts(scripts["dies-rst"]!.replies[0]!, says("Recovered.")));
       expect(ended(run)).toEqual({ exitCode: 0, result: "Recovered.", statuses: [200, 200] });
@@ -269,7 +269,7 @@ describe.skipIf(absent)("Claude Code", () => {
   );
 
   test(
-    "A27 a node that always breaks off ends the run with a message that shows nothing of the node",
+    "a node that always breaks off ends the run with a message that shows nothing of the node",
     async () => {
       const { run, account } = await task("dies-rst", scripts["dies-rst"]!, { env: { CLAUDE_CODE_MAX_RETRIES: "1" } });
       expect(run.exitCode).toBe(1);
@@ -282,7 +282,7 @@ describe.skipIf(absent)("Claude Code", () => {
   );
 
   test(
-    "A03 a wrong key ends the run after exactly one request",
+    "a wrong key ends the run after exactly one request",
     async () => {
       const run = await claude.run("hello", { key: `sk-tg-${"x".repeat(43)}` });
       expect(ended(run)).toEqual({
@@ -295,7 +295,7 @@ describe.skipIf(absent)("Claude Code", () => {
   );
 
   test(
-    "A04 an empty balance ends the run after exactly one request, with the message",
+    "an empty balance ends the run after exactly one request, with the message",
     async () => {
       const { api_key: key } = await stack.gateway.account(0); // 30,000 tokens of today; it reserves 32,000
       const run = await claude.run("hello [[text]]", { key });
@@ -307,7 +307,7 @@ describe.skipIf(absent)("Claude Code", () => {
   );
 
   test(
-    "A04 coder calls that are used up end the run after exactly one request, with the message",
+    "coder calls that are used up end the run after exactly one request, with the message",
     async () => {
       const account = await stack.gateway.account(0);
       const body = { model: "core-coder-1", messages: [{ role: "user", content: "[[text]]" }] };
@@ -328,7 +328,7 @@ describe.skipIf(absent)("Claude Code", () => {
   );
 
   test(
-    "A05 a busy route is tried again after the time that the gateway names",
+    "a busy route is tried again after the time that the gateway names",
     async () => {
       const { run } = await task("busy-once", attempts(scripts["status-429"]!.replies[0]!, says("Now.")));
       expect(ended(run)).toEqual({ exitCode: 0, result: "Now.", statuses: [429, 200] });

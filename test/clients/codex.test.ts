@@ -75,7 +75,7 @@ describe.skipIf(absent)("Codex", () => {
   };
 
   test(
-    "A51 a whole task: it looks, patches, checks and reports",
+    "a whole task: it looks, patches, checks and reports",
     async () => {
       const account = await stack.gateway.account();
       await writeFile(join(codex.work, "greeting.txt"), "hello\n");
@@ -107,7 +107,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A38 its own web search is ours where it is switched on",
+    "its own web search is ours where it is switched on",
     async () => {
       const account = await stack.gateway.account();
       for (const [mode, searches] of [
@@ -133,7 +133,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A51 a conversation goes on in a second run",
+    "a conversation goes on in a second run",
     async () => {
       const account = await stack.gateway.account();
       const first = await scripted("codex-first", calls("exec_command", { cmd: "echo one" }), says("That was one."));
@@ -148,7 +148,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A51 images: one given with -i, one that it looks at itself",
+    "images: one given with -i, one that it looks at itself",
     async () => {
       const account = await stack.gateway.account();
       const file = join(codex.work, "red.png");
@@ -169,7 +169,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A51 --output-schema is taken, and the answer is written as it is",
+    "--output-schema is taken, and the answer is written as it is",
     async () => {
       const account = await stack.gateway.account();
       const schema = {
@@ -188,7 +188,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A51 a namespaced tool is flat for the model and found again by Codex",
+    "a namespaced tool is flat for the model and found again by Codex",
     async () => {
       const account = await stack.gateway.account();
       const marker = await scripted(
@@ -205,7 +205,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A51 a custom tool is a function for the model, and its patch is applied",
+    "a custom tool is a function for the model, and its patch is applied",
     async () => {
       const account = await stack.gateway.account();
       const input = '*** Begin Patch\n*** Add File: new.txt\n+hi, "you"\n*** End Patch\n';
@@ -220,7 +220,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A51 compaction of a custom provider is an ordinary request, and the session goes on after it",
+    "compaction of a custom provider is an ordinary request, and the session goes on after it",
     async () => {
       const account = await stack.gateway.account();
       const usage = { prompt_tokens: 90_000, completion_tokens: 20, total_tokens: 90_020 };
@@ -244,7 +244,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A10 the built-in provider tries one WebSocket, then goes on over HTTP",
+    "the built-in provider tries one WebSocket, then goes on over HTTP",
     async () => {
       const account = await stack.gateway.account();
       const marker = await scripted("codex-builtin", calls("exec_command", { cmd: "echo a" }), says("Over HTTP."));
@@ -261,7 +261,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A42 the built-in provider's compaction yields one item, with which the session goes on",
+    "the built-in provider's compaction yields one item, with which the session goes on",
     async () => {
       const account = await stack.gateway.account();
       const usage = { prompt_tokens: 90_000, completion_tokens: 20, total_tokens: 90_020 };
@@ -291,7 +291,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A04 without balance it asks once and says why",
+    "without balance it asks once and says why",
     async () => {
       const account = await stack.gateway.account(0, "free");
       const spend = await codex.run(`x [[${stack.node.marker("text")}]]`, { key: account.api_key });
@@ -319,7 +319,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A08 a prompt that is too long ends with words about the context window",
+    "a prompt that is too long ends with words about the context window",
     async () => {
       const account = await stack.gateway.account();
       const tooLong = "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.";
@@ -344,7 +344,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test.skipIf(!longForm)(
-    "A05 after flood protection it waits for the window's end and succeeds by itself",
+    "after flood protection it waits for the window's end and succeeds by itself",
     async () => {
       const account = await stack.gateway.account();
       for (let request = 0; request < 120; request++) {
@@ -362,7 +362,7 @@ describe.skipIf(absent)("Codex", () => {
   );
 
   test(
-    "A27 a node that dies in the middle is asked again, and the task is done",
+    "a node that dies in the middle is asked again, and the task is done",
     async () => {
       const account = await stack.gateway.account();
       await stack.node.define("codex-dies", {

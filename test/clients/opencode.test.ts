@@ -29,7 +29,7 @@ describe.skipIf(absent)("opencode", () => {
     ["@ai-sdk/openai", "/v1/responses"],
     ["@ai-sdk/anthropic", "/v1/messages"],
   ])(
-    "A52 %s: text and a tool round end well, and no request is refused",
+    "%s: text and a tool round end well, and no request is refused",
     async (npm, endpoint) => {
       const account = await stack.gateway.account();
       const work = join(folder, "work");

@@ -476,7 +476,7 @@ export class Spine extends LedgerWorld {
       .all(id) as Charge[];
   }
 
-  /** I3, I6, I9: who saw a whole reply is charged once, nobody twice, nobody for what failed or was refused. */
+  /** I3, I6: who saw a whole reply is charged once, nobody twice, nobody for what failed or was refused. */
   expectBooksFitClients(): void {
     const rows = this.office.database
       .query(

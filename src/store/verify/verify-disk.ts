@@ -1,6 +1,6 @@
 // What the disk says of accounts, recomputed from the journal alone: I1 balances are the sums of the lines, I2 signs and
-// bounds, I3 every line has its account, I5 charges follow from their tokens and rates, I8 no quota above every plan's.
-// (I6, one line a billing key, is a UNIQUE constraint.)
+// bounds of quotas, I5 charges follow from their tokens and rates, I10 every line has its account. The numbers are those
+// of src/README.md. (I3, one line a billing key, is a UNIQUE constraint.)
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import type { Quota } from "../../account/quota.ts";
@@ -86,7 +86,7 @@ function prepare(database: Database) {
       Broken & { invariant: string },
       [AccountId, AccountId, allowance: number, calls: number, searches: number, day: number, window: number]
     >(`
-      SELECT CASE quota WHEN 'allowance' THEN 'I2' ELSE 'I8' END AS invariant, account_id AS account,
+      SELECT 'I2' AS invariant, account_id AS account,
         quota || ' of ' || period || ' is ' || used AS detail FROM quota_use
       WHERE account_id > ?1 AND account_id <= ?2 AND (used < 0 OR CASE quota
         WHEN 'allowance' THEN used > ?3 AND period >= ?6
@@ -159,13 +159,13 @@ function prepare(database: Database) {
             AND billed_tokens <> used - credit_delta`),
       ],
       [
-        "I3",
+        "I10",
         check(`
           SELECT account_id AS account, 'the sums of day ' || day || ' belong to no account' AS detail FROM journal_folds
           WHERE account_id > ?1 AND account_id <= ?2 AND account_id NOT IN (SELECT id FROM accounts)`),
       ],
       [
-        "I3",
+        "I10",
         check(`
           SELECT account_id AS account, billing_key || ' belongs to no account' AS detail FROM journal
           WHERE account_id > ?1 AND account_id <= ?2 AND account_id NOT IN (SELECT id FROM accounts)`),

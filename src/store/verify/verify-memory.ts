@@ -1,4 +1,4 @@
-// I7: what the ledger in memory says of an account equals the disk.
+// I11: what the ledger in memory says of an account equals the disk.
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import type { LoadedAccount } from "../../account/loaded-account.ts";
@@ -24,7 +24,7 @@ export class MemoryVerifier {
       const compare = (what: string, memory: number, disk: number) => {
         if (memory === disk) return;
         const detail = `${what} is ${memory} in memory, ${disk} on disk`;
-        violations.push({ invariant: "I7", account: account.id, detail });
+        violations.push({ invariant: "I11", account: account.id, detail });
       };
       compare("credit", account.credit, row.credit);
       for (const use of [account.allowance, account.coder_calls, account.searches]) {

@@ -240,7 +240,7 @@ describe("faults", () => {
   });
 });
 
-describe("replay (U22)", () => {
+describe("replay (fault 22)", () => {
   // The node answers the first request of a connection and does something else to the second.
   const second = (then: (reply: RawReply) => void): RawNode =>
     nodeOf((request, reply) =>
@@ -317,7 +317,7 @@ const countingNode = `
   } } });
   console.log(listener.port);`;
 
-describe("unasked-for bytes (U24)", () => {
+describe("unasked-for bytes (fault 24)", () => {
   test("sent on an idle connection, they are delivered to nobody: 1,000 rounds with a canary", async () => {
     const canary = wholeReply("200 OK", "canary");
     const replies: RawReply[] = [];

@@ -1,5 +1,6 @@
 // API keys: `sk-tg-` and 43 base62 characters, which is 256 bits. Only SHA-256 of a key is kept, in memory and on disk;
 // a key is found by its whole hash, so how long a look-up takes says nothing about how much of a guess was right.
+import { base62Digits } from "../core/base62.ts";
 import type { AccountId } from "../core/types.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
@@ -7,17 +8,17 @@ import type { AccountRecords } from "./records.ts";
 
 export const apiKeyPrefix = "sk-tg-";
 export const apiKeySecretLength = 43;
-const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const shape = /^sk-tg-[0-9A-Za-z]{43}$/;
 
 /** A new key. Bytes of 248 and above are thrown away: 256 is no multiple of 62, and the remainder would be a bias. */
 export function mintApiKey(randomBytes: (bytes: Uint8Array) => Uint8Array = (bytes) => crypto.getRandomValues(bytes)) {
-  const unbiasedBelow = 256 - (256 % alphabet.length);
+  const unbiasedBelow = 256 - (256 % base62Digits.length);
   const bytes = new Uint8Array(64);
   let secret = "";
   while (secret.length < apiKeySecretLength) {
     for (const byte of randomBytes(bytes)) {
-      if (byte < unbiasedBelow && secret.length < apiKeySecretLength) secret += alphabet[byte % alphabet.length];
+      if (byte < unbiasedBelow && secret.length < apiKeySecretLength)
+        secret += base62Digits[byte % base62Digits.length];
     }
   }
   return apiKeyPrefix + secret;

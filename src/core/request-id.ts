@@ -1,9 +1,10 @@
 // Mints request ids: the billing key of a charge, the x-request-id of a reply and the stem of its object id. Never
 // taken from a client (a client-chosen billing key is how peers charge twice or not at all).
+import { base62Digits } from "./base62.ts";
 import type { Ms } from "./types.ts";
 
 const prefix = "req_";
-const alphabet = Buffer.from("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+const alphabet = Buffer.from(base62Digits);
 const timeCharacters = 8;
 const randomCharacters = 16; // 95 bits: unique also across gateways that share one journal
 const pool = new Uint8Array(4096);

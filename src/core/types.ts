@@ -1,5 +1,7 @@
 // Every noun of the gateway. A request becomes an Ask, an Ask is admitted as a Hold, waits for a Slot, and the
 // node's answer arrives as Pieces and one Ending. Nothing here knows a dialect, a database or a socket.
+import type { Gone } from "./departure.ts";
+import type { RefusalName } from "./refusals.ts";
 
 /** Row id of an account, unique within a data folder. */
 export type AccountId = number;
@@ -238,8 +240,6 @@ export interface Sink {
 
 /** A request that is not served: the name of a row of core/refusals.ts and the values its message needs. */
 export type Refusal = Readonly<{ refusal: RefusalName; detail?: Readonly<Record<string, string | number>> }>;
-import type { Gone } from "./departure.ts";
-import type { RefusalName } from "./refusals.ts";
 export type { RefusalName };
 
 /** Balance reserved for one open request. Settled at most once; what was not settled goes back in full on dispose, once. */

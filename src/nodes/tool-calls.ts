@@ -1,5 +1,6 @@
 // Tool-call deltas -> "call" and "call-arguments" Pieces. Engines differ in everything: whole calls in one delta or
 // name first, ids empty, numeric, repeated or missing, names repeated or in fragments or late, arguments as an object.
+import { base62Digits } from "../core/base62.ts";
 import { JsonEnd } from "../core/json-end.ts";
 import { answerCallsMax, calledNameMaxLength } from "../core/limits.ts";
 import type { Sink, Tool } from "../core/types.ts";
@@ -21,7 +22,6 @@ type OpenCall = {
   leftOut: boolean;
 };
 
-const idCharacters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const idLength = 24;
 
 /** The calls of one answer. `pieces` receives each in order; a call's Piece always precedes its arguments. */
@@ -167,6 +167,6 @@ const isWhole = ({ nodeId, end }: OpenCall): boolean => nodeId === "" && end !==
 
 function madeUpId(): string {
   let id = "call_";
-  for (const byte of crypto.getRandomValues(new Uint8Array(idLength))) id += idCharacters[byte % idCharacters.length];
+  for (const byte of crypto.getRandomValues(new Uint8Array(idLength))) id += base62Digits[byte % base62Digits.length];
   return id;
 }

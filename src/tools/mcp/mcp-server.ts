@@ -16,8 +16,6 @@ import { outcomeOf } from "./mcp-result.ts";
 import type { OwnedTool, RunContext, ToolOutcome } from "../owned-tool.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
-/** Engines take names of up to 64 letters, digits, underscores and dashes. */
-
 export class McpServer {
   readonly #config: McpConfig;
   readonly #clock: Clock;

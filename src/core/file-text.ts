@@ -2,7 +2,7 @@
 
 const pdfStart = Buffer.from("%PDF-");
 /** Readers look for it in the first KiB, because some writers put something before it. */
-const pdfStartWithinBytes = 1_024;
+export const pdfStartWithinBytes = 1_024;
 
 export const isPdf = (bytes: Uint8Array): boolean =>
   Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, pdfStartWithinBytes)).includes(pdfStart);

@@ -1,5 +1,6 @@
 // What a request is expected to read, in tokens, before anybody has counted it: rather too much than too little, and from
 // lengths alone, since it is asked for every request. Not what is charged; that is counted.
+import { isPdf, pdfStartWithinBytes } from "../core/file-text.ts";
 import { expectedBytesPerToken, expectedImageTokens } from "../core/limits.ts";
 import type { Ask, Part } from "../core/types.ts";
 
@@ -24,8 +25,22 @@ export function expectedInput({ model, bodyBytes, prepared, turns }: Ask): numbe
   return Math.min(tokens, model.contextTokens);
 }
 
-/** A file's text is not known before it was read: one that comes with the request has seldom more tokens than bytes. */
+/**
+ * A file's text is not known before it was read: one that comes with the request has seldom more tokens than bytes, but
+ * for a PDF, whose pages are compressed, up to a thousandfold.
+ */
 function mediaTokens({ kind, url }: Exclude<Part, { kind: "text" }>, contextTokens: number): number {
   if (kind === "image") return expectedImageTokens;
-  return url.startsWith("data:") ? url.length : contextTokens;
+  return url.startsWith("data:") && !mayBePdf(url) ? url.length : contextTokens;
+}
+
+/** Base64 has 4 characters for 3 bytes. */
+const pdfStartWithinLength = Math.ceil(pdfStartWithinBytes / 3) * 4;
+
+/** Looks where readers look, at the beginning; one that cannot be seen in so many characters may be. */
+function mayBePdf(url: string): boolean {
+  const from = url.indexOf(",") + 1;
+  const begin = Buffer.from(url.slice(from, from + pdfStartWithinLength), "base64");
+  const isSeen = begin.length >= pdfStartWithinBytes || url.length <= from + pdfStartWithinLength;
+  return !isSeen || isPdf(begin);
 }

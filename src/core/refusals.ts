@@ -124,7 +124,7 @@ export const refusals = {
     status: 500,
     type: "api_error",
     code: null,
-    message: "The model's answer does not match the requested format. Nothing was charged.",
+    message: "The model's answer does not match the requested format. Nothing is charged but what was streamed of it.",
     retry: "never",
   },
   stopping: {

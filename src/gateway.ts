@@ -63,7 +63,7 @@ export type Parts = Readonly<{
   /** Fetches and reads images and files. Absent: those that are not inline images are left out. */
   media?: Pick<Media, "ready">;
   /** Runs the gateway's own tools between the rounds of an answer. Absent: there are none. */
-  toolLoop?: Pick<ToolLoop, "answer">;
+  toolLoop?: Pick<ToolLoop, "answer" | "offeredBytes">;
   /** Checks answers against the format that a client asked for. Absent: they are delivered as the node wrote them. */
   checker?: Checker;
   /** Reads large bodies beside the streams. Absent: all bodies are small. */
@@ -148,7 +148,8 @@ export async function admit(
       return { refused: counted ?? read, ask };
     }
     if (parts.isForOthers?.(read) === true) return "for others";
-    const admitted = parts.admission.admit(account, read, expectedInput(read), incoming.requestId, now);
+    const inputTokens = expectedInputWithTools(read, account, parts);
+    const admitted = parts.admission.admit(account, read, inputTokens, incoming.requestId, now);
     const hold = admitted instanceof Promise ? await admitted : admitted;
     if (!isRefusal(hold)) return { account, ask: read, hold };
     read.prepared?.[Symbol.dispose]();
@@ -159,6 +160,9 @@ export async function admit(
     throw error;
   }
 }
+
+const expectedInputWithTools = (ask: Ask, account: AccountId, { toolLoop }: Pick<Parts, "toolLoop">): number =>
+  expectedInput(ask, toolLoop?.offeredBytes(ask, account));
 
 /** Whose request it is by what it knows now: for a key that is known, one look into a map. Null: nobody's. */
 const accountOf = ({ key, signedIn }: Incoming, { keys }: Pick<Parts, "keys">): Soon<AccountId | null> =>
@@ -226,7 +230,8 @@ export async function serve(
     }
     // No node fetches anything: what the request names by address is data before it waits for a place.
     using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
-    if (media !== null) hold.expect?.(nothing, expectedInput(media.ask), clock.wall()); // its files are texts now
+    // Its files are texts now.
+    if (media !== null) hold.expect?.(nothing, expectedInputWithTools(media.ask, account, parts), clock.wall());
     const ending = await answer(media?.ask ?? ask, outlet, serving);
     const { reason } = outlet.gone;
     // What was delivered of an answer that is not what was asked for is charged, else nothing of one that failed.

@@ -158,6 +158,35 @@ class World {
   }
 }
 
+test("what a model reads of the operator's tools is expected beside the request", async () => {
+  const world = new World();
+  const expected: number[] = [];
+  const admission: Parts["admission"] = {
+    ...world.parts.admission,
+    admit: (_account, _ask, inputTokens) => {
+      expected.push(inputTokens);
+      return { ...world.hold(), expect: (_spent, inputTokens) => expected.push(inputTokens) > 0 };
+    },
+  };
+  const toolLoop: Parts["toolLoop"] = {
+    answer: (ask, _context, sink, round) => round(ask, sink),
+    offeredBytes: () => 90_000,
+  };
+  const image = { type: "image_url", image_url: { url: "https://a.example/x.png" } };
+  const body = { ...goodBody, model: "core-3", messages: [{ role: "user", content: [image] }] };
+  for (const parts of [
+    { ...world.parts, admission },
+    { ...world.parts, admission, toolLoop },
+  ]) {
+    const admitted = await admit(world.incoming("good", body), chatCompletions, parts);
+    if (admitted === "for others" || isRefused(admitted)) throw new Error("it is served");
+    await serve(admitted, world.outlet(), parts);
+  }
+  const [admittedAlone, readAlone, admittedWithTools, readWithTools] = expected;
+  expect(admittedWithTools).toBe(admittedAlone! + 45_000);
+  expect(readWithTools).toBe(readAlone! + 45_000); // when its media were read
+});
+
 describe("the order of the checks", () => {
   const row = async (key: string | null, json: unknown, admission: Refusal | null = null) => {
     const world = new World();

@@ -4,9 +4,12 @@ import { isPdf, pdfStartWithinBytes } from "../core/file-text.ts";
 import { expectedBytesPerToken, expectedImageTokens } from "../core/limits.ts";
 import type { Ask, Part } from "../core/types.ts";
 
-/** At most the model's context, which is the most that a round is charged. */
-export function expectedInput({ model, bodyBytes, prepared, turns }: Ask): number {
-  let textBytes = bodyBytes;
+/**
+ * At most the model's context, which is the most that a round is charged. `offeredBytes`: what the model reads that is no
+ * part of the request, the operator's tools.
+ */
+export function expectedInput({ model, bodyBytes, prepared, turns }: Ask, offeredBytes = 0): number {
+  let textBytes = bodyBytes + offeredBytes;
   let tokens = 0;
   const add = (part: Part, places: number): void => {
     if (part.kind === "text") return;

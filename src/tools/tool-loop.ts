@@ -62,6 +62,17 @@ export type LoopContext = Readonly<{
   goesOn?: (spent: Usage, inputTokens: number) => boolean;
 }>;
 
+/** Of each server's tools, which stay the same from request to request. */
+const sizes = new WeakMap<OwnedTool, number>();
+
+function sizeOf(owned: OwnedTool): number {
+  const known = sizes.get(owned);
+  if (known !== undefined) return known;
+  const bytes = Buffer.byteLength(JSON.stringify(owned.tool));
+  sizes.set(owned, bytes);
+  return bytes;
+}
+
 const nothing: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
 
 export class ToolLoop {
@@ -94,6 +105,12 @@ export class ToolLoop {
     const ending = await this.#answer(rest, [search, ...serverTools], forced, context, sink, round);
     if (search.found && (ending.kind !== "failed" || ending.delivered !== undefined)) hold.keep();
     return ending;
+  }
+
+  /** What a model reads of the operator's tools beside the request itself, in bytes. */
+  offeredBytes(ask: Ask, account: AccountId): number {
+    if (ask.toolChoice === "none") return 0;
+    return this.#serverTools(ask, account).reduce((bytes, tool) => bytes + sizeOf(tool), 0);
   }
 
   #answer(

@@ -94,7 +94,10 @@ test(
     renameSync(`${ledger}.other`, ledger);
     await isRefused();
     const saved = join(gateway.dataFolder, "saved.db");
-    expect(await run(["backup", saved, ...here])).toMatchObject({ code: 0, stderr: expect.stringContaining("not in the audit log") });
+    expect(await run(["backup", saved, ...here])).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("not in the audit log"),
+    });
     await gateway.kill("SIGTERM");
     expect((await run(["restore", saved, ...here])).code).toBe(0);
     await gateway.restart();

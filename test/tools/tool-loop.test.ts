@@ -109,6 +109,21 @@ function serverTool(name: string, run: OwnedTool["run"]): OwnedTool {
 const gives = (value: string): ToolOutcome => ({ text: value, failed: false, sources: [] });
 const toolTurns = (ask: Ask): Extract<Turn, { role: "tool" }>[] => ask.turns.filter((turn) => turn.role === "tool");
 
+test("what a model reads of the servers' tools is known beforehand, and is nothing where they are not offered", () => {
+  const echo = serverTool("echo", async () => gives("x"));
+  const loop = new ToolLoop({
+    provider: null,
+    searches: { take: () => null },
+    serverTools: () => [echo, serverTool("other", echo.run)],
+    clock: { wall: () => 1_000 },
+    log: () => {},
+  });
+  const bytes = JSON.stringify(toolOf("files__echo")).length + JSON.stringify(toolOf("files__other")).length;
+  expect(loop.offeredBytes(askOf(), 7)).toBe(bytes);
+  expect(loop.offeredBytes(askOf({ toolChoice: "none" }), 7)).toBe(0);
+  expect(loop.offeredBytes(askOf({ format: { kind: "json_object" } }), 7)).toBe(0);
+});
+
 describe("rounds", () => {
   test("a request without owned tools is one round with the very ask and sink", async () => {
     const world = new World();

@@ -10,7 +10,7 @@ import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
 import { type Gone, signalOf } from "./core/departure.ts";
 import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
 import { tooDeep } from "./dialects/request/field.ts";
-import { earlierOf, lengthOf, type References, type StoredResponses } from "./dialects/stored-responses.ts";
+import { earlierOf, bytesOf, type References, type StoredResponses } from "./dialects/stored-responses.ts";
 import { busyRetrySeconds, largeBodyMinBytes } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { isRefusal, refuse } from "./core/refusals.ts";
@@ -183,7 +183,7 @@ export async function readAsk(
   if (references === null || find === null || tooDeep(json)) return dialect.read(json, bytes, catalog);
   const earlier = await find(references);
   if (isRefusal(earlier)) return earlier;
-  if (largeBodies === undefined || lengthOf(earlier) < largeBodyMinBytes) {
+  if (largeBodies === undefined || bytesOf(earlier) < largeBodyMinBytes) {
     return dialect.read(json, bytes, catalog, earlierOf(earlier));
   }
   // What is found may be as large as a body.

@@ -489,7 +489,7 @@ describe("what a request refers to", () => {
         find: async (_account: number, { previousResponseId }: References) => {
           found.push(String(previousResponseId));
           const conversation = JSON.stringify([{ role: "user", content: "x".repeat(largeBodyMinBytes) }]);
-          return { conversation, items: "[]", itemsLength: 0 };
+          return { conversation, items: "[]", itemsBytes: 0 };
         },
       },
       largeBodies: {

@@ -2,7 +2,7 @@
 // its order alone, so that a Worker that died took nothing with it but what it was doing.
 import type { Dialect, DialectName, PackedAsk } from "../dialects/dialect.ts";
 import type { OfferedTools } from "../dialects/responses/offered-tools.ts";
-import { type EarlierTexts, earlierOf, lengthOf, type References } from "../dialects/stored-responses.ts";
+import { type EarlierTexts, earlierOf, bytesOf, type References } from "../dialects/stored-responses.ts";
 import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax, smallBodyTokensMax } from "../core/limits.ts";
 import { JsonScan } from "../core/outside-json.ts";
 import { promptStart } from "../nodes/queue/prompt-start.ts";
@@ -68,7 +68,7 @@ export function prepare(order: PrepareOrder, dialects: Dialects): Prepared {
 
 /** The size of a request as its conversation comes with it. */
 export const sizeOf = ({ bodyBytes, earlier }: Pick<PrepareOrder, "bodyBytes" | "earlier">): number =>
-  bodyBytes + (earlier === null ? 0 : lengthOf(earlier));
+  bodyBytes + (earlier === null ? 0 : bytesOf(earlier));
 
 /** A request needs no more of the catalogue than its models. */
 const catalogOf = ({ models }: PrepareOrder) => ({ models: new Map(models.map((model) => [model.id, model])) });

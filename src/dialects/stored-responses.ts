@@ -21,19 +21,19 @@ export type Earlier = Readonly<{
 }>;
 
 /**
- * The same as JSON texts: `conversation` an array or null, `items` an array. `itemsLength`: characters of what the
+ * The same as JSON texts: `conversation` an array or null, `items` an array. `itemsBytes`: of what the
  * request's references stand for, an item as often as it is referred to.
  */
 export type EarlierTexts = Readonly<{
   conversation: string | null;
   missingId?: string | null;
   items: string;
-  itemsLength: number;
+  itemsBytes: number;
 }>;
 
-/** Characters of JSON, which is near enough to their bytes. */
-export const lengthOf = ({ conversation, itemsLength }: EarlierTexts): number =>
-  (conversation?.length ?? 0) + itemsLength;
+/** Of their JSON: some scripts have three bytes a character, and as many tokens. */
+export const bytesOf = ({ conversation, itemsBytes }: Pick<EarlierTexts, "conversation" | "itemsBytes">): number =>
+  (conversation === null ? 0 : Buffer.byteLength(conversation)) + itemsBytes;
 
 export function earlierOf(texts: EarlierTexts): Earlier {
   const { conversation, missingId = null, items } = texts;
@@ -41,7 +41,7 @@ export function earlierOf(texts: EarlierTexts): Earlier {
     missingId,
     conversation: conversation === null ? null : (JSON.parse(conversation) as Item[]),
     items: new Map((JSON.parse(items) as Item[]).map((item) => [item.id as string, item])),
-    bytes: lengthOf(texts),
+    bytes: bytesOf(texts),
   };
 }
 

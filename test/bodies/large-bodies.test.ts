@@ -345,7 +345,7 @@ const found: EarlierTexts = {
   items: JSON.stringify([
     { type: "message", id: "msg_a_0", role: "assistant", content: [{ type: "output_text", text: "referred" }] },
   ]),
-  itemsLength: 200,
+  itemsBytes: 200,
 };
 
 const refers = (json: { previous_response_id?: string; input: unknown }) =>

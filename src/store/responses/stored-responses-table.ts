@@ -27,7 +27,7 @@ export type KeptResponse = Readonly<{
 }>;
 
 /** Items that were found by their ids; `length`: characters of all that was asked for, each as often as it was. */
-type FoundItems = Readonly<{ texts: ReadonlyMap<string, string>; length: number }>;
+type FoundItems = Readonly<{ texts: ReadonlyMap<string, string>; bytes: number }>;
 
 type Chain = Pick<EarlierTexts, "conversation" | "missingId">;
 const nothing: Chain = { conversation: null, missingId: null };
@@ -112,7 +112,7 @@ export class StoredResponseTable {
     const lengthMax = this.limits.conversationBytesMax - (conversation?.length ?? 0);
     const found = this.#items(account, itemIds, lengthMax, now);
     if (found === "too_large") return found;
-    return { ...chain, items: `[${[...found.texts.values()].join(",")}]`, itemsLength: found.length };
+    return { ...chain, items: `[${[...found.texts.values()].join(",")}]`, itemsBytes: found.bytes };
   }
 
   /** The response object as JSON text. */
@@ -200,6 +200,7 @@ export class StoredResponseTable {
     const oldestKept = this.#oldestKept(now);
     const texts = new Map<string, string>();
     let length = 0;
+    let bytes = 0;
     let readLength = 0;
     for (const [responseId, ids] of Map.groupBy(times.keys(), responseIdOf)) {
       if (responseId === null) continue;
@@ -214,10 +215,14 @@ export class StoredResponseTable {
       for (const item of row === null ? [] : (JSON.parse(row.output) as Item[])) {
         if (times.has(item.id as string)) texts.set(item.id as string, JSON.stringify(item));
       }
-      for (const id of ids) length += (texts.get(id)?.length ?? 0) * times.get(id)!;
+      for (const id of ids) {
+        const text = texts.get(id) ?? "";
+        length += text.length * times.get(id)!;
+        bytes += Buffer.byteLength(text) * times.get(id)!;
+      }
       if (length > lengthMax) return "too_large";
     }
-    return { texts, length };
+    return { texts, bytes };
   }
 
   /**

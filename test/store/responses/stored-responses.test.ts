@@ -9,7 +9,7 @@ import {
   type EarlierTexts,
   type Item,
   type ItemPage,
-  lengthOf,
+  bytesOf,
   responseIdOf,
   type StoredResponse,
 } from "../../../src/dialects/stored-responses.ts";
@@ -76,7 +76,7 @@ describe("the table", () => {
     const found = table.find(account, id, [], now);
     return found === "too_large" || found.conversation === null ? found : JSON.parse(found.conversation);
   };
-  const missing = (missingId: string): EarlierTexts => ({ conversation: null, missingId, items: "[]", itemsLength: 0 });
+  const missing = (missingId: string): EarlierTexts => ({ conversation: null, missingId, items: "[]", itemsBytes: 0 });
   /** As it was kept. */
   const inputOf = (id: string): unknown => {
     const row = database.query("SELECT input FROM responses WHERE id = ?").get(id) as { input: string };
@@ -138,7 +138,15 @@ describe("the table", () => {
     keep(response("b", "two?", "2"));
     const found = table.find(1, null, ["msg_a_1", "msg_b_0", "msg_c_0", "nonsense"], 0);
     const items = JSON.stringify([output[1], message("b", "2")]);
-    expect(found).toMatchObject({ conversation: null, items, itemsLength: items.length - "[,]".length });
+    expect(found).toMatchObject({ conversation: null, items, itemsBytes: items.length - "[,]".length });
+  });
+
+  test("what is found counts in bytes: a character of some scripts has three, and as many tokens", () => {
+    keep(response("a", "", "བོད་ཡིག"));
+    const [conversation, items] = [table.find(1, "resp_a", [], 0), table.find(1, null, ["msg_a_0"], 0)];
+    const bytes = (found: unknown): number => bytesOf(found as EarlierTexts);
+    expect(bytes(conversation)).toBe(Buffer.byteLength((conversation as EarlierTexts).conversation!));
+    expect(bytes(items)).toBe(Buffer.byteLength(JSON.stringify(message("a", "བོད་ཡིག"))));
   });
 
   test("an item of an input is found by the id under which it is listed", () => {
@@ -154,10 +162,10 @@ describe("the table", () => {
     const length = JSON.stringify(message("a", "x".repeat(1_000))).length;
     const times = (count: number, previous: string | null = null) =>
       table.find(1, previous, Array<string>(count).fill("msg_a_0"), 0);
-    expect(times(4)).toMatchObject({ itemsLength: 4 * length });
-    expect(lengthOf(times(4) as EarlierTexts)).toBe(4 * length);
+    expect(times(4)).toMatchObject({ itemsBytes: 4 * length });
+    expect(bytesOf(times(4) as EarlierTexts)).toBe(4 * length);
     expect(times(5)).toBe("too_large");
-    expect(times(3, "resp_a")).toMatchObject({ itemsLength: 3 * length });
+    expect(times(3, "resp_a")).toMatchObject({ itemsBytes: 3 * length });
     expect(times(4, "resp_a")).toBe("too_large");
     // nor is a response kept that would hold them all
     const input = Array<Item>(5).fill({ type: "item_reference", id: "msg_a_0" });
@@ -332,17 +340,17 @@ describe("the file", () => {
     const earlier = await first.find(1, references);
     const conversation = [user("one?"), message("a", "1")];
     const items = [message("a", "1")];
-    const itemsLength = JSON.stringify(items[0]).length;
+    const itemsBytes = JSON.stringify(items[0]).length;
     expect(earlier).toMatchObject({
       conversation: JSON.stringify(conversation),
       items: JSON.stringify(items),
-      itemsLength,
+      itemsBytes,
     });
     expect(earlierOf(earlier as EarlierTexts)).toEqual({
       conversation,
       missingId: null,
       items: new Map([["msg_a_0", items[0]!]]),
-      bytes: JSON.stringify(conversation).length + itemsLength,
+      bytes: JSON.stringify(conversation).length + itemsBytes,
     });
     first.keep(1, response("b", "two?", "2", "a"));
     await first.close();
@@ -499,7 +507,7 @@ describe("the file", () => {
     responses.keep(2, response("b", "two?", "2"));
     const answered: string[] = [];
     const ask = async (account: number, id: string) => {
-      expect(await responses.find(account, { previousResponseId: id, itemIds: [] })).toMatchObject({ itemsLength: 0 });
+      expect(await responses.find(account, { previousResponseId: id, itemIds: [] })).toMatchObject({ itemsBytes: 0 });
       answered.push(id);
     };
     await Promise.all([ask(1, "resp_a"), ask(1, "resp_a"), ask(1, "resp_a"), ask(2, "resp_b")]);

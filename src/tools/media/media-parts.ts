@@ -35,7 +35,7 @@ export function withParts<AnyAsk extends Ask>(ask: AnyAsk, found: ReadonlyMap<st
     const content = turn.content.flatMap((part) => {
       if (!isUnready(part)) return [part];
       const ready = found.get(keyOf(part));
-      bodyBytes += (ready === undefined ? 0 : sizeOf(ready)) - part.url.length;
+      bodyBytes += (ready === undefined ? 0 : bytesOf(ready)) - part.url.length;
       if (ready === undefined) return [];
       // One address may stand in two places with two depths of looking.
       return [ready.kind === "image" && part.kind === "image" ? { ...ready, detail: part.detail } : ready];
@@ -44,6 +44,9 @@ export function withParts<AnyAsk extends Ask>(ask: AnyAsk, found: ReadonlyMap<st
   });
   return { ...ask, turns, bodyBytes };
 }
+
+/** What a part adds to a body's size. */
+const bytesOf = (part: Part): number => (part.kind === "text" ? Buffer.byteLength(part.text) : part.url.length);
 
 /** In UTF-16 units: what a part takes in one of its places. */
 export const sizeOf = (part: Part): number => (part.kind === "text" ? part.text.length : part.url.length);

@@ -10,6 +10,7 @@ import {
   mediaRequestBytesMax,
   mediaTextMaxLength,
 } from "../../../src/core/limits.ts";
+import { fileAsText } from "../../../src/core/file-text.ts";
 import { Media } from "../../../src/tools/media/media.ts";
 import { needsMedia } from "../../../src/tools/media/media-parts.ts";
 import { PdfReader } from "../../../src/tools/media/pdf-reader.ts";
@@ -128,6 +129,13 @@ describe("images", () => {
 });
 
 describe("files", () => {
+  test("a file's text counts in bytes for the estimate of its tokens, as if it had stood in the body", async () => {
+    const text = "བོད་ཡིག";
+    const url = `data:text/plain;base64,${Buffer.from(text).toString("base64")}`;
+    using result = await media.ready({ ...asks({ kind: "file", url, name: null }), bodyBytes: 1_000 }, 1, stays);
+    expect(result.ask.bodyBytes).toBe(1_000 - url.length + Buffer.byteLength(fileAsText(null, text)));
+  });
+
   test("text is read in its encoding and marked off with its name", async () => {
     web.answer = () => ({ bytes: Buffer.from("caf\xe9", "latin1"), charset: "iso-8859-1" });
     expect(await ready(asks(file("http://pictures.com/a/menu.txt?b"), file("http://pictures.com/c", "named")))).toEqual(

@@ -1,8 +1,8 @@
 // What an account is told that has used up what it has: the message of the specification, and beside it what was there,
-// what was wanted, and when there will be more.
+// what was wanted, and when there will be more: in Unix seconds, because Codex reads no error whose `resets_at` is a text.
 import { refuse } from "../core/refusals.ts";
 import type { Ms, Refusal } from "../core/types.ts";
-import { coderWindowName, coderWindowOf, dayName, dayOf } from "./quota.ts";
+import { nextCoderWindowSeconds, nextDaySeconds } from "./quota.ts";
 
 /** `requested`: the output budget, which does not fit into `spendable`. */
 export const quotaExceeded = (siteUrl: string, spendable: number, requested: number, now: Ms): Refusal =>
@@ -10,7 +10,7 @@ export const quotaExceeded = (siteUrl: string, spendable: number, requested: num
     site_url: siteUrl,
     spendable,
     requested,
-    resets_at: `${dayName(dayOf(now) + 1)}T00:00:00.000Z`,
+    resets_at: nextDaySeconds(now),
   });
 
 export const coderQuotaReached = (siteUrl: string, model: string, used: number, limit: number, now: Ms): Refusal =>
@@ -19,5 +19,5 @@ export const coderQuotaReached = (siteUrl: string, model: string, used: number, 
     site_url: siteUrl,
     used,
     limit,
-    resets_at: coderWindowName(coderWindowOf(now) + 1),
+    resets_at: nextCoderWindowSeconds(now),
   });

@@ -20,3 +20,7 @@ export const coderWindowOf = (now: Ms): Period => Math.floor(now / coderWindowMs
 export const dayName = (day: Period): string => new Date(day * dayMs).toISOString().slice(0, 10);
 /** `2026-03-28T04:00:00.000Z`, when the window opened. */
 export const coderWindowName = (window: Period): string => new Date(window * coderWindowMs).toISOString();
+
+/** Unix seconds at which the next one begins. */
+export const nextDaySeconds = (now: Ms): number => ((dayOf(now) + 1) * dayMs) / 1_000;
+export const nextCoderWindowSeconds = (now: Ms): number => ((coderWindowOf(now) + 1) * coderWindowMs) / 1_000;

@@ -149,7 +149,7 @@ describe("429", () => {
         message: expect.stringMatching(/^Quota exceeded\. Upgrade your plan at http:\/\/\S+\/plan$/),
         spendable: 30_000,
         requested: 60_000,
-        resets_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT00:00:00\.000Z$/),
+        resets_at: expect.any(Number),
       });
       await uncharged(account);
       const fits = await post(stack, account, says(stack.node.marker("text"), { max_tokens: 20 }));

@@ -30,7 +30,11 @@ describe("the reservation", () => {
       const admitted = office.admit(id, ask(budget));
       expect(isRefusal(admitted)).toBe(!fits);
       expect((await show()).reserved).toBe(fits ? budget : 0);
-      const told = { spendable: 30_000 + credit, requested: budget, resets_at: "2026-03-29T00:00:00.000Z" };
+      const told = {
+        spendable: 30_000 + credit,
+        requested: budget,
+        resets_at: Date.parse("2026-03-29T00:00:00Z") / 1_000,
+      };
       if (!fits) expect(admitted).toEqual({ refusal: "quota_exceeded", detail: { site_url: "http://site", ...told } });
     });
   }
@@ -254,7 +258,7 @@ describe("core-coder-1", () => {
         refusal: "coder_quota_reached",
         detail: {
           ...{ model: "core-coder-1", site_url: "http://site" },
-          ...{ used: calls, limit: calls, resets_at: "2026-03-28T16:00:00.000Z" },
+          ...{ used: calls, limit: calls, resets_at: Date.parse("2026-03-28T16:00:00Z") / 1_000 },
         },
       });
       expect(await show()).toMatchObject({

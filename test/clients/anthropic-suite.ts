@@ -414,7 +414,7 @@ export function describeAnthropic(label: string, module: AnthropicModule, waits 
         const error = await failure(client.messages.stream(prompt("text", { max_tokens: 60_000 })).finalMessage());
         expect(error).toBeInstanceOf(module.RateLimitError);
         expect(String(error)).toMatch(/Quota exceeded\. Upgrade your plan at http\S+\/plan/);
-        const facts = { spendable: 30_000, requested: 60_000, resets_at: expect.any(String) };
+        const facts = { spendable: 30_000, requested: 60_000, resets_at: expect.any(Number) };
         expect((error as { error?: unknown }).error).toMatchObject({ error: facts });
         expect(sent()).toBe(1);
       },

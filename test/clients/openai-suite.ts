@@ -336,7 +336,7 @@ export function describeOpenAI(label: string, { OpenAI }: OpenAIModule, waits = 
         expect(error).toBeInstanceOf(OpenAI.RateLimitError);
         expect(error).toMatchObject({ status: 429, type: "rate_limit_error", code: "insufficient_quota" });
         expect(String(error)).toMatch(/Quota exceeded\. Upgrade your plan at http\S+\/plan/);
-        const facts = { spendable: 30_000, requested: 60_000, resets_at: expect.any(String) };
+        const facts = { spendable: 30_000, requested: 60_000, resets_at: expect.any(Number) };
         expect((error as InstanceType<typeof OpenAI.APIError>).error).toMatchObject(facts);
         expect(sent()).toBe(1);
       },

@@ -74,7 +74,7 @@ test("at the balance's edge exactly those are admitted whose budgets fit, of 1,0
   const overdrawn = texts.filter((text) => text.includes("quota"));
   expect(overdrawn.length).toBe(120 - 95);
   for (const text of overdrawn) {
-    expect(JSON.parse(text).error).toMatchObject({ requested: 1_000, resets_at: expect.stringMatching(/T00:00:00/) });
+    expect(JSON.parse(text).error).toMatchObject({ requested: 1_000, resets_at: expect.any(Number) });
   }
   leave.abort();
   await Promise.allSettled(asked);

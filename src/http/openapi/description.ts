@@ -103,7 +103,7 @@ const exampleDetail = {
   requested: 4_096,
   used: 3,
   limit: 3,
-  resets_at: "2026-11-23T00:00:00.000Z",
+  resets_at: 1_795_392_000,
 } as const;
 
 /** When each happens, in a sentence. */

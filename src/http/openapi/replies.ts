@@ -330,7 +330,7 @@ const quotaFacts = {
   "requested?": whole("The output budget that was to be reserved."),
   "used?": whole("Where the calls of a coder model are used up: how many were made in this window."),
   "limit?": whole("How many the plan has."),
-  "resets_at?": text("When the allowance of tokens or calls renews: ISO 8601, UTC."),
+  "resets_at?": whole("When the allowance of tokens or calls renews: Unix time in seconds."),
 };
 
 const errors = {

@@ -193,9 +193,14 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     made("RegExp(pattern, flags)", "of a client's schema: in a process of its own, with a bound on its time"),
   ],
   "tools/search/citations.ts": [
-    within(40, /^\s*\d+(?:\s*[,;]\s*\d+)*\s*(?:†.*)?$/), // markMaxLength
-    /†.*/,
-    /[,;]/,
+    within(42, /^([[【])(\s*\d+(?:\s*[,;–-]\s*\d+)*\s*)((?:†.*)?)([\]】])$/), // markMaxLength and its brackets
+    within(42, /(\d+)\s*[–-]\s*(\d+)/g),
+    within(32, /(?:(?<![\p{L}\p{N}_'’])[a-z]|[A-Za-z0-9]_[A-Za-z0-9]+)(?:\[\w*\])*$/u), // beforeMaxLength
+    within(32, /(?:^|\n) *~*$/),
+    /[\s\d,;†–-]/,
+    /[[【`~]/,
+    /[–-]/,
+    /\d+/g,
   ],
   "tools/media/html-entities.ts": [/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{1,31}));/g],
   "tools/media/page-text.ts": [/\s+/g, /\n (?! )/g, /\n{3,}/g],

@@ -17,6 +17,13 @@ export class Sources {
     return this.#byNumber.length;
   }
 
+  /** The numbers from `first` to `last` as a list; null where one of them is no source, or they are too many. */
+  listed(first: number, last: number): string | null {
+    const count = last - first + 1;
+    if (first < 1 || count < 1 || count > rangeMaxLength || last > this.#byNumber.length) return null;
+    return Array.from({ length: count }, (_, place) => first + place).join(", ");
+  }
+
   get any(): boolean {
     return this.#byNumber.length > 0;
   }
@@ -34,12 +41,19 @@ export class Sources {
   }
 }
 
-/** The longest mark: `[1, 2, 12]`, and what gpt-oss models write, `【1†L10-L24】`. */
+/** The longest mark: `[1, 2, 12]`, `[1-3]`, and what gpt-oss models write, `【1†L10-L24】`. */
 const markMaxLength = 40;
-const markPattern = /^([[【])(\s*\d+(?:\s*[,;]\s*\d+)*\s*)((?:†.*)?)([\]】])$/;
-const inMark = /[\s\d,;†]/;
+const markPattern = /^([[【])(\s*\d+(?:\s*[,;–-]\s*\d+)*\s*)((?:†.*)?)([\]】])$/;
+const inMark = /[\s\d,;†–-]/;
+const rangePattern = /(\d+)\s*[–-]\s*(\d+)/g;
+const rangeMaxLength = 20;
 /** Outside of marks and code, nothing else in a text needs to be looked at. */
-const telling = /[[【`]/;
+const telling = /[[【`~]/;
+/** How much of the text before a bracket or a tilde says what it is. */
+const beforeMaxLength = 32;
+/** A name as code has it, `a` or `my_list`, whose brackets are subscripts; of other words nobody can tell. */
+const subscripted = /(?:(?<![\p{L}\p{N}_'’])[a-z]|[A-Za-z0-9]_[A-Za-z0-9]+)(?:\[\w*\])*$/u;
+const lineBegins = /(?:^|\n) *~*$/;
 
 type TextPiece = Extract<Piece, { kind: "text" }>;
 
@@ -55,6 +69,8 @@ export class CitationReader {
   #length: number;
   /** A bracket that was opened and what follows it, kept back; empty outside of one. */
   #mark = "";
+  /** The end of the model's text so far. */
+  #before = "";
 
   /** `length`: UTF-16 units of the answer's text in the rounds before. */
   constructor(sources: Sources, length: number, emit: (piece: Piece) => void) {
@@ -72,9 +88,13 @@ export class CitationReader {
     const text = JSON.parse(piece.literal) as string;
     if (this.#mark === "" && !this.#code.isOpen && !telling.test(text)) {
       this.#length += text.length;
+      this.#before = (this.#before + text).slice(-beforeMaxLength);
       this.#emit(piece);
       return;
     }
+    let at = 0;
+    const before = (): string =>
+      (this.#before + text.slice(Math.max(0, at - beforeMaxLength), at)).slice(-beforeMaxLength);
     let { logprobs } = piece;
     let shown = "";
     const handOn = (): void => {
@@ -83,8 +103,8 @@ export class CitationReader {
       shown = "";
     };
     for (const character of text) {
-      const isCode = this.#code.takes(character);
-      if (!isCode && (character === "[" || character === "【")) {
+      const isCode = this.#code.takes(character, before);
+      if (!isCode && (character === "【" || (character === "[" && !subscripted.test(before())))) {
         shown += this.#mark;
         this.#mark = character;
       } else if (!isCode && this.#goesOn(character)) {
@@ -94,12 +114,15 @@ export class CitationReader {
         this.#mark = "";
         const cited = isCode ? null : this.#cited(whole);
         shown += cited?.mark ?? whole;
-        if (cited === null) continue;
-        handOn();
-        const start = this.#length - cited.mark.length;
-        for (const source of cited.sources) this.#emit({ kind: "citation", source, start, end: this.#length });
+        if (cited !== null) {
+          handOn();
+          const start = this.#length - cited.mark.length;
+          for (const source of cited.sources) this.#emit({ kind: "citation", source, start, end: this.#length });
+        }
       }
+      at += character.length;
     }
+    this.#before = before();
     handOn();
   }
 
@@ -125,8 +148,14 @@ export class CitationReader {
   #cited(whole: string): Readonly<{ mark: string; sources: ReadonlySet<Source> }> | null {
     const [, open, numbers, lines, close] = markPattern.exec(whole) ?? [];
     if (numbers === undefined) return null;
+    // A range is shown as the list that it means: counted anew, its sources seldom stand in a row.
+    const list = numbers.replace(
+      rangePattern,
+      (range, first, last) => this.#sources.listed(Number(first), Number(last)) ?? range,
+    );
+    if (/[–-]/.test(list)) return null;
     const sources = new Set<Source>();
-    const shown = numbers.replace(/\d+/g, (digits) => {
+    const shown = list.replace(/\d+/g, (digits) => {
       const cited = this.#sources.cited(Number(digits));
       if (cited === null) return digits;
       sources.add(cited.source);
@@ -136,31 +165,47 @@ export class CitationReader {
   }
 }
 
-/** Which characters of a Markdown text are code: what stands between two runs of as many backticks. */
+/**
+ * Which characters of a Markdown text are code: what stands between two runs of as many backticks, or between two fences
+ * of tildes.
+ */
 class CodeSpans {
-  /** Backticks of the run that is being read, and of the one that opened the code; 0 without. */
+  /** Backticks or tildes of the run that is being read, and of the one that opened the code; 0 without. */
   #run = 0;
   #opened = 0;
+  #runOf = "";
+  #openedBy = "";
 
   get isOpen(): boolean {
     return this.#run > 0 || this.#opened > 0;
   }
 
-  /** Takes the next character, and says whether it is code. */
-  takes(character: string): boolean {
-    if (character === "`") {
+  /** Takes the next character, and says whether it is code; `before` gives the end of the text before it. */
+  takes(character: string, before: () => string): boolean {
+    if (character !== this.#runOf) this.#endRun();
+    if (character === "`" || (character === "~" && lineBegins.test(before()))) {
+      this.#runOf = character;
       this.#run += 1;
       return true;
     }
-    if (this.#run > 0) {
-      if (this.#opened === 0) this.#opened = this.#run;
-      else if (this.#run === this.#opened || (isFence(this.#opened) && isFence(this.#run))) this.#opened = 0;
-      this.#run = 0;
-    }
+    this.#endRun();
     // A lone backtick opens nothing, which is only known at the end of its paragraph: so long no citation would be read.
     if (character === "\n" && !isFence(this.#opened)) this.#opened = 0;
     return this.#opened > 0;
   }
+
+  #endRun(): void {
+    const run = this.#run;
+    if (run === 0) return;
+    this.#run = 0;
+    if (this.#opened === 0) {
+      if (this.#runOf === "~" && !isFence(run)) return;
+      this.#opened = run;
+      this.#openedBy = this.#runOf;
+    } else if (this.#runOf === this.#openedBy) {
+      if (run === this.#opened || (isFence(this.#opened) && isFence(run))) this.#opened = 0;
+    }
+  }
 }
 
-const isFence = (backticks: number): boolean => backticks >= 3;
+const isFence = (run: number): boolean => run >= 3;

@@ -70,6 +70,13 @@ describe("a mark", () => {
     ["```\na[2] = b[3]\n```\n[3]", "```\na[2] = b[3]\n```\n[1]"],
     ["``a`[2]`` [2]", "``a`[2]`` [1]"],
     ["5` wide [2]\n[2]", "5` wide [2]\n[1]"],
+    ["~~~py\nb[1] = items[2]\n~~~\n[2]", "~~~py\nb[1] = items[2]\n~~~\n[1]"],
+    ["```\n~~~\nitems[2]\n```\n[2]", "```\n~~~\nitems[2]\n```\n[1]"],
+    ["about ~~~[2], ~5 [3]\n ~1 [2]", "about ~~~[1], ~5 [2]\n ~1 [1]"],
+    ["a[3] = m[2][3], my_list[2] and $x[3]$ [3]", "a[3] = m[2][3], my_list[2] and $x[3]$ [1]"],
+    ["fast[3], España[2], it's[3], _Nature_[2]", "fast[1], España[2], it's[1], _Nature_[2]"],
+    ["[3] and [1-3], 【1–2】", "[1] and [2, 3, 1], 【2, 3】"],
+    ["[2] [1-9] [2-1] [0-2] [2019-2021] [3-3]", "[1] [1-9] [2-1] [0-2] [2019-2021] [2]"],
   ])("is counted by the first one of its source: %p is shown as %p", (text, shown) => {
     expect(textOf(read([text]))).toBe(shown);
     expect(textOf(read([...text]))).toBe(shown);
@@ -104,7 +111,22 @@ describe("a mark", () => {
   });
 
   test("is the same at any cut, and the text is whole", () => {
-    const parts = fc.constantFrom("[1]", "[2, 3]", "[", "]", "1", "text ", "😀", "[x]", "\n", "【3】", "`", "†");
+    const parts = fc.constantFrom(
+      "[1]",
+      "[2, 3]",
+      "[",
+      "]",
+      "1",
+      "text ",
+      "😀",
+      "[x]",
+      "\n",
+      "【3】",
+      "`",
+      "†",
+      "~~~",
+      "a",
+    );
     fc.assert(
       fc.property(fc.array(parts, { maxLength: 12 }), fc.array(fc.nat(60), { maxLength: 6 }), (words, cuts) => {
         const text = words.join("");

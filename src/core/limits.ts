@@ -52,6 +52,8 @@ export const nodeFirstPieceMs = 20 * 60_000;
 /** Longest silence between two reads once the answer has begun; 15 minutes are allowed before the first. */
 export const nodeStallMs = 16 * 60_000;
 export const nodeLineMaxBytes = 4 * 1024 * 1024;
+/** Data lines of one event, which engines write as one: each takes 60 bytes of memory, however short it is. */
+export const nodeEventLinesMax = 50_000;
 export const nodeHeadMaxBytes = 64 * 1024;
 export const nodeErrorBodyMaxBytes = 64 * 1024;
 /** What of an error body is read for its meaning, and what of a node's words the log gets, in UTF-16 units. */

@@ -18,6 +18,7 @@ import {
 import { refuse } from "../core/refusals.ts";
 import { AccountTurns } from "../tools/account-turns.ts";
 import type { AccountId, Refusal } from "../core/types.ts";
+import type { ArrivingBody } from "./arriving-bodies.ts";
 
 export type Encoding = "gzip" | "deflate" | "br" | "zstd";
 
@@ -46,12 +47,13 @@ export function encodingOf(headers: Headers): Encoding | "unknown" | null {
 
 const turns = new AccountTurns(inflatingMax, inflatingAccountMax);
 
-/** The body as it was before its client compressed it. Rejects when `gone` aborts while it waits for its turn. */
+/** The body as it was before its client compressed it; `arrival` is told what it takes. Rejects when `gone` aborts while it waits for its turn. */
 export async function inflate(
   compressed: Uint8Array,
   encoding: Encoding,
   account: AccountId,
   gone: AbortSignal,
+  arrival: ArrivingBody,
 ): Promise<Uint8Array | Refusal> {
   using _turn = await turns.enter(account, gone);
   const ratioMaxBytes = Math.max(inflatedAlwaysMaxBytes, compressed.byteLength * inflatedRatioMax);
@@ -69,6 +71,8 @@ export async function inflate(
           reason: `The request body inflates to more than ${inflatedRatioMax} times its size; send it uncompressed`,
         });
       }
+      const refusal = arrival.take(chunk.byteLength);
+      if (refusal !== null) return refusal;
       chunks.push(chunk);
     }
   } catch (error) {

@@ -5,6 +5,7 @@ import type { Body, Incoming } from "../gateway.ts";
 import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { type AccountId, type Refusal, StoreUnavailable } from "../core/types.ts";
+import { ArrivingBodies, type ArrivingBody } from "./arriving-bodies.ts";
 import type { BodyTurns } from "./body-turns.ts";
 import { encodingOf, inflate } from "./compressed-body.ts";
 import type { Site } from "./site.ts";
@@ -78,6 +79,8 @@ export async function readBody(
   return isRefusal(json) ? json : { json: json.value, bytes: body.bytes };
 }
 
+const arriving = new ArrivingBodies();
+
 type BodyText = Readonly<{ text: string; bytes: number }>;
 
 async function readWhole(
@@ -92,10 +95,10 @@ async function readWhole(
     if (encoding === "unknown") return refuse("unsupported_encoding");
     const isSmall = declared !== null && encoding === null && Number(declared) < smallBodyBytes(keepsLarge, turns);
     if (isSmall) return { text: await request.text(), bytes: Number(declared) };
-    // The runtime puts a body of known length together in three quarters of the time that we take for it.
-    const came = declared === null ? await readChunks(request) : await request.bytes();
-    if (came === null) return refuse("body_too_large");
-    const body = encoding === null ? came : await inflate(came, encoding, account, request.signal);
+    using arrival = arriving.enter(account);
+    const came = await readBytes(request, declared, arrival);
+    if (isRefusal(came)) return came;
+    const body = encoding === null ? came : await inflate(came, encoding, account, request.signal, arrival);
     if (isRefusal(body)) return body;
     if (keepsLarge && body.byteLength >= largeBodyMinBytes) {
       return { body, bytes: body.byteLength, gone: request.signal };
@@ -115,13 +118,21 @@ function smallBodyBytes(keepsLarge: boolean, turns: BodyTurns | null): number {
   return keepsLarge ? largeBodyMinBytes : Number.POSITIVE_INFINITY;
 }
 
-/** A body of unknown length, or null as soon as it is over the limit. */
-async function readChunks(request: Request): Promise<Uint8Array | null> {
+/** A body of unknown length is refused as soon as it is over the limit. */
+async function readBytes(
+  request: Request,
+  declared: string | null,
+  arrival: ArrivingBody,
+): Promise<Uint8Array | Refusal> {
+  // The runtime puts a body of known length together in three quarters of the time that we take for it.
+  if (declared !== null) return arrival.take(Number(declared)) ?? (await request.bytes());
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of request.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > bodyMaxBytes) return null;
+    if (bytes > bodyMaxBytes) return refuse("body_too_large");
+    const refusal = arrival.take(chunk.byteLength);
+    if (refusal !== null) return refusal;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

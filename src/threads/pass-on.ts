@@ -57,7 +57,10 @@ export async function passOn(request: Request, { unix, peer, body, ended }: Pass
   });
   if (body !== null) exchange.end(body);
   else if (request.body === null) exchange.end();
-  else sendBody(request.body, exchange).catch((error: Error) => exchange.destroy(error));
+  else {
+    exchange.flushHeaders(); // else they would wait for the body's first byte, and a refusal that needs none with them
+    sendBody(request.body, exchange).catch((error: Error) => exchange.destroy(error));
+  }
   return promise;
 }
 

@@ -4,10 +4,12 @@ import { connect } from "node:net";
 import type { ErrorReply } from "../fixtures/requests.ts";
 import { brotliCompressSync as brotli, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { bodyOf as bodyOfDialect, endpoints, viewOf } from "../fixtures/client-view.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { post, says } from "../fixtures/requests.ts";
 import { Stack } from "../fixtures/stack.ts";
 
 const timeLimit = 30_000;
+const threadsMax = 2; // of the runs of this suite
 let stack: Stack;
 beforeAll(async () => {
   stack = await Stack.start();
@@ -215,6 +217,40 @@ describe("bodies", () => {
       });
       expect(reply.status).toBe(401);
       await reply.text();
+    },
+    timeLimit,
+  );
+
+  test(
+    "an account's uploads beside each other take no more than a bounded room, whether they are slow or compressed, and none of others'",
+    async () => {
+      const [uploader, other] = [await stack.gateway.account(), await stack.gateway.account()];
+      const url = new URL(stack.gateway.url);
+      const large = 30_000_000;
+      // Nothing of these bodies comes. With several threads, each has a room of its own.
+      const uploads = Array.from({ length: 4 * 2 * threadsMax }, () => {
+        const socket = connect(Number(url.port), url.hostname);
+        socket.on("error", () => {}); // it is cut below
+        socket.write(
+          `POST /v1/tokenize HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${uploader.api_key}\r\ncontent-length: ${large}\r\n\r\n`,
+        );
+        return socket;
+      });
+      const refused = await new Promise<string>((resolve) => {
+        for (const socket of uploads) socket.once("data", (bytes) => resolve(String(bytes)));
+      });
+      expect(refused).toStartWith("HTTP/1.1 429 ");
+      expect(refused.toLowerCase()).toContain("retry-after: ");
+      const inflating = new Uint8Array(gzipSync(JSON.stringify({ text: " ".repeat(900_000) })));
+      const countOf = async ({ api_key }: { api_key: string }): Promise<number> => {
+        const headers = { authorization: `Bearer ${api_key}`, "content-encoding": "gzip" };
+        const reply = await fetch(`${stack.gateway.url}/v1/tokenize`, { method: "POST", headers, body: inflating });
+        await reply.text();
+        return reply.status;
+      };
+      expect(await countOf(other)).toBe(200);
+      for (const socket of uploads) socket.destroy();
+      await eventually("the room is given back", async () => (await countOf(uploader)) === 200);
     },
     timeLimit,
   );

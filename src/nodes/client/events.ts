@@ -1,13 +1,13 @@
 // Bytes of a response body -> the payloads of its server-sent events, at any split of the bytes. A line ends with a line
 // feed, a carriage return or both. Text is decoded only in whole lines, so that a character that is split over two reads
 // stays whole. Most events are known by their bytes and are never decoded.
-import { nodeLineMaxBytes } from "../../core/limits.ts";
+import { nodeEventLinesMax, nodeLineMaxBytes } from "../../core/limits.ts";
 
 /** Receives the events of one body. */
 export interface EventHandler {
   /** The joined `data:` lines of one event; `named` is true for `event: error` (LM Studio). */
   event(payload: string, namedError: boolean): void;
-  /** A line, or the data of one event, over nodeLineMaxBytes. Nothing more comes. */
+  /** A line, or the data of one event, over nodeLineMaxBytes, or one of too many lines. Nothing more comes. */
   tooLong(): void;
 }
 
@@ -41,6 +41,8 @@ export class EventParser {
   #keptBytes = 0;
   /** Data lines of the event that is being read; null before its first one. */
   #payload: string | null = null;
+  /** Of them, those after the first. */
+  #moreLines = 0;
   #namedError = false;
   /** The last byte was a carriage return: a line feed that comes next ends the same line. */
   #returned = false;
@@ -163,6 +165,7 @@ export class EventParser {
       const data = bytes.toString("utf8", from, end);
       if (this.#payload === null) this.#payload = data;
       else if (this.#payload.length + data.length > nodeLineMaxBytes) this.#fail();
+      else if (++this.#moreLines >= nodeEventLinesMax) this.#fail();
       else this.#payload += `\n${data}`;
     } else if (startsWith(eventField, bytes, start, end)) {
       this.#namedError = bytes.toString("utf8", start + eventField.length, end).trim() === "error";
@@ -174,6 +177,7 @@ export class EventParser {
     const payload = this.#payload;
     const namedError = this.#namedError;
     this.#payload = null;
+    this.#moreLines = 0;
     this.#namedError = false;
     if (payload !== null) this.#handler.event(payload, namedError);
   }

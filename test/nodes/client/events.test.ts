@@ -1,7 +1,7 @@
 // Server-sent events at any split of the bytes, with everything that engines add to them.
 import { describe, expect, test } from "bun:test";
 import { EventParser } from "../../../src/nodes/client/events.ts";
-import { nodeLineMaxBytes } from "../../../src/core/limits.ts";
+import { nodeEventLinesMax, nodeLineMaxBytes } from "../../../src/core/limits.ts";
 import { cut } from "../../fixtures/read-answer.ts";
 
 function parse(reads: readonly Uint8Array[]): { events: string[]; errors: number; tooLong: number } {
@@ -99,5 +99,11 @@ describe("the line limit", () => {
   test("in one read", () => {
     const payload = "a".repeat(nodeLineMaxBytes + 1);
     expect(parse([Buffer.from(`data: ${payload}\n\n`)])).toEqual({ events: [], errors: 0, tooLong: 1 });
+  });
+
+  test("an event of too many lines is given up, and one of some thousand is not", () => {
+    const lines = (count: number) => [Buffer.from(`${"data:\n".repeat(count)}\n`)];
+    expect(parse(lines(5_000))).toEqual({ events: ["\n".repeat(4_999)], errors: 0, tooLong: 0 });
+    expect(parse(lines(nodeEventLinesMax + 1))).toEqual({ events: [], errors: 0, tooLong: 1 });
   });
 });

@@ -6,6 +6,8 @@ import { dataFolderOf } from "../config/config.ts";
 import { exportAccount } from "../store/backup/account-export.ts";
 import { databaseName } from "../store/folder/data-folder.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
+import { socketFile } from "../server/control-socket.ts";
+import { checkFolderRights } from "../server/folder-rights.ts";
 import { perform } from "./perform.ts";
 
 /** Read beside a running server, whose commits go on; that it is given out is written down first. */
@@ -15,6 +17,7 @@ const command: Command = {
   async run(invocation) {
     const { words, flags, environment } = invocation;
     const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
+    checkFolderRights(dataFolder, socketFile(dataFolder)); // a folder that may not be seen is not one that is not there
     const file = join(dataFolder, databaseName);
     if (!existsSync(file)) throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
     const email = words[0]!;

@@ -67,7 +67,11 @@ const command: Command = {
           .join(", "),
       ]);
       console.log(formatTable(["node", "address", "health", "since (UTC)", "busy", "slots", "engine", "models"], rows));
-      for (const { name, problem } of nodes) if (problem !== null) console.log(`${name}: ${problem}`);
+      for (const { name, problem, last_error: error } of nodes) {
+        if (problem !== null) console.log(`${name}: ${problem}`);
+        if (error !== null && error.message !== problem)
+          console.log(`${name}: last error ${error.at.slice(0, 19).replace("T", " ")}: ${error.message}`);
+      }
     }
     return 0;
   },

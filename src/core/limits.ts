@@ -71,6 +71,8 @@ export const nodeLooksAtOnceMax = 32;
 export const nodeProbeTimeoutMs = 3_000;
 /** A node that said 429 or 503 gets no new request for this long. */
 export const nodeCoolOffMs = 1_000;
+/** After a request failed on a node, requests that another could take go there for this long, or until one is answered here. */
+export const nodeDoubtMs = 15_000;
 /** After the finish reason, a node may be silent for this long before its answer counts as complete. */
 export const nodeAfterFinishMs = 900;
 /** A node's own count is worth this wait, then ours is answered (agents ask 24 at once and expect them within a second). */

@@ -44,7 +44,7 @@ describe("the command line", () => {
     const none = ["check-answers", "pdf-text"].flatMap((each) => ["data", "config", "json"].map((f) => `${each} ${f}`));
     expect(lacking.sort()).toEqual([...none, "serve json"].sort());
     expect(helpText).toContain("serve has no --json, check-answers and pdf-text have no flags at all");
-    const source = readFileSync(join(folder, "../config.ts"), "utf8");
+    const source = readFileSync(join(folder, "../config/config.ts"), "utf8");
     for (const [variable] of source.matchAll(/TOLLGATE_[A-Z_]+/g)) expect(helpText).toContain(variable);
   });
 

@@ -52,6 +52,7 @@ describe.skipIf(process.getuid?.() !== 0 || Bun.which("setpriv") === null)("as a
   test.each([
     "accounts list",
     "accounts create a@b.example",
+    "accounts export a@b.example",
     "usage a@b.example",
     "nodes",
     "health",

@@ -155,7 +155,9 @@ describe.concurrent("a start is refused with one line", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "file");
     writeFileSync(file, "");
-    expect(await refused(["--port", "0", "--data", file])).toMatch(/^tollgate: cannot write to the data folder .*$/);
+    expect(await refused(["--port", "0", "--data", file])).toBe(
+      `tollgate: ${file} is not a folder; name the data folder with --data DIR`,
+    );
   });
 
   test.each([

@@ -270,6 +270,7 @@ export class NodePool {
       limits: this.#limits,
       turns: this.#lookTurns,
       onHealth,
+      onDoubt: (until) => this.#queue.doubt(config.name, until),
       onTrialFailed: () => this.#queue.trialFailed(config.name),
       onEngine: (engine) => this.#options.follower?.engineFound(config.name, engine),
       onFirstLook(node) {

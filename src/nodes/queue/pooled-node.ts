@@ -11,6 +11,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { NodeConfig } from "../../config/config.ts";
 import {
   nodeCoolOffMs,
+  nodeDoubtMs,
   nodeFirstProbeMs,
   nodeIdleLookIntervalMs,
   nodeProbeIntervalMs,
@@ -48,6 +49,8 @@ export type PooledNodeParts = Readonly<{
   limits: EndpointLimits & NodeLimits;
   turns: LookTurns;
   onHealth(health: NodeHealth): void;
+  /** Until when requests rather go elsewhere, by the monotonic clock; 0: no longer. */
+  onDoubt(until: Ms): void;
   /** It was down, and a request showed that it still is. */
   onTrialFailed(): void;
   onEngine(engine: Engine): void;
@@ -107,7 +110,11 @@ export class PooledNode {
   readonly met = ({ failure, unreachable, responded, overloaded, answered }: Met): void => {
     const { clock } = this.#parts;
     if (failure !== null) this.#metFailure(failure, unreachable);
-    if (answered !== null) this.recent.add(answered.firstPieceMs, answered.outputTokens, clock.monotonic());
+    if (answered !== null) {
+      this.recent.add(answered.firstPieceMs, answered.outputTokens, clock.monotonic());
+      this.#parts.onDoubt(0);
+    } else if (failure !== null && failure.blames !== "client" && !unreachable && !overloaded)
+      this.#parts.onDoubt(clock.monotonic() + nodeDoubtMs);
     if (this.#closed || this.#arriving) return;
     if (responded) this.#heardAt = clock.monotonic();
     if (this.#isAway) {

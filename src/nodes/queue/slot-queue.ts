@@ -4,7 +4,8 @@
 // A request enters:
 //   (1) no node serves its model, or all that do are away   -> refused as busy, at once; but where one is down, one
 //       (starting, or down)                                    request at a time is its trial, and others wait for that
-//   (2) one that serves it is well and has a free slot      -> granted (which one: see #choose)
+//   (2) one that serves it is well and has a free slot      -> granted (which one: see choose; one on which a request
+//                                                              failed lately only where no other has room)
 //   (3) the lines are full                                  -> refused as busy
 //   (4) else                                                -> waits
 // The trial is there because whoever said that the node is down may be wrong, and by now it may be back. It fails with
@@ -55,6 +56,8 @@ type NodeState = {
   trial: boolean;
   /** The turn of its last trial; smaller is longer ago. */
   triedAt: number;
+  /** A request failed there: until then others are chosen where one has room; monotonic. */
+  doubtedUntil: Ms;
   /** No longer configured: takes nothing new, forgotten when its last request ends. */
   retired: boolean;
   readonly lines: Set<RouteLine>;
@@ -111,6 +114,7 @@ export class SlotQueue {
           busy: 0,
           trial: false,
           triedAt: 0,
+          doubtedUntil: 0,
           retired: false,
           lines: new Set(),
         });
@@ -146,7 +150,10 @@ export class SlotQueue {
     const candidates = this.#candidates(place);
     const free = candidates.every(isAway)
       ? this.#forTrial(candidates, place) // (1)
-      : choose(candidates, place.affinity);
+      : (choose(
+          candidates.filter(({ doubtedUntil }) => doubtedUntil <= now),
+          place.affinity,
+        ) ?? choose(candidates, place.affinity));
     if (free === "none") return place.refused("no-node");
     if (free !== null) return this.#grant(place, free); // (2)
     if (this.#all.length >= this.#placesMax) return place.refused("full"); // (3)
@@ -195,6 +202,15 @@ export class SlotQueue {
     state.trial = false;
     if (health === "well") this.#fill(state);
     else for (const route of [...state.lines]) this.#refuseIfHopeless(route);
+  }
+
+  /**
+   * A request failed on the node. What fails does so at once, so that this node would always be the idlest, and a client
+   * that asks again would meet it again. 0: it answered.
+   */
+  doubt(nodeName: string, until: Ms): void {
+    const state = this.#nodes.get(nodeName);
+    if (state !== undefined) state.doubtedUntil = until;
   }
 
   /** Refuses those who waited too long. */

@@ -166,6 +166,22 @@ describe("health", () => {
     } while (ending.kind === "failed" && ending.elsewhere);
     expect(ending.kind).toBe("end");
   });
+  test("one that fails every request at once meets one of them, not all that begin alike", async () => {
+    const broken = nodeOf((_, reply) => reply.write(wholeReply("500 Internal Server Error", "{}")));
+    const pool = poolOf([config(broken, { slots: 8 }), config(nodeOf(), { name: "b", slots: 8 })]);
+    let failed = 0;
+    for (let request = 0; request < 40; request++) {
+      // Prompts that begin differently belong to different nodes; each comes twice, as from a client that asks again.
+      const ask = askOf({ turns: [{ role: "user", content: `${request >> 1}` }] });
+      using slot = granted(await pool.enter(ask, 1, never));
+      if ((await generate(slot, ask)).kind === "failed") failed++;
+    }
+    expect([failed, broken.requests.length]).toEqual([1, 1]);
+    expect(pool.states()[0]).toMatchObject({
+      health: "well",
+      lastError: { message: "a request failed there: status 500: {}" },
+    });
+  });
   test("a node that says 503 cools off; those in line wait and are served", async () => {
     let overloaded = true;
     const node = nodeOf((_, reply) => reply.write(overloaded ? wholeReply("503 x", "") : answer));

@@ -91,6 +91,21 @@ describe("which node", () => {
 });
 
 describe("fairness", () => {
+  test("a node on which a request failed is chosen only where no other has room, for a while or until it answered", () => {
+    const nodes = [node("a", 9), node("b", 1)];
+    const from = (queue: SlotQueue, now: number) => enter(queue, new TestPlace(1, "m", 7), now).node;
+    const affine = from(queueOf([node("a", 9), node("b", 9)]), 0)!;
+    const other = affine === "a" ? "b" : "a";
+    const queue = queueOf(nodes.map((each) => ({ ...each, slots: each.name === affine ? 9 : 1 })));
+    queue.doubt(affine, 100);
+    expect([from(queue, 1), from(queue, 1)]).toEqual([other, affine]);
+    queue.release(other);
+    expect([from(queue, 99), from(queue, 100)]).toEqual([other, affine]);
+    queue.release(other);
+    queue.doubt(affine, 200);
+    queue.doubt(affine, 0);
+    expect(from(queue, 101)).toBe(affine);
+  });
   test("an account with 500 requests waits behind its own", () => {
     const queue = queueOf([node("a", 2)]);
     const flood = Array.from({ length: 502 }, () => enter(queue, new TestPlace(1)));

@@ -51,6 +51,8 @@ function parse(name: string, command: Command, argv: readonly string[]) {
   } catch (error) {
     const { code, message } = error as Error & { code?: string };
     if (code !== "ERR_PARSE_ARGS_UNKNOWN_OPTION") throw new UsageError(`${name}: ${message.split("\n")[0]}`);
+    const negative = argv.find((word) => /^-\d/.test(word)); // it would be read as a flag, digit by digit
+    if (negative !== undefined) throw new UsageError(`${name}: ${negative} is below zero, which no number here may be`);
     const typed = argv.find((word) => message.includes(`'${word.split("=")[0]}'`)) ?? "";
     const known = Object.keys(command.flags).map((flag) => `--${flag}`);
     const meant = nearest(typed.split("=")[0]!, known);

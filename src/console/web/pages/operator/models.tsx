@@ -30,7 +30,10 @@ function SickNodes(): VNode | null {
     <>
       {sick.map(({ name, url, problem }) => (
         <p key={name} class="notice" role="status">
-          Node <strong>{name}</strong> at <code>{url}</code>: {problem}.
+          <span>
+            Node <strong>{name}</strong> at <code>{url}</code>: {problem}
+            {problem?.endsWith("?") === true ? "" : "."}
+          </span>
         </p>
       ))}
     </>

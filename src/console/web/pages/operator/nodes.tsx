@@ -39,7 +39,8 @@ const healthNames: Readonly<Record<string, string>> = {
   starting: "Starting",
 };
 
-const sentence = (words: string): string => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+const sentence = (words: string): string =>
+  `${words.charAt(0).toUpperCase()}${words.slice(1)}${words.endsWith("?") ? "" : "."}`;
 
 const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
   <article class="card stack">

@@ -7,6 +7,7 @@ import type { Ask, Usage } from "../core/types.ts";
 const charactersPerToken = 4;
 /** No tokens are longer on average: what is more is not one token, whatever the node says. */
 export const charactersPerTokenMax = 32;
+const deltasPerTokenMax = 2;
 /** A report may be this many tokens behind what was delivered before it is absurd. */
 const tokensBehindMax = 4;
 /** What an image costs about; its base64 form in the body says nothing about its tokens. */
@@ -75,12 +76,20 @@ function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: Run
     whole &&
     prompt > 0 && // every chat template adds tokens, also to an empty prompt
     (output > 0 || seen.deltas === 0) &&
-    seen.characters <= charactersPerTokenMax * (output + tokensBehindMax) &&
+    !saysTooLittle(output, seen) &&
     prompt + output <= ask.model.contextTokens &&
     cached <= prompt &&
     reasoning <= output
   );
 }
+
+/**
+ * Text and events must both say so: a node may put much text into one event, and a proxy may cut one token into many
+ * events, but none does both. A report that the node has stands otherwise.
+ */
+const saysTooLittle = (output: number, { characters, deltas }: Seen): boolean =>
+  deltas > deltasPerTokenMax * (output + tokensBehindMax) &&
+  characters > charactersPerTokenMax * (output + tokensBehindMax);
 
 function estimate(ask: Ask, seen: Seen): Usage {
   // A node that was told the budget kept to it, whatever our count says.

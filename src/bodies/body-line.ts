@@ -4,7 +4,7 @@ import type { Log } from "../core/log.ts";
 import { refuse } from "../core/refusals.ts";
 import { RestingWorker } from "../core/resting-worker.ts";
 import { startWorker as startWorkerOf } from "../core/workers.ts";
-import { CountingQueue } from "../tokens/counting-queue.ts";
+import { FairQueue } from "../core/fair-queue.ts";
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
 import type { Prepared, PrepareOrder } from "./prepare.ts";
 import type { Answer, Order } from "./preparing-worker.ts";
@@ -26,7 +26,7 @@ type Job = Readonly<{ account: AccountId; order: PrepareOrder; answered(read: Re
 
 export class BodyLine {
   readonly #log: Log;
-  readonly #queue = new CountingQueue<Job>();
+  readonly #queue = new FairQueue<Job>();
   readonly #worker: RestingWorker<Order, Answer>;
   /** What the Worker is reading; its client may have left. */
   #running: Job | null = null;

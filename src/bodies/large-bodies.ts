@@ -12,7 +12,7 @@ import {
   largeBodiesBytesMax,
 } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
-import { CountingRoom, type RoomLimits } from "../tokens/counting-room.ts";
+import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import type { TokenizeRequest } from "../tokens/tokenize.ts";
 import type { AccountId, Ask, Model, Part, PreparedTurns, Refusal, UnreadyPart } from "../core/types.ts";
 import { BodyLine, type BodyLineOptions } from "./body-line.ts";
@@ -37,24 +37,24 @@ export type LargeBody = Readonly<{
 /** Finds stored responses that a body refers to. */
 export type FindEarlier = (references: References) => Promise<EarlierTexts | Refusal>;
 
-const roomDefault: RoomLimits = {
+const roomDefault: ByteBudgetLimits = {
   places: countingPlacesMax,
   bytes: largeBodiesBytesMax,
   accountPlaces: countingAccountPlacesMax,
   accountBytes: largeBodiesAccountBytesMax,
 };
 
-export type LargeBodiesOptions = BodyLineOptions & Readonly<{ room?: RoomLimits }>;
+export type LargeBodiesOptions = BodyLineOptions & Readonly<{ room?: ByteBudgetLimits }>;
 
 type OrderParts = Pick<PrepareOrder, "reading" | "body" | "bodyBytes" | "models">;
 
 export class LargeBodies {
   readonly #line: BodyLine;
-  readonly #room: CountingRoom;
+  readonly #room: ByteBudget;
 
   constructor(options: LargeBodiesOptions) {
     this.#line = new BodyLine(options);
-    this.#room = new CountingRoom(options.room ?? roomDefault);
+    this.#room = new ByteBudget(options.room ?? roomDefault);
   }
 
   /** Bytes of the bodies that wait, are read or belong to open requests. */

@@ -7,7 +7,7 @@
 /** A member's place, for `leave`. */
 export type Seat<Member> = { member: Member | null; at: number };
 
-export class Roster<Member> {
+export class ActiveSet<Member> {
   readonly #seats: Seat<Member>[] = [];
 
   get size(): number {

@@ -8,7 +8,7 @@ import { messages } from "../dialects/messages/messages.ts";
 import { compactionDialect, responsesDialect } from "../dialects/responses/responses.ts";
 import { type Admitted, admit, isRefused, type Parts, type Refused, serve, type Soon } from "../gateway.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
-import { Roster } from "../core/active-set.ts";
+import { ActiveSet } from "../core/active-set.ts";
 import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import type { AccountId, Ask } from "../core/types.ts";
@@ -53,7 +53,7 @@ export class Inference implements LiveRequests {
   readonly #dialects: readonly Dialect[];
   readonly #compaction: Dialect;
   readonly #heartbeat = new Heartbeat();
-  readonly #open = new Roster<{ outlet: StreamOutlet | CollectOutlet; served: Promise<void> | null }>();
+  readonly #open = new ActiveSet<{ outlet: StreamOutlet | CollectOutlet; served: Promise<void> | null }>();
   readonly #openOf = new Map<AccountId, number>();
   /** Browsers that are signed in to it may ask without a key. */
   site: Site | null = null;

@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import type { Parts, Soon } from "../gateway.ts";
 import { refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
-import { Roster } from "../core/active-set.ts";
+import { ActiveSet } from "../core/active-set.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes } from "../http/api-routes.ts";
@@ -52,7 +52,7 @@ export function startRelayServer(parts: Parts, options: RelayServerOptions): Omi
   });
   const loopDelay = new LoopDelay(clock, (delayMs) => metrics.countLoopDelay(delayMs));
   const inference = new Inference(parts, { sealingKey, counts, watch, passOn: toMain });
-  const passing = new Roster<Promise<void>>();
+  const passing = new ActiveSet<Promise<void>>();
   let stopping = false;
 
   const app = new Elysia({ normalize: false, aot: true })

@@ -12,11 +12,11 @@ import { refuse } from "../core/refusals.ts";
 import { RestingWorker } from "../core/resting-worker.ts";
 import { startWorker as startWorkerOf } from "../core/workers.ts";
 import type { AccountId, EncodedTexts, EncodingName, Ms, Refusal } from "../core/types.ts";
-import { CountingRoom, type RoomLimits } from "./counting-room.ts";
+import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import type { Answer, Order } from "./counting-worker.ts";
 import { bytesOf, encodeTexts } from "./encoded-texts.ts";
 
-const roomDefault: RoomLimits = {
+const roomDefault: ByteBudgetLimits = {
   places: countingPlacesMax,
   bytes: countingBytesMax,
   accountPlaces: countingAccountPlacesMax,
@@ -26,7 +26,7 @@ const roomDefault: RoomLimits = {
 export type CounterOptions = Readonly<{
   log: Log;
   idleMs?: Ms;
-  room?: RoomLimits;
+  room?: ByteBudgetLimits;
   /** For tests: makes another Worker than the one that counts. */
   startWorker?: () => Worker;
 }>;
@@ -35,13 +35,13 @@ type Waiting = Readonly<{ answered(answer: Answer | Refusal): void }>;
 
 /** Counts tokens off the main thread. */
 export class Counter {
-  readonly #room: CountingRoom;
+  readonly #room: ByteBudget;
   readonly #worker: RestingWorker<Order, Answer>;
   readonly #waiting = new Map<number, Waiting>();
   #nextId = 0;
 
   constructor({ log, idleMs = countingIdleMs, room = roomDefault, startWorker }: CounterOptions) {
-    this.#room = new CountingRoom(room);
+    this.#room = new ByteBudget(room);
     this.#worker = new RestingWorker({
       start: startWorker ?? (() => startWorkerOf("tokens/counting-worker.ts")),
       close: { order: "close" },

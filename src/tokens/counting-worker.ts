@@ -2,7 +2,7 @@
 // count never stops the streams of the main thread. It is ended by message, never terminated.
 import { setPriority } from "node:os";
 import type { AccountId, EncodingName } from "../core/types.ts";
-import { CountingQueue } from "./counting-queue.ts";
+import { FairQueue } from "../core/fair-queue.ts";
 import { Reading, Tokenizer } from "./tokenizer.ts";
 
 /** To the Worker. `bytes` holds the texts in UTF-8, one after the other; `ends` says where each ends. */
@@ -43,7 +43,7 @@ const sliceSteps = 100_000;
 /** Linux gives the main thread 9 times the share of this one where both want the same core. */
 const niceness = 10;
 
-const queue = new CountingQueue<Job>();
+const queue = new FairQueue<Job>();
 const jobs = new Map<number, Job>();
 let running = false;
 

@@ -2,7 +2,7 @@
 import { edenGC, fullGC, heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { Roster, type Seat } from "../../src/core/active-set.ts";
+import { ActiveSet, type Seat } from "../../src/core/active-set.ts";
 
 /** Counted by what it carries: the runtime counts no classes of ours. */
 class Visitor {
@@ -30,7 +30,7 @@ describe("a roster", () => {
   test("has who came and did not leave, whatever the order", () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: 9 })), (steps) => {
-        const roster = new Roster<number>();
+        const roster = new ActiveSet<number>();
         const expected = new Set<number>();
         const seats: Seat<number>[] = [];
         steps.forEach((step, at) => {
@@ -55,7 +55,7 @@ describe("a roster", () => {
       set.add(visitor);
       return () => set.delete(visitor);
     });
-    const roster = new Roster<Visitor>();
+    const roster = new ActiveSet<Visitor>();
     const left = leftInMemory((visitor) => {
       const seat = roster.join(visitor);
       return () => roster.leave(seat);

@@ -3,7 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Log, LogFields } from "../../core/log.ts";
 import { gapStreamsPerSample } from "../../core/limits.ts";
 import { refusals } from "../../core/refusals.ts";
-import { Roster, type Seat } from "../../core/active-set.ts";
+import { ActiveSet, type Seat } from "../../core/active-set.ts";
 import { RequestRecord } from "../../telemetry/request-record.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { AccountId, Ask, Endpoint, Ms, Refusal } from "../../core/types.ts";
@@ -22,7 +22,7 @@ export type RequestWatchParts = Readonly<{
 
 export class RequestWatch {
   readonly #parts: RequestWatchParts;
-  readonly #open = new Roster<RequestRecord>();
+  readonly #open = new ActiveSet<RequestRecord>();
   #arrivals = 0;
 
   constructor(parts: RequestWatchParts) {

@@ -1,7 +1,7 @@
 // One timer for all open replies, instead of two per request: it opens streams whose answer is slow to begin, sends
 // signs of life on silent ones and notices clients that stopped reading.
 import { clientStallMs, keepAliveIntervalMs, streamOpenDelayMs } from "../../core/limits.ts";
-import { Roster, type Seat } from "../../core/active-set.ts";
+import { ActiveSet, type Seat } from "../../core/active-set.ts";
 
 export const heartbeatMs = 2_000;
 /** Ages in beats; a fresh reply may see its first beat at once, so n beats mean more than (n - 1) * heartbeatMs. */
@@ -14,7 +14,7 @@ export interface Beating {
 }
 
 export class Heartbeat {
-  readonly #open = new Roster<Beating>();
+  readonly #open = new ActiveSet<Beating>();
   #timer: Timer | null = null;
 
   join(beating: Beating): Seat<Beating> {

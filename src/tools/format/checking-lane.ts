@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { checkIdleMs, checkSilenceMs, checkStartMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
-import { CountingQueue } from "../../tokens/counting-queue.ts";
+import { FairQueue } from "../../core/fair-queue.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import type {
   CheckAnswer,
@@ -47,7 +47,7 @@ const commandOf = (pace: CheckingPace): readonly string[] => [
 export class CheckingLane {
   readonly #options: CheckingLaneOptions;
   /** Of first tries, of second ones, ... */
-  readonly #queues: readonly CountingQueue<Job>[];
+  readonly #queues: readonly FairQueue<Job>[];
   #process: Bun.Subprocess | null = null;
   #ready = false;
   #running: Job | null = null;
@@ -57,7 +57,7 @@ export class CheckingLane {
 
   constructor(options: CheckingLaneOptions) {
     this.#options = options;
-    this.#queues = options.tries.map(() => new CountingQueue<Job>());
+    this.#queues = options.tries.map(() => new FairQueue<Job>());
   }
 
   /** Never rejects. */

@@ -15,7 +15,7 @@ import {
 } from "../../../src/http/outlets/heartbeat.ts";
 import { StreamOutlet } from "../../../src/http/outlets/stream-outlet.ts";
 import { refuse } from "../../../src/core/refusals.ts";
-import { Roster, type Seat } from "../../../src/core/active-set.ts";
+import { ActiveSet, type Seat } from "../../../src/core/active-set.ts";
 import type { Ask, Usage } from "../../../src/core/types.ts";
 import { eventually } from "../../fixtures/eventually.ts";
 
@@ -36,7 +36,7 @@ const piece = { kind: "text", literal: '"word"', logprobs: null } as const;
 
 /** Beats only when it is struck. */
 class ManualHeartbeat extends Heartbeat {
-  readonly #outlets = new Roster<Beating>();
+  readonly #outlets = new ActiveSet<Beating>();
   override join(outlet: Beating): Seat<Beating> {
     return this.#outlets.join(outlet);
   }

@@ -1,10 +1,10 @@
-// How much may wait to be counted, in all and for one account: counting is free and not limited per minute, so memory has
-// to be. A decider: no threads, timers or promises.
-import { assert } from "../core/assert.ts";
-import type { AccountId } from "../core/types.ts";
+// How much may wait, in all and for one account: texts to count, which is free and not limited per minute, and large
+// bodies. A decider: no threads, timers or promises.
+import { assert } from "./assert.ts";
+import type { AccountId } from "./types.ts";
 
-export type RoomLimits = Readonly<{
-  /** Texts and bytes that wait in all. */
+export type ByteBudgetLimits = Readonly<{
+  /** Requests and bytes that wait in all. */
   places: number;
   bytes: number;
   accountPlaces: number;
@@ -13,12 +13,12 @@ export type RoomLimits = Readonly<{
 
 type Use = { places: number; bytes: number };
 
-export class CountingRoom {
-  readonly #limits: RoomLimits;
+export class ByteBudget {
+  readonly #limits: ByteBudgetLimits;
   readonly #accounts = new Map<AccountId, Use>();
   readonly #all: Use = { places: 0, bytes: 0 };
 
-  constructor(limits: RoomLimits) {
+  constructor(limits: ByteBudgetLimits) {
     assert(limits.accountBytes * 2 <= limits.bytes, "one account leaves room for others");
     assert(limits.accountPlaces * 2 <= limits.places, "one account leaves room for others");
     this.#limits = limits;

@@ -1,13 +1,13 @@
 // How much may wait to be counted, without threads.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { CountingRoom } from "../../src/tokens/counting-room.ts";
+import { ByteBudget } from "../../src/core/byte-budget.ts";
 
 const limits = { places: 40, bytes: 4_000, accountPlaces: 10, accountBytes: 1_000 };
 
 describe("an account's share", () => {
   test("as many places as it may have, then none until one is given back", () => {
-    const room = new CountingRoom(limits);
+    const room = new ByteBudget(limits);
     for (let place = 0; place < 10; place++) expect(room.enter(1, 1)).toBe(true);
     expect(room.enter(1, 1)).toBe(false);
     expect(room.enter(2, 1)).toBe(true);
@@ -22,14 +22,14 @@ describe("an account's share", () => {
     [[600, 401], false],
     [[0, 0, 1_000], true],
   ])("texts of %j bytes: the last one enters: %p", (sizes, enters) => {
-    const room = new CountingRoom(limits);
+    const room = new ByteBudget(limits);
     expect(sizes.map((bytes) => room.enter(1, bytes)).at(-1)).toBe(enters);
   });
 });
 
 describe("the room of all", () => {
   test("busy accounts fill three quarters of it, the rest is for those for whom nothing waits", () => {
-    const room = new CountingRoom(limits);
+    const room = new ByteBudget(limits);
     let entered = 0;
     for (let round = 0; round < 10; round++) {
       for (let account = 1; account <= 4; account++) if (room.enter(account, 100)) entered++;
@@ -45,7 +45,7 @@ describe("the room of all", () => {
     const step = fc.record({ account: fc.integer({ min: 1, max: 6 }), bytes: fc.integer({ min: 0, max: 1_100 }) });
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.boolean(), step)), (steps) => {
-        const room = new CountingRoom(limits);
+        const room = new ByteBudget(limits);
         const inside: { account: number; bytes: number }[] = [];
         for (const [enters, { account, bytes }] of steps) {
           const leaving = enters ? undefined : inside.shift();
@@ -62,7 +62,7 @@ describe("the room of all", () => {
   });
 
   test("giving back what was not taken is a bug", () => {
-    const room = new CountingRoom(limits);
+    const room = new ByteBudget(limits);
     expect(() => room.leave(1, 1)).toThrow("once");
   });
 });

@@ -1,12 +1,12 @@
 // The order in which texts are counted, without threads.
 import { describe, expect, test } from "bun:test";
-import { CountingQueue } from "../../src/tokens/counting-queue.ts";
+import { FairQueue } from "../../src/core/fair-queue.ts";
 
 type Job = { account: number; name: string; slices: number };
 
 /** Runs every slice of the jobs; returns the names in the order in which they ended. */
 function run(jobs: readonly Job[], arrivals: Readonly<Record<number, Job>> = {}): string[] {
-  const queue = new CountingQueue<Job>();
+  const queue = new FairQueue<Job>();
   for (const job of jobs) queue.enter(job);
   const ended: string[] = [];
   for (let slice = 0; !queue.isEmpty; slice++) {
@@ -24,7 +24,7 @@ function run(jobs: readonly Job[], arrivals: Readonly<Record<number, Job>> = {})
 describe("turns", () => {
   test("a short text waits one slice for each account with a long one, not for the long ones", () => {
     const jobs = [1, 2, 3].map((account) => ({ account, name: `long ${account}`, slices: 1_000 }));
-    const queue = new CountingQueue<Job>();
+    const queue = new FairQueue<Job>();
     for (const job of jobs) queue.enter(job);
     queue.next();
     const short = { account: 4, name: "short", slices: 1 };
@@ -59,7 +59,7 @@ describe("turns", () => {
 
 describe("leaving", () => {
   test("a job that nobody wants any more gets no turn", () => {
-    const queue = new CountingQueue<Job>();
+    const queue = new FairQueue<Job>();
     const [a, b] = ["a", "b"].map((name) => ({ account: 1, name, slices: 9 })) as [Job, Job];
     queue.enter(a);
     queue.enter(b);
@@ -71,7 +71,7 @@ describe("leaving", () => {
   });
 
   test("leaving twice is a bug", () => {
-    const queue = new CountingQueue<Job>();
+    const queue = new FairQueue<Job>();
     const job = { account: 1, name: "a", slices: 1 };
     queue.enter(job);
     queue.leave(job);

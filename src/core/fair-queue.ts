@@ -1,11 +1,11 @@
-// Whose text is counted next. A decider: no threads, timers or promises.
+// Whose job is next: texts to count, large bodies to read, answers to check. A decider: no threads, timers or promises.
 //
-// Accounts take turns, a slice of work at a time, so that a short text waits for one slice of every other account and
+// Accounts take turns, a slice of work at a time, so that a short job waits for one slice of every other account and
 // never for somebody's megabytes. Within an account: first come, first served.
-import { assert } from "../core/assert.ts";
-import type { AccountId } from "../core/types.ts";
+import { assert } from "./assert.ts";
+import type { AccountId } from "./types.ts";
 
-export class CountingQueue<Job extends Readonly<{ account: AccountId }>> {
+export class FairQueue<Job extends Readonly<{ account: AccountId }>> {
   /** In the order of turns; no list is empty. */
   readonly #jobs = new Map<AccountId, Job[]>();
 

@@ -116,7 +116,7 @@ function failureCode(refusal: RefusalName): string {
 /** Both details always: the schema wants them from every model. */
 export function usageBody(usage: Usage): string {
   const input = usage.inputFresh + usage.inputCached;
-  return `{"input_tokens":${input},"input_tokens_details":{"cached_tokens":${usage.inputCached},"cache_write_tokens":0},"output_tokens":${usage.output},"output_tokens_details":{"reasoning_tokens":${usage.reasoning}},"total_tokens":${input + usage.output}}`;
+  return `{"input_tokens":${input},"input_tokens_details":{"cached_tokens":${usage.inputCached}},"output_tokens":${usage.output},"output_tokens_details":{"reasoning_tokens":${usage.reasoning}},"total_tokens":${input + usage.output}}`;
 }
 
 // ---------------------------------------------------------------------------------------------------------------

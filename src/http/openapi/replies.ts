@@ -176,7 +176,7 @@ const outputItem = either(
 
 const responsesUsage = object({
   input_tokens: whole(),
-  input_tokens_details: object({ cached_tokens: whole(), cache_write_tokens: whole("Always 0.") }),
+  input_tokens_details: object({ cached_tokens: whole() }),
   output_tokens: whole(),
   output_tokens_details: object({ reasoning_tokens: whole() }),
   total_tokens: whole(),

@@ -34,6 +34,7 @@ import {
   type Slot,
   StoreUnavailable,
   type Usage,
+  noUsage,
 } from "./core/types.ts";
 
 /** What is known on this thread at once, and from another one later. Waited for only where it must be. */
@@ -231,7 +232,7 @@ export async function serve(
     // No node fetches anything: what the request names by address is data before it waits for a place.
     using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
     // Its files are texts now.
-    if (media !== null) hold.expect?.(nothing, expectedInputWithTools(media.ask, account, parts), clock.wall());
+    if (media !== null) hold.expect?.(noUsage, expectedInputWithTools(media.ask, account, parts), clock.wall());
     const ending = await answer(media?.ask ?? ask, outlet, serving);
     const { reason } = outlet.gone;
     // What was delivered of an answer that is not what was asked for is charged, else nothing of one that failed.
@@ -267,7 +268,6 @@ async function begun(hold: Hold, gone: Gone): Promise<Refusal | null> {
   return isRefusal(gone.reason) ? gone.reason : (refusal ?? left);
 }
 
-const nothing: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
 /** Nobody reads it. */
 const left = refuse("busy", { seconds: busyRetrySeconds });
 

@@ -17,6 +17,7 @@ import {
   type Ms,
   type Refusal,
   type Usage,
+  noUsage,
 } from "../core/types.ts";
 import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
 import type { Reply } from "./entry.ts";
@@ -147,7 +148,7 @@ class TokenHold implements Hold, BalanceWaiter {
     this.#account = account;
     this.#ask = ask;
     this.#requestId = requestId;
-    this.cost = expectedCost(ask, nothing, inputTokens);
+    this.cost = expectedCost(ask, noUsage, inputTokens);
   }
 
   get budget(): number {
@@ -224,7 +225,6 @@ class TokenHold implements Hold, BalanceWaiter {
   }
 }
 
-const nothing: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
 /** Nobody reads it: the client left. */
 const givenUp: Refusal = refuse("busy", { seconds: busyRetrySeconds });
 

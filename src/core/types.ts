@@ -51,6 +51,7 @@ export type Plan = Readonly<{
 
 /** Model tokens of one reply. `reasoning` is a part of `output`; `inputFresh` excludes `inputCached`. */
 export type Usage = Readonly<{ inputFresh: number; inputCached: number; output: number; reasoning: number }>;
+export const noUsage: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
 
 export type Effort = "off" | "minimal" | "low" | "medium" | "high" | "max";
 

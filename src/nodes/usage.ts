@@ -7,7 +7,8 @@ import type { Ask, Usage } from "../core/types.ts";
 const charactersPerToken = 4;
 /** No tokens are longer on average: what is more is not one token, whatever the node says. */
 export const charactersPerTokenMax = 32;
-const deltasPerTokenMax = 2;
+/** More events than this for each token, beside too much text, and a report says too little. */
+const doubtfulDeltasPerToken = 2;
 /** A report may be this many tokens behind what was delivered before it is absurd. */
 const tokensBehindMax = 4;
 /** What an image costs about; its base64 form in the body says nothing about its tokens. */
@@ -88,7 +89,7 @@ function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: Run
  * events, but none does both. A report that the node has stands otherwise.
  */
 const saysTooLittle = (output: number, { characters, deltas }: Seen): boolean =>
-  deltas > deltasPerTokenMax * (output + tokensBehindMax) &&
+  deltas > doubtfulDeltasPerToken * (output + tokensBehindMax) &&
   characters > charactersPerTokenMax * (output + tokensBehindMax);
 
 function estimate(ask: Ask, seen: Seen): Usage {

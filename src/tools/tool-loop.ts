@@ -29,6 +29,7 @@ import {
   type ToolOutcome,
   type Turn,
   type Usage,
+  noUsage,
 } from "../core/types.ts";
 import { Sources } from "./search/citations.ts";
 import type { OwnedTool } from "./owned-tool.ts";
@@ -72,8 +73,6 @@ function sizeOf(owned: OwnedTool): number {
   sizes.set(owned, bytes);
   return bytes;
 }
-
-const nothing: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
 
 export class ToolLoop {
   readonly #parts: ToolLoopParts;
@@ -160,7 +159,7 @@ class Answer {
   readonly #budget: number;
   readonly #isOneShot: boolean;
   #rounds = 0;
-  #usage: Usage = nothing;
+  #usage: Usage = noUsage;
   /** What the latest round read. */
   #inputTokens = 0;
   #estimated = false;

@@ -7,7 +7,7 @@
 import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
-import { type Gone, signalOf } from "./core/departure.ts";
+import { type AnyCancelSignal, signalOf } from "./core/cancel-signal.ts";
 import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
 import { tooDeep } from "./dialects/request/field.ts";
 import { earlierOf, bytesOf, type References, type StoredResponses } from "./dialects/stored-responses.ts";
@@ -57,7 +57,12 @@ export type Parts = Readonly<{
    */
   isForOthers?: (ask: Ask | null) => boolean;
   pool: {
-    enter(ask: Ask, account: AccountId, gone: Gone, excluded?: ReadonlySet<string>): Soon<Slot | Refusal>;
+    enter(
+      ask: Ask,
+      account: AccountId,
+      cancelSignal: AnyCancelSignal,
+      excluded?: ReadonlySet<string>,
+    ): Soon<Slot | Refusal>;
   };
   /** The input tokens of a request of which no node said them; null: not in time. Absent: estimates are charged. */
   countInput?: (ask: Ask, account: AccountId) => Promise<number | null>;
@@ -93,7 +98,7 @@ export const isLarge = (body: Body): body is LargeBody => "body" in body;
 /** Where an answer goes: the client's stream, or the collector of a non-streaming reply. */
 export interface Outlet extends Sink {
   /** Aborted when the client leaves or stops reading; with a Refusal as its reason when the gateway ends the reply. */
-  readonly gone: Gone;
+  readonly cancelSignal: AnyCancelSignal;
   /** Whether a byte of the reply was written: who leaves before that has received nothing, and pays nothing. */
   readonly opened: boolean;
   /** Whether something of the answer was, and not signs of life alone. */
@@ -189,25 +194,25 @@ export async function readAsk(
   }
   // What is found may be as large as a body.
   const encoded = new TextEncoder().encode(JSON.stringify(json));
-  const large = { body: encoded, bytes, gone: neverGone };
+  const large = { body: encoded, bytes, cancelSignal: neverCancelled };
   return largeBodies.readAsk(large, account, dialect, catalog, find, earlier);
 }
 
-const neverGone = new AbortController().signal;
+const neverCancelled = new AbortController().signal;
 
 /** What every step of serving a request needs. */
 type Serving = Readonly<{
   account: AccountId;
   hold: Hold;
-  outlet: Pick<Outlet, "gone" | "opened">;
-  gone: Gone;
+  outlet: Pick<Outlet, "cancelSignal" | "opened">;
+  cancelSignal: AnyCancelSignal;
   parts: Parts;
   record: RequestRecord;
 }>;
 
 /** Its client left before a byte of the reply was written. */
-const isUnheard = ({ gone, opened }: Pick<Outlet, "gone" | "opened">): boolean =>
-  gone.aborted && !opened && !isRefusal(gone.reason);
+const isUnheard = ({ cancelSignal, opened }: Pick<Outlet, "cancelSignal" | "opened">): boolean =>
+  cancelSignal.aborted && !opened && !isRefusal(cancelSignal.reason);
 
 /**
  * Serves an admitted request; whatever happens, the outlet gets its last word and an unsettled hold goes back. How it
@@ -222,11 +227,11 @@ export async function serve(
   using hold = admitted;
   using _conversation = ask.prepared;
   const { clock, log } = parts;
-  const serving: Serving = { account, outlet, hold, gone: outlet.gone, parts, record };
+  const serving: Serving = { account, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
     if (hold.ready !== null) {
       // A coder call is on disk before the first byte goes out; others wait for those of their account to settle.
-      const refusal = await begun(hold, outlet.gone);
+      const refusal = await begun(hold, outlet.cancelSignal);
       if (refusal !== null) return fail(refusal, hold, outlet, record);
     }
     // No node fetches anything: what the request names by address is data before it waits for a place.
@@ -234,7 +239,7 @@ export async function serve(
     // Its files are texts now.
     if (media !== null) hold.expect?.(noUsage, expectedInputWithTools(media.ask, account, parts), clock.wall());
     const ending = await answer(media?.ask ?? ask, outlet, serving);
-    const { reason } = outlet.gone;
+    const { reason } = outlet.cancelSignal;
     // What was delivered of an answer that is not what was asked for is charged, else nothing of one that failed.
     const owes = ending.kind === "failed" && outlet.delivered && ending.delivered !== undefined;
     if (ending.kind === "failed" && !owes) return fail(ending.refusal, hold, outlet, record);
@@ -258,14 +263,14 @@ export async function serve(
 }
 
 /** Why the request does not begin, or null. A client that leaves gives its place in line up. */
-async function begun(hold: Hold, gone: Gone): Promise<Refusal | null> {
+async function begun(hold: Hold, cancelSignal: AnyCancelSignal): Promise<Refusal | null> {
   const leave = (): void => hold[Symbol.dispose]();
-  if (gone.aborted) leave();
-  else gone.addEventListener("abort", leave, { once: true });
+  if (cancelSignal.aborted) leave();
+  else cancelSignal.addEventListener("abort", leave, { once: true });
   const refusal = await hold.ready;
-  gone.removeEventListener("abort", leave);
-  if (!gone.aborted) return refusal;
-  return isRefusal(gone.reason) ? gone.reason : (refusal ?? left);
+  cancelSignal.removeEventListener("abort", leave);
+  if (!cancelSignal.aborted) return refusal;
+  return isRefusal(cancelSignal.reason) ? cancelSignal.reason : (refusal ?? left);
 }
 
 /** Nobody reads it. */
@@ -279,18 +284,18 @@ function fail(refusal: Refusal, hold: Hold, outlet: Outlet, record: RequestRecor
 }
 
 /** Null where nothing reads media: then what is not inline is left out by the node's request. */
-async function readMedia(ask: Ask, { account, gone, parts, record }: Serving): Promise<ReadyAsk | null> {
+async function readMedia(ask: Ask, { account, cancelSignal, parts, record }: Serving): Promise<ReadyAsk | null> {
   const { media, clock } = parts;
   if (media === undefined) return null;
   const from = clock.monotonic();
-  const ready = await media.ready(ask, account, signalOf(gone));
+  const ready = await media.ready(ask, account, signalOf(cancelSignal));
   record.media = { from, to: clock.monotonic() };
   return ready;
 }
 
 /** One answer: a round of generation, or as many as the calls of our own tools take. */
 function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
-  const { account, hold, gone, parts, record } = serving;
+  const { account, hold, cancelSignal, parts, record } = serving;
   const { checker, clock, log, toolLoop } = parts;
   const sink = record.gap === null ? outlet : new GapSink(outlet, clock, record.gap);
   const isChecked = checker !== undefined && wantsForm(ask);
@@ -309,14 +314,14 @@ function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
     return round(ask, sink);
   };
   const goesOn = (spent: Usage, inputTokens: number) => hold.expect?.(spent, inputTokens, clock.wall()) ?? true;
-  return toolLoop.answer(ask, { account, gone: signalOf(gone), called, goesOn }, sink, counted);
+  return toolLoop.answer(ask, { account, cancelSignal: signalOf(cancelSignal), called, goesOn }, sink, counted);
 }
 
 /** A round of generation whose input is known. */
 async function generateCounted(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
   const ending = await generate(ask, sink, serving);
   // What is not charged needs no count: a failure, an end of our own doing, and what nobody heard.
-  if (ending.kind === "failed" || !ending.estimated || isRefusal(serving.gone.reason)) return ending;
+  if (ending.kind === "failed" || !ending.estimated || isRefusal(serving.cancelSignal.reason)) return ending;
   if (isUnheard(serving.outlet)) return ending;
   return withCountedInput(ending, ask, serving);
 }
@@ -352,11 +357,11 @@ const none: ReadonlySet<string> = new Set();
 async function generateOnce(
   ask: Ask,
   sink: Sink,
-  { account, gone, parts: { pool, clock } }: Serving,
+  { account, cancelSignal, parts: { pool, clock } }: Serving,
   round: RoundRecord,
   tried: Tried,
 ): Promise<Ending> {
-  const entered = pool.enter(ask, account, gone, tried.nodes);
+  const entered = pool.enter(ask, account, cancelSignal, tried.nodes);
   const place = entered instanceof Promise ? await entered : entered;
   if (isRefusal(place)) {
     round.endedAt = clock.monotonic();
@@ -366,7 +371,7 @@ async function generateOnce(
   round.node = slot.nodeName;
   round.startedAt = entered instanceof Promise ? clock.monotonic() : round.queuedAt;
   const began = () => void (round.firstPieceAt = clock.monotonic());
-  const ending = await slot.generate(ask, account, gone, sink, began);
+  const ending = await slot.generate(ask, account, cancelSignal, sink, began);
   round.endedAt = clock.monotonic();
   round.ending = ending.kind;
   if (ending.kind !== "failed") round.usage = ending.usage;

@@ -34,7 +34,7 @@ const failed = (refusal: Refusal["refusal"], elsewhere = false): Ending => ({
 class World {
   readonly events: string[] = [];
   readonly nodes: { name: string; endings: Ending[] }[] = [{ name: "a", endings: [ended] }];
-  readonly gone = new AbortController();
+  readonly cancelSignal = new AbortController();
   /** A byte of the reply was written. */
   opened = false;
   /** So was something of the answer. */
@@ -58,8 +58,8 @@ class World {
     },
     storedResponses: null,
     media: {
-      ready: async (ask, _account, gone) => {
-        this.events.push(gone.aborted ? "media, gone" : "media");
+      ready: async (ask, _account, cancelSignal) => {
+        this.events.push(cancelSignal.aborted ? "media, gone" : "media");
         const turns: Ask["turns"] = [{ role: "user", content: "what came of it" }];
         return { ask: { ...ask, turns }, [Symbol.dispose]: () => this.events.push("media let go") };
       },
@@ -127,7 +127,7 @@ class World {
 
   outlet(): Outlet {
     return {
-      gone: this.gone.signal,
+      cancelSignal: this.cancelSignal.signal,
       opened: this.opened,
       delivered: this.delivered,
       piece: (piece: Piece) => this.events.push(`piece ${piece.kind}`),
@@ -284,27 +284,27 @@ describe("every exit settles or gives back, and frees the node before it waits f
     world.holdReady = begins.promise;
     const served = world.serve();
     await Bun.sleep(1);
-    world.gone.abort();
+    world.cancelSignal.abort();
     expect(world.events).toEqual(["hold given back"]);
     begins.resolve(null); // it was on its way already
     expect(await served).toEqual(["hold given back", "fail busy"]);
   });
 
   test.each([
-    ["that it did not hear", { kind: "gone", usage, estimated: true }],
+    ["that it did not hear", { kind: "cancelled", usage, estimated: true }],
     ["that was just complete", ended],
   ] as const)("a client that left before the first byte pays nothing for an answer %s", async (_what, ending) => {
     const world = new World();
     world.nodes[0]!.endings = [ending];
-    world.gone.abort();
+    world.cancelSignal.abort();
     expect(await world.serve()).toEqual(["enter a", "piece text", "leave a", "hold given back"]);
   });
 
   test("a client that left after it is charged and hears nothing", async () => {
     const world = new World();
     world.opened = true;
-    world.gone.abort();
-    world.nodes[0]!.endings = [{ kind: "gone", usage, estimated: true }];
+    world.cancelSignal.abort();
+    world.nodes[0]!.endings = [{ kind: "cancelled", usage, estimated: true }];
     expect(await world.serve()).toEqual([
       "enter a",
       "piece text",
@@ -353,8 +353,8 @@ describe("every exit settles or gives back, and frees the node before it waits f
 
   test("a reply that the gateway ends itself costs nothing and says why", async () => {
     const world = new World();
-    world.nodes[0]!.endings = [{ kind: "gone", usage, estimated: true }];
-    world.gone.abort(refuse("stopping"));
+    world.nodes[0]!.endings = [{ kind: "cancelled", usage, estimated: true }];
+    world.cancelSignal.abort(refuse("stopping"));
     expect(await world.serve()).toEqual(["enter a", "piece text", "leave a", "hold given back", "fail stopping"]);
   });
 

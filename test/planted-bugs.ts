@@ -154,7 +154,7 @@ export const bugs: readonly Bug[] = [
       [
         "src/tools/fetch/public-destination.ts",
         "  const addresses = found.sort(",
-        "  const again = literal === null ? (await resolve(hostname, gone)).map(parseAddress) : found;\n  const addresses = (again as AddressBytes[]).sort(",
+        "  const again = literal === null ? (await resolve(hostname, cancelSignal)).map(parseAddress) : found;\n  const addresses = (again as AddressBytes[]).sort(",
       ],
     ],
     file: "test/tools/fetch/public-fetch-client.test.ts",
@@ -177,7 +177,7 @@ export const bugs: readonly Bug[] = [
     what: "a place that was granted to a client that had left is kept",
     edits: [
       [
-        "src/threads/desk.ts",
+        "src/threads/relay-session.ts",
         "    if (place.grant === null) this.#parts.pool.leave(place);\n    this.#giveBack(number, place);",
         "    if (place.grant !== null) return;\n    this.#parts.pool.leave(place);\n    this.#giveBack(number, place);",
       ],
@@ -190,7 +190,7 @@ export const bugs: readonly Bug[] = [
     what: "a thread goes on taking a key that was rotated away on another",
     edits: [
       [
-        "src/threads/books.ts",
+        "src/threads/main-thread-client.ts",
         "    this.#accounts.clear();\n    this.#cachedVersion = version;",
         "    this.#cachedVersion = version;",
       ],

@@ -126,7 +126,7 @@ describe("who may import whom", () => {
     ["src/console/a.ts", 'import { x } from "../store/open.ts";'],
     ["src/http/a.ts", 'const x = await import("../main.ts");'],
     ["src/store/a.ts", 'import { x } from "../tools/page-text.ts";'],
-    ["src/http/a.ts", 'import { x } from "../threads/books.ts";'],
+    ["src/http/a.ts", 'import { x } from "../threads/main-thread-client.ts";'],
     ["src/account/a.ts", 'export type { A } from "../store/schema.ts";'],
   ])("the table forbids %s: %s", (path, text) => {
     expect(misplacedImports({ path, text: `${text}\nexport const used = [x, gateway];` })).toHaveLength(1);

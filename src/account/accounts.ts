@@ -4,7 +4,7 @@ import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { creditGrantMaxTokens, emailMaxLength } from "../core/limits.ts";
 import { StoreUnavailable, type AccountId, type PlanId } from "../core/types.ts";
-import type { Alongside, Journal } from "./journal.ts";
+import type { InSameCommit, Journal } from "./journal.ts";
 import { hashApiKey, mintApiKey, type Keys } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
 import { LoadedAccount } from "./loaded-account.ts";
@@ -82,7 +82,7 @@ type Parts = Readonly<{
 /** Ready to be set, if nobody else has set one since the old one was checked. */
 export type PasswordReplacement = Readonly<{
   isOvertaken(): boolean;
-  apply(alongside?: Alongside): Promise<void>;
+  apply(inSameCommit?: InSameCommit): Promise<void>;
 }>;
 
 export class Accounts {
@@ -122,7 +122,7 @@ export class Accounts {
   /** Throws AccountError for a bad or known e-mail, a bad plan or a bad amount. */
   async create(
     { email, plan = "free", credit = 0, password, operator = false }: NewAccount,
-    alongside?: (account: AccountId) => void,
+    inSameCommit?: (account: AccountId) => void,
     turn?: PasswordTurn,
   ): Promise<CreatedAccount> {
     const { records, ledger, journal, plans, clock } = this.#parts;
@@ -152,7 +152,7 @@ export class Accounts {
         operator,
         at,
       });
-      alongside?.(id);
+      inSameCommit?.(id);
       if (credit > 0) this.#buy(account, credit, `opening:${id}`);
       await journal.durable(sequence);
     } catch (thrown) {
@@ -203,17 +203,17 @@ export class Accounts {
   }
 
   /** Acts at once: today's use stays, the amounts are the new plan's. */
-  async changePlan(email: string, plan: string, alongside?: (before: AccountRecord) => void): Promise<void> {
+  async changePlan(email: string, plan: string, inSameCommit?: (before: AccountRecord) => void): Promise<void> {
     const before = this.#byEmail(email);
-    return this.changePlanById(before.id, this.#plan(plan), () => alongside?.(before));
+    return this.changePlanById(before.id, this.#plan(plan), () => inSameCommit?.(before));
   }
 
-  async changePlanById(id: AccountId, plan: PlanId, alongside?: Alongside): Promise<void> {
+  async changePlanById(id: AccountId, plan: PlanId, inSameCommit?: InSameCommit): Promise<void> {
     const { ledger, journal, plans } = this.#parts;
     this.checkNotErased(id);
     const account = ledger.account(this.#byId(id).id);
     const sequence = journal.change({ change: "plan", account: id, plan });
-    alongside?.();
+    inSameCommit?.();
     await journal.durable(sequence);
     account.plan = plans[plan];
   }
@@ -222,7 +222,7 @@ export class Accounts {
    * A disabled account's key and sessions are refused at once; what runs may end. Enabling acts when it is on disk.
    * Rejects with StoreUnavailable, when everything is as it was.
    */
-  async setDisabled(id: AccountId, disabled: boolean, alongside?: Alongside): Promise<void> {
+  async setDisabled(id: AccountId, disabled: boolean, inSameCommit?: InSameCommit): Promise<void> {
     const { ledger, keys, journal, clock } = this.#parts;
     if (!disabled) this.checkNotErased(id);
     const account = ledger.account(this.#byId(id).id);
@@ -230,7 +230,7 @@ export class Accounts {
     if (disabled) keys.forget(account);
     const sequence = journal.change({ change: "disabled", account: id, at: disabled ? clock.wall() : null });
     this.#disabling.set(id, sequence);
-    alongside?.();
+    inSameCommit?.();
     const isLast = (): boolean => this.#disabling.get(id) === sequence;
     try {
       await journal.durable(sequence);
@@ -252,12 +252,12 @@ export class Accounts {
     email: string,
     tokens: number,
     reference?: string,
-    alongside?: (account: AccountId) => void,
+    inSameCommit?: (account: AccountId) => void,
   ): Promise<{ credited: boolean }> {
     const billingKey = reference === undefined ? `purchase:${crypto.randomUUID()}` : `credit:${reference}`;
     const { id } = this.#byEmail(email);
     this.checkNotErased(id);
-    return this.addCreditById(id, tokens, billingKey, () => alongside?.(id));
+    return this.addCreditById(id, tokens, billingKey, () => inSameCommit?.(id));
   }
 
   /** The account that a reference of `addCredit` was credited to; null where it is new. */
@@ -271,7 +271,7 @@ export class Accounts {
     id: AccountId,
     tokens: number,
     billingKey: string,
-    alongside?: Alongside,
+    inSameCommit?: InSameCommit,
   ): Promise<{ credited: boolean }> {
     const { records, ledger, journal } = this.#parts;
     checkAmount(tokens);
@@ -284,7 +284,7 @@ export class Accounts {
     }
     if (records.ownerOfEntry(billingKey) !== null) return { credited: false };
     const sequence = this.#buy(ledger.account(this.#byId(id).id), tokens, billingKey);
-    alongside?.();
+    inSameCommit?.();
     const bought = journal.durable(sequence);
     this.#buying.set(billingKey, bought);
     try {
@@ -296,13 +296,13 @@ export class Accounts {
   }
 
   /** The old key is void at once and the new one is shown this once; resolves when that is on disk. */
-  async rotateKey(email: string, alongside?: (account: AccountId) => void): Promise<{ api_key: string }> {
+  async rotateKey(email: string, inSameCommit?: (account: AccountId) => void): Promise<{ api_key: string }> {
     const { id } = this.#byEmail(email);
-    return this.#rotate(id, () => alongside?.(id));
+    return this.#rotate(id, () => inSameCommit?.(id));
   }
 
-  async rotateKeyById(account: AccountId, alongside?: Alongside): Promise<{ api_key: string }> {
-    return this.#rotate(this.#byId(account).id, alongside);
+  async rotateKeyById(account: AccountId, inSameCommit?: InSameCommit): Promise<{ api_key: string }> {
+    return this.#rotate(this.#byId(account).id, inSameCommit);
   }
 
   /**
@@ -313,7 +313,7 @@ export class Accounts {
   async erase(
     email: string,
     before: (account: AccountId) => Promise<void>,
-    alongside?: Alongside,
+    inSameCommit?: InSameCommit,
   ): Promise<ErasedAccount> {
     const { ledger, keys, journal, clock } = this.#parts;
     const { id } = this.#byEmail(email);
@@ -328,7 +328,7 @@ export class Accounts {
       const name = this.#nameOfErased(id);
       const keyHash = hashApiKey(mintApiKey()); // nobody's
       const sequence = journal.change({ change: "erase", account: id, name, keyHash, at: clock.wall() });
-      alongside?.();
+      inSameCommit?.();
       await journal.durable(sequence);
       keys.replace(account, keyHash);
       return { id, name };
@@ -338,10 +338,10 @@ export class Accounts {
   }
 
   /** Throws PasswordsBusy. The account's sessions are the caller's business. */
-  async changePasswordById(id: AccountId, password: string, alongside?: Alongside): Promise<void> {
+  async changePasswordById(id: AccountId, password: string, inSameCommit?: InSameCommit): Promise<void> {
     this.checkNotErased(id);
     const passwordHash = await this.#passwords.hash(checkPassword(password));
-    await this.#setPassword(id, passwordHash, alongside);
+    await this.#setPassword(id, passwordHash, inSameCommit);
   }
 
   /** A new password for who says the old one; null where that is wrong. Throws PasswordsBusy. */
@@ -356,7 +356,7 @@ export class Accounts {
     const passwordHash = await this.#passwords.hash(checkPassword(password), turn);
     return {
       isOvertaken: () => this.#newPasswords.has(id) || this.#byId(id).passwordHash !== before,
-      apply: (alongside) => this.#setPassword(id, passwordHash, alongside),
+      apply: (inSameCommit) => this.#setPassword(id, passwordHash, inSameCommit),
     };
   }
 
@@ -467,12 +467,12 @@ export class Accounts {
   }
 
   /** In the turn of the call, unless the account was erased while its password was hashed. */
-  async #setPassword(id: AccountId, passwordHash: string, alongside?: Alongside): Promise<void> {
+  async #setPassword(id: AccountId, passwordHash: string, inSameCommit?: InSameCommit): Promise<void> {
     const { journal } = this.#parts;
     this.checkNotErased(id);
     const sequence = journal.change({ change: "password", account: id, passwordHash });
     this.#newPasswords.set(id, sequence);
-    alongside?.();
+    inSameCommit?.();
     try {
       await journal.durable(sequence);
     } finally {
@@ -480,7 +480,7 @@ export class Accounts {
     }
   }
 
-  async #rotate(id: AccountId, alongside?: Alongside): Promise<{ api_key: string }> {
+  async #rotate(id: AccountId, inSameCommit?: InSameCommit): Promise<{ api_key: string }> {
     this.checkNotErased(id);
     const { ledger, keys, journal, clock } = this.#parts;
     const account = ledger.account(id);
@@ -489,7 +489,7 @@ export class Accounts {
     keys.replace(account, keyHash);
     try {
       const sequence = journal.change({ change: "key", account: id, keyHash, at: clock.wall() });
-      alongside?.();
+      inSameCommit?.();
       await journal.durable(sequence);
     } catch (thrown) {
       // The disk still has an older key, and a restart would take it: so must this process, unless a later rotation

@@ -99,13 +99,13 @@ export class Purchases {
    * Does what was asked for, once: the same decision again changes nothing, and another throws DecidedOtherwise.
    * `alongside` is called only by the one that decides.
    */
-  approve(request: PurchaseRequest, note: string, alongside?: () => void): Promise<PurchaseRequest> {
-    return this.#decide(request, "approved", note, alongside);
+  approve(request: PurchaseRequest, note: string, inSameCommit?: () => void): Promise<PurchaseRequest> {
+    return this.#decide(request, "approved", note, inSameCommit);
   }
 
   /** As `approve`. */
-  decline(request: PurchaseRequest, note: string, alongside?: () => void): Promise<PurchaseRequest> {
-    return this.#decide(request, "declined", note, alongside);
+  decline(request: PurchaseRequest, note: string, inSameCommit?: () => void): Promise<PurchaseRequest> {
+    return this.#decide(request, "declined", note, inSameCommit);
   }
 
   /** By the account itself; as `approve`. */
@@ -121,7 +121,7 @@ export class Purchases {
     });
   }
 
-  async #decide({ id }: PurchaseRequest, state: Decision, note: string, alongside?: () => void) {
+  async #decide({ id }: PurchaseRequest, state: Decision, note: string, inSameCommit?: () => void) {
     const { records } = this.#parts;
     const underWay = this.#deciding.get(id);
     if (underWay !== undefined) {
@@ -132,7 +132,7 @@ export class Purchases {
     const request = records.request(id)!;
     if (request.state === state) return request;
     if (request.state !== "pending") throw new DecidedOtherwise(request);
-    const done = this.#carryOut(request, state, note, alongside);
+    const done = this.#carryOut(request, state, note, inSameCommit);
     this.#deciding.set(id, { state, done });
     try {
       await done;
@@ -147,13 +147,13 @@ export class Purchases {
     { id, account, tokens, plan }: PurchaseRequest,
     state: Decision,
     note: string,
-    alongside?: () => void,
+    inSameCommit?: () => void,
   ) {
     const { accounts, journal, clock } = this.#parts;
     if (state === "approved") accounts.checkNotErased(account);
     const decision = () => {
       const sequence = journal.change({ change: "decision", id, state, at: clock.wall(), note });
-      alongside?.();
+      inSameCommit?.();
       return sequence;
     };
     if (state === "approved" && plan !== null) return accounts.changePlanById(account, plan, decision);

@@ -2,7 +2,7 @@
 // An ended session is void at once, also while the disk still has it.
 import { sessionIdleMs, sessionMaxMs, sessionsCachedMax, sessionsMax, sessionUseIntervalMs } from "../core/limits.ts";
 import type { AccountId, Ms } from "../core/types.ts";
-import type { Alongside, Journal } from "./journal.ts";
+import type { InSameCommit, Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 
 export type SessionRecord = Readonly<{
@@ -114,7 +114,7 @@ export class Sessions {
   async endAllWith(
     account: AccountId,
     except: number | null,
-    change: (alongside: Alongside) => Promise<void>,
+    change: (inSameCommit: InSameCommit) => Promise<void>,
   ): Promise<void> {
     // Whoever waits for the change waits for this commit.
     await change(() => void this.#endAll(account, except).catch(() => {}));

@@ -53,11 +53,11 @@ export class BodyLine {
   }
 
   /**
-   * Reads a body, whose bytes are moved to the Worker and back. Refused as unreadable when `gone` aborts (nobody is left to
+   * Reads a body, whose bytes are moved to the Worker and back. Refused as unreadable when `cancelSignal` aborts (nobody is left to
    * read the answer), as internal when the Worker failed or died over it. Never rejects.
    */
-  read(order: PrepareOrder, account: AccountId, gone: AbortSignal): Promise<Read | Refusal> {
-    if (gone.aborted) return Promise.resolve(left);
+  read(order: PrepareOrder, account: AccountId, cancelSignal: AbortSignal): Promise<Read | Refusal> {
+    if (cancelSignal.aborted) return Promise.resolve(left);
     const { promise, resolve } = Promise.withResolvers<Read | Refusal>();
     const leave = (): void => {
       // What is being read is read to its end: a Worker cannot be told to stop in the middle of JSON.parse.
@@ -68,11 +68,11 @@ export class BodyLine {
       account,
       order,
       answered(read) {
-        gone.removeEventListener("abort", leave);
+        cancelSignal.removeEventListener("abort", leave);
         resolve(read);
       },
     };
-    gone.addEventListener("abort", leave, { once: true });
+    cancelSignal.addEventListener("abort", leave, { once: true });
     this.#queue.enter(job);
     this.#advance();
     return promise;

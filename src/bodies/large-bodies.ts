@@ -31,7 +31,7 @@ export type LargeBody = Readonly<{
   /** Its size as the client sent it. */
   bytes: number;
   /** Aborted when the client leaves. */
-  gone: AbortSignal;
+  cancelSignal: AbortSignal;
 }>;
 
 /** Finds stored responses that a body refers to. */
@@ -71,7 +71,7 @@ export class LargeBodies {
    * as busy when open requests take all the room. `earlier`: what was found for its references already.
    */
   async readAsk(
-    { body, bytes, gone }: LargeBody,
+    { body, bytes, cancelSignal }: LargeBody,
     account: AccountId,
     dialect: Dialect,
     { models }: KnownModels,
@@ -79,7 +79,7 @@ export class LargeBodies {
     earlier: EarlierTexts | null = null,
   ): Promise<Ask | Refusal> {
     const parts = { reading: dialect.name, body, bodyBytes: bytes, models: [...models.values()] };
-    const read = await this.#read(parts, account, gone, find, earlier);
+    const read = await this.#read(parts, account, cancelSignal, find, earlier);
     if (isRefusal(read)) return read;
     const { prepared, turns } = read;
     if (prepared.kind === "request") return this.#askOf(prepared, turns!, models, dialect);
@@ -88,13 +88,13 @@ export class LargeBodies {
 
   /** Reads a body of POST /v1/tokenize; the turns of its `ask` are to be disposed of, too. `dialect` reads its messages. */
   async readTokenize(
-    { body, bytes, gone }: LargeBody,
+    { body, bytes, cancelSignal }: LargeBody,
     account: AccountId,
     dialect: Dialect,
     { models }: KnownModels,
   ): Promise<TokenizeRequest | Refusal> {
     const parts = { reading: "tokenize", body, bodyBytes: bytes, models: [...models.values()] } as const;
-    const read = await this.#read(parts, account, gone, null, null);
+    const read = await this.#read(parts, account, cancelSignal, null, null);
     if (isRefusal(read)) return read;
     const { prepared, turns } = read;
     switch (prepared.kind) {
@@ -120,7 +120,7 @@ export class LargeBodies {
   async #read(
     parts: OrderParts,
     account: AccountId,
-    gone: AbortSignal,
+    cancelSignal: AbortSignal,
     find: FindEarlier | null,
     earlier: EarlierTexts | null,
   ): Promise<Readonly<{ prepared: Prepared; turns: Conversation | null }> | Refusal> {
@@ -129,7 +129,7 @@ export class LargeBodies {
     const held = sizeOf(order);
     if (!this.#room.enter(account, held)) return refuse("busy", { seconds: busyRetrySeconds });
     const leave = (): void => this.#room.leave(account, held);
-    const read = await this.#line.read(order, account, gone);
+    const read = await this.#line.read(order, account, cancelSignal);
     if (isRefusal(read)) {
       leave();
       return read;
@@ -142,7 +142,7 @@ export class LargeBodies {
     leave();
     if (prepared.kind !== "refers" || find === null) return { prepared, turns: null };
     const found = await find(prepared.references);
-    return isRefusal(found) ? found : this.#read({ ...parts, body }, account, gone, find, found);
+    return isRefusal(found) ? found : this.#read({ ...parts, body }, account, cancelSignal, find, found);
   }
 
   #askOf(
@@ -185,13 +185,13 @@ class Source {
     const order = { ...this.#order, wanted, found };
     // It is read for a client that left, too: other readings wait for its bytes.
     const read =
-      body === null ? refuse("internal") : await this.#line.read({ ...order, body }, this.#account, neverGone);
+      body === null ? refuse("internal") : await this.#line.read({ ...order, body }, this.#account, neverCancelled);
     after.resolve(isRefusal(read) ? null : read.body);
     return isRefusal(read) ? read : read.prepared;
   }
 }
 
-const neverGone = new AbortController().signal;
+const neverCancelled = new AbortController().signal;
 
 class Conversation implements PreparedTurns {
   readonly messages: Buffer;

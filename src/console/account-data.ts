@@ -1,6 +1,6 @@
 // An account's data as a whole: how the console hands it out and has it erased. Both are done as the commands
 // `accounts export` and `accounts delete` do them.
-import type { Alongside } from "../account/journal.ts";
+import type { InSameCommit } from "../account/journal.ts";
 import type { AccountRecord } from "../account/records.ts";
 import { dayName, dayOf } from "../account/quota.ts";
 import type { AccountId, Ms } from "../core/types.ts";
@@ -14,7 +14,7 @@ export interface AccountData {
   /** JSON of everything that is kept of the account, for `asking`. Rejects with StoreUnavailable. */
   export(account: AccountRecord, asking: AccountId): Promise<ReadableStream<Uint8Array> | NoExport>;
   /** Takes away who it was; resolves with the name that stands there from then on. Throws AccountError. */
-  erase(account: AccountRecord, alongside: Alongside): Promise<string>;
+  erase(account: AccountRecord, inSameCommit: InSameCommit): Promise<string>;
 }
 
 /** The account's data as a download. */

@@ -4,7 +4,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
 import { nearest } from "./nearest.ts";
 
-export type Misfit = Readonly<{
+export type SchemaError = Readonly<{
   /** Keys and list positions from the root to the value that does not fit. */
   path: readonly (string | number)[];
   /** What is wrong with it, to be read after its path: "must be ..., is ...", "is missing: ...", "is unknown". */
@@ -12,8 +12,8 @@ export type Misfit = Readonly<{
 }>;
 
 /** Every place where `value` does not fit `schema`, in the order of the schema; empty when it fits. */
-export function misfitsOf(schema: TSchema, value: unknown): Misfit[] {
-  const misfits = new Map<string, Misfit>(); // TypeBox reports a missing key twice; the first report is the better one
+export function misfitsOf(schema: TSchema, value: unknown): SchemaError[] {
+  const misfits = new Map<string, SchemaError>(); // TypeBox reports a missing key twice; the first report is the better one
   for (const error of Value.Errors(schema, value)) {
     if (!misfits.has(error.path)) misfits.set(error.path, misfitOf(error, value));
   }
@@ -21,12 +21,12 @@ export function misfitsOf(schema: TSchema, value: unknown): Misfit[] {
 }
 
 /** The first of them, without looking for the others: a client's body may have a million. Null when it fits. */
-export function firstMisfitOf(schema: TSchema, value: unknown): Misfit | null {
+export function firstSchemaErrorOf(schema: TSchema, value: unknown): SchemaError | null {
   const error = Value.Errors(schema, value).First();
   return error === undefined ? null : misfitOf(error, value);
 }
 
-function misfitOf({ path: pointer, type, schema, value }: ValueError, whole: unknown): Misfit {
+function misfitOf({ path: pointer, type, schema, value }: ValueError, whole: unknown): SchemaError {
   const path = pathOf(pointer, whole);
   return { path, problem: problemOf(type, schema, value, path) };
 }
@@ -64,7 +64,7 @@ function beginningOf(value: unknown, room: number): string {
   return text + (isList ? "]" : "}");
 }
 
-function problemOf(type: ValueErrorType, schema: TSchema, value: unknown, path: Misfit["path"]): string {
+function problemOf(type: ValueErrorType, schema: TSchema, value: unknown, path: SchemaError["path"]): string {
   if (type === ValueErrorType.ObjectAdditionalProperties) {
     const known = Object.keys(schema["properties"] ?? {});
     const meant = nearest(String(path.at(-1)), known);

@@ -1,6 +1,6 @@
 // Every noun of the gateway. A request becomes an Ask, an Ask is admitted as a Hold, waits for a Slot, and the
 // node's answer arrives as Pieces and one Ending. Nothing here knows a dialect, a database or a socket.
-import type { Gone } from "./departure.ts";
+import type { AnyCancelSignal } from "./cancel-signal.ts";
 import type { RefusalName } from "./refusals.ts";
 
 /** Row id of an account, unique within a data folder. */
@@ -207,7 +207,7 @@ export type FinishReason = "stop" | "tool_calls" | "length" | "content_filter";
 export type Ending =
   | Readonly<{ kind: "end"; reason: FinishReason; stopSequence: string | null; usage: Usage; estimated: boolean }>
   /** The client left: the node was stopped; what was produced so far is charged. */
-  | Readonly<{ kind: "gone"; usage: Usage; estimated: boolean }>
+  | Readonly<{ kind: "cancelled"; usage: Usage; estimated: boolean }>
   /**
    * `elsewhere`: no byte of a reply came, so another node may be asked once. `ofRequest`: the node is well and refused
    * the request for what it is: its prompt is too long, say. `delivered`: neither the gateway nor a node
@@ -270,10 +270,16 @@ export interface Slot extends Disposable {
   /** Names of the nodes, this one too, that have the same for the model: what it is there, and the engine. */
   alike(modelId: string): ReadonlySet<string>;
   /**
-   * Runs one generation on this node; resolves exactly once, never rejects. Aborting `gone` stops the node at once.
+   * Runs one generation on this node; resolves exactly once, never rejects. Aborting `cancelSignal` stops the node at once.
    * `began` is called once, when the first pieces are there.
    */
-  generate(ask: Ask, account: AccountId, gone: Gone, sink: Sink, began?: () => void): Promise<Ending>;
+  generate(
+    ask: Ask,
+    account: AccountId,
+    cancelSignal: AnyCancelSignal,
+    sink: Sink,
+    began?: () => void,
+  ): Promise<Ending>;
 }
 
 /** The balance could not be read or written; nothing was charged (spec: 503 api_error). */

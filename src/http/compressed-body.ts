@@ -47,15 +47,15 @@ export function encodingOf(headers: Headers): Encoding | "unknown" | null {
 
 const turns = new AccountTurns(inflatingMax, inflatingAccountMax);
 
-/** The body as it was before its client compressed it; `arrival` is told what it takes. Rejects when `gone` aborts while it waits for its turn. */
+/** The body as it was before its client compressed it; `arrival` is told what it takes. Rejects when `cancelSignal` aborts while it waits for its turn. */
 export async function inflate(
   compressed: Uint8Array,
   encoding: Encoding,
   account: AccountId,
-  gone: AbortSignal,
+  cancelSignal: AbortSignal,
   arrival: ArrivingBody,
 ): Promise<Uint8Array | Refusal> {
-  using _turn = await turns.enter(account, gone);
+  using _turn = await turns.enter(account, cancelSignal);
   const ratioMaxBytes = Math.max(inflatedAlwaysMaxBytes, compressed.byteLength * inflatedRatioMax);
   const chunks: Uint8Array[] = [];
   let bytes = 0;

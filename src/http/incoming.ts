@@ -75,7 +75,8 @@ export async function readBody(
   keep?.("body" in body ? body.body : body.text);
   if ("body" in body) return body;
   const json = readBodyJson(body.text, keepsLarge ? smallBodyTokensMax : Number.POSITIVE_INFINITY);
-  if (json === null) return { body: new TextEncoder().encode(body.text), bytes: body.bytes, gone: request.signal };
+  if (json === null)
+    return { body: new TextEncoder().encode(body.text), bytes: body.bytes, cancelSignal: request.signal };
   return isRefusal(json) ? json : { json: json.value, bytes: body.bytes };
 }
 
@@ -101,7 +102,7 @@ async function readWhole(
     const body = encoding === null ? came : await inflate(came, encoding, account, request.signal, arrival);
     if (isRefusal(body)) return body;
     if (keepsLarge && body.byteLength >= largeBodyMinBytes) {
-      return { body, bytes: body.byteLength, gone: request.signal };
+      return { body, bytes: body.byteLength, cancelSignal: request.signal };
     }
     // The whole body is there before its turn: a slow client holds nobody up.
     if (turns !== null && body.byteLength >= bodyTurnMinBytes) await turns.next();

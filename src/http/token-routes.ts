@@ -19,7 +19,7 @@ import { jsonReply, refusalReply } from "./reply.ts";
 import type { Site } from "./site.ts";
 
 /** Answers a request whose key and body are in order. */
-type Count = (body: Body, account: AccountId, gone: AbortSignal) => Promise<object | Refusal>;
+type Count = (body: Body, account: AccountId, cancelSignal: AbortSignal) => Promise<object | Refusal>;
 
 type TokenParts = Pick<Parts, "catalog" | "storedResponses" | "largeBodies" | "clock"> & Readonly<{ keys: KnownKeys }>;
 
@@ -37,11 +37,11 @@ export class TokenRoutes {
 
   /** POST /v1/tokenize; `dialect` reads its `messages`. */
   tokenize(request: Request, dialect: Dialect): Promise<Response> {
-    return this.#answer(request, dialect, async (body, account, gone) => {
+    return this.#answer(request, dialect, async (body, account, cancelSignal) => {
       const wanted = await this.#readTokenize(body, account, dialect);
       if (isRefusal(wanted)) return wanted;
       using _conversation = wanted.kind === "messages" ? wanted.ask.prepared : undefined;
-      return await tokenize(wanted, this.#counts, account, gone);
+      return await tokenize(wanted, this.#counts, account, cancelSignal);
     });
   }
 
@@ -63,13 +63,13 @@ export class TokenRoutes {
 
   #countAsk(
     dialect: Dialect,
-    count: (ask: Ask, counts: TokenCounts, account: AccountId, gone: AbortSignal) => Promise<object | Refusal>,
+    count: (ask: Ask, counts: TokenCounts, account: AccountId, cancelSignal: AbortSignal) => Promise<object | Refusal>,
   ): Count {
-    return async (body, account, gone) => {
+    return async (body, account, cancelSignal) => {
       const ask = await readAsk(body, account, dialect, this.#parts);
       if (isRefusal(ask)) return ask;
       using _conversation = ask.prepared;
-      return await count(ask, this.#counts, account, gone);
+      return await count(ask, this.#counts, account, cancelSignal);
     };
   }
 

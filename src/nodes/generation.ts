@@ -1,6 +1,6 @@
 // One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. What each failure of
 // a node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
-import type { Gone } from "../core/departure.ts";
+import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { nodeErrorBodyMaxBytes } from "../core/limits.ts";
 import type { Ask, Ending, Sink } from "../core/types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "./client/client.ts";
@@ -35,7 +35,7 @@ export type GenerationParts = Readonly<{
   shapes: KnownShapes<Channel>;
   client: NodeClient;
   limits: GenerationLimits;
-  gone: Gone;
+  cancelSignal: AnyCancelSignal;
   sink: Sink;
   /** Called once, when the first pieces are there. */
   began?: () => void;
@@ -86,9 +86,9 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   }
 
   start(): void {
-    const { gone, client, request } = this.#parts;
-    if (gone.aborted) return this.#settle(this.#reader.gone());
-    gone.addEventListener("abort", this);
+    const { cancelSignal, client, request } = this.#parts;
+    if (cancelSignal.aborted) return this.#settle(this.#reader.cancelled());
+    cancelSignal.addEventListener("abort", this);
     this.#watch();
     this.#exchange = client.send(request, this);
   }
@@ -96,7 +96,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   /** The client left. */
   handleEvent(): void {
     this.#exchange?.abort();
-    this.#settle(this.#reader.gone());
+    this.#settle(this.#reader.cancelled());
   }
 
   head(status: number, headers: ResponseHeaders): void {
@@ -213,7 +213,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     if (this.#settled) return;
     this.#flush();
     this.#settled = true;
-    this.#parts.gone.removeEventListener("abort", this);
+    this.#parts.cancelSignal.removeEventListener("abort", this);
     if (this.#timer !== null) clearTimeout(this.#timer);
     if (this.#finishTimer !== null) clearTimeout(this.#finishTimer);
     const { failure } = this.#reader;

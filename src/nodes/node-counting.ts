@@ -1,5 +1,5 @@
 // Has prompts and texts counted by the nodes themselves, which know their tokenizer and template.
-import type { Gone } from "../core/departure.ts";
+import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { nodeCountBytesMax, nodeCountsBytesMax } from "../core/limits.ts";
 import type { Ask, Model } from "../core/types.ts";
 import type { NodeEndpoint } from "./node-endpoint.ts";
@@ -16,20 +16,20 @@ export class NodeCounting {
   }
 
   /** Tokens of the prompt that the request becomes on its node; null where no well node for the model can tell. */
-  countAsk(ask: Ask, gone: Gone): Promise<number | null> {
-    return this.#count(ask.model, ask.bodyBytes, gone, (node) => node.countRequestOfAsk(ask));
+  countAsk(ask: Ask, cancelSignal: AnyCancelSignal): Promise<number | null> {
+    return this.#count(ask.model, ask.bodyBytes, cancelSignal, (node) => node.countRequestOfAsk(ask));
   }
 
   /** Tokens of a text alone, as the model reads it; null where no well node for the model can tell. */
-  countText(model: Model, text: string, gone: Gone): Promise<number | null> {
-    return this.#count(model, text.length, gone, (node) => node.countRequestOfText(model.id, text));
+  countText(model: Model, text: string, cancelSignal: AnyCancelSignal): Promise<number | null> {
+    return this.#count(model, text.length, cancelSignal, (node) => node.countRequestOfText(model.id, text));
   }
 
   /** `size`: about the bytes that the node would tokenize. */
   async #count(
     model: Model,
     size: number,
-    gone: Gone,
+    cancelSignal: AnyCancelSignal,
     requestFor: (node: NodeEndpoint) => CountRequest | null,
   ): Promise<number | null> {
     if (size > nodeCountBytesMax || this.#countedBytes + size > nodeCountsBytesMax) return null;
@@ -38,7 +38,7 @@ export class NodeCounting {
       if (request === null) continue;
       this.#countedBytes += size;
       try {
-        return await node.count(request, gone);
+        return await node.count(request, cancelSignal);
       } finally {
         this.#countedBytes -= size;
       }

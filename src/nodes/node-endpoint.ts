@@ -1,6 +1,6 @@
 // One node as it is spoken to: its connections, its engine, and the requests that are made for it. How it is, and who
 // gets a place on it, is the pool's to decide, which may be on another thread.
-import type { Gone } from "../core/departure.ts";
+import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
 import { modelNameOn, type NodeConfig } from "../config/config.ts";
 import {
@@ -37,7 +37,7 @@ export const endpointLimitsDefault: EndpointLimits = {
 };
 
 /** What a request met on its node; plain data, because it may be told to another thread. */
-export type Met = Readonly<{
+export type NodeOutcome = Readonly<{
   failure: Pick<Failure, "cause" | "blames"> | null;
   unreachable: boolean;
   /** It gave an answer of HTTP, whatever it said. */
@@ -78,13 +78,13 @@ export class NodeEndpoint {
     return this.config.url === url && this.config.apiKey === apiKey;
   }
 
-  /** Runs one generation; resolves once, never rejects, and calls `met` right before it does. `began`: see Slot. */
+  /** Runs one generation; resolves once, never rejects, and calls `outcome` right before it does. `began`: see Slot. */
   async generate(
     ask: Ask,
     account: AccountId,
-    gone: Gone,
+    cancelSignal: AnyCancelSignal,
     sink: Sink,
-    met: (met: Met) => void,
+    outcome: (outcome: NodeOutcome) => void,
     beganThere?: () => void,
   ): Promise<Ending> {
     const { apiKey, models, thinkTagOpened = [] } = this.config;
@@ -110,13 +110,13 @@ export class NodeEndpoint {
       shapes: this.#shapesOf(nodeModel),
       client,
       limits: this.#limits,
-      gone,
+      cancelSignal,
       sink,
       began,
     });
     const answered =
       ending.kind === "end" && firstPieceMs !== null ? { firstPieceMs, outputTokens: ending.usage.output } : null;
-    met({ failure, unreachable, responded, overloaded, answered });
+    outcome({ failure, unreachable, responded, overloaded, answered });
     return ending;
   }
 
@@ -143,9 +143,9 @@ export class NodeEndpoint {
     return countRequestOfText(text, modelNameOn(this.config.models, modelId, this.engine.models), this.engine.kind);
   }
 
-  count({ path, body }: CountRequest, gone: Gone): Promise<number | null> {
+  count({ path, body }: CountRequest, cancelSignal: AnyCancelSignal): Promise<number | null> {
     const root = this.#basePath.replace(/\/v1$/, "");
-    return askForCount(this.#client, { path: root + path, body }, this.config.apiKey, gone);
+    return askForCount(this.#client, { path: root + path, body }, this.config.apiKey, cancelSignal);
   }
 
   /** How it is. `known`: the engine that it was, which is not found out again where its models are the same. */

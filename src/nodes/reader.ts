@@ -180,8 +180,8 @@ export class AnswerReader implements KnownEvents {
   }
 
   /** The Ending when the client left: what was produced so far is charged. */
-  gone(): Ending {
-    return { kind: "gone", ...this.#usage() };
+  cancelled(): Ending {
+    return { kind: "cancelled", ...this.#usage() };
   }
 
   /** Ends the answer by a failure found outside of the events. The first failure stays. */

@@ -1,5 +1,5 @@
 // Asking an engine how many tokens a prompt has, for the engines that can tell.
-import type { Gone } from "../core/departure.ts";
+import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { nodeCountTimeoutMs } from "../core/limits.ts";
 import type { Ask, PreparedTurns } from "../core/types.ts";
 import type { ExchangeHandler, NodeClient } from "./client/client.ts";
@@ -52,16 +52,16 @@ const comma = 0x2c;
 
 /**
  * Sends the request; the count, or null where the node answered anything else, did not within nodeCountTimeoutMs, or
- * `gone` aborted. The ids of all tokens that come with it, megabytes for a long text, are not kept.
+ * `cancelSignal` aborted. The ids of all tokens that come with it, megabytes for a long text, are not kept.
  */
 export function askForCount(
   client: NodeClient,
   { path, body }: CountRequest,
   apiKey: string | null,
-  gone: Gone,
+  cancelSignal: AnyCancelSignal,
 ): Promise<number | null> {
   return new Promise((resolve) => {
-    if (gone.aborted) return resolve(null);
+    if (cancelSignal.aborted) return resolve(null);
     let status = 0;
     let first = "";
     let last = "";
@@ -71,7 +71,7 @@ export function askForCount(
       if (answered) return;
       answered = true;
       clearTimeout(timer);
-      gone.removeEventListener("abort", giveUp);
+      cancelSignal.removeEventListener("abort", giveUp);
       resolve(count);
     };
     const handler: ExchangeHandler = {
@@ -94,7 +94,7 @@ export function askForCount(
       finish(null);
     };
     const timer = setTimeout(giveUp, nodeCountTimeoutMs);
-    gone.addEventListener("abort", giveUp);
+    cancelSignal.addEventListener("abort", giveUp);
   });
 }
 

@@ -67,7 +67,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   const exports = new AccountExports(config.dataFolder, accounting.databaseFile, clock);
   const accountData: AccountData = {
     export: (account, asking) => exports.open(account, asking),
-    erase: async ({ email }, alongside) => (await eraseAccount(work, email, alongside)).name,
+    erase: async ({ email }, inSameCommit) => (await eraseAccount(work, email, inSameCommit)).name,
   };
   const addresses = new BrowserAddresses(config.console.addressHeader, log);
   const configuration: Configuration = {

@@ -5,9 +5,9 @@ import { SearchFailed, type SearchProvider } from "../tools/search/search-provid
 
 export function countedSearch(provider: SearchProvider, metrics: Metrics): SearchProvider {
   return {
-    async search(query, resultsMax, gone) {
+    async search(query, resultsMax, cancelSignal) {
       try {
-        const sources = await provider.search(query, resultsMax, gone);
+        const sources = await provider.search(query, resultsMax, cancelSignal);
         metrics.countSearch(sources.length > 0 ? "found" : "nothing");
         return sources;
       } catch (error) {
@@ -21,9 +21,9 @@ export function countedSearch(provider: SearchProvider, metrics: Metrics): Searc
 
 export function countedFetch(fetch: PublicFetch, metrics: Metrics): PublicFetch {
   return {
-    async get(url, options, gone) {
+    async get(url, options, cancelSignal) {
       try {
-        const fetched = await fetch.get(url, options, gone);
+        const fetched = await fetch.get(url, options, cancelSignal);
         metrics.countFetch("read", fetched.bytes.length);
         return fetched;
       } catch (error) {

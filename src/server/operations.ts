@@ -8,7 +8,7 @@ import {
   type NewAccount,
 } from "../account/accounts.ts";
 import { type AuditAction, type AuditEntry, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
-import type { Alongside } from "../account/journal.ts";
+import type { InSameCommit } from "../account/journal.ts";
 import type { UsageRow } from "../account/records.ts";
 import type { Accounting } from "../accounting.ts";
 import type { Backup } from "../store/backup/backup.ts";
@@ -155,13 +155,13 @@ const entryOf = (
 export async function eraseAccount(
   { accounts, sessions, eraseResponses }: Pick<Work, "accounts" | "sessions" | "eraseResponses">,
   email: string,
-  alongside?: Alongside,
+  inSameCommit?: InSameCommit,
 ): Promise<ErasedAccount> {
   const before = async (account: AccountId): Promise<void> => {
     await sessions.endAll(account, null);
     await eraseResponses(account, false); // the account may still stay, with all that it stores
   };
-  const erased = await accounts.erase(email, before, alongside);
+  const erased = await accounts.erase(email, before, inSameCommit);
   // A request that ended when the first look was taken may have kept its response after it.
   await eraseResponses(erased.id, true).catch((error: Error) => {
     const { name } = erased;

@@ -32,8 +32,9 @@ export class OwnedTools {
   #freed: Promise<void> = Promise.resolve();
   /** For requests that began under an earlier configuration, too: the search of then may be closed. */
   readonly #searchInForce: SearchProvider = {
-    search: (query, resultsMax, gone) =>
-      this.#provider?.search(query, resultsMax, gone) ?? Promise.reject(new SearchFailed("search was turned off")),
+    search: (query, resultsMax, cancelSignal) =>
+      this.#provider?.search(query, resultsMax, cancelSignal) ??
+      Promise.reject(new SearchFailed("search was turned off")),
     close: () => this.#provider?.close() ?? Promise.resolve(),
   };
 

@@ -92,7 +92,7 @@ export class RequestRecord {
     return round;
   }
 
-  /** The answer was charged; `gone`: its client left before its end. */
+  /** The answer was charged; `cancelled`: its client left before its end. */
   answered(ending: Exclude<Ending, { kind: "failed" }>): void {
     this.ending = ending.kind;
     this.usage = ending.usage;
@@ -102,7 +102,7 @@ export class RequestRecord {
 
   /** The client left before a byte of the reply: nothing was charged. */
   left(): void {
-    this.ending = "gone";
+    this.ending = "cancelled";
   }
 
   /** Nothing was charged but what was `delivered`. */

@@ -8,7 +8,7 @@ import type { McpConfig, NodeConfig, TelemetryConfig } from "../config/config.ts
 import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { LogLevel } from "../core/log.ts";
 import type { Engine } from "../nodes/engine.ts";
-import type { Met } from "../nodes/node-endpoint.ts";
+import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import type { AccountId, Endpoint, Model, Refusal, Usage } from "../core/types.ts";
 
@@ -41,8 +41,8 @@ export type Operation =
     }>
   /** Nobody waits for the place any more; if it was granted by now, it is given back. */
   | Readonly<{ op: "leave"; place: number }>
-  /** The place is given back; `met` is null where nothing was asked of the node. */
-  | Readonly<{ op: "done"; place: number; met: Met | null }>
+  /** The place is given back; `outcome` is null where nothing was asked of the node. */
+  | Readonly<{ op: "done"; place: number; outcome: NodeOutcome | null }>
   | Readonly<{ op: "keep"; account: AccountId; response: StoredResponse }>;
 
 /** What the main thread answers to a question. */

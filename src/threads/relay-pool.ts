@@ -1,29 +1,29 @@
 // The nodes as a relay has them: it speaks to them on places that the main thread gives.
-import type { Gone } from "../core/departure.ts";
+import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { affinityOf } from "../nodes/queue/affinity.ts";
 import type { Engine } from "../nodes/engine.ts";
 import { busy } from "../nodes/failure/failure.ts";
 import { NodeCounting } from "../nodes/node-counting.ts";
-import { alikeAmong, endpointLimitsDefault, type Met, NodeEndpoint } from "../nodes/node-endpoint.ts";
+import { alikeAmong, endpointLimitsDefault, type NodeOutcome, NodeEndpoint } from "../nodes/node-endpoint.ts";
 import { nodesAfter, type PoolFollower, servesAmong } from "../nodes/queue/pool.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import { assert } from "../core/assert.ts";
 import type { AccountId, Ask, Ending, Model, Refusal, Sink, Slot } from "../core/types.ts";
-import type { Books } from "./books.ts";
+import type { MainThreadClient } from "./main-thread-client.ts";
 
 type KnownNode = { readonly endpoint: NodeEndpoint; health: NodeHealth };
 
 export class RelayPool implements PoolFollower {
-  readonly #books: Books;
+  readonly #mainThread: MainThreadClient;
   readonly #clock: Clock;
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #nodes = new Map<string, KnownNode>();
   #serves = servesAmong([]);
 
-  constructor(books: Books, clock: Clock) {
-    this.#books = books;
+  constructor(mainThread: MainThreadClient, clock: Clock) {
+    this.#mainThread = mainThread;
     this.#clock = clock;
   }
 
@@ -31,15 +31,15 @@ export class RelayPool implements PoolFollower {
   enter(
     ask: Ask,
     account: AccountId,
-    gone: Gone,
+    cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string> = none,
   ): Refusal | Promise<Slot | Refusal> {
-    if (gone.aborted) return busy;
+    if (cancelSignal.aborted) return busy;
     const affinity = this.#nodes.size > 1 ? affinityOf(ask, account) : 0;
-    return this.#books.enter({ account, model: ask.model.id, affinity, excluded }, gone, (place, node) => {
+    return this.#mainThread.enter({ account, model: ask.model.id, affinity, excluded }, cancelSignal, (place, node) => {
       const known = this.#nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay was told of");
-      return new RelaySlot(this, this.#books, place, node, known.endpoint);
+      return new RelaySlot(this, this.#mainThread, place, node, known.endpoint);
     });
   }
 
@@ -52,12 +52,12 @@ export class RelayPool implements PoolFollower {
     );
   }
 
-  countAsk(ask: Ask, gone: Gone): Promise<number | null> {
-    return this.#counting.countAsk(ask, gone);
+  countAsk(ask: Ask, cancelSignal: AnyCancelSignal): Promise<number | null> {
+    return this.#counting.countAsk(ask, cancelSignal);
   }
 
-  countText(model: Model, text: string, gone: Gone): Promise<number | null> {
-    return this.#counting.countText(model, text, gone);
+  countText(model: Model, text: string, cancelSignal: AnyCancelSignal): Promise<number | null> {
+    return this.#counting.countText(model, text, cancelSignal);
   }
 
   /** What runs on a node that went ends there. */
@@ -94,15 +94,15 @@ const none: ReadonlySet<string> = new Set();
 class RelaySlot implements Slot {
   readonly nodeName: string;
   readonly #pool: RelayPool;
-  readonly #books: Books;
+  readonly #mainThread: MainThreadClient;
   readonly #place: number;
   readonly #endpoint: NodeEndpoint;
-  #met: Met | null = null;
+  #outcome: NodeOutcome | null = null;
   #released = false;
 
-  constructor(pool: RelayPool, books: Books, place: number, nodeName: string, endpoint: NodeEndpoint) {
+  constructor(pool: RelayPool, mainThread: MainThreadClient, place: number, nodeName: string, endpoint: NodeEndpoint) {
     this.#pool = pool;
-    this.#books = books;
+    this.#mainThread = mainThread;
     this.#place = place;
     this.nodeName = nodeName;
     this.#endpoint = endpoint;
@@ -112,14 +112,27 @@ class RelaySlot implements Slot {
     return this.#pool.alikeTo(this.#endpoint, modelId);
   }
 
-  generate(ask: Ask, account: AccountId, gone: Gone, sink: Sink, began?: () => void): Promise<Ending> {
+  generate(
+    ask: Ask,
+    account: AccountId,
+    cancelSignal: AnyCancelSignal,
+    sink: Sink,
+    began?: () => void,
+  ): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
-    return this.#endpoint.generate(ask, account, gone, sink, (met) => void (this.#met = met), began);
+    return this.#endpoint.generate(
+      ask,
+      account,
+      cancelSignal,
+      sink,
+      (outcome) => void (this.#outcome = outcome),
+      began,
+    );
   }
 
   [Symbol.dispose](): void {
     assert(!this.#released, "a slot is given back once");
     this.#released = true;
-    this.#books.done(this.#place, this.#met);
+    this.#mainThread.done(this.#place, this.#outcome);
   }
 }

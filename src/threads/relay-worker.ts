@@ -10,10 +10,10 @@ import type { RunningServer } from "../http/app.ts";
 import { Metrics } from "../http/metrics/metrics.ts";
 import { startRelayServer } from "./relay-app.ts";
 import { openLog, usualLogFormat } from "../core/log.ts";
-import { Books } from "./books.ts";
+import { MainThreadClient } from "./main-thread-client.ts";
 import { mainServes } from "./main-serves.ts";
 import type { Operation, Rules, ToRelay } from "./messages.ts";
-import { Outbox } from "./outbox.ts";
+import { MessageBatcher } from "./message-batcher.ts";
 import { RelayPool } from "./relay-pool.ts";
 import type { Opening, Order, Report } from "./relays.ts";
 import { Counter } from "../tokens/counter.ts";
@@ -23,7 +23,7 @@ import { AnswerChecker } from "../tools/format/answer-checker.ts";
 declare const self: Worker;
 
 class RelayThread {
-  readonly #books: Books;
+  readonly #mainThread: MainThreadClient;
   readonly #pool: RelayPool;
   readonly #catalog: LiveCatalog;
   readonly #metrics = new Metrics();
@@ -50,9 +50,9 @@ class RelayThread {
       secrets: () => this.#rules.secrets,
     });
     this.#tracing = new Tracing(this.#log);
-    const outbox = new Outbox<Operation>((json) => self.postMessage(json));
-    this.#books = new Books(outbox, () => Atomics.load(versions, 0));
-    this.#pool = new RelayPool(this.#books, systemClock);
+    const batcher = new MessageBatcher<Operation>((json) => self.postMessage(json));
+    this.#mainThread = new MainThreadClient(batcher, () => Atomics.load(versions, 0));
+    this.#pool = new RelayPool(this.#mainThread, systemClock);
     this.#catalog = new LiveCatalog(catalogOf(rules));
     this.#counter = new Counter({ log: this.#log });
     this.#checker = new AnswerChecker({ log: this.#log });
@@ -64,8 +64,8 @@ class RelayThread {
     const clock = systemClock;
     const counts = new TokenCounts(this.#counter, this.#pool, clock);
     const parts: Parts = {
-      keys: this.#books,
-      admission: this.#books,
+      keys: this.#mainThread,
+      admission: this.#mainThread,
       catalog: this.#catalog,
       isForOthers: (ask) => mainServes(ask, this.#rules),
       pool: this.#pool,
@@ -74,7 +74,7 @@ class RelayThread {
         config.storedResponses === null
           ? null
           : {
-              keep: (account, response) => this.#books.keep(account, response),
+              keep: (account, response) => this.#mainThread.keep(account, response),
               find: () => Promise.reject(new Error("what refers to stored responses is passed on")),
             },
       checker: this.#checker,
@@ -94,7 +94,7 @@ class RelayThread {
         tracing: this.#tracing,
         logsRequests: () => this.#rules.logLevel === "debug",
         corsOrigins: () => this.#rules.corsOrigins,
-        decided: () => this.#books.decided(),
+        decided: () => this.#mainThread.decided(),
       });
       report({ report: "listening" });
     } catch (error) {
@@ -104,7 +104,7 @@ class RelayThread {
   }
 
   said(message: ToRelay): void {
-    if ("answer" in message) return this.#books.answered(message);
+    if ("answer" in message) return this.#mainThread.answered(message);
     switch (message.news) {
       case "nodes":
         return this.#pool.nodesChanged(message.nodes);

@@ -1,12 +1,12 @@
-// The main thread's side of all relays: starts them, keeps a desk for each, and tells them what changes. A relay that
+// The main thread's side of all relays: starts them, keeps a session for each, and tells them what changes. A relay that
 // dies is fatal, like the journal's writer: what it held is unknown then, and the next start finds out.
 import type { Config } from "../config/config.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { startWorker } from "../core/workers.ts";
-import { Desk, type DeskParts } from "./desk.ts";
+import { RelaySession, type RelaySessionParts } from "./relay-session.ts";
 import type { FollowedNodes } from "./followed-nodes.ts";
 import type { News, Rules, ToRelay } from "./messages.ts";
-import { Outbox } from "./outbox.ts";
+import { MessageBatcher } from "./message-batcher.ts";
 
 /** To a relay's Worker, beside texts, which are answers and news. `number` is that of the report that it asks for. */
 export type Order =
@@ -60,15 +60,20 @@ export class Relays {
   constructor(
     threads: number,
     opening: Omit<Opening, "keysVersion">,
-    { nodes, onFatal, startWorker: start = startRelayWorker, ...parts }: Omit<DeskParts, "keysVersion"> & RelaysParts,
+    {
+      nodes,
+      onFatal,
+      startWorker: start = startRelayWorker,
+      ...parts
+    }: Omit<RelaySessionParts, "keysVersion"> & RelaysParts,
   ) {
     const shared = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
     const keysVersion = new Int32Array(shared);
-    const deskParts = { ...parts, keysVersion: () => Atomics.load(keysVersion, 0) };
+    const relaySessionParts = { ...parts, keysVersion: () => Atomics.load(keysVersion, 0) };
     this.#keysVersion = keysVersion;
     this.#relays = Array.from({ length: threads }, (_none, place) => {
       const worker = start(`relay ${place + 1}`);
-      return new Relay(worker, { ...opening, keysVersion: shared }, nodes.known(), deskParts, onFatal);
+      return new Relay(worker, { ...opening, keysVersion: shared }, nodes.known(), relaySessionParts, onFatal);
     });
     nodes.onNews = (news) => {
       for (const relay of this.#relays) relay.tell(news);
@@ -97,15 +102,15 @@ export class Relays {
   }
 
   get openRequests(): number {
-    return this.#sum(({ desk }) => desk.openRequests);
+    return this.#sum(({ session }) => session.openRequests);
   }
 
   openRequestsOf(account: AccountId): number {
-    return this.#sum(({ desk }) => desk.openRequestsOf(account));
+    return this.#sum(({ session }) => session.openRequestsOf(account));
   }
 
   get heldEnds(): number {
-    return this.#sum(({ desk }) => desk.heldEnds);
+    return this.#sum(({ session }) => session.heldEnds);
   }
 
   /**
@@ -124,9 +129,9 @@ export class Relays {
 }
 
 class Relay {
-  readonly desk: Desk;
+  readonly session: RelaySession;
   readonly #worker: Worker;
-  readonly #outbox: Outbox<ToRelay>;
+  readonly #batcher: MessageBatcher<ToRelay>;
   readonly #listening = Promise.withResolvers<void>();
   readonly #refusing = Promise.withResolvers<void>();
   readonly #stopped = Promise.withResolvers<void>();
@@ -138,14 +143,14 @@ class Relay {
     worker: Worker,
     opening: Opening,
     known: Iterable<News>,
-    parts: DeskParts,
+    parts: RelaySessionParts,
     onFatal: RelaysParts["onFatal"],
   ) {
     this.#worker = worker;
-    this.#outbox = new Outbox((json) => this.#worker.postMessage(json));
-    this.desk = new Desk(parts, this.#outbox);
+    this.#batcher = new MessageBatcher((json) => this.#worker.postMessage(json));
+    this.session = new RelaySession(parts, this.#batcher);
     this.#worker.onmessage = ({ data }: MessageEvent<string | Report>) => {
-      if (typeof data === "string") this.desk.obey(data);
+      if (typeof data === "string") this.session.obey(data);
       else this.#reported(data);
     };
     this.#worker.onerror = ({ message }) => onFatal(new RelayFailed(`a relay failed: ${message}`));
@@ -153,8 +158,8 @@ class Relay {
       if (!this.#isStopped) onFatal(new RelayFailed("a relay ended"));
     });
     this.#order({ order: "open", opening });
-    for (const news of known) this.#outbox.put(news);
-    this.#outbox.flush();
+    for (const news of known) this.#batcher.put(news);
+    this.#batcher.flush();
   }
 
   listen(): Promise<void> {
@@ -163,11 +168,11 @@ class Relay {
   }
 
   tell(news: News): void {
-    this.#outbox.put(news);
+    this.#batcher.put(news);
   }
 
   report(): Promise<unknown> {
-    this.#outbox.flush(); // what was told before is taken in before
+    this.#batcher.flush(); // what was told before is taken in before
     const number = this.#nextReport++;
     const { promise, resolve } = Promise.withResolvers<unknown>();
     this.#reports.set(number, resolve);

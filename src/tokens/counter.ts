@@ -65,16 +65,16 @@ export class Counter {
   }
 
   /**
-   * The sum of the texts' tokens; lone surrogates count as U+FFFD. Refused as busy when too much waits, and when `gone`
+   * The sum of the texts' tokens; lone surrogates count as U+FFFD. Refused as busy when too much waits, and when `cancelSignal`
    * aborts (nobody is left to read it); as internal when the Worker died over it. Never rejects.
    */
   async count(
     encoding: EncodingName,
     texts: readonly string[],
     account: AccountId,
-    gone: AbortSignal,
+    cancelSignal: AbortSignal,
   ): Promise<number | Refusal> {
-    const answer = await this.#ask(encoding, bytesOf(texts), () => encodeTexts(texts), account, gone, false);
+    const answer = await this.#ask(encoding, bytesOf(texts), () => encodeTexts(texts), account, cancelSignal, false);
     return "refusal" in answer ? answer : answer.count;
   }
 
@@ -83,9 +83,9 @@ export class Counter {
     encoding: EncodingName,
     texts: EncodedTexts,
     account: AccountId,
-    gone: AbortSignal,
+    cancelSignal: AbortSignal,
   ): Promise<number | Refusal> {
-    const answer = await this.#ask(encoding, texts.bytes.length, () => texts, account, gone, false);
+    const answer = await this.#ask(encoding, texts.bytes.length, () => texts, account, cancelSignal, false);
     return "refusal" in answer ? answer : answer.count;
   }
 
@@ -94,9 +94,9 @@ export class Counter {
     encoding: EncodingName,
     text: string,
     account: AccountId,
-    gone: AbortSignal,
+    cancelSignal: AbortSignal,
   ): Promise<Uint32Array | Refusal> {
-    const answer = await this.#ask(encoding, bytesOf([text]), () => encodeTexts([text]), account, gone, true);
+    const answer = await this.#ask(encoding, bytesOf([text]), () => encodeTexts([text]), account, cancelSignal, true);
     return "refusal" in answer ? answer : answer.tokens[0]!;
   }
 
@@ -111,11 +111,11 @@ export class Counter {
     byteLength: number,
     encoded: () => EncodedTexts,
     account: AccountId,
-    gone: AbortSignal,
+    cancelSignal: AbortSignal,
     keep: boolean,
   ): Promise<Answer | Refusal> {
     const busy = refuse("busy", { seconds: busyRetrySeconds });
-    if (gone.aborted || !this.#room.enter(account, byteLength)) return Promise.resolve(busy);
+    if (cancelSignal.aborted || !this.#room.enter(account, byteLength)) return Promise.resolve(busy);
     const id = this.#nextId++;
     const { promise, resolve } = Promise.withResolvers<Answer | Refusal>();
     const abandon = () => {
@@ -126,12 +126,12 @@ export class Counter {
       answered: (answer) => {
         this.#waiting.delete(id);
         this.#room.leave(account, byteLength);
-        gone.removeEventListener("abort", abandon);
+        cancelSignal.removeEventListener("abort", abandon);
         if (this.#waiting.size === 0) this.#worker.rest();
         resolve(answer);
       },
     });
-    gone.addEventListener("abort", abandon);
+    cancelSignal.addEventListener("abort", abandon);
     const texts = encoded();
     this.#worker.order({ order: "count", id, account, encoding, ...texts, keep }, texts.bytes);
     return promise;

@@ -18,9 +18,9 @@ import { renderAsk, type Rendering } from "./render.ts";
 /** What the nodes can count. Both give null where no node for the model can, or none answered in time; never rejects. */
 export interface NodeCounter {
   /** Tokens of the prompt that the request would become, tools and template included. */
-  countAsk(ask: Ask, gone: AbortSignal): Promise<number | null>;
+  countAsk(ask: Ask, cancelSignal: AbortSignal): Promise<number | null>;
   /** Tokens of a text alone, without a template or added special tokens. */
-  countText(model: Model, text: string, gone: AbortSignal): Promise<number | null>;
+  countText(model: Model, text: string, cancelSignal: AbortSignal): Promise<number | null>;
 }
 
 export type TokenCount = Readonly<{
@@ -55,16 +55,21 @@ export class TokenCounts {
    * The tokens of the prompt that the request would become; refused like `Counter.count`. `nodeGone`: when the node's count
    * is not waited for any more.
    */
-  async ofAsk(ask: Ask, account: AccountId, gone: AbortSignal, nodeGone = gone): Promise<TokenCount | Refusal> {
+  async ofAsk(
+    ask: Ask,
+    account: AccountId,
+    cancelSignal: AbortSignal,
+    nodeCancelSignal = cancelSignal,
+  ): Promise<TokenCount | Refusal> {
     const { model, prepared, turns, tools, toolChoice, effort, format, webSearch } = ask;
     const rest = [turns, tools, toolChoice, effort, format, webSearch];
     // What the count depends on, and nothing else of the request.
     const content = () => JSON.stringify([model.id, prepared?.messages.toString() ?? null, ...rest]);
     const count = async (): Promise<TokenCount | Refusal> => {
-      const tokens = (await this.#nodes?.countAsk(ask, nodeGone)) ?? null;
+      const tokens = (await this.#nodes?.countAsk(ask, nodeCancelSignal)) ?? null;
       // What searching adds is known when the model has searched.
       if (tokens !== null) return { tokens, exact: !webSearch, tokenizer: ownTokenizer };
-      return this.estimateOfAsk(ask, model.encoding, account, gone);
+      return this.estimateOfAsk(ask, model.encoding, account, cancelSignal);
     };
     // Messages with a file that is yet to be read are not written: they say nothing of the content.
     return (prepared?.unready.length ?? 0) > 0 ? count() : this.#cached(ask.bodyBytes, content, count);
@@ -75,8 +80,8 @@ export class TokenCounts {
    * tells about the same, as that of its body would not; null for a large body, whose texts are not here.
    */
   async ofUnreported(ask: Ask, account: AccountId): Promise<number | null> {
-    const gone = AbortSignal.timeout(unreportedCountTimeoutMs);
-    const counted = await this.ofAsk(ask, account, gone, AbortSignal.timeout(unreportedNodeCountTimeoutMs));
+    const cancelSignal = AbortSignal.timeout(unreportedCountTimeoutMs);
+    const counted = await this.ofAsk(ask, account, cancelSignal, AbortSignal.timeout(unreportedNodeCountTimeoutMs));
     if (!isRefusal(counted)) return counted.tokens;
     if (ask.prepared !== undefined) return null;
     const { texts, extraTokens } = renderAsk(ask);
@@ -88,10 +93,10 @@ export class TokenCounts {
     ask: Ask,
     encoding: EncodingName,
     account: AccountId,
-    gone: AbortSignal,
+    cancelSignal: AbortSignal,
   ): Promise<TokenCount | Refusal> {
-    if (ask.prepared === undefined) return this.#estimate(renderAsk(ask), encoding, account, gone);
-    return this.#estimatePrepared(ask, ask.prepared, encoding, account, gone);
+    if (ask.prepared === undefined) return this.#estimate(renderAsk(ask), encoding, account, cancelSignal);
+    return this.#estimatePrepared(ask, ask.prepared, encoding, account, cancelSignal);
   }
 
   async #estimatePrepared(
@@ -99,13 +104,13 @@ export class TokenCounts {
     prepared: PreparedTurns,
     encoding: EncodingName,
     account: AccountId,
-    gone: AbortSignal,
+    cancelSignal: AbortSignal,
   ): Promise<TokenCount | Refusal> {
-    const rest = await this.#estimate(renderAsk(ask), encoding, account, gone);
+    const rest = await this.#estimate(renderAsk(ask), encoding, account, cancelSignal);
     if (isRefusal(rest)) return rest;
     const rendering = await prepared.render();
     if (isRefusal(rendering)) return rendering;
-    const counted = await this.#counter.countEncoded(encoding, rendering.texts, account, gone);
+    const counted = await this.#counter.countEncoded(encoding, rendering.texts, account, cancelSignal);
     return isRefusal(counted) ? counted : { ...rest, tokens: rest.tokens + counted + rendering.extraTokens };
   }
 
@@ -114,28 +119,38 @@ export class TokenCounts {
     text: string,
     model: Model | null,
     account: AccountId,
-    gone: AbortSignal,
+    cancelSignal: AbortSignal,
   ): Promise<TokenCount | Refusal> {
     const content = () => JSON.stringify([model?.id ?? null, text]);
     return this.#cached(text.length, content, async () => {
-      const tokens = model === null ? null : ((await this.#nodes?.countText(model, text, gone)) ?? null);
+      const tokens = model === null ? null : ((await this.#nodes?.countText(model, text, cancelSignal)) ?? null);
       if (tokens !== null) return { tokens, exact: true, tokenizer: ownTokenizer };
-      return this.#estimate({ texts: [text], extraTokens: 0 }, model?.encoding ?? encodingDefault, account, gone);
+      return this.#estimate(
+        { texts: [text], extraTokens: 0 },
+        model?.encoding ?? encodingDefault,
+        account,
+        cancelSignal,
+      );
     });
   }
 
   /** The ids of a text's tokens; refused like `Counter.count`. */
-  encode(text: string, encoding: EncodingName, account: AccountId, gone: AbortSignal): Promise<Uint32Array | Refusal> {
-    return this.#counter.encode(encoding, text, account, gone);
+  encode(
+    text: string,
+    encoding: EncodingName,
+    account: AccountId,
+    cancelSignal: AbortSignal,
+  ): Promise<Uint32Array | Refusal> {
+    return this.#counter.encode(encoding, text, account, cancelSignal);
   }
 
   async #estimate(
     { texts, extraTokens }: Rendering,
     encoding: EncodingName,
     account: AccountId,
-    gone: AbortSignal,
+    cancelSignal: AbortSignal,
   ): Promise<TokenCount | Refusal> {
-    const tokens = await this.#counter.count(encoding, texts, account, gone);
+    const tokens = await this.#counter.count(encoding, texts, account, cancelSignal);
     if (isRefusal(tokens)) return tokens;
     return { tokens: tokens + extraTokens, exact: false, tokenizer: encoding };
   }

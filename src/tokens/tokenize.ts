@@ -70,18 +70,18 @@ export async function tokenize(
   request: TokenizeRequest,
   counts: TokenCounts,
   account: AccountId,
-  gone: AbortSignal,
+  cancelSignal: AbortSignal,
 ): Promise<TokenizeReply | Refusal> {
   const { model } = request;
   const head = { object: "tokenization", model: model?.id ?? null } as const;
   const encoding = model?.encoding ?? encodingDefault;
   const window = { max_model_len: model?.contextTokens ?? null };
   if (request.kind === "text" && request.returnTokens) {
-    const tokens = await counts.encode(request.text, encoding, account, gone);
+    const tokens = await counts.encode(request.text, encoding, account, cancelSignal);
     if (isRefusal(tokens)) return tokens;
     return { ...head, count: tokens.length, exact: false, tokenizer: encoding, ...window, tokens: [...tokens] };
   }
-  const counted = await countOf(request, counts, account, gone);
+  const counted = await countOf(request, counts, account, cancelSignal);
   if (isRefusal(counted)) return counted;
   const { tokens, exact, tokenizer } = counted;
   return { ...head, count: tokens, exact, tokenizer, ...window };
@@ -91,11 +91,11 @@ function countOf(
   request: TokenizeRequest,
   counts: TokenCounts,
   account: AccountId,
-  gone: AbortSignal,
+  cancelSignal: AbortSignal,
 ): Promise<TokenCount | Refusal> {
-  if (request.kind === "text") return counts.ofText(request.text, request.model, account, gone);
-  if (request.model === null) return counts.estimateOfAsk(request.ask, encodingDefault, account, gone);
-  return counts.ofAsk(request.ask, account, gone);
+  if (request.kind === "text") return counts.ofText(request.text, request.model, account, cancelSignal);
+  if (request.model === null) return counts.estimateOfAsk(request.ask, encodingDefault, account, cancelSignal);
+  return counts.ofAsk(request.ask, account, cancelSignal);
 }
 
 /** The reply of POST /v1/messages/count_tokens; refused like `Counter.count`. */
@@ -103,9 +103,9 @@ export async function countMessages(
   ask: Ask,
   counts: TokenCounts,
   account: AccountId,
-  gone: AbortSignal,
+  cancelSignal: AbortSignal,
 ): Promise<Readonly<{ input_tokens: number }> | Refusal> {
-  const counted = await counts.ofAsk(ask, account, gone);
+  const counted = await counts.ofAsk(ask, account, cancelSignal);
   return isRefusal(counted) ? counted : { input_tokens: counted.tokens };
 }
 
@@ -114,8 +114,8 @@ export async function countResponsesInput(
   ask: Ask,
   counts: TokenCounts,
   account: AccountId,
-  gone: AbortSignal,
+  cancelSignal: AbortSignal,
 ): Promise<Readonly<{ object: "response.input_tokens"; input_tokens: number }> | Refusal> {
-  const counted = await counts.ofAsk(ask, account, gone);
+  const counted = await counts.ofAsk(ask, account, cancelSignal);
   return isRefusal(counted) ? counted : { object: "response.input_tokens", input_tokens: counted.tokens };
 }

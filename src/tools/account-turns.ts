@@ -25,24 +25,24 @@ export class AccountTurns {
     return this.#waiting.size;
   }
 
-  /** Waits for a turn, which is given back by disposing it. Rejects with the reason of `gone` when that is aborted. */
-  enter(account: AccountId, gone: AbortSignal): Promise<Disposable> {
+  /** Waits for a turn, which is given back by disposing it. Rejects with the reason of `cancelSignal` when that is aborted. */
+  enter(account: AccountId, cancelSignal: AbortSignal): Promise<Disposable> {
     return new Promise((resolve, reject) => {
-      if (gone.aborted) return reject(gone.reason);
+      if (cancelSignal.aborted) return reject(cancelSignal.reason);
       if (this.#mayRun(account)) return resolve(this.#run(account));
       const waiting: Waiting = {
         account,
         enter: () => {
-          gone.removeEventListener("abort", leave);
+          cancelSignal.removeEventListener("abort", leave);
           resolve(this.#run(account));
         },
       };
       const leave = () => {
         this.#waiting.delete(waiting);
-        reject(gone.reason);
+        reject(cancelSignal.reason);
       };
       this.#waiting.add(waiting);
-      gone.addEventListener("abort", leave, { once: true });
+      cancelSignal.addEventListener("abort", leave, { once: true });
     });
   }
 

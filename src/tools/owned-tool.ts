@@ -8,7 +8,7 @@ export type { Source, ToolOutcome };
 export type RunContext = Readonly<{
   account: AccountId;
   /** Aborted when the client leaves: the run must stop within a second. */
-  gone: AbortSignal;
+  cancelSignal: AbortSignal;
 }>;
 
 export interface OwnedTool {

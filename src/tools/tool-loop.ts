@@ -50,10 +50,10 @@ export type ToolLoopParts = Readonly<{
   log: Log;
 }>;
 
-/** The request that a loop serves; `gone` is aborted when its client leaves. */
+/** The request that a loop serves; `cancelSignal` is aborted when its client leaves. */
 export type LoopContext = Readonly<{
   account: AccountId;
-  gone: AbortSignal;
+  cancelSignal: AbortSignal;
   /** Called when a call of ours begins; what it returns is called when it has ended. */
   called?: (isSearch: boolean) => (failed: boolean) => void;
   /**
@@ -226,7 +226,7 @@ class Answer {
   #afterRound(ending: Ending, round: RoundSink): Ending | null {
     if (ending.kind === "failed") {
       // (1) A client that left while it waited for a node is charged for the rounds before.
-      if (this.#rounds > 1 && this.#context.gone.aborted) return this.#left();
+      if (this.#rounds > 1 && this.#context.cancelSignal.aborted) return this.#left();
       if (ending.delivered === undefined) return this.#rounds > 1 && ending.ofRequest ? this.#end("length") : ending; // (0)
       const usage = sumOf(this.#usage, ending.delivered.usage);
       return { ...ending, delivered: { usage, estimated: this.#estimated || ending.delivered.estimated } };
@@ -235,7 +235,7 @@ class Answer {
     this.#estimated ||= ending.estimated;
     this.#clientCalls += round.clientCalls;
     this.#textLength = round.textLengthAfter;
-    if (ending.kind === "gone") return this.#left();
+    if (ending.kind === "cancelled") return this.#left();
     const { reason, stopSequence } = ending;
     if (round.ownedCalls.length === 0) return this.#end(reason, stopSequence); // (2)
     if (reason === "length" || reason === "content_filter") return this.#end(reason); // (3)
@@ -251,11 +251,11 @@ class Answer {
 
   /** Runs the calls beside each other and shows them one after the other; null when the client left. */
   async #runCalls(calls: readonly CalledTool[]): Promise<readonly ToolOutcome[] | null> {
-    const { gone, sink } = this.#context;
+    const { cancelSignal, sink } = this.#context;
     const left = Promise.withResolvers<null>();
     const leave = (): void => left.resolve(null);
-    gone.addEventListener("abort", leave, { once: true });
-    if (gone.aborted) leave();
+    cancelSignal.addEventListener("abort", leave, { once: true });
+    if (cancelSignal.aborted) leave();
     const turns = new Turns(ownedCallsAtOnceMax);
     const running = calls.map((called, place) =>
       place < ownedCallsPerRoundMax ? turns.run(() => this.#runCall(called)) : Promise.resolve(tooMany),
@@ -263,7 +263,7 @@ class Answer {
     const outcomes: ToolOutcome[] = [];
     try {
       for (const [place, { call, tool }] of calls.entries()) {
-        if (gone.aborted) return null;
+        if (cancelSignal.aborted) return null;
         sink.piece({ kind: "owned-call", call, tool: tool.serverTool });
         await sink.flush();
         const raw = await Promise.race([running[place]!, left.promise]);
@@ -275,17 +275,17 @@ class Answer {
       }
       return outcomes;
     } finally {
-      gone.removeEventListener("abort", leave);
+      cancelSignal.removeEventListener("abort", leave);
     }
   }
 
   async #runCall({ call, tool, valid }: CalledTool): Promise<ToolOutcome> {
-    const { account, gone, log, called } = this.#context;
+    const { account, cancelSignal, log, called } = this.#context;
     if (!valid) return failure("The arguments must be a JSON object.");
-    if (gone.aborted) return failure("The client left."); // nobody reads it: a call that waited for its turn is not begun
+    if (cancelSignal.aborted) return failure("The client left."); // nobody reads it: a call that waited for its turn is not begun
     const ended = called?.(tool.serverTool === null);
     try {
-      const outcome = await tool.run(call, { account, gone });
+      const outcome = await tool.run(call, { account, cancelSignal });
       ended?.(outcome.failed);
       return outcome;
     } catch (error) {
@@ -325,7 +325,7 @@ class Answer {
   }
 
   #left(): Ending {
-    return { kind: "gone", usage: this.#usage, estimated: this.#estimated };
+    return { kind: "cancelled", usage: this.#usage, estimated: this.#estimated };
   }
 }
 

@@ -259,8 +259,11 @@ describe("a node that fails", () => {
         body: JSON.stringify(says("text#1")),
       });
     await node.kill();
-    const gone = await send();
-    expect(await refusal(gone)).toMatchObject({ status: 429, message: "Routes are temporarily busy. Please retry." });
+    const cancelSignal = await send();
+    expect(await refusal(cancelSignal)).toMatchObject({
+      status: 429,
+      message: "Routes are temporarily busy. Please retry.",
+    });
     await using _again = await ScriptedNode.start(node.port);
     await eventually(
       "the node is used again",

@@ -54,9 +54,9 @@ afterEach(async () => {
 
 const bytesOf = (json: unknown): Uint8Array =>
   new TextEncoder().encode(typeof json === "string" ? json : JSON.stringify(json));
-const bodyOf = (json: unknown, gone: AbortSignal = stays) => {
+const bodyOf = (json: unknown, cancelSignal: AbortSignal = stays) => {
   const body = bytesOf(json);
-  return { body, bytes: body.length, gone };
+  return { body, bytes: body.length, cancelSignal };
 };
 
 /** Reads where the test runs, as the Worker does in another thread. */
@@ -430,8 +430,8 @@ const chat = (content: string, more: object = {}) => ({
   messages: [{ role: "user", content }],
   ...more,
 });
-const ofChat = (bodies: LargeBodies, json: unknown, account = 1, gone = stays) =>
-  bodies.readAsk(bodyOf(json, gone), account, chatCompletions, catalog, null);
+const ofChat = (bodies: LargeBodies, json: unknown, account = 1, cancelSignal = stays) =>
+  bodies.readAsk(bodyOf(json, cancelSignal), account, chatCompletions, catalog, null);
 
 describe("the Worker", () => {
   test("reads bodies of 2 MB in all dialects, and gives the bytes back for what is read again", async () => {
@@ -517,7 +517,7 @@ describe("the Worker", () => {
 
   test("that dies over what is read again fails that, and the room is given back", async () => {
     let orders = 0;
-    const bodies = makeBodies(near((worker) => (++orders === 2 ? (worker.die("gone"), true) : false)));
+    const bodies = makeBodies(near((worker) => (++orders === 2 ? (worker.die("cancelled"), true) : false)));
     const ask = (await ofChat(bodies, chat("a"))) as Ask;
     expect(await ask.prepared!.render()).toEqual({ refusal: "internal" });
     expect(await ask.prepared!.render()).toEqual({ refusal: "internal" });

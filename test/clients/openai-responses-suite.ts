@@ -241,11 +241,11 @@ export function describeOpenAIResponses(label: string, { OpenAI }: OpenAIModule)
         expect(listed).toMatchObject([{ type: "function_call_output", output: "sunny" }]);
         await remove(client, second.id);
         expect(await failure(client.responses.retrieve(second.id))).toBeInstanceOf(OpenAI.NotFoundError);
-        const gone = await failure(
+        const cancelSignal = await failure(
           client.responses.create({ model: "core-3", previous_response_id: third.id, input: "more" }),
         );
-        expect(gone).toBeInstanceOf(OpenAI.BadRequestError);
-        expect(gone).toMatchObject({ code: "previous_response_not_found" });
+        expect(cancelSignal).toBeInstanceOf(OpenAI.BadRequestError);
+        expect(cancelSignal).toMatchObject({ code: "previous_response_not_found" });
       },
       timeLimit,
     );

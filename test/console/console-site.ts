@@ -71,7 +71,8 @@ export class ConsoleSite {
       nodes: { states: () => [this.node], waiting: 0, serves: () => true, takes: () => this.node.health === "well" },
       accountData: {
         export: async ({ email }) => new Response(JSON.stringify({ account: { email } })).body!,
-        erase: async ({ email }, alongside) => (await office.accounts.erase(email, async () => {}, alongside)).name,
+        erase: async ({ email }, inSameCommit) =>
+          (await office.accounts.erase(email, async () => {}, inSameCommit)).name,
       },
       configuration: { file: "tollgate.toml", loadedAt: office.now, reload: () => Promise.resolve(this.reloaded) },
       backups: {

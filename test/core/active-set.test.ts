@@ -2,7 +2,7 @@
 import { edenGC, fullGC, heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { ActiveSet, type Seat } from "../../src/core/active-set.ts";
+import { ActiveSet, type ActiveHandle } from "../../src/core/active-set.ts";
 
 /** Counted by what it carries: the runtime counts no classes of ours. */
 class Visitor {
@@ -32,15 +32,15 @@ describe("a roster", () => {
       fc.property(fc.array(fc.nat({ max: 9 })), (steps) => {
         const roster = new ActiveSet<number>();
         const expected = new Set<number>();
-        const seats: Seat<number>[] = [];
+        const seats: ActiveHandle<number>[] = [];
         steps.forEach((step, at) => {
           if (step < 6) {
             seats.push(roster.join(at));
             expected.add(at);
           } else if (seats.length > 0) {
-            const seat = seats[(step * 7 + at) % seats.length]!;
-            if (seat.member !== null) expected.delete(seat.member);
-            roster.leave(seat); // a second time too
+            const handle = seats[(step * 7 + at) % seats.length]!;
+            if (handle.member !== null) expected.delete(handle.member);
+            roster.leave(handle); // a second time too
           }
           expect(roster.size).toBe(expected.size);
         });
@@ -57,8 +57,8 @@ describe("a roster", () => {
     });
     const roster = new ActiveSet<Visitor>();
     const left = leftInMemory((visitor) => {
-      const seat = roster.join(visitor);
-      return () => roster.leave(seat);
+      const handle = roster.join(visitor);
+      return () => roster.leave(handle);
     });
     expect(left).toBeLessThan(100);
     expect(kept).toBeGreaterThan(1_000);

@@ -154,8 +154,8 @@ export async function crash({
   }
 
   /** One client: asks again and again until the gateway is gone, and logs what it saw. */
-  async function client(oracle: Oracle, gone: AbortSignal): Promise<void> {
-    while (!gone.aborted) {
+  async function client(oracle: Oracle, cancelSignal: AbortSignal): Promise<void> {
+    while (!cancelSignal.aborted) {
       const model = models[below(models.length)]!;
       const endpoint = endpoints[below(endpoints.length)]!;
       const stream = random() < 0.5;

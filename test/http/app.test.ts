@@ -33,11 +33,11 @@ function start(options: Partial<ServerOptions> = {}): { url: string; events: str
   const slot: Slot = {
     nodeName: "scripted",
     alike: () => new Set(["scripted"]),
-    generate(_ask, _account, gone, sink) {
+    generate(_ask, _account, cancelSignal, sink) {
       sink.piece({ kind: "text", literal: '"word"', logprobs: null });
       void sink.flush();
       return new Promise<Ending>((resolve) =>
-        gone.addEventListener("abort", () => resolve({ kind: "gone", usage, estimated: true })),
+        cancelSignal.addEventListener("abort", () => resolve({ kind: "cancelled", usage, estimated: true })),
       );
     },
     [Symbol.dispose]() {},

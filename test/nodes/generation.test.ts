@@ -69,13 +69,13 @@ async function slotOf(pool: NodePool, ask: Ask): Promise<Slot> {
 
 async function generateOn(
   url: string,
-  { ask = askOf(), gone = new AbortController().signal, onPiece = (_: Piece): void => {}, given = limits } = {},
+  { ask = askOf(), cancelSignal = new AbortController().signal, onPiece = (_: Piece): void => {}, given = limits } = {},
 ): Promise<Result> {
   const log: string[] = [];
   const pool = poolOf(url, log, given);
   using slot = await slotOf(pool, ask);
   const pieces: Piece[] = [];
-  const ending = await slot.generate(ask, 1, gone, {
+  const ending = await slot.generate(ask, 1, cancelSignal, {
     piece(piece) {
       pieces.push(piece);
       onPiece(piece);
@@ -238,13 +238,13 @@ describe("the client leaves", () => {
     });
     const client = new AbortController();
     const { ending } = await generateOn(node.url, {
-      gone: client.signal,
+      cancelSignal: client.signal,
       onPiece: (piece) => {
         if (piece.kind === "text" && piece.literal === '"b"') setImmediate(() => client.abort());
       },
     });
     expect(ending).toEqual({
-      kind: "gone",
+      kind: "cancelled",
       usage: { inputFresh: 50, inputCached: 0, output: 2, reasoning: 0 },
       estimated: false,
     });
@@ -256,19 +256,21 @@ describe("the client leaves", () => {
       reply.write(streamHead + chunk(textEvent("a") + textEvent("b") + textEvent("c"))),
     );
     const client = new AbortController();
-    const { ending } = await generateOn(node.url, { gone: client.signal, onPiece: () => client.abort() });
-    expect(ending).toMatchObject({ kind: "gone", estimated: true });
+    const { ending } = await generateOn(node.url, { cancelSignal: client.signal, onPiece: () => client.abort() });
+    expect(ending).toMatchObject({ kind: "cancelled", estimated: true });
   });
 
   test("before a byte came, and before it began", async () => {
     const node = nodeOf((_, reply) => void reply.closed);
     const client = new AbortController();
     setTimeout(() => client.abort(), 20);
-    expect((await generateOn(node.url, { gone: client.signal })).ending).toMatchObject({
-      kind: "gone",
+    expect((await generateOn(node.url, { cancelSignal: client.signal })).ending).toMatchObject({
+      kind: "cancelled",
       usage: { output: 0 },
     });
-    expect((await generateOn(node.url, { gone: AbortSignal.abort() })).ending).toMatchObject({ kind: "gone" });
+    expect((await generateOn(node.url, { cancelSignal: AbortSignal.abort() })).ending).toMatchObject({
+      kind: "cancelled",
+    });
   });
 });
 

@@ -262,16 +262,16 @@ describe("usage", () => {
   });
 
   describe("when the client leaves", () => {
-    const gone = (body: string, ask = askOf({ bodyBytes: 400 })): Ending => {
+    const cancelSignal = (body: string, ask = askOf({ bodyBytes: 400 })): Ending => {
       const reader = new AnswerReader(ask, { piece() {} });
       for (const line of body.split("\n\n")) if (line !== "") reader.event(line.slice(6));
-      return reader.gone();
+      return reader.cancelled();
     };
     test("the running usage is charged", () => {
       const running = (output: number) => ({ usage: { prompt_tokens: 50, completion_tokens: output } });
       const body = ["a", "b", "c", "d", "e"].map((text, index) => textEvent(text, running(index + 1))).join("");
-      expect(gone(body)).toEqual({
-        kind: "gone",
+      expect(cancelSignal(body)).toEqual({
+        kind: "cancelled",
         usage: { inputFresh: 50, inputCached: 0, output: 5, reasoning: 0 },
         estimated: false,
       });
@@ -279,23 +279,23 @@ describe("usage", () => {
     test("never less than was delivered, whatever the running usage says", () => {
       const running = { usage: { prompt_tokens: 50, completion_tokens: 1 } };
       // it may be behind, and then its input is right
-      expect(gone(textEvent("ab", running).repeat(43))).toMatchObject({
+      expect(cancelSignal(textEvent("ab", running).repeat(43))).toMatchObject({
         usage: { inputFresh: 50, output: 43 },
         estimated: false,
       });
       // where it says one token of a whole page, it is absurd
-      expect(gone(textEvent("a word ", running).repeat(430))).toMatchObject({
+      expect(cancelSignal(textEvent("a word ", running).repeat(430))).toMatchObject({
         usage: { inputFresh: 100, output: 753 },
         estimated: true,
       });
     });
     test("else our own count", () => {
-      expect(gone(textEvent("a") + textEvent("b") + textEvent("c"))).toEqual({
-        kind: "gone",
+      expect(cancelSignal(textEvent("a") + textEvent("b") + textEvent("c"))).toEqual({
+        kind: "cancelled",
         usage: { inputFresh: 100, inputCached: 0, output: 3, reasoning: 0 },
         estimated: true,
       });
-      expect(gone("")).toMatchObject({ usage: { inputFresh: 100, output: 0 }, estimated: true });
+      expect(cancelSignal("")).toMatchObject({ usage: { inputFresh: 100, output: 0 }, estimated: true });
     });
   });
 });
@@ -675,7 +675,7 @@ describe("the fast way equals the full parse", () => {
     const ask = askOf({ tools: [toolOf("get")], outputTokensMax: 65_536 });
     const reader = new AnswerReader(ask, takesBytes ? { piece, literal } : { piece }, { shapes });
     feed(reader, payloads);
-    const running = reader.gone();
+    const running = reader.cancelled();
     reader.event('{"choices":[{"delta":{},"finish_reason":"stop"}]}');
     return {
       pieces,

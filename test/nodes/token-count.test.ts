@@ -98,9 +98,9 @@ describe("no count", () => {
 
   test("a node that is silent, until the time limit or the client's leaving", async () => {
     const { counter } = await poolOn("vllm", null);
-    const gone = new AbortController();
-    const abandoned = counter.countAsk(ask(), gone.signal);
-    gone.abort();
+    const cancelSignal = new AbortController();
+    const abandoned = counter.countAsk(ask(), cancelSignal.signal);
+    cancelSignal.abort();
     expect(await abandoned).toBeNull();
     expect(await counter.countAsk(ask(), stays)).toBeNull();
   });
@@ -123,11 +123,11 @@ describe("no count", () => {
 
   test("what all nodes count at once is bounded, and room comes back", async () => {
     const { counter, asked } = await poolOn("vllm", null);
-    const gone = new AbortController();
+    const cancelSignal = new AbortController();
     const large = ask({ bodyBytes: nodeCountBytesMax });
-    const counts = Array.from({ length: 6 }, () => counter.countAsk(large, gone.signal));
+    const counts = Array.from({ length: 6 }, () => counter.countAsk(large, cancelSignal.signal));
     while (asked().length < 4) await Bun.sleep(1);
-    gone.abort();
+    cancelSignal.abort();
     expect(await Promise.all(counts)).toEqual(Array(6).fill(null));
     expect(asked()).toHaveLength(4);
     const again = new AbortController();

@@ -11,7 +11,7 @@ export const isPaid = ({ refusal }: Refusal): boolean => refusal === "answer_mis
 
 export class SimulatedClient implements Outlet {
   readonly #leave = new AbortController();
-  readonly gone: AbortSignal = this.#leave.signal;
+  readonly cancelSignal: AbortSignal = this.#leave.signal;
   readonly #encoder: Encoder | null;
   readonly #collector = new Collector();
   readonly #ask: Ask;

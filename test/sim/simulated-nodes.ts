@@ -1,6 +1,6 @@
 // Nodes whose every word, end and fault the simulation decides, behind the real slot queue: the pool as the spine sees
 // it, without sockets, timers or chance.
-import type { Gone } from "../../src/core/departure.ts";
+import type { AnyCancelSignal } from "../../src/core/cancel-signal.ts";
 import type { Parts } from "../../src/gateway.ts";
 import type { NodeHealth, Place, QueueNode } from "../../src/nodes/queue/slot-queue.ts";
 import { SlotQueue } from "../../src/nodes/queue/slot-queue.ts";
@@ -76,16 +76,16 @@ export class SimulatedNodes {
   }
 
   readonly pool: Parts["pool"] = {
-    enter: (ask, account, gone, excluded = nothing) => this.#enter(ask, account, gone, excluded),
+    enter: (ask, account, cancelSignal, excluded = nothing) => this.#enter(ask, account, cancelSignal, excluded),
   };
 
   #enter(
     ask: Ask,
     account: AccountId,
-    gone: Gone,
+    cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string>,
   ): Slot | Refusal | Promise<Slot | Refusal> {
-    if (gone.aborted) return busy;
+    if (cancelSignal.aborted) return busy;
     let result: Slot | Refusal | null = null;
     let settle = (given: Slot | Refusal): void => void (result = given);
     const place: Place = {
@@ -103,10 +103,10 @@ export class SimulatedNodes {
       if (this.queue.leave(place)) resolve(busy);
     };
     settle = (given) => {
-      gone.removeEventListener("abort", leave);
+      cancelSignal.removeEventListener("abort", leave);
       resolve(given);
     };
-    gone.addEventListener("abort", leave);
+    cancelSignal.addEventListener("abort", leave);
     return promise;
   }
 
@@ -114,16 +114,16 @@ export class SimulatedNodes {
     return {
       nodeName,
       alike: () => new Set([nodeName]),
-      generate: (ask, _account, gone, sink) => {
+      generate: (ask, _account, cancelSignal, sink) => {
         const { promise, resolve } = Promise.withResolvers<Ending>();
         const generation = new Generation(nodeName, ask, sink, (ending) => {
           this.running.splice(this.running.indexOf(generation), 1);
           resolve(ending);
         });
-        const left = () => generation.end({ kind: "gone", ...this.#usageOfGone(generation) });
+        const left = () => generation.end({ kind: "cancelled", ...this.#usageOfGone(generation) });
         this.running.push(generation);
-        if (gone.aborted) left();
-        else gone.addEventListener("abort", left);
+        if (cancelSignal.aborted) left();
+        else cancelSignal.addEventListener("abort", left);
         return promise;
       },
       [Symbol.dispose]: () => this.queue.release(nodeName),

@@ -208,7 +208,7 @@ export class Spine extends LedgerWorld {
     const request = this.pick(open);
     const client = request.client!;
     // A reply that the gateway cut before, it has failed.
-    if (client.received === "" && request.holds && !client.gone.aborted) request.unheard = true;
+    if (client.received === "" && request.holds && !client.cancelSignal.aborted) request.unheard = true;
     client.depart();
   }
 

@@ -27,7 +27,7 @@ test.each([
     1,
     { config: {} as Config, port, unix: "", sealingKey: new Uint8Array(32), rules },
     {
-      ...new SimulatedRelays(1, 0).deskParts(),
+      ...new SimulatedRelays(1, 0).relaySessionParts(),
       nodes: new FollowedNodes(),
       onFatal: (error) => void fatal.push(error),
       startWorker: () => new Worker(new URL("./dying-relay.ts", import.meta.url).href),

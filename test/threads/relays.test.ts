@@ -29,8 +29,8 @@ test(`${events} random events on 16 relays leave books that fit what every clien
   expect(world.waited).toBeGreaterThan(0);
   expect(queue.length).toBe(0);
   expect(queue.states().map(({ busy }) => busy)).toEqual([0, 0]);
-  for (const { desk, books } of relays) {
-    expect([desk.openRequests, desk.places, desk.heldEnds, books.asked]).toEqual([0, 0, 0, 0]);
+  for (const { session, mainThread } of relays) {
+    expect([session.openRequests, session.places, session.heldEnds, mainThread.asked]).toEqual([0, 0, 0, 0]);
   }
   // Who saw a whole reply paid for it once, and nobody else paid; and the balances are what the journal says.
   const charged = office.database.query(

@@ -1,10 +1,10 @@
 // Sixteen relays and one main thread in one seed: the real books and desks over the real ledger, flood protection and
 // slot queue, between channels that keep each relay's own order and no other. What a relay says may lie in its channel for
 // as long as the seed likes, and so may the answers.
-import { Books } from "../../src/threads/books.ts";
-import { Desk } from "../../src/threads/desk.ts";
+import { MainThreadClient } from "../../src/threads/main-thread-client.ts";
+import { RelaySession } from "../../src/threads/relay-session.ts";
 import type { Answer, Operation, ToRelay } from "../../src/threads/messages.ts";
-import { Outbox } from "../../src/threads/outbox.ts";
+import { MessageBatcher } from "../../src/threads/message-batcher.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { SlotQueue } from "../../src/nodes/queue/slot-queue.ts";
 import { type Slot, StoreUnavailable, type Usage } from "../../src/core/types.ts";
@@ -20,7 +20,7 @@ type Fate = "refused" | "unavailable" | "left" | "whole";
 type Request = {
   readonly id: string;
   readonly account: SimulatedAccount;
-  readonly gone: AbortController;
+  readonly cancelSignal: AbortController;
   /** Ends its generation; null while none runs. */
   end: (() => void) | null;
   fate: Fate | null;
@@ -31,16 +31,16 @@ type Request = {
 class SimulatedRelay {
   readonly toMain: string[] = [];
   readonly toRelay: string[] = [];
-  readonly books: Books;
-  readonly desk: Desk;
+  readonly mainThread: MainThreadClient;
+  readonly session: RelaySession;
   readonly #flushes: (() => void)[] = [];
 
   constructor(world: SimulatedRelays) {
     const later = (flush: () => void) => void this.#flushes.push(flush);
-    const operations = new Outbox<Operation>((json) => void this.toMain.push(json), later);
-    const answers = new Outbox<ToRelay>((json) => void this.toRelay.push(json), later);
-    this.books = new Books(operations, () => world.keysVersion);
-    this.desk = new Desk(world.deskParts(), answers);
+    const operations = new MessageBatcher<Operation>((json) => void this.toMain.push(json), later);
+    const answers = new MessageBatcher<ToRelay>((json) => void this.toRelay.push(json), later);
+    this.mainThread = new MainThreadClient(operations, () => world.keysVersion);
+    this.session = new RelaySession(world.relaySessionParts(), answers);
   }
 
   /** Ends turns of both event loops. */
@@ -51,8 +51,8 @@ class SimulatedRelay {
   deliver(way: "toMain" | "toRelay"): void {
     const json = this[way].shift();
     if (json === undefined) return;
-    if (way === "toMain") return this.desk.obey(json);
-    for (const message of JSON.parse(json) as Answer[]) this.books.answered(message);
+    if (way === "toMain") return this.session.obey(json);
+    for (const message of JSON.parse(json) as Answer[]) this.mainThread.answered(message);
   }
 
   get idle(): boolean {
@@ -87,7 +87,7 @@ export class SimulatedRelays {
     this.queue.configure(Object.entries(this.#slots).map(([name, slots]) => ({ name, slots, serves: () => true })));
   }
 
-  deskParts(): ConstructorParameters<typeof Desk>[0] {
+  relaySessionParts(): ConstructorParameters<typeof RelaySession>[0] {
     const { office, queue } = this;
     return {
       keys: office.keys,
@@ -97,7 +97,7 @@ export class SimulatedRelays {
       pool: {
         stand: (place) => queue.enter(place, 0),
         leave: (place) => queue.leave(place),
-        slotOn: (nodeName) => ({ nodeName, met() {}, [Symbol.dispose]: () => queue.release(nodeName) }),
+        slotOn: (nodeName) => ({ nodeName, outcome() {}, [Symbol.dispose]: () => queue.release(nodeName) }),
       },
       storedResponses: null,
       clock: { wall: () => office.now, monotonic: () => office.monotonic },
@@ -128,7 +128,7 @@ export class SimulatedRelays {
     else if (roll < 0.7) relay.deliver("toRelay");
     else if (roll < 0.8) relay.flush();
     else if (roll < 0.9) request?.end?.();
-    else if (roll < 0.92) request?.gone.abort();
+    else if (roll < 0.92) request?.cancelSignal.abort();
     else if (roll < 0.96) this.#commit();
     else if (roll < 0.982) this.#loseCommit();
     else if (roll < 0.985) await this.#rotate();
@@ -161,7 +161,7 @@ export class SimulatedRelays {
     const request: Request = {
       id: `req-${this.#next++}`,
       account,
-      gone: new AbortController(),
+      cancelSignal: new AbortController(),
       end: null,
       fate: null,
       usage: output(1 + Math.floor(this.#random() * 900)),
@@ -179,12 +179,12 @@ export class SimulatedRelays {
     this.requests.splice(this.requests.indexOf(request), 1);
   }
 
-  async #live({ books }: SimulatedRelay, request: Request, key: string): Promise<Fate> {
+  async #live({ mainThread }: SimulatedRelay, request: Request, key: string): Promise<Fate> {
     const isVoid = this.#void.has(key);
-    const account = await books.account(key);
+    const account = await mainThread.account(key);
     if (account !== null && isVoid) this.wrong.push(`${request.id} came with a void key and was let in`);
     if (account === null) return "refused";
-    const admitted = await books.admit(
+    const admitted = await mainThread.admit(
       account,
       { endpoint: "/v1/chat/completions", model: this.#models.get("core-3")!, outputTokensMax: 1_000 },
       this.#pick([0, 100, 3_000, 40_000]),
@@ -195,22 +195,24 @@ export class SimulatedRelays {
     if (hold.ready !== null) {
       this.waited += 1;
       const leave = () => hold[Symbol.dispose]();
-      if (request.gone.signal.aborted) leave();
-      request.gone.signal.addEventListener("abort", leave);
+      if (request.cancelSignal.signal.aborted) leave();
+      request.cancelSignal.signal.addEventListener("abort", leave);
       const refusal = await hold.ready;
-      request.gone.signal.removeEventListener("abort", leave);
-      if (request.gone.signal.aborted) return "left";
+      request.cancelSignal.signal.removeEventListener("abort", leave);
+      if (request.cancelSignal.signal.aborted) return "left";
       if (refusal !== null) return "refused";
     }
     {
       const wanted = { account, model: "core-3", affinity: 0, excluded: new Set<string>() };
-      const place = await books.enter(wanted, request.gone.signal, (number, node) => this.#slot(books, number, node));
-      if (isRefusal(place)) return request.gone.signal.aborted ? "left" : "refused";
+      const place = await mainThread.enter(wanted, request.cancelSignal.signal, (number, node) =>
+        this.#slot(mainThread, number, node),
+      );
+      if (isRefusal(place)) return request.cancelSignal.signal.aborted ? "left" : "refused";
       using _slot = place;
       await new Promise<void>((end) => {
         request.end = end;
-        if (request.gone.signal.aborted) end();
-        else request.gone.signal.addEventListener("abort", () => end());
+        if (request.cancelSignal.signal.aborted) end();
+        else request.cancelSignal.signal.addEventListener("abort", () => end());
       });
     }
     await hold.settle(request.usage, false, 0);
@@ -218,7 +220,7 @@ export class SimulatedRelays {
     return "whole";
   }
 
-  #slot(books: Books, place: number, nodeName: string): Slot {
+  #slot(mainThread: MainThreadClient, place: number, nodeName: string): Slot {
     const running = (this.running.get(nodeName) ?? 0) + 1;
     this.running.set(nodeName, running);
     if (running > this.#slots[nodeName]!) this.wrong.push(`${running} requests at once on node ${nodeName}`);
@@ -228,18 +230,18 @@ export class SimulatedRelays {
       generate: () => Promise.reject(new Error("not here")),
       [Symbol.dispose]: () => {
         this.running.set(nodeName, this.running.get(nodeName)! - 1);
-        books.done(place, null);
+        mainThread.done(place, null);
       },
     };
   }
 
   /** What must hold after every event. */
   #check(): void {
-    const open = this.relays.reduce((sum, { desk }) => sum + desk.openRequests, 0);
+    const open = this.relays.reduce((sum, { session }) => sum + session.openRequests, 0);
     const { holds } = this.office.ledger.totals();
     if (holds > open) this.wrong.push(`${holds} holds with ${open} open requests`);
     const busy = this.queue.states().reduce((sum, state) => sum + state.busy, 0);
-    const places = this.relays.reduce((sum, { desk }) => sum + desk.places, 0);
+    const places = this.relays.reduce((sum, { session }) => sum + session.places, 0);
     if (busy + this.queue.length !== places)
       this.wrong.push(`${busy} busy and ${this.queue.length} waiting, ${places} known`);
     for (const { email, id } of this.accounts) {

@@ -181,22 +181,22 @@ describe("refusals", () => {
 
   test("a client that has gone is not counted for", async () => {
     const { counter, workers } = scripted();
-    const gone = new AbortController();
-    const counted = counter.count("o200k_base", ["text"], 1, gone.signal);
-    gone.abort();
+    const cancelSignal = new AbortController();
+    const counted = counter.count("o200k_base", ["text"], 1, cancelSignal.signal);
+    cancelSignal.abort();
     expect(await counted).toMatchObject({ refusal: "busy" });
     expect(workers[0]!.orders.map(({ order }) => order)).toEqual(["count", "forget"]);
     workers[0]!.answer(0, 1); // crossed the message on its way
-    expect(await counter.count("o200k_base", ["text"], 1, gone.signal)).toMatchObject({ refusal: "busy" });
+    expect(await counter.count("o200k_base", ["text"], 1, cancelSignal.signal)).toMatchObject({ refusal: "busy" });
     expect(workers[0]!.orders).toHaveLength(2);
   });
 
   test("the Worker drops what is given up, and counts on", async () => {
     const counter = makeCounter();
-    const gone = new AbortController();
-    const long = counter.count("o200k_base", ["a".repeat(4_000_000)], 1, gone.signal);
+    const cancelSignal = new AbortController();
+    const long = counter.count("o200k_base", ["a".repeat(4_000_000)], 1, cancelSignal.signal);
     const short = counter.count("o200k_base", ["behind it"], 1, stays);
-    gone.abort();
+    cancelSignal.abort();
     expect(await long).toMatchObject({ refusal: "busy" });
     expect(await short).toBe(2);
   });

@@ -71,8 +71,8 @@ describe("who counts", () => {
 
   test("of an input that nobody reported: our own, also where the node does not answer", async () => {
     const silent: NodeCounter = {
-      countAsk: (_, gone) =>
-        new Promise((resolve) => gone.addEventListener("abort", () => resolve(null), { once: true })),
+      countAsk: (_, cancelSignal) =>
+        new Promise((resolve) => cancelSignal.addEventListener("abort", () => resolve(null), { once: true })),
       countText: () => Promise.resolve(null),
     };
     const own = (await counter.count("o200k_base", ["Hello"], 1, stays)) as number;

@@ -136,11 +136,11 @@ describe("the dialects' own endpoints", () => {
   });
 
   test("a refusal is handed on", async () => {
-    const gone = AbortSignal.abort();
-    expect(await countMessages(askOf(), estimates, 1, gone)).toMatchObject({ refusal: "busy" });
-    expect(await countResponsesInput(askOf(), estimates, 1, gone)).toMatchObject({ refusal: "busy" });
+    const cancelSignal = AbortSignal.abort();
+    expect(await countMessages(askOf(), estimates, 1, cancelSignal)).toMatchObject({ refusal: "busy" });
+    expect(await countResponsesInput(askOf(), estimates, 1, cancelSignal)).toMatchObject({ refusal: "busy" });
     expect(
-      await tokenize({ kind: "text", text: "a", model: null, returnTokens: true }, estimates, 1, gone),
+      await tokenize({ kind: "text", text: "a", model: null, returnTokens: true }, estimates, 1, cancelSignal),
     ).toMatchObject({
       refusal: "busy",
     });

@@ -8,8 +8,8 @@ const stays = new AbortController().signal;
 function recorder(turns: AccountTurns) {
   const given: number[] = [];
   const open: Disposable[] = [];
-  const enter = (account: number, gone = stays) =>
-    turns.enter(account, gone).then((turn) => {
+  const enter = (account: number, cancelSignal = stays) =>
+    turns.enter(account, cancelSignal).then((turn) => {
       given.push(account);
       open.push(turn);
     });

@@ -153,8 +153,8 @@ const options: FetchOptions = {
 };
 const never = new AbortController().signal;
 /** "fetched" or the whole text of the error, which must tell nothing. */
-const outcome = (url: string, more: Partial<FetchOptions> = {}, gone = never): Promise<string> =>
-  fetcher.get(url, { ...options, ...more }, gone).then(
+const outcome = (url: string, more: Partial<FetchOptions> = {}, cancelSignal = never): Promise<string> =>
+  fetcher.get(url, { ...options, ...more }, cancelSignal).then(
     () => "fetched",
     (error: Error) => (error instanceof FetchRefused ? `${error}` : `not refused: ${error}`),
   );
@@ -269,9 +269,9 @@ describe("the fetcher", () => {
     expect(await outcome("http://pictures.com/endless")).toBe(refusal));
 
   test("a client that leaves ends it at once", async () => {
-    const gone = new AbortController();
-    const result = outcome("http://pictures.com/silent", {}, gone.signal);
-    setTimeout(() => gone.abort(), 20);
+    const cancelSignal = new AbortController();
+    const result = outcome("http://pictures.com/silent", {}, cancelSignal.signal);
+    setTimeout(() => cancelSignal.abort(), 20);
     expect(await result).toBe(refusal);
     expect(await outcome("http://pictures.com/image", {}, AbortSignal.abort())).toBe(refusal);
   });

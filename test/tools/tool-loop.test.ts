@@ -40,7 +40,7 @@ const answers: Played = { pieces: [text("Done.")] };
 class World {
   readonly asks: Ask[] = [];
   readonly pieces: Piece[] = [];
-  readonly gone = new AbortController();
+  readonly cancelSignal = new AbortController();
   readonly queries: string[] = [];
   found: readonly Source[] = [bun];
   provider: SearchProvider | null = {
@@ -89,13 +89,18 @@ class World {
       this.askedToGoOn.push([spent.inputFresh + spent.inputCached + spent.output, inputTokens]);
       return this.goesOn();
     };
-    return loop.answer(ask, { account: 7, gone: this.gone.signal, goesOn }, sink, async (asked, below) => {
-      this.asks.push(asked);
-      const played = rounds[Math.min(this.asks.length, rounds.length) - 1]!;
-      played.begins?.();
-      for (const piece of played.pieces) below.piece(piece);
-      return played.ending ?? ends();
-    });
+    return loop.answer(
+      ask,
+      { account: 7, cancelSignal: this.cancelSignal.signal, goesOn },
+      sink,
+      async (asked, below) => {
+        this.asks.push(asked);
+        const played = rounds[Math.min(this.asks.length, rounds.length) - 1]!;
+        played.begins?.();
+        for (const piece of played.pieces) below.piece(piece);
+        return played.ending ?? ends();
+      },
+    );
   }
 
   get kinds(): string[] {
@@ -502,30 +507,32 @@ describe("a client that leaves", () => {
     const world = new World();
     let stopped = false;
     world.provider = {
-      search: (_query, _max, gone) =>
-        new Promise(() => gone.addEventListener("abort", () => (stopped = true), { once: true })),
+      search: (_query, _max, cancelSignal) =>
+        new Promise(() => cancelSignal.addEventListener("abort", () => (stopped = true), { once: true })),
       close: async () => {},
     };
     const answering = world.answer(askOf(searching), [searches, answers]);
     await Promise.resolve();
-    world.gone.abort();
-    expect(await answering).toEqual({ kind: "gone", usage, estimated: false });
+    world.cancelSignal.abort();
+    expect(await answering).toEqual({ kind: "cancelled", usage, estimated: false });
     expect([stopped, world.asks.length, world.held]).toEqual([true, 1, 0]);
   });
 
   test("while a later round waits for a node pays for the rounds before", async () => {
     const world = new World();
     const left: Ending = { kind: "failed", refusal: refuse("busy"), elsewhere: false };
-    const waits = { pieces: [], ending: left, begins: () => world.gone.abort() };
+    const waits = { pieces: [], ending: left, begins: () => world.cancelSignal.abort() };
     const ending = await world.answer(askOf(searching), [searches, waits]);
-    expect(ending).toEqual({ kind: "gone", usage, estimated: false });
+    expect(ending).toEqual({ kind: "cancelled", usage, estimated: false });
   });
 
   test("in a later round pays for all rounds, and the search that found something counts", async () => {
     const world = new World();
-    const gone: Ending = { kind: "gone", usage, estimated: true };
-    expect(await world.answer(askOf(searching), [searches, { pieces: [text("B")], ending: gone }])).toMatchObject({
-      kind: "gone",
+    const cancelSignal: Ending = { kind: "cancelled", usage, estimated: true };
+    expect(
+      await world.answer(askOf(searching), [searches, { pieces: [text("B")], ending: cancelSignal }]),
+    ).toMatchObject({
+      kind: "cancelled",
       usage: { output: 60 },
       estimated: true,
     });

@@ -265,18 +265,18 @@ function requestRoutes(parts: ConsoleParts): Route[] {
     }),
 
     routeWithBody("/operator/requests/:id/approve", "operator", Decision, (call) =>
-      decide(call, "request.approve", (request, note, alongside) => purchases.approve(request, note, alongside)),
+      decide(call, "request.approve", (request, note, inSameCommit) => purchases.approve(request, note, inSameCommit)),
     ),
 
     routeWithBody("/operator/requests/:id/decline", "operator", Decision, (call) =>
-      decide(call, "request.decline", (request, note, alongside) => purchases.decline(request, note, alongside)),
+      decide(call, "request.decline", (request, note, inSameCommit) => purchases.decline(request, note, inSameCommit)),
     ),
   ];
 
   async function decide(
     call: Call<"operator", Decision, null>,
     action: AuditAction,
-    carryOut: (request: StoredRequest, note: string, alongside: () => void) => Promise<StoredRequest>,
+    carryOut: (request: StoredRequest, note: string, inSameCommit: () => void) => Promise<StoredRequest>,
   ): Promise<PurchaseRequest | Failure> {
     const request = purchaseRecords.request(call.id);
     if (request === null) return noRequest;

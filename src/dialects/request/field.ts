@@ -3,7 +3,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { jsonDepthMax } from "../../core/limits.ts";
-import { formatPath, firstMisfitOf } from "../../core/schema-errors.ts";
+import { formatPath, firstSchemaErrorOf } from "../../core/schema-errors.ts";
 import { refuse } from "../../core/refusals.ts";
 import type { Refusal } from "../../core/types.ts";
 
@@ -40,9 +40,9 @@ export class BodySchema<Schema extends TSchema> {
   /** Null if the body fits, else the refusal that names the first wrong field. */
   refusal(body: unknown): Refusal | null {
     if (this.#check.Check(body)) return null;
-    const misfit = firstMisfitOf(this.#schema, body);
-    if (misfit === null || misfit.path.length === 0) return malformed("The request body must be a JSON object");
-    return malformed(`${formatPath(misfit.path)} ${misfit.problem}`);
+    const error = firstSchemaErrorOf(this.#schema, body);
+    if (error === null || error.path.length === 0) return malformed("The request body must be a JSON object");
+    return malformed(`${formatPath(error.path)} ${error.problem}`);
   }
 }
 

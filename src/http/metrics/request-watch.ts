@@ -3,7 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Log, LogFields } from "../../core/log.ts";
 import { gapStreamsPerSample } from "../../core/limits.ts";
 import { refusals } from "../../core/refusals.ts";
-import { ActiveSet, type Seat } from "../../core/active-set.ts";
+import { ActiveSet, type ActiveHandle } from "../../core/active-set.ts";
 import { RequestRecord } from "../../telemetry/request-record.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { AccountId, Ask, Endpoint, Ms, Refusal } from "../../core/types.ts";
@@ -50,7 +50,7 @@ export class RequestWatch {
   }
 
   /** The seat is for `ended`. */
-  admitted(record: RequestRecord, account: AccountId, ask: Ask): Seat<RequestRecord> {
+  admitted(record: RequestRecord, account: AccountId, ask: Ask): ActiveHandle<RequestRecord> {
     this.#describe(record, ask);
     record.account = account;
     return this.#open.join(record);
@@ -64,8 +64,8 @@ export class RequestWatch {
   }
 
   /** An admitted request had its last word. */
-  ended(record: RequestRecord, seat: Seat<RequestRecord>): void {
-    this.#open.leave(seat);
+  ended(record: RequestRecord, handle: ActiveHandle<RequestRecord>): void {
+    this.#open.leave(handle);
     record.endedAt = this.#parts.clock.monotonic();
     if (record.status !== null) this.#tell(record);
   }

@@ -1,5 +1,5 @@
 // The outlet of a non-streaming reply: sends nothing until the answer is complete and its charge is on disk.
-import { Departure } from "../../core/departure.ts";
+import { CancelSignal } from "../../core/cancel-signal.ts";
 import { Collector } from "../../dialects/reply/collector.ts";
 import type { AnswerEnd, Dialect } from "../../dialects/dialect.ts";
 import type { Outlet } from "../../gateway.ts";
@@ -8,7 +8,7 @@ import { jsonReply, refusalReply } from "../reply.ts";
 
 export class CollectOutlet implements Outlet, EventListenerObject {
   readonly response: Promise<Response>;
-  readonly gone = new Departure();
+  readonly cancelSignal = new CancelSignal();
   /** The whole reply is one write, after which nobody can leave. */
   readonly opened = false;
   readonly delivered = false;
@@ -52,7 +52,7 @@ export class CollectOutlet implements Outlet, EventListenerObject {
 
   /** Ends the reply from our side. */
   cut(refusal: Refusal): void {
-    this.gone.abort(refusal);
+    this.cancelSignal.abort(refusal);
   }
 
   /** The client's signal. */
@@ -61,7 +61,7 @@ export class CollectOutlet implements Outlet, EventListenerObject {
   }
 
   #depart(): void {
-    this.gone.abort();
+    this.cancelSignal.abort();
     this.#respond(new Response(null, { status: 499 }));
   }
 }

@@ -1,7 +1,7 @@
 // One timer for all open replies, instead of two per request: it opens streams whose answer is slow to begin, sends
 // signs of life on silent ones and notices clients that stopped reading.
 import { clientStallMs, keepAliveIntervalMs, streamOpenDelayMs } from "../../core/limits.ts";
-import { ActiveSet, type Seat } from "../../core/active-set.ts";
+import { ActiveSet, type ActiveHandle } from "../../core/active-set.ts";
 
 export const heartbeatMs = 2_000;
 /** Ages in beats; a fresh reply may see its first beat at once, so n beats mean more than (n - 1) * heartbeatMs. */
@@ -17,13 +17,13 @@ export class Heartbeat {
   readonly #open = new ActiveSet<Beating>();
   #timer: Timer | null = null;
 
-  join(beating: Beating): Seat<Beating> {
+  join(beating: Beating): ActiveHandle<Beating> {
     this.#timer ??= setInterval(() => this.beat(), heartbeatMs);
     return this.#open.join(beating);
   }
 
-  leave(seat: Seat<Beating>): void {
-    this.#open.leave(seat);
+  leave(handle: ActiveHandle<Beating>): void {
+    this.#open.leave(handle);
   }
 
   /** Replies that are open right now. */

@@ -1,10 +1,10 @@
 // The outlet of a streaming reply: pieces become server-sent events, the events of one read of the node's socket one
 // write to the client's.
 import { ByteWriter } from "../../core/byte-writer.ts";
-import { Departure } from "../../core/departure.ts";
+import { CancelSignal } from "../../core/cancel-signal.ts";
 import type { AnswerEnd, Dialect, Encoder } from "../../dialects/dialect.ts";
 import type { Outlet } from "../../gateway.ts";
-import type { Seat } from "../../core/active-set.ts";
+import type { ActiveHandle } from "../../core/active-set.ts";
 import type { Ask, Piece, Refusal } from "../../core/types.ts";
 import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamOpenBeats } from "./heartbeat.ts";
 import { refusalReply, streamHeaders } from "../reply.ts";
@@ -30,14 +30,14 @@ function returnWriter(writer: ByteWriter): void {
  */
 export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   readonly response: Promise<Response>;
-  readonly gone = new Departure();
+  readonly cancelSignal = new CancelSignal();
   opened = false;
   readonly #dialect: Dialect;
   readonly #ask: Ask;
   readonly #encoder: Encoder;
   readonly #requestId: string;
   readonly #heartbeat: Heartbeat;
-  readonly #seat: Seat<Beating>;
+  readonly #handle: ActiveHandle<Beating>;
   #respond!: (response: Response) => void;
   #state: "waiting" | "open" | "over" = "waiting";
   #controller: ReadableStreamDirectController | null = null;
@@ -65,7 +65,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     this.#heartbeat = heartbeat;
     this.#encoder = dialect.encoder(ask, { requestId, createdSeconds });
     this.response = new Promise((respond) => (this.#respond = respond));
-    this.#seat = heartbeat.join(this);
+    this.#handle = heartbeat.join(this);
     if (client.aborted) this.#depart();
     else client.addEventListener("abort", this);
   }
@@ -137,7 +137,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
 
   /** Ends the reply from our side. */
   cut(refusal: Refusal): void {
-    if (this.#state !== "over") this.gone.abort(refusal);
+    if (this.#state !== "over") this.cancelSignal.abort(refusal);
   }
 
   beat(): void {
@@ -220,13 +220,13 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     const wasOver = this.#state === "over";
     this.#over();
     this.#dropUnsent();
-    if (!wasOver) this.gone.abort();
+    if (!wasOver) this.cancelSignal.abort();
     if (wasWaiting) this.#respond(new Response(null, { status: 499 }));
     this.#close();
   }
 
   #over(): void {
     this.#state = "over";
-    this.#heartbeat.leave(this.#seat);
+    this.#heartbeat.leave(this.#handle);
   }
 }

@@ -1,6 +1,6 @@
 // The nodes as one: which are well, who gets a slot, and generations on a slot. Composition of the slot queue (decides),
 // the endpoints (speak to the nodes) and what requests met there; timers and promises live here.
-import type { Gone } from "../../core/departure.ts";
+import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
 import { modelNameOn, type NodeConfig } from "../../config/config.ts";
@@ -17,7 +17,7 @@ import {
   alikeAmong,
   type EndpointLimits,
   endpointLimitsDefault,
-  type Met,
+  type NodeOutcome,
   type NodeEndpoint,
 } from "../node-endpoint.ts";
 import { type LastError, type NodeLimits, nodeLimitsDefault, type NodeLog, PooledNode } from "./pooled-node.ts";
@@ -59,7 +59,7 @@ export interface PoolFollower {
 export interface Grant extends Disposable {
   readonly nodeName: string;
   /** What the request met there; the node's health follows from it. */
-  met(met: Met): void;
+  outcome(outcome: NodeOutcome): void;
 }
 
 /** One node for the console and the `nodes` command. */
@@ -114,21 +114,21 @@ export class NodePool {
 
   /**
    * A slot for the request: at once if one is free, else when its turn comes. A refusal (busy) when no node for the
-   * model is there, too many wait, it waited too long, or `gone` aborted. `excluded`: names of nodes not to be given.
+   * model is there, too many wait, it waited too long, or `cancelSignal` aborted. `excluded`: names of nodes not to be given.
    */
   enter(
     ask: Ask,
     account: AccountId,
-    gone: Gone,
+    cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string> = none,
   ): Slot | Refusal | Promise<Slot | Refusal> {
-    if (this.#closed || gone.aborted) return busy;
+    if (this.#closed || cancelSignal.aborted) return busy;
     const affinity = this.#nodes.size > 1 ? affinityOf(ask, account) : 0;
     const place = new QueuedPlace(this, ask.model.id, account, affinity, excluded);
     this.#queue.enter(place, this.#now());
     if (place.result !== null) return place.result;
     this.#armExpiry();
-    return place.wait(gone);
+    return place.wait(cancelSignal);
   }
 
   /** Puts somebody else's request in line: what it is granted is had by `slotOn`; until then `leave` takes it out. */
@@ -186,13 +186,13 @@ export class NodePool {
   }
 
   /** Tokens of the prompt that the request becomes on its node; null where no well node for the model can tell. */
-  countAsk(ask: Ask, gone: Gone): Promise<number | null> {
-    return this.#counting.countAsk(ask, gone);
+  countAsk(ask: Ask, cancelSignal: AnyCancelSignal): Promise<number | null> {
+    return this.#counting.countAsk(ask, cancelSignal);
   }
 
   /** Tokens of a text alone, as the model reads it; null where no well node for the model can tell. */
-  countText(model: Model, text: string, gone: Gone): Promise<number | null> {
-    return this.#counting.countText(model, text, gone);
+  countText(model: Model, text: string, cancelSignal: AnyCancelSignal): Promise<number | null> {
+    return this.#counting.countText(model, text, cancelSignal);
   }
 
   /** The least context in tokens that a node of the model tells of it; null where none does. */
@@ -356,15 +356,15 @@ class QueuedPlace implements Place {
     this.#settle(busy);
   }
 
-  /** Settles with the slot or a refusal; an abort of `gone` gives the place up. */
-  wait(gone: Gone): Promise<Slot | Refusal> {
+  /** Settles with the slot or a refusal; an abort of `cancelSignal` gives the place up. */
+  wait(cancelSignal: AnyCancelSignal): Promise<Slot | Refusal> {
     const { promise, resolve } = Promise.withResolvers<Slot | Refusal>();
     const leave = (): void => {
       if (this.#pool.leave(this)) this.#settle(busy);
     };
-    gone.addEventListener("abort", leave, { once: true });
+    cancelSignal.addEventListener("abort", leave, { once: true });
     this.#resolve = (result) => {
-      gone.removeEventListener("abort", leave);
+      cancelSignal.removeEventListener("abort", leave);
       resolve(result);
     };
     return promise;
@@ -397,18 +397,24 @@ class NodeSlot implements Slot, Grant {
     return this.#node.config.name;
   }
 
-  generate(ask: Ask, account: AccountId, gone: Gone, sink: Sink, began?: () => void): Promise<Ending> {
+  generate(
+    ask: Ask,
+    account: AccountId,
+    cancelSignal: AnyCancelSignal,
+    sink: Sink,
+    began?: () => void,
+  ): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
     const node = this.#node;
-    return node.endpoint.generate(ask, account, gone, sink, node.met, began);
+    return node.endpoint.generate(ask, account, cancelSignal, sink, node.outcome, began);
   }
 
   alike(modelId: string): ReadonlySet<string> {
     return this.#pool.alikeTo(this.#node, modelId);
   }
 
-  met(met: Met): void {
-    this.#node.met(met);
+  outcome(outcome: NodeOutcome): void {
+    this.#node.outcome(outcome);
   }
 
   [Symbol.dispose](): void {

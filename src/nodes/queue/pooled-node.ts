@@ -22,7 +22,7 @@ import type { Dial } from "../client/client.ts";
 import { type Engine, engineInWords } from "../engine.ts";
 import { type Look, problemOf } from "../health/look.ts";
 import type { LookTurns } from "../health/look-turns.ts";
-import { type EndpointLimits, type Met, NodeEndpoint } from "../node-endpoint.ts";
+import { type EndpointLimits, type NodeOutcome, NodeEndpoint } from "../node-endpoint.ts";
 import { RecentReplies } from "./recent-replies.ts";
 import type { NodeHealth } from "./slot-queue.ts";
 
@@ -107,9 +107,9 @@ export class PooledNode {
   }
 
   /** What a request met tells how the node is. */
-  readonly met = ({ failure, unreachable, responded, overloaded, answered }: Met): void => {
+  readonly outcome = ({ failure, unreachable, responded, overloaded, answered }: NodeOutcome): void => {
     const { clock } = this.#parts;
-    if (failure !== null) this.#metFailure(failure, unreachable);
+    if (failure !== null) this.#noteFailure(failure, unreachable);
     if (answered !== null) {
       this.recent.add(answered.firstPieceMs, answered.outputTokens, clock.monotonic());
       this.#parts.onDoubt(0);
@@ -129,7 +129,7 @@ export class PooledNode {
     } else if (answered !== null) this.problem = null; // whatever a look thought of its list of models
   };
 
-  #metFailure({ cause, blames }: NonNullable<Met["failure"]>, unreachable: boolean): void {
+  #noteFailure({ cause, blames }: NonNullable<NodeOutcome["failure"]>, unreachable: boolean): void {
     const level = blames === "operator" ? "error" : blames === "client" ? "info" : "warn";
     this.#log(level, `generation ${blames === "client" ? "refused" : "failed"}: ${cause}`);
     if (blames === "client") return;

@@ -3,8 +3,8 @@
 import { Resolver } from "node:dns/promises";
 import { type AddressBytes, formatAddress, isOwnAddress, isPublicAddress, parseAddress } from "./public-address.ts";
 
-/** All addresses of a name, as text; empty if it has none. Rejects with an Error when `gone` is aborted. */
-export type Resolve = (name: string, gone: AbortSignal) => Promise<readonly string[]>;
+/** All addresses of a name, as text; empty if it has none. Rejects with an Error when `cancelSignal` is aborted. */
+export type Resolve = (name: string, cancelSignal: AbortSignal) => Promise<readonly string[]>;
 
 export type Destination = Readonly<{
   /** Checked addresses in the form that is dialled, in the order in which they are to be tried. */
@@ -37,11 +37,15 @@ export function parsePublicUrl(text: string, base?: string): URL | null {
  * Looks the name up once and judges every address that it has: where one is not public, none is dialled, because an
  * attacker's name server mixes them to be right at the second try. Null: not to be fetched.
  */
-export async function destinationOf(url: URL, resolve: Resolve, gone: AbortSignal): Promise<Destination | null> {
+export async function destinationOf(
+  url: URL,
+  resolve: Resolve,
+  cancelSignal: AbortSignal,
+): Promise<Destination | null> {
   const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
   const literal = parseAddress(hostname);
   if (literal === null && localName.test(hostname)) return null;
-  const found = literal === null ? (await resolve(hostname, gone)).map(parseAddress) : [literal];
+  const found = literal === null ? (await resolve(hostname, cancelSignal)).map(parseAddress) : [literal];
   if (!found.every(isReachable)) return null;
   // IPv4 first: a machine without IPv6 would wait for nothing
   const addresses = found.sort((one, other) => one.length - other.length).map(formatAddress);
@@ -66,14 +70,14 @@ const nameServerTimeoutMs = 3_000;
  * Asks the system's name servers and nothing else: the hosts file and search domains know only private names. A lookup
  * by the C library would also keep one of the process's few threads for as long as a hostile name server likes.
  */
-export const resolvePublicName: Resolve = async (name, gone) => {
+export const resolvePublicName: Resolve = async (name, cancelSignal) => {
   const resolver = new Resolver({ timeout: nameServerTimeoutMs, tries: 2 });
   const cancel = () => resolver.cancel();
-  gone.addEventListener("abort", cancel, { once: true });
+  cancelSignal.addEventListener("abort", cancel, { once: true });
   try {
     const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
     return answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
   } finally {
-    gone.removeEventListener("abort", cancel);
+    cancelSignal.removeEventListener("abort", cancel);
   }
 };

@@ -30,16 +30,16 @@ export class ExchangeFailed extends Error {
 
 /**
  * Asks one address of the destination. Only bodies of status 200 are read; of others the head. Rejects with
- * ExchangeFailed, also as soon as `gone` is aborted.
+ * ExchangeFailed, also as soon as `cancelSignal` is aborted.
  */
 export function exchange(
   address: string,
   destination: Destination,
   limits: ExchangeLimits,
-  gone: AbortSignal,
+  cancelSignal: AbortSignal,
 ): Promise<ExchangeResult> {
   return new Promise((resolve, reject) => {
-    const connection = new PublicConnection(destination, limits, gone, resolve, reject);
+    const connection = new PublicConnection(destination, limits, cancelSignal, resolve, reject);
     const { port, tlsName } = destination;
     // The certificate must be for the name that was asked for, whatever address is dialled.
     const tls = tlsName === null ? {} : { tls: { serverName: tlsName, rejectUnauthorized: true } };
@@ -56,7 +56,7 @@ export function exchange(
 class PublicConnection {
   readonly #destination: Destination;
   readonly #limits: ExchangeLimits;
-  readonly #gone: AbortSignal;
+  readonly #cancelSignal: AbortSignal;
   readonly #resolve: (result: ExchangeResult) => void;
   readonly #reject: (failure: ExchangeFailed) => void;
   readonly #parser: ResponseParser;
@@ -74,13 +74,13 @@ class PublicConnection {
   constructor(
     destination: Destination,
     limits: ExchangeLimits,
-    gone: AbortSignal,
+    cancelSignal: AbortSignal,
     resolve: (result: ExchangeResult) => void,
     reject: (failure: ExchangeFailed) => void,
   ) {
     this.#destination = destination;
     this.#limits = limits;
-    this.#gone = gone;
+    this.#cancelSignal = cancelSignal;
     this.#resolve = resolve;
     this.#reject = reject;
     this.#parser = new ResponseParser({
@@ -90,8 +90,8 @@ class PublicConnection {
       malformed: (reason) => this.fail(reason),
     });
     this.#connectTimer = setTimeout(() => this.fail("no connection in time"), limits.connectTimeoutMs);
-    if (gone.aborted) this.#leave();
-    else gone.addEventListener("abort", this.#leave);
+    if (cancelSignal.aborted) this.#leave();
+    else cancelSignal.addEventListener("abort", this.#leave);
   }
 
   /** TCP is there; over TLS the name is not proven yet, and nothing may be sent. */
@@ -154,7 +154,7 @@ class PublicConnection {
   #leaveNothing(): void {
     this.#over = true;
     clearTimeout(this.#connectTimer);
-    this.#gone.removeEventListener("abort", this.#leave);
+    this.#cancelSignal.removeEventListener("abort", this.#leave);
     this.#socket?.terminate();
   }
 }

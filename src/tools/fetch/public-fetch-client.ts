@@ -33,12 +33,12 @@ export class PublicFetchClient implements PublicFetch {
     this.#ask = options.ask ?? exchange;
   }
 
-  async get(url: string, options: FetchOptions, gone: AbortSignal): Promise<Fetched> {
+  async get(url: string, options: FetchOptions, cancelSignal: AbortSignal): Promise<Fetched> {
     const deadline = new AbortController();
     const stop = () => deadline.abort();
     const timer = setTimeout(stop, options.timeoutMs);
-    gone.addEventListener("abort", stop);
-    if (gone.aborted) stop();
+    cancelSignal.addEventListener("abort", stop);
+    if (cancelSignal.aborted) stop();
     try {
       using _turn = await this.#turns.enter(options.account, deadline.signal);
       return await this.#follow(url, options, deadline.signal);
@@ -48,14 +48,14 @@ export class PublicFetchClient implements PublicFetch {
       throw error;
     } finally {
       clearTimeout(timer);
-      gone.removeEventListener("abort", stop);
+      cancelSignal.removeEventListener("abort", stop);
     }
   }
 
-  async #follow(start: string, options: FetchOptions, gone: AbortSignal): Promise<Fetched> {
+  async #follow(start: string, options: FetchOptions, cancelSignal: AbortSignal): Promise<Fetched> {
     let url = parsePublicUrl(start);
     for (let followed = 0; url !== null && followed <= options.redirectsMax; followed++) {
-      const { status, headers, body } = await this.#step(url, options, gone);
+      const { status, headers, body } = await this.#step(url, options, cancelSignal);
       if (status === 200) return { url: url.href, ...contentTypeOf(headers.get("content-type")), bytes: body };
       const location = redirects.has(status) ? headers.get("location") : undefined;
       url = location === undefined ? null : parsePublicUrl(location, url.href);
@@ -63,14 +63,14 @@ export class PublicFetchClient implements PublicFetch {
     throw new FetchRefused();
   }
 
-  async #step(url: URL, { bytesMax, accept }: FetchOptions, gone: AbortSignal): Promise<ExchangeResult> {
-    const destination = await destinationOf(url, this.#resolve, gone);
+  async #step(url: URL, { bytesMax, accept }: FetchOptions, cancelSignal: AbortSignal): Promise<ExchangeResult> {
+    const destination = await destinationOf(url, this.#resolve, cancelSignal);
     const limits = { accept, bytesMax, connectTimeoutMs: publicConnectTimeoutMs };
     for (const address of destination?.addresses ?? []) {
       try {
-        return await this.#ask(address, destination!, limits, gone);
+        return await this.#ask(address, destination!, limits, cancelSignal);
       } catch (error) {
-        if (!(error instanceof ExchangeFailed && error.unreached) || gone.aborted) throw error;
+        if (!(error instanceof ExchangeFailed && error.unreached) || cancelSignal.aborted) throw error;
       }
     }
     throw new FetchRefused();

@@ -39,7 +39,7 @@ export class FetchRefused extends Error {
 export interface PublicFetch {
   /**
    * Gets an http or https address. Resolves with the body of a 200; rejects with FetchRefused for everything else, also
-   * when `gone` is aborted, at once.
+   * when `cancelSignal` is aborted, at once.
    */
-  get(url: string, options: FetchOptions, gone: AbortSignal): Promise<Fetched>;
+  get(url: string, options: FetchOptions, cancelSignal: AbortSignal): Promise<Fetched>;
 }

@@ -93,15 +93,23 @@ export class McpConnection {
   }
 
   /**
-   * Rejects with CallFailed for what the server says is wrong, after `timeoutMs`, and at once when `gone` is aborted: in
+   * Rejects with CallFailed for what the server says is wrong, after `timeoutMs`, and at once when `cancelSignal` is aborted: in
    * both cases the server is told to stop. Rejects with other errors for a broken connection.
    */
-  async call(tool: string, given: Record<string, unknown>, timeoutMs: Ms, gone: AbortSignal): Promise<CallToolResult> {
+  async call(
+    tool: string,
+    given: Record<string, unknown>,
+    timeoutMs: Ms,
+    cancelSignal: AbortSignal,
+  ): Promise<CallToolResult> {
     try {
-      return await this.#client.callTool({ name: tool, arguments: given }, { timeout: timeoutMs, signal: gone });
+      return await this.#client.callTool(
+        { name: tool, arguments: given },
+        { timeout: timeoutMs, signal: cancelSignal },
+      );
     } catch (error) {
       const { ProtocolError, SdkError, SdkErrorCode } = this.#library;
-      if (gone.aborted) throw new CallFailed("The call was cancelled.", { cause: error });
+      if (cancelSignal.aborted) throw new CallFailed("The call was cancelled.", { cause: error });
       if (error instanceof ProtocolError) throw new CallFailed(error.message, { cause: error });
       if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout) {
         throw new CallFailed(`The call took longer than ${timeoutMs / 1000} seconds.`, { cause: error });

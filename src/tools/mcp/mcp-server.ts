@@ -116,7 +116,7 @@ export class McpServer {
     };
   }
 
-  async #run(tool: string, call: Call, { gone }: RunContext): Promise<ToolOutcome> {
+  async #run(tool: string, call: Call, { cancelSignal }: RunContext): Promise<ToolOutcome> {
     const server = this.#config.name;
     const connection = this.#connection;
     if (connection === null) return failed(`The server "${server}" cannot be reached now.`);
@@ -125,7 +125,7 @@ export class McpServer {
     if (given === null) return failed("The arguments of the call are not a JSON object.");
     this.#calls++;
     try {
-      return outcomeOf(await connection.call(tool, given, this.#config.timeoutMs, gone));
+      return outcomeOf(await connection.call(tool, given, this.#config.timeoutMs, cancelSignal));
     } catch (error) {
       if (error instanceof CallFailed) return failed(error.message);
       // Not for the model: it may name addresses of the operator's network.

@@ -42,15 +42,15 @@ export class Media {
   }
 
   /**
-   * Fetches and reads, at most four parts at a time and each address once; ends at once when `gone` is aborted. Never
+   * Fetches and reads, at most four parts at a time and each address once; ends at once when `cancelSignal` is aborted. Never
    * rejects for what an address or a file did.
    */
-  async ready(ask: Ask, account: AccountId, gone: AbortSignal): Promise<ReadyAsk> {
+  async ready(ask: Ask, account: AccountId, cancelSignal: AbortSignal): Promise<ReadyAsk> {
     const request = new MediaRequest(ask, account, this.#fetch, this.#pdf, (bytes) => this.#hold(account, bytes));
     const timer = setTimeout(() => request.stop(), mediaRequestTimeoutMs);
     const stop = () => request.stop();
-    gone.addEventListener("abort", stop);
-    if (gone.aborted) stop();
+    cancelSignal.addEventListener("abort", stop);
+    if (cancelSignal.aborted) stop();
     try {
       return { ask: await request.ready(), [Symbol.dispose]: () => this.#letGo(account, request.heldBytes) };
     } catch (error) {
@@ -58,7 +58,7 @@ export class Media {
       throw error;
     } finally {
       clearTimeout(timer);
-      gone.removeEventListener("abort", stop);
+      cancelSignal.removeEventListener("abort", stop);
     }
   }
 

@@ -25,12 +25,12 @@ export class PdfReader {
     this.#command = command;
   }
 
-  /** The text; null where there is none, it cannot be read within the limits, or `gone` was aborted. */
-  async read(bytes: Uint8Array, account: AccountId, gone: AbortSignal): Promise<string | null> {
-    const turn = await this.#turns.enter(account, gone).catch(() => null);
+  /** The text; null where there is none, it cannot be read within the limits, or `cancelSignal` was aborted. */
+  async read(bytes: Uint8Array, account: AccountId, cancelSignal: AbortSignal): Promise<string | null> {
+    const turn = await this.#turns.enter(account, cancelSignal).catch(() => null);
     if (turn === null) return null;
     using _turn = turn;
-    if (gone.aborted) return null;
+    if (cancelSignal.aborted) return null;
     const child = Bun.spawn([...this.#command], {
       stdin: bytes,
       stdout: "pipe",
@@ -41,14 +41,14 @@ export class PdfReader {
       maxBuffer: utf8BytesMax * pdfTextMaxLength,
     });
     const kill = () => child.kill("SIGKILL");
-    gone.addEventListener("abort", kill);
+    cancelSignal.addEventListener("abort", kill);
     const watch = setInterval(() => void killIfLarge(child), memoryCheckIntervalMs);
     try {
       const [text, exitCode] = await Promise.all([child.stdout.text(), child.exited]);
       return exitCode === 0 && text.trim() !== "" ? text : null;
     } finally {
       clearInterval(watch);
-      gone.removeEventListener("abort", kill);
+      cancelSignal.removeEventListener("abort", kill);
     }
   }
 }

@@ -101,12 +101,12 @@ export class FolderSearch implements SearchProvider {
     this.#nextScan.unref();
   }
 
-  async search(query: string, resultsMax: number, gone: AbortSignal): Promise<readonly Source[]> {
+  async search(query: string, resultsMax: number, cancelSignal: AbortSignal): Promise<readonly Source[]> {
     if (this.#isClosed) throw new SearchFailed("local: the index is closed");
     if (this.#querier.waiting >= searchesAtOnceMax) {
       throw new SearchFailed(`local: ${searchesAtOnceMax} searches run already`);
     }
-    const found = await this.#find(query, resultsMax, gone);
+    const found = await this.#find(query, resultsMax, cancelSignal);
     return found.map(({ path, title, passages }) => ({
       title,
       url: `${this.#config.baseUrl}/${path.toWellFormed().split("/").map(encodeURIComponent).join("/")}`,
@@ -114,11 +114,11 @@ export class FolderSearch implements SearchProvider {
     }));
   }
 
-  async #find(query: string, resultsMax: number, gone: AbortSignal): Promise<readonly Found[]> {
-    const over = AbortSignal.any([gone, AbortSignal.timeout(searchTimeoutMs)]);
+  async #find(query: string, resultsMax: number, cancelSignal: AbortSignal): Promise<readonly Found[]> {
+    const over = AbortSignal.any([cancelSignal, AbortSignal.timeout(searchTimeoutMs)]);
     const { promise: ended, reject } = Promise.withResolvers<never>();
     const end = () =>
-      reject(new SearchFailed(gone.aborted ? "local: the client left" : "local: the query took too long"));
+      reject(new SearchFailed(cancelSignal.aborted ? "local: the client left" : "local: the query took too long"));
     over.addEventListener("abort", end);
     if (over.aborted) end();
     try {

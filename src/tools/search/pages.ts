@@ -23,18 +23,18 @@ const options = {
 /** The same provider, whose first `pages` results have the text of their page where that could be read in time. */
 export function withPages(provider: SearchProvider, pages: number, publicFetch: PublicFetch): SearchProvider {
   return {
-    search: async (query, resultsMax, gone) => {
-      const sources = await provider.search(query, resultsMax, gone);
+    search: async (query, resultsMax, cancelSignal) => {
+      const sources = await provider.search(query, resultsMax, cancelSignal);
       return Promise.all(
-        sources.map((source, index) => (index < pages ? withPage(source, publicFetch, gone) : source)),
+        sources.map((source, index) => (index < pages ? withPage(source, publicFetch, cancelSignal) : source)),
       );
     },
     close: () => provider.close(),
   };
 }
 
-async function withPage(source: Source, publicFetch: PublicFetch, gone: AbortSignal): Promise<Source> {
-  const text = await textOfPage(source.url, publicFetch, gone);
+async function withPage(source: Source, publicFetch: PublicFetch, cancelSignal: AbortSignal): Promise<Source> {
+  const text = await textOfPage(source.url, publicFetch, cancelSignal);
   if (text === "") return source;
   // The snippet stays in front: it is what the page was found for, which may stand far down in it.
   const whole = source.text === "" ? text : `${source.text}\n\n${text}`;
@@ -42,10 +42,10 @@ async function withPage(source: Source, publicFetch: PublicFetch, gone: AbortSig
 }
 
 /** "" for a page that cannot be read, is no text or has none. */
-async function textOfPage(url: string, publicFetch: PublicFetch, gone: AbortSignal): Promise<string> {
+async function textOfPage(url: string, publicFetch: PublicFetch, cancelSignal: AbortSignal): Promise<string> {
   let fetched: Fetched;
   try {
-    fetched = await publicFetch.get(url, options, gone);
+    fetched = await publicFetch.get(url, options, cancelSignal);
   } catch (error) {
     if (error instanceof FetchRefused) return ""; // pages are away all the time, and the snippet is there
     throw error;

@@ -8,7 +8,7 @@ export class SearchFailed extends Error {
 
 export interface SearchProvider {
   /** At most `resultsMax` documents, the best first; none is an empty list. Rejects with SearchFailed. */
-  search(query: string, resultsMax: number, gone: AbortSignal): Promise<readonly Source[]>;
+  search(query: string, resultsMax: number, cancelSignal: AbortSignal): Promise<readonly Source[]>;
   /** Lets go of indexes and connections. */
   close(): Promise<void>;
 }

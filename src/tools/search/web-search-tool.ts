@@ -45,7 +45,7 @@ export class WebSearchTool implements OwnedTool {
     return this.#found;
   }
 
-  async run(call: Call, { gone }: RunContext): Promise<ToolOutcome> {
+  async run(call: Call, { cancelSignal }: RunContext): Promise<ToolOutcome> {
     const { query } = parseOutsideJson(call.arguments) as { query?: unknown };
     if (typeof query !== "string" || query.trim() === "") {
       return failure("The argument query must be a text that is not empty.");
@@ -57,7 +57,7 @@ export class WebSearchTool implements OwnedTool {
     if (!this.#calls.call()) return failure(noFurther);
     this.#uses += 1;
     try {
-      return this.#outcome(await this.#search(query.trim().slice(0, searchQueryMaxLength), gone));
+      return this.#outcome(await this.#search(query.trim().slice(0, searchQueryMaxLength), cancelSignal));
     } catch (error) {
       if (!(error instanceof SearchFailed)) throw error;
       this.#log("warn", "search failed", { reason: error.message });
@@ -65,11 +65,11 @@ export class WebSearchTool implements OwnedTool {
     }
   }
 
-  async #search(query: string, gone: AbortSignal): Promise<readonly Source[]> {
+  async #search(query: string, cancelSignal: AbortSignal): Promise<readonly Source[]> {
     const { allowedDomains, blockedDomains } = this.#request;
     const filtered = allowedDomains.length + blockedDomains.length > 0;
     const wanted = filtered ? searchResultsMax * filteredFactor : searchResultsMax;
-    const sources = await this.#provider.search(query, wanted, gone);
+    const sources = await this.#provider.search(query, wanted, cancelSignal);
     return sources
       .filter(({ url }) => isAllowed(url, this.#request))
       .slice(0, searchResultsMax)

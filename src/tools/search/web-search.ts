@@ -46,15 +46,15 @@ export class WebSearch implements SearchProvider {
     this.#service = serviceOf[config.provider](config);
   }
 
-  async search(query: string, resultsMax: number, gone: AbortSignal): Promise<readonly Source[]> {
+  async search(query: string, resultsMax: number, cancelSignal: AbortSignal): Promise<readonly Source[]> {
     if (this.#running >= searchesAtOnceMax) throw this.#failed(`${searchesAtOnceMax} searches run already`);
     this.#running++;
     try {
-      const answer = await this.#ask(this.#service.request(query, resultsMax), gone);
+      const answer = await this.#ask(this.#service.request(query, resultsMax), cancelSignal);
       return sourcesOf(this.#service.results(answer), resultsMax);
     } catch (error) {
       if (error instanceof SearchFailed) throw error;
-      throw this.#failed(this.#reasonOf(error as Error, gone), { cause: error });
+      throw this.#failed(this.#reasonOf(error as Error, cancelSignal), { cause: error });
     } finally {
       this.#running--;
     }
@@ -63,12 +63,12 @@ export class WebSearch implements SearchProvider {
   async close(): Promise<void> {}
 
   /** No proxy, no redirect and nothing compressed: the operator named the address, and an inflated body is unbounded. */
-  async #ask({ url, body, headers }: ServiceRequest, gone: AbortSignal): Promise<Record<string, unknown>> {
+  async #ask({ url, body, headers }: ServiceRequest, cancelSignal: AbortSignal): Promise<Record<string, unknown>> {
     const response = await fetch(url, {
       method: body === null ? "GET" : "POST",
       body,
       headers: { accept: "application/json", "accept-encoding": "identity", ...headers },
-      signal: AbortSignal.any([gone, AbortSignal.timeout(this.#config.timeoutMs)]),
+      signal: AbortSignal.any([cancelSignal, AbortSignal.timeout(this.#config.timeoutMs)]),
       redirect: "manual",
       decompress: false,
       proxy: false,
@@ -95,8 +95,8 @@ export class WebSearch implements SearchProvider {
     return text + decoder.decode();
   }
 
-  #reasonOf(error: Error, gone: AbortSignal): string {
-    if (gone.aborted) return "the client left";
+  #reasonOf(error: Error, cancelSignal: AbortSignal): string {
+    if (cancelSignal.aborted) return "the client left";
     if (error.name === "TimeoutError") return `it did not answer within ${this.#config.timeoutMs / 1000} seconds`;
     if (error instanceof SyntaxError) return "its answer is no JSON";
     // Messages of connection errors end with the address that was asked, which holds the query.

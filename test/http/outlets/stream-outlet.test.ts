@@ -15,7 +15,7 @@ import {
 } from "../../../src/http/outlets/heartbeat.ts";
 import { StreamOutlet } from "../../../src/http/outlets/stream-outlet.ts";
 import { refuse } from "../../../src/core/refusals.ts";
-import { ActiveSet, type Seat } from "../../../src/core/active-set.ts";
+import { ActiveSet, type ActiveHandle } from "../../../src/core/active-set.ts";
 import type { Ask, Usage } from "../../../src/core/types.ts";
 import { eventually } from "../../fixtures/eventually.ts";
 
@@ -37,11 +37,11 @@ const piece = { kind: "text", literal: '"word"', logprobs: null } as const;
 /** Beats only when it is struck. */
 class ManualHeartbeat extends Heartbeat {
   readonly #outlets = new ActiveSet<Beating>();
-  override join(outlet: Beating): Seat<Beating> {
+  override join(outlet: Beating): ActiveHandle<Beating> {
     return this.#outlets.join(outlet);
   }
-  override leave(seat: Seat<Beating>): void {
-    this.#outlets.leave(seat);
+  override leave(handle: ActiveHandle<Beating>): void {
+    this.#outlets.leave(handle);
   }
   override get size(): number {
     return this.#outlets.size;
@@ -184,7 +184,7 @@ test("a stream that the gateway cuts aborts the generation and still has room fo
   outlet.flush();
   await text(received, "word");
   outlet.cut(refuse("stopping"));
-  expect(outlet.gone.reason).toEqual(refuse("stopping"));
+  expect(outlet.cancelSignal.reason).toEqual(refuse("stopping"));
   outlet.fail(refuse("stopping"));
   await text(received, "The server is stopping");
   expect(received()).not.toContain("[DONE]");
@@ -194,7 +194,7 @@ describe("a client that leaves", () => {
   test("before its reply is begun stops the generation, and nothing keeps the reply", async () => {
     const heartbeat = new Heartbeat();
     const outlet = new StreamOutlet(ask, "req_1", 0, chatCompletions, AbortSignal.abort(), heartbeat);
-    expect([outlet.gone.aborted, (await outlet.response).status, heartbeat.size]).toEqual([true, 499, 0]);
+    expect([outlet.cancelSignal.aborted, (await outlet.response).status, heartbeat.size]).toEqual([true, 499, 0]);
   });
 
   test.each(["before the first piece", "in the middle"])("%s aborts the generation", async (when) => {
@@ -205,7 +205,7 @@ describe("a client that leaves", () => {
       await text(received, "word");
     }
     client.destroy();
-    await eventually("gone", async () => outlet.gone.aborted);
+    await eventually("cancelled", async () => outlet.cancelSignal.aborted);
     expect([heartbeat.size, outlet.opened]).toEqual([0, when === "in the middle"]);
     outlet.piece(piece);
     expect(outlet.flush()).toBeNull();
@@ -226,9 +226,9 @@ describe("a client that leaves", () => {
     }
     expect(caughtUp).not.toBeNull();
     heartbeat.strike(clientStallBeats - 1);
-    expect(outlet.gone.aborted).toBe(false);
+    expect(outlet.cancelSignal.aborted).toBe(false);
     heartbeat.strike(1);
-    expect(outlet.gone.aborted).toBe(true);
+    expect(outlet.cancelSignal.aborted).toBe(true);
     await caughtUp;
   });
 
@@ -246,7 +246,7 @@ describe("a client that leaves", () => {
     client.resume();
     await caughtUp;
     heartbeat.strike(clientStallBeats - 1); // it may be silent now: only signs of life follow
-    expect(outlet.gone.aborted).toBe(false);
+    expect(outlet.cancelSignal.aborted).toBe(false);
     outlet.end(end);
     await text(received, "[DONE]");
   });

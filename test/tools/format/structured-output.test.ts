@@ -128,7 +128,7 @@ describe("answers that nobody calls complete", () => {
     ["cut by a filter", text("{"), ended(usageOf(1, 1), { reason: "content_filter" })],
     ["cut by a stop string", text("{"), ended(usageOf(1, 1), { stopSequence: "END" })],
     ["calls of tools", call("f", "no"), ended(usageOf(1, 1), { reason: "tool_calls" })],
-    ["left by the client", text("{"), { kind: "gone", usage: usageOf(1, 1), estimated: true } as Ending],
+    ["left by the client", text("{"), { kind: "cancelled", usage: usageOf(1, 1), estimated: true } as Ending],
   ])("%s go out unchecked, streamed or not", async (_, pieces, ending) => {
     for (const ask of [plain, streamed]) {
       const result = await run(ask, [{ pieces, ending }], { "{": "misfit", no: "misfit" });

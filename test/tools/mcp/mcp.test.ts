@@ -66,12 +66,12 @@ function isAlive(pid: number): boolean {
   }
 }
 const never = new AbortController().signal;
-const run = (tool: OwnedTool, given: unknown, gone: AbortSignal = never): Promise<ToolOutcome> =>
+const run = (tool: OwnedTool, given: unknown, cancelSignal: AbortSignal = never): Promise<ToolOutcome> =>
   tool.run(
     { id: "call_1", name: tool.tool.name, arguments: typeof given === "string" ? given : JSON.stringify(given) },
     {
       account: 1,
-      gone,
+      cancelSignal,
     },
   );
 

@@ -35,14 +35,14 @@ class FakeWeb implements PublicFetch {
   #atOnce = 0;
   answer: (url: string) => Partial<Fetched> | Error | Promise<Partial<Fetched>> = () => ({ bytes: pixel });
 
-  async get(url: string, options: FetchOptions, gone: AbortSignal): Promise<Fetched> {
+  async get(url: string, options: FetchOptions, cancelSignal: AbortSignal): Promise<Fetched> {
     this.asked.push({ ...options, url });
     this.atOnceMax = Math.max(this.atOnceMax, ++this.#atOnce);
     try {
       await Bun.sleep(0);
       const answer = await this.answer(url);
       if (answer instanceof Error) throw answer;
-      if (gone.aborted || (answer.bytes?.length ?? 0) > options.bytesMax) throw new FetchRefused();
+      if (cancelSignal.aborted || (answer.bytes?.length ?? 0) > options.bytesMax) throw new FetchRefused();
       return { url, mediaType: "", charset: null, bytes: pixel, ...answer };
     } finally {
       this.#atOnce--;
@@ -52,7 +52,7 @@ class FakeWeb implements PublicFetch {
 
 let web = new FakeWeb();
 const media = new Media(
-  { get: (url, options, gone) => web.get(url, options, gone) },
+  { get: (url, options, cancelSignal) => web.get(url, options, cancelSignal) },
   new PdfReader([process.execPath, join(import.meta.dir, "../../../src/main.ts"), "pdf-text"]),
 );
 afterEach(() => {
@@ -66,8 +66,8 @@ const said = (text: string): Part => ({ kind: "text", text });
 const asks = (...content: Part[]): Ask => askOf({ turns: [{ role: "user", content }] });
 
 /** The parts of the only turn when all is ready. */
-async function ready(ask: Ask, gone = stays): Promise<readonly Part[]> {
-  using result = await media.ready(ask, 1, gone);
+async function ready(ask: Ask, cancelSignal = stays): Promise<readonly Part[]> {
+  using result = await media.ready(ask, 1, cancelSignal);
   expect(needsMedia(result.ask)).toBe(false);
   return result.ask.turns[0]!.content as readonly Part[];
 }
@@ -248,12 +248,12 @@ describe("limits", () => {
   });
 
   test("it ends with the client: nothing more is fetched, and what came is what there is", async () => {
-    const gone = new AbortController();
+    const cancelSignal = new AbortController();
     web.answer = (url) => {
-      if (url.endsWith("/5")) gone.abort();
+      if (url.endsWith("/5")) cancelSignal.abort();
       return { bytes: pixel };
     };
-    await ready(asks(...addresses(50)), gone.signal);
+    await ready(asks(...addresses(50)), cancelSignal.signal);
     expect(web.asked.length).toBeLessThan(14);
     web = new FakeWeb();
     expect(await ready(asks(...addresses(5)), AbortSignal.abort())).toEqual([]);

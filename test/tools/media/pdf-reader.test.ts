@@ -8,7 +8,7 @@ import { pdf } from "../../fixtures/pdf.ts";
 const timeLimit = 60_000;
 const reader = new PdfReader([process.execPath, join(import.meta.dir, "../../../src/main.ts"), "pdf-text"]);
 const stays = new AbortController().signal;
-const read = (bytes: Uint8Array, gone = stays) => reader.read(bytes, 1, gone);
+const read = (bytes: Uint8Array, cancelSignal = stays) => reader.read(bytes, 1, cancelSignal);
 
 describe("PDFs", () => {
   test("their text, page by page", async () => expect(await read(pdf("Hello", "page two"))).toBe("Hello\n\npage two"));
@@ -48,9 +48,9 @@ describe("PDFs", () => {
   test(
     "a client that leaves ends it",
     async () => {
-      const gone = new AbortController();
-      const result = read(pdf(...Array.from({ length: pdfPagesMax }, () => "page")), gone.signal);
-      gone.abort();
+      const cancelSignal = new AbortController();
+      const result = read(pdf(...Array.from({ length: pdfPagesMax }, () => "page")), cancelSignal.signal);
+      cancelSignal.abort();
       expect(await result).toBeNull();
       expect(await read(pdf("Hello"), AbortSignal.abort())).toBeNull();
     },

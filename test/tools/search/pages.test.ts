@@ -41,8 +41,8 @@ describe("the pages of a search's results", () => {
   test("are read for the first ones alone, under the rules for strangers' addresses", async () => {
     const fetched: [string, FetchOptions, AbortSignal][] = [];
     const publicFetch: PublicFetch = {
-      get: async (url, options, gone) => {
-        fetched.push([url, options, gone]);
+      get: async (url, options, cancelSignal) => {
+        fetched.push([url, options, cancelSignal]);
         return page(`<p>whole ${url}`);
       },
     };
@@ -54,8 +54,8 @@ describe("the pages of a search's results", () => {
       sources[2]!,
     ]);
     expect(fetched.map(([url]) => url)).toEqual(["https://1.example/", "https://2.example/"]);
-    const [, { bytesMax, timeoutMs }, gone] = fetched[0]!;
-    expect([bytesMax, timeoutMs, gone]).toEqual([searchPageMaxBytes, searchPagesTimeoutMs, client]);
+    const [, { bytesMax, timeoutMs }, cancelSignal] = fetched[0]!;
+    expect([bytesMax, timeoutMs, cancelSignal]).toEqual([searchPageMaxBytes, searchPagesTimeoutMs, client]);
   });
 
   test.each<[string, Fetched | Error]>([

@@ -6,7 +6,7 @@ import { isAllowed, WebSearchTool } from "../../../src/tools/search/web-search-t
 import type { Source, WebSearch } from "../../../src/core/types.ts";
 
 const domains = (allowedDomains: string[], blockedDomains: string[] = []) => ({ allowedDomains, blockedDomains });
-const context = { account: 1, gone: new AbortController().signal };
+const context = { account: 1, cancelSignal: new AbortController().signal };
 
 test.each([
   ["https://bun.com/docs", domains([]), true],

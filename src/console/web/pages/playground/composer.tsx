@@ -58,7 +58,10 @@ export function Composer({ streaming, obstacle, readsImages, onSend, onStop }: C
             void add(event.dataTransfer?.files);
           }}
         >
-          <Thumbs pictures={pictures} onRemove={(gone) => setPictures(pictures.filter((kept) => kept !== gone))} />
+          <Thumbs
+            pictures={pictures}
+            onRemove={(cancelSignal) => setPictures(pictures.filter((kept) => kept !== cancelSignal))}
+          />
           <textarea
             ref={writing}
             rows={1}

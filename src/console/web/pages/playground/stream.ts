@@ -61,12 +61,17 @@ function finish(answer: Answer): void {
   else fail(answer, { message: "The stream broke off before the answer was complete." });
 }
 
-async function stream(dialect: PlaygroundDialect, body: object, answer: Answer, gone: AbortSignal): Promise<void> {
+async function stream(
+  dialect: PlaygroundDialect,
+  body: object,
+  answer: Answer,
+  cancelSignal: AbortSignal,
+): Promise<void> {
   const response = await fetch(dialect.endpoint, {
     method: "POST",
     headers: { "content-type": "application/json", [consoleHeader]: "1", "anthropic-version": "2023-06-01" },
     body: JSON.stringify(body),
-    signal: gone,
+    signal: cancelSignal,
   });
   answer.requestId = response.headers.get("x-request-id");
   if (!response.ok || response.body === null) {

@@ -1,14 +1,14 @@
-// That nobody waits for an answer any more, as those hear of it who work on the answer. It is what an AbortSignal is, but
-// an ordinary object: a signal with its listeners is a twentieth of what a short request costs, most of it in collecting
-// the garbage. Whoever hands it to the runtime (fetch, a child process) gets a real signal, which few requests need.
+// Tells whoever works on an answer that its client left; a cheap AbortSignal. A real one with its listeners is a twentieth
+// of what a short request costs, most of it in garbage collection. Code that hands it to the runtime (fetch, a child
+// process) takes a real signal from it, which few requests need.
 
 /** Called once. */
-export type DepartureListener = (() => void) | Readonly<{ handleEvent(): void }>;
+export type CancelListener = (() => void) | Readonly<{ handleEvent(): void }>;
 
-export class Departure {
+export class CancelSignal {
   #aborted = false;
   #reason: unknown;
-  #listeners: DepartureListener[] = [];
+  #listeners: CancelListener[] = [];
   #controller: AbortController | null = null;
 
   get aborted(): boolean {
@@ -34,11 +34,11 @@ export class Departure {
     this.#controller?.abort(reason);
   }
 
-  addEventListener(_type: "abort", listener: DepartureListener, _options?: Readonly<{ once: true }>): void {
+  addEventListener(_type: "abort", listener: CancelListener, _options?: Readonly<{ once: true }>): void {
     if (!this.#aborted) this.#listeners.push(listener);
   }
 
-  removeEventListener(_type: "abort", listener: DepartureListener): void {
+  removeEventListener(_type: "abort", listener: CancelListener): void {
     const at = this.#listeners.indexOf(listener);
     if (at >= 0) this.#listeners.splice(at, 1);
   }
@@ -52,7 +52,8 @@ export class Departure {
   }
 }
 
-/** What those take who only need to hear of it. */
-export type Gone = AbortSignal | Departure;
+/** For functions that only listen. */
+export type AnyCancelSignal = AbortSignal | CancelSignal;
 
-export const signalOf = (gone: Gone): AbortSignal => (gone instanceof Departure ? gone.signal : gone);
+export const signalOf = (cancelSignal: AnyCancelSignal): AbortSignal =>
+  cancelSignal instanceof CancelSignal ? cancelSignal.signal : cancelSignal;

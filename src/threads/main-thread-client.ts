@@ -1,13 +1,13 @@
 // A relay's side of the books, which the main thread keeps: keys, admission, holds and places on nodes are asked for by
 // message. To the spine they look like those of one thread that take a moment.
-import type { Gone } from "../core/departure.ts";
+import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { keyHashOf } from "../account/keys.ts";
 import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Soon } from "../gateway.ts";
 import { keyCacheEntriesMax } from "../core/limits.ts";
 import { busy } from "../nodes/failure/failure.ts";
-import type { Met } from "../nodes/node-endpoint.ts";
+import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import {
   type AccountId,
   type Ask,
@@ -18,7 +18,7 @@ import {
   type Usage,
 } from "../core/types.ts";
 import type { Answer, Operation } from "./messages.ts";
-import type { Outbox } from "./outbox.ts";
+import type { MessageBatcher } from "./message-batcher.ts";
 
 type Question = { resolve: (answer: Answer) => void; reject: (error: Error) => void };
 
@@ -27,8 +27,8 @@ const forget = (): void => {};
 
 type Wanted = Readonly<{ account: AccountId; model: string; affinity: number; excluded: ReadonlySet<string> }>;
 
-export class Books {
-  readonly #outbox: Outbox<Operation>;
+export class MainThreadClient {
+  readonly #batcher: MessageBatcher<Operation>;
   /** Raised by the main thread, in shared memory, in the moment in which a key becomes void. */
   readonly #keysVersion: () => number;
   readonly #questions = new Map<number, Question>();
@@ -39,8 +39,8 @@ export class Books {
   #admitting = 0;
   #decided: PromiseWithResolvers<void> | null = null;
 
-  constructor(outbox: Outbox<Operation>, keysVersion: () => number) {
-    this.#outbox = outbox;
+  constructor(batcher: MessageBatcher<Operation>, keysVersion: () => number) {
+    this.#batcher = batcher;
     this.#keysVersion = keysVersion;
   }
 
@@ -98,7 +98,7 @@ export class Books {
         resolve(new RelayHold(this, id, answer.waits ? this.#ready(id) : null));
       },
     });
-    this.#outbox.put({ op: "admit", id, account, endpoint, model: model.id, outputTokensMax, inputTokens, requestId });
+    this.#batcher.put({ op: "admit", id, account, endpoint, model: model.id, outputTokensMax, inputTokens, requestId });
     return promise;
   }
 
@@ -121,45 +121,45 @@ export class Books {
 
   /**
    * Stands in line for a place on a node. `granted` makes a slot of it, in the turn in which it was granted: the node of
-   * that name may be another one after what is said next. When `gone` aborts first, the place is given up: busy.
+   * that name may be another one after what is said next. When `cancelSignal` aborts first, the place is given up: busy.
    */
   enter(
     { account, model, affinity, excluded }: Wanted,
-    gone: Gone,
+    cancelSignal: AnyCancelSignal,
     granted: (place: number, node: string) => Slot,
   ): Promise<Slot | Refusal> {
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<Slot | Refusal>();
     const leave = (): void => {
       this.#questions.delete(id);
-      this.#outbox.put({ op: "leave", place: id });
+      this.#batcher.put({ op: "leave", place: id });
       resolve(busy);
     };
-    gone.addEventListener("abort", leave, { once: true });
+    cancelSignal.addEventListener("abort", leave, { once: true });
     this.#questions.set(id, {
       resolve: (answer) => {
-        gone.removeEventListener("abort", leave);
+        cancelSignal.removeEventListener("abort", leave);
         if (answer.answer === "granted") return resolve(granted(id, answer.node));
         assert(answer.answer === "refused", "a place is granted or refused");
         resolve(answer.refusal);
       },
       reject: (error) => {
-        gone.removeEventListener("abort", leave);
+        cancelSignal.removeEventListener("abort", leave);
         reject(error);
       },
     });
-    this.#outbox.put({ op: "enter", id, account, model, affinity, excluded: [...excluded] });
+    this.#batcher.put({ op: "enter", id, account, model, affinity, excluded: [...excluded] });
     return promise;
   }
 
-  done(place: number, met: Met | null): void {
-    this.#outbox.put({ op: "done", place, met });
+  done(place: number, outcome: NodeOutcome | null): void {
+    this.#batcher.put({ op: "done", place, outcome });
   }
 
   /** On its way before the end of the reply is: the client may ask for it at once, on any thread. */
   keep(account: AccountId, response: StoredResponse): void {
-    this.#outbox.put({ op: "keep", account, response });
-    this.#outbox.flush();
+    this.#batcher.put({ op: "keep", account, response });
+    this.#batcher.flush();
   }
 
   async settle(hold: number, usage: Usage, estimated: boolean): Promise<void> {
@@ -169,14 +169,14 @@ export class Books {
 
   /** On its way before its client hears that the request failed, who may ask again at once, on any thread. */
   release(hold: number): void {
-    this.#outbox.put({ op: "release", hold });
-    this.#outbox.flush();
+    this.#batcher.put({ op: "release", hold });
+    this.#batcher.flush();
   }
 
   #ask(operation: Operation & { id: number }): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     this.#questions.set(operation.id, { resolve, reject });
-    this.#outbox.put(operation);
+    this.#batcher.put(operation);
     return promise;
   }
 
@@ -220,12 +220,12 @@ export class Books {
 /** A hold that the main thread has. */
 class RelayHold implements Hold {
   readonly ready: Promise<Refusal | null> | null;
-  readonly #books: Books;
+  readonly #mainThread: MainThreadClient;
   readonly #number: number;
   #open = true;
 
-  constructor(books: Books, number: number, ready: Promise<Refusal | null> | null) {
-    this.#books = books;
+  constructor(mainThread: MainThreadClient, number: number, ready: Promise<Refusal | null> | null) {
+    this.#mainThread = mainThread;
     this.#number = number;
     this.ready = ready;
   }
@@ -233,12 +233,12 @@ class RelayHold implements Hold {
   settle(usage: Usage, estimated: boolean): Promise<void> {
     assert(this.#open, "a hold is resolved exactly once");
     this.#open = false; // from here on the main thread resolves it, whatever becomes of the charge
-    return this.#books.settle(this.#number, usage, estimated);
+    return this.#mainThread.settle(this.#number, usage, estimated);
   }
 
   [Symbol.dispose](): void {
     if (!this.#open) return;
     this.#open = false;
-    this.#books.release(this.#number);
+    this.#mainThread.release(this.#number);
   }
 }

@@ -22,9 +22,9 @@ import {
   StoreUnavailable,
 } from "../core/types.ts";
 import type { Operation, ToRelay } from "./messages.ts";
-import type { Outbox } from "./outbox.ts";
+import type { MessageBatcher } from "./message-batcher.ts";
 
-export type DeskParts = Readonly<{
+export type RelaySessionParts = Readonly<{
   keys: { ofHash(keyHash: string): AccountId | null };
   /** Of all keys: another number when one became void. */
   keysVersion: () => number;
@@ -43,22 +43,22 @@ export type DeskParts = Readonly<{
 /** A request that the relay has admitted. */
 type OpenRequest = Readonly<{ account: AccountId; hold: Hold }>;
 
-export class Desk {
-  readonly #parts: DeskParts;
-  readonly #outbox: Outbox<ToRelay>;
+export class RelaySession {
+  readonly #parts: RelaySessionParts;
+  readonly #batcher: MessageBatcher<ToRelay>;
   readonly #open = new Map<number, OpenRequest>();
   readonly #places = new Map<number, DeskPlace>();
   #heldEnds = 0;
 
-  constructor(parts: DeskParts, outbox: Outbox<ToRelay>) {
+  constructor(parts: RelaySessionParts, batcher: MessageBatcher<ToRelay>) {
     this.#parts = parts;
-    this.#outbox = outbox;
+    this.#batcher = batcher;
   }
 
   /** Carries out what a message of the relay says. */
   obey(json: string): void {
     for (const operation of JSON.parse(json) as readonly Operation[]) this.#obey(operation);
-    this.#outbox.flush();
+    this.#batcher.flush();
   }
 
   get openRequests(): number {
@@ -98,7 +98,7 @@ export class Desk {
       case "account": {
         const version = keysVersion();
         const account = keys.ofHash(operation.keyHash);
-        return this.#outbox.put({ answer: "account", id: operation.id, account, version });
+        return this.#batcher.put({ answer: "account", id: operation.id, account, version });
       }
       case "count":
         return this.#count(operation);
@@ -123,7 +123,7 @@ export class Desk {
     const { admission, clock } = this.#parts;
     const now = clock.monotonic();
     const refusal = ifFull ? admission.refuseFlooded(account, now) : admission.countRequest(account, now);
-    this.#outbox.put({ answer: "counted", id, refusal });
+    this.#batcher.put({ answer: "counted", id, refusal });
   }
 
   #admit(operation: Extract<Operation, { op: "admit" }>): void {
@@ -136,10 +136,10 @@ export class Desk {
     const hold = admission.admit(account, asked, inputTokens, requestId, momentOf(clock));
     if (isRefusal(hold)) return this.#refuse(id, hold);
     this.#open.set(id, { account, hold });
-    this.#outbox.put({ answer: "admitted", id, waits: hold.ready !== null });
+    this.#batcher.put({ answer: "admitted", id, waits: hold.ready !== null });
     hold.ready?.then(
       (refusal) => {
-        if (refusal === null) this.#outbox.put({ answer: "ready", id });
+        if (refusal === null) this.#batcher.put({ answer: "ready", id });
         else this.#refuse(id, refusal);
       },
       (thrown: unknown) => this.#failed(id, thrown),
@@ -152,7 +152,7 @@ export class Desk {
     Promise.try(() => hold.settle(usage, estimated, this.#parts.clock.wall())).then(
       () => {
         this.#settled(number);
-        this.#outbox.put({ answer: "settled", id });
+        this.#batcher.put({ answer: "settled", id });
       },
       (thrown: unknown) => {
         this.#settled(number);
@@ -185,7 +185,7 @@ export class Desk {
         return this.#refuse(id, busy);
       }
       place.grant = this.#parts.pool.slotOn(outcome);
-      this.#outbox.put({ answer: "granted", id, node: outcome });
+      this.#batcher.put({ answer: "granted", id, node: outcome });
     });
     this.#places.set(id, place);
     this.#parts.pool.stand(place);
@@ -198,10 +198,10 @@ export class Desk {
     this.#giveBack(number, place);
   }
 
-  #done({ place: number, met }: Extract<Operation, { op: "done" }>): void {
+  #done({ place: number, outcome }: Extract<Operation, { op: "done" }>): void {
     const place = this.#places.get(number);
     assert(place !== undefined && place.grant !== null, "a relay's place is given back once");
-    if (met !== null) place.grant.met(met);
+    if (outcome !== null) place.grant.outcome(outcome);
     this.#giveBack(number, place);
   }
 
@@ -211,12 +211,12 @@ export class Desk {
   }
 
   #refuse(id: number, refusal: Refusal): void {
-    this.#outbox.put({ answer: "refused", id, refusal });
+    this.#batcher.put({ answer: "refused", id, refusal });
   }
 
   #failed(id: number, thrown: unknown): void {
-    if (thrown instanceof StoreUnavailable) return this.#outbox.put({ answer: "unavailable", id });
-    this.#outbox.put({ answer: "failed", id, reason: String(thrown) });
+    if (thrown instanceof StoreUnavailable) return this.#batcher.put({ answer: "unavailable", id });
+    this.#batcher.put({ answer: "failed", id, reason: String(thrown) });
   }
 }
 

@@ -1,6 +1,6 @@
 // Gathers what is said in one turn of the event loop and sends it as one message.
 
-export class Outbox<Item> {
+export class MessageBatcher<Item> {
   readonly #send: (json: string) => void;
   readonly #atEndOfTurn: (flush: () => void) => void;
   #gathered: Item[] = [];

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { dayMs } from "../src/core/limits.ts";
-import { migrate } from "../src/store/open.ts";
+import { migrate } from "../src/store/ledger/migrate.ts";
 
 export type Filling = Readonly<{ accounts: number; rows: number }>;
 

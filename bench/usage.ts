@@ -9,7 +9,7 @@ import type { UsageFilter } from "../src/account/usage-queries.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
 import { dayMs } from "../src/core/limits.ts";
 import { mintRequestId } from "../src/core/request-id.ts";
-import { migrate } from "../src/store/open.ts";
+import { migrate } from "../src/store/ledger/migrate.ts";
 import { UsageFile } from "../src/store/usage/usage-file.ts";
 import { readFlags } from "./flags.ts";
 import { keepResult, type Result } from "./result.ts";

@@ -39,7 +39,7 @@ export const bugs: readonly Bug[] = [
     what: "no unique billing key, so that a batch tried twice charges twice",
     edits: [
       ["src/store/ledger/writer.ts", "\n  ON CONFLICT (billing_key) DO NOTHING`", "`"],
-      ["src/store/ledger/migrations.ts", "billing_key TEXT NOT NULL UNIQUE", "billing_key TEXT NOT NULL"],
+      ["src/store/ledger/schema.ts", 'text("billing_key").notNull().unique()', 'text("billing_key").notNull()'],
     ],
     file: "test/sim/ledger.test.ts",
   },

@@ -10,7 +10,8 @@ import type { Ledger } from "./ledger.ts";
 import { LoadedAccount } from "./loaded-account.ts";
 import { Passwords, type PasswordTurn } from "./passwords.ts";
 import { coderWindowName, coderWindowOf, dayName, dayOf } from "./quota.ts";
-import type { AccountRecord, AccountRecords, UsageRow } from "./records.ts";
+import type { AccountRecord, AccountRecords } from "./records.ts";
+import type { UsageRow } from "./usage-row.ts";
 
 /** What was asked of an account cannot be done; the message is one line for whoever asked. */
 export class AccountError extends Error {

@@ -2,6 +2,7 @@
 // cannot be read.
 import type { AccountId, Ms, PlanId } from "../core/types.ts";
 import type { Period, Quota } from "./quota.ts";
+import type { UsageRow } from "./usage-row.ts";
 
 export type AccountRecord = Readonly<{
   id: AccountId;
@@ -17,22 +18,6 @@ export type AccountRecord = Readonly<{
   keyCreatedAt: Ms;
   /** Null where the account may be used. */
   disabledAt: Ms | null;
-}>;
-
-/** A line of the usage page, in the words of `tollgate usage --json`. */
-export type UsageRow = Readonly<{
-  time: string;
-  request_id: string;
-  endpoint: string;
-  model: string;
-  /** All input tokens, cached ones included. */
-  input: number;
-  cached_input: number;
-  output: number;
-  reasoning: number;
-  billed_tokens: number;
-  cost_usd: number;
-  estimated: boolean;
 }>;
 
 export interface AccountRecords {

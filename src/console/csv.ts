@@ -1,5 +1,5 @@
 // Usage as CSV (RFC 4180), in the words of `tollgate usage --json`.
-import type { UsageRow } from "../account/records.ts";
+import type { UsageRow } from "../account/usage-row.ts";
 
 const columns = [
   "time",

@@ -9,7 +9,7 @@ import {
 } from "../account/accounts.ts";
 import { type AuditAction, type AuditEntry, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import type { InSameCommit } from "../account/journal.ts";
-import type { UsageRow } from "../account/records.ts";
+import type { UsageRow } from "../account/usage-row.ts";
 import type { Accounting } from "../accounting.ts";
 import type { Backup } from "../store/backup/backup.ts";
 import { systemClock } from "../core/clock.ts";

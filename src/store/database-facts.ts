@@ -1,7 +1,7 @@
 // What a look at the ledger's file says of it, beside a running server or without one.
 import { statSync } from "node:fs";
 import type { Ms } from "../core/types.ts";
-import { migrations } from "./ledger/migrations.ts";
+import { schemaVersion } from "./ledger/schema.ts";
 import { openForReading } from "./open.ts";
 
 export type DatabaseFacts = Readonly<{
@@ -28,7 +28,7 @@ export function databaseFacts(file: string): DatabaseFacts {
       sqliteVersion: value<string>("SELECT sqlite_version() AS value") ?? "",
       journalMode: value<string>("SELECT journal_mode AS value FROM pragma_journal_mode") ?? "",
       version,
-      programVersion: migrations.length,
+      programVersion: schemaVersion,
       bytes: sizeOf(file),
       logBytes: sizeOf(`${file}-wal`),
       newestLineAt:

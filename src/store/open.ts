@@ -1,75 +1,12 @@
-// Opens the database. Two connections, one writer: the journal's writer in its Worker, and a reader beside it.
+// Opens the ledger's database: one connection writes, in the journal's Worker, and others read beside it.
 import { Database } from "bun:sqlite";
 import { assert } from "../core/assert.ts";
 import { journalBusyMs } from "../core/limits.ts";
+import { StoreUnavailable } from "../core/types.ts";
 import { DataFolderUnusable, messageOf } from "./folder/data-folder.ts";
-import { migrations, storedResponseMigrations } from "./ledger/migrations.ts";
 
 /** SQLite checkpoints by itself only above this many pages of 4 KiB (64 MiB): before that, it is done when idle. */
 const walPagesMax = 16_384;
-
-/** Brings the database to the program's version and begins a new epoch, which is returned. */
-export function migrate(file: string): number {
-  const database = openForWriting(file);
-  try {
-    applyMigrations(database, file, migrations);
-    const row = database.query("UPDATE instance SET epoch = epoch + 1 RETURNING epoch").get() as { epoch: number };
-    return row.epoch;
-  } catch (thrown) {
-    if (thrown instanceof DataFolderUnusable) throw thrown;
-    throw new DataFolderUnusable(`cannot use the database ${file}: ${messageOf(thrown)}`, { cause: thrown });
-  } finally {
-    database.close();
-  }
-}
-
-function applyMigrations(database: Database, file: string, history: readonly string[]): void {
-  const version = Number(pragma(database, "user_version"));
-  if (version > history.length) {
-    throw new DataFolderUnusable(
-      `${file} has version ${version}, but this tollgate knows versions up to ${history.length}: use a newer tollgate, ` +
-        "or put a backup that was made before the upgrade in its place",
-    );
-  }
-  for (const [index, sql] of history.entries()) {
-    if (index < version) continue;
-    // One transaction each, with its version, so that a crash leaves either all of it or nothing.
-    database.transaction(() => {
-      database.run(sql);
-      database.run(`PRAGMA user_version = ${index + 1}`);
-    })();
-  }
-}
-
-/**
- * Opens the file of stored responses, and makes it where there is none. Throws DataFolderUnusable.
- *
- * Its commits need no fsync: at a power cut the last ones may be lost but the file stays whole, and no fsync of a long
- * conversation gets in the way of the ledger's on the same disk.
- */
-export function openStoredResponses(file: string): Database {
-  let database: Database | null = null;
-  try {
-    database = new Database(file, { readwrite: true, create: true, strict: true });
-    // Nothing else opens it but a person who looks inside.
-    database.run("PRAGMA busy_timeout = 2000");
-    // Before the first table, or it has no effect: what expires gives its room back to the disk.
-    database.run("PRAGMA auto_vacuum = INCREMENTAL");
-    database.run("PRAGMA journal_mode = WAL");
-    database.run("PRAGMA synchronous = NORMAL");
-    // What goes is overwritten, however it goes: an account that is erased later may have deleted it before.
-    database.run("PRAGMA secure_delete = ON");
-    applyMigrations(database, file, storedResponseMigrations);
-    return database;
-  } catch (thrown) {
-    database?.close();
-    if (thrown instanceof DataFolderUnusable) throw thrown;
-    throw new DataFolderUnusable(
-      `cannot use the stored responses ${file}: ${messageOf(thrown)} (without the file, tollgate starts with none)`,
-      { cause: thrown },
-    );
-  }
-}
 
 /** The one connection that writes. A commit is on disk when it returns: WAL with synchronous=FULL, read back. */
 export function openForWriting(file: string): Database {
@@ -97,6 +34,24 @@ export function openForWriting(file: string): Database {
 export function openForReading(file: string): Database {
   return new Database(file, { readonly: true, strict: true });
 }
+
+/** Throws StoreUnavailable for whatever keeps the database from being read. */
+export function read<Result>(query: () => Result): Result {
+  try {
+    return query();
+  } catch (thrown) {
+    throw new StoreUnavailable(`the database cannot be read: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+/** The version of its tables; 0 for a new file. */
+export const versionOf = (database: Database): number => Number(pragma(database, "user_version"));
+
+export const tooNew = (file: string, version: number, known: number): DataFolderUnusable =>
+  new DataFolderUnusable(
+    `${file} has version ${version}, but this tollgate knows versions up to ${known}: use a newer tollgate, ` +
+      "or put a backup that was made before the upgrade in its place",
+  );
 
 function pragma(database: Database, name: string): number | string {
   const row = database.query(`PRAGMA ${name}`).get() as Record<string, number | string>;

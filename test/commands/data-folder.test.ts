@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openControlSocket } from "../../src/server/control-socket.ts";
 import { lockDataFolder } from "../../src/store/folder/data-folder.ts";
-import { migrations } from "../../src/store/ledger/migrations.ts";
+import { releasedLedgers } from "../store/released-ledgers.ts";
 import { chat, fromSource, run, Server, temporaryFolder } from "./program.ts";
 
 setDefaultTimeout(20_000); // processes are started, and the machine may be busy
@@ -192,14 +192,14 @@ test("a backup of a stopped folder leaves the database at its version: it is the
   using folder = temporaryFolder();
   const file = join(folder.path, "tollgate.db");
   const before = new Database(file);
-  for (const sql of migrations.slice(0, -1)) before.run(sql);
-  before.run(`PRAGMA user_version = ${migrations.length - 1}`);
+  for (const sql of releasedLedgers.slice(0, -1)) before.run(sql);
+  before.run(`PRAGMA user_version = ${releasedLedgers.length - 1}`);
   before.close();
   const copy = join(folder.path, "copy.db");
   expect((await run(["backup", copy, "--data", folder.path])).code).toBe(0);
   for (const each of [copy, file]) {
     using database = new Database(each, { readonly: true });
-    expect(database.query("PRAGMA user_version").get()).toEqual({ user_version: migrations.length - 1 });
+    expect(database.query("PRAGMA user_version").get()).toEqual({ user_version: releasedLedgers.length - 1 });
   }
   const empty = join(folder.path, "empty");
   mkdirSync(empty);

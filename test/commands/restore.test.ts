@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, join } from "node:path";
-import { migrations } from "../../src/store/ledger/migrations.ts";
+import { schemaVersion } from "../../src/store/ledger/schema.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
 import { missing } from "../fixtures/optional.ts";
@@ -206,11 +206,9 @@ describe.concurrent("a restore", () => {
       "of a newer version",
       (file) => {
         using database = new Database(file);
-        database.run(`PRAGMA user_version = ${migrations.length + 1}`);
+        database.run(`PRAGMA user_version = ${schemaVersion + 1}`);
       },
-      new RegExp(
-        `copy\\.db has version ${migrations.length + 1}, but this tollgate knows versions up to ${migrations.length}`,
-      ),
+      new RegExp(`copy\\.db has version ${schemaVersion + 1}, but this tollgate knows versions up to ${schemaVersion}`),
     ],
     [
       "with a balance that its journal does not have",

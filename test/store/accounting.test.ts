@@ -7,9 +7,7 @@ import { join } from "node:path";
 import { openAccounting, type Accounting } from "../../src/accounting.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { DataFolderInUse, DataFolderUnusable } from "../../src/store/folder/data-folder.ts";
-import { migrations } from "../../src/store/ledger/migrations.ts";
-import * as schema from "../../src/store/ledger/schema.ts";
-import { getTableColumns, getTableName } from "drizzle-orm";
+import { schemaVersion } from "../../src/store/ledger/schema.ts";
 import type { Hold } from "../../src/core/types.ts";
 import { ask, coderAsk, noon, output, plans } from "../account/office.ts";
 
@@ -176,7 +174,7 @@ describe("the data folder", () => {
   test("of a newer version is refused and left as it is", async () => {
     await close(await open());
     const database = new Database(databaseFile());
-    database.run(`PRAGMA user_version = ${migrations.length + 1}`);
+    database.run(`PRAGMA user_version = ${schemaVersion + 1}`);
     database.close();
     await expect(open()).rejects.toThrow("use a newer tollgate");
   });
@@ -229,22 +227,4 @@ test("an instance whose database was taken by another one stops at once and ackn
   expect(accounting.journal.writable).toBe(false);
   // Its writer is gone: there is nothing to close.
   opened.splice(0);
-});
-
-test("drizzle's tables are the tables of the database", async () => {
-  await open();
-  const database = new Database(databaseFile(), { readonly: true });
-  for (const table of Object.values(schema)) {
-    const columns = database.query(`PRAGMA table_info(${getTableName(table)})`).all() as {
-      name: string;
-      notnull: number;
-    }[];
-    const declared = Object.values(getTableColumns(table));
-    expect(declared.map(({ name }) => name)).toEqual(columns.map(({ name }) => name));
-    for (const { name, notNull, primary } of declared) {
-      const column = columns.find((each) => each.name === name);
-      if (!primary) expect([name, column?.notnull]).toEqual([name, notNull ? 1 : 0]);
-    }
-  }
-  database.close();
 });

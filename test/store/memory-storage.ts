@@ -3,13 +3,13 @@ import { Database } from "bun:sqlite";
 import { assert } from "../../src/core/assert.ts";
 import type { Batch, RefusedChange } from "../../src/store/ledger/batch.ts";
 import type { Outcome, Storage } from "../../src/store/ledger/journal.ts";
-import { migrations } from "../../src/store/ledger/migrations.ts";
+import { addWhatLacks } from "../../src/store/ledger/migrate.ts";
 import { Writer } from "../../src/store/ledger/writer.ts";
 
 /** A database with all tables that a crash of the program does not touch. */
 export function memoryDatabase(): Database {
   const database = new Database(":memory:", { strict: true });
-  for (const sql of migrations) database.run(sql);
+  addWhatLacks(database);
   return database;
 }
 

@@ -5,7 +5,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { hashApiKey, mintApiKey } from "../../src/account/keys.ts";
-import { migrations } from "../../src/store/ledger/migrations.ts";
+import { releasedLedgers } from "./released-ledgers.ts";
 import { chat, run, Server, temporaryFolder } from "../commands/program.ts";
 import { eventually } from "../fixtures/eventually.ts";
 
@@ -77,7 +77,7 @@ const rows: Readonly<Record<string, (key: string) => readonly (readonly unknown[
   journal_folds: () => [],
   search_calls: () => [[1, day, 4]],
 };
-/** Tables whose rows the migrations themselves make. */
+/** Tables that have their row from the start. */
 const made: ReadonlySet<string> = new Set(["instance", "journal_folded"]);
 
 const tablesOf = (database: Database): string[] =>
@@ -89,7 +89,7 @@ function makeOld(version: number, dataFolder: string, key: string): Readonly<Rec
   mkdirSync(dataFolder, { recursive: true });
   const database = new Database(join(dataFolder, "tollgate.db"), { create: true });
   database.run("PRAGMA journal_mode = WAL");
-  for (const sql of migrations.slice(0, version)) database.run(sql);
+  for (const sql of releasedLedgers.slice(0, version)) database.run(sql);
   database.run(`PRAGMA user_version = ${version}`);
   const content: Record<string, unknown[]> = {};
   for (const table of tablesOf(database)) {
@@ -108,11 +108,11 @@ function makeOld(version: number, dataFolder: string, key: string): Readonly<Rec
 
 test("every table of the newest version has its rows here", () => {
   const database = new Database(":memory:");
-  for (const sql of migrations) database.run(sql);
+  for (const sql of releasedLedgers) database.run(sql);
   expect(tablesOf(database).filter((table) => !(table in rows) && !made.has(table))).toEqual([]);
 });
 
-describe.each(migrations.map((_, index) => index + 1))("a database of version %i", (version) => {
+describe.each(releasedLedgers.map((_, index) => index + 1))("a database of version %i", (version) => {
   test("is served by this program with all that it holds", async () => {
     using folder = temporaryFolder();
     const data = join(folder.path, "data");
@@ -152,14 +152,14 @@ describe.each(migrations.map((_, index) => index + 1))("a database of version %i
 test("a database of a later version is left as it is, and the refusal says what to do", async () => {
   using folder = temporaryFolder();
   const data = join(folder.path, "data");
-  makeOld(migrations.length, data, mintApiKey());
+  makeOld(releasedLedgers.length, data, mintApiKey());
   const database = new Database(join(data, "tollgate.db"));
-  database.run(`PRAGMA user_version = ${migrations.length + 1}`);
+  database.run(`PRAGMA user_version = ${releasedLedgers.length + 1}`);
   database.close();
   const { code, stderr } = await run(["serve", "--port", "0", "--data", data]);
   expect(code).toBe(1);
   expect(stderr).toBe(
-    `tollgate: ${join(data, "tollgate.db")} has version ${migrations.length + 1}, but this tollgate knows versions up to ` +
-      `${migrations.length}: use a newer tollgate, or put a backup that was made before the upgrade in its place`,
+    `tollgate: ${join(data, "tollgate.db")} has version ${releasedLedgers.length + 1}, but this tollgate knows versions up to ` +
+      `${releasedLedgers.length}: use a newer tollgate, or put a backup that was made before the upgrade in its place`,
   );
 });

@@ -43,7 +43,9 @@ import {
   responsesName,
   usageName,
 } from "../folder/data-folder.ts";
-import { migrate, openForReading, openForWriting, openStoredResponses } from "../open.ts";
+import { migrate } from "../ledger/migrate.ts";
+import { openForReading, openForWriting } from "../open.ts";
+import { openStoredResponses } from "../responses/stored-responses-file.ts";
 
 /** Nothing was put in place and nothing has changed; the message is one line for the operator. */
 export class RestoreFailed extends Error {

@@ -1,30 +1,37 @@
 // One commit's worth of work as it travels to the writer: account changes first, then journal lines, as JSON text.
 // Text, because a structured clone of the same rows costs 1.5 times as much in all and twice as much on the main thread.
-import { quotaOf, type Entry, type EntryKind } from "../../account/entry.ts";
+import { type Entry, quotaOf } from "../../account/entry.ts";
 import type { AccountChange } from "../../account/journal.ts";
 import type { AccountId } from "../../core/types.ts";
+import type { journal, RowOf } from "./schema.ts";
 
-/** The columns of a journal line after `sequence`, which SQLite gives, in the order of the table. */
-export type JournalRow = readonly [
-  billingKey: string,
-  kind: EntryKind,
-  account: number,
-  at: number,
-  period: number,
-  used: number,
-  creditDelta: number,
-  endpoint: string | null,
-  model: string | null,
-  inputFresh: number | null,
-  inputCached: number | null,
-  output: number | null,
-  reasoning: number | null,
-  inputCents: number | null,
-  cachedInputCents: number | null,
-  outputCents: number | null,
-  billedTokens: number | null,
-  estimated: 0 | 1 | null,
-];
+/** The columns of a journal line in the order of `JournalRow`; SQLite gives it its `sequence`. */
+export const journalColumns = [
+  "billing_key",
+  "kind",
+  "account_id",
+  "at",
+  "period",
+  "used",
+  "credit_delta",
+  "endpoint",
+  "model",
+  "input_fresh",
+  "input_cached",
+  "output",
+  "reasoning",
+  "input_cents",
+  "cached_input_cents",
+  "output_cents",
+  "billed_tokens",
+  "estimated",
+] as const;
+
+type Line = RowOf<typeof journal>;
+type InOrder<Names extends readonly (keyof Line)[]> = { readonly [Place in keyof Names]: Line[Names[Place]] };
+type Missing = Exclude<keyof Line, "sequence" | (typeof journalColumns)[number]>;
+/** `never`, so that nothing compiles, where a column of the table is missing above. */
+export type JournalRow = [Missing] extends [never] ? InOrder<typeof journalColumns> : never;
 
 export type Batch = Readonly<{ changes: readonly AccountChange[]; rows: readonly JournalRow[] }>;
 

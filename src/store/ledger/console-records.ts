@@ -6,8 +6,8 @@ import type { AuditAction, AuditEntry, AuditRecords } from "../../account/audit.
 import type { Payment, PurchaseRecords, PurchaseRequest } from "../../account/purchases.ts";
 import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
 import type { AccountId } from "../../core/types.ts";
+import { read } from "../open.ts";
 import { auditLog, payments, purchaseRequests, sessions } from "./schema.ts";
-import { read } from "./sqlite-records.ts";
 
 export class ConsoleRecords implements SessionRecords, PurchaseRecords, AuditRecords {
   readonly #queries: ReturnType<typeof prepare>;

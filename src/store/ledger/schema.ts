@@ -1,30 +1,64 @@
-// The tables as drizzle sees them, for reading. migrations.ts creates them; a test compares the two.
-import { blob, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+// The ledger's tables, described once: `migrate.ts` makes and extends them by it, and readers of the main thread
+// are drizzle queries on it. Workers take its types alone (`RowOf`): drizzle would cost each of them 8 MB and 30 ms.
+//
+// A new version may add tables, columns that may be null or have a default (last in their table) and indexes; raise
+// `schemaVersion` with it. Anything else needs a step of its own in `migrate.ts`.
+import { sql } from "drizzle-orm";
+import {
+  blob,
+  check,
+  customType,
+  index,
+  integer,
+  primaryKey,
+  sqliteTable,
+  type SQLiteTable,
+  text,
+} from "drizzle-orm/sqlite-core";
 import type { EntryKind } from "../../account/entry.ts";
 import type { PurchaseRequest } from "../../account/purchases.ts";
 import type { Quota } from "../../account/quota.ts";
 import type { PlanId } from "../../core/types.ts";
 
-export const accounts = sqliteTable("accounts", {
-  id: integer().primaryKey(),
-  email: text().notNull(),
-  plan: text().$type<PlanId>().notNull(),
-  /** Balance tokens; always the sum of the account's journal lines. */
-  credit: integer().notNull(),
-  keyHash: blob("key_hash", { mode: "buffer" }).notNull(),
-  passwordHash: text("password_hash"),
-  operator: integer({ mode: "boolean" }).notNull(),
-  createdAt: integer("created_at").notNull(),
-  keyCreatedAt: integer("key_created_at").notNull(),
-  /** Null where the account may be used. */
-  disabledAt: integer("disabled_at"),
-});
+const quotas = ["allowance", "coder_calls", "searches"] as const satisfies readonly Quota[];
+/** Purchases are never folded: their references must be known for ever. */
+const foldedKinds = ["charge", "coder_call", "coder_usage", "search"] as const satisfies readonly EntryKind[];
+const entryKinds = [...foldedKinds, "credit"] as const satisfies readonly EntryKind[];
+const purchaseKinds = ["credit", "plan"] as const satisfies readonly PurchaseRequest["kind"][];
+const purchaseStates = [
+  "pending",
+  "approved",
+  "declined",
+  "withdrawn",
+] as const satisfies readonly PurchaseRequest["state"][];
+
+/** Text that is the same in upper and lower case. */
+const caselessText = customType<{ data: string }>({ dataType: () => "text COLLATE NOCASE" });
+
+export const accounts = sqliteTable(
+  "accounts",
+  {
+    id: integer().primaryKey(),
+    email: caselessText().notNull().unique(),
+    plan: text().$type<PlanId>().notNull(),
+    /** Balance tokens; always the sum of the account's journal lines. */
+    credit: integer().notNull(),
+    keyHash: blob("key_hash", { mode: "buffer" }).notNull().unique(),
+    passwordHash: text("password_hash"),
+    operator: integer({ mode: "boolean" }).notNull(),
+    createdAt: integer("created_at").notNull(),
+    keyCreatedAt: integer("key_created_at").notNull(),
+    /** Null where the account may be used. */
+    disabledAt: integer("disabled_at"),
+  },
+  () => [check("key_hash_is_sha256", sql`length(key_hash) = 32`)],
+);
 
 export const quotaUse = sqliteTable(
   "quota_use",
   {
     accountId: integer("account_id").notNull(),
-    quota: text().$type<Quota>().notNull(),
+    quota: text({ enum: quotas }).notNull(),
     /** UTC day or 4-hour window since 1970. */
     period: integer().notNull(),
     /** Tokens, searches or calls; always the sum of the journal lines of that period. */
@@ -37,8 +71,8 @@ export const journal = sqliteTable(
   "journal",
   {
     sequence: integer().primaryKey(),
-    billingKey: text("billing_key").notNull(),
-    kind: text().$type<EntryKind>().notNull(),
+    billingKey: text("billing_key").notNull().unique(),
+    kind: text({ enum: entryKinds }).notNull(),
     accountId: integer("account_id").notNull(),
     at: integer().notNull(),
     period: integer().notNull(),
@@ -59,56 +93,30 @@ export const journal = sqliteTable(
   (table) => [index("journal_by_account").on(table.accountId, table.sequence)],
 );
 
-/** Lines that are older than they are kept, summed up by day. */
-export const journalFolds = sqliteTable(
-  "journal_folds",
-  {
-    accountId: integer("account_id").notNull(),
-    day: integer().notNull(),
-    kind: text().$type<EntryKind>().notNull(),
-    period: integer().notNull(),
-    model: text().notNull(),
-    endpoint: text().notNull(),
-    lines: integer().notNull(),
-    used: integer().notNull(),
-    creditDelta: integer("credit_delta").notNull(),
-    inputFresh: integer("input_fresh").notNull(),
-    inputCached: integer("input_cached").notNull(),
-    output: integer().notNull(),
-    reasoning: integer().notNull(),
-    billedTokens: integer("billed_tokens").notNull(),
-  },
-  (table) => [
-    primaryKey({
-      columns: [table.accountId, table.day, table.kind, table.period, table.model, table.endpoint],
-    }),
-  ],
-);
-
-/** Calls of the search service by day: not of the ledger, the operator's own bound. */
-export const searchCalls = sqliteTable(
-  "search_calls",
-  {
-    accountId: integer("account_id").notNull(),
-    day: integer().notNull(),
-    calls: integer().notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.accountId, table.day] })],
-);
+/**
+ * One row. Raised at every start; the writer looks at it in every transaction, so that a second instance which got past
+ * the lock (a deleted lock file, a network file system) stops the first one instead of mixing two ledgers.
+ */
+export const instance = sqliteTable("instance", { id: integer().primaryKey(), epoch: integer().notNull() }, () => [
+  check("one_row", sql`id = 1`),
+]);
 
 /** Browsers that are signed in to the console. */
 export const sessions = sqliteTable(
   "sessions",
   {
     id: integer().primaryKey(),
-    tokenHash: blob("token_hash", { mode: "buffer" }).notNull(),
+    tokenHash: blob("token_hash", { mode: "buffer" }).notNull().unique(),
     accountId: integer("account_id").notNull(),
     createdAt: integer("created_at").notNull(),
     usedAt: integer("used_at").notNull(),
     address: text().notNull(),
     browser: text().notNull(),
   },
-  (table) => [index("sessions_by_account").on(table.accountId)],
+  (table) => [
+    check("token_hash_is_sha256", sql`length(token_hash) = 32`),
+    index("sessions_by_account").on(table.accountId),
+  ],
 );
 
 export const purchaseRequests = sqliteTable(
@@ -116,15 +124,15 @@ export const purchaseRequests = sqliteTable(
   {
     id: integer().primaryKey(),
     accountId: integer("account_id").notNull(),
-    kind: text().$type<PurchaseRequest["kind"]>().notNull(),
+    kind: text({ enum: purchaseKinds }).notNull(),
     /** Balance tokens of kind credit. */
     tokens: integer(),
     plan: text().$type<PlanId>(),
     note: text().notNull(),
-    state: text().$type<PurchaseRequest["state"]>().notNull(),
+    state: text({ enum: purchaseStates }).notNull(),
     createdAt: integer("created_at").notNull(),
     decidedAt: integer("decided_at"),
-    decisionNote: text("decision_note").notNull(),
+    decisionNote: text("decision_note").notNull().default(""),
   },
   (table) => [
     index("purchase_requests_by_account").on(table.accountId, table.id),
@@ -132,6 +140,7 @@ export const purchaseRequests = sqliteTable(
   ],
 );
 
+/** What a payment provider was paid; the credit itself is a line of the journal, in the same commit. */
 export const payments = sqliteTable(
   "payments",
   {
@@ -153,3 +162,80 @@ export const auditLog = sqliteTable("audit_log", {
   subjectId: integer("subject_id").notNull(),
   detail: text().notNull(),
 });
+
+/** Lines that are older than they are kept, summed up by day; balances are the sums of lines and of these. */
+export const journalFolds = sqliteTable(
+  "journal_folds",
+  {
+    accountId: integer("account_id").notNull(),
+    day: integer().notNull(),
+    kind: text({ enum: foldedKinds }).notNull(),
+    period: integer().notNull(),
+    /** Empty where the lines are about no reply, as is `endpoint`. */
+    model: text().notNull(),
+    endpoint: text().notNull(),
+    lines: integer().notNull(),
+    used: integer().notNull(),
+    creditDelta: integer("credit_delta").notNull(),
+    inputFresh: integer("input_fresh").notNull(),
+    inputCached: integer("input_cached").notNull(),
+    output: integer().notNull(),
+    reasoning: integer().notNull(),
+    billedTokens: integer("billed_tokens").notNull(),
+  },
+  (table) => [
+    primaryKey({
+      columns: [table.accountId, table.day, table.kind, table.period, table.model, table.endpoint],
+    }),
+  ],
+);
+
+/** One row: all lines up to this one are folded, except purchases. At 0, nothing is folded. */
+export const journalFolded = sqliteTable(
+  "journal_folded",
+  {
+    id: integer().primaryKey(),
+    sequence: integer().notNull(),
+    billingKey: text("billing_key").notNull(),
+    at: integer().notNull(),
+  },
+  () => [check("one_row", sql`id = 1`)],
+);
+
+/** Calls of the search service by day: not part of the ledger, but the operator's own bound. */
+export const searchCalls = sqliteTable(
+  "search_calls",
+  {
+    accountId: integer("account_id").notNull(),
+    day: integer().notNull(),
+    calls: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.day] })],
+);
+
+/** What `PRAGMA user_version` says of a ledger with these tables. */
+export const schemaVersion = 4;
+
+/** With the row that a table has from the start, where it has one. */
+export const ledgerTables: readonly Readonly<{ table: SQLiteTable; firstRow?: Readonly<Record<string, unknown>> }>[] = [
+  { table: accounts },
+  { table: quotaUse },
+  { table: journal },
+  { table: instance, firstRow: { id: 1, epoch: 0 } },
+  { table: sessions },
+  { table: purchaseRequests },
+  { table: payments },
+  { table: auditLog },
+  { table: journalFolds },
+  { table: journalFolded, firstRow: { id: 1, sequence: 0, billingKey: "", at: 0 } },
+  { table: searchCalls },
+];
+
+/** A row as SQLite gives it: by the names of the columns, with numbers for booleans. */
+export type RowOf<Table extends SQLiteTable> = {
+  readonly [Key in keyof Table["_"]["columns"] as Table["_"]["columns"][Key]["_"]["name"]]: ValueOf<
+    Table["_"]["columns"][Key]["_"]
+  >;
+};
+type ValueOf<Column extends { data: unknown; notNull: boolean }> =
+  (Column["data"] extends boolean ? 0 | 1 : Column["data"]) | (Column["notNull"] extends true ? never : null);

@@ -2,12 +2,12 @@
 import type { Database } from "bun:sqlite";
 import { and, asc, desc, eq, gt, gte, inArray, isNull, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
-import { costUsd } from "../../account/price.ts";
 import type { Period, Quota } from "../../account/quota.ts";
-import type { AccountRecord, AccountRecords, UsageRow } from "../../account/records.ts";
+import type { AccountRecord, AccountRecords } from "../../account/records.ts";
+import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
 import { dayMs } from "../../core/limits.ts";
-import { StoreUnavailable, type AccountId, type Ms } from "../../core/types.ts";
-import { messageOf } from "../folder/data-folder.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import { read } from "../open.ts";
 import { accounts, journal, journalFolds, quotaUse, searchCalls } from "./schema.ts";
 
 export class SqliteRecords implements AccountRecords {
@@ -58,22 +58,7 @@ export class SqliteRecords implements AccountRecords {
   }
 
   usage(account: AccountId, limit: number): readonly UsageRow[] {
-    return read(() => this.#queries.usage.all({ account, limit })).map((row) => {
-      const billed = row.billedTokens ?? 0;
-      return {
-        time: new Date(row.at).toISOString(),
-        request_id: row.billingKey,
-        endpoint: row.endpoint ?? "",
-        model: row.model ?? "",
-        input: (row.inputFresh ?? 0) + (row.inputCached ?? 0),
-        cached_input: row.inputCached ?? 0,
-        output: row.output ?? 0,
-        reasoning: row.reasoning ?? 0,
-        billed_tokens: billed,
-        cost_usd: costUsd(billed),
-        estimated: row.estimated ?? false,
-      };
-    });
+    return read(() => this.#queries.usage.all({ account, limit })).map(usageRowOf);
   }
 
   billedSince(account: AccountId, since: Ms): number {
@@ -171,13 +156,4 @@ function recordOf(row: typeof accounts.$inferSelect | undefined): AccountRecord 
 
 function ofRow({ keyHash, ...row }: typeof accounts.$inferSelect): AccountRecord {
   return { ...row, keyHash: Buffer.from(keyHash).toString("base64") };
-}
-
-/** Throws StoreUnavailable for whatever keeps the database from being read. */
-export function read<Result>(query: () => Result): Result {
-  try {
-    return query();
-  } catch (thrown) {
-    throw new StoreUnavailable(`the database cannot be read: ${messageOf(thrown)}`, { cause: thrown });
-  }
 }

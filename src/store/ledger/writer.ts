@@ -3,7 +3,14 @@
 import type { Database } from "bun:sqlite";
 import { assert } from "../../core/assert.ts";
 import type { AccountChange } from "../../account/journal.ts";
-import { accountsNotMade, AccountSum, type Batch, type JournalRow, type RefusedChange } from "./batch.ts";
+import {
+  accountsNotMade,
+  AccountSum,
+  type Batch,
+  journalColumns,
+  type JournalRow,
+  type RefusedChange,
+} from "./batch.ts";
 import { ConsoleWriter } from "./console-writer.ts";
 import { codeOf, messageOf } from "../folder/data-folder.ts";
 import { Folding } from "./folding.ts";
@@ -11,9 +18,7 @@ import { LedgerMisplaced, type LedgerPlace } from "./ledger-place.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 
 const insertLine = `
-  INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta, endpoint, model, input_fresh,
-    input_cached, output, reasoning, input_cents, cached_input_cents, output_cents, billed_tokens, estimated)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  INSERT INTO journal (${journalColumns.join(", ")}) VALUES (${journalColumns.map(() => "?").join(", ")})
   ON CONFLICT (billing_key) DO NOTHING`;
 
 /** The write failed for now and left nothing behind; the same batch may be tried again. */

@@ -13,7 +13,7 @@ import type { AccountId, Ms } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { messageOf } from "../folder/data-folder.ts";
 import { unpackKept } from "./kept-text.ts";
-import { openStoredResponses } from "../open.ts";
+import { openStoredResponses } from "./stored-responses-file.ts";
 import { type StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
 import { mayRetry } from "../ledger/writer.ts";
 

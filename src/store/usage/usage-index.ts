@@ -15,10 +15,10 @@ import type {
   UsageSummary,
   UsageSum,
 } from "../../account/usage-queries.ts";
-import { costUsd } from "../../account/price.ts";
-import type { UsageRow } from "../../account/records.ts";
+import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
 import { dayMs, usageIndexSliceLines } from "../../core/limits.ts";
 import type { AccountId } from "../../core/types.ts";
+import type { journal, journalFolded, RowOf } from "../ledger/schema.ts";
 
 /** Raised when the tables change: an index of another version is made again. */
 const indexVersion = 1;
@@ -86,20 +86,8 @@ type SumRow = Readonly<{
   reasoning: number;
   billed_tokens: number;
 }>;
-type Line = Readonly<{
-  at: number;
-  sequence: number;
-  billing_key: string;
-  endpoint: string;
-  model: string;
-  input_fresh: number;
-  input_cached: number;
-  output: number;
-  reasoning: number;
-  billed_tokens: number;
-  estimated: 0 | 1;
-}>;
-type Mark = Readonly<{ sequence: number; billing_key: string }>;
+type Line = Pick<RowOf<typeof journal>, "at" | "sequence"> & JournalReply;
+type Mark = Pick<RowOf<typeof journalFolded>, "sequence" | "billing_key">;
 
 export class UsageIndex {
   readonly #database: Database;
@@ -203,7 +191,7 @@ export class UsageIndex {
     return this.#database.transaction(() => {
       const places = this.#places(account, filter, before ?? newest, limit + 1);
       const shown = places.slice(0, limit);
-      const rows = shown.map(({ sequence }) => rowOf(this.#statements.line.get(sequence)!));
+      const rows = shown.map(({ sequence }) => usageRowOf(this.#statements.line.get(sequence)!));
       return { rows, next: places.length > limit ? shown.at(-1)! : null };
     })();
   }
@@ -328,20 +316,6 @@ const plus = (one: UsageSum, other: UsageSum): UsageSum => ({
   billedTokens: one.billedTokens + other.billedTokens,
 });
 
-const rowOf = (line: Line): UsageRow => ({
-  time: new Date(line.at).toISOString(),
-  request_id: line.billing_key,
-  endpoint: line.endpoint,
-  model: line.model,
-  input: line.input_fresh + line.input_cached,
-  cached_input: line.input_cached,
-  output: line.output,
-  reasoning: line.reasoning,
-  billed_tokens: line.billed_tokens,
-  cost_usd: costUsd(line.billed_tokens),
-  estimated: line.estimated === 1,
-});
-
 function prepare(database: Database) {
   const slice = `ledger.journal WHERE sequence > ?1 AND sequence <= ?2 AND kind IN ('charge', 'coder_usage')`;
   database.run(sliceTable);
@@ -360,8 +334,8 @@ function prepare(database: Database) {
         sum(reasoning), sum(billed_tokens)
       FROM (SELECT * FROM ${folds}) AS fold
       JOIN kinds ON kinds.model = fold.model AND kinds.endpoint = fold.endpoint GROUP BY 1, 2, 3`);
-  const lineColumns =
-    "at, sequence, billing_key, endpoint, model, input_fresh, input_cached, output, reasoning, billed_tokens, estimated";
+  const lineColumns = `at, sequence, billing_key AS billingKey, endpoint, model, input_fresh AS inputFresh,
+    input_cached AS inputCached, output, reasoning, billed_tokens AS billedTokens, estimated`;
   return {
     addKinds: database.prepare<unknown, [number, number]>(`
       INSERT INTO kinds (model, endpoint) SELECT DISTINCT model, endpoint FROM ${slice} ON CONFLICT DO NOTHING`),

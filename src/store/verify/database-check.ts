@@ -3,7 +3,7 @@ import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Ms } from "../../core/types.ts";
-import { migrations } from "../ledger/migrations.ts";
+import { schemaVersion } from "../ledger/schema.ts";
 import { DiskVerifier } from "./verify-disk.ts";
 
 /** The file is no ledger, is damaged or is too new; the message goes on after the file's name. */
@@ -25,9 +25,9 @@ export function versionOf(database: Database): number {
     )
     .get() as { tables: number };
   if (version === 0 || tables < 4) throw new DatabaseUnfit("is no ledger of tollgate");
-  if (version > migrations.length) {
+  if (version > schemaVersion) {
     throw new DatabaseUnfit(
-      `has version ${version}, but this tollgate knows versions up to ${migrations.length}: use a newer tollgate`,
+      `has version ${version}, but this tollgate knows versions up to ${schemaVersion}: use a newer tollgate`,
     );
   }
   return version;

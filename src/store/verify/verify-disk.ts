@@ -5,8 +5,8 @@ import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import type { Quota } from "../../account/quota.ts";
 import type { Catalog } from "../../core/catalog.ts";
-import { StoreUnavailable, type AccountId } from "../../core/types.ts";
-import { messageOf } from "../folder/data-folder.ts";
+import type { AccountId } from "../../core/types.ts";
+import { read } from "../open.ts";
 
 /** Most that any plan grants of each quota in a period. */
 export type QuotaBounds = Readonly<Record<Quota, number>>;
@@ -61,14 +61,6 @@ export class DiskVerifier {
   /** The accounts of the lines with after < sequence <= last. */
   accountsOfLines(after: number, last: number): AccountId[] {
     return read(() => this.#statements.accountsOfLines.all(after, last)).map(({ account }) => account);
-  }
-}
-
-export function read<Result>(query: () => Result): Result {
-  try {
-    return query();
-  } catch (thrown) {
-    throw new StoreUnavailable(`the database cannot be read: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import type { LoadedAccount } from "../../account/loaded-account.ts";
-import { read } from "./verify-disk.ts";
+import { read } from "../open.ts";
 
 export class MemoryVerifier {
   readonly #statements: ReturnType<typeof prepare>;

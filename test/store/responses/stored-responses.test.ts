@@ -16,7 +16,7 @@ import {
 import { storedResponsesLookupsWaitingMax, storedResponsesWaitingBytesMax } from "../../../src/core/limits.ts";
 import type { Log } from "../../../src/core/log.ts";
 import { refuse } from "../../../src/core/refusals.ts";
-import { openStoredResponses } from "../../../src/store/open.ts";
+import { openStoredResponses } from "../../../src/store/responses/stored-responses-file.ts";
 import { StoredResponseTable } from "../../../src/store/responses/stored-responses-table.ts";
 import { StoredResponsesFile } from "../../../src/store/responses/stored-responses.ts";
 import { eventually } from "../../fixtures/eventually.ts";

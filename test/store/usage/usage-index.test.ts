@@ -8,7 +8,7 @@ import fc from "fast-check";
 import type { UsageFilter, UsagePlace } from "../../../src/account/usage-queries.ts";
 import { dayMs, usageIndexSliceLines } from "../../../src/core/limits.ts";
 import { mintRequestId } from "../../../src/core/request-id.ts";
-import { migrate } from "../../../src/store/open.ts";
+import { migrate } from "../../../src/store/ledger/migrate.ts";
 import { UsageFile } from "../../../src/store/usage/usage-file.ts";
 import { UsageIndex } from "../../../src/store/usage/usage-index.ts";
 

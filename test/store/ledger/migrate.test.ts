@@ -7,9 +7,10 @@ import { join } from "node:path";
 import { openAccounting } from "../../../src/accounting.ts";
 import { hashApiKey, mintApiKey } from "../../../src/account/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { migrations } from "../../../src/store/ledger/migrations.ts";
-import { migrate } from "../../../src/store/open.ts";
+import { migrate } from "../../../src/store/ledger/migrate.ts";
+import { ledgerTables, schemaVersion } from "../../../src/store/ledger/schema.ts";
 import { cheapHasher, plans } from "../../account/office.ts";
+import { releasedLedgers } from "../released-ledgers.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "tollgate-migrations-"));
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -20,7 +21,7 @@ async function databaseOf(version: number, dataFolder: string, key: string): Pro
   const file = join(dataFolder, "tollgate.db");
   const database = new Database(file, { create: true });
   database.run("PRAGMA journal_mode = WAL");
-  for (const sql of migrations.slice(0, version)) database.run(sql);
+  for (const sql of releasedLedgers.slice(0, version)) database.run(sql);
   database.run(`PRAGMA user_version = ${version}`);
   const password = await cheapHasher.hash("correct horse");
   database.run(
@@ -55,30 +56,64 @@ test("the first version's accounts, keys, passwords and balances are as they wer
   const { token } = await accounting.sessions.open(1, { address: "", browser: "" }, 10);
   expect(accounting.sessions.find(token, 10)).not.toBeNull();
   expect(new Database(file, { readonly: true }).query("PRAGMA user_version").get() as object).toEqual({
-    user_version: migrations.length,
+    user_version: schemaVersion,
   });
 });
 
-test("every version has the same tables, wherever it began", async () => {
-  const tables = async (version: number) => {
-    const dataFolder = join(folder, `from-${version}`);
-    const file = await databaseOf(version, dataFolder, mintApiKey());
-    migrate(file);
-    const database = new Database(file, { readonly: true });
-    const rows = database.query("SELECT name, sql FROM sqlite_schema ORDER BY name").all();
-    database.close();
-    return rows;
-  };
-  const newest = await tables(migrations.length);
-  for (let version = 1; version < migrations.length; version++) expect(await tables(version)).toEqual(newest);
+/** What the tables are, however their texts are written. */
+function shapeOf(file: string) {
+  const database = new Database(file, { readonly: true });
+  const all = <Row>(sql: string) => database.query(sql).all() as Row[];
+  const tables = all<{ name: string; sql: string }>("SELECT name, sql FROM sqlite_schema WHERE type = 'table'");
+  const shape = tables.map(({ name, sql }) => ({
+    name,
+    options: all<{ name: string; wr: number; strict: number }>("PRAGMA table_list")
+      .filter((table) => table.name === name)
+      .map(({ wr, strict }) => ({ wr, strict })),
+    columns: all<{ type: string; dflt_value: string | null }>(`PRAGMA table_xinfo(${name})`).map((column) => ({
+      ...column,
+      type: column.type.toUpperCase(),
+    })),
+    collations: [...sql.matchAll(/\w+(?= TEXT[^,]* COLLATE NOCASE)/gi)].map(([column]) => column),
+    checks: [...sql.matchAll(/CHECK \(((?:[^()]|\([^()]*\))*)\)/g)].map(([, rule]) => rule).sort(),
+    indexes: all<{ name: string; unique: number; origin: string }>(`PRAGMA index_list(${name})`)
+      .map((index) => ({
+        name: index.origin === "c" ? index.name : "",
+        unique: index.unique,
+        columns: all<{ name: string; coll: string }>(`PRAGMA index_xinfo(${index.name})`).map(
+          (column) => `${column.name} ${column.coll}`,
+        ),
+      }))
+      .sort((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1)),
+  }));
+  const firstRows = [all("SELECT * FROM instance"), all("SELECT * FROM journal_folded")];
+  database.close();
+  return { tables: shape.sort((one, other) => (one.name < other.name ? -1 : 1)), firstRows };
+}
+
+test("each version of the tables that was released has its text here", () => {
+  expect(releasedLedgers).toHaveLength(schemaVersion);
 });
 
-test("a migration that fails in its middle leaves the version before it", async () => {
+test("a ledger of any version becomes what a new one is, and a new one is what was released", async () => {
+  const fresh = join(folder, "fresh.db");
+  migrate(fresh);
+  const expected = shapeOf(fresh);
+  expect(expected.tables.map(({ name }) => name)).toHaveLength(ledgerTables.length);
+  expect(expected.tables.flatMap(({ checks }) => checks)).toHaveLength(11);
+  for (let version = 1; version <= schemaVersion; version++) {
+    const file = await databaseOf(version, join(folder, `from-${version}`), mintApiKey());
+    migrate(file);
+    expect([version, shapeOf(file)]).toEqual([version, expected]);
+  }
+});
+
+test("a table that is not ours leaves the ledger as it was", async () => {
   const file = await databaseOf(1, join(folder, "failing"), mintApiKey());
   const database = new Database(file);
   database.run("CREATE TABLE audit_log (a)"); // the last table of the second version
   database.close();
-  expect(() => migrate(file)).toThrow("audit_log");
+  expect(() => migrate(file)).toThrow(`cannot use the database ${file}: its table audit_log has no column id`);
   const left = new Database(file, { readonly: true });
   expect(left.query("PRAGMA user_version").get() as object).toEqual({ user_version: 1 });
   expect(left.query("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'sessions'").get() as object).toEqual({

@@ -1,7 +1,7 @@
-// The database's history: each text takes it one version further, and `PRAGMA user_version` counts those applied.
-// Forward only; a text that was released is never edited. In the program itself, so that the binary has them.
+// The ledgers that released programs left behind: each text takes a database one version further, as the program of that
+// version did. Tests make old ledgers with them. A text is never edited; a new version of `schema.ts` adds one.
 
-export const migrations: readonly string[] = [
+export const releasedLedgers: readonly string[] = [
   `
   CREATE TABLE accounts (
     id INTEGER PRIMARY KEY,
@@ -149,35 +149,5 @@ export const migrations: readonly string[] = [
     calls INTEGER NOT NULL,
     PRIMARY KEY (account_id, day)
   ) STRICT, WITHOUT ROWID;
-  `,
-];
-
-/** The same for the file of stored responses, which the ledger's database knows nothing of. */
-export const storedResponseMigrations: readonly string[] = [
-  `
-  CREATE TABLE responses (
-    -- In the order in which they were kept.
-    sequence INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    account_id INTEGER NOT NULL,
-    previous_id TEXT,
-    kept_at INTEGER NOT NULL,
-    -- Of the three texts below, which come last so that what looks at the other columns need not read them.
-    bytes INTEGER NOT NULL,
-    -- JSON: the items of the request, the items of the output, and the response object without its output.
-    input TEXT NOT NULL,
-    output TEXT NOT NULL,
-    settings TEXT NOT NULL
-  ) STRICT;
-
-  CREATE INDEX responses_by_account ON responses (account_id, sequence);
-  CREATE INDEX responses_by_age ON responses (kept_at);
-
-  -- Always the sum over the account's responses.
-  CREATE TABLE responses_use (
-    account_id INTEGER PRIMARY KEY,
-    responses INTEGER NOT NULL,
-    bytes INTEGER NOT NULL
-  ) STRICT;
   `,
 ];

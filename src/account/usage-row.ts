@@ -1,0 +1,50 @@
+// A line of the usage page, in the words of `tollgate usage --json`.
+import type { Ms } from "../core/types.ts";
+import { costUsd } from "./price.ts";
+
+export type UsageRow = Readonly<{
+  time: string;
+  request_id: string;
+  endpoint: string;
+  model: string;
+  /** All input tokens, cached ones included. */
+  input: number;
+  cached_input: number;
+  output: number;
+  reasoning: number;
+  billed_tokens: number;
+  cost_usd: number;
+  estimated: boolean;
+}>;
+
+/** What a line of the journal says of a reply; lines about no reply have null there, which none of these is. */
+export type JournalReply = Readonly<{
+  at: Ms;
+  billingKey: string;
+  endpoint: string | null;
+  model: string | null;
+  inputFresh: number | null;
+  inputCached: number | null;
+  output: number | null;
+  reasoning: number | null;
+  billedTokens: number | null;
+  estimated: boolean | number | null;
+}>;
+
+export function usageRowOf(line: JournalReply): UsageRow {
+  const cached = line.inputCached ?? 0;
+  const billed = line.billedTokens ?? 0;
+  return {
+    time: new Date(line.at).toISOString(),
+    request_id: line.billingKey,
+    endpoint: line.endpoint ?? "",
+    model: line.model ?? "",
+    input: (line.inputFresh ?? 0) + cached,
+    cached_input: cached,
+    output: line.output ?? 0,
+    reasoning: line.reasoning ?? 0,
+    billed_tokens: billed,
+    cost_usd: costUsd(billed),
+    estimated: Boolean(line.estimated),
+  };
+}

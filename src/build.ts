@@ -59,7 +59,9 @@ if (!built.success) {
   for (const message of built.logs) console.error(String(message));
   process.exit(1);
 }
-if (target === null ? process.platform === "darwin" : target.startsWith("bun-darwin-"))
+const madeFor = target ?? `bun-${process.platform}-${process.arch}`;
+if (madeFor === "bun-darwin-x64")
+  // what Bun makes for arm64 it signs itself
   writeFileSync(partial, signAdHoc(readFileSync(partial)));
 chmodSync(partial, 0o755);
 renameSync(partial, output);

@@ -15,7 +15,7 @@ import { isRefusal, refuse } from "../core/refusals.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import type { TokenizeRequest } from "../tokens/tokenize.ts";
 import type { AccountId, Ask, Model, Part, PreparedTurns, Refusal, UnreadyPart } from "../core/types.ts";
-import { BodyLine, type BodyLineOptions } from "./body-line.ts";
+import { BodyReader, type BodyReaderOptions } from "./body-reader.ts";
 import {
   type Prepared,
   type PrepareOrder,
@@ -44,16 +44,16 @@ const roomDefault: ByteBudgetLimits = {
   accountBytes: largeBodiesAccountBytesMax,
 };
 
-export type LargeBodiesOptions = BodyLineOptions & Readonly<{ room?: ByteBudgetLimits }>;
+export type LargeBodiesOptions = BodyReaderOptions & Readonly<{ room?: ByteBudgetLimits }>;
 
 type OrderParts = Pick<PrepareOrder, "reading" | "body" | "bodyBytes" | "models">;
 
 export class LargeBodies {
-  readonly #line: BodyLine;
+  readonly #line: BodyReader;
   readonly #room: ByteBudget;
 
   constructor(options: LargeBodiesOptions) {
-    this.#line = new BodyLine(options);
+    this.#line = new BodyReader(options);
     this.#room = new ByteBudget(options.room ?? roomDefault);
   }
 
@@ -164,13 +164,13 @@ export class LargeBodies {
 
 /** The body of a request, of which a Worker reads something again; one reading at a time has its bytes. */
 class Source {
-  readonly #line: BodyLine;
+  readonly #line: BodyReader;
   readonly #order: PrepareOrder;
   readonly #account: AccountId;
   /** Null: lost with a Worker. */
   #body: Promise<Uint8Array | null>;
 
-  constructor(line: BodyLine, order: PrepareOrder, body: Uint8Array, account: AccountId) {
+  constructor(line: BodyReader, order: PrepareOrder, body: Uint8Array, account: AccountId) {
     this.#line = line;
     this.#order = { ...order, finds: false };
     this.#account = account;

@@ -1,20 +1,19 @@
-// The Worker that reads large bodies, one after the other. It keeps nothing between two orders and gives each body back; it
+// The Worker that reads large bodies, one after the other. It keeps nothing between two calls and gives each body back; it
 // is ended by message, never terminated.
 import { setPriority } from "node:os";
 import { systemClock } from "../core/clock.ts";
+import { answerCalls, endWorker, Moved } from "../core/workers.ts";
 import { chatCompletions } from "../dialects/chat/chat-completions.ts";
 import { messages } from "../dialects/messages/messages.ts";
 import { compactionDialect, responsesDialect } from "../dialects/responses/responses.ts";
+import type { Read } from "./body-reader.ts";
 import { type Dialects, prepare, type Prepared, type PrepareOrder } from "./prepare.ts";
 
-/** To the Worker: first how responses are read, then one body at a time. */
-export type Order =
+/** First how responses are read, then one body at a time: a `Read` (body-reader.ts) is the answer. */
+export type BodyCall =
   | Readonly<{ order: "open"; sealingKey: Uint8Array; storesResponses: boolean }>
   | (PrepareOrder & Readonly<{ order: "prepare" }>)
   | Readonly<{ order: "close" }>;
-
-/** From the Worker, for each body; `failed` is a fault of ours. */
-export type Answer = Readonly<{ body: Uint8Array; prepared: Prepared | Readonly<{ kind: "failed"; reason: string }> }>;
 
 declare const self: Worker;
 
@@ -26,11 +25,11 @@ const restMs = 1_000;
 let dialects: Dialects;
 let rest: Timer | null = null;
 
-self.onmessage = ({ data }: MessageEvent<Order>) => {
+answerCalls<BodyCall>(self, (call) => {
   if (rest !== null) clearTimeout(rest);
-  switch (data.order) {
+  switch (call.order) {
     case "open": {
-      const { sealingKey, storesResponses } = data;
+      const { sealingKey, storesResponses } = call;
       const options = { sealingKey, storesResponses, clock: systemClock };
       dialects = {
         "chat-completions": chatCompletions,
@@ -38,36 +37,24 @@ self.onmessage = ({ data }: MessageEvent<Order>) => {
         responses: responsesDialect(options),
         compaction: compactionDialect(options),
       };
-      return;
+      return undefined;
     }
-    case "prepare":
-      answer(data);
+    case "prepare": {
       rest = setTimeout(() => Bun.gc(true), restMs);
-      return;
+      const { body } = call;
+      const prepared = prepare(call, dialects);
+      return new Moved({ body, prepared } satisfies Read, [body.buffer as ArrayBuffer, ...buffersOf(prepared)]);
+    }
     case "close":
-      self.onmessage = null; // A Worker that listens to nothing ends. (Bun 1.4.5 has no self.close.)
-      return;
+      return endWorker(self);
   }
-};
+});
 
 // On Linux a priority is a thread's own; elsewhere it would be the whole process's.
 if (process.platform === "linux") setPriority(0, niceness);
 
-function answer(order: PrepareOrder): void {
-  try {
-    post(order.body, prepare(order, dialects));
-  } catch (error) {
-    // Also where the answer cannot be moved: nothing of it has gone then.
-    post(order.body, { kind: "failed", reason: String(error) });
-  }
-}
-
-function post(body: Uint8Array, prepared: Answer["prepared"]): void {
-  self.postMessage({ body, prepared } satisfies Answer, [body.buffer as ArrayBuffer, ...buffersOf(prepared)]);
-}
-
 /** What is moved, not copied. */
-function buffersOf(prepared: Answer["prepared"]): ArrayBuffer[] {
+function buffersOf(prepared: Prepared): ArrayBuffer[] {
   switch (prepared.kind) {
     case "request":
     case "messages":

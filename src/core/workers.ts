@@ -16,10 +16,13 @@ export function startWorker(file: `${string}.ts`, name?: string): Worker {
 export class WorkerFailed extends Error {
   override readonly name = "WorkerFailed";
   readonly error: string;
+  /** The Worker ended without having been told to, and all that it was asked failed with it. */
+  readonly hasDied: boolean;
 
-  constructor(message: string, error = "Error") {
+  constructor(message: string, error = "Error", hasDied = false) {
     super(message);
     this.error = error;
+    this.hasDied = hasDied;
   }
 }
 
@@ -41,6 +44,8 @@ export type WorkerClientOptions<Call> = Readonly<{
   idleMs?: Ms;
   /** What a Worker says that nobody asked for. */
   onNews?(news: unknown): void;
+  /** It ended without having been told to; its `calls` are rejected. */
+  onDeath?(reason: string, calls: number): void;
   /** A first or last call failed for which nobody waits. */
   onFailure?(error: WorkerFailed): void;
 }>;
@@ -132,8 +137,13 @@ export class WorkerClient<Call> {
     };
     worker.addEventListener("close", () => {
       this.#threads.delete(thread);
-      if (this.#thread === thread) this.#thread = null;
-      const failure = new WorkerFailed(reason);
+      const hasDied = this.#thread === thread;
+      if (hasDied) {
+        this.#stayAwake();
+        this.#thread = null;
+        this.#options.onDeath?.(reason, thread.waiting.size);
+      }
+      const failure = new WorkerFailed(reason, "Error", hasDied);
       for (const { reject } of thread.waiting.values()) reject(failure);
       ended.resolve();
     });

@@ -9,11 +9,10 @@ import {
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { refuse } from "../core/refusals.ts";
-import { RestingWorker } from "../core/resting-worker.ts";
-import { startWorker as startWorkerOf } from "../core/workers.ts";
+import { startWorker as startWorkerOf, WorkerClient, type WorkerFailed } from "../core/workers.ts";
 import type { AccountId, EncodedTexts, EncodingName, Ms, Refusal } from "../core/types.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
-import type { Answer, Order } from "./counting-worker.ts";
+import type { Count, CountingCall } from "./counting-worker.ts";
 import { bytesOf, encodeTexts } from "./encoded-texts.ts";
 
 const roomDefault: ByteBudgetLimits = {
@@ -31,26 +30,23 @@ export type CounterOptions = Readonly<{
   startWorker?: () => Worker;
 }>;
 
-type Waiting = Readonly<{ answered(answer: Answer | Refusal): void }>;
-
 /** Counts tokens off the main thread. */
 export class Counter {
+  readonly #log: Log;
   readonly #room: ByteBudget;
-  readonly #worker: RestingWorker<Order, Answer>;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #worker: WorkerClient<CountingCall>;
+  /** Ends each count that waits. */
+  readonly #waiting = new Set<(answer: Refusal) => void>();
   #nextId = 0;
 
   constructor({ log, idleMs = countingIdleMs, room = roomDefault, startWorker }: CounterOptions) {
+    this.#log = log;
     this.#room = new ByteBudget(room);
-    this.#worker = new RestingWorker({
+    this.#worker = new WorkerClient<CountingCall>({
       start: startWorker ?? (() => startWorkerOf("tokens/counting-worker.ts")),
       close: { order: "close" },
       idleMs,
-      answered: (answer) => this.#waiting.get(answer.id)?.answered(answer),
-      died: (reason) => {
-        log("error", "the token counter died", { reason, counts: this.#waiting.size });
-        this.#refuseAll(refuse("internal"));
-      },
+      onDeath: (reason) => log("error", "the token counter died", { reason, counts: this.#waiting.size }),
     });
   }
 
@@ -102,7 +98,7 @@ export class Counter {
 
   /** Ends the Worker; what is still being counted is refused. Resolves when the Worker's thread has ended. */
   async close(): Promise<void> {
-    this.#refuseAll(refuse("busy", { seconds: busyRetrySeconds }));
+    for (const end of [...this.#waiting]) end(refuse("busy", { seconds: busyRetrySeconds }));
     await this.#worker.close();
   }
 
@@ -113,31 +109,37 @@ export class Counter {
     account: AccountId,
     cancelSignal: AbortSignal,
     keep: boolean,
-  ): Promise<Answer | Refusal> {
+  ): Promise<Count | Refusal> {
     const busy = refuse("busy", { seconds: busyRetrySeconds });
     if (cancelSignal.aborted || !this.#room.enter(account, byteLength)) return Promise.resolve(busy);
     const id = this.#nextId++;
-    const { promise, resolve } = Promise.withResolvers<Answer | Refusal>();
-    const abandon = () => {
-      this.#worker.order({ order: "forget", id });
-      this.#waiting.get(id)?.answered(busy);
+    const { promise, resolve } = Promise.withResolvers<Count | Refusal>();
+    const end = (answer: Count | Refusal): void => {
+      if (!this.#waiting.delete(end)) return;
+      this.#room.leave(account, byteLength);
+      cancelSignal.removeEventListener("abort", abandon);
+      resolve(answer);
     };
-    this.#waiting.set(id, {
-      answered: (answer) => {
-        this.#waiting.delete(id);
-        this.#room.leave(account, byteLength);
-        cancelSignal.removeEventListener("abort", abandon);
-        if (this.#waiting.size === 0) this.#worker.rest();
-        resolve(answer);
-      },
-    });
+    const abandon = (): void => {
+      this.#worker.call({ order: "forget", id }).catch(noted);
+      end(busy);
+    };
+    this.#waiting.add(end);
     cancelSignal.addEventListener("abort", abandon);
     const texts = encoded();
-    this.#worker.order({ order: "count", id, account, encoding, ...texts, keep }, texts.bytes);
+    this.#worker
+      .call<Count | null>(
+        { order: "count", id, account, encoding, ...texts, keep },
+        { moved: [texts.bytes.buffer as ArrayBuffer] },
+      )
+      .then((count) => end(count ?? busy))
+      .catch(({ hasDied, message }: WorkerFailed) => {
+        if (!hasDied) this.#log("error", "a text could not be counted", { reason: message });
+        end(refuse("internal"));
+      });
     return promise;
   }
-
-  #refuseAll(refusal: Refusal): void {
-    for (const waiting of [...this.#waiting.values()]) waiting.answered(refusal);
-  }
 }
+
+/** That the Worker died is in the log, and told to whoever waits for a count. */
+const noted = (): void => {};

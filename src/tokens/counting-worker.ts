@@ -3,10 +3,14 @@
 import { setPriority } from "node:os";
 import type { AccountId, EncodingName } from "../core/types.ts";
 import { FairQueue } from "../core/fair-queue.ts";
+import { answerCalls, endWorker } from "../core/workers.ts";
 import { Reading, Tokenizer } from "./tokenizer.ts";
 
-/** To the Worker. `bytes` holds the texts in UTF-8, one after the other; `ends` says where each ends. */
-export type Order =
+/**
+ * `bytes` holds the texts in UTF-8, one after the other; `ends` says where each ends. Answered by a `Count`, or by null where
+ * the count of that `id` was to be forgotten meanwhile.
+ */
+export type CountingCall =
   | Readonly<{
       order: "count";
       id: number;
@@ -19,8 +23,8 @@ export type Order =
   | Readonly<{ order: "forget"; id: number }>
   | Readonly<{ order: "close" }>;
 
-/** From the Worker: the number of tokens, and the tokens themselves where they were to be kept. */
-export type Answer = Readonly<{ id: number; count: number; tokens: readonly Uint32Array[] }>;
+/** The number of tokens, and the tokens themselves where they were to be kept. */
+export type Count = Readonly<{ count: number; tokens: readonly Uint32Array[] }>;
 
 type Job = {
   readonly id: number;
@@ -34,6 +38,7 @@ type Job = {
   index: number;
   count: number;
   readonly tokens: Uint32Array[];
+  answer(count: Count | null): void;
 };
 
 declare const self: Worker;
@@ -47,34 +52,34 @@ const queue = new FairQueue<Job>();
 const jobs = new Map<number, Job>();
 let running = false;
 
-self.onmessage = ({ data }: MessageEvent<Order>) => {
-  switch (data.order) {
-    case "count": {
-      const { id, account, encoding, bytes, ends, keep } = data;
-      const tokenizer = tokenizerOf(encoding);
-      const job: Job = { id, account, tokenizer, bytes, ends, keep, reading: null, index: 0, count: 0, tokens: [] };
-      jobs.set(id, job);
-      queue.enter(job);
-      if (!running) {
-        running = true;
-        setImmediate(runSlice);
-      }
-      return;
-    }
+answerCalls<CountingCall>(self, (call) => {
+  switch (call.order) {
+    case "count":
+      return new Promise<Count | null>((answer) => enter(call, answer));
     case "forget": {
-      const job = jobs.get(data.id);
-      if (job !== undefined) leave(job); // else it was answered while the message was on its way
-      return;
+      const job = jobs.get(call.id);
+      if (job !== undefined) leave(job, null); // else it was answered while the message was on its way
+      return undefined;
     }
     case "close":
-      for (const job of [...jobs.values()]) leave(job); // nobody waits for them
-      self.onmessage = null; // A Worker that listens to nothing ends. (Bun 1.4.5 has no self.close.)
-      return;
+      for (const job of [...jobs.values()]) leave(job, null); // nobody waits for them
+      return endWorker(self);
   }
-};
+});
 
 // On Linux a priority is a thread's own; elsewhere it would be the whole process's.
 if (process.platform === "linux") setPriority(0, niceness);
+
+function enter(call: Extract<CountingCall, { order: "count" }>, answer: Job["answer"]): void {
+  const { id, account, encoding, bytes, ends, keep } = call;
+  const tokenizer = tokenizerOf(encoding);
+  const job: Job = { id, account, tokenizer, bytes, ends, keep, reading: null, index: 0, count: 0, tokens: [], answer };
+  jobs.set(id, job);
+  queue.enter(job);
+  if (running) return;
+  running = true;
+  setImmediate(runSlice);
+}
 
 const tokenizers = new Map<EncodingName, Tokenizer>();
 
@@ -92,10 +97,7 @@ function runSlice(): void {
     running = false;
     return;
   }
-  if (advance(job, job.tokenizer.steps + sliceSteps)) {
-    leave(job);
-    self.postMessage({ id: job.id, count: job.count, tokens: job.tokens } satisfies Answer);
-  }
+  if (advance(job, job.tokenizer.steps + sliceSteps)) leave(job, { count: job.count, tokens: job.tokens });
   setImmediate(runSlice);
 }
 
@@ -115,7 +117,8 @@ function advance(job: Job, lastStep: number): boolean {
   return true;
 }
 
-function leave(job: Job): void {
+function leave(job: Job, count: Count | null): void {
   jobs.delete(job.id);
   queue.leave(job);
+  job.answer(count);
 }

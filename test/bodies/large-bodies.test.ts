@@ -2,7 +2,8 @@
 // happens when there is no room, a client leaves or the Worker dies.
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { Answer, Order } from "../../src/bodies/preparing-worker.ts";
+import type { BodyCall } from "../../src/bodies/preparing-worker.ts";
+import type { Read } from "../../src/bodies/body-reader.ts";
 import { LargeBodies, type LargeBodiesOptions } from "../../src/bodies/large-bodies.ts";
 import { prepare } from "../../src/bodies/prepare.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
@@ -61,27 +62,35 @@ const bodyOf = (json: unknown, cancelSignal: AbortSignal = stays) => {
 
 /** Reads where the test runs, as the Worker does in another thread. */
 class NearWorker extends EventTarget {
-  onmessage: ((event: { data: Answer }) => void) | null = null;
+  onmessage: ((event: { data: unknown }) => void) | null = null;
+  #number = 0;
   onerror: ((event: { message: string }) => void) | null = null;
   /** What it does with a body instead of reading it. */
-  readonly #instead: ((worker: NearWorker, order: Order) => boolean) | null;
+  readonly #instead: ((worker: NearWorker, call: BodyCall) => boolean) | null;
 
-  constructor(instead: ((worker: NearWorker, order: Order) => boolean) | null = null) {
+  constructor(instead: ((worker: NearWorker, call: BodyCall) => boolean) | null = null) {
     super();
     this.#instead = instead;
   }
 
-  postMessage(order: Order, moved: ArrayBuffer[]): void {
-    const there = structuredClone(order, { transfer: moved });
+  postMessage({ number, call }: { number: number; call: BodyCall }, moved: ArrayBuffer[]): void {
+    const there = structuredClone(call, { transfer: moved });
     queueMicrotask(() => {
+      if (there.order !== "prepare") this.onmessage!({ data: { number, result: undefined } });
       if (there.order === "close") return this.end();
-      if (there.order === "open" || this.#instead?.(this, there) === true) return;
+      if (there.order === "open") return;
+      this.#number = number;
+      if (this.#instead?.(this, there) === true) return;
       this.answer({ body: there.body, prepared: prepare(there, dialects as never) });
     });
   }
 
-  answer(answer: Answer): void {
-    this.onmessage!({ data: structuredClone(answer) });
+  answer(result: Read): void {
+    this.onmessage!({ data: structuredClone({ number: this.#number, result }) });
+  }
+
+  fail(failed: string): void {
+    this.onmessage!({ data: { number: this.#number, failed, error: "Error" } });
   }
 
   die(message: string): void {
@@ -466,10 +475,13 @@ describe("the Worker", () => {
     worker.onerror = ({ message }) => void errors.push(message);
     const ended = new Promise((resolve) => worker.addEventListener("close", resolve));
     const read = new Promise((resolve) => (worker.onmessage = resolve));
-    worker.postMessage({ order: "open", sealingKey, storesResponses: true } satisfies Order);
     const order = { reading: "messages", wanted: "request", body: bytesOf("{}"), bodyBytes: 2, models: [] } as const;
-    worker.postMessage({ order: "prepare", ...order, finds: false, earlier: null, found: null } satisfies Order);
-    worker.postMessage({ order: "close" } satisfies Order);
+    const calls = [
+      { order: "open", sealingKey, storesResponses: true },
+      { order: "prepare", ...order, finds: false, earlier: null, found: null },
+      { order: "close" },
+    ] satisfies BodyCall[];
+    for (const [number, call] of calls.entries()) worker.postMessage({ number, call });
     await Promise.all([read, ended]);
     expect(errors).toEqual([]);
   });
@@ -529,11 +541,12 @@ describe("the Worker", () => {
     const bodies = makeBodies(
       near((worker, order) => {
         if (order.order !== "prepare" || !new TextDecoder().decode(order.body).includes("throw")) return false;
-        worker.answer({ body: order.body, prepared: { kind: "failed", reason: "RangeError" } });
+        worker.fail("RangeError");
         return true;
       }),
     );
     expect(await ofChat(bodies, chat("throw"))).toEqual({ refusal: "internal" });
+    expect(logged).toEqual([["a large body could not be read", { reason: "RangeError" }]]);
     await expectSame(bodies, "chat-completions", chat("b"));
   });
 });

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LogFields } from "../../src/core/log.ts";
 import { Counter, type CounterOptions } from "../../src/tokens/counter.ts";
-import type { Answer, Order } from "../../src/tokens/counting-worker.ts";
+import type { CountingCall } from "../../src/tokens/counting-worker.ts";
 import { encodeTexts } from "../../src/tokens/encoded-texts.ts";
 import { encodings, reference } from "./reference.ts";
 
@@ -33,17 +33,20 @@ const threadMs = (): number => Number(readFileSync(threadTimes, "utf8").split(" 
 
 /** A Worker that answers when the test says so. */
 class ScriptedWorker extends EventTarget {
-  readonly orders: Order[] = [];
-  onmessage: ((event: { data: Answer }) => void) | null = null;
+  readonly orders: CountingCall[] = [];
+  readonly #numbers = new Map<number, number>();
+  onmessage: ((event: { data: unknown }) => void) | null = null;
   onerror: ((event: { message: string }) => void) | null = null;
 
-  postMessage(order: Order): void {
-    this.orders.push(order);
-    if (order.order === "close") this.end();
+  postMessage({ number, call }: { number: number; call: CountingCall }): void {
+    this.orders.push(call);
+    if (call.order === "count") return void this.#numbers.set(call.id, number);
+    this.onmessage!({ data: { number, result: undefined } });
+    if (call.order === "close") this.end();
   }
 
   answer(id: number, count: number): void {
-    this.onmessage!({ data: { id, count, tokens: [] } });
+    this.onmessage!({ data: { number: this.#numbers.get(id), result: { count, tokens: [] } } });
   }
 
   die(message: string): void {
@@ -251,16 +254,22 @@ describe("the Worker's life", () => {
   test("it ends when it is told to, and not by a fault, even while it counts", async () => {
     const worker = new Worker(realWorker);
     const errors: string[] = [];
-    const answers: Answer[] = [];
+    const answers: unknown[] = [];
     worker.onerror = ({ message }) => void errors.push(message);
     worker.onmessage = ({ data }) => void answers.push(data);
     const ended = new Promise((resolve) => worker.addEventListener("close", resolve));
     const order = { order: "count", account: 1, encoding: "o200k_base", keep: false } as const;
-    worker.postMessage({ ...order, id: 0, ...encodeTexts(["some words ".repeat(300_000)]) } satisfies Order);
-    worker.postMessage({ order: "close" } satisfies Order);
+    const calls = [
+      { ...order, id: 0, ...encodeTexts(["some words ".repeat(300_000)]) },
+      { order: "close" },
+    ] satisfies CountingCall[];
+    for (const [number, call] of calls.entries()) worker.postMessage({ number, call });
     await ended;
     expect(errors).toEqual([]);
-    expect(answers).toEqual([]);
+    expect(answers).toEqual([
+      { number: 1, result: undefined },
+      { number: 0, result: null },
+    ]);
   });
 
   test("closing refuses what still waits", async () => {

@@ -1,15 +1,14 @@
-// The main thread's end of the Worker that reads large bodies: accounts take turns, a body at a time.
+// Reads large bodies in a Worker, one at a time; accounts take turns.
 import { largeBodyIdleMs } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { refuse } from "../core/refusals.ts";
-import { RestingWorker } from "../core/resting-worker.ts";
-import { startWorker as startWorkerOf } from "../core/workers.ts";
+import { startWorker as startWorkerOf, WorkerClient, type WorkerFailed } from "../core/workers.ts";
 import { FairQueue } from "../core/fair-queue.ts";
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
 import type { Prepared, PrepareOrder } from "./prepare.ts";
-import type { Answer, Order } from "./preparing-worker.ts";
+import type { BodyCall } from "./preparing-worker.ts";
 
-export type BodyLineOptions = Readonly<{
+export type BodyReaderOptions = Readonly<{
   log: Log;
   /** How responses are read, of which a part is sealed. */
   sealingKey: Uint8Array;
@@ -24,26 +23,21 @@ export type Read = Readonly<{ body: Uint8Array; prepared: Prepared }>;
 
 type Job = Readonly<{ account: AccountId; order: PrepareOrder; answered(read: Read | Refusal): void }>;
 
-export class BodyLine {
+export class BodyReader {
   readonly #log: Log;
   readonly #queue = new FairQueue<Job>();
-  readonly #worker: RestingWorker<Order, Answer>;
+  readonly #worker: WorkerClient<BodyCall>;
   /** What the Worker is reading; its client may have left. */
   #running: Job | null = null;
 
-  constructor({ log, sealingKey, storesResponses, idleMs = largeBodyIdleMs, startWorker }: BodyLineOptions) {
+  constructor({ log, sealingKey, storesResponses, idleMs = largeBodyIdleMs, startWorker }: BodyReaderOptions) {
     this.#log = log;
-    this.#worker = new RestingWorker({
+    this.#worker = new WorkerClient<BodyCall>({
       start: startWorker ?? (() => startWorkerOf("bodies/preparing-worker.ts")),
-      open: { order: "open", sealingKey, storesResponses },
+      open: () => ({ order: "open", sealingKey, storesResponses }),
       close: { order: "close" },
       idleMs,
-      answered: (answer) => this.#answered(answer),
-      died: (reason) => {
-        log("error", "the reader of large bodies died", { reason });
-        if (this.#running !== null) this.#end(this.#running, refuse("internal"));
-        this.#advance();
-      },
+      onDeath: (reason) => log("error", "the reader of large bodies died", { reason }),
     });
   }
 
@@ -87,24 +81,25 @@ export class BodyLine {
   #advance(): void {
     if (this.#running !== null) return;
     const job = this.#queue.next();
-    if (job === null) return this.#worker.rest();
+    if (job === null) return;
     this.#running = job;
-    this.#worker.order({ order: "prepare", ...job.order }, job.order.body);
+    const { order } = job;
+    this.#worker
+      .call<Read>({ order: "prepare", ...order }, { moved: [order.body.buffer as ArrayBuffer] })
+      .catch(({ hasDied, message }: WorkerFailed) => {
+        if (!hasDied) this.#log("error", "a large body could not be read", { reason: message });
+        return refuse("internal");
+      })
+      .then((read) => {
+        if (this.#running === job) this.#end(job, read); // else it was refused when the reader closed
+        this.#advance();
+      });
   }
 
   #end(job: Job, read: Read | Refusal): void {
     this.#queue.leave(job);
     if (this.#running === job) this.#running = null;
     job.answered(read);
-  }
-
-  #answered({ body, prepared }: Answer): void {
-    const job = this.#running!;
-    if (prepared.kind === "failed") {
-      this.#log("error", "a large body could not be read", { reason: prepared.reason });
-      this.#end(job, refuse("internal"));
-    } else this.#end(job, { body, prepared });
-    this.#advance();
   }
 }
 

@@ -84,7 +84,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /^[0-9a-f]{2}$/i,
   ],
   "dialects/messages/reply.ts": [/^(?:null)?$/],
-  "dialects/messages/request.ts": [/^x-anthropic-billing-header.*\n?/],
+  "dialects/request/system-text.ts": [/^x-anthropic-billing-header[^\n]*\n*/],
   "dialects/responses/offered-tools.ts": [/[^a-zA-Z0-9_-]/g],
   "dialects/stored-responses.ts": [/^[a-z]+_([0-9A-Za-z]+)_(?:in)?\d+$/, /_in\d+$/],
   "docs/guide-page.ts": "our own chapters",
@@ -190,7 +190,6 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "nodes/managed/managed-node.ts": "the operator's configuration",
   "nodes/node-endpoint.ts": "the operator's configuration",
   "nodes/reader.ts": [/^(abort|aborted|error|cancelled|canceled)$/i],
-  "nodes/request.ts": [/^[^\n]*\n*/],
   "nodes/fast-path/template.ts": [
     /"id":[\t ]?"[\x20\x21\x23-\x5b\x5d-\x7e]+"(?=[\t ]*[,}])/,
     /"created":[\t ]?(?:0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/,

@@ -278,8 +278,7 @@ function messagesOf(turns: readonly Turn[], addition: string): Record<string, un
   let index = 0;
   for (; turns[index]?.role === "system"; index++) {
     const turn = turns[index] as Extract<Turn, { role: "system" }>;
-    const text = withoutBillingHeader(turn.content);
-    if (text !== "") system.push(text);
+    if (turn.content !== "") system.push(turn.content);
   }
   if (addition !== "") system.push(addition);
   // one system message, and first: many chat templates refuse anything else
@@ -292,7 +291,7 @@ function messagesOfTurn(turn: Turn): Record<string, unknown>[] {
   switch (turn.role) {
     case "system":
       // in the middle of a conversation templates refuse it too; marked, so that the model can tell it from the user
-      return [{ role: "user", content: `<system>\n${withoutBillingHeader(turn.content)}\n</system>` }];
+      return [{ role: "user", content: `<system>\n${turn.content}\n</system>` }];
     case "user":
       return [{ role: "user", content: contentOf(turn.content) }];
     case "assistant": {
@@ -344,9 +343,4 @@ function contentOf(content: Extract<Turn, { role: "user" }>["content"]): string 
 function validArguments(json: string): string {
   const value = record(parseNodeJson(json));
   return value === null ? JSON.stringify({ arguments: json }) : json;
-}
-
-/** Claude Code puts a hash that changes with every request first; it would spoil the prefix cache. */
-function withoutBillingHeader(text: string): string {
-  return text.startsWith("x-anthropic-billing-header") ? text.replace(/^[^\n]*\n*/, "") : text;
 }

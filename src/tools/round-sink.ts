@@ -1,5 +1,6 @@
 // What comes of one round of the tool loop, on its way to the client: text, reasoning and calls of the client's tools
 // flow on as they come, calls of our tools stay here until the round has ended.
+import { isRecord } from "../core/is-record.ts";
 import type { Call, Piece, Sink } from "../core/types.ts";
 import { CitationReader, type Sources } from "./search/citations.ts";
 import type { OwnedTool } from "./owned-tool.ts";
@@ -141,8 +142,7 @@ const decoded = (literals: readonly string[]): string =>
 
 function isObject(json: string): boolean {
   try {
-    const value: unknown = parseOutsideJson(json);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
+    return isRecord(parseOutsideJson(json));
   } catch {
     return false; // what a model writes as arguments may be anything; that it does not parse is the answer
   }

@@ -194,9 +194,9 @@ describe("response format", () => {
 
 describe("messages", () => {
   const messages = (...turns: Ask["turns"]) => bodyOf({ turns }).messages;
-  test("system turns at the start are one message, without the billing header; later ones are marked", () => {
+  test("system turns at the start are one message; later ones are marked", () => {
     const made = messages(
-      { role: "system", content: "x-anthropic-billing-header: cch=1a2b;\n\nBe brief." },
+      { role: "system", content: "Be brief." },
       { role: "system", content: "Be kind." },
       { role: "user", content: "Hi" },
       { role: "system", content: "Now in French." },
@@ -207,10 +207,8 @@ describe("messages", () => {
       { role: "user", content: "<system>\nNow in French.\n</system>" },
     ]);
   });
-  test("a system turn that was the billing header alone is gone", () => {
-    expect(
-      messages({ role: "system", content: "x-anthropic-billing-header: cch=1a2b;" }, { role: "user", content: "Hi" }),
-    ).toHaveLength(1);
+  test("an empty system turn is gone", () => {
+    expect(messages({ role: "system", content: "" }, { role: "user", content: "Hi" })).toHaveLength(1);
   });
   test("reasoning and calls of the history; arguments are always a JSON object", () => {
     const call = (json: string) => ({ id: "a", name: "get", arguments: json });

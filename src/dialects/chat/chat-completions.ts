@@ -44,6 +44,7 @@ import { fileNotHere, hostedToolNotRun, leftOut } from "../request/not-served.ts
 import { RoundBreaks, roundBreak } from "../reply/round-breaks.ts";
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
 import { clampBudget, efforts, stopSequences } from "../request/settings.ts";
+import { systemText } from "../request/system-text.ts";
 
 // ---------------------------------------------------------------------------------------------------------------
 // Body schema. Fields that are not named here are accepted and ignored: clients send what other servers know.
@@ -209,7 +210,7 @@ function readTurn(message: Message, at: string, model: Model): Turn | Refusal {
       return { role: "tool", callId, content: parts };
     }
     default: // system and developer, anywhere in the conversation
-      return { role: "system", content: plain(parts) };
+      return { role: "system", content: systemText(plain(parts)) };
   }
 }
 

@@ -17,6 +17,7 @@ import {
   type Turn,
   type WebSearch,
 } from "../../core/types.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { serverToolName } from "../../core/server-tool-name.ts";
 import { checkedFormat } from "../request/answer-format.ts";
 import { textCarriedIn } from "../request/carried-text.ts";
@@ -37,6 +38,7 @@ import { readFile, readImage, refusesImages } from "../request/media-part.ts";
 import { fileNotHere, hostedToolNotRun, leftOut, nothingToCall } from "../request/not-served.ts";
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
 import { clampBudget, efforts, stopSequences } from "../request/settings.ts";
+import { systemText } from "../request/system-text.ts";
 import { thinkingIn } from "./thinking-signature.ts";
 
 export type MessagesAsk = Ask &
@@ -224,16 +226,12 @@ function readTurns(
   return wrong ?? turns;
 }
 
-/** Claude Code's first system block is this line with a hash of the first prompt: kept, no two conversations would
- * share a prefix. */
-const billingHeader = /^x-anthropic-billing-header.*\n?/;
-
 function addSystem(turns: Turn[], blocks: readonly Block[], at: string): Refusal | null {
   const texts: string[] = [];
   for (const [index, block] of blocks.entries()) {
     if (block.type !== "text") continue;
     if (typeof block.text !== "string") return malformed(`${at}[${index}].text must be a string`);
-    const kept = block.text.replace(billingHeader, "");
+    const kept = systemText(block.text);
     if (kept !== "") texts.push(kept);
   }
   if (texts.length > 0) turns.push({ role: "system", content: texts.join("\n") });
@@ -357,8 +355,6 @@ function serverResultText(content: unknown): string {
 type BlockReader = (block: Block, at: string, model: Model) => readonly Part[] | Refusal;
 
 const textPart = (value: string): Part => ({ kind: "text", text: value });
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Text alone becomes one string, a paragraph each, so that every node's template makes the same prompt of it. */
 const contentOf = (parts: readonly Part[]): string | readonly Part[] =>

@@ -1,4 +1,5 @@
 // What a request says about searching the web, in all the forms in which the dialects say it.
+import { isRecord } from "../../core/is-record.ts";
 import { type Call, searchFunctionName, type Tool, type WebSearch } from "../../core/types.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
@@ -58,8 +59,7 @@ function readLocation(given: Definition | null): string | null {
   return words.length === 0 ? null : words.join(", ");
 }
 
-const record = (value: unknown): Definition | null =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Definition) : null;
+const record = (value: unknown): Definition | null => (isRecord(value) ? value : null);
 
 const texts = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((entry): entry is string => typeof entry === "string" && entry !== "") : [];

@@ -1,6 +1,7 @@
 // The `input` of a responses request: items -> turns. What a model did in one step arrives as several items
 // (reasoning, message, calls) and becomes one assistant turn, as chat templates know it.
 import { isRefusal } from "../../core/refusals.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { type Call, type Model, type Part, type Refusal, searchFunctionName, type Turn } from "../../core/types.ts";
 import { summaryTurn } from "./compaction.ts";
 import { inputParameter } from "./custom-tool-input.ts";
@@ -10,6 +11,7 @@ import { readFile, readImage } from "../request/media-part.ts";
 import { fileNotHere } from "../request/not-served.ts";
 import type { OfferedTools } from "./offered-tools.ts";
 import type { Sealer } from "../request/sealed-content.ts";
+import { systemText } from "../request/system-text.ts";
 import type { Item } from "../stored-responses.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
@@ -93,7 +95,7 @@ class ItemReader {
         return null;
       case "system":
       case "developer":
-        this.#add({ role: "system", content: textOf(content) });
+        this.#add({ role: "system", content: systemText(textOf(content)) });
         return null;
       default:
         return malformed(`${at}.role must be one of user, assistant, system, developer`);
@@ -292,7 +294,7 @@ function argumentsOf(given: unknown): string {
   if (given.trim() === "") return "{}";
   try {
     const value: unknown = parseOutsideJson(given);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return given;
+    if (isRecord(value)) return given;
   } catch {
     // a model's broken call: the words are kept, so that it can see what it did
   }

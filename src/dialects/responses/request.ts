@@ -26,6 +26,7 @@ import { readItems } from "./input.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 import { anySearch, searchOf } from "../request/search-request.ts";
 import { clampBudget, efforts } from "../request/settings.ts";
+import { systemText } from "../request/system-text.ts";
 import { type Earlier, type Item, nothingEarlier } from "../stored-responses.ts";
 
 // Fields that are not named here are accepted and ignored: clients send what other servers know.
@@ -240,7 +241,7 @@ function readTurns(
   const now = readItems(input, "input", context);
   if (isRefusal(now)) return now;
   if (before.length + now.length === 0) return malformed("input must hold at least one message");
-  const instructions = request.instructions ?? "";
+  const instructions = systemText(request.instructions ?? "");
   return [...(instructions === "" ? [] : [{ role: "system" as const, content: instructions }]), ...before, ...now];
 }
 

@@ -1,4 +1,5 @@
 // The responses dialect: POST /v1/responses and POST /v1/responses/compact.
+import { isRecord } from "../../core/is-record.ts";
 import { factsOf, messageOf, refusals } from "../../core/refusals.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Ask, Refusal } from "../../core/types.ts";
@@ -70,9 +71,7 @@ function dialectOf({ sealingKey, clock, storesResponses }: ResponsesOptions, com
 
 /** A compact body may leave `input` out, and a stream of one is not known. */
 const compactBody = (body: unknown): unknown =>
-  typeof body === "object" && body !== null && !Array.isArray(body)
-    ? { ...body, input: (body as Record<string, unknown>).input ?? [], stream: false }
-    : body;
+  isRecord(body) ? { ...body, input: body.input ?? [], stream: false } : body;
 
 /** A non-streaming reply is what the stream's last event says, so it is made by the stream's encoder, without the events. */
 function write(encoder: Encoder, { pieces }: Answer, end: AnswerEnd): void {

@@ -8,6 +8,7 @@ import {
   mcpToolMaxBytes,
   mcpToolsMax,
 } from "../../core/limits.ts";
+import { isRecord } from "../../core/is-record.ts";
 import type { Log } from "../../core/log.ts";
 import { serverToolName } from "../../core/server-tool-name.ts";
 import type { Call, Ms, PlanId } from "../../core/types.ts";
@@ -148,9 +149,7 @@ function readArguments(json: string): Record<string, unknown> | null {
   } catch {
     return null; // models write what they like; the one that wrote this reads what is wrong with it
   }
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : null;
+  return isRecord(value) ? value : null;
 }
 
 /** Resolves after `ms`, or at once when `ended` is aborted. */

@@ -164,7 +164,7 @@ export const bugs: readonly Bug[] = [
     what: "a terminator after an error event",
     edits: [
       [
-        "src/dialects/chat/chat-completions.ts",
+        "src/dialects/chat/encoder.ts",
         "    return `data: ${errorBody(refusal)}\\n\\n`;",
         "    return `data: ${errorBody(refusal)}\\n\\ndata: [DONE]\\n\\n`;",
       ],

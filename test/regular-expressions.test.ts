@@ -83,7 +83,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /^\s*[a-z][a-z0-9+.-]*:/i,
     /^[0-9a-f]{2}$/i,
   ],
-  "dialects/messages/reply.ts": [/^(?:null)?$/],
+  "dialects/messages/stream.ts": [/^(?:null)?$/],
   "dialects/request/system-text.ts": [/^x-anthropic-billing-header[^\n]*\n*/],
   "dialects/responses/offered-tools.ts": [/[^a-zA-Z0-9_-]/g],
   "dialects/stored-responses.ts": [/^[a-z]+_([0-9A-Za-z]+)_(?:in)?\d+$/, /_in\d+$/],

@@ -11,15 +11,13 @@ export type ReplyIdentity = Readonly<{ requestId: string; createdSeconds: number
 /** The end of an answer as a client sees it. */
 export type AnswerEnd = Readonly<{ reason: FinishReason; stopSequence: string | null; usage: Usage }>;
 
-/** A stream collected. */
-export type Answer = Readonly<{
-  /** In order; neighbouring texts are one, and each call is followed by all of its arguments. */
-  pieces: readonly Piece[];
-  /** JSON texts of the pieces' logprobs objects, in order. */
-  logprobs: readonly string[];
-}>;
+/** A reply as the events of a stream, or as one JSON document: the stream, collected. */
+export type ReplyForm = "events" | "whole";
 
-/** Writes one streamed reply. Each result is zero or more whole server-sent events. */
+/**
+ * Writes one reply. Each result is zero or more whole server-sent events; of the form "whole" there are none, and what `end`
+ * returns is the reply.
+ */
 export interface Encoder {
   /** A sign of life while nothing else can be sent; valid before and between all events. */
   keepAlive(): string;
@@ -58,9 +56,7 @@ export interface Dialect<OwnAsk extends Ask = Ask> {
   unpack?(packed: PackedAsk, ask: Ask): OwnAsk;
   /** This dialect for one request: its finished response goes to `keep` in the moment in which its end is written. */
   keeping?(ask: OwnAsk, keep: (response: StoredResponse) => void): Dialect<OwnAsk>;
-  encoder(ask: OwnAsk, reply: ReplyIdentity): Encoder;
-  /** The non-streaming reply as JSON text. */
-  reply(ask: OwnAsk, reply: ReplyIdentity, answer: Answer, end: AnswerEnd): string;
+  encoder(ask: OwnAsk, reply: ReplyIdentity, form: ReplyForm): Encoder;
   /** The HTTP status of a refusal in this dialect; `ask` is null when the body was not read. */
   statusOf(refusal: Refusal, ask: OwnAsk | null): number;
   /** The error body as JSON text. */

@@ -1,6 +1,6 @@
 // Answers of the worst shapes are written in linear time, in every dialect, streamed and not.
 import { describe, expect, test } from "bun:test";
-import { Collector } from "../../src/dialects/reply/collector.ts";
+import { Collected } from "../../src/dialects/reply/collected.ts";
 import type { Piece } from "../../src/core/types.ts";
 import { askIn, dialectNames, dialects, identity } from "../golden/dialects.ts";
 
@@ -49,14 +49,14 @@ describe.each(dialectNames)("%s", (name) => {
       const usage = { inputFresh: 1, inputCached: 0, output: 1, reasoning: 0 };
       const end = { reason: "stop", stopSequence: null, usage } as const;
       const before = process.cpuUsage();
-      const encoder = dialect.encoder(ask, identity);
-      const collector = new Collector();
+      const encoder = dialect.encoder(ask, identity, "events");
+      const collected = new Collected(dialect.encoder(ask, identity, "whole"));
       for (const piece of answers[shape]!) {
         encoder.piece(piece);
-        collector.piece(piece);
+        collected.piece(piece);
       }
       encoder.end(end);
-      dialect.reply(ask, identity, collector.answer(), end);
+      collected.end(end);
       const { user, system } = process.cpuUsage(before);
       // quadratic, they take from 10 s to minutes
       expect((user + system) / 1_000).toBeLessThan(4_000);

@@ -2,10 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
-import { Collector } from "../../src/dialects/reply/collector.ts";
 import type { AnswerEnd, Dialect } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages/messages.ts";
 import { responsesDialect } from "../../src/dialects/responses/responses.ts";
+import { wholeReply } from "../fixtures/dialects.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Piece, ServerTool, Source, ToolOutcome } from "../../src/core/types.ts";
 import { eventsOf } from "../fixtures/events.ts";
@@ -64,15 +64,13 @@ function askOf(name: string, more: object = {}): readonly [Dialect, Ask] {
 
 function stream(name: string, pieces: readonly Piece[], more: object = {}, end = ended): string {
   const [dialect, ask] = askOf(name, more);
-  const encoder = dialect.encoder(ask, identity);
+  const encoder = dialect.encoder(ask, identity, "events");
   return pieces.map((piece) => encoder.piece(piece)).join("") + encoder.end(end);
 }
 
 function reply(name: string, pieces: readonly Piece[], more: object = {}, end = ended): Record<string, any> {
-  const collector = new Collector();
-  for (const piece of pieces) collector.piece(piece);
   const [dialect, ask] = askOf(name, more);
-  return JSON.parse(dialect.reply(ask, identity, collector.answer(), end));
+  return JSON.parse(wholeReply(dialect.encoder(ask, identity, "whole"), pieces, end));
 }
 
 /** Thinks, says something, searches, and answers with two sources. */
@@ -125,7 +123,7 @@ describe("chat-completions shows nothing of a search but the citations", () => {
 
   test("a search before the first text opens no message", () => {
     const [dialect, ask] = askOf("chat");
-    const encoder = dialect.encoder(ask, identity);
+    const encoder = dialect.encoder(ask, identity, "events");
     expect(encoder.piece(search("a")) + encoder.piece(outcome({}))).toBe("");
   });
 });
@@ -177,7 +175,7 @@ describe("messages shows server tools, their results and citations", () => {
 
   test("a block of the call is closed before its result is known, so that clients show it", () => {
     const [dialect, ask] = askOf("messages");
-    const begun = messagesEventsOf(dialect.encoder(ask, identity).piece(search("bun")));
+    const begun = messagesEventsOf(dialect.encoder(ask, identity, "events").piece(search("bun")));
     expect(begun.map(({ type }) => type)).toEqual([
       "message_start",
       "content_block_start",
@@ -347,7 +345,7 @@ describe("responses shows items of searches and servers' calls, and annotations"
 
   test("signs of life while a search runs, and while a model reads its results, wipe nothing", () => {
     const [dialect, ask] = askOf("responses");
-    const encoder = dialect.encoder(ask, identity);
+    const encoder = dialect.encoder(ask, identity, "events");
     let written = encoder.piece(search("a"));
     for (let sign = 0; sign < 12; sign++) written += encoder.keepAlive();
     written += encoder.piece(outcome({ sources: [bun] }));

@@ -5,7 +5,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import Ajv2020 from "ajv/dist/2020";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { chatCompletionsBody } from "../../src/dialects/chat/chat-completions.ts";
+import { chatCompletionsBody } from "../../src/dialects/chat/request.ts";
 import { messagesBody } from "../../src/dialects/messages/request.ts";
 import { responsesBody } from "../../src/dialects/responses/request.ts";
 import type { JsonSchema, Method, OpenApiDocument, Operation } from "../../src/docs/openapi-document.ts";

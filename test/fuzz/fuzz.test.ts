@@ -139,7 +139,7 @@ describe("event streams", () => {
       fc.assert(
         fc.property(fc.array(words, { maxLength: 12 }), (given) => {
           const texts = given.map((text) => text.toWellFormed());
-          const encoder = dialect.encoder(ask as Ask, { requestId: "req_1", createdSeconds: 0 });
+          const encoder = dialect.encoder(ask as Ask, { requestId: "req_1", createdSeconds: 0 }, "events");
           let stream = encoder.keepAlive();
           for (const text of texts) {
             const piece: Piece = { kind: "text", literal: JSON.stringify(text), logprobs: null };

@@ -1,7 +1,7 @@
 // Plays an answer to an encoder or a collector as the server's outlets do, with the texts as strings or as the bytes of
 // a node's read.
 import { ByteWriter } from "../../src/core/byte-writer.ts";
-import { Collector } from "../../src/dialects/reply/collector.ts";
+import { Collected } from "../../src/dialects/reply/collected.ts";
 import type { AnswerEnd, Encoder } from "../../src/dialects/dialect.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Piece, Refusal } from "../../src/core/types.ts";
@@ -22,7 +22,7 @@ export const ways: readonly Way[] = ["strings", "bytes"];
 
 /** The whole stream. */
 export function streamOf(name: DialectName, ask: Ask, { steps, end }: Answer, way: Way): string {
-  const encoder = dialects[name].encoder(ask, identity);
+  const encoder = dialects[name].encoder(ask, identity, "events");
   const out = new ByteWriter(64); // small, so that it has to grow
   for (const step of steps) write(encoder, step, way, out);
   out.text(isRefusal(end) ? encoder.failure(end) : encoder.end(end));
@@ -46,14 +46,14 @@ function write(encoder: Encoder, step: Step, way: Way, out: ByteWriter): void {
 /** The whole reply of a request that does not stream; the error document if the answer fails. */
 export function replyOf(name: DialectName, ask: Ask, { steps, end }: Answer, way: Way): string {
   if (isRefusal(end)) return dialects[name].errorBody(end, identity.requestId);
-  const collector = new Collector();
+  const collected = new Collected(dialects[name].encoder(ask, identity, "whole"));
   for (const step of steps) {
     if (step.kind === "silence" || step.kind === "counted") continue;
     const read = way === "bytes" ? readWith(step) : null;
-    if (read === null) collector.piece(step);
-    else collector.literal(read.kind, read.bytes, read.start, read.end);
+    if (read === null) collected.piece(step);
+    else collected.literal(read.kind, read.bytes, read.start, read.end);
   }
-  return opened(dialects[name].reply(ask, identity, collector.answer(), end));
+  return opened(collected.end(end));
 }
 
 type Read = Readonly<{ kind: "text" | "reasoning"; bytes: Uint8Array; start: number; end: number }>;

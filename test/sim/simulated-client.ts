@@ -1,6 +1,6 @@
 // A client of one dialect and the outlet that the gateway writes to: keeps what it received, reads slowly or leaves when
 // the simulation says so. The events and documents are the real dialects'.
-import { Collector } from "../../src/dialects/reply/collector.ts";
+import { Collected } from "../../src/dialects/reply/collected.ts";
 import type { AnswerEnd, Dialect, Encoder } from "../../src/dialects/dialect.ts";
 import type { Outlet } from "../../src/gateway.ts";
 import { refuse } from "../../src/core/refusals.ts";
@@ -13,7 +13,7 @@ export class SimulatedClient implements Outlet {
   readonly #leave = new AbortController();
   readonly cancelSignal: AbortSignal = this.#leave.signal;
   readonly #encoder: Encoder | null;
-  readonly #collector = new Collector();
+  readonly #collected: Collected | null;
   readonly #ask: Ask;
   readonly #requestId: string;
   readonly #dialect: Dialect;
@@ -41,12 +41,15 @@ export class SimulatedClient implements Outlet {
     this.#ask = ask;
     this.#requestId = requestId;
     this.#dialect = dialect;
-    this.#encoder = ask.stream ? dialect.encoder(ask, { requestId, createdSeconds }) : null;
+    this.#encoder = ask.stream ? dialect.encoder(ask, { requestId, createdSeconds }, "events") : null;
+    this.#collected = ask.stream
+      ? null
+      : new Collected(dialect.encoder(ask, { requestId, createdSeconds: 0 }, "whole"));
   }
 
   piece(piece: Piece): void {
-    if (this.#encoder === null) this.#collector.piece(piece);
-    else this.#unsent += this.#encoder.piece(piece);
+    this.#collected?.piece(piece);
+    if (this.#encoder !== null) this.#unsent += this.#encoder.piece(piece);
   }
 
   flush(): Promise<void> | null {
@@ -62,12 +65,11 @@ export class SimulatedClient implements Outlet {
     if (this.#over) return;
     this.onEnd();
     this.ended = true;
-    const reply = { requestId: this.#requestId, createdSeconds: 0 };
-    if (this.#encoder === null) {
+    if (this.#collected !== null) {
       this.status = 200;
-      this.received = this.#dialect.reply(this.#ask, reply, this.#collector.answer(), end);
+      this.received = this.#collected.end(end);
     } else {
-      this.#unsent += this.#encoder.end(end);
+      this.#unsent += this.#encoder!.end(end);
       this.#send();
     }
     this.#finish();

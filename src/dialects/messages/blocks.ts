@@ -1,9 +1,23 @@
-// The content blocks of the messages dialect for what the gateway did by itself: searches, calls of MCP servers, and the
-// citations of what they found.
+// The content blocks of the messages dialect as JSON texts: what the model wrote, what the gateway did by itself (searches and
+// calls of MCP servers), and the citations of what was found.
 import type { Piece, Source, ToolOutcome } from "../../core/types.ts";
 import { carried } from "../request/carried-text.ts";
 
+type CallPiece = Extract<Piece, { kind: "call" }>;
 type OwnedCall = Extract<Piece, { kind: "owned-call" }>;
+
+/** Without `citations` where there are none: a null there breaks version 6 of the AI SDK. */
+export const textBlock = (literal: string, citations: readonly string[] = []): string =>
+  citations.length === 0
+    ? `{"type":"text","text":${literal}}`
+    : `{"type":"text","text":${literal},"citations":[${citations.join(",")}]}`;
+
+export const thinkingBlock = (literal: string, signature = ""): string =>
+  `{"type":"thinking","thinking":${literal},"signature":"${signature}"}`;
+
+/** `input` is JSON text of an object. */
+export const toolUseBlock = ({ id, name }: CallPiece, input: string): string =>
+  `{"type":"tool_use","id":${JSON.stringify(id)},"name":${JSON.stringify(name)},"input":${input}}`;
 
 /** A call that is shown, with the id by which its result refers to it. */
 export type ShownCall = Readonly<{ id: string; isSearch: boolean }>;

@@ -1,7 +1,7 @@
 // The messages dialect: POST /v1/messages.
 import { refusals } from "../../core/refusals.ts";
 import type { Dialect } from "../dialect.ts";
-import { errorBody, reply } from "./reply.ts";
+import { errorBody } from "./reply.ts";
 import { type MessagesAsk, read } from "./request.ts";
 import { MessagesEncoder } from "./stream.ts";
 
@@ -9,8 +9,7 @@ export const messages: Dialect<MessagesAsk> = {
   name: "messages",
   endpoint: "/v1/messages",
   read,
-  encoder: (ask, identity) => new MessagesEncoder(ask, identity),
-  reply,
+  encoder: (ask, identity, form) => new MessagesEncoder(ask, identity, form),
   statusOf: (refusal) => refusals[refusal.refusal].status,
   errorBody,
 };

@@ -1,16 +1,27 @@
-// What the messages dialect streams: pieces -> events. Every event has an `event:` line, without which the dialect's
-// own client library sees nothing.
+// What the messages dialect writes: pieces -> content blocks, as events while they come, or all of them in one message. Every
+// event has an `event:` line, without which the dialect's own client library sees nothing.
 //
 //   message_start, then blocks 0, 1, 2... one open at a time, then message_delta, message_stop
 //   a block: content_block_start, content_block_delta*, content_block_stop
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import { JsonEnd } from "../../core/json-end.ts";
 import { DeltaFrame } from "../reply/delta-frame.ts";
-import type { Piece, Refusal } from "../../core/types.ts";
-import type { AnswerEnd, Encoder, ReplyIdentity } from "../dialect.ts";
-import { callBlock, citationBody, continuesCited, resultBlock, shownCall, type ShownCall } from "./blocks.ts";
+import type { Piece, Refusal, ToolOutcome } from "../../core/types.ts";
+import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";
+import {
+  callBlock,
+  citationBody,
+  continuesCited,
+  resultBlock,
+  shownCall,
+  type ShownCall,
+  textBlock,
+  thinkingBlock,
+  toolUseBlock,
+} from "./blocks.ts";
 import { argumentsObject } from "../reply/call-arguments.ts";
-import { errorBody, messageHead, stemOf, stopOf, usageBody } from "./reply.ts";
+import { LiteralText } from "../reply/literal-text.ts";
+import { errorBody, messageBody, notStopped, stemOf, stopOf, usageBody } from "./reply.ts";
 import type { MessagesAsk } from "./request.ts";
 import { signatureOf } from "./thinking-signature.ts";
 
@@ -19,8 +30,8 @@ type BlockKind = "thinking" | "text" | "tool_use" | "owned-call" | "owned-result
 /** A content block of the answer, in the order in which the blocks were first seen. */
 type Block = {
   readonly kind: BlockKind;
-  /** The `content_block` with which it starts, as JSON text. */
-  readonly start: string;
+  /** The block as JSON text; `content` is a literal or, of a call, the JSON text of its input. */
+  readonly json: (content: string) => string;
   /** Index of the client's call that a tool_use block is, else null. */
   readonly callIndex: number | null;
   /**
@@ -28,6 +39,8 @@ type Block = {
    * omitted thinking all of it, for the signature.
    */
   readonly literals: string[];
+  /** All that was said in it, where the reply is whole. */
+  readonly text: LiteralText;
   /** Of a text block: JSON texts of its citations, those that wait to be written too. */
   readonly citations: string[];
   /** Of a tool_use block whose end was looked for. */
@@ -40,23 +53,28 @@ type ArgumentsEnd = { readonly json: JsonEnd; read: number; whole: boolean | nul
 const event = (name: string, data: string): string => `event: ${name}\ndata: ${data}\n\n`;
 const deltaEnd = "}}\n\n";
 
-const blockAtStart = {
-  thinking: '{"type":"thinking","thinking":"","signature":""}',
-  text: '{"type":"text","text":""}',
-} as const;
+/** The content of a block that starts. */
+const nothingYet: Readonly<Record<BlockKind, string>> = {
+  thinking: '""',
+  text: '""',
+  tool_use: "{}",
+  "owned-call": "{}",
+  "owned-result": "",
+};
 const deltaFields: Readonly<Record<BlockKind, string>> = {
   thinking: '{"type":"thinking_delta","thinking":',
   text: '{"type":"text_delta","text":',
   tool_use: '{"type":"input_json_delta","partial_json":',
   "owned-call": '{"type":"input_json_delta","partial_json":',
-  "owned-result": "", // it starts complete
+  "owned-result": "",
 };
 
-const newBlock = (kind: BlockKind, start: string, literals: string[] = [], callIndex: number | null = null): Block => ({
+const newBlock = (kind: BlockKind, json: Block["json"], callIndex: number | null = null): Block => ({
   kind,
-  start,
+  json,
   callIndex,
-  literals,
+  literals: [],
+  text: new LiteralText(),
   citations: [],
   end: null,
 });
@@ -65,12 +83,15 @@ const newBlock = (kind: BlockKind, start: string, literals: string[] = [], callI
  * The first of `#blocks` is open, the others wait. A text or thinking block ends when another block begins. A tool_use
  * block ends when its arguments are a whole object: nodes mix the fragments of parallel calls, and this dialect cannot,
  * so what belongs to a later block is held until the one before is complete or the answer has ended. What the gateway
- * did by itself is known whole, and its blocks end at once.
+ * did by itself is known whole, and its blocks end at once. A reply that is whole keeps all blocks until its end.
  */
 export class MessagesEncoder implements Encoder {
   readonly #ask: MessagesAsk;
   readonly #reply: ReplyIdentity;
+  readonly #isWhole: boolean;
   readonly #blocks: Block[] = [];
+  /** The client's calls by their index. */
+  readonly #calls: Block[] = [];
   /** Index of the open block; without one, of the next. */
   #index = 0;
   #started = false;
@@ -85,9 +106,10 @@ export class MessagesEncoder implements Encoder {
   /** The same as bytes, made for the block's first token that comes as bytes. */
   #frame: DeltaFrame | null = null;
 
-  constructor(ask: MessagesAsk, reply: ReplyIdentity) {
+  constructor(ask: MessagesAsk, reply: ReplyIdentity, form: ReplyForm) {
     this.#ask = ask;
     this.#reply = reply;
+    this.#isWhole = form === "whole";
     this.#inputTokens = ask.inputTokensEstimate;
   }
 
@@ -102,17 +124,20 @@ export class MessagesEncoder implements Encoder {
       case "reasoning":
         return this.#ask.thinking === "hidden" ? "" : this.#add("thinking", piece.literal);
       case "call":
-        return this.#begin(newBlock("tool_use", toolUseAtStart(piece), [], piece.index));
+        return this.#begin(
+          (this.#calls[piece.index] = newBlock("tool_use", (input) => toolUseBlock(piece, input), piece.index)),
+        );
       case "call-arguments":
         return this.#addArguments(piece.index, piece.literal);
-      case "owned-call":
-        this.#shown = shownCall(piece, stemOf(this.#reply), this.#ownedCalls++);
-        return this.#begin(
-          newBlock("owned-call", callBlock(piece, this.#shown, "{}"), [JSON.stringify(piece.call.arguments)]),
-        );
+      case "owned-call": {
+        const shown = (this.#shown = shownCall(piece, stemOf(this.#reply), this.#ownedCalls++));
+        const block = newBlock("owned-call", (input) => callBlock(piece, shown, input));
+        this.#keep(block, JSON.stringify(piece.call.arguments));
+        return this.#begin(block);
+      }
       case "owned-result":
         if (this.#shown!.isSearch && !piece.outcome.failed) this.#searches++;
-        return this.#begin(newBlock("owned-result", resultBlock(piece.outcome, this.#shown!)));
+        return this.#begin(newBlock("owned-result", resultOf(piece.outcome, this.#shown!)));
       case "citation":
         return this.#cite(citationBody(piece.source));
       default:
@@ -121,18 +146,24 @@ export class MessagesEncoder implements Encoder {
   }
 
   literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean {
-    const block = this.#blocks[0];
-    const goesOn = block?.kind === (kind === "text" ? "text" : "thinking") && this.#blocks.length === 1;
-    if (!goesOn || block.citations.length > 0 || this.#omits(block)) return false;
+    if (kind === "reasoning" && this.#ask.thinking === "hidden") return true; // there is nothing to write
+    const block = this.#blocks.at(-1);
+    if (block?.kind !== (kind === "text" ? "text" : "thinking") || block.citations.length > 0) return false;
+    if (this.#isWhole) {
+      block.text.pushBytes(bytes, start, end);
+      return true;
+    }
+    if (this.#blocks.length > 1 || this.#omits(block)) return false;
     this.#frame ??= new DeltaFrame(this.#delta, deltaEnd);
     this.#frame.write(bytes, start, end, out);
     return true;
   }
 
   end(end: AnswerEnd): string {
+    if (this.#isWhole) return this.#message(end);
     let events = "";
     // A client that reads the first block's text must find one, also when the answer is empty.
-    if (this.#index === 0 && this.#blocks.length === 0) events += this.#begin(newBlock("text", blockAtStart.text));
+    if (this.#index === 0 && this.#blocks.length === 0) events += this.#begin(newBlock("text", textBlock));
     while (this.#blocks.length > 0) {
       events += this.#closeFirst();
       // A call that the budget cut before its turn came is not begun.
@@ -158,16 +189,22 @@ export class MessagesEncoder implements Encoder {
     const last = this.#blocks.at(-1);
     const goesOn = last?.kind === kind && (last.citations.length === 0 || continuesCited(literal));
     if (goesOn) return this.#append(last, literal);
-    return literal === '""' ? "" : this.#begin(newBlock(kind, blockAtStart[kind], [literal]));
+    if (literal === '""') return "";
+    const block = kind === "text" ? newBlock(kind, textBlock) : newBlock(kind, thinkingBlock);
+    return this.#begin(block) + this.#append(block, literal);
   }
 
   #cite(citation: string): string {
     const last = this.#blocks.at(-1)!;
     last.citations.push(citation);
-    return last === this.#blocks[0] ? this.#citation(citation) : "";
+    return last === this.#blocks[0] && !this.#isWhole ? this.#citation(citation) : "";
   }
 
   #addArguments(index: number, literal: string): string {
+    if (this.#isWhole) {
+      this.#calls[index]!.text.push(literal);
+      return "";
+    }
     const open = this.#blocks[0];
     if (open?.callIndex === index) {
       open.literals.push(literal);
@@ -179,13 +216,19 @@ export class MessagesEncoder implements Encoder {
   }
 
   #append(block: Block, literal: string): string {
-    const open = block === this.#blocks[0];
-    if (!open || this.#omits(block)) block.literals.push(literal);
+    const open = block === this.#blocks[0] && !this.#isWhole;
+    if (!open || this.#omits(block)) this.#keep(block, literal);
     return open ? this.#write(block, literal) : "";
+  }
+
+  #keep(block: Block, literal: string): void {
+    if (this.#isWhole) block.text.push(literal);
+    else block.literals.push(literal);
   }
 
   #begin(block: Block): string {
     this.#blocks.push(block);
+    if (this.#isWhole) return "";
     const opened = this.#blocks.length === 1 ? this.#openFirst() : "";
     return opened + this.#advance();
   }
@@ -207,7 +250,7 @@ export class MessagesEncoder implements Encoder {
     let events = this.#started ? "" : this.#start();
     events += event(
       "content_block_start",
-      `{"type":"content_block_start","index":${this.#index},"content_block":${block.start}}`,
+      `{"type":"content_block_start","index":${this.#index},"content_block":${block.json(nothingYet[block.kind])}}`,
     );
     this.#delta = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},"delta":${deltaFields[block.kind]}`;
     this.#frame = null;
@@ -224,9 +267,14 @@ export class MessagesEncoder implements Encoder {
   }
 
   #signature(block: Block): string {
-    const signature = signatureOf(this.#omits(block) ? JSON.parse(joined(block.literals)) : "");
-    const delta = `{"type":"signature_delta","signature":"${signature}"}`;
+    const delta = `{"type":"signature_delta","signature":"${this.#signatureOf(block)}"}`;
     return event("content_block_delta", `{"type":"content_block_delta","index":${this.#index},"delta":${delta}}`);
+  }
+
+  #signatureOf(block: Block): string {
+    if (!this.#omits(block)) return signatureOf("");
+    const literal = this.#isWhole ? block.text.literal : joined(block.literals);
+    return signatureOf(JSON.parse(literal) as string);
   }
 
   #citation(citation: string): string {
@@ -251,13 +299,50 @@ export class MessagesEncoder implements Encoder {
     this.#started = true;
     const { model } = this.#ask;
     const usage = usageBody(model, { inputFresh: this.#inputTokens, inputCached: 0, output: 1, reasoning: 0 });
-    const message = `${messageHead(model, this.#reply)},"content":[],"stop_reason":null,"stop_sequence":null,"usage":${JSON.stringify(usage)}}`;
+    const message = messageBody(model, this.#reply, [], notStopped, usage);
     return event("message_start", `{"type":"message_start","message":${message}}`);
+  }
+
+  /** The stream, collected. */
+  #message(end: AnswerEnd): string {
+    const content = this.#blocks.map((block) => this.#whole(block, end)).filter((block) => block !== null);
+    if (content.length === 0) content.push(textBlock('""'));
+    const usage = usageBody(this.#ask.model, end.usage, this.#searches);
+    return messageBody(this.#ask.model, this.#reply, content, stopOf(end), usage);
+  }
+
+  /** The block with all that was said in it; null: it is none. */
+  #whole(block: Block, { reason }: AnswerEnd): string | null {
+    const { literal } = block.text;
+    switch (block.kind) {
+      case "text":
+        return textBlock(literal, block.citations);
+      case "thinking":
+        return thinkingBlock(this.#omits(block) ? '""' : literal, this.#signatureOf(block));
+      case "tool_use": {
+        const input = argumentsObject(literal);
+        if (input === null && reason === "length") return null; // the budget cut it in the middle: no call to be run
+        // Broken arguments go by the name that Anthropic's documentation gives them; an empty object would be run.
+        return block.json(input ?? (isNothing(literal) ? "{}" : `{"INVALID_JSON":${literal}}`));
+      }
+      case "owned-call":
+        return block.json(JSON.parse(literal) as string);
+      case "owned-result":
+        return block.json("");
+      default:
+        return block.kind satisfies never;
+    }
   }
 }
 
-const toolUseAtStart = ({ id, name }: Extract<Piece, { kind: "call" }>): string =>
-  `{"type":"tool_use","id":${JSON.stringify(id)},"name":${JSON.stringify(name)},"input":{}}`;
+/** It starts complete. */
+const resultOf = (outcome: ToolOutcome, shown: ShownCall): Block["json"] => {
+  const result = resultBlock(outcome, shown);
+  return () => result;
+};
+
+/** Models write nothing or null for a tool without parameters. */
+const isNothing = (literal: string): boolean => /^(?:null)?$/.test((JSON.parse(literal) as string).trim());
 
 const isWhole = ({ kind }: Block): boolean => kind === "owned-call" || kind === "owned-result";
 

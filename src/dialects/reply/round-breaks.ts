@@ -23,11 +23,6 @@ export class RoundBreaks {
     if (this.#reasoning === "written") this.#reasoning = "due";
   }
 
-  /** Whether anything of the kind was written. */
-  has(kind: Kind): boolean {
-    return (kind === "text" ? this.#text : this.#reasoning) !== "none";
-  }
-
   /** Whether a fragment goes straight behind the one before. */
   goesOn(kind: Kind): boolean {
     return (kind === "text" ? this.#text : this.#reasoning) === "written";

@@ -1,7 +1,7 @@
 // The reply to a compaction: exactly one sealed item, whatever the model wrote, and by its own endpoint the user's messages
 // before it. It goes out at the end; until then the stream shows only that it began.
 import type { Piece, Refusal } from "../../core/types.ts";
-import type { AnswerEnd, Encoder, ReplyIdentity } from "../dialect.ts";
+import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";
 import { LiteralText } from "../reply/literal-text.ts";
 import { compactionItem } from "./output-items.ts";
 import { type ReplyContext, ResponseLifecycle } from "./lifecycle.ts";
@@ -16,14 +16,21 @@ export class CompactionEncoder implements Encoder {
   readonly #lifecycle: ResponseLifecycle;
   readonly #text = new LiteralText();
   readonly #reasoning = new LiteralText();
-  #compaction: string | null = null;
+  readonly #alone: boolean;
 
-  /** `isStream`: somebody wants the events, and not what they end with alone. */
-  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock }: ReplyContext, isStream: boolean) {
+  /** `alone`: the reply is the items, and no response around them. */
+  constructor(
+    ask: ResponsesAsk,
+    identity: ReplyIdentity,
+    { sealer, clock }: ReplyContext,
+    form: ReplyForm,
+    alone: boolean,
+  ) {
     this.#ask = ask;
     this.#identity = identity;
     this.#sealer = sealer;
-    this.#lifecycle = new ResponseLifecycle(ask, identity, clock, isStream);
+    this.#alone = alone;
+    this.#lifecycle = new ResponseLifecycle(ask, identity, clock, form);
   }
 
   /** To be sent when it is read: now and then it is an event, and those are numbered. */
@@ -31,20 +38,17 @@ export class CompactionEncoder implements Encoder {
     return this.#lifecycle.signOfLife(undefined);
   }
 
-  /** The finished response object as JSON text; null before the end. */
-  get response(): string | null {
-    return this.#lifecycle.response?.whole ?? null;
-  }
-
-  /** The reply of POST /v1/responses/compact as JSON text; null before the end. */
-  get compaction(): string | null {
-    return this.#compaction;
-  }
-
   piece(piece: Piece): string {
     if (piece.kind === "text") this.#text.push(piece.literal);
     else if (piece.kind === "reasoning") this.#reasoning.push(piece.literal);
     return this.#lifecycle.start();
+  }
+
+  /** Nothing of it is shown; what begins the stream comes as a piece. */
+  literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): boolean {
+    if (this.#text.empty && this.#reasoning.empty) return false;
+    (kind === "text" ? this.#text : this.#reasoning).pushBytes(bytes, start, end);
+    return true;
   }
 
   /** A summary that the budget cut is still the best there is, so this always completes. */
@@ -54,10 +58,12 @@ export class CompactionEncoder implements Encoder {
     // A model that put everything into its thoughts has summed up there.
     const summary = JSON.parse((this.#text.empty ? this.#reasoning : this.#text).literal) as string;
     const item = compactionItem(stem, this.#sealer.seal("compaction", summary));
-    const { input } = this.#ask;
-    const messages = (typeof input === "string" ? input : JSON.stringify(input)).slice(1, -1);
-    const output = messages === "" ? item : `${messages},${item}`;
-    this.#compaction = `{"id":"resp_${stem}","object":"response.compaction","created_at":${this.#identity.createdSeconds},"output":[${output}],"usage":${usageBody(end.usage)}}`;
+    if (this.#alone) {
+      const { input } = this.#ask;
+      const messages = (typeof input === "string" ? input : JSON.stringify(input)).slice(1, -1);
+      const output = messages === "" ? item : `${messages},${item}`;
+      return `{"id":"resp_${stem}","object":"response.compaction","created_at":${this.#identity.createdSeconds},"output":[${output}],"usage":${usageBody(end.usage)}}`;
+    }
     const members = `"output_index":0,"item":${item}`;
     let events = this.#lifecycle.start();
     events += numbers.event("response.output_item.added", members);

@@ -2,7 +2,7 @@
 // events of its items, numbered in the same sequence.
 import type { Clock } from "../../core/clock.ts";
 import type { Refusal } from "../../core/types.ts";
-import type { AnswerEnd, ReplyIdentity } from "../dialect.ts";
+import type { AnswerEnd, ReplyForm, ReplyIdentity } from "../dialect.ts";
 import { EventNumbers, type OutputItem } from "./output-items.ts";
 import {
   incompleteReason,
@@ -38,9 +38,8 @@ export class ResponseLifecycle {
   #signs = 0;
   #response: ResponseText | null = null;
 
-  /** `isStream`: somebody wants the events, and not the response alone. */
-  constructor(ask: ResponsesAsk, identity: ReplyIdentity, clock: Clock, isStream: boolean) {
-    this.numbers = new EventNumbers(isStream);
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, clock: Clock, form: ReplyForm) {
+    this.numbers = new EventNumbers(form === "events");
     this.#ask = ask;
     this.#identity = identity;
     this.#clock = clock;
@@ -65,10 +64,11 @@ export class ResponseLifecycle {
     return this.start() || this.#inProgress("response.in_progress");
   }
 
-  /** The last event and the terminator. */
+  /** The last event and the terminator; of a reply that is whole, the response. */
   ended(output: readonly string[], outputText: string, { reason, usage }: AnswerEnd): string {
     const nowSeconds = Math.floor(this.#clock.wall() / 1000);
     this.#response = responseEnded(this.#ask, this.#identity, output, outputText, { reason, usage, nowSeconds });
+    if (!this.numbers.wanted) return this.#response.whole;
     const type = incompleteReason(reason) === null ? "response.completed" : "response.incomplete";
     return `${this.numbers.event(type, `"response":${this.#response.whole}`)}data: [DONE]\n\n`;
   }

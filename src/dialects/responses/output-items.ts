@@ -79,9 +79,10 @@ export abstract class OutputItem {
     return this.#state === "open" ? this.#delta(literal) : "";
   }
 
-  /** Takes a literal that lies in `bytes` from `start` to `end`, and writes its event: the item must be open. */
+  /** Takes a literal that lies in `bytes` from `start` to `end`, and writes its event, if any: the item must be open. */
   pushBytes(bytes: Uint8Array, start: number, end: number, out: ByteWriter): void {
     this.text.pushBytes(bytes, start, end);
+    if (!this.#numbers.wanted) return;
     const frame = (this.#frame ??= new DeltaFrame(this.#deltaMiddle, this.#deltaEnd));
     this.#begin ??= Buffer.from(this.#deltaBegin);
     out.bytes(this.#begin);

@@ -1,13 +1,14 @@
 // The responses dialect: POST /v1/responses and POST /v1/responses/compact.
 import { isRecord } from "../../core/is-record.ts";
-import { factsOf, messageOf, refusals } from "../../core/refusals.ts";
+import { refusals } from "../../core/refusals.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Ask, Refusal } from "../../core/types.ts";
 import { CompactionEncoder } from "./compaction-stream.ts";
-import type { Answer, AnswerEnd, Dialect, Encoder } from "../dialect.ts";
+import type { Dialect } from "../dialect.ts";
 import { packRequest, readRequest, type ResponsesAsk, unpackRequest } from "./request.ts";
 import type { ReplyContext } from "./lifecycle.ts";
 import { ResponsesEncoder } from "./stream.ts";
+import { errorBody } from "../reply/error-object.ts";
 import { Sealer } from "../request/sealed-content.ts";
 import { referencesOf } from "../stored-responses.ts";
 
@@ -49,20 +50,10 @@ function dialectOf({ sealingKey, clock, storesResponses }: ResponsesOptions, com
           compacts,
         });
       },
-      encoder: (ask, identity) =>
+      encoder: (ask, identity, form) =>
         ask.compacts
-          ? new CompactionEncoder(ask, identity, context, true)
-          : new ResponsesEncoder(ask, identity, context, true),
-      reply(ask, identity, answer, end) {
-        if (!ask.compacts) {
-          const encoder = new ResponsesEncoder(ask, identity, context, false);
-          write(encoder, answer, end);
-          return encoder.response!;
-        }
-        const encoder = new CompactionEncoder(ask, identity, context, false);
-        write(encoder, answer, end);
-        return compacts ? encoder.compaction! : encoder.response!;
-      },
+          ? new CompactionEncoder(ask, identity, context, form, compacts)
+          : new ResponsesEncoder(ask, identity, context, form),
       statusOf,
       errorBody,
     };
@@ -73,18 +64,7 @@ function dialectOf({ sealingKey, clock, storesResponses }: ResponsesOptions, com
 const compactBody = (body: unknown): unknown =>
   isRecord(body) ? { ...body, input: body.input ?? [], stream: false } : body;
 
-/** A non-streaming reply is what the stream's last event says, so it is made by the stream's encoder, without the events. */
-function write(encoder: Encoder, { pieces }: Answer, end: AnswerEnd): void {
-  for (const piece of pieces) encoder.piece(piece);
-  encoder.end(end);
-}
-
 /** The spec's one exception: an unreadable balance is a 500 here, for first-party tiers. */
 function statusOf({ refusal }: Refusal, ask: Ask | null): number {
   return refusal === "quota_unverified" && ask?.model.tier === "first-party" ? 500 : refusals[refusal].status;
-}
-
-function errorBody(refusal: Refusal): string {
-  const { type, code } = refusals[refusal.refusal];
-  return JSON.stringify({ error: { type, message: messageOf(refusal), code, param: null, ...factsOf(refusal) } });
 }

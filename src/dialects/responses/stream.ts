@@ -2,7 +2,7 @@
 // later item while an earlier one is not complete waits there.
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import type { Piece, Refusal, ToolOutcome } from "../../core/types.ts";
-import type { AnswerEnd, Encoder, ReplyIdentity } from "../dialect.ts";
+import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";
 import {
   CustomCallItem,
   FunctionCallItem,
@@ -35,24 +35,18 @@ export class ResponsesEncoder implements Encoder {
   #measured = 0;
   #measuredLength = 0;
 
-  /** `isStream`: somebody wants the events, and not the response alone. */
-  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock, keep }: ReplyContext, isStream: boolean) {
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock, keep }: ReplyContext, form: ReplyForm) {
     this.#ask = ask;
     this.#sealer = ask.sealsReasoning ? sealer : null;
     this.#keep = keep;
     this.#stem = stemOf(identity);
-    this.#lifecycle = new ResponseLifecycle(ask, identity, clock, isStream);
+    this.#lifecycle = new ResponseLifecycle(ask, identity, clock, form);
   }
 
   /** To be sent when it is read: now and then it is an event, and those are numbered. */
   keepAlive(): string {
     // Without an open item a model reads what a tool gave, or nothing came yet.
     return this.#lifecycle.signOfLife(this.#queue[0] ?? this.#owned ?? undefined);
-  }
-
-  /** The finished response object as JSON text; null before the end. */
-  get response(): string | null {
-    return this.#lifecycle.response?.whole ?? null;
   }
 
   piece(piece: Piece): string {

@@ -1,7 +1,7 @@
 // Request bodies for the description: the schemas that the dialects check bodies with, with prose for each field, and
 // with what their readers look at inside of messages, tools and items, where the schema itself leaves room.
 import type { TSchema } from "@sinclair/typebox";
-import { chatCompletionsBody } from "../../dialects/chat/chat-completions.ts";
+import { chatCompletionsBody } from "../../dialects/chat/request.ts";
 import { messagesBody } from "../../dialects/messages/request.ts";
 import { responsesBody } from "../../dialects/responses/request.ts";
 import type { JsonSchema } from "../../docs/openapi-document.ts";

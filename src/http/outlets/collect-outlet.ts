@@ -1,6 +1,6 @@
 // The outlet of a non-streaming reply: sends nothing until the answer is complete and its charge is on disk.
 import { CancelSignal } from "../../core/cancel-signal.ts";
-import { Collector } from "../../dialects/reply/collector.ts";
+import { Collected } from "../../dialects/reply/collected.ts";
 import type { AnswerEnd, Dialect } from "../../dialects/dialect.ts";
 import type { Outlet } from "../../gateway.ts";
 import type { Ask, Piece, Refusal } from "../../core/types.ts";
@@ -12,29 +12,28 @@ export class CollectOutlet implements Outlet, EventListenerObject {
   /** The whole reply is one write, after which nobody can leave. */
   readonly opened = false;
   readonly delivered = false;
-  readonly #collector = new Collector();
+  readonly #collected: Collected;
   readonly #ask: Ask;
   readonly #requestId: string;
-  readonly #createdSeconds: number;
   readonly #dialect: Dialect;
   #respond!: (response: Response) => void;
 
   constructor(ask: Ask, requestId: string, createdSeconds: number, dialect: Dialect, client: AbortSignal) {
     this.#ask = ask;
     this.#requestId = requestId;
-    this.#createdSeconds = createdSeconds;
     this.#dialect = dialect;
+    this.#collected = new Collected(dialect.encoder(ask, { requestId, createdSeconds }, "whole"));
     this.response = new Promise((respond) => (this.#respond = respond));
     if (client.aborted) this.#depart();
     else client.addEventListener("abort", this);
   }
 
   piece(piece: Piece): void {
-    this.#collector.piece(piece);
+    this.#collected.piece(piece);
   }
 
   literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): void {
-    this.#collector.literal(kind, bytes, start, end);
+    this.#collected.literal(kind, bytes, start, end);
   }
 
   flush(): null {
@@ -42,8 +41,7 @@ export class CollectOutlet implements Outlet, EventListenerObject {
   }
 
   end(end: AnswerEnd): void {
-    const identity = { requestId: this.#requestId, createdSeconds: this.#createdSeconds };
-    this.#respond(jsonReply(this.#dialect.reply(this.#ask, identity, this.#collector.answer(), end), this.#requestId));
+    this.#respond(jsonReply(this.#collected.end(end), this.#requestId));
   }
 
   fail(refusal: Refusal): void {

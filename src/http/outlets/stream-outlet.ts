@@ -3,6 +3,7 @@
 import { ByteWriter } from "../../core/byte-writer.ts";
 import { CancelSignal } from "../../core/cancel-signal.ts";
 import type { AnswerEnd, Dialect, Encoder } from "../../dialects/dialect.ts";
+import { literalPiece } from "../../dialects/reply/collected.ts";
 import type { Outlet } from "../../gateway.ts";
 import type { ActiveHandle } from "../../core/active-set.ts";
 import type { Ask, Piece, Refusal } from "../../core/types.ts";
@@ -63,7 +64,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     this.#dialect = dialect;
     this.#requestId = requestId;
     this.#heartbeat = heartbeat;
-    this.#encoder = dialect.encoder(ask, { requestId, createdSeconds });
+    this.#encoder = dialect.encoder(ask, { requestId, createdSeconds }, "events");
     this.response = new Promise((respond) => (this.#respond = respond));
     this.#handle = heartbeat.join(this);
     if (client.aborted) this.#depart();
@@ -91,8 +92,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     if (this.#state === "over") return;
     this.#unsent ??= takeWriter();
     if (this.#encoder.literal?.(kind, bytes, start, end, this.#unsent) === true) return;
-    const literal = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
-    this.piece(kind === "text" ? { kind, literal, logprobs: null } : { kind, literal });
+    this.piece(literalPiece(kind, bytes, start, end));
   }
 
   flush(): Promise<void> | null {

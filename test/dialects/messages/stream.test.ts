@@ -1,10 +1,10 @@
 // What the messages dialect writes beyond the answers of test/golden: calls in odd orders, hidden thinking, errors.
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../../src/core/catalog.ts";
-import { Collector } from "../../../src/dialects/reply/collector.ts";
 import type { AnswerEnd } from "../../../src/dialects/dialect.ts";
 import { messages } from "../../../src/dialects/messages/messages.ts";
 import type { MessagesAsk } from "../../../src/dialects/messages/request.ts";
+import { wholeReply } from "../../fixtures/dialects.ts";
 import { isRefusal, messageOf } from "../../../src/core/refusals.ts";
 import type { Piece } from "../../../src/core/types.ts";
 import { collectedMessage, expectWellFormedMessage, messagesEventsOf } from "../../fixtures/messages-events.ts";
@@ -25,14 +25,12 @@ function ask(more: object = {}): MessagesAsk {
 }
 
 function stream(pieces: readonly Piece[], end: AnswerEnd = stop, more: object = {}): string {
-  const encoder = messages.encoder(ask(more), identity);
+  const encoder = messages.encoder(ask(more), identity, "events");
   return pieces.map((piece) => encoder.piece(piece)).join("") + encoder.end(end);
 }
 
 function reply(pieces: readonly Piece[], end: AnswerEnd = stop, more: object = {}) {
-  const collector = new Collector();
-  for (const piece of pieces) collector.piece(piece);
-  return JSON.parse(messages.reply(ask(more), identity, collector.answer(), end));
+  return JSON.parse(wholeReply(messages.encoder(ask(more), identity, "whole"), pieces, end));
 }
 
 const text = (value: string): Piece => ({ kind: "text", literal: JSON.stringify(value), logprobs: null });
@@ -47,13 +45,13 @@ const kinds = (written: string) => collectedMessage(messagesEventsOf(written)).k
 
 describe("stream", () => {
   test("a failure in the middle of a call leaves its block open: a client would run what is closed", () => {
-    const encoder = messages.encoder(ask(), identity);
+    const encoder = messages.encoder(ask(), identity, "events");
     const written = encoder.piece(call(0, "a")) + encoder.failure({ refusal: "node_failed" });
     expect(written).not.toContain("content_block_stop");
   });
 
   test("what comes behind a call waits until the call is complete, not until the answer has ended", () => {
-    const encoder = messages.encoder(ask(), identity);
+    const encoder = messages.encoder(ask(), identity, "events");
     encoder.piece(call(0, "a"));
     encoder.piece(args(0, '{"x":{"y":1}')); // ends like an object and is none
     expect(encoder.piece(call(1, "b"))).toBe("");

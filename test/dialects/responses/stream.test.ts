@@ -1,12 +1,11 @@
 // Replies of the responses dialect beyond the answers of test/golden: signs of life, cut calls, failures, compaction.
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../../src/core/catalog.ts";
-import { Collector } from "../../../src/dialects/reply/collector.ts";
 import type { AnswerEnd, Encoder } from "../../../src/dialects/dialect.ts";
 import { compactionDialect, responsesDialect } from "../../../src/dialects/responses/responses.ts";
 import type { ResponsesAsk } from "../../../src/dialects/responses/request.ts";
-import { ResponsesEncoder } from "../../../src/dialects/responses/stream.ts";
-import type { Earlier } from "../../../src/dialects/stored-responses.ts";
+import { wholeReply } from "../../fixtures/dialects.ts";
+import type { Earlier, StoredResponse } from "../../../src/dialects/stored-responses.ts";
 import { Sealer, sealingKeyBytes } from "../../../src/dialects/request/sealed-content.ts";
 import { isRefusal, messageOf, type RefusalName, refuse } from "../../../src/core/refusals.ts";
 import type { Piece } from "../../../src/core/types.ts";
@@ -45,14 +44,12 @@ const json = (index: number, ...fragments: string[]): Piece[] =>
   fragments.map((fragment) => ({ kind: "call-arguments", index, literal: JSON.stringify(fragment) }));
 
 function stream(request: ResponsesAsk, pieces: readonly Piece[], end: AnswerEnd = ended): string {
-  const encoder = dialect.encoder(request, identity);
+  const encoder = dialect.encoder(request, identity, "events");
   return pieces.map((piece) => encoder.piece(piece)).join("") + encoder.end(end);
 }
 
 function reply(request: ResponsesAsk, pieces: readonly Piece[], end: AnswerEnd = ended): ResponseBody {
-  const collector = new Collector();
-  for (const piece of pieces) collector.piece(piece);
-  return JSON.parse(dialect.reply(request, identity, collector.answer(), end));
+  return JSON.parse(wholeReply(dialect.encoder(request, identity, "whole"), pieces, end));
 }
 
 /** What differs between two right replies: ids, the sealed bytes, and the convenience key that goldens lack. */
@@ -79,7 +76,7 @@ describe("signs of life", () => {
   const comment = ": waiting\n\n";
 
   test("are comments but for every sixth, which is an event since Codex sees no others", () => {
-    const written = signs(dialect.encoder(ask(), identity));
+    const written = signs(dialect.encoder(ask(), identity, "events"));
     expect(written.filter((sign) => sign === comment)).toHaveLength(10);
     expect(responseEvents(written[5]!).events.map(({ type }) => type)).toEqual([
       "response.created",
@@ -89,7 +86,7 @@ describe("signs of life", () => {
   });
 
   test("within an item are empty deltas, since another in_progress would wipe what clients have gathered", () => {
-    const encoder = dialect.encoder(ask(), identity);
+    const encoder = dialect.encoder(ask(), identity, "events");
     encoder.piece(text("a")[0]!);
     const [event] = responseEvents(signs(encoder)[5]!).events;
     expect(event).toMatchObject({ type: "response.output_text.delta", delta: "" });
@@ -99,7 +96,7 @@ describe("signs of life", () => {
     const pieces = [...reasoning("a"), ...text("b"), call(0, "c1", "bash"), ...json(0, "{", "}")];
     const custom = [call(1, "c2", "apply_patch"), ...json(1, '{"input":"', 'x"}')];
     const tools = [bash, patch];
-    const encoder = dialect.encoder(ask({ tools }), identity);
+    const encoder = dialect.encoder(ask({ tools }), identity, "events");
     const written = [...pieces, ...custom].flatMap((piece) => {
       const given = signs(encoder);
       expect(given).not.toContain("");
@@ -113,6 +110,7 @@ describe("signs of life", () => {
     const encoder = dialect.encoder(
       ask({ input: [{ role: "user", content: "x" }, { type: "compaction_trigger" }] }),
       identity,
+      "events",
     );
     const begun = [...signs(encoder), ...text("y").map((piece) => encoder.piece(piece)), ...signs(encoder)];
     expect(expectOrderedResponse([...begun, encoder.end(ended)].join("")).output).toHaveLength(1);
@@ -129,7 +127,7 @@ describe("calls", () => {
   });
 
   test("that arrive interleaved open one after the other; the first streams while the second waits", () => {
-    const encoder = dialect.encoder(ask({ tools: [bash] }), identity);
+    const encoder = dialect.encoder(ask({ tools: [bash] }), identity, "events");
     let written = "";
     const write = (...pieces: Piece[]) => {
       const events = pieces.map((piece) => encoder.piece(piece)).join("");
@@ -159,7 +157,7 @@ describe("calls", () => {
   });
 
   test("one after the other stream each", () => {
-    const encoder = dialect.encoder(ask({ tools: [bash] }), identity);
+    const encoder = dialect.encoder(ask({ tools: [bash] }), identity, "events");
     for (const piece of [call(0, "c1", "bash"), ...json(0, '{"a":1}'), call(1, "c2", "bash")]) encoder.piece(piece);
     expect(encoder.piece(json(1, '{"b')[0]!)).toContain('"delta":"{\\"b"');
   });
@@ -228,12 +226,8 @@ describe("an answer", () => {
   });
 
   test("has its text in output_text, last, and its usage with both details", () => {
-    const body = dialect.reply(
-      ask(),
-      identity,
-      { pieces: text("Hi"), logprobs: [] },
-      { ...ended, usage: { inputFresh: 1, inputCached: 2, output: 4, reasoning: 3 } },
-    );
+    const usage = { inputFresh: 1, inputCached: 2, output: 4, reasoning: 3 };
+    const body = wholeReply(dialect.encoder(ask(), identity, "whole"), text("Hi"), { ...ended, usage });
     expect(body).toEndWith(',"output_text":"Hi"}');
     expect(JSON.parse(body).usage).toEqual({
       input_tokens: 3,
@@ -265,7 +259,7 @@ describe("an answer", () => {
       ["context_length_exceeded", "context_length_exceeded"],
     ];
     for (const [refusal, code] of codes) {
-      const encoder = dialect.encoder(ask(), identity);
+      const encoder = dialect.encoder(ask(), identity, "events");
       const written = [...reasoning("a"), ...text("b")].map((piece) => encoder.piece(piece)).join("");
       const final = expectOrderedResponse(written + encoder.failure(refuse(refusal)));
       expect(final["error"]).toEqual({ code, message: expect.any(String) });
@@ -274,11 +268,16 @@ describe("an answer", () => {
   });
 
   test("is there for whoever keeps responses, once it has ended", () => {
-    const encoder = dialect.encoder(ask(), identity) as ResponsesEncoder;
+    const kept: StoredResponse[] = [];
+    const storing = responsesDialect({ ...options, storesResponses: true });
+    const request = storing.read({ model: "core-3", input: "hello" }, 100, catalog) as ResponsesAsk;
+    const encoder = storing
+      .keeping(request, (response) => void kept.push(response))
+      .encoder(request, identity, "events");
     const begun = text("a").map((piece) => encoder.piece(piece));
-    expect(encoder.response).toBeNull();
+    expect(kept).toEqual([]);
     const final = expectOrderedResponse([...begun, encoder.end(ended)].join(""));
-    expect(JSON.parse(encoder.response!)).toEqual(final);
+    expect(kept.map(({ id, output }) => [id, JSON.parse(output)])).toEqual([[final["id"], final.output]]);
   });
 });
 
@@ -304,7 +303,7 @@ describe("compaction", () => {
   });
 
   test("that failed says so", () => {
-    const encoder: Encoder = dialect.encoder(compacting, identity);
+    const encoder: Encoder = dialect.encoder(compacting, identity, "events");
     const begun = text("They").map((piece) => encoder.piece(piece));
     expect(expectOrderedResponse([...begun, encoder.failure(refuse("busy"))].join("")).status).toBe("failed");
   });
@@ -325,8 +324,7 @@ describe("compaction", () => {
       bytes: 0,
     };
     const request = compact.read({ model: "core-3", input }, 10, catalog, earlier) as ResponsesAsk;
-    const answer = { pieces: text("A boat."), logprobs: [] };
-    expect(JSON.parse(compact.reply(request, identity, answer, ended))).toEqual({
+    expect(JSON.parse(wholeReply(compact.encoder(request, identity, "whole"), text("A boat."), ended))).toEqual({
       id: "resp_1",
       object: "response.compaction",
       created_at: identity.createdSeconds,

@@ -1,0 +1,256 @@
+// What the chat-completions dialect writes: an answer's pieces as the events of a stream, or collected as one message. What
+// is said of an answer is decided once, in ChatEncoder; Chunks and Message are the two ways to write it down.
+import type { ByteWriter } from "../../core/byte-writer.ts";
+import type { Model, Piece, Refusal, Usage } from "../../core/types.ts";
+import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";
+import { argumentsObject } from "../reply/call-arguments.ts";
+import { DeltaFrame } from "../reply/delta-frame.ts";
+import { errorBody } from "../reply/error-object.ts";
+import { LiteralText } from "../reply/literal-text.ts";
+import { RoundBreaks, roundBreak } from "../reply/round-breaks.ts";
+import type { ChatAsk } from "./request.ts";
+
+type LiteralKind = "text" | "reasoning";
+type CallPiece = Extract<Piece, { kind: "call" }>;
+
+/** One way to write an answer down. Each result is zero or more whole events; the message is what its `end` returns. */
+interface Written {
+  text(literal: string, logprobs: string | null): string;
+  reasoning(literal: string): string;
+  /** A text or reasoning that goes straight on behind the one before; `bytes` are the read's own. */
+  literal(kind: LiteralKind, bytes: Uint8Array, start: number, end: number, out: ByteWriter): void;
+  call(call: CallPiece): string;
+  callArguments(index: number, literal: string): string;
+  /** `annotations` are JSON texts. */
+  end(end: AnswerEnd, annotations: readonly string[]): string;
+}
+
+export class ChatEncoder implements Encoder {
+  readonly #written: Written;
+  readonly #annotations: string[] = [];
+  readonly #breaks = new RoundBreaks();
+
+  constructor(ask: ChatAsk, reply: ReplyIdentity, form: ReplyForm) {
+    this.#written = form === "events" ? new Chunks(ask, reply) : new Message(ask, reply);
+  }
+
+  keepAlive(): string {
+    return ": waiting\n\n";
+  }
+
+  piece(piece: Piece): string {
+    switch (piece.kind) {
+      case "text": {
+        const literal = this.#breaks.isDue("text") ? withBreak(piece.literal) : piece.literal;
+        return this.#written.text(literal, piece.logprobs);
+      }
+      case "reasoning":
+        return this.#written.reasoning(this.#breaks.isDue("reasoning") ? withBreak(piece.literal) : piece.literal);
+      case "call":
+        return this.#written.call(piece);
+      case "call-arguments":
+        return this.#written.callArguments(piece.index, piece.literal);
+      case "citation":
+        this.#annotations.push(annotationBody(piece, this.#breaks.shift));
+        return "";
+      case "owned-call":
+      case "owned-result":
+        this.#breaks.roundEnded(); // this dialect has no form for what a server does by itself
+        return "";
+      default:
+        return piece satisfies never;
+    }
+  }
+
+  literal(kind: LiteralKind, bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean {
+    if (!this.#breaks.goesOn(kind)) return false; // the first of its kind in a round begins the message, or has a break
+    this.#written.literal(kind, bytes, start, end, out);
+    return true;
+  }
+
+  end(end: AnswerEnd): string {
+    return this.#written.end(end, this.#annotations);
+  }
+
+  failure(refusal: Refusal): string {
+    return `data: ${errorBody(refusal)}\n\n`;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Events: the role comes in the first delta, a call's id and name once, usage in the last chunk.
+// ---------------------------------------------------------------------------------------------------------------
+
+const endOfDelta = '},"finish_reason":null,"logprobs":null}]}\n\n';
+
+class Chunks implements Written {
+  readonly #ask: ChatAsk;
+  readonly #head: string;
+  /** The events of text and reasoning up to the literal: a token costs one concatenation. */
+  readonly #text: string;
+  readonly #reasoning: string;
+  readonly #frames: { text: DeltaFrame | null; reasoning: DeltaFrame | null } = { text: null, reasoning: null };
+  #started = false;
+  #hasText = false;
+  #hasCalls = false;
+
+  constructor(ask: ChatAsk, reply: ReplyIdentity) {
+    this.#ask = ask;
+    this.#head = `data: ${replyHead(ask, reply, "chat.completion.chunk")},"choices":[`;
+    this.#text = `${this.#head}{"index":0,"delta":{"content":`;
+    this.#reasoning = `${this.#head}{"index":0,"delta":{"reasoning_content":`;
+  }
+
+  text(literal: string, logprobs: string | null): string {
+    this.#hasText = true;
+    const started = this.#start('""');
+    if (logprobs === null) return started + this.#text + literal + endOfDelta;
+    return started + this.#delta(`"content":${literal}`, logprobs);
+  }
+
+  reasoning(literal: string): string {
+    return this.#start("null") + this.#reasoning + literal + endOfDelta;
+  }
+
+  literal(kind: LiteralKind, bytes: Uint8Array, start: number, end: number, out: ByteWriter): void {
+    const frame = (this.#frames[kind] ??= new DeltaFrame(kind === "text" ? this.#text : this.#reasoning, endOfDelta));
+    frame.write(bytes, start, end, out);
+  }
+
+  call(call: CallPiece): string {
+    this.#hasCalls = true;
+    return this.#start("null") + this.#delta(`"tool_calls":[{"index":${call.index},${callBody(call, '""')}}]`);
+  }
+
+  callArguments(index: number, literal: string): string {
+    return this.#start("null") + this.#delta(`"tool_calls":[{"index":${index},"function":{"arguments":${literal}}}]`);
+  }
+
+  end({ reason, usage }: AnswerEnd, annotations: readonly string[]): string {
+    let last = this.#start('""');
+    // Content is null until a text comes, and stays so beside calls; an answer without either has an empty one.
+    if (last === "" && !this.#hasCalls && !this.#hasText) last = this.#delta('"content":""');
+    // All in one delta: the official client's accumulator keeps the last list that it was given.
+    if (annotations.length > 0) last += this.#delta(`"annotations":[${annotations.join(",")}]`);
+    const finish = `${this.#head}{"index":0,"delta":{},"finish_reason":"${reason}","logprobs":null}]`;
+    const told = `,"usage":${JSON.stringify(usageBody(this.#ask.model, usage))}}\n\ndata: [DONE]\n\n`;
+    // Clients that did not ask for a chunk without choices read `choices[0]` of every chunk.
+    return this.#ask.usageApart ? `${last}${finish}}\n\n${this.#head}]${told}` : last + finish + told;
+  }
+
+  /** The first delta, before whatever comes first. */
+  #start(content: string): string {
+    if (this.#started) return "";
+    this.#started = true;
+    return this.#delta(`"role":"assistant","content":${content}`);
+  }
+
+  #delta(delta: string, logprobs = "null"): string {
+    return `${this.#head}{"index":0,"delta":{${delta}},"finish_reason":null,"logprobs":${logprobs}}]}\n\n`;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// The message: the stream, collected
+// ---------------------------------------------------------------------------------------------------------------
+
+class Message implements Written {
+  readonly #ask: ChatAsk;
+  readonly #reply: ReplyIdentity;
+  readonly #text = new LiteralText();
+  readonly #reasoning = new LiteralText();
+  readonly #logprobs: string[] = [];
+  readonly #calls: { readonly piece: CallPiece; readonly text: LiteralText }[] = [];
+
+  constructor(ask: ChatAsk, reply: ReplyIdentity) {
+    this.#ask = ask;
+    this.#reply = reply;
+  }
+
+  text(literal: string, logprobs: string | null): string {
+    this.#text.push(literal);
+    if (logprobs !== null) this.#logprobs.push(logprobs);
+    return "";
+  }
+
+  reasoning(literal: string): string {
+    this.#reasoning.push(literal);
+    return "";
+  }
+
+  literal(kind: LiteralKind, bytes: Uint8Array, start: number, end: number): void {
+    (kind === "text" ? this.#text : this.#reasoning).pushBytes(bytes, start, end);
+  }
+
+  call(piece: CallPiece): string {
+    this.#calls[piece.index] = { piece, text: new LiteralText() };
+    return "";
+  }
+
+  callArguments(index: number, literal: string): string {
+    this.#calls[index]!.text.push(literal);
+    return "";
+  }
+
+  end({ reason, usage }: AnswerEnd, annotations: readonly string[]): string {
+    const calls: string[] = [];
+    for (const { piece, text } of this.#calls) {
+      const { literal } = text;
+      // What the budget cut in its middle is no call, and here nobody has seen it yet.
+      if (reason !== "length" || argumentsObject(literal) !== null) calls.push(`{${callBody(piece, literal)}}`);
+    }
+    const annotationsField = annotations.length === 0 ? "" : `,"annotations":[${annotations.join(",")}]`;
+    const reasoningField = this.#reasoning.empty ? "" : `,"reasoning_content":${this.#reasoning.literal}`;
+    const callsField = calls.length === 0 ? "" : `,"tool_calls":[${calls.join(",")}]`;
+    // A text beside tool calls is kept: clients show it; without text the content of a call reply is null (spec).
+    const content = this.#text.empty && calls.length > 0 ? "null" : this.#text.literal;
+    const message = `{"role":"assistant","content":${content},"refusal":null${annotationsField}${reasoningField}${callsField}}`;
+    const choice = `{"index":0,"message":${message},"logprobs":${logprobsBody(this.#logprobs)},"finish_reason":"${reason}"}`;
+    return `${replyHead(this.#ask, this.#reply, "chat.completion")},"choices":[${choice}],"usage":${JSON.stringify(usageBody(this.#ask.model, usage))}}`;
+  }
+}
+
+/** Joins the pieces' logprobs objects, each `{content: [...]}`, into one. */
+function logprobsBody(logprobs: readonly string[]): string {
+  if (logprobs.length === 0) return "null";
+  const content = logprobs.flatMap((piece) => (JSON.parse(piece) as { content?: unknown[] | null }).content ?? []);
+  return JSON.stringify({ content, refusal: null });
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// What both are made of
+// ---------------------------------------------------------------------------------------------------------------
+
+/** The fields with which every chunk and the whole reply begin; the object is left open. */
+const replyHead = ({ model }: ChatAsk, { requestId, createdSeconds }: ReplyIdentity, object: string): string =>
+  `{"id":"chatcmpl-${requestId.slice("req_".length)}","object":"${object}","created":${createdSeconds},"model":${JSON.stringify(model.id)}`;
+
+/** The members of a call's object; `given` is a JSON string literal. */
+const callBody = ({ id, name }: CallPiece, given: string): string =>
+  `"id":${JSON.stringify(id)},"type":"function","function":{"name":${JSON.stringify(name)},"arguments":${given}}`;
+
+const withBreak = (literal: string): string => `"${roundBreak}${literal.slice(1)}`;
+
+/** Positions count UTF-16 units of the whole content, breaks included, and stand around the mark. */
+function annotationBody(
+  { source: { url, title }, start, end }: Extract<Piece, { kind: "citation" }>,
+  shift: number,
+): string {
+  const url_citation = { start_index: start + shift, end_index: end + shift, url, title };
+  return JSON.stringify({ type: "url_citation", url_citation });
+}
+
+/** Hosted models add the details (spec, usage table). */
+function usageBody(model: Model, usage: Usage): object {
+  const prompt_tokens = usage.inputFresh + usage.inputCached;
+  const completion_tokens = usage.output;
+  const total_tokens = prompt_tokens + completion_tokens;
+  if (model.tier === "first-party") return { prompt_tokens, completion_tokens, total_tokens };
+  return {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens,
+    prompt_tokens_details: { cached_tokens: usage.inputCached },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning },
+  };
+}

@@ -1,0 +1,42 @@
+// A non-streaming reply: the stream, collected. The dialect's own encoder takes the pieces as those of a stream, keeps what
+// they say instead of writing events, and gives the whole reply at the end.
+import { ByteWriter } from "../../core/byte-writer.ts";
+import type { Piece } from "../../core/types.ts";
+import type { AnswerEnd, Encoder } from "../dialect.ts";
+
+/** Stays empty. */
+const noEvents = new ByteWriter(0);
+
+export class Collected {
+  readonly #encoder: Encoder;
+
+  /** `encoder`: of the form "whole". */
+  constructor(encoder: Encoder) {
+    this.#encoder = encoder;
+  }
+
+  piece(piece: Piece): void {
+    // An empty fragment says nothing, so that nothing begins with it.
+    if ((piece.kind === "text" && piece.logprobs === null) || piece.kind === "reasoning") {
+      if (piece.literal === '""') return;
+    }
+    this.#encoder.piece(piece);
+  }
+
+  /** A piece of text or reasoning whose literal lies in `bytes` from `start` to `end`. */
+  literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): void {
+    if (end - start <= 2 || this.#encoder.literal?.(kind, bytes, start, end, noEvents) === true) return;
+    this.#encoder.piece(literalPiece(kind, bytes, start, end));
+  }
+
+  /** The reply as JSON text. */
+  end(end: AnswerEnd): string {
+    return this.#encoder.end(end);
+  }
+}
+
+/** The same as a piece with a string of its own. */
+export function literalPiece(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): Piece {
+  const literal = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+  return kind === "text" ? { kind, literal, logprobs: null } : { kind, literal };
+}

@@ -1,0 +1,8 @@
+// The error body of the dialects that are OpenAI's.
+import { factsOf, messageOf, refusals } from "../../core/refusals.ts";
+import type { Refusal } from "../../core/types.ts";
+
+export function errorBody(refusal: Refusal): string {
+  const { type, code } = refusals[refusal.refusal];
+  return JSON.stringify({ error: { type, message: messageOf(refusal), code, param: null, ...factsOf(refusal) } });
+}

@@ -5,7 +5,7 @@ import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import type { AnswerEnd, Dialect } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages/messages.ts";
 import { responsesDialect } from "../../src/dialects/responses/responses.ts";
-import { wholeReply } from "../fixtures/dialects.ts";
+import { wholeReply } from "../fixtures/whole-reply.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Piece, ServerTool, Source, ToolOutcome } from "../../src/core/types.ts";
 import { eventsOf } from "../fixtures/events.ts";

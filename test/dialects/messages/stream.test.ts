@@ -4,7 +4,7 @@ import { embeddedCatalog } from "../../../src/core/catalog.ts";
 import type { AnswerEnd } from "../../../src/dialects/dialect.ts";
 import { messages } from "../../../src/dialects/messages/messages.ts";
 import type { MessagesAsk } from "../../../src/dialects/messages/request.ts";
-import { wholeReply } from "../../fixtures/dialects.ts";
+import { wholeReply } from "../../fixtures/whole-reply.ts";
 import { isRefusal, messageOf } from "../../../src/core/refusals.ts";
 import type { Piece } from "../../../src/core/types.ts";
 import { collectedMessage, expectWellFormedMessage, messagesEventsOf } from "../../fixtures/messages-events.ts";

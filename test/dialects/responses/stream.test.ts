@@ -4,7 +4,7 @@ import { embeddedCatalog } from "../../../src/core/catalog.ts";
 import type { AnswerEnd, Encoder } from "../../../src/dialects/dialect.ts";
 import { compactionDialect, responsesDialect } from "../../../src/dialects/responses/responses.ts";
 import type { ResponsesAsk } from "../../../src/dialects/responses/request.ts";
-import { wholeReply } from "../../fixtures/dialects.ts";
+import { wholeReply } from "../../fixtures/whole-reply.ts";
 import type { Earlier, StoredResponse } from "../../../src/dialects/stored-responses.ts";
 import { Sealer, sealingKeyBytes } from "../../../src/dialects/request/sealed-content.ts";
 import { isRefusal, messageOf, type RefusalName, refuse } from "../../../src/core/refusals.ts";

@@ -16,12 +16,11 @@ import type { Log } from "./core/log.ts";
 import { type Backup, backUp } from "./store/backup/backup.ts";
 import { ConsoleRecords } from "./store/ledger/console-records.ts";
 import { takeDataFolder } from "./store/folder/data-folder.ts";
-import { watchFlushTime } from "./store/folder/flush-time.ts";
 import { BatchingJournal, type CommitListener } from "./store/ledger/journal.ts";
 import { migrate } from "./store/ledger/migrate.ts";
 import { openForReading } from "./store/open.ts";
 import { SqliteRecords } from "./store/ledger/sqlite-records.ts";
-import { LedgerWatch, type OpenWork } from "./store/verify/verify-watch.ts";
+import { LedgerWatch } from "./store/verify/verify-watch.ts";
 import { verify } from "./store/verify/verify.ts";
 import { WorkerStorage } from "./store/ledger/worker-storage.ts";
 
@@ -46,8 +45,8 @@ export type Accounting = Readonly<{
   backup(file: string, progress: (line: string) => void): Promise<Backup>;
   /** For a server: another `usageKeepDays` from here on. */
   retain(keepDays: number | null): void;
-  /** For a server: checks the ledger again and again, and once how long the disk takes, until `close`. */
-  watch(log: Log, open: () => OpenWork): LedgerWatch;
+  /** For a server: what checks the ledger again and again, from its `begin` until `close`. */
+  watch(log: Log): LedgerWatch;
   /** Commits what is pending and lets go of the data folder. */
   close(): Promise<void>;
 }>;
@@ -78,63 +77,65 @@ export type AccountingOptions = Readonly<{
 export async function openAccounting(options: AccountingOptions): Promise<Accounting> {
   const { dataFolder, catalog, siteUrl, clock, onFatal, onWritable, onCommit, usageKeepDays } = options;
   const { plans } = catalog;
+  await using undo = new AsyncDisposableStack();
   const folder = takeDataFolder(dataFolder);
-  try {
-    const epoch = migrate(folder.databaseFile);
-    const storage = await WorkerStorage.open(folder.databaseFile, epoch, onFatal, usageKeepDays);
-    if (onWritable !== undefined) storage.follow(onWritable);
-    const reader = openForReading(folder.databaseFile);
-    const records = new SqliteRecords(reader);
-    const consoleRecords = new ConsoleRecords(reader);
-    const ledger = new Ledger(records, plans);
-    const keys = new Keys(records, ledger);
-    const journal = new BatchingJournal(storage, ledger, clock, onCommit);
-    const accounts = new Accounts({
-      records,
-      ledger,
-      keys,
-      journal,
-      plans,
-      clock,
-      verify: () => verify(reader, ledger, plans),
-    });
-    const admission = new Admission(ledger, new Flood(), journal, siteUrl);
-    const stopLooking = lookWhileWaiting(admission, clock);
-    let watched: LedgerWatch | null = null;
-    return {
-      accounts,
-      admission,
-      keys,
-      searches: new Searches(ledger, records, journal),
-      ledger,
-      sessions: new Sessions(consoleRecords, journal, ledger),
-      purchaseRecords: consoleRecords,
-      purchases: new Purchases({ accounts, records: consoleRecords, journal, clock }),
-      auditLog: new AuditLog(consoleRecords, journal),
-      journal,
-      databaseFile: folder.databaseFile,
-      get unwritable() {
-        return storage.unwritable;
-      },
-      backup: (file, progress) => backUp(folder.databaseFile, file, progress, storage.misplaced ? reader : null),
-      retain: (keepDays) => storage.retain(keepDays),
-      watch(log, open) {
-        watchFlushTime(dataFolder, log);
-        watched = new LedgerWatch({ databaseFile: folder.databaseFile, reader, ledger, plans, clock, log, open });
-        return watched;
-      },
-      async close() {
-        watched?.close();
-        stopLooking();
-        reader.close();
-        await journal.close();
-        folder.release();
-      },
-    };
-  } catch (thrown) {
-    folder.release();
-    throw thrown;
-  }
+  undo.defer(() => folder.release());
+  const epoch = migrate(folder.databaseFile);
+  const storage = await WorkerStorage.open(folder.databaseFile, epoch, onFatal, usageKeepDays);
+  undo.defer(() => storage.close());
+  if (onWritable !== undefined) storage.follow(onWritable);
+  const reader = openForReading(folder.databaseFile);
+  undo.defer(() => reader.close());
+  const records = new SqliteRecords(reader);
+  const consoleRecords = new ConsoleRecords(reader);
+  const ledger = new Ledger(records, plans);
+  const keys = new Keys(records, ledger);
+  const journal = new BatchingJournal(storage, ledger, clock, onCommit);
+  const accounts = new Accounts({
+    records,
+    ledger,
+    keys,
+    journal,
+    plans,
+    clock,
+    verify: () => verify(reader, ledger, plans),
+  });
+  const admission = new Admission(ledger, new Flood(), journal, siteUrl);
+  const searches = new Searches(ledger, records, journal);
+  const sessions = new Sessions(consoleRecords, journal, ledger);
+  const auditLog = new AuditLog(consoleRecords, journal);
+  const stopLooking = lookWhileWaiting(admission, clock);
+  let watched: LedgerWatch | null = null;
+  undo.move(); // from here on `close` does it, which commits what is pending first
+  return {
+    accounts,
+    admission,
+    keys,
+    searches,
+    ledger,
+    sessions,
+    purchaseRecords: consoleRecords,
+    purchases: new Purchases({ accounts, records: consoleRecords, journal, clock }),
+    auditLog,
+    journal,
+    databaseFile: folder.databaseFile,
+    get unwritable() {
+      return storage.unwritable;
+    },
+    backup: (file, progress) => backUp(folder.databaseFile, file, progress, storage.misplaced ? reader : null),
+    retain: (keepDays) => storage.retain(keepDays),
+    watch(log) {
+      watched = new LedgerWatch({ databaseFile: folder.databaseFile, reader, ledger, plans, clock, log });
+      return watched;
+    },
+    async close() {
+      watched?.close();
+      stopLooking();
+      reader.close();
+      await journal.close();
+      folder.release();
+    },
+  };
 }
 
 /** While requests wait for others of their account: midnight, other plans and purchases are no events of its line. */

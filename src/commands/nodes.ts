@@ -2,31 +2,11 @@
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, loadConfig } from "../config/config.ts";
 import { inspectNode } from "../nodes/inspect.ts";
-import type { NodePool } from "../nodes/queue/pool.ts";
-import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
+import type { NodeReport } from "../server/node-lines.ts";
 import { configFlags } from "./perform.ts";
 import { formatTable } from "./table.ts";
-
-export type NodeReport = Readonly<{
-  name: string;
-  url: string;
-  health: NodeHealth;
-  /** Since when, as an ISO time; null while no server runs. */
-  since: string | null;
-  /** What is wrong with it, in words; null where nothing is known to be. */
-  problem: string | null;
-  last_error: Readonly<{ at: string; message: string }> | null;
-  /** Requests it runs now; null while no server runs. */
-  busy: number | null;
-  slots: number;
-  engine: string | null;
-  /** In tokens, where the engine names it. */
-  context: number | null;
-  /** Public model id -> the name the node knows it by. */
-  models: Readonly<Record<string, string>>;
-}>;
 
 const command: Command = {
   words: [],
@@ -77,20 +57,3 @@ const command: Command = {
   },
 };
 export default command;
-
-/** What a running server answers. */
-export function nodeReports(pool: NodePool): NodeReport[] {
-  return pool.states().map(({ name, url, health, since, problem, lastError, busy, slots, engine, models }) => ({
-    name,
-    url,
-    health,
-    since: new Date(since).toISOString(),
-    problem,
-    last_error: lastError === null ? null : { at: new Date(lastError.at).toISOString(), message: lastError.message },
-    busy,
-    slots,
-    engine: engine.kind,
-    context: engine.contextTokens,
-    models,
-  }));
-}

@@ -3,16 +3,9 @@
 import { CommandError } from "../core/expected-error.ts";
 import { type ConfigFlags, dataFolderOf, type Environment } from "../config/config.ts";
 import { type Flags, textFlag } from "./command.ts";
+import type { StartedWith } from "../server/control-handler.ts";
 import { askRunningServer } from "../server/control-socket.ts";
 import { configFlags } from "./perform.ts";
-
-/** What a running server answers. */
-export type StartedWith = Readonly<{
-  /** The configuration's file; null without one. */
-  config: string | null;
-  /** Of `--node`. */
-  nodes: readonly string[];
-}>;
 
 export type SeenFlags = Readonly<{
   flags: ConfigFlags;

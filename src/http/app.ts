@@ -103,7 +103,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
       return options.tracer ?? null;
     },
   });
-  const loopDelay = new LoopDelay(parts.clock, (delayMs) => metrics.countLoopDelay(delayMs));
   const inference = new Inference(parts, { sealingKey, counts, watch });
   const { responses } = inference;
   const live = others === null ? inference : together(inference, others);
@@ -163,6 +162,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     options.beforeListening?.();
     app.listen({ ...always, hostname: host, port, reusePort: false, idleTimeout: headersTimeoutSeconds });
   } else listenPrivately(unix, () => app.listen({ ...always, unix }));
+  const loopDelay = new LoopDelay(parts.clock, (delayMs) => metrics.countLoopDelay(delayMs));
   const server = app.server!;
   const listening = `http://${host.includes(":") ? `[${host}]` : host}:${server.port ?? port}`;
 

@@ -1,9 +1,31 @@
-// How nodes are, in lines for people: what `serve` prints of each when it was first looked at, and why none can serve.
+// How nodes are: in lines for people, which `serve` prints of each when it was first looked at, why none can serve, and
+// the report that the `nodes` command shows.
 import { engineInWords } from "../nodes/engine.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
+import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 
 /** What a running server answers: why requests should go elsewhere, or null, and what is wrong with all its nodes. */
 export type Health = Readonly<{ unready: string | null; nodes: string | null }>;
+
+/** One node, for the `nodes` command. */
+export type NodeReport = Readonly<{
+  name: string;
+  url: string;
+  health: NodeHealth;
+  /** Since when, as an ISO time; null while no server runs. */
+  since: string | null;
+  /** What is wrong with it, in words; null where nothing is known to be. */
+  problem: string | null;
+  last_error: Readonly<{ at: string; message: string }> | null;
+  /** Requests it runs now; null while no server runs. */
+  busy: number | null;
+  slots: number;
+  engine: string | null;
+  /** In tokens, where the engine names it. */
+  context: number | null;
+  /** Public model id -> the name the node knows it by. */
+  models: Readonly<Record<string, string>>;
+}>;
 
 /** One line for the operator, with the node's address. */
 export function nodeLine({ name, url, health, problem, engine }: NodeState): string {
@@ -29,4 +51,21 @@ export function healthOf(unready: string | null, pool: Pick<NodePool, "states">)
   const reason = noNodeServes(states);
   const each = states.map(({ name, problem }) => `${name}: ${problem ?? "not there"}`);
   return { unready, nodes: reason === null ? null : [reason, ...each].join("; ") };
+}
+
+/** What a running server answers to the `nodes` command. */
+export function nodeReports(pool: NodePool): NodeReport[] {
+  return pool.states().map(({ name, url, health, since, problem, lastError, busy, slots, engine, models }) => ({
+    name,
+    url,
+    health,
+    since: new Date(since).toISOString(),
+    problem,
+    last_error: lastError === null ? null : { at: new Date(lastError.at).toISOString(), message: lastError.message },
+    busy,
+    slots,
+    engine: engine.kind,
+    context: engine.contextTokens,
+    models,
+  }));
 }

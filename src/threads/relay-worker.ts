@@ -10,6 +10,7 @@ import type { RunningServer } from "../http/app.ts";
 import { Metrics } from "../http/metrics/metrics.ts";
 import { startRelayServer } from "./relay-app.ts";
 import { openLog, usualLogFormat } from "../core/log.ts";
+import { endWorker } from "../core/workers.ts";
 import { MainThreadClient } from "./main-thread-client.ts";
 import { mainServes } from "./main-serves.ts";
 import type { Operation, Rules, ToRelay } from "./messages.ts";
@@ -132,6 +133,7 @@ class RelayThread {
     this.#pool.nodesChanged([]);
     await this.#tracing.close();
     report({ report: "stopped" });
+    endWorker(self);
   }
 }
 

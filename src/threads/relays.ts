@@ -55,6 +55,7 @@ const startRelayWorker = (name: string): Worker => startWorker("threads/relay-wo
 export class Relays {
   readonly #relays: readonly Relay[];
   readonly #keysVersion: Int32Array;
+  #stopping: Promise<Readonly<{ stopped: Promise<unknown> }>> | null = null;
 
   /** Starts so many relays, which do not listen yet. */
   constructor(
@@ -115,9 +116,14 @@ export class Relays {
 
   /**
    * Resolves when they take no new work; the promise that it gives then, when their open requests have ended, or were cut
-   * after `graceMs`.
+   * after `graceMs`. Asked for again, it is the same stop.
    */
-  async stop(graceMs: Ms): Promise<Readonly<{ stopped: Promise<unknown> }>> {
+  stop(graceMs: Ms): Promise<Readonly<{ stopped: Promise<unknown> }>> {
+    this.#stopping ??= this.#stop(graceMs);
+    return this.#stopping;
+  }
+
+  async #stop(graceMs: Ms): Promise<Readonly<{ stopped: Promise<unknown> }>> {
     const stopping = this.#relays.map((relay) => relay.stop(graceMs));
     await Promise.all(stopping.map(({ refusing }) => refusing));
     return { stopped: Promise.all(stopping.map(({ stopped }) => stopped)) };

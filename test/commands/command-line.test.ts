@@ -82,14 +82,14 @@ describe("check", () => {
     writeFileSync(file, table("good", node.url, "core-3"));
     expect(await run(["check", "--config", file])).toMatchObject({ code: 0, stderr: "" });
 
-    const cancelSignal = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-    cancelSignal.stop(true);
+    const gone = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+    gone.stop(true);
     writeFileSync(
       file,
       table("good", node.url, "core-3") +
         table("misnamed", node.url, "qwen") +
         table("locked", `${other.url}v1`, "x") +
-        table("cancelled", `http://127.0.0.1:${cancelSignal.port}/v1`, "x"),
+        table("gone", `http://127.0.0.1:${gone.port}/v1`, "x"),
     );
     const { code, stdout } = await run(["check", "--config", file]);
     expect(code).toBe(1);
@@ -98,7 +98,7 @@ describe("check", () => {
       `node good  ok  demo at ${node.url}`,
       "node misnamed  WRONG  does not list qwen, but core-3",
       `node locked  WRONG  ${other.url}v1: it wants an API key (status 401): give it one with api_key_env in [[nodes]] of the configuration`,
-      `node gone  WRONG  http://127.0.0.1:${cancelSignal.port}/v1: it cannot be reached: nothing listens at its address`,
+      `node gone  WRONG  http://127.0.0.1:${gone.port}/v1: it cannot be reached: nothing listens at its address`,
     ]);
     const asJson = await run(["check", "--config", file, "--json"]);
     expect(JSON.parse(asJson.stdout)).toMatchObject({ ok: false, models: 21, nodes: [{ name: "good" }, {}, {}, {}] });

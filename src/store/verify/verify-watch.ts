@@ -44,8 +44,6 @@ export type WatchOptions = Readonly<{
   plans: Catalog["plans"];
   clock: Clock;
   log: Log;
-  /** Absent: what is held is not compared with what is open. */
-  open?: () => OpenWork;
   intervalMs?: Ms;
   firstMs?: Ms;
 }>;
@@ -59,10 +57,11 @@ export class LedgerWatch {
   #loaded: Iterator<LoadedAccount> | null = null;
   readonly #brokenInMemory = new Map<LoadedAccount, readonly Violation[]>();
   #closed = false;
+  /** Null before it began. */
+  #open: (() => OpenWork) | null = null;
   /** The plans have changed since the Worker was told their bounds. */
   #boundsAreOld = false;
 
-  /** The first check begins a moment after the start, each later one an interval after the end of the one before. */
   constructor(options: WatchOptions) {
     this.#options = options;
     this.#memory = new MemoryVerifier(options.reader);
@@ -75,7 +74,15 @@ export class LedgerWatch {
       open: () => this.#opening(),
       close: { order: "close" },
     });
-    this.#checkAfter(options.firstMs ?? ledgerCheckFirstMs);
+  }
+
+  /**
+   * The first check is made a moment after this, each later one an interval after the end of the one before. What is held
+   * is compared with what is `open`.
+   */
+  begin(open: () => OpenWork): void {
+    this.#open = open;
+    this.#checkAfter(this.#options.firstMs ?? ledgerCheckFirstMs);
   }
 
   get state(): LedgerState {
@@ -160,10 +167,9 @@ export class LedgerWatch {
 
   /** I4: nothing is held, busy or in line for a request that is not open. In one moment. */
   #checkOpen(): readonly Violation[] {
-    const { open, ledger } = this.#options;
-    if (open === undefined) return [];
-    const { requests, nodesBusy, waiting } = open();
-    const { holds, heldTokens, expectedTokens } = ledger.totals();
+    if (this.#open === null) return [];
+    const { requests, nodesBusy, waiting } = this.#open();
+    const { holds, heldTokens, expectedTokens } = this.#options.ledger.totals();
     const violations: Violation[] = [];
     const leaked = (what: string) =>
       violations.push({ invariant: "I4", account: null, detail: `${what} with ${requests} open requests` });

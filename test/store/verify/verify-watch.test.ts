@@ -47,10 +47,10 @@ async function world({ intervalMs = 20, planTable = plans } = {}): Promise<World
     plans: planTable,
     clock: systemClock,
     log: (level, event, fields) => log.push(`${level} ${event} ${JSON.stringify(fields ?? {})}`),
-    open: () => made.open,
     intervalMs,
     firstMs: 1,
   });
+  made.watch.begin(() => made.open);
   closing.push(() => made.watch.close());
   return made;
 }

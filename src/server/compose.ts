@@ -1,0 +1,472 @@
+// Puts a running server together, in five phases. Each takes what the earlier ones made as one value and gives its own;
+// nothing refers to what is made later.
+//
+//   settings   configuration, catalogue, log, metrics, traces; its port is found
+//   books      the data folder's lock, ledger, stored responses, sealing key
+//   work       nodes and their programs, the line for them, tokens, large bodies, tools
+//   gateway    threads, reload, backups, what commands do
+//   doors      console, control socket, HTTP, schedules
+//
+// What a phase opens it leaves on one stack, which closes in the reverse order: at the end, or at once where a phase fails.
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
+import { serverEntry, theServer } from "../account/audit.ts";
+import { openAccounting } from "../accounting.ts";
+import { LargeBodies } from "../bodies/large-bodies.ts";
+import {
+  addressesOf,
+  checkModelIds,
+  type ConfigFlags,
+  type Environment,
+  isBehindProxy,
+  loadConfig,
+} from "../config/config.ts";
+import { catalogOf } from "../config/configured-catalog.ts";
+import { reloadDetail } from "../console/server-care.ts";
+import { LiveCatalog } from "../core/catalog.ts";
+import { systemClock } from "../core/clock.ts";
+import { CommandError, isExpected } from "../core/expected-error.ts";
+import { folderLookIntervalMs } from "../core/limits.ts";
+import { openLog, usualLogFormat } from "../core/log.ts";
+import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
+import { startServer } from "../http/app.ts";
+import { holdFreePort } from "../http/free-port.ts";
+import { Metrics } from "../http/metrics/metrics.ts";
+import { together } from "../http/other-threads.ts";
+import type { LiveRequests } from "../http/site.ts";
+import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
+import { backupsName } from "../store/folder/data-folder.ts";
+import { sealingKeyOf } from "../store/folder/sealing-key.ts";
+import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
+import type { LedgerState } from "../store/verify/verify-watch.ts";
+import { Tracing } from "../telemetry/tracing.ts";
+import { FollowedNodes } from "../threads/followed-nodes.ts";
+import { Counter } from "../tokens/counter.ts";
+import { TokenCounts } from "../tokens/node-count.ts";
+import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
+import { AnswerChecker } from "../tools/format/answer-checker.ts";
+import { Media } from "../tools/media/media.ts";
+import { pdfTextCommand } from "../tools/media/pdf-command.ts";
+import { PdfReader } from "../tools/media/pdf-reader.ts";
+import { makeConsole } from "./console.ts";
+import { controlHandler } from "./control-handler.ts";
+import { openControlSocket, socketFile } from "./control-socket.ts";
+import { countedFetch } from "./counted-tools.ts";
+import { checkFolderRights } from "./folder-rights.ts";
+import { gaugesOf } from "./gauges.ts";
+import { cannotListen, listen } from "./listening.ts";
+import { LiveConfig } from "./live-config.ts";
+import { lookForLostResponses } from "./lost-responses.ts";
+import { noNodeServes } from "./node-lines.ts";
+import { checkModelFile, findServingNodes } from "./nodes.ts";
+import type { Work as CommandsWork } from "./operations.ts";
+import { OwnedTools } from "./owned-tools.ts";
+import { Reloader, type ReloadOutcome } from "./reload.ts";
+import { ScheduledBackups } from "./scheduled-backups.ts";
+import { startRelays } from "./threads.ts";
+
+export type Given = Readonly<{
+  flags: ConfigFlags;
+  environment: Environment;
+  /** The demo node alone, whatever else there is. */
+  demoOnly: boolean;
+  /** Told of each node when it was first looked at, which may be before the server listens. */
+  onFirstLook(node: NodeState): void;
+  /** The disk failed, or a thread died: the process must end at once. What is on disk the next start finds out. */
+  onFatal(error: Error): void;
+  /** For tests: called at the end of each phase. */
+  reached?(phase: "settings" | "books" | "work" | "gateway" | "doors"): void;
+}>;
+
+/** A server that takes requests, until it is disposed of: then open requests have the configured time to end. */
+export type ComposedServer = AsyncDisposable &
+  LiveRequests &
+  Pick<Settings & Books, "log" | "accounting"> &
+  Readonly<{
+    url: string;
+    dataFolder: string;
+    /** Which nodes it works with and why, in one line. */
+    nodes: string;
+    /** Has the configuration read again; `by` goes into the audit log. Never rejects. */
+    reload(by: string): Promise<void>;
+  }>;
+
+/** Throws what keeps it from starting; then nothing of it is left open. */
+export async function compose(given: Given): Promise<ComposedServer> {
+  const { reached = () => {} } = given;
+  await using opened = new AsyncDisposableStack();
+  const settings = await readSettings(given, opened);
+  reached("settings");
+  const books = await openBooks({ ...given, ...settings }, opened);
+  reached("books");
+  const work = await openWork({ ...given, ...settings, ...books }, opened);
+  reached("work");
+  const gateway = openGateway({ ...given, ...settings, ...books, ...work }, opened);
+  reached("gateway");
+  const doors = await openDoors({ ...given, ...settings, ...books, ...work, ...gateway }, opened);
+  reached("doors");
+
+  const { config, live, life, log } = settings;
+  life.now = "serving";
+  opened.defer(() => {
+    life.now = "stopping";
+    log("info", "stopping", {
+      openRequests: doors.requests.openRequests,
+      graceSeconds: live.current.stopGraceMs / 1000,
+    });
+  });
+  const all = opened.move();
+  return {
+    url: doors.url,
+    dataFolder: config.dataFolder,
+    nodes: work.serving.description,
+    accounting: books.accounting,
+    log,
+    get openRequests() {
+      return doors.requests.openRequests;
+    },
+    openRequestsOf: (account) => doors.requests.openRequestsOf(account),
+    async reload(by) {
+      try {
+        await gateway.noteReload(by, await gateway.reloader.applyAndLog());
+      } catch (error) {
+        log("error", "a reload is not in the audit log", { error: String(error) });
+      }
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+// ---------------------------------------------------------------- settings
+
+type Settings = Awaited<ReturnType<typeof readSettings>>;
+
+/** Where the server is in its life; requests are for another gateway, where there is one, until it serves. */
+type Life = { now: "starting" | "serving" | "stopping" };
+
+async function readSettings({ flags, environment }: Given, opened: AsyncDisposableStack) {
+  const config = await loadConfig(flags, environment);
+  checkFolderRights(config.dataFolder, socketFile(config.dataFolder));
+  if (flags.gguf !== undefined) checkModelFile(flags.gguf);
+  const catalog = new LiveCatalog(await catalogOf(config));
+  checkModelIds(config, catalog);
+  const live = new LiveConfig(config);
+  const clock = systemClock;
+  const log = openLog({
+    get level() {
+      return live.current.log.level;
+    },
+    format: config.log.format ?? usualLogFormat(),
+    time: () => clock.wall(),
+    secrets: () => live.secrets,
+  });
+  const tracing = new Tracing(log);
+  opened.defer(() => tracing.close());
+  await tracing.follow(config);
+  // Refusals name the site's address, so the port must be known before the first request.
+  const heldPort = config.port === 0 ? listen(config.host, 0, () => holdFreePort(config.host)) : null;
+  opened.defer(() => heldPort?.release());
+  const life: Life = { now: "starting" };
+  return {
+    config,
+    live,
+    life,
+    catalog,
+    clock,
+    log,
+    metrics: new Metrics(),
+    tracing,
+    port: heldPort?.port ?? config.port,
+    releasePort: () => heldPort?.release(),
+    /** What the nodes' programs get. */
+    programEnvironment: () => live.withoutKeys(environment),
+  };
+}
+
+// ---------------------------------------------------------------- books
+
+type Books = Awaited<ReturnType<typeof openBooks>>;
+
+async function openBooks(earlier: Given & Settings, opened: AsyncDisposableStack) {
+  const { config, catalog, clock, log, metrics, port, onFatal } = earlier;
+  const { dataFolder } = config;
+  const accounting = await openAccounting({
+    dataFolder,
+    catalog,
+    siteUrl: addressesOf(config, port).siteUrl,
+    clock,
+    onFatal,
+    onWritable: (unwritable) =>
+      unwritable === null
+        ? log("info", "the ledger can be written again: requests are taken")
+        : log("error", "the ledger cannot be written: requests are refused", { reason: unwritable }),
+    onCommit: metrics.countCommit,
+    usageKeepDays: config.usageKeepDays,
+  });
+  opened.defer(() => accounting.close());
+  accounting.admission.line.maxWaitMs = config.queueMaxWaitMs;
+  const storedResponses =
+    config.storedResponses === null
+      ? null
+      : await StoredResponsesFile.open({ dataFolder, log, ...config.storedResponses });
+  opened.defer(() => storedResponses?.close());
+  return {
+    accounting,
+    /** Checks the ledger, once it began. */
+    watch: accounting.watch(log),
+    storedResponses,
+    sealingKey: sealingKeyOf(dataFolder, sealingKeyBytes),
+  };
+}
+
+// ---------------------------------------------------------------- work
+
+type Work = Awaited<ReturnType<typeof openWork>>;
+
+async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposableStack) {
+  const { config, live, catalog, clock, log, metrics, port, programEnvironment, demoOnly, onFirstLook } = earlier;
+  const { accounting, storedResponses, sealingKey } = earlier;
+  const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
+  const pool = new NodePool([], {
+    clock,
+    queueMaxWaitMs: config.queueMaxWaitMs,
+    ...(followedNodes === null ? {} : { follower: followedNodes }),
+    log: ({ level, node, message }) => log(level, message, { node }),
+    onFirstLook,
+  });
+  const serving = await findServingNodes(config, demoOnly, {
+    catalog,
+    clock,
+    log,
+    port,
+    environment: programEnvironment,
+    busyAt: (url) => pool.busyAt(url),
+    leaveGraceMs: () => live.current.stopGraceMs,
+  });
+  opened.defer(() => serving.stop());
+  opened.defer(() => pool.close());
+  pool.reconfigure(serving.applied.nodes, config.queueMaxWaitMs, serving.applied.arrivals);
+  const counter = new Counter({ log });
+  opened.defer(() => counter.close());
+  const checker = new AnswerChecker({ log });
+  opened.defer(() => checker.close());
+  const largeBodies = new LargeBodies({ log, sealingKey, storesResponses: storedResponses !== null });
+  opened.defer(() => largeBodies.close());
+  const publicFetch = new PublicFetchClient();
+  const ownedTools = await OwnedTools.open(config, { accounting, publicFetch, metrics, clock, log });
+  opened.defer(() => ownedTools.close());
+  return {
+    followedNodes,
+    pool,
+    serving,
+    counts: new TokenCounts(counter, pool, clock),
+    checker,
+    largeBodies,
+    media: new Media(countedFetch(publicFetch, metrics), new PdfReader(pdfTextCommand)),
+    ownedTools,
+  };
+}
+
+// ---------------------------------------------------------------- gateway
+
+type Gateway = ReturnType<typeof openGateway>;
+
+function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
+  const { flags, environment, config, live, life, catalog, clock, log, tracing, port, onFatal } = earlier;
+  const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, serving, ownedTools } = earlier;
+  const relays =
+    followedNodes === null
+      ? null
+      : startRelays(config, {
+          accounting,
+          catalog,
+          pool,
+          storedResponses,
+          port,
+          sealingKey,
+          nodes: followedNodes,
+          secrets: () => live.secrets,
+          clock,
+          log,
+          onFatal,
+        });
+  opened.defer(async () => {
+    const stopping = await relays?.stop(live.current.stopGraceMs);
+    await stopping?.stopped;
+  });
+  const backups = new ScheduledBackups({
+    folder: resolve(config.dataFolder, backupsName),
+    databaseBytes: () => statSync(accounting.databaseFile).size,
+    backup: accounting.backup,
+    clock,
+    log,
+  });
+  const reloader = new Reloader(config, {
+    clock,
+    async load() {
+      if (life.now === "stopping") throw new CommandError("the server is stopping");
+      return loadConfig(flags, environment);
+    },
+    catalog,
+    serving,
+    pool,
+    ownedTools,
+    environment: earlier.programEnvironment,
+    log,
+    adopting: (next) => live.adopting(next),
+    async adopted(next) {
+      accounting.retain(next.usageKeepDays);
+      backups.follow(next.backups);
+      accounting.admission.line.maxWaitMs = next.queueMaxWaitMs;
+      if (next.storedResponses !== null) storedResponses?.limit(next.storedResponses);
+      live.adopt(next);
+      await tracing.follow(next);
+      await relays?.adopt(next);
+    },
+    plansChanged: () => watch.plansChanged(),
+  });
+  const commandsWork: CommandsWork = {
+    ...accounting,
+    eraseResponses: (account, forEver) =>
+      storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(config.dataFolder, account, log),
+  };
+  return {
+    relays,
+    backups,
+    reloader,
+    /** Keeps in the audit log who had the configuration read again, and what came of it. */
+    noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
+      accounting.auditLog.note(serverEntry(clock.wall(), by, "server.reload", theServer, reloadDetail(outcome))),
+    commandsWork,
+    /** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
+    unready: (unwritable: (reason: string) => string): string | null => {
+      if (life.now !== "serving") return life.now;
+      return accounting.unwritable === null ? unreadyReason(watch.state) : unwritable(accounting.unwritable);
+    },
+  };
+}
+
+/** A ledger that contradicts itself goes on serving, but a balancer with another gateway should prefer that. */
+function unreadyReason({ violations }: LedgerState): string | null {
+  return violations.length === 0
+    ? null
+    : `the ledger breaks its invariants in ${violations.length} places, see the log`;
+}
+
+// ---------------------------------------------------------------- doors
+
+async function openDoors(earlier: Given & Settings & Books & Work & Gateway, opened: AsyncDisposableStack) {
+  const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
+  const { accounting, watch, storedResponses, sealingKey } = earlier;
+  const { pool, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
+  const { relays, backups, reloader, noteReload, commandsWork, unready } = earlier;
+
+  const webConsole = await makeConsole(config, {
+    accounting,
+    catalog,
+    pool,
+    work: commandsWork,
+    reloader,
+    backupSchedule: () => live.current.backups,
+    demo: serving.demo,
+    port,
+    sealingKey,
+    clock,
+    log,
+  });
+  opened.defer(() => webConsole.close());
+
+  const handler = controlHandler({
+    work: commandsWork,
+    pool,
+    reloader,
+    noteReload,
+    unready: () => unready((reason) => reason), // whoever reaches the socket may know all
+    notices: webConsole.notices,
+    started: { config: config.file === null ? null : resolve(config.file), nodes: flags.node ?? [] },
+  });
+  const control = openControlSocket(config.dataFolder, handler, isExpected);
+  opened.defer(() => control.close());
+  const lookForResponses = storedResponses === null ? () => {} : lookForLostResponses(config.dataFolder, log);
+  const looks = setInterval(() => {
+    try {
+      control.keep();
+    } catch (error) {
+      log("error", "the socket of the commands is gone and cannot be made", { reason: (error as Error).message });
+    }
+    lookForResponses();
+  }, folderLookIntervalMs);
+  opened.defer(() => clearInterval(looks));
+
+  const server = listen(config.host, port, () =>
+    startServer(
+      {
+        keys: accounting.keys,
+        admission: accounting.admission,
+        catalog,
+        pool,
+        countInput: (ask, account) => counts.ofUnreported(ask, account),
+        largeBodies,
+        storedResponses,
+        media,
+        checker,
+        clock,
+        log,
+        get toolLoop() {
+          return ownedTools.toolLoop; // another one after a reload
+        },
+      },
+      {
+        host: config.host,
+        port,
+        counts,
+        unix: relays?.unix ?? null,
+        others: relays,
+        beforeListening: releasePort,
+        sealingKey,
+        openSite: webConsole.openSite,
+        baseUrl: config.baseUrl,
+        siteFiles: webConsole.siteFiles,
+        // for everybody: without places on this machine
+        unready: () => unready(() => "the ledger cannot be written, see the log") ?? noNodeServes(pool.states()),
+        metrics,
+        get metricsToken() {
+          return live.current.metricsToken;
+        },
+        get corsOrigins() {
+          return live.current.corsOrigins;
+        },
+        behindProxy: isBehindProxy(config),
+        get tracer() {
+          return tracing.tracer;
+        },
+        get logsRequests() {
+          return live.current.log.level === "debug";
+        },
+        nodesContext: (modelId) => pool.contextTokensOf(modelId),
+        gauges: () => gaugesOf({ accounting, watch, storedResponses, pool, backups }),
+      },
+    ),
+  );
+  opened.defer(async () => {
+    const { stopGraceMs } = live.current;
+    const relaysStopping = await relays?.stop(stopGraceMs); // what they pass on is answered until they take no more
+    await Promise.all([relaysStopping?.stopped, server.stop(stopGraceMs)]);
+  });
+  if (relays !== null) {
+    releasePort();
+    await relays.listen().catch((error: unknown) => {
+      throw cannotListen(config.host, port, error);
+    });
+  }
+  const requests = relays === null ? server : together(server, relays);
+
+  watch.begin(() => ({
+    requests: requests.openRequests,
+    nodesBusy: pool.states().reduce((sum, { busy }) => sum + busy, 0),
+    waiting: pool.waiting,
+  }));
+  backups.follow(config.backups);
+  opened.defer(() => backups.close());
+  return { url: server.url, requests };
+}

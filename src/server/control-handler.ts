@@ -1,0 +1,50 @@
+// What the commands ask of a running server through the socket in its data folder.
+import { version } from "../../package.json" with { type: "json" };
+import { byCommandOf } from "../account/audit.ts";
+import { CommandError } from "../core/expected-error.ts";
+import type { NodePool } from "../nodes/queue/pool.ts";
+import type { Handler } from "./control-socket.ts";
+import { healthOf, nodeReports } from "./node-lines.ts";
+import { isOperationName, type OperationArguments, type OperationName, runOperation, type Work } from "./operations.ts";
+import type { Reloader, ReloadOutcome } from "./reload.ts";
+
+/** What `check` and `doctor` must know to see what a running server sees, and its configuration does not say. */
+export type StartedWith = Readonly<{
+  /** The configuration's file; null without one. */
+  config: string | null;
+  /** Of `--node`. */
+  nodes: readonly string[];
+}>;
+
+export type ControlParts = Readonly<{
+  work: Work;
+  pool: NodePool;
+  reloader: Pick<Reloader, "apply">;
+  /** Keeps in the audit log who had the configuration read again, and what came of it. */
+  noteReload(by: string, outcome: ReloadOutcome): Promise<void>;
+  /** Why requests should go elsewhere, with all that only the operator may know; null where all is well. */
+  unready(): string | null;
+  /** What an operator should know of how browsers come here. */
+  notices(): readonly string[];
+  started: StartedWith;
+}>;
+
+export function controlHandler(parts: ControlParts): Handler {
+  const { work, pool, reloader, noteReload, unready, notices, started } = parts;
+  return async (operation, given, progress, user) => {
+    if (operation === "reload") {
+      const applying = reloader.apply();
+      const outcome = await applying.catch((error: Error): ReloadOutcome => ({ refused: error.message }));
+      await noteReload(byCommandOf(user), outcome);
+      return applying; // or what is wrong with the configuration
+    }
+    if (operation === "health") return healthOf(unready(), pool);
+    if (operation === "started with") return started;
+    if (operation === "nodes") return nodeReports(pool);
+    if (operation === "notices") return notices();
+    if (isOperationName(operation)) {
+      return runOperation(operation, { ...work, user }, given as OperationArguments<OperationName>, progress);
+    }
+    throw new CommandError(`the running server (version ${version}) does not know "${operation}"; restart it`);
+  };
+}

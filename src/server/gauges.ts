@@ -1,0 +1,102 @@
+// What a server's parts tell Prometheus at each scrape, beside what is counted.
+import type { Accounting } from "../accounting.ts";
+import type { Gauge } from "../http/metrics/metric.ts";
+import type { NodePool } from "../nodes/queue/pool.ts";
+import type { StoredResponsesFile } from "../store/responses/stored-responses.ts";
+import type { LedgerState, LedgerWatch } from "../store/verify/verify-watch.ts";
+import type { ScheduledBackups } from "./scheduled-backups.ts";
+
+export type GaugedParts = Readonly<{
+  accounting: Pick<Accounting, "journal" | "admission">;
+  watch: Pick<LedgerWatch, "state">;
+  storedResponses: Pick<StoredResponsesFile, "waitingBytes"> | null;
+  pool: Pick<NodePool, "waiting" | "states">;
+  backups: Pick<ScheduledBackups, "lastMadeAt">;
+}>;
+
+export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
+  const { accounting, watch, storedResponses, pool, backups } = parts;
+  const { journal, admission } = accounting;
+  const { lastMadeAt } = backups;
+  yield* ledgerGauges(watch.state);
+  if (lastMadeAt !== null) {
+    yield {
+      name: "tollgate_backup_timestamp_seconds",
+      help: "When the last backup of the schedule was made.",
+      value: lastMadeAt / 1000,
+    };
+  }
+  yield { name: "tollgate_queue_waiting", help: "Requests that wait for a node.", value: pool.waiting };
+  yield {
+    name: "tollgate_balance_waiting",
+    help: "Requests that wait until others of their account have settled.",
+    value: admission.line.length,
+  };
+  yield { name: "tollgate_journal_pending", help: "Journal entries on their way to disk.", value: journal.pending };
+  if (storedResponses !== null) {
+    yield {
+      name: "tollgate_stored_responses_waiting_bytes",
+      help: "Stored responses on their way to disk.",
+      value: storedResponses.waitingBytes,
+    };
+  }
+  for (const { name: node, health, since, lastError, busy, slots } of pool.states()) {
+    const labels = { node };
+    for (const each of ["well", "cooling", "down", "starting"] as const) {
+      yield {
+        name: "tollgate_node_health",
+        help: "1 for the health that the node has: well, cooling (it said that it is busy), down or starting.",
+        value: each === health ? 1 : 0,
+        labels: { node, health: each },
+      };
+    }
+    yield {
+      name: "tollgate_node_health_since_timestamp_seconds",
+      help: "Since when the node has the health that it has.",
+      value: since / 1000,
+      labels,
+    };
+    if (lastError !== null) {
+      yield {
+        name: "tollgate_node_last_error_timestamp_seconds",
+        help: "When something last went wrong on the node that no client is to blame for; the log says what.",
+        value: lastError.at / 1000,
+        labels,
+      };
+    }
+    yield {
+      name: "tollgate_node_well",
+      help: "1 where the node takes requests.",
+      value: health === "well" ? 1 : 0,
+      labels,
+    };
+    yield { name: "tollgate_node_busy", help: "Requests that the node runs.", value: busy, labels };
+    yield { name: "tollgate_node_slots", help: "Requests that the node may run at once.", value: slots, labels };
+  }
+}
+
+/** Times are left out until they are known: 0 would be a check in 1970. */
+function* ledgerGauges({ violations, checkedAt, durationMs, wholePassAt }: LedgerState): Generator<Gauge> {
+  yield {
+    name: "tollgate_ledger_violations",
+    help: "Places in which the ledger contradicts itself; the log names them.",
+    value: violations.length,
+  };
+  if (checkedAt === null || durationMs === null) return;
+  yield {
+    name: "tollgate_ledger_check_timestamp_seconds",
+    help: "When the ledger was last checked; once a minute.",
+    value: checkedAt / 1000,
+  };
+  yield {
+    name: "tollgate_ledger_check_duration_seconds",
+    help: "How long that check took, most of it resting.",
+    value: durationMs / 1000,
+  };
+  if (wholePassAt === null) return;
+  yield {
+    name: "tollgate_ledger_whole_pass_timestamp_seconds",
+    help: "When the walk over all accounts was last completed.",
+    value: wholePassAt / 1000,
+  };
+}

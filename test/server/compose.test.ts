@@ -1,0 +1,115 @@
+// Putting a server together: whichever phase fails, what was opened until then is closed again, and the process that tried
+// has nothing left that would keep it alive.
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { lockDataFolder } from "../../src/store/folder/data-folder.ts";
+import { temporaryFolder } from "../commands/program.ts";
+
+setDefaultTimeout(120_000);
+
+const program = join(import.meta.dir, "../fixtures/managed-program.ts");
+
+type Told = Readonly<{
+  failed: string;
+  whileOpen: readonly string[];
+  left: readonly string[];
+  threads: readonly string[];
+}>;
+
+class FailingStart implements Disposable {
+  readonly #folder = temporaryFolder();
+  readonly data = join(this.#folder.path, "data");
+  readonly programs = this.#folder.path;
+  readonly #config = join(this.#folder.path, "tollgate.toml");
+
+  /** With everything that has a thread, a child or a socket of its own. */
+  constructor(search = this.#folder.path) {
+    writeFileSync(
+      this.#config,
+      `[[nodes]]
+      name = "own"
+      command = ["${process.execPath}", "${program}", "{port}", "${this.programs}"]
+      [search]
+      provider = "local"
+      folder = "${search}"
+      [log]
+      level = "error"`,
+    );
+  }
+
+  /** Runs it to its end, which comes by itself; `phase` is the one that fails when it has opened everything. */
+  async run(phase: string, flags: object = {}): Promise<Told> {
+    const given = { config: this.#config, data: this.data, port: "0", threads: "2", ...flags };
+    const child = Bun.spawn(
+      [process.execPath, join(import.meta.dir, "failing-start.ts"), phase, JSON.stringify(given)],
+      {
+        stdin: "ignore",
+        stdout: "pipe",
+        stderr: "pipe",
+      },
+    );
+    const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    return JSON.parse(stdout) as Told;
+  }
+
+  /** The process has ended: what it leaves on the machine. */
+  expectNothingLeft({ left, threads }: Told): void {
+    // SQLite keeps the files of a closed connection until its last statement is collected; the lock is another file.
+    expect(left.filter((file) => !/\/tollgate\.db(?:-wal|-shm)?$/.test(file))).toEqual([]);
+    expect(threads.filter((name) => /journal|relay|Worker$/.test(name) && name !== "JITWorker")).toEqual([]);
+    const pids = join(this.programs, "pids");
+    const children = existsSync(pids) ? readFileSync(pids, "utf8").trim().split("\n") : [];
+    expect(children.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
+    expect(["tollgate.sock", "relays.sock"].filter((name) => existsSync(join(this.data, name)))).toEqual([]);
+    lockDataFolder(this.data).release();
+  }
+
+  [Symbol.dispose](): void {
+    this.#folder[Symbol.dispose]();
+  }
+}
+
+describe("a start that fails leaves nothing open", () => {
+  // the phase that fails, and what of it must have been open
+  test.each([
+    ["settings", ["socket:"]],
+    ["books", ["tollgate.lock", "tollgate.db", "responses.db", "journal"]],
+    ["work", ["journal", "Worker", "search.db"]],
+    ["gateway", ["journal", "Worker", "relay 1", "relay 2"]],
+    ["doors", ["journal", "Worker", "relay 1", "relay 2", "socket:"]],
+  ])("when the phase %s fails", async (phase, opened) => {
+    using start = new FailingStart();
+    const told = await start.run(phase);
+    expect(told.failed).toBe(`${phase} failed`);
+    for (const what of opened) expect(told.whileOpen.filter((each) => each.includes(what))).not.toEqual([]);
+    start.expectNothingLeft(told);
+  });
+
+  test("when there is no room for the stored responses", async () => {
+    using start = new FailingStart();
+    mkdirSync(join(start.data, "responses.db"), { recursive: true });
+    const told = await start.run("");
+    expect(told.failed).toContain("responses.db");
+    start.expectNothingLeft(told);
+  });
+
+  test("when the folder to be searched is not there, after a node's program was started", async () => {
+    using start = new FailingStart("/nowhere");
+    const told = await start.run("");
+    expect(told.failed).toContain("/nowhere");
+    start.expectNothingLeft(told);
+  });
+
+  test.each([["1"], ["2"]])("when the port is taken, with %s threads", async (threads) => {
+    using start = new FailingStart();
+    const other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("") });
+    const told = await start.run("", { port: String(other.port), threads });
+    expect(told.failed).toBe(
+      `port ${other.port} on 127.0.0.1 is taken by another program; choose another with --port N`,
+    );
+    start.expectNothingLeft(told);
+    await other.stop();
+  });
+});

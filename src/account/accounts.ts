@@ -90,6 +90,8 @@ export class Accounts {
   readonly #parts: Parts;
   readonly #passwords: Passwords;
   #lastId: AccountId;
+  /** Null until somebody asked. */
+  #count: number | null = null;
   /** E-mails whose accounts are on their way to disk, in lower case. */
   readonly #creating = new Set<string>();
   /** The last line of each account that disables or enables it, while it is on its way to disk. */
@@ -156,6 +158,7 @@ export class Accounts {
       inSameCommit?.(id);
       if (credit > 0) this.#buy(account, credit, `opening:${id}`);
       await journal.durable(sequence);
+      if (this.#count !== null) this.#count += 1;
     } catch (thrown) {
       ledger.remove(id);
       throw thrown;
@@ -184,9 +187,13 @@ export class Accounts {
     return this.#parts.records.byEmail(email);
   }
 
-  /** How many there are. */
+  /** How many there are, without those that were erased. The disk is asked once. */
   get count(): number {
-    return this.#lastId;
+    if (this.#count !== null) return this.#count;
+    const count = this.#parts.records.count();
+    // What is on its way may be on disk already, and would be counted again when it is known to be.
+    if (this.#creating.size === 0 && this.#erasing.size === 0) this.#count = count;
+    return count;
   }
 
   /** Throws AccountError for an unknown e-mail, as everything below that takes one. */
@@ -317,7 +324,8 @@ export class Accounts {
     inSameCommit?: InSameCommit,
   ): Promise<ErasedAccount> {
     const { ledger, keys, journal, clock } = this.#parts;
-    const { id } = this.#byEmail(email);
+    const record = this.#byEmail(email);
+    const { id } = record;
     await this.setDisabled(id, true);
     const account = ledger.account(id);
     if (account.holds > 0) {
@@ -332,6 +340,7 @@ export class Accounts {
       inSameCommit?.();
       await journal.durable(sequence);
       keys.replace(account, keyHash);
+      if (this.#count !== null && !isErased(record)) this.#count -= 1;
       return { id, name };
     } finally {
       this.#erasing.delete(id); // what is on disk says it now, or the account is still there
@@ -389,9 +398,8 @@ export class Accounts {
 
   /** Throws AccountError for an account that was deleted: there is nobody to give it anything. */
   checkNotErased(id: AccountId): void {
-    const { email, disabledAt, passwordHash } = this.#byId(id);
-    const isErased = erasedName.test(email) && disabledAt !== null && passwordHash === null;
-    if (isErased || this.#erasing.has(id)) throw new AccountError(`${email} is a deleted account`);
+    const record = this.#byId(id);
+    if (isErased(record) || this.#erasing.has(id)) throw new AccountError(`${record.email} is a deleted account`);
   }
 
   /** The account's replies, newest first. */
@@ -540,6 +548,10 @@ function summaryOf({ id, email, plan, credit, operator, disabledAt, createdAt }:
 
 /** What stands in the place of the e-mail of a deleted account. */
 const erasedName = /^deleted-[\d-]+@invalid$/i;
+
+/** One that is called so may be from a time when anybody could take the name. */
+const isErased = ({ email, disabledAt, passwordHash }: AccountRecord): boolean =>
+  erasedName.test(email) && disabledAt !== null && passwordHash === null;
 
 /**
  * What browsers take in a field for e-mail addresses (HTML's rule): ASCII alone, so that no two names look alike, and none

@@ -30,6 +30,8 @@ export interface AccountRecords {
   search(text: string, after: AccountId, limit: number): readonly AccountRecord[];
   /** The highest account id in use, 0 when there is no account. */
   lastId(): AccountId;
+  /** How many accounts there are, without those that were erased. Looks at all of them. */
+  count(): number;
   /** Operators that are not disabled. */
   operators(): readonly AccountId[];
   used(account: AccountId, quota: Quota, period: Period): number;

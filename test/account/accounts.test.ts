@@ -165,6 +165,62 @@ test("an account is deleted although another has the name that it would get", as
   expect(await office.accounts.verify()).toEqual({ accounts: 3, violations: [] });
 });
 
+describe("the number of accounts", () => {
+  test("is that of those who are there, before and after one was made, could not be made or was erased", async () => {
+    const office = new Office();
+    const { accounts, storage } = office;
+    const onDisk = (): number => office.records.count();
+    await accounts.create({ email: "a@x" });
+    expect(accounts.count).toBe(1);
+    await accounts.create({ email: "b@x" });
+    expect(accounts.count).toBe(2);
+    storage.immediate = false;
+    const lost = accounts.create({ email: "lost@x" });
+    office.journal.flush();
+    storage.giveUp();
+    await expect(lost).rejects.toThrow(StoreUnavailable);
+    storage.immediate = true;
+    expect(accounts.count).toBe(2);
+    const { name } = await accounts.erase("a@x", async () => {});
+    expect([accounts.count, onDisk()]).toEqual([1, 1]);
+    await accounts.erase(name, async () => {}); // once more, for what it had stored
+    expect([accounts.count, onDisk()]).toEqual([1, 1]);
+    await accounts.create({ email: "c@x" });
+    expect([accounts.count, onDisk()]).toEqual([2, 2]);
+  });
+
+  test("is right where it is first asked for while an account is made or erased, and leaves out no other", async () => {
+    const office = new Office();
+    const { accounts } = office;
+    await accounts.create({ email: "a@x" });
+    const made = accounts.create({ email: "b@x" });
+    expect(accounts.count).toBe(1);
+    await made;
+    expect(accounts.count).toBe(2);
+    for (const email of ["Deleted-7@invalid", "deleted-7x@invalid"]) {
+      office.database.run(
+        `UPDATE accounts SET email = '${email}', disabled_at = 1 WHERE email = 'b@x' OR email LIKE 'deleted%'`,
+      );
+      expect(office.records.count()).toBe(email === "deleted-7x@invalid" ? 2 : 1);
+    }
+  });
+
+  test("is asked of the disk once", async () => {
+    const office = new Office();
+    let asked = 0;
+    const count = office.records.count.bind(office.records);
+    office.records.count = () => {
+      asked += 1;
+      return count();
+    };
+    for (let round = 0; round < 3; round += 1) {
+      await office.accounts.create({ email: `${round}@x` });
+      expect(office.accounts.count).toBe(round + 1);
+    }
+    expect(asked).toBe(1);
+  });
+});
+
 test("a password that was hashed while its account was deleted is not set", async () => {
   const hashed = Promise.withResolvers<string>();
   const passwords = new Passwords({ hash: () => hashed.promise, verify: async () => true });

@@ -41,6 +41,10 @@ export class SqliteRecords implements AccountRecords {
     return read(() => this.#queries.lastId.get())?.id ?? 0;
   }
 
+  count(): number {
+    return read(() => this.#queries.count.get())?.count ?? 0;
+  }
+
   operators(): readonly AccountId[] {
     return read(() => this.#queries.operators.all()).map(({ id }) => id);
   }
@@ -67,6 +71,11 @@ export class SqliteRecords implements AccountRecords {
     return lines + (read(() => this.#queries.foldedSince.get({ account, day }))?.billed ?? 0);
   }
 }
+
+/** As `erasedName` and `isErased` of account/accounts.ts know them: "deleted-", digits and hyphens, "@invalid". */
+const isErased = sql`(${accounts.email} LIKE 'deleted-_%@invalid'
+  AND substr(${accounts.email}, 9, length(${accounts.email}) - 16) NOT GLOB '*[^0-9-]*'
+  AND ${accounts.disabledAt} IS NOT NULL AND ${accounts.passwordHash} IS NULL)`;
 
 function prepare(database: Database) {
   const db = drizzle(database);
@@ -104,6 +113,11 @@ function prepare(database: Database) {
       .limit(place("limit"))
       .prepare(),
     lastId: db.select({ id: accounts.id }).from(accounts).orderBy(desc(accounts.id)).limit(1).prepare(),
+    count: db
+      .select({ count: sql<number>`count(*)` })
+      .from(accounts)
+      .where(sql`NOT ${isErased}`)
+      .prepare(),
     operators: db
       .select({ id: accounts.id })
       .from(accounts)

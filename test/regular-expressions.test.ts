@@ -101,7 +101,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "http/forwarding.ts": [/^::ffff:(?=\d+\.)/i],
   "http/incoming.ts": [/^bearer +/i],
   "http/metrics/metric.ts": [/[\\"\n]/, /\\/g, /"/g, /\n/g],
-  "http/metrics/metrics-access.ts": [/^bearer +/i, /^(?:::ffff:)?127\.|^::1$/, /^(?:localhost|127\.[\d.]+|\[::1\])$/],
+  "http/metrics/metrics-access.ts": [/^bearer +/i],
   "http/openapi/shape.ts": "our own schemas",
   "threads/pass-on.ts": [/[^\t\x20-\x7e\x80-\xff]/],
   "http/request-address.ts": [/^https?:\/\/[^/?#]*/],
@@ -109,6 +109,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "core/image-header.ts": [/^data:/i, /;base64$/i],
   "core/log.ts": [/[\s"=]|^$/, /\b(?:sk-[A-Za-z0-9_-]{16,}|[Bb]earer +[A-Za-z0-9._~+/-]{8,}=*)/g],
   "main.ts": "our own messages",
+  "core/this-machine.ts": [/^(?:localhost|127\.[\d.]+|\[?::1\]?)$/, /^(?:::ffff:)?127\.|^::1$/],
   "core/schema-errors.ts": [/^[\w-]+$/],
   "nodes/client/client.ts": [/^\[(.*)\]$/, /\btimeout=(\d+)/i, /\bmax=(\d+)/i],
   "nodes/demo/demo-answer.ts": [

@@ -1,5 +1,6 @@
 // What a configuration says that a server takes, but that is perhaps not meant.
-import { type Config, isLoopback } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
+import { namesThisMachine } from "../core/this-machine.ts";
 import { type Finding, ok, warning } from "./finding.ts";
 
 const what = "configuration";
@@ -14,7 +15,7 @@ export function configFindings(config: Config, text: string, mode: number): Find
       warning(what, `${file} holds a secret and others may read it: chmod 600, or name a variable (api_key_env)`),
     );
   }
-  if (!isLoopback(host)) {
+  if (!namesThisMachine(host)) {
     if (baseUrl === null) {
       found.push(warning(what, `base_url is missing: refusals and the console name ${host} as this server's address`));
     }
@@ -25,7 +26,7 @@ export function configFindings(config: Config, text: string, mode: number): Find
     }
   }
   const address = siteUrl ?? baseUrl;
-  if (address?.startsWith("http://") === true && !isLoopback(new URL(address).hostname)) {
+  if (address?.startsWith("http://") === true && !namesThisMachine(new URL(address).hostname)) {
     found.push(warning(what, `${address} is not https: keys and passwords can be read on the way`));
   }
   if (address?.startsWith("https://") === true && site.addressHeader === null) {

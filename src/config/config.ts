@@ -27,9 +27,11 @@ import {
 } from "../core/limits.ts";
 import { formatPath, misfitsOf, show } from "../core/schema-errors.ts";
 import { nearest } from "../core/nearest.ts";
+import { namesThisMachine } from "../core/this-machine.ts";
 import { type LogFormat, type LogLevel, logLevels } from "../core/log.ts";
 import { lineOf, lineOfSyntaxError } from "./toml-lines.ts";
-import type { Effort, Ms, PlanId } from "../core/types.ts";
+import { type PlanId, planIds } from "../core/plan-ids.ts";
+import type { Effort, Ms } from "../core/types.ts";
 
 /** One inference node. */
 export type NodeConfig = Readonly<{
@@ -222,7 +224,6 @@ const text = (description: string) => Type.String({ minLength: 1, description })
 const key = () => Type.String({ minLength: 1, writeOnly: true, description: "a text that is not empty" });
 const variable = () =>
   Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$", description: "the name of an environment variable" });
-const plans = ["free", "plus", "standard", "pro"] as const satisfies readonly PlanId[];
 const names = (what: string) =>
   Type.Array(Type.String({ minLength: 1 }), { minItems: 1, description: `a list of one or more ${what}` });
 const oneOf = <Word extends string>(words: readonly Word[]) =>
@@ -316,8 +317,8 @@ const McpTable = Type.Object(
     plans: Type.Optional(
       Type.Array(
         Type.Union(
-          plans.map((plan) => Type.Literal(plan)),
-          { description: `one of ${plans.map((plan) => `"${plan}"`).join(", ")}` },
+          planIds.map((plan) => Type.Literal(plan)),
+          { description: `one of ${planIds.map((plan) => `"${plan}"`).join(", ")}` },
         ),
         { minItems: 1, description: "a list of one or more plans" },
       ),
@@ -623,11 +624,8 @@ export function addressesOf(config: Config, port: number): { baseUrl: string; si
 
 /** Whether clients come through a proxy, as far as the configuration says it. */
 export function isBehindProxy({ baseUrl, console: { addressHeader } }: Config): boolean {
-  return addressHeader !== null || (baseUrl !== null && !isLoopback(new URL(baseUrl).hostname));
+  return addressHeader !== null || (baseUrl !== null && !namesThisMachine(new URL(baseUrl).hostname));
 }
-
-/** Of a host's name or address. */
-export const isLoopback = (host: string): boolean => /^(?:localhost|127\..*|\[?::1\]?)$/.test(host);
 
 /** Address under which a server on `host` and `port` can be opened on its own machine. */
 export function listeningAddress(host: string, port: number): string {

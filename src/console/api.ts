@@ -58,6 +58,7 @@ import {
   passwordMaxLength,
   passwordMinLength,
 } from "../core/limits.ts";
+import { planIds } from "../core/plan-ids.ts";
 
 // ---------------------------------------------------------------- shapes shared by several
 
@@ -89,7 +90,7 @@ const newPassword = () =>
     description: `a password of ${passwordMinLength} to ${passwordMaxLength} characters`,
   });
 const knownPassword = () => Type.String({ maxLength: passwordMaxLength, writeOnly: true, description: "the password" });
-const planId = () => oneOf(["free", "plus", "standard", "pro"]);
+const planId = () => oneOf(planIds);
 
 /** Every failure. `code` is fixed, `message` is a sentence for people. */
 export const ApiError = Type.Object({
@@ -447,7 +448,7 @@ export const NewPurchaseRequest = Type.Union(
   {
     description:
       `{"kind":"credit","tokens":N} with N from ${creditPurchaseMinTokens} to ${creditPurchaseMaxTokens}, ` +
-      `or {"kind":"plan","plan":P} with P one of "free", "plus", "standard", "pro"`,
+      `or {"kind":"plan","plan":P} with P ${planId().description}`,
   },
 );
 export type NewPurchaseRequest = Static<typeof NewPurchaseRequest>;

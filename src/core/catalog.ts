@@ -10,7 +10,8 @@ import {
   outputTokensMin,
 } from "./limits.ts";
 import { formatPath, misfitsOf } from "./schema-errors.ts";
-import type { EncodingName, Model, Plan, PlanId, Price } from "./types.ts";
+import { type PlanId, planIds } from "./plan-ids.ts";
+import type { EncodingName, Model, Plan, Price } from "./types.ts";
 
 export type Catalog = Readonly<{
   models: ReadonlyMap<string, Model>;
@@ -57,8 +58,6 @@ export class CatalogError extends Error {
 const encodings = ["o200k_base", "cl100k_base", "p50k_base", "r50k_base"] as const satisfies readonly EncodingName[];
 /** Of models that name none, and of texts that are counted for no model. */
 export const encodingDefault: EncodingName = "o200k_base";
-
-const planIds = ["free", "plus", "standard", "pro"] as const satisfies readonly PlanId[];
 
 // ---------------------------------------------------------------- the file
 

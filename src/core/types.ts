@@ -1,6 +1,7 @@
 // Every noun of the gateway. A request becomes an Ask, an Ask is admitted as a Hold, waits for a Slot, and the
 // node's answer arrives as Pieces and one Ending. Nothing here knows a dialect, a database or a socket.
 import type { AnyCancelSignal } from "./cancel-signal.ts";
+import type { PlanId } from "./plan-ids.ts";
 import type { RefusalName } from "./refusals.ts";
 
 /** Row id of an account, unique within a data folder. */
@@ -9,7 +10,7 @@ export type AccountId = number;
 export type Ms = number;
 /** One moment on both clocks: the wall clock for periods, the other, which never steps, for durations. */
 export type Moment = Readonly<{ wall: Ms; monotonic: Ms }>;
-export type PlanId = "free" | "plus" | "standard" | "pro";
+export type { PlanId };
 export type Endpoint = "/v1/chat/completions" | "/v1/messages" | "/v1/responses";
 
 /** US cents per 1,000,000 model tokens, whole numbers (spec, model table). */

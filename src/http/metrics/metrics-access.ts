@@ -8,6 +8,7 @@
 // of its own, or a Host that is not this machine. The last keeps out pages in a browser on this machine, too, whose
 // site's name was pointed here.
 import { timingSafeEqual } from "node:crypto";
+import { isLoopbackPeer, namesThisMachine } from "../../core/this-machine.ts";
 import { forwardingHeaderIn } from "../forwarding.ts";
 
 export type MetricsAccess = Readonly<{
@@ -20,7 +21,7 @@ export type MetricsAccess = Readonly<{
 
 export function mayReadMetrics(headers: Headers, { address, token, behindProxy }: MetricsAccess): boolean {
   if (token !== null) return isToken(headers.get("authorization") ?? "", token); // (1)
-  if (address === null || !isLoopbackAddress(address)) return false; // (3)
+  if (address === null || !isLoopbackPeer(address)) return false; // (3)
   return !behindProxy && forwardingHeaderIn(headers) === null && isForThisMachine(headers.get("host")); // (2), (3)
 }
 
@@ -32,10 +33,8 @@ function isToken(authorization: string, token: string): boolean {
 
 const digest = (text: string): Uint8Array => new Bun.CryptoHasher("sha256").update(text).digest();
 
-const isLoopbackAddress = (address: string): boolean => /^(?:::ffff:)?127\.|^::1$/.test(address);
-
 /** HTTP/1.0 has none. */
 function isForThisMachine(host: string | null): boolean {
   const name = host === null ? "localhost" : URL.parse(`http://${host}`)?.hostname;
-  return name !== undefined && /^(?:localhost|127\.[\d.]+|\[::1\])$/.test(name);
+  return name !== undefined && namesThisMachine(name);
 }

@@ -1,6 +1,7 @@
 // One account as its operator sees it: balance, last requests, and changes of plan, credit, password and state.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
+import { planIds } from "../../../../core/plan-ids.ts";
 import type {
   AccountDeletion,
   CreditGrant,
@@ -22,7 +23,6 @@ import { UsageTable } from "../../parts/usage-table.tsx";
 import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { account as own } from "../../session.ts";
-import { planIds } from "./new-account.tsx";
 
 const usageRows = 10;
 const passwordMinLength = 8;

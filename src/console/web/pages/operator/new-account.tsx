@@ -1,16 +1,14 @@
 // The dialog that makes an account; its key is shown there once.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { CreatedAccount, NewConsoleAccount, PlanPage } from "../../../api.ts";
+import { type PlanId, planIds } from "../../../../core/plan-ids.ts";
+import type { CreatedAccount, NewConsoleAccount } from "../../../api.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
 import { Field } from "../../parts/field.tsx";
 import { post } from "../../request.ts";
 import { useAction } from "../../resource.ts";
-
-type PlanId = PlanPage["plan"];
-export const planIds: readonly PlanId[] = ["free", "plus", "standard", "pro"];
 
 const passwordMinLength = 8;
 

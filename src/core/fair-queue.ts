@@ -5,6 +5,8 @@
 import { assert } from "./assert.ts";
 import type { AccountId } from "./types.ts";
 
+const anyAccount = (): boolean => true;
+
 export class FairQueue<Job extends Readonly<{ account: AccountId }>> {
   /** In the order of turns; no list is empty. */
   readonly #jobs = new Map<AccountId, Job[]>();
@@ -19,9 +21,18 @@ export class FairQueue<Job extends Readonly<{ account: AccountId }>> {
     else jobs.push(job);
   }
 
-  /** The job that gets the next slice, or null; its account goes to the end of the line. It stays in until it leaves. */
-  next(): Job | null {
+  /** How many of an account are in. */
+  countOf(account: AccountId): number {
+    return this.#jobs.get(account)?.length ?? 0;
+  }
+
+  /**
+   * The job that gets the next slice, or null; its account goes to the end of the line. It stays in until it leaves.
+   * Accounts that may not have a turn now keep their place.
+   */
+  next(mayRun: (account: AccountId) => boolean = anyAccount): Job | null {
     for (const [account, jobs] of this.#jobs) {
+      if (!mayRun(account)) continue;
       this.#jobs.delete(account);
       this.#jobs.set(account, jobs);
       return jobs[0]!;

@@ -16,7 +16,7 @@ import {
   inflatingMax,
 } from "../core/limits.ts";
 import { refuse } from "../core/refusals.ts";
-import { AccountTurns } from "../tools/account-turns.ts";
+import { AccountTurns } from "../core/account-turns.ts";
 import type { AccountId, Refusal } from "../core/types.ts";
 import type { ArrivingBody } from "./arriving-bodies.ts";
 

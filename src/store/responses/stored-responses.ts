@@ -14,15 +14,17 @@ import {
   bodyMaxBytes,
   storedResponsesCountMax,
   storedResponsesGatherMs,
+  storedResponsesLookupsMax,
+  storedResponsesLookupsWaitingMax,
   storedResponsesWaitingBytesMax,
 } from "../../core/limits.ts";
+import { AccountTurns } from "../../core/account-turns.ts";
 import type { Log } from "../../core/log.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { AccountId, Ms, Refusal } from "../../core/types.ts";
 import { startWorker as startWorkerOf, WorkerClient } from "../../core/workers.ts";
 import { DataFolderUnusable, responsesName } from "../folder/data-folder.ts";
 import type { KeptResponse, StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
-import { LookupTurns } from "./lookup-turns.ts";
 import { packKept } from "./kept-text.ts";
 import type { ResponsesCall } from "./stored-responses-worker.ts";
 
@@ -61,7 +63,8 @@ export class StoredResponsesFile implements StoredResponses {
   #gatheredBytes = 0;
   #gatherTimer: Timer | null = null;
   #keeps = true;
-  readonly #turns = new LookupTurns();
+  /** A conversation may take the Worker a second: an account's look-ups go one after the other, and accounts take turns. */
+  readonly #turns = new AccountTurns(storedResponsesLookupsMax, 1);
   #closed = false;
 
   private constructor({ dataFolder, keepMs, accountBytesMax, log, startWorker }: StoredResponsesOptions) {
@@ -184,12 +187,11 @@ export class StoredResponsesFile implements StoredResponses {
 
   /** For what a client waits for; a failure is in the log and a refusal. */
   async #asked<Result>(call: ResponsesCall & Readonly<{ account: AccountId }>): Promise<Result | Refusal> {
-    if (this.#turns.isFull(call.account)) return refuse("busy", { seconds: 1 });
+    if (this.#turns.waitingOf(call.account) >= storedResponsesLookupsWaitingMax) return refuse("busy", { seconds: 1 });
     try {
-      return await this.#turns.run(call.account, async () => {
-        if (this.#closed) return refuse("internal"); // it waited while the gateway stopped
-        return await this.#call<Result>(call);
-      });
+      using _ = this.#turns.take(call.account) ?? (await this.#turns.enter(call.account));
+      if (this.#closed) return refuse("internal"); // it waited while the gateway stopped
+      return await this.#call<Result>(call);
     } catch (thrown) {
       this.#failed(thrown as Error);
       return refuse("internal");

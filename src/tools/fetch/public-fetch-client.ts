@@ -8,7 +8,7 @@
 //
 // Nothing of ours or of the client goes along: no cookies, no keys, no proxy from the environment.
 import { publicConnectTimeoutMs, publicFetchesAccountMax, publicFetchesMax } from "../../core/limits.ts";
-import { AccountTurns } from "../account-turns.ts";
+import { AccountTurns } from "../../core/account-turns.ts";
 import { exchange, ExchangeFailed, type ExchangeResult } from "./public-exchange.ts";
 import { destinationOf, parsePublicUrl, type Resolve, resolvePublicName } from "./public-destination.ts";
 import { type Fetched, type FetchOptions, FetchRefused, type PublicFetch } from "./public-fetch.ts";

@@ -9,7 +9,7 @@ import {
   pdfTimeoutMs,
 } from "../../core/limits.ts";
 import type { AccountId } from "../../core/types.ts";
-import { AccountTurns } from "../account-turns.ts";
+import { AccountTurns } from "../../core/account-turns.ts";
 
 const memoryCheckIntervalMs = 25;
 const pageBytes = 4_096;

@@ -1,6 +1,6 @@
 // The steps of a fetch with scripted names and servers: what is dialled for which address, and what ends it.
 import { describe, expect, test } from "bun:test";
-import { AccountTurns } from "../../../src/tools/account-turns.ts";
+import { AccountTurns } from "../../../src/core/account-turns.ts";
 import { type exchange, ExchangeFailed, type ExchangeResult } from "../../../src/tools/fetch/public-exchange.ts";
 import { PublicFetchClient } from "../../../src/tools/fetch/public-fetch-client.ts";
 import { type FetchOptions, FetchRefused } from "../../../src/tools/fetch/public-fetch.ts";

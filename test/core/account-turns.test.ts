@@ -1,6 +1,6 @@
-// Turns at something expensive: never more than allowed, the longest waiting first, nobody shut out by another account.
+// Turns at something expensive: never more than allowed, and accounts take turns at them.
 import { describe, expect, test } from "bun:test";
-import { AccountTurns } from "../../src/tools/account-turns.ts";
+import { AccountTurns } from "../../src/core/account-turns.ts";
 
 const stays = new AbortController().signal;
 
@@ -24,7 +24,7 @@ describe("turns", () => {
     for (const account of [1, 1, 1, 2, 3]) void enter(account);
     await settled();
     expect(given).toEqual([1, 1, 2]);
-    expect([turns.running, turns.waiting]).toEqual([3, 2]);
+    expect([turns.running, turns.waitingOf(1), turns.waitingOf(3)]).toEqual([3, 1, 1]);
   });
 
   test("a turn that ends goes to the longest waiting whose account has one left", async () => {
@@ -40,6 +40,18 @@ describe("turns", () => {
     expect(given).toEqual([1, 1, 2, 3, 1]);
   });
 
+  test("an account with many that wait holds another up for one of them", async () => {
+    const turns = new AccountTurns(1, 1);
+    const { given, open, enter } = recorder(turns);
+    for (const account of [1, 1, 1, 1, 2, 3, 2]) void enter(account);
+    for (let turn = 0; turn < 6; turn++) {
+      await settled();
+      open[turn]![Symbol.dispose]();
+    }
+    await settled();
+    expect(given).toEqual([1, 1, 2, 3, 1, 2, 1]);
+  });
+
   test("who leaves the line gets none, and one that is given back twice counts once", async () => {
     const turns = new AccountTurns(1, 1);
     const { given, open, enter } = recorder(turns);
@@ -51,7 +63,7 @@ describe("turns", () => {
     expect(await enter(2, leaving.signal).catch(() => "left")).toBe("left");
     open[0]![Symbol.dispose]();
     open[0]![Symbol.dispose]();
-    expect([turns.running, turns.waiting]).toEqual([0, 0]);
+    expect([turns.running, turns.waitingOf(2)]).toEqual([0, 0]);
     await enter(3);
     expect(given).toEqual([1, 3]);
   });

@@ -240,7 +240,10 @@ function expectedCost({ model, outputTokensMax }: Asked, spent: Usage, inputToke
   return rates.inputCents + rates.outputCents === 0 ? 0 : Math.max(1, tokens);
 }
 
-/** A counted coder call. The call stays counted however the request ends; settling it records its tokens. */
+/**
+ * A counted coder call. The call stays counted however the request ends; settling it records its tokens. A class of its own,
+ * because it shares nothing with TokenHold but the shape of a line: no price, no line to wait in, no rounds that cost.
+ */
 class CallHold implements Hold {
   readonly ready: Promise<null>;
   readonly #ledger: Ledger;

@@ -1,6 +1,14 @@
 // The interface of a dialect as the playground speaks it: a conversation into a body, and events into the answer.
 import { count } from "../../format.ts";
-import { type Answer, readSchema, readTools, type Settings, stopSequences, type Turn } from "./conversation.ts";
+import {
+  type Answer,
+  isRecord,
+  readSchema,
+  readTools,
+  type Settings,
+  stopSequences,
+  type Turn,
+} from "./conversation.ts";
 
 export interface PlaygroundDialect {
   readonly name: string;
@@ -15,8 +23,7 @@ export type WireEvent = Readonly<Record<string, unknown>>;
 
 export type Json = Readonly<Record<string, unknown>>;
 
-export const record = (value: unknown): Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
+export const record = (value: unknown): Json => (isRecord(value) ? value : {});
 export const list = (value: unknown): readonly Json[] => (Array.isArray(value) ? value.map(record) : []);
 export const text = (value: unknown): string => (typeof value === "string" ? value : "");
 export const whole = (value: unknown): number => (typeof value === "number" ? value : 0);

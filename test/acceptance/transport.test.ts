@@ -1,22 +1,15 @@
 // Keys, headers, paths and body limits, as seen by a client on a socket.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
-import type { ErrorReply } from "../fixtures/requests.ts";
 import { brotliCompressSync as brotli, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { bodyOf as bodyOfDialect, endpoints, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
-import { post, says } from "../fixtures/requests.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { asking, eachDialect } from "../fixtures/dialects.ts";
+import { type ErrorReply, refusalOf, says } from "../fixtures/requests.ts";
+import { useStack } from "../fixtures/stack.ts";
 
-const timeLimit = 30_000;
+const stack = useStack();
 const threadsMax = 2; // of the runs of this suite
-let stack: Stack;
-beforeAll(async () => {
-  stack = await Stack.start();
-}, timeLimit);
-afterAll(() => stack[Symbol.asyncDispose]());
-afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
-
 /** At its usual best it takes seconds. */
 const brotliCompressSync = (text: string): Buffer => brotli(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } });
 const randomWords = (bytes: number): string =>
@@ -25,235 +18,187 @@ const randomWords = (bytes: number): string =>
     .repeat(Math.ceil(bytes / 80_000));
 const ask = (): Record<string, unknown> => says(stack.node.marker("text"));
 
-describe("keys", () => {
-  test(
-    "a key is read from Authorization and from x-api-key, whatever the version headers say",
-    async () => {
-      const { api_key } = await stack.gateway.account();
-      for (const key of [
-        ["authorization", `Bearer ${api_key}`],
-        ["x-api-key", api_key],
-      ] as const) {
-        for (const version of [null, "2023-06-01", "2026-10-21", "banana"]) {
-          const reply = await fetch(`${stack.gateway.url}/v1/chat/completions`, {
-            method: "POST",
-            headers: {
-              [key[0]]: key[1],
-              ...(version === null ? {} : { "anthropic-version": version }),
-              "anthropic-beta": "x,y,z",
-            },
-            body: JSON.stringify(ask()),
-          });
-          expect(reply.status).toBe(200);
-          await reply.text();
-        }
+const unauthorized = { type: "authentication_error", message: "Invalid API key provided" };
+const tooLarge = { type: "invalid_request_error", message: "Request body larger than 32 MiB" };
+const bodyBytesMax = 33_554_432;
+
+describe.each(eachDialect)("%s", (_, dialect) => {
+  const text = (): string => JSON.stringify(asking(dialect, `hello [[${stack.node.marker("text")}]]`));
+  const send = (headers: Record<string, string>, body: BodyInit = text(), path: string = dialect.endpoint) =>
+    fetch(`${stack.gateway.url}${path}`, { method: "POST", headers, body });
+  /** A valid request of exactly this many bytes. */
+  function bodyOf(bytes: number): string {
+    const [head = "", tail = ""] = text().split("hello ");
+    return `${head}${"a".repeat(bytes - head.length - tail.length)}${tail}`;
+  }
+
+  test("a key is read from Authorization and from x-api-key, whatever the version headers say", async () => {
+    const { api_key } = await stack.gateway.account();
+    for (const key of [{ authorization: `Bearer ${api_key}` }, { "x-api-key": api_key }]) {
+      for (const version of [
+        {},
+        ...["2023-06-01", "2026-10-21", "banana"].map((date) => ({ "anthropic-version": date })),
+      ]) {
+        const reply = await send({ ...key, ...version, "anthropic-beta": "x,y,z", "openai-beta": "x" } as never);
+        expect(reply.status, await reply.text()).toBe(200);
       }
-    },
-    timeLimit,
-  );
+    }
+  });
 
   test.each([
     ["no key", {}],
     ["an unknown key", { authorization: `Bearer sk-tg-${"x".repeat(43)}` }],
+    ["an unknown key, as x-api-key", { "x-api-key": `sk-tg-${"x".repeat(43)}` }],
     ["an empty key", { authorization: "Bearer " }],
+    ["an empty key, as x-api-key", { "x-api-key": "" }],
     ["another scheme", { authorization: "Basic c2s6" }],
     ["two different keys", { authorization: "Bearer a", "x-api-key": "b" }],
   ])("%s: 401 that clients do not try again", async (_, headers) => {
-    const reply = await fetch(`${stack.gateway.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: headers as Record<string, string>,
-      body: JSON.stringify(ask()),
-    });
-    expect(reply.status).toBe(401);
-    const { error } = (await reply.json()) as ErrorReply;
-    expect(error).toMatchObject({
-      type: "authentication_error",
-      code: "invalid_api_key",
-      message: "Invalid API key provided",
-    });
+    const reply = await send(headers as Record<string, string>);
     expect(reply.headers.get("x-should-retry")).toBe("false");
-    expect(reply.headers.get("x-request-id")).toBeString();
-    expect(reply.headers.get("request-id")).toBe(reply.headers.get("x-request-id"));
-    expect(reply.headers.get("content-type")).toStartWith("application/json");
+    expect(await refusalOf(dialect, reply)).toEqual({ status: 401, ...dialect.error(unauthorized, "invalid_api_key") });
   });
 
-  test(
-    "every reply carries its own request id under both names, never the client's",
-    async () => {
-      const account = await stack.gateway.account();
-      const ids = new Set<string | null>();
-      for (let i = 0; i < 2; i++) {
-        const reply = await post(stack, account, ask(), {
-          headers: { "x-request-id": "mine", "idempotency-key": "mine" },
-        });
-        await reply.text();
-        ids.add(reply.headers.get("x-request-id"));
-        expect(reply.headers.get("request-id")).toBe(reply.headers.get("x-request-id"));
-      }
-      expect(ids.size).toBe(2);
-      expect(ids).not.toContain("mine");
-      expect((await stack.gateway.usage(account.email)).map(({ request_id }) => request_id).sort()).toEqual(
-        [...ids].map(String).sort(),
-      );
+  test("every reply carries its own request id under both names, never the client's", async () => {
+    const account = await stack.gateway.account();
+    const ids: string[] = [];
+    for (let request = 0; request < 2; request++) {
+      const mine = { authorization: `Bearer ${account.api_key}`, "x-request-id": "mine", "idempotency-key": "mine" };
+      const reply = await send(mine);
+      expect(reply.status, await reply.text()).toBe(200);
+      ids.push(reply.headers.get("x-request-id")!);
+      expect(reply.headers.get("request-id")).toBe(ids.at(-1)!);
+    }
+    expect(new Set([...ids, "mine"]).size).toBe(3);
+    expect((await stack.gateway.usage(account.email)).map(({ request_id }) => request_id).sort()).toEqual(ids.sort());
+  });
+
+  test("a query string never changes the route; both base addresses are understood", async () => {
+    const { api_key } = await stack.gateway.account();
+    for (const path of [`${dialect.endpoint}?beta=true`, `${dialect.endpoint}?limit=1000`, ...dialect.aliases]) {
+      const reply = await send({ authorization: `Bearer ${api_key}` }, text(), path);
+      expect(reply.status, `${path}: ${await reply.text()}`).toBe(200);
+    }
+  });
+
+  const unknown = [
+    ["GET", ""],
+    ["DELETE", ""],
+    ["POST", "/nothing"],
+    ["GET", "/batches"],
+  ] as const;
+  test.each(unknown)(
+    "%s of the address with %p behind it is a JSON 404 in the dialect's form",
+    async (method, behind) => {
+      const headers = { "x-api-key": (await stack.gateway.account()).api_key };
+      const reply = await fetch(`${stack.gateway.url}${dialect.endpoint}${behind}`, { method, headers });
+      const { status, type } = await refusalOf(dialect, reply);
+      expect({ status, type }).toEqual({ status: 404, type: "not_found_error" });
     },
-    timeLimit,
   );
+
+  test("a body of exactly 32 MiB is read", async () => {
+    const { api_key } = await stack.gateway.account();
+    const reply = await send({ "x-api-key": api_key }, bodyOf(bodyBytesMax));
+    // the prompt is far longer than the context; what matters here is that its size was not the reason
+    expect(reply.status).not.toBe(413);
+    await reply.text();
+  });
+
+  test("a body without its key is refused before its size matters", async () => {
+    expect(await refusalOf(dialect, await send({}, bodyOf(bodyBytesMax + 1)))).toMatchObject({ status: 401 });
+  });
+
+  test.each(["content-length", "chunked"])("one byte more is a 413 that the client can read, %s", async (framing) => {
+    const account = await stack.gateway.account();
+    const body = bodyOf(bodyBytesMax + 1);
+    const reply = await send(
+      { "x-api-key": account.api_key },
+      framing === "chunked" ? new Blob([body]).stream() : body,
+    );
+    expect(await refusalOf(dialect, reply)).toEqual({ status: 413, ...dialect.error(tooLarge, "request_too_large") });
+    await stack.gateway.expectUncharged(account);
+  });
 });
 
 describe("paths", () => {
-  test(
-    "a query string never changes the route",
-    async () => {
-      const account = await stack.gateway.account();
-      for (const query of ["?beta=true", "?limit=1000"]) {
-        const reply = await post(stack, account, ask(), { path: `/v1/chat/completions${query}` });
-        expect(reply.status).toBe(200);
-        await reply.text();
-        const list = await fetch(`${stack.gateway.url}/v1/models${query}`, {
-          headers: { authorization: `Bearer ${account.api_key}` },
-        });
-        expect(((await list.json()) as { data: unknown[] }).data).toHaveLength(21);
-      }
-    },
-    timeLimit,
-  );
-
-  test.each(["/v1/nothing", "/v2/chat/completions", "/v1/chat", "/nothing"])(
-    "%s is a JSON 404",
-    async (path) => {
-      const account = await stack.gateway.account();
-      for (const method of ["GET", "POST"]) {
-        const reply = await fetch(`${stack.gateway.url}${path}`, {
-          method,
-          headers: { authorization: `Bearer ${account.api_key}` },
-          ...(method === "POST" ? { body: "{}" } : {}),
-        });
-        expect(reply.status).toBe(404);
-        expect(((await reply.json()) as ErrorReply).error.message).not.toBe("");
-      }
-    },
-    timeLimit,
-  );
+  test.each(["/v1/nothing", "/v2/chat/completions", "/v1/chat", "/nothing"])("%s is a JSON 404", async (path) => {
+    const account = await stack.gateway.account();
+    for (const method of ["GET", "POST"]) {
+      const reply = await fetch(`${stack.gateway.url}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${account.api_key}` },
+        ...(method === "POST" ? { body: "{}" } : {}),
+      });
+      expect(reply.status).toBe(404);
+      expect(((await reply.json()) as ErrorReply).error.message).not.toBe("");
+    }
+  });
 
   test.each(["/", "/api/hello"])("HEAD %s answers a connectivity probe without a key", async (path) => {
     const reply = await fetch(`${stack.gateway.url}${path}`, { method: "HEAD" });
     expect(reply.status).toBe(200);
   });
 
-  test(
-    "the model list satisfies both official clients' page readers, and its entries can be retrieved",
-    async () => {
-      const { api_key } = await stack.gateway.account();
-      const headers = { "x-api-key": api_key };
-      const list = (await (await fetch(`${stack.gateway.url}/v1/models`, { headers })).json()) as ModelList;
-      expect(list).toMatchObject({
-        object: "list",
-        has_more: false,
-        first_id: list.data[0]?.id ?? "",
-        last_id: list.data.at(-1)?.id ?? "",
-      });
-      expect(list.data).toHaveLength(21);
-      for (const model of list.data) {
-        expect(model).toMatchObject({ object: "model", type: "model", display_name: expect.any(String) });
-        expect(model.context_window).toBeGreaterThanOrEqual(131_072);
-        expect(model).toHaveProperty("reasoning_effort");
-        const one = await fetch(`${stack.gateway.url}/v1/models/${model.id}`, { headers });
-        expect(await one.json()).toEqual(model);
-      }
-      expect((await fetch(`${stack.gateway.url}/v1/models/core-99`, { headers })).status).toBe(404);
-      expect((await fetch(`${stack.gateway.url}/v1/models`)).status).toBe(401);
-    },
-    timeLimit,
-  );
+  test("the model list satisfies both official clients' page readers, and its entries can be retrieved", async () => {
+    const { api_key } = await stack.gateway.account();
+    const headers = { "x-api-key": api_key };
+    for (const query of ["?beta=true", "?limit=1000"]) {
+      const asked = (await (await fetch(`${stack.gateway.url}/v1/models${query}`, { headers })).json()) as ModelList;
+      expect(asked.data).toHaveLength(21);
+    }
+    const list = (await (await fetch(`${stack.gateway.url}/v1/models`, { headers })).json()) as ModelList;
+    expect(list).toMatchObject({
+      object: "list",
+      has_more: false,
+      first_id: list.data[0]?.id ?? "",
+      last_id: list.data.at(-1)?.id ?? "",
+    });
+    expect(list.data).toHaveLength(21);
+    for (const model of list.data) {
+      expect(model).toMatchObject({ object: "model", type: "model", display_name: expect.any(String) });
+      expect(model.context_window).toBeGreaterThanOrEqual(131_072);
+      expect(model).toHaveProperty("reasoning_effort");
+      const one = await fetch(`${stack.gateway.url}/v1/models/${model.id}`, { headers });
+      expect(await one.json()).toEqual(model);
+    }
+    expect((await fetch(`${stack.gateway.url}/v1/models/core-99`, { headers })).status).toBe(404);
+    expect((await fetch(`${stack.gateway.url}/v1/models`)).status).toBe(401);
+  });
 });
 
 type ModelList = { data: ({ id: string; context_window: number } & Record<string, unknown>)[] };
 
 describe("bodies", () => {
-  const limit = 33_554_432;
-  /** A valid request of exactly this many bytes. */
-  function bodyOf(bytes: number): string {
-    const [head = "", tail = ""] = JSON.stringify(ask()).split("hello ");
-    return `${head}${"a".repeat(bytes - head.length - tail.length)}${tail}`;
-  }
-
-  test(
-    "a body of exactly 32 MiB is read",
-    async () => {
-      const reply = await post(stack, await stack.gateway.account(), bodyOf(limit));
-      // the prompt is far longer than the context; what matters here is that its size was not the reason
-      expect(reply.status).not.toBe(413);
+  test("an account's uploads beside each other take no more than a bounded room, whether they are slow or compressed, and none of others'", async () => {
+    const [uploader, other] = [await stack.gateway.account(), await stack.gateway.account()];
+    const url = new URL(stack.gateway.url);
+    const large = 30_000_000;
+    // Nothing of these bodies comes. With several threads, each has a room of its own.
+    const uploads = Array.from({ length: 4 * 2 * threadsMax }, () => {
+      const socket = connect(Number(url.port), url.hostname);
+      socket.on("error", () => {}); // it is cut below
+      socket.write(
+        `POST /v1/tokenize HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${uploader.api_key}\r\ncontent-length: ${large}\r\n\r\n`,
+      );
+      return socket;
+    });
+    const refused = await new Promise<string>((resolve) => {
+      for (const socket of uploads) socket.once("data", (bytes) => resolve(String(bytes)));
+    });
+    expect(refused).toStartWith("HTTP/1.1 429 ");
+    expect(refused.toLowerCase()).toContain("retry-after: ");
+    const inflating = new Uint8Array(gzipSync(JSON.stringify({ text: " ".repeat(900_000) })));
+    const countOf = async ({ api_key }: { api_key: string }): Promise<number> => {
+      const headers = { authorization: `Bearer ${api_key}`, "content-encoding": "gzip" };
+      const reply = await fetch(`${stack.gateway.url}/v1/tokenize`, { method: "POST", headers, body: inflating });
       await reply.text();
-    },
-    timeLimit,
-  );
-
-  test.each(["content-length", "chunked"])(
-    "one byte more is a 413 that the client can read, %s",
-    async (framing) => {
-      const account = await stack.gateway.account();
-      const body = bodyOf(limit + 1);
-      const reply = await fetch(`${stack.gateway.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${account.api_key}` },
-        body: framing === "chunked" ? new Blob([body]).stream() : body,
-      });
-      expect(reply.status).toBe(413);
-      expect(((await reply.json()) as ErrorReply).error).toMatchObject({
-        type: "invalid_request_error",
-        code: "request_too_large",
-        message: "Request body larger than 32 MiB",
-      });
-    },
-    timeLimit,
-  );
-
-  test(
-    "a body without its key is refused before its size matters",
-    async () => {
-      const reply = await fetch(`${stack.gateway.url}/v1/chat/completions`, {
-        method: "POST",
-        body: bodyOf(limit + 1),
-      });
-      expect(reply.status).toBe(401);
-      await reply.text();
-    },
-    timeLimit,
-  );
-
-  test(
-    "an account's uploads beside each other take no more than a bounded room, whether they are slow or compressed, and none of others'",
-    async () => {
-      const [uploader, other] = [await stack.gateway.account(), await stack.gateway.account()];
-      const url = new URL(stack.gateway.url);
-      const large = 30_000_000;
-      // Nothing of these bodies comes. With several threads, each has a room of its own.
-      const uploads = Array.from({ length: 4 * 2 * threadsMax }, () => {
-        const socket = connect(Number(url.port), url.hostname);
-        socket.on("error", () => {}); // it is cut below
-        socket.write(
-          `POST /v1/tokenize HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${uploader.api_key}\r\ncontent-length: ${large}\r\n\r\n`,
-        );
-        return socket;
-      });
-      const refused = await new Promise<string>((resolve) => {
-        for (const socket of uploads) socket.once("data", (bytes) => resolve(String(bytes)));
-      });
-      expect(refused).toStartWith("HTTP/1.1 429 ");
-      expect(refused.toLowerCase()).toContain("retry-after: ");
-      const inflating = new Uint8Array(gzipSync(JSON.stringify({ text: " ".repeat(900_000) })));
-      const countOf = async ({ api_key }: { api_key: string }): Promise<number> => {
-        const headers = { authorization: `Bearer ${api_key}`, "content-encoding": "gzip" };
-        const reply = await fetch(`${stack.gateway.url}/v1/tokenize`, { method: "POST", headers, body: inflating });
-        await reply.text();
-        return reply.status;
-      };
-      expect(await countOf(other)).toBe(200);
-      for (const socket of uploads) socket.destroy();
-      await eventually("the room is given back", async () => (await countOf(uploader)) === 200);
-    },
-    timeLimit,
-  );
+      return reply.status;
+    };
+    expect(await countOf(other)).toBe(200);
+    for (const socket of uploads) socket.destroy();
+    await eventually("the room is given back", async () => (await countOf(uploader)) === 200);
+  });
 
   const compressed = [
     ["gzip", gzipSync],
@@ -307,7 +252,6 @@ describe("bodies", () => {
         expect(counts[0]).toEqual(counts[1]!);
       }
     },
-    timeLimit,
   );
 
   test.each(endpoints)(
@@ -334,34 +278,29 @@ describe("bodies", () => {
       }
       expect(await stack.gateway.usage(account.email)).toEqual([]);
     },
-    timeLimit,
   );
 
   // Bun answers a second request on a connection only after the first; one that comes earlier ends the connection
-  test(
-    "a second request that does not wait for the first reply is never answered with another's, and nothing leaks",
-    async () => {
-      const account = await stack.gateway.account();
-      const markers = [stack.node.marker("slow"), stack.node.marker("slow")];
-      const requests = markers.map((marker) => {
-        const body = JSON.stringify(says(marker));
-        return `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${account.api_key}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  test("a second request that does not wait for the first reply is never answered with another's, and nothing leaks", async () => {
+    const account = await stack.gateway.account();
+    const markers = [stack.node.marker("slow"), stack.node.marker("slow")];
+    const requests = markers.map((marker) => {
+      const body = JSON.stringify(says(marker));
+      return `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${account.api_key}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    });
+    const url = new URL(stack.gateway.url);
+    const replies = await new Promise<number>((resolve, reject) => {
+      let text = "";
+      const socket = connect(Number(url.port), url.hostname, () => socket.write(requests.join("")));
+      socket.on("error", reject);
+      socket.on("data", (bytes) => {
+        text += bytes;
+        if (text.split("HTTP/1.1 200").length === 3) socket.end();
       });
-      const url = new URL(stack.gateway.url);
-      const replies = await new Promise<number>((resolve, reject) => {
-        let text = "";
-        const socket = connect(Number(url.port), url.hostname, () => socket.write(requests.join("")));
-        socket.on("error", reject);
-        socket.on("data", (bytes) => {
-          text += bytes;
-          if (text.split("HTTP/1.1 200").length === 3) socket.end();
-        });
-        socket.on("close", () => resolve(text.split("HTTP/1.1 ").length - 1));
-      });
-      expect([0, 2]).toContain(replies);
-      await stack.gateway.expectNothingReserved();
-      expect((await stack.gateway.usage(account.email)).length).toBeLessThanOrEqual(2);
-    },
-    timeLimit,
-  );
+      socket.on("close", () => resolve(text.split("HTTP/1.1 ").length - 1));
+    });
+    expect([0, 2]).toContain(replies);
+    await stack.gateway.expectNothingReserved();
+    expect((await stack.gateway.usage(account.email)).length).toBeLessThanOrEqual(2);
+  });
 });

@@ -1,340 +1,239 @@
 // Requests as real clients send them: every shape is accepted, and reaches the node in the form that engines read.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { captures } from "../fixtures/captures.ts";
-import { post, says } from "../fixtures/requests.ts";
-import { Stack } from "../fixtures/stack.ts";
+import {
+  type Dialect,
+  type DialectName,
+  eachDialect,
+  firstParty,
+  hosted,
+  limited,
+  type Part,
+  toldIn,
+  toolsOf,
+  weather,
+} from "../fixtures/dialects.ts";
+import { messagesCaptures } from "../fixtures/messages-captures.ts";
+import { pixelBase64, pixelUrl } from "../fixtures/pictures.ts";
+import { answered, type Asking, type NodeBody, post } from "../fixtures/requests.ts";
+import { responsesCaptures } from "../fixtures/responses-captures.ts";
+import { useStack } from "../fixtures/stack.ts";
 
-const timeLimit = 30_000;
-const hosted = "open-05-3BIT-REAP";
-let stack: Stack;
-beforeAll(async () => {
-  stack = await Stack.start();
-}, timeLimit);
-afterAll(() => stack[Symbol.asyncDispose]());
-afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
+const stack = useStack();
 
-const weather = {
-  type: "function",
-  function: { name: "get_weather", parameters: { type: "object", properties: { city: { type: "string" } } } },
+type Sent = Readonly<{ name: string; body: Record<string, any>; url?: string; headers?: Record<string, string> }>;
+const sentByClients: Readonly<Record<DialectName, readonly Sent[]>> = {
+  chat: captures,
+  messages: messagesCaptures.map(({ name, body }) => ({ name, body: { ...body, model: firstParty } })),
+  responses: responsesCaptures.map(({ name, body }) => ({ name, body: { ...body, model: firstParty } })),
 };
 
-/** Sends the body, expects 200 and returns what the node was asked. */
-async function nodeBody(body: Record<string, unknown>, marker: string): Promise<NodeBody> {
-  const reply = await post(stack, await stack.gateway.account(), body);
-  expect(reply.status, await reply.text()).toBe(200);
-  return (await stack.node.request(marker)).body as NodeBody;
-}
-type NodeBody = Record<string, unknown> & { messages: Record<string, unknown>[] };
+const other = { ...weather, name: "other" };
+const calling = {
+  by: "assistant",
+  says: "Let me see.",
+  calls: [{ id: "call_1", name: weather.name, given: { city: "Paris" } }],
+} as const;
+const schema = { type: "object", properties: { title: { type: "string" } }, required: ["title"] };
 
-describe("captured requests", () => {
-  test.each(captures.map((capture) => [capture.name, capture] as const))(
-    "%s",
+describe.each(eachDialect)("%s", (name, dialect) => {
+  const ask = (...[script, more, asked]: [string?, object?, Asking?]) =>
+    answered(stack, dialect, script ?? "text", more, asked);
+  const sent = async (more: object, turns: Asking["turns"] = []): Promise<NodeBody> =>
+    (await ask("text", more, { turns })).sent;
+  const names = ({ tools = [] }: NodeBody): string[] => tools.map((tool) => tool.function.name);
+
+  test.each(sentByClients[name].map((capture) => [capture.name, capture] as const))(
+    "as a client sent it: %s",
     async (_, capture) => {
-      const reply = await post(stack, await stack.gateway.account(), capture.body, {
-        path: capture.url,
-        headers: capture.headers,
-      });
-      const text = await reply.text();
-      expect(reply.status, text).toBe(200);
-      expect(text).toContain(capture.body["stream"] === true ? "data: [DONE]" : '"chat.completion"');
-    },
-    timeLimit,
-  );
-});
-
-describe("messages", () => {
-  test(
-    "system and developer turns stand anywhere",
-    async () => {
-      const marker = stack.node.marker("text");
-      const { messages } = await nodeBody(
-        {
-          model: "core-3",
-          messages: [
-            { role: "developer", content: "be brief" },
-            { role: "user", content: `hello [[${marker}]]` },
-            { role: "assistant", content: "yes?" },
-            {
-              role: "system",
-              content: [
-                { type: "text", text: "be " },
-                { type: "text", text: "kind" },
-              ],
-            },
-            { role: "user", content: [{ type: "text", text: "go on" }] },
-          ],
-        },
-        marker,
+      const { body, url = dialect.endpoint, headers = {} } = capture;
+      const reply = await post(stack, await stack.gateway.account(), body, { path: url, headers });
+      const written = await reply.text();
+      expect(reply.status, written).toBe(200);
+      const compacts = body["input"]?.at?.(-1)?.type === "compaction_trigger";
+      const asksForJson = [body["response_format"], body["output_config"]?.format, body["text"]?.format].some(
+        (format) => format?.type.startsWith("json"),
       );
-      const all = JSON.stringify(messages);
-      for (const content of ["be brief", "be kind", "go on", "yes?"]) expect(all).toContain(content);
-      expect(messages.map(({ role }) => role)).not.toContain("developer"); // engines' templates do not know it
+      const { text } = toldIn(dialect, written, body["stream"] === true, body);
+      if (asksForJson) expect(JSON.parse(text)).toBeObject();
+      else expect(text).toBe(compacts ? "" : "Hi there!");
+      if (compacts) expect(written).toContain('"type":"compaction"');
     },
-    timeLimit,
   );
+
+  test("system and developer turns stand anywhere, after the instructions", async () => {
+    const { sent } = await ask(
+      "text",
+      {},
+      {
+        instructions: "first",
+        turns: [
+          { by: "user", says: ["hi"] },
+          { by: "developer", says: "second" },
+          { by: "assistant", says: "hello" },
+          { by: "system", says: ["third ", "fourth"] },
+        ],
+      },
+    );
+    const all = JSON.stringify(sent.messages);
+    const places = ["first", "hi", "second", "hello", "third", "fourth"].map((word) => all.indexOf(word));
+    expect(places).not.toContain(-1);
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    // templates take one system turn, at the start; what stands in the middle is said there in other words
+    expect(sent.messages[0]).toMatchObject({ role: "system" });
+    expect(sent.messages.map(({ role }) => role)).not.toContain("developer");
+    expect(sent.messages.at(-1)).toMatchObject({ role: "user", content: expect.stringContaining("hello [[") });
+  });
 
   test.each([
     ["a string", "sunny, 21 C"],
-    [
-      "an array of parts",
-      [
-        { type: "text", text: "sunny, " },
-        { type: "text", text: "21 C" },
+    ["parts", ["sunny, ", "21 C"]],
+  ] as const)("a tool's result that is %s", async (_, gives) => {
+    const { messages } = await sent(toolsOf(dialect, weather), [
+      { by: "user", says: "weather?" },
+      calling,
+      { by: "tool", of: "call_1", gives },
+    ]);
+    const call = { id: "call_1", function: { name: "get_weather", arguments: '{"city":"Paris"}' } };
+    expect(messages[1]).toMatchObject({ role: "assistant", content: "Let me see.", tool_calls: [call] });
+    expect(messages[2]).toMatchObject({ role: "tool", tool_call_id: "call_1" });
+    // parts are joined; templates put a line end between them
+    expect(String(messages[2]!["content"]).replace("\n", "")).toBe("sunny, 21 C");
+  });
+
+  test("reasoning that comes back reaches the node as reasoning", async () => {
+    const { messages } = await sent({}, [
+      { by: "user", says: "one" },
+      { by: "assistant", thinks: "They count.", says: "two" },
+    ]);
+    expect(messages[1]).toMatchObject({ role: "assistant", content: "two", reasoning_content: "They count." });
+  });
+
+  test("inline images reach the node from messages and from tools' results", async () => {
+    const { sent } = await ask("text", toolsOf(dialect, weather), {
+      turns: [
+        { by: "user", says: ["look", { image: pixelBase64 }] },
+        calling,
+        { by: "tool", of: "call_1", gives: [{ image: pixelBase64 }] },
       ],
-    ],
-  ])(
-    "a tool result as %s",
-    async (_, content) => {
-      const marker = stack.node.marker("text");
-      const { messages } = await nodeBody(
-        {
-          model: "core-3",
-          tools: [weather],
-          messages: [
-            { role: "user", content: `weather? [[${marker}]]` },
-            {
-              role: "assistant",
-              content: null,
-              tool_calls: [{ id: "call_1", type: "function", function: { name: "get_weather", arguments: "{}" } }],
-            },
-            { role: "tool", tool_call_id: "call_1", content },
-          ],
-        },
-        marker,
-      );
-      expect(messages[1]?.["tool_calls"]).toMatchObject([{ id: "call_1", function: { name: "get_weather" } }]);
-      expect(messages[2]).toMatchObject({ role: "tool", tool_call_id: "call_1" });
-      // parts are joined; templates put a line end between them
-      expect(String(messages[2]?.["content"]).replace("\n", "")).toBe("sunny, 21 C");
-    },
-    timeLimit,
-  );
+      says: [{ image: pixelBase64 }],
+    });
+    expect(JSON.stringify(sent.messages).split(pixelUrl)).toHaveLength(4);
+  });
 
   test.each([
-    ["absent", undefined],
-    ["null", null],
-    ["empty", ""],
-  ])(
-    "an assistant turn with calls whose content is %s",
-    async (_, content) => {
-      const marker = stack.node.marker("text");
-      await nodeBody(
-        {
-          model: "core-3",
-          tools: [weather],
-          messages: [
-            { role: "user", content: `weather? [[${marker}]]` },
-            {
-              role: "assistant",
-              ...(content === undefined ? {} : { content }),
-              tool_calls: [{ id: "call_1", type: "function", function: { name: "get_weather", arguments: "" } }],
-            },
-            { role: "tool", tool_call_id: "call_1", content: "sunny" },
-          ],
-        },
-        marker,
-      );
-    },
-    timeLimit,
-  );
+    ["a PDF", { file: "JVBERi0=", mediaType: "application/pdf", name: "a.pdf" }, ""],
+    ["a text", { file: btoa("of a file"), mediaType: "text/plain", name: "a.txt" }, "of a file"],
+  ] as const)("a file that is %s is accepted", async (_, file: Part, read) => {
+    const { sent } = await ask("text", {}, { says: [file] });
+    expect(JSON.stringify(sent.messages)).toContain(read);
+  });
 
-  test(
-    "reasoning that a client echoes goes back to the node as reasoning_content",
-    async () => {
-      const marker = stack.node.marker("text");
-      const { messages } = await nodeBody(
-        {
-          model: "core-3",
-          messages: [
-            { role: "user", content: `hello [[${marker}]]` },
-            { role: "assistant", content: "Hi", reasoning_content: "They greet me." },
-            { role: "user", content: "again" },
-          ],
-        },
-        marker,
-      );
-      expect(messages[1]).toMatchObject({ content: "Hi", reasoning_content: "They greet me." });
-    },
-    timeLimit,
-  );
-
-  test(
-    "an inline image reaches the node of a model that reads images",
-    async () => {
-      const marker = stack.node.marker("text");
-      const url =
-        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
-      const { messages } = await nodeBody(
-        {
-          model: "core-3",
-          messages: [
-            {
-              role: "user",
-              content: [
-                { type: "text", text: `[[${marker}]]` },
-                { type: "image_url", image_url: { url } },
-              ],
-            },
-          ],
-        },
-        marker,
-      );
-      expect(JSON.stringify(messages)).toContain(url);
-    },
-    timeLimit,
-  );
-});
-
-describe("settings", () => {
-  test.each(["off", "none", "minimal", "low", "medium", "high", "xhigh", "max"])(
+  test.each(dialect.depths)(
     "the depth %s is accepted on both kinds of model, and sent on for hosted ones only",
     async (effort) => {
-      const [first, second] = [stack.node.marker("text"), stack.node.marker("text")];
-      const firstParty = await nodeBody(says(first, { reasoning_effort: effort }), first);
-      expect(firstParty).not.toHaveProperty("reasoning_effort");
-      expect(firstParty).not.toHaveProperty("chat_template_kwargs");
-      const forwarded = await nodeBody(says(second, { model: hosted, reasoning_effort: effort }), second);
-      expect("reasoning_effort" in forwarded || "chat_template_kwargs" in forwarded).toBe(true);
+      const depthOf = (body: NodeBody) => [body["reasoning_effort"] ?? null, body["chat_template_kwargs"] ?? null];
+      expect(depthOf(await sent(dialect.depth(effort)))).toEqual([null, null]);
+      expect(depthOf(await sent({ model: hosted, ...dialect.depth(effort) }))).not.toEqual([null, null]);
     },
-    timeLimit,
   );
 
-  test.each([
+  const budgets = [
     [0, 1],
     [1, 1],
     [4_096, 4_096],
     [65_536, 65_536],
     [128_000, 65_536],
     [null, 4_096],
-  ])(
-    "a budget of %p is moved to %p without an error, and sent where it limits the answer",
-    async (given, sent) => {
-      for (const field of ["max_tokens", "max_completion_tokens"]) {
-        const [limited, free] = [stack.node.marker("text"), stack.node.marker("text")];
-        expect(await nodeBody(says(limited, { model: hosted, [field]: given }), limited)).toMatchObject({
-          max_tokens: sent,
-        });
-        const unlimited = await nodeBody(says(free, { [field]: given }), free);
-        expect(unlimited["max_tokens"]).not.toBe(given === 128_000 ? 65_536 : (given ?? 4_096));
+    [undefined, 4_096],
+  ] as const;
+  test.each(dialect.budgets.flatMap((field) => budgets.map((row) => [field, ...row] as const)))(
+    "%s %p is moved to %p without an error, and sent where it limits the answer",
+    async (field, given, moved) => {
+      for (const model of [hosted, limited, firstParty]) {
+        const { max_tokens } = await sent({ model, [field]: given });
+        expect([model, max_tokens]).toEqual([model, model === firstParty ? undefined : moved]);
       }
     },
-    timeLimit,
   );
 
-  test(
-    "hosted models get the first 4 stop sequences that are not empty",
-    async () => {
-      const marker = stack.node.marker("text");
-      const body = says(marker, { model: hosted, stop: ["", "a", "b", "", "c", "d", "e"] });
-      expect(await nodeBody(body, marker)).toMatchObject({ stop: ["a", "b", "c", "d"] });
-    },
-    timeLimit,
-  );
+  if (dialect.stop !== null) {
+    const { stop } = dialect;
+    test("hosted models get the first 4 stop sequences that are not empty", async () => {
+      const given = stop(["", "a", "b", "", "c", "d", "e"]);
+      expect(await sent({ model: hosted, ...given })).toMatchObject({ stop: ["a", "b", "c", "d"] });
+    });
+  }
 
-  test(
-    "fields that nobody knows are accepted and not passed on",
-    async () => {
-      const marker = stack.node.marker("text");
-      const body = await nodeBody(
-        says(marker, {
-          id_slot: 3,
-          grammar: "root ::= x",
-          n_predict: 9,
-          priority: 1,
-          chat_template: "x",
-          metadata: { a: "b" },
-          store: true,
-        }),
-        marker,
-      );
-      for (const field of ["id_slot", "grammar", "n_predict", "priority", "chat_template", "metadata", "store"]) {
-        expect(body).not.toHaveProperty(field);
-      }
-    },
-    timeLimit,
-  );
+  test("sampling is passed on, and fields that nobody knows are accepted and not", async () => {
+    const unknown = {
+      ...{ id_slot: 3, grammar: "root ::= x", n_predict: 9, priority: 1, chat_template: "x", metadata: { a: "b" } },
+      ...{ store: true, context_management: { edits: [] }, diagnostics: {}, safeguards: [{ type: "x" }] },
+      ...{ container: null, service_tier: "auto", speed: "fast" },
+    };
+    const sampling = { temperature: 0.5, top_p: 0.9, ...(name === "responses" ? {} : { top_k: 40 }) };
+    const body = await sent({ model: hosted, ...sampling, ...unknown });
+    expect(body).toMatchObject(sampling);
+    for (const field of Object.keys(unknown)) expect(body).not.toHaveProperty(field);
+  });
 
-  test(
-    "the node is always asked for a stream with usage, and gets no header and no key of the client",
-    async () => {
-      const account = await stack.gateway.account();
-      const marker = stack.node.marker("text");
-      await (await post(stack, account, says(marker), { headers: { "x-conversation-id": "c", cookie: "a=b" } })).text();
-      const { body, headers } = await stack.node.request(marker);
-      expect(body).toMatchObject({ stream: true, stream_options: { include_usage: true }, model: "scripted" });
-      expect(JSON.stringify(headers)).not.toContain("sk-tg-");
-      expect(headers).not.toHaveProperty("x-conversation-id");
-      expect(headers).not.toHaveProperty("cookie");
-    },
-    timeLimit,
-  );
-});
+  test("the node is always asked for a stream with usage, and gets no header and no key of the client", async () => {
+    const account = await stack.gateway.account();
+    const headers = { "x-conversation-id": "c", cookie: "a=b" };
+    const { marker } = await ask("text", {}, { account, headers });
+    const { body, headers: got } = await stack.node.request(marker);
+    expect(body).toMatchObject({ stream: true, stream_options: { include_usage: true }, model: "scripted" });
+    expect(JSON.stringify(got)).not.toContain("sk-tg-");
+    for (const header of Object.keys(headers)) expect(got).not.toHaveProperty(header);
+  });
 
-describe("tools", () => {
-  const body = (marker: string, more: object): Record<string, unknown> => says(marker, { tools: [weather], ...more });
+  test("a JSON schema, and JSON of any kind where it can be asked for, constrains the node's answer", async () => {
+    const { sent: body } = await ask("json", { model: hosted, ...dialect.schema(schema) });
+    expect(body["response_format"]).toMatchObject({ type: "json_schema", json_schema: { schema } });
+    if (dialect.object === null) return;
+    const any = await ask("json", { model: hosted, ...dialect.object });
+    expect(any.sent["response_format"]).toEqual({ type: "json_object" });
+  });
 
-  test(
-    "none: the node is offered no tools",
-    async () => {
-      const marker = stack.node.marker("text");
-      expect((await nodeBody(body(marker, { tool_choice: "none" }), marker))["tools"] ?? []).toEqual([]);
-    },
-    timeLimit,
-  );
+  test.each([
+    ["auto", "text", ["get_weather", "other"], "auto"],
+    ["none", "text", [], "auto"],
+    ["required", "one-tool", ["get_weather", "other"], "required"],
+    [{ only: "get_weather" }, "forced-tool", ["get_weather"], null],
+    [{ allowed: "other" }, "text", ["other"], "auto"],
+  ] as const)("of two tools the choice %j is obeyed", async (choice, script, offered, forced) => {
+    const chosen = dialect.choice(choice);
+    if (chosen === null) return; // this dialect has no form for it
+    const { sent: body } = await ask(script, { ...toolsOf(dialect, weather, other), ...chosen });
+    expect(names(body)).toEqual([...offered]);
+    if (forced !== null) expect(body["tool_choice"] ?? "auto").toBe(forced);
+  });
 
-  test(
-    "a named tool is the only one that the node is offered",
-    async () => {
-      const marker = stack.node.marker("forced-tool");
-      const other = { type: "function", function: { name: "other", parameters: { type: "object" } } };
-      const sent = await nodeBody(
-        body(marker, { tools: [weather, other], tool_choice: { type: "function", function: { name: "get_weather" } } }),
-        marker,
-      );
-      expect(JSON.stringify(sent)).toContain("get_weather");
-      expect(JSON.stringify(sent)).not.toContain('"other"');
-    },
-    timeLimit,
-  );
+  test.each([true, false])("one call where parallel ones are switched off, streamed: %p", async (stream) => {
+    const { told } = await ask("parallel-tools", { ...toolsOf(dialect, weather), ...dialect.oneCall, stream });
+    expect(told.calls).toEqual([{ name: "get_weather", given: { city: "London" } }]);
+  });
 
-  test(
-    "allowed_tools is a hard limit",
-    async () => {
-      const marker = stack.node.marker("one-tool");
-      const other = { type: "function", function: { name: "other", parameters: { type: "object" } } };
-      const choice = {
-        type: "allowed_tools",
-        allowed_tools: { mode: "required", tools: [{ type: "function", function: { name: "get_weather" } }] },
-      };
-      const sent = await nodeBody(body(marker, { tools: [weather, other], tool_choice: choice }), marker);
-      expect(JSON.stringify(sent["tools"])).not.toContain('"other"');
-    },
-    timeLimit,
-  );
+  test("tools that other servers run are left out without an error; those that are deferred are tools like the others", async () => {
+    const deferred = dialect.tool({
+      ...other,
+      defer_loading: true,
+      input_examples: [{}],
+      cache_control: { type: "ephemeral" },
+    });
+    const tools = [dialect.tool(weather), deferred, ...dialect.foreignTools];
+    expect(names(await sent({ tools }))).toEqual(["get_weather", "other"]);
+  });
 
-  test.each([true, false])(
-    "parallel_tool_calls: false yields one call, streamed: %p",
-    async (stream) => {
-      const marker = stack.node.marker("parallel-tools");
-      const reply = await post(
-        stack,
-        await stack.gateway.account(),
-        body(marker, { parallel_tool_calls: false, stream }),
-      );
-      const text = await reply.text();
-      expect(text).toContain("call_1");
-      expect(text).not.toContain("call_2");
+  test.each(dialect.searches.map((search) => [JSON.stringify(search), search] as const))(
+    "%s is no error, and no search where none is configured",
+    async (_, search) => {
+      const { told, sent: body } = await ask("text", {
+        ...search,
+        tools: [dialect.tool(weather), ...(search["tools"] ?? [])],
+      });
+      expect(JSON.stringify(body)).not.toContain("web_search");
+      expect(told.text).toBe("Hi there!");
     },
-    timeLimit,
-  );
-
-  test(
-    "tools of hosted kinds are left out without an error",
-    async () => {
-      const marker = stack.node.marker("text");
-      const sent = await nodeBody(body(marker, { tools: [weather, { type: "image_generation" }] }), marker);
-      expect(JSON.stringify(sent)).not.toContain("image_generation");
-    },
-    timeLimit,
   );
 });

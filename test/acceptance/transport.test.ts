@@ -24,8 +24,11 @@ const bodyBytesMax = 33_554_432;
 
 describe.each(eachDialect)("%s", (_, dialect) => {
   const text = (): string => JSON.stringify(asking(dialect, `hello [[${stack.node.marker("text")}]]`));
-  const send = (headers: Record<string, string>, body: BodyInit = text(), path: string = dialect.endpoint) =>
-    fetch(`${stack.gateway.url}${path}`, { method: "POST", headers, body });
+  const send = (
+    headers: Record<string, string>,
+    body: string | ReadableStream = text(),
+    path: string = dialect.endpoint,
+  ) => fetch(`${stack.gateway.url}${path}`, { method: "POST", headers, body });
   /** A valid request of exactly this many bytes. */
   function bodyOf(bytes: number): string {
     const [head = "", tail = ""] = text().split("hello ");

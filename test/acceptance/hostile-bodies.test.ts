@@ -1,18 +1,12 @@
 // Bodies that are made to be slow or large to read: refused in the dialect's form at no cost, or served while everything
 // else goes on.
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { largeBodyMinBytes, smallBodyTokensMax } from "../../src/core/limits.ts";
 import { post, says } from "../fixtures/requests.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 
-const timeLimit = 120_000;
-let stack: Stack;
-beforeAll(async () => {
-  stack = await Stack.start();
-}, timeLimit);
-afterAll(() => stack[Symbol.asyncDispose]());
-afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
+const stack = useStack();
 
 const endpoints = [
   "/v1/chat/completions",
@@ -32,21 +26,17 @@ test.each(
     [path, "a small body of brackets", "[".repeat(100_000), "too deep"] as const,
     [path, "endless lists", `[${"[],".repeat(2 * length)}[]]`, "too many values"] as const,
   ]),
-)(
-  "%s: %s are refused at no cost",
-  async (path, _, body, reason) => {
-    const account = await stack.gateway.account();
-    const response = await post(stack, account, body, { path });
-    expect(response.status).toBe(400);
-    const { error, type } = (await response.json()) as { error: { type: string; message: string }; type?: string };
-    expect(error.type).toBe("invalid_request_error");
-    expect(error.message).toContain(reason);
-    if (path.startsWith("/v1/messages")) expect(type).toBe("error");
-    const { allowance } = await stack.gateway.show(account.email);
-    expect(allowance.left).toBe(allowance.granted);
-  },
-  timeLimit,
-);
+)("%s: %s are refused at no cost", async (path, _, body, reason) => {
+  const account = await stack.gateway.account();
+  const response = await post(stack, account, body, { path });
+  expect(response.status).toBe(400);
+  const { error, type } = (await response.json()) as { error: { type: string; message: string }; type?: string };
+  expect(error.type).toBe("invalid_request_error");
+  expect(error.message).toContain(reason);
+  if (path.startsWith("/v1/messages")) expect(type).toBe("error");
+  const { allowance } = await stack.gateway.show(account.email);
+  expect(allowance.left).toBe(allowance.granted);
+});
 
 /** Text of a call's arguments that is no JSON, and looks like one string without an end. */
 const endless = `"${'\\"'.repeat(120_000)}`;
@@ -67,22 +57,17 @@ test.each(["/v1/chat/completions", "/v1/tokenize"])(
     await response.text();
     expect(cpuMs() - before).toBeLessThan(700);
   },
-  timeLimit,
 );
 
-test(
-  "a small body of many values is answered like any other",
-  async () => {
-    const account = await stack.gateway.account();
-    const marker = stack.node.marker("text");
-    const body = says(marker, { unknown: Array.from({ length: smallBodyTokensMax + 1 }, () => 1) });
-    expect(JSON.stringify(body).length).toBeLessThan(largeBodyMinBytes);
-    const response = await post(stack, account, body);
-    expect(response.status).toBe(200);
-    expect(JSON.stringify(await response.json())).toContain("Hi there!");
-  },
-  timeLimit,
-);
+test("a small body of many values is answered like any other", async () => {
+  const account = await stack.gateway.account();
+  const marker = stack.node.marker("text");
+  const body = says(marker, { unknown: Array.from({ length: smallBodyTokensMax + 1 }, () => 1) });
+  expect(JSON.stringify(body).length).toBeLessThan(largeBodyMinBytes);
+  const response = await post(stack, account, body);
+  expect(response.status).toBe(200);
+  expect(JSON.stringify(await response.json())).toContain("Hi there!");
+});
 
 /** Of the gateway's process so far, in its own threads; 0 where the system does not tell. */
 function cpuMs(): number {

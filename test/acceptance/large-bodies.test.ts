@@ -1,20 +1,14 @@
 // Requests whose bodies are read beside the streams: an unknown field of some size makes any request one of them, and
 // nothing else may change by that.
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { largeBodyMinBytes } from "../../src/core/limits.ts";
 import { eventsOf, expectWellFormed } from "../fixtures/events.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { pixelUrl } from "../fixtures/pictures.ts";
 import { post } from "../fixtures/requests.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 
-const timeLimit = 60_000;
-let stack: Stack;
-beforeAll(async () => {
-  stack = await Stack.start();
-}, timeLimit);
-afterAll(() => stack[Symbol.asyncDispose]());
-afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
+const stack = useStack();
 
 /** A field that no dialect knows. */
 const padding = { padding: "x".repeat(largeBodyMinBytes) };
@@ -91,80 +85,60 @@ test.each([
       tools: [{ type: "custom", name: "patch" }],
     }),
   ],
-])(
-  "%s: the node is asked and the client is answered the same",
-  async (_, path, body) => {
-    const script = "text";
-    const account = await stack.gateway.account();
-    const small = await answered(account, path, body, {}, script);
-    const large = await answered(account, path, body, padding, script);
-    expect(large).toEqual(small);
-  },
-  timeLimit,
-);
+])("%s: the node is asked and the client is answered the same", async (_, path, body) => {
+  const script = "text";
+  const account = await stack.gateway.account();
+  const small = await answered(account, path, body, {}, script);
+  const large = await answered(account, path, body, padding, script);
+  expect(large).toEqual(small);
+});
 
-test(
-  "what a large request keeps is found by the next one, whichever of the two is large",
-  async () => {
-    const account = await stack.gateway.account();
-    const respond = async (body: object) => {
-      const response = await post(stack, account, { model: "core-3", ...body }, { path: "/v1/responses" });
-      return (await response.json()) as { id: string; status: string };
-    };
-    const first = await respond({ input: "remember blue", ...padding });
-    const marker = stack.node.marker("text");
-    const second = await respond({ input: `what? [[${marker}]]`, previous_response_id: first.id, ...padding });
-    expect(second.status).toBe("completed");
-    const { messages } = (await stack.node.request(marker)).body as { messages: { content: string }[] };
-    expect(messages.map(({ content }) => content)).toEqual(["remember blue", "Hi there!", `what? [[${marker}]]`]);
-    expect((await respond({ input: "and?", previous_response_id: second.id })).status).toBe("completed");
-  },
-  timeLimit,
-);
+test("what a large request keeps is found by the next one, whichever of the two is large", async () => {
+  const account = await stack.gateway.account();
+  const respond = async (body: object) => {
+    const response = await post(stack, account, { model: "core-3", ...body }, { path: "/v1/responses" });
+    return (await response.json()) as { id: string; status: string };
+  };
+  const first = await respond({ input: "remember blue", ...padding });
+  const marker = stack.node.marker("text");
+  const second = await respond({ input: `what? [[${marker}]]`, previous_response_id: first.id, ...padding });
+  expect(second.status).toBe("completed");
+  const { messages } = (await stack.node.request(marker)).body as { messages: { content: string }[] };
+  expect(messages.map(({ content }) => content)).toEqual(["remember blue", "Hi there!", `what? [[${marker}]]`]);
+  expect((await respond({ input: "and?", previous_response_id: second.id })).status).toBe("completed");
+});
 
-test.each([true, false])(
-  "a stream's usage comes apart where the client asked for that: %p",
-  async (usageApart) => {
-    const asked = { stream: true, stream_options: { include_usage: usageApart }, ...padding };
-    const body = { model: "core-3", messages: [user(`hello [[${stack.node.marker("text")}]]`)], ...asked };
-    const reply = await post(stack, await stack.gateway.account(), body);
-    expectWellFormed(eventsOf(await reply.text()), { usageApart });
-  },
-  timeLimit,
-);
+test.each([true, false])("a stream's usage comes apart where the client asked for that: %p", async (usageApart) => {
+  const asked = { stream: true, stream_options: { include_usage: usageApart }, ...padding };
+  const body = { model: "core-3", messages: [user(`hello [[${stack.node.marker("text")}]]`)], ...asked };
+  const reply = await post(stack, await stack.gateway.account(), body);
+  expectWellFormed(eventsOf(await reply.text()), { usageApart });
+});
 
-test(
-  "counts are the same",
-  async () => {
-    const account = await stack.gateway.account();
-    const conversation = { model: "core-3", max_tokens: 1, messages: [user("Say hello")], system: "Be brief." };
-    for (const path of ["/v1/messages/count_tokens", "/v1/tokenize"]) {
-      const [small, large] = await Promise.all(
-        [{}, padding].map(async (more) => (await post(stack, account, { ...conversation, ...more }, { path })).json()),
-      );
-      expect(large).toEqual(small);
-    }
-  },
-  timeLimit,
-);
-
-test(
-  "clients that leave while their bodies are read leave nothing behind",
-  async () => {
-    const account = await stack.gateway.account();
-    const body = JSON.stringify({ model: "core-3", messages: [user("a")], ...{ padding: "x".repeat(20_000_000) } });
-    await Promise.all(
-      [1, 10, 20, 40, 60, 100, 150].map(async (ms) => {
-        const reply = post(stack, account, body, { signal: AbortSignal.timeout(ms) }).then(
-          (response) => response.text(),
-          (error: Error) => error.name,
-        );
-        await reply;
-      }),
+test("counts are the same", async () => {
+  const account = await stack.gateway.account();
+  const conversation = { model: "core-3", max_tokens: 1, messages: [user("Say hello")], system: "Be brief." };
+  for (const path of ["/v1/messages/count_tokens", "/v1/tokenize"]) {
+    const [small, large] = await Promise.all(
+      [{}, padding].map(async (more) => (await post(stack, account, { ...conversation, ...more }, { path })).json()),
     );
-    // All of the room is there again: seven of these do not fit beside each other.
-    const { status } = await post(stack, account, body);
-    expect(status).toBe(200);
-  },
-  timeLimit,
-);
+    expect(large).toEqual(small);
+  }
+});
+
+test("clients that leave while their bodies are read leave nothing behind", async () => {
+  const account = await stack.gateway.account();
+  const body = JSON.stringify({ model: "core-3", messages: [user("a")], ...{ padding: "x".repeat(20_000_000) } });
+  await Promise.all(
+    [1, 10, 20, 40, 60, 100, 150].map(async (ms) => {
+      const reply = post(stack, account, body, { signal: AbortSignal.timeout(ms) }).then(
+        (response) => response.text(),
+        (error: Error) => error.name,
+      );
+      await reply;
+    }),
+  );
+  // All of the room is there again: seven of these do not fit beside each other.
+  const { status } = await post(stack, account, body);
+  expect(status).toBe(200);
+});

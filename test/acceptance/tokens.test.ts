@@ -1,17 +1,11 @@
 // The free counting routes, as clients of all three dialects ask them.
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import type { Account } from "../fixtures/gateway-process.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 
-const timeLimit = 60_000;
-let stack: Stack;
+const stack = useStack();
 let account: Account;
-beforeAll(async () => {
-  stack = await Stack.start();
-  account = await stack.gateway.account();
-}, timeLimit);
-afterAll(() => stack[Symbol.asyncDispose]());
-afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
+beforeAll(async () => void (account = await stack.gateway.account()));
 
 const ask = (path: string, body: unknown, key = account.api_key) =>
   fetch(`${stack.gateway.url}${path}`, {
@@ -63,7 +57,7 @@ test("a text over 4,000,000 bytes is refused, one of that size is counted", asyn
   expect(tooLong.status).toBe(413);
   expect(await tooLong.json()).toMatchObject({ error: { type: "invalid_request_error", message: "text too long" } });
   expect(await json("/v1/tokenize", { text: "a".repeat(4_000_000) })).toMatchObject({ count: 500_000 });
-}, 60_000);
+});
 
 test("large bodies at once are all counted, with or without a declared length", async () => {
   const body = JSON.stringify({ text: "日 b ".repeat(200_000) });
@@ -81,7 +75,7 @@ test("large bodies at once are all counted, with or without a declared length", 
   };
   const replies = await Promise.all([ask("/v1/tokenize", body), chunked(), ask("/v1/tokenize", body), chunked()]);
   for (const reply of replies) expect(await reply.json()).toMatchObject({ count: 400_001 });
-}, 60_000);
+});
 
 test.each([
   ["/v1/tokenize", "{", "not valid JSON"],

@@ -37,6 +37,7 @@ const malformed: readonly (readonly [string, (dialect: Dialect) => object | stri
   ["no model", () => ({ model: undefined })],
   ["a budget that is no number", ({ budgets }) => ({ [budgets[0]!]: "many" })],
   ["a stream flag that is no flag", () => ({ stream: "yes" })],
+  ["a temperature out of range", () => ({ temperature: 9 })],
   ["tools that are no array", () => ({ tools: {} })],
   ["a tool without a name", (dialect) => toolsOf(dialect, { ...weather, name: undefined as never })],
   ["a tool that is not there", (dialect) => ({ ...toolsOf(dialect, weather), ...dialect.choice({ only: "x" }) })],

@@ -1,4 +1,4 @@
-"""The official Python client of the messages dialect against the gateway: the calls of anthropic-suite.ts, sync and async.
+"""The official Python client of the messages dialect against the gateway: the calls of official-clients.test.ts, sync and async.
 
     python anthropic_python.py BASE_URL    with {"key", "poor_key", "markers": {script: marker}} as JSON on stdin
 

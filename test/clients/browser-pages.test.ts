@@ -8,12 +8,10 @@ import type { Browser, Page } from "playwright-core";
 import { floodRequestsMax } from "../../src/core/limits.ts";
 import { launch, withoutBrowser } from "../console-web/browser.ts";
 import { bodyOf } from "../fixtures/client-view.ts";
-import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
-import { ScriptedNode } from "../fixtures/node-process.ts";
+import type { Account } from "../fixtures/gateway-process.ts";
 import { missing } from "../fixtures/optional.ts";
-import { nodeTable } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 
-const timeLimit = 120_000;
 const pathOf = (name: string): string | null => {
   try {
     return Bun.resolveSync(name, import.meta.dir);
@@ -63,12 +61,10 @@ const program = (openAI: string, anthropic: string): string => `
   document.title = "ready";`;
 
 describe.skipIf(withoutBrowser || absent).each([1, 2])("a page of another site, threads: %p", (threads) => {
+  const stack = useStack({ threads });
   let browser: Browser;
-  let node: ScriptedNode;
-  let gateway: GatewayProcess;
   let page: Page;
   let site: Bun.Server<undefined>;
-  const config = (lines = ""): string => `${nodeTable(node, 64)}\n${lines}`;
 
   beforeAll(async () => {
     const folder = mkdtempSync(join(tmpdir(), "tollgate-page-"));
@@ -87,73 +83,61 @@ describe.skipIf(withoutBrowser || absent).each([1, 2])("a page of another site, 
           }),
       },
     });
-    node = await ScriptedNode.start();
-    gateway = await GatewayProcess.start({ config: config(), threads });
     browser = await launch();
     page = await browser.newPage();
     await page.goto(site.url.href);
     await page.waitForFunction('document.title === "ready"');
-  }, timeLimit);
+  });
   afterAll(async () => {
     await browser?.close();
     await site?.stop(true);
-    await gateway?.[Symbol.asyncDispose]();
-    await node?.[Symbol.asyncDispose]();
   });
 
   const ask = (account: Account, call: Call, script = "text"): Promise<Outcome> =>
     page.evaluate((asked) => (globalThis as unknown as { ask(asked: object): Promise<Outcome> }).ask(asked), {
-      url: gateway.url,
+      url: stack.gateway.url,
       key: account.api_key,
       call,
-      prompt: `[[${node.marker(script)}]]`,
+      prompt: `[[${stack.node.marker(script)}]]`,
     });
 
-  test(
-    "may not ask anything, until its origin is named and the server reloads",
-    async () => {
-      const account = await gateway.account();
-      const refused = await ask(account, "chat");
-      expect(refused).toMatchObject({ status: null, message: "Connection error." });
-      await gateway.configure(config('[server]\ncors_origins = ["https://other.example"]'));
-      expect(await gateway.reload()).toEqual({ applied: ["server.cors_origins"], needsRestart: [] });
-      expect(await ask(account, "chat")).toMatchObject({ status: null });
-      expect(await gateway.usage(account.email)).toEqual([]); // its preflights were refused
-      for (const origins of [[site.url.origin], ["*"]]) {
-        await gateway.configure(config(`[server]\ncors_origins = ${JSON.stringify(origins)}`));
-        await gateway.reload();
-        for (const call of ["chat", "chat, streamed", "messages", "messages, streamed"] as const) {
-          expect([call, await ask(account, call)]).toEqual([call, { text: "Hi there!" }]);
-        }
-        expect((await ask(account, "models")).text).toContain("core-3 ");
-      }
-    },
-    timeLimit,
-  );
-
-  test(
-    "reads errors with their ids, and when to come back",
-    async () => {
-      const wrong = { ...(await gateway.account()), api_key: "sk-tg-wrong" };
-      for (const call of ["chat", "chat, streamed", "messages", "messages, streamed", "models"] as const) {
-        const refused = await ask(wrong, call);
-        expect([call, refused]).toMatchObject([call, { status: 401, requestId: expect.stringMatching(/^req_/) }]);
-      }
-      const account = await gateway.account();
-      expect(await ask(account, "chat", "status-500")).toMatchObject({ status: 500 });
-      for (let asked = 0; asked < floodRequestsMax; asked += 1) {
-        const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
-          method: "POST",
-          headers: { "x-api-key": account.api_key },
-          body: JSON.stringify(bodyOf("/v1/chat/completions", "core-3", "x", { n: 3 })),
-        });
-        await reply.text();
-      }
+  test("may not ask anything, until its origin is named and the server reloads", async () => {
+    const account = await stack.gateway.account();
+    const refused = await ask(account, "chat");
+    expect(refused).toMatchObject({ status: null, message: "Connection error." });
+    await stack.configure('[server]\ncors_origins = ["https://other.example"]');
+    expect(await stack.gateway.reload()).toEqual({ applied: ["server.cors_origins"], needsRestart: [] });
+    expect(await ask(account, "chat")).toMatchObject({ status: null });
+    expect(await stack.gateway.usage(account.email)).toEqual([]); // its preflights were refused
+    for (const origins of [[site.url.origin], ["*"]]) {
+      await stack.configure(`[server]\ncors_origins = ${JSON.stringify(origins)}`);
+      await stack.gateway.reload();
       for (const call of ["chat", "chat, streamed", "messages", "messages, streamed"] as const) {
-        const refused = await ask(account, call);
-        expect([call, refused.status, Number(refused.retryAfter) > 0]).toEqual([call, 429, true]);
+        expect([call, await ask(account, call)]).toEqual([call, { text: "Hi there!" }]);
       }
-    },
-    timeLimit,
-  );
+      expect((await ask(account, "models")).text).toContain("core-3 ");
+    }
+  });
+
+  test("reads errors with their ids, and when to come back", async () => {
+    const wrong = { ...(await stack.gateway.account()), api_key: "sk-tg-wrong" };
+    for (const call of ["chat", "chat, streamed", "messages", "messages, streamed", "models"] as const) {
+      const refused = await ask(wrong, call);
+      expect([call, refused]).toMatchObject([call, { status: 401, requestId: expect.stringMatching(/^req_/) }]);
+    }
+    const account = await stack.gateway.account();
+    expect(await ask(account, "chat", "status-500")).toMatchObject({ status: 500 });
+    for (let asked = 0; asked < floodRequestsMax; asked += 1) {
+      const reply = await fetch(`${stack.gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "x-api-key": account.api_key },
+        body: JSON.stringify(bodyOf("/v1/chat/completions", "core-3", "x", { n: 3 })),
+      });
+      await reply.text();
+    }
+    for (const call of ["chat", "chat, streamed", "messages", "messages, streamed"] as const) {
+      const refused = await ask(account, call);
+      expect([call, refused.status, Number(refused.retryAfter) > 0]).toEqual([call, 429, true]);
+    }
+  });
 });

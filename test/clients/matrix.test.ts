@@ -6,33 +6,26 @@ import { goldenMessages } from "../fixtures/messages-captures.ts";
 import { expectWellFormedMessage, messagesEventsOf } from "../fixtures/messages-events.ts";
 import { missing } from "../fixtures/optional.ts";
 import { expectOrderedResponse } from "../fixtures/response-events.ts";
-import { type SearchService, startSearchService } from "../fixtures/search-service.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 import { absent, matrixRows } from "./matrix-clients.ts";
 import { messageOf, references, type ScriptName, scriptNames } from "./matrix-references.ts";
 import { nodeScripts, type ReferenceServer, startReferenceServer } from "./matrix-servers.ts";
 
-const timeLimit = 120_000;
 const page = { title: "Bun", url: "https://example.com/bun", content: "Bun is" };
 
 describe.skipIf(missing(`a client (${absent.join(", ")})`, absent.length === 0, "run npm ci in test/clients"))(
   "matrix",
   () => {
-    let service: SearchService;
+    const stack = useStack({ search: [page] });
     let referenceServer: ReferenceServer;
-    let stack: Stack;
     const printed: string[] = [];
 
     beforeAll(async () => {
-      service = startSearchService([page]);
       referenceServer = startReferenceServer();
-      stack = await Stack.start({ config: service.config });
       for (const [name, script] of nodeScripts) await stack.node.define(name, script);
-    }, timeLimit);
-    afterAll(async () => {
-      await stack[Symbol.asyncDispose]();
+    });
+    afterAll(() => {
       referenceServer[Symbol.dispose]();
-      service[Symbol.dispose]();
       console.log([`${"".padEnd(48)}${scriptNames.map((name) => name.padEnd(16)).join("")}`, ...printed].join("\n"));
     });
 
@@ -54,7 +47,6 @@ describe.skipIf(missing(`a client (${absent.join(", ")})`, absent.length === 0, 
           expect([script, ours]).toEqual([script, reference]);
         }
       },
-      timeLimit,
     );
   },
 );

@@ -1,6 +1,6 @@
 // Official clients send images and files by address and inline, in three dialects; the node shows what it was given.
 // This file is run by media.test.ts within a network namespace, in which pictures.com is a server of the test's own.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type Anthropic from "@anthropic-ai/sdk";
@@ -10,9 +10,8 @@ import { installed, missing } from "../fixtures/optional.ts";
 import { pdf } from "../fixtures/pdf.ts";
 import { pixelBase64, pixelUrl } from "../fixtures/pictures.ts";
 import { PublicServer } from "../fixtures/public-server.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 
-const timeLimit = 60_000;
 const imageAddress = "https://pictures.com/image";
 const pdfAddress = "https://pictures.com/hello.pdf";
 const pdfBase64 = pdf("Hello").toString("base64");
@@ -21,20 +20,17 @@ const model = "core-3";
 
 let nameServer: NameServer;
 let web: PublicServer;
-let stack: Stack;
-beforeAll(async () => {
+const stack = useStack(async () => {
   nameServer = await NameServer.start((name, type) =>
     name === "pictures.com" ? { addresses: type === "A" ? ["8.8.4.4"] : [] } : undefined,
   );
   web = new PublicServer([80], [443]);
-  stack = await Stack.start();
-}, timeLimit);
+  return {};
+});
 afterAll(async () => {
-  await stack[Symbol.asyncDispose]();
   web[Symbol.dispose]();
   await nameServer[Symbol.asyncDispose]();
 });
-afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
 
 /** How many images and read PDFs the node was given; that no address went to it. */
 async function given(marker: string): Promise<{ images: number; pdfs: number }> {
@@ -56,49 +52,41 @@ describe.each(openaiVersions)("%s", (name) => {
     return new OpenAI({ baseURL: `${stack.gateway.url}/v1`, apiKey: api_key });
   }
 
-  test.skipIf(absent)(
-    "chat completions",
-    async () => {
-      const marker = stack.node.marker("text");
-      const content: OpenAIClient.Chat.ChatCompletionContentPart[] = [
-        { type: "text", text: `what is it? [[${marker}]]` },
-        { type: "image_url", image_url: { url: imageAddress, detail: "high" } },
-        { type: "image_url", image_url: { url: pixelUrl } },
-        { type: "file", file: { filename: "a.pdf", file_data: pdfUrl } },
-      ];
-      const stream = await (
-        await client()
-      ).chat.completions.create({ model, stream: true, messages: [{ role: "user", content }] });
-      let text = "";
-      for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
-      expect(text).toBe("Hi there!");
-      expect(await given(marker)).toEqual({ images: 2, pdfs: 1 });
-    },
-    timeLimit,
-  );
+  test.skipIf(absent)("chat completions", async () => {
+    const marker = stack.node.marker("text");
+    const content: OpenAIClient.Chat.ChatCompletionContentPart[] = [
+      { type: "text", text: `what is it? [[${marker}]]` },
+      { type: "image_url", image_url: { url: imageAddress, detail: "high" } },
+      { type: "image_url", image_url: { url: pixelUrl } },
+      { type: "file", file: { filename: "a.pdf", file_data: pdfUrl } },
+    ];
+    const stream = await (
+      await client()
+    ).chat.completions.create({ model, stream: true, messages: [{ role: "user", content }] });
+    let text = "";
+    for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
+    expect(text).toBe("Hi there!");
+    expect(await given(marker)).toEqual({ images: 2, pdfs: 1 });
+  });
 
-  test.skipIf(absent)(
-    "responses, in a message and in a tool's result",
-    async () => {
-      const marker = stack.node.marker("text");
-      const content = [
-        { type: "input_text", text: `what is it? [[${marker}]]` },
-        { type: "input_image", image_url: imageAddress, detail: "auto" },
-        { type: "input_image", image_url: pixelUrl, detail: "auto" },
-        { type: "input_file", filename: "a.pdf", file_data: pdfUrl },
-        { type: "input_file", file_url: pdfAddress },
-      ];
-      const input = [
-        { type: "message", role: "user", content },
-        { type: "function_call", call_id: "c1", name: "look", arguments: "{}" },
-        { type: "function_call_output", call_id: "c1", output: content.slice(1) },
-      ];
-      const reply = await (await client()).responses.create({ model, input: input as never });
-      expect(reply.output_text).toBe("Hi there!");
-      expect(await given(marker)).toEqual({ images: 4, pdfs: 4 });
-    },
-    timeLimit,
-  );
+  test.skipIf(absent)("responses, in a message and in a tool's result", async () => {
+    const marker = stack.node.marker("text");
+    const content = [
+      { type: "input_text", text: `what is it? [[${marker}]]` },
+      { type: "input_image", image_url: imageAddress, detail: "auto" },
+      { type: "input_image", image_url: pixelUrl, detail: "auto" },
+      { type: "input_file", filename: "a.pdf", file_data: pdfUrl },
+      { type: "input_file", file_url: pdfAddress },
+    ];
+    const input = [
+      { type: "message", role: "user", content },
+      { type: "function_call", call_id: "c1", name: "look", arguments: "{}" },
+      { type: "function_call_output", call_id: "c1", output: content.slice(1) },
+    ];
+    const reply = await (await client()).responses.create({ model, input: input as never });
+    expect(reply.output_text).toBe("Hi there!");
+    expect(await given(marker)).toEqual({ images: 4, pdfs: 4 });
+  });
 });
 
 type AnthropicModule = { default: new (options: object) => Anthropic };
@@ -106,30 +94,26 @@ const anthropicVersions = ["@anthropic-ai/sdk", "anthropic-0.137", "anthropic-0.
 
 test
   .skipIf(missing("@anthropic-ai/sdk", existsSync(join(import.meta.dir, "node_modules/@anthropic-ai")), "npm ci"))
-  .each(anthropicVersions)(
-  "%s, in a message and in a tool's result",
-  async (name) => {
-    const { default: Client } = (await installed<AnthropicModule>(name, import.meta.dir))!;
-    const { api_key } = await stack.gateway.account();
-    const client = new Client({ baseURL: stack.gateway.url, apiKey: api_key });
-    const marker = stack.node.marker("text");
-    const media = [
-      { type: "image", source: { type: "url", url: imageAddress } },
-      { type: "image", source: { type: "base64", media_type: "image/png", data: pixelBase64 } },
-      { type: "document", source: { type: "url", url: pdfAddress }, title: "T", citations: { enabled: true } },
-      { type: "document", source: { type: "base64", media_type: "application/pdf", data: pdfBase64 } },
-    ];
-    const messages = [
-      { role: "user", content: [...media, { type: "text", text: `what is it? [[${marker}]]` }] },
-      { role: "assistant", content: [{ type: "tool_use", id: "t1", name: "look", input: {} }] },
-      { role: "user", content: [{ type: "tool_result", tool_use_id: "t1", content: media }] },
-    ];
-    const stream = client.messages.stream({ model, max_tokens: 100, messages: messages as never });
-    expect(await stream.finalText()).toBe("Hi there!");
-    expect(await given(marker)).toEqual({ images: 4, pdfs: 4 });
-  },
-  timeLimit,
-);
+  .each(anthropicVersions)("%s, in a message and in a tool's result", async (name) => {
+  const { default: Client } = (await installed<AnthropicModule>(name, import.meta.dir))!;
+  const { api_key } = await stack.gateway.account();
+  const client = new Client({ baseURL: stack.gateway.url, apiKey: api_key });
+  const marker = stack.node.marker("text");
+  const media = [
+    { type: "image", source: { type: "url", url: imageAddress } },
+    { type: "image", source: { type: "base64", media_type: "image/png", data: pixelBase64 } },
+    { type: "document", source: { type: "url", url: pdfAddress }, title: "T", citations: { enabled: true } },
+    { type: "document", source: { type: "base64", media_type: "application/pdf", data: pdfBase64 } },
+  ];
+  const messages = [
+    { role: "user", content: [...media, { type: "text", text: `what is it? [[${marker}]]` }] },
+    { role: "assistant", content: [{ type: "tool_use", id: "t1", name: "look", input: {} }] },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "t1", content: media }] },
+  ];
+  const stream = client.messages.stream({ model, max_tokens: 100, messages: messages as never });
+  expect(await stream.finalText()).toBe("Hi there!");
+  expect(await given(marker)).toEqual({ images: 4, pdfs: 4 });
+});
 
 // ---------------------------------------------------------------------------------------------------------------
 // The AI SDK fetches what a provider does not take by address; these do.
@@ -150,26 +134,22 @@ const ways: readonly (readonly [ai: string, provider: string, maker: string, way
 
 test
   .skipIf(missing("the AI SDK", existsSync(join(import.meta.dir, "node_modules/ai")), "run npm ci in test/clients"))
-  .each(ways)(
-  "%s with %s, %s %s",
-  async (name, providerName, maker, way) => {
-    const { generateText } = (await installed<AiModule>(name, import.meta.dir))!;
-    const make = (await installed<ProviderModule>(providerName, import.meta.dir))![maker]!;
-    const { api_key } = await stack.gateway.account();
-    const provider = make({ baseURL: `${stack.gateway.url}/v1`, apiKey: api_key, name: "tollgate" });
-    const marker = stack.node.marker("text");
-    const content = [
-      { type: "text", text: `what is it? [[${marker}]]` },
-      { type: "image", image: new URL(imageAddress) },
-      { type: "image", image: pixelBase64, mediaType: "image/png" },
-      { type: "file", data: pdfBase64, mediaType: "application/pdf", filename: "a.pdf" },
-    ];
-    const language = way === null ? provider(model) : provider[way]!(model);
-    expect((await generateText({ model: language, messages: [{ role: "user", content }] })).text).toBe("Hi there!");
-    expect(await given(marker)).toEqual({ images: 2, pdfs: 1 });
-  },
-  timeLimit,
-);
+  .each(ways)("%s with %s, %s %s", async (name, providerName, maker, way) => {
+  const { generateText } = (await installed<AiModule>(name, import.meta.dir))!;
+  const make = (await installed<ProviderModule>(providerName, import.meta.dir))![maker]!;
+  const { api_key } = await stack.gateway.account();
+  const provider = make({ baseURL: `${stack.gateway.url}/v1`, apiKey: api_key, name: "tollgate" });
+  const marker = stack.node.marker("text");
+  const content = [
+    { type: "text", text: `what is it? [[${marker}]]` },
+    { type: "image", image: new URL(imageAddress) },
+    { type: "image", image: pixelBase64, mediaType: "image/png" },
+    { type: "file", data: pdfBase64, mediaType: "application/pdf", filename: "a.pdf" },
+  ];
+  const language = way === null ? provider(model) : provider[way]!(model);
+  expect((await generateText({ model: language, messages: [{ role: "user", content }] })).text).toBe("Hi there!");
+  expect(await given(marker)).toEqual({ images: 2, pdfs: 1 });
+});
 
 // ---------------------------------------------------------------------------------------------------------------
 // Python
@@ -193,5 +173,4 @@ test.skipIf(missing("the Python clients", existsSync(python), "make test/clients
       expect([way, await given(marker)]).toEqual([way, { images: 2, pdfs: way === "chat" ? 1 : 2 }]);
     }
   },
-  timeLimit,
 );

@@ -26,6 +26,7 @@ describe.each(clientsOf("chat", "messages", "responses"))("%s", (_, client) => {
     expect(raised).toMatchObject({ status });
     const found = dialect.name === "messages" ? raised["error"].error : raised["error"];
     expect(found).toMatchObject(dialect.error(fields, code));
+    if (dialect.name !== "messages") expect(raised).toMatchObject({ type: fields["type"], code: code ?? null });
     expect(String(raised)).not.toMatch(/10\.1\.2\.3/);
     return raised;
   };
@@ -219,7 +220,7 @@ describe.each(clientsOf("chat", "messages", "responses"))("%s", (_, client) => {
       expect(last).toEqual(dialect.failed("The model stopped answering. Please retry."));
   });
 
-  test("an abort stops the node, is charged, and frees the reservation", async () => {
+  test.each(["abort", "left loop"])("an %s stops the node, is charged, and frees the reservation", async (way) => {
     const { create, textOf, email } = await newClient();
     const marker = stack.node.marker("endless");
     const controller = new AbortController();
@@ -231,6 +232,7 @@ describe.each(clientsOf("chat", "messages", "responses"))("%s", (_, client) => {
         for await (const event of stream) {
           if (textOf(event) !== "" && ++deltas === 5) {
             abortedAt = Date.now();
+            if (way === "left loop") break; // the client aborts when its iteration is left
             controller.abort();
           }
         }

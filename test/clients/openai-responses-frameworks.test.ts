@@ -1,11 +1,11 @@
 // Frameworks that speak the responses dialect unless told otherwise: the OpenAI Agents SDK with tools and a handoff,
 // and the AI SDK's OpenAI provider, which has its responses stored and refers to their items from the second turn on.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import * as openai from "openai";
 import { installed, missing } from "../fixtures/optional.ts";
 import { callArguments, callStart, finish, reasoning, stream, text } from "../fixtures/scripts.ts";
-import { foundPages, type SearchService, startSearchService } from "../fixtures/search-service.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { foundPages } from "../fixtures/search-service.ts";
+import { useStack } from "../fixtures/stack.ts";
 
 /** The few calls used here; the packages' own types are not there in a plain checkout. */
 type AgentsModule = {
@@ -48,19 +48,8 @@ const provider = await installed<ProviderModule>("@ai-sdk/openai", import.meta.d
 const remedy = "run npm ci in test/clients";
 const noAgents = missing("the Agents SDK", agents !== null, remedy);
 const noAiSdk = missing("the AI SDK", ai !== null && provider !== null, remedy);
-const timeLimit = 30_000;
 
-let service: SearchService;
-let stack: Stack;
-beforeAll(async () => {
-  service = startSearchService();
-  stack = await Stack.start({ config: service.config });
-}, timeLimit);
-afterAll(async () => {
-  await stack[Symbol.asyncDispose]();
-  service[Symbol.dispose]();
-});
-afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
+const stack = useStack({ search: true });
 
 type Message = { role: string; content: unknown };
 const messagesOf = async (marker: string): Promise<Message[][]> =>
@@ -136,7 +125,6 @@ describe.skipIf(noAgents)("Agents SDK, responses", () => {
       expect(next.finalOutput).toBe("Noon, and sunny.");
       expect((await rolesOf(marker)).at(-1)?.slice(-2)).toEqual(["assistant", "user"]);
     },
-    timeLimit,
   );
 });
 
@@ -182,86 +170,77 @@ describe.skipIf(noAiSdk)("AI SDK 7, responses", () => {
       expect(next.said).toBe("Hi there!");
       expect(await rolesOf(marker)).toEqual([["user", "assistant", "tool", "assistant", "user"]]);
     },
-    timeLimit,
   );
 
-  test.each([false, true])(
-    "a tool round and a second turn refer to stored items, streamed: %p",
-    async (streamed) => {
-      await stack.node.define("ai-sdk-loop", {
-        advance: "rounds",
-        replies: [
-          stream(
-            reasoning("I must ask."),
-            callStart(0, "call_1", "get_weather"),
-            callArguments(0, '{"city":"Paris"}'),
-            finish("tool_calls"),
-          ),
-          stream(text("It is sunny ", "in Paris."), finish("stop")),
-          stream(text("You are welcome."), finish("stop")),
-        ],
-      });
-      const model = await newModel();
-      const asked: unknown[] = [];
-      const marker = stack.node.marker("ai-sdk-loop");
-      const question = { role: "user", content: `weather? [[${marker}]]` };
-      const options = {
-        model,
-        tools: { get_weather: weather(asked) },
-        stopWhen: sdk.stepCountIs(5),
-        // the provider does not know the id, and asks for reasoning only of models that it knows to think
-        providerOptions: { openai: { reasoningEffort: "high", forceReasoning: true } },
-      };
-      const run = async (messages: object[]): Promise<{ text: string; messages: object[] }> => {
-        const result = streamed
-          ? sdk.streamText({ ...options, messages })
-          : await sdk.generateText({ ...options, messages });
-        const said = await result.text;
-        const added = (await result.responseMessages) ?? (await result.response).messages;
-        return { text: said, messages: added };
-      };
-      const first = await run([question]);
-      expect(first.text).toBe("It is sunny in Paris.");
-      expect(asked).toEqual([{ city: "Paris" }]);
-      const second = await run([question, ...first.messages, { role: "user", content: "thanks" }]);
-      expect(second.text).toBe("You are welcome.");
-      expect(await rolesOf(marker)).toEqual([
-        ["user"],
-        ["user", "assistant", "tool"],
-        ["user", "assistant", "tool", "assistant", "user"],
-      ]);
-      const last = (await messagesOf(marker)).at(-1)!;
-      expect(JSON.stringify(last[1])).toContain("I must ask.");
-      expect(JSON.stringify(last[3])).toContain("It is sunny in Paris.");
-    },
-    timeLimit,
-  );
+  test.each([false, true])("a tool round and a second turn refer to stored items, streamed: %p", async (streamed) => {
+    await stack.node.define("ai-sdk-loop", {
+      advance: "rounds",
+      replies: [
+        stream(
+          reasoning("I must ask."),
+          callStart(0, "call_1", "get_weather"),
+          callArguments(0, '{"city":"Paris"}'),
+          finish("tool_calls"),
+        ),
+        stream(text("It is sunny ", "in Paris."), finish("stop")),
+        stream(text("You are welcome."), finish("stop")),
+      ],
+    });
+    const model = await newModel();
+    const asked: unknown[] = [];
+    const marker = stack.node.marker("ai-sdk-loop");
+    const question = { role: "user", content: `weather? [[${marker}]]` };
+    const options = {
+      model,
+      tools: { get_weather: weather(asked) },
+      stopWhen: sdk.stepCountIs(5),
+      // the provider does not know the id, and asks for reasoning only of models that it knows to think
+      providerOptions: { openai: { reasoningEffort: "high", forceReasoning: true } },
+    };
+    const run = async (messages: object[]): Promise<{ text: string; messages: object[] }> => {
+      const result = streamed
+        ? sdk.streamText({ ...options, messages })
+        : await sdk.generateText({ ...options, messages });
+      const said = await result.text;
+      const added = (await result.responseMessages) ?? (await result.response).messages;
+      return { text: said, messages: added };
+    };
+    const first = await run([question]);
+    expect(first.text).toBe("It is sunny in Paris.");
+    expect(asked).toEqual([{ city: "Paris" }]);
+    const second = await run([question, ...first.messages, { role: "user", content: "thanks" }]);
+    expect(second.text).toBe("You are welcome.");
+    expect(await rolesOf(marker)).toEqual([
+      ["user"],
+      ["user", "assistant", "tool"],
+      ["user", "assistant", "tool", "assistant", "user"],
+    ]);
+    const last = (await messagesOf(marker)).at(-1)!;
+    expect(JSON.stringify(last[1])).toContain("I must ask.");
+    expect(JSON.stringify(last[3])).toContain("It is sunny in Paris.");
+  });
 
-  test(
-    "text, reasoning, finish reason and usage; a schema's object; errors",
-    async () => {
-      const model = await newModel();
-      const prompt = (script: string): string => `hello [[${stack.node.marker(script)}]]`;
-      const reply = await sdk.generateText({ model, prompt: prompt("reasoning-text") });
-      expect(reply).toMatchObject({ text: "Hi there!", reasoningText: "Let me think.", finishReason: "stop" });
-      expect(reply.usage).toMatchObject({ inputTokens: 120, outputTokens: 20 });
-      const cut = await sdk.generateText({ model, prompt: prompt("length") });
-      expect(cut.finishReason).toBe("length");
-      const schema = sdk.jsonSchema({
-        type: "object",
-        properties: { title: { type: "string" }, year: { type: "integer" } },
-        required: ["title", "year"],
-        additionalProperties: false,
-      });
-      const structured = await sdk.generateText({
-        model,
-        prompt: prompt("json"),
-        output: sdk.Output.object({ schema }),
-      });
-      expect(structured.output).toEqual({ title: "Dune", year: 1965 });
-      const tooLong = sdk.generateText({ model, prompt: prompt("prompt-too-long") });
-      await expect(tooLong).rejects.toMatchObject({ statusCode: 400, isRetryable: false });
-    },
-    timeLimit,
-  );
+  test("text, reasoning, finish reason and usage; a schema's object; errors", async () => {
+    const model = await newModel();
+    const prompt = (script: string): string => `hello [[${stack.node.marker(script)}]]`;
+    const reply = await sdk.generateText({ model, prompt: prompt("reasoning-text") });
+    expect(reply).toMatchObject({ text: "Hi there!", reasoningText: "Let me think.", finishReason: "stop" });
+    expect(reply.usage).toMatchObject({ inputTokens: 120, outputTokens: 20 });
+    const cut = await sdk.generateText({ model, prompt: prompt("length") });
+    expect(cut.finishReason).toBe("length");
+    const schema = sdk.jsonSchema({
+      type: "object",
+      properties: { title: { type: "string" }, year: { type: "integer" } },
+      required: ["title", "year"],
+      additionalProperties: false,
+    });
+    const structured = await sdk.generateText({
+      model,
+      prompt: prompt("json"),
+      output: sdk.Output.object({ schema }),
+    });
+    expect(structured.output).toEqual({ title: "Dune", year: 1965 });
+    const tooLong = sdk.generateText({ model, prompt: prompt("prompt-too-long") });
+    await expect(tooLong).rejects.toMatchObject({ statusCode: 400, isRetryable: false });
+  });
 });

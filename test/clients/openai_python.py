@@ -1,4 +1,4 @@
-"""The official Python client against the gateway: the same calls as openai-suite.ts, sync and async.
+"""The official Python client against the gateway: the same calls as official-clients.test.ts, sync and async.
 
     python openai_python.py BASE_URL    with {"key", "poor_key", "markers": {script: marker}} as JSON on stdin
 

@@ -1,6 +1,6 @@
 """The official Python client's calls of the responses dialect, sync and async.
 
-    python openai_responses_python.py BASE_URL KEY
+    python openai_responses_python.py BASE_URL    with {"key"} as JSON on stdin
 
 Prints one JSON line per case: {"case", "error": null | text}. Everything of the client is left as it is.
 """
@@ -13,7 +13,8 @@ import traceback
 
 import openai
 
-BASE_URL, KEY = sys.argv[1:]
+BASE_URL = sys.argv[1]
+KEY = json.load(sys.stdin)["key"]
 WEATHER = {
     "type": "function",
     "name": "get_weather",

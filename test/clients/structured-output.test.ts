@@ -1,8 +1,8 @@
 // The helpers with which official clients ask for structured output: zod schemas in, checked objects out.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { installed, missing } from "../fixtures/optional.ts";
 import { finish, once, stream, text } from "../fixtures/scripts.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 
 /** The few calls used here; the packages' own types are not there in a plain checkout. */
 type Zod = {
@@ -36,14 +36,12 @@ const ai = await installed<AiModule>("ai-6", folder);
 const aiOpenAI = await installed<Provider>("ai-sdk-openai-6", folder);
 const all = [zod, openai, openaiZod, anthropic, anthropicZod, ai, aiOpenAI].every((module) => module !== null);
 const absent = missing("the clients' structured output", all, "run npm ci in test/clients");
-const timeLimit = 60_000;
 const model = "open-05-3BIT-REAP";
 
 describe.skipIf(absent)("structured output through the clients' own helpers", () => {
-  let stack: Stack;
+  const stack = useStack();
   let key = "";
   beforeAll(async () => {
-    stack = await Stack.start();
     key = (await stack.gateway.account()).api_key;
     const right = stream(text('{"title":"Dune","year":1965,"contact":"a@b.example"}'), finish("stop"));
     const wrong = stream(text('{"title":"Dune","year":"1965","contact":"a@b.example"}'), finish("stop"));
@@ -51,9 +49,7 @@ describe.skipIf(absent)("structured output through the clients' own helpers", ()
     await stack.node.define("wrong-book", { advance: "rounds", replies: [wrong, wrong, wrong] });
     await stack.node.define("wrong-then-right-book", { advance: "attempts", replies: [wrong, right] });
     await stack.node.define("no-book", once(text("I would rather not."), finish("stop")));
-  }, timeLimit);
-  afterAll(() => stack[Symbol.asyncDispose]());
-  afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
+  });
 
   const book = { title: "Dune", year: 1965, contact: "a@b.example" };
   // with zod's own pattern of e-mail addresses, which has look-aheads
@@ -102,36 +98,24 @@ describe.skipIf(absent)("structured output through the clients' own helpers", ()
   describe.each(Object.entries(ways))("%s", (name, parse) => {
     const streams = name.endsWith("streamObject");
 
-    test(
-      "gives the object",
-      async () => {
-        expect(await parse(`[[${stack.node.marker("book")}]]`)).toEqual(book);
-      },
-      timeLimit,
-    );
+    test("gives the object", async () => {
+      expect(await parse(`[[${stack.node.marker("book")}]]`)).toEqual(book);
+    });
 
-    test.skipIf(streams)(
-      "gives the object of the second pass without the client knowing of the first",
-      async () => {
-        const marker = stack.node.marker("wrong-then-right-book");
-        expect(await parse(`[[${marker}]]`)).toEqual(book);
-        expect(await stack.node.requests(marker)).toHaveLength(2);
-      },
-      timeLimit,
-    );
+    test.skipIf(streams)("gives the object of the second pass without the client knowing of the first", async () => {
+      const marker = stack.node.marker("wrong-then-right-book");
+      expect(await parse(`[[${marker}]]`)).toEqual(book);
+      expect(await stack.node.requests(marker)).toHaveLength(2);
+    });
 
-    test.each(["wrong-book", "no-book"])(
-      "fails for %s, after one request of the client",
-      async (script) => {
-        const marker = stack.node.marker(script);
-        const failure = await parse(`[[${marker}]]`).then(
-          () => null,
-          (error: unknown) => error,
-        );
-        expect(failure).toHaveProperty("message"); // an Error, or what the AI SDK makes of one in a stream
-        expect(await stack.node.requests(marker)).toHaveLength(streams ? 1 : 3);
-      },
-      timeLimit,
-    );
+    test.each(["wrong-book", "no-book"])("fails for %s, after one request of the client", async (script) => {
+      const marker = stack.node.marker(script);
+      const failure = await parse(`[[${marker}]]`).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      expect(failure).toHaveProperty("message"); // an Error, or what the AI SDK makes of one in a stream
+      expect(await stack.node.requests(marker)).toHaveLength(streams ? 1 : 3);
+    });
   });
 });

@@ -61,16 +61,6 @@ describe("conversation", () => {
       expect(messages[1]).toMatchObject({ role: "assistant", content: "two", reasoning_content: "They count." });
     },
   );
-
-  test("conversations that differ in the billing header or in the form of a message are the same prompt", async () => {
-    const prompt = async (hash: string, content: unknown): Promise<object[]> => {
-      const header = `x-anthropic-billing-header: cc_version=2.1.329.${hash}; cc_entrypoint=cli;`;
-      const system = [header, "be brief"].map((text) => ({ type: "text", text }));
-      return (await sentOf([{ role: "user", content }], { system })).slice(0, -1);
-    };
-    const block = { type: "text", text: "hello", cache_control: { type: "ephemeral" } };
-    expect(await prompt("a1b", [block])).toEqual(await prompt("9f0", "hello"));
-  });
 });
 
 describe("settings", () => {

@@ -109,6 +109,20 @@ describe.each(eachDialect)("%s", (name, dialect) => {
     expect(messages[1]).toMatchObject({ role: "assistant", content: "two", reasoning_content: "They count." });
   });
 
+  test("conversations that differ in Claude Code's billing line or in the form of a turn are the same prompt", async () => {
+    const prompt = async (hash: string, says: string | readonly string[]): Promise<object[]> => {
+      const instructions = `x-anthropic-billing-header: cc_version=2.1.329.${hash}; cc_entrypoint=cli;\nbe brief`;
+      const turns = [
+        { by: "user", says },
+        { by: "assistant", says: "yes?" },
+      ] as const;
+      return (await ask("text", {}, { instructions, turns })).sent.messages.slice(0, -1);
+    };
+    const messages = await prompt("a1b", ["hello"]);
+    expect(messages).toEqual(await prompt("9f0", "hello"));
+    expect(messages[0]).toEqual({ role: "system", content: "be brief" });
+  });
+
   test("inline images reach the node from messages and from tools' results", async () => {
     const { sent } = await ask("text", toolsOf(dialect, weather), {
       turns: [

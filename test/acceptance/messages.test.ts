@@ -61,6 +61,12 @@ describe("conversation", () => {
       expect(messages[1]).toMatchObject({ role: "assistant", content: "two", reasoning_content: "They count." });
     },
   );
+
+  test("Claude Code's billing line, a block of its own, is not for the model", async () => {
+    const lines = ["x-anthropic-billing-header: cc_version=2.1.329.a1b; cc_entrypoint=cli;", "be brief"];
+    const { messages } = await sent({ system: lines.map((text) => ({ type: "text", text })) });
+    expect(messages[0]).toEqual({ role: "system", content: "be brief" });
+  });
 });
 
 describe("settings", () => {

@@ -1,149 +1,218 @@
-// The Vercel AI SDK in two majors, with its two providers that speak chat-completions.
-import { describe, expect, test } from "bun:test";
-import type { Account } from "../fixtures/gateway-process.ts";
+// The Vercel AI SDK in two majors, with its providers for every dialect: text, thoughts, tools, searches, objects, errors.
+import { beforeAll, describe, expect, test } from "bun:test";
+import { type DialectName, hosted, weather } from "../fixtures/dialects.ts";
 import { installed, missing } from "../fixtures/optional.ts";
+import { pixelBase64, pixelUrl } from "../fixtures/pictures.ts";
+import { callArguments, callStart, finish, once, reasoning, stream, text } from "../fixtures/scripts.ts";
+import { foundPages } from "../fixtures/search-service.ts";
 import { useStack } from "../fixtures/stack.ts";
 
-/** The few calls used here; the package's own types are not there in a plain checkout. */
-type AiModule = {
-  generateText(options: object): Promise<Generated>;
-  streamText(options: object): { [Key in keyof Generated]: Promise<Generated[Key]> };
-  tool(options: object): object;
-  stepCountIs(steps: number): unknown;
-  jsonSchema(schema: object): unknown;
-  Output: { object(options: object): unknown };
-};
-type Generated = {
-  text: string;
-  reasoningText: string | undefined;
-  finishReason: string;
-  usage: { inputTokens: number; outputTokens: number; totalTokens: number };
-  steps: { toolCalls: { toolName: string; input: unknown }[] }[];
-  output: unknown;
-};
-type Provider = { chat?: (model: string) => unknown; chatModel?: (model: string) => unknown };
-type ProviderModule = {
-  createOpenAI?: (options: object) => Provider;
-  createOpenAICompatible?: (options: object) => Provider;
-};
+// the packages' own types are not there in a plain checkout
+type Json = Record<string, any>;
+type Account = Readonly<{ baseURL: string; apiKey: string }>;
+/** One of its providers. */
+type Provider = Readonly<{
+  dialect: DialectName;
+  packages: Readonly<Record<string, string>>;
+  model(module: Json, account: Account): unknown;
+  /** What makes it ask for thoughts that it shows; null where it does not know the field. */
+  thinks: Json | null;
+  /** Its own tool of a search; null where it has none. */
+  search: ((module: Json) => Json) | null;
+  objectScript: string;
+}>;
 
-type Major = Readonly<{ ai: AiModule | null; compatible: ProviderModule | null; openai: ProviderModule | null }>;
-
-const folder = import.meta.dir;
-const majors: Readonly<Record<string, Major>> = {
-  "7": {
-    ai: await installed<AiModule>("ai", folder),
-    compatible: await installed<ProviderModule>("@ai-sdk/openai-compatible", folder),
-    openai: await installed<ProviderModule>("@ai-sdk/openai", folder),
+const openai = { 7: "@ai-sdk/openai", 6: "ai-sdk-openai-6" };
+const providers: Readonly<Record<string, Provider>> = {
+  "openai-compatible": {
+    dialect: "chat",
+    packages: { 7: "@ai-sdk/openai-compatible", 6: "ai-sdk-openai-compatible-6" },
+    model: ({ createOpenAICompatible }, account) =>
+      createOpenAICompatible({ name: "tollgate", includeUsage: true, ...account }).chatModel(hosted),
+    ...{ thinks: {}, search: null, objectScript: "json" },
   },
-  "6": {
-    ai: await installed<AiModule>("ai-6", folder),
-    compatible: await installed<ProviderModule>("ai-sdk-openai-compatible-6", folder),
-    openai: await installed<ProviderModule>("ai-sdk-openai-6", folder),
+  "openai .chat": {
+    dialect: "chat",
+    packages: openai,
+    model: ({ createOpenAI }, account) => createOpenAI(account).chat(hosted),
+    ...{ thinks: null, search: null, objectScript: "json" },
+  },
+  openai: {
+    dialect: "responses",
+    packages: openai,
+    model: ({ createOpenAI }, account) => createOpenAI(account)(hosted),
+    // it does not know the model, and asks for reasoning only of models that it knows to think
+    thinks: { openai: { reasoningEffort: "high", forceReasoning: true } },
+    search: ({ createOpenAI }) => createOpenAI({ apiKey: "x" }).tools.webSearch({}),
+    objectScript: "json",
+  },
+  anthropic: {
+    dialect: "messages",
+    packages: { 7: "@ai-sdk/anthropic", 6: "ai-sdk-anthropic-6" },
+    model: ({ createAnthropic }, account) => createAnthropic(account)(hosted),
+    thinks: { anthropic: { thinking: { type: "enabled", budgetTokens: 2_000 } } },
+    search: ({ createAnthropic }) => createAnthropic({ apiKey: "x" }).tools.webSearch_20250305({ maxUses: 3 }),
+    objectScript: "json-tool", // it asks for an object as a forced tool
   },
 };
-const all = Object.values(majors).every(({ ai }) => ai !== null);
-const absent = missing("the AI SDK", all, "run npm ci in test/clients");
+const module = (name: string): Promise<Json | null> => installed<Json>(name, import.meta.dir);
+const rows = await Promise.all(
+  Object.entries({ 7: "ai", 6: "ai-6" }).flatMap(([major, name]) =>
+    Object.entries(providers).map(async ([kind, provider]) => {
+      const packages = await Promise.all([module(name), module(provider.packages[major]!)]);
+      return [major, kind, provider, packages] as const;
+    }),
+  ),
+);
+const present = rows.every(([, , , packages]) => packages.every((each) => each !== null));
+const absent = missing("the AI SDK", present, "run npm ci in test/clients");
 
-const weatherSchema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+const stack = useStack({ search: true });
+beforeAll(async () => {
+  const object = callArguments(0, '{"title":', '"Dune","year":1965}');
+  await stack.node.define("json-tool", once(callStart(0, "call_1", "json"), object, finish("tool_calls")));
+  const asking = [callStart(0, "call_1", "get_weather"), ...callArguments(0, '{"city":"Paris"}')];
+  await stack.node.define("thoughtful", {
+    advance: "rounds",
+    replies: [
+      stream(reasoning("I must ask."), asking, finish("tool_calls")),
+      stream(text("It is sunny ", "in Paris."), finish("stop")),
+      stream(text("You are welcome."), finish("stop")),
+    ],
+  });
+});
 
-const ways = ["openai-compatible", "openai .chat"];
-const cases = Object.keys(majors).flatMap((major) => ways.map((kind) => [major, kind] as const));
+describe.skipIf(absent).each(rows)("AI SDK %s, %s", (_, __, provider, [sdk, own]) => {
+  const { generateText, streamText, tool, jsonSchema, stepCountIs, Output } = sdk ?? {};
 
-describe.skipIf(absent).each(cases)("AI SDK %s, %s", (major, kind) => {
-  const { ai, compatible, openai } = majors[major]!;
-  const stack = useStack();
-
-  function modelOf(account: Account): unknown {
-    const options = {
-      name: "tollgate",
-      baseURL: `${stack.gateway.url}/v1`,
-      apiKey: account.api_key,
-      includeUsage: true,
-    };
-    return kind === "openai .chat"
-      ? openai?.createOpenAI?.(options).chat?.("core-3")
-      : compatible?.createOpenAICompatible?.(options).chatModel?.("core-3");
+  /** Options of a request; the budget is named, because a provider warns of models that it does not know. */
+  async function asks(key?: string): Promise<Json> {
+    const apiKey = key ?? (await stack.gateway.account()).api_key;
+    return { model: provider.model(own!, { baseURL: `${stack.gateway.url}/v1`, apiKey }), maxOutputTokens: 2_100 };
   }
-  const sdk = (): AiModule => {
-    if (ai === null) throw new Error("the AI SDK is not installed");
-    return ai;
-  };
-  const prompt = (script: string): string => `hello [[${stack.node.marker(script)}]]`;
-  const weather = (asked: unknown[]): object =>
-    sdk().tool({
-      description: "The weather of a city",
-      inputSchema: sdk().jsonSchema(weatherSchema),
-      execute: (input: unknown) => (asked.push(input), Promise.resolve("sunny, 21 C")),
-    });
-
-  test("generateText reads text, reasoning and usage", async () => {
-    const reply = await sdk().generateText({
-      model: modelOf(await stack.gateway.account()),
-      prompt: prompt("reasoning-text"),
-    });
-    expect(reply.text).toBe("Hi there!");
-    // the openai provider does not know the field
-    if (kind === "openai-compatible") expect(reply.reasoningText).toBe("Let me think.");
-    expect(reply.finishReason).toBe("stop");
-    expect(reply.usage).toMatchObject({ inputTokens: 120, outputTokens: 20, totalTokens: 140 });
+  const prompt = (script: string): { prompt: string } => ({ prompt: `hello [[${stack.node.marker(script)}]]` });
+  /** The same of a result and of a stream's promises. */
+  async function run(way: string, options: Json): Promise<Json> {
+    const result = way === "stream" ? streamText({ ...options, onError: () => {} }) : await generateText(options);
+    const fields = ["text", "reasoningText", "finishReason", "usage", "sources", "responseMessages", "response"];
+    return Object.fromEntries(await Promise.all(fields.map(async (field) => [field, await result[field]])));
+  }
+  const added = ({ responseMessages, response }: Json): object[] => responseMessages ?? response.messages;
+  const weatherTool = (asked: unknown[]): Json => ({
+    get_weather: tool({
+      description: weather["description"],
+      inputSchema: jsonSchema(weather.parameters),
+      execute: ({ city }: { city: string }) => (asked.push(city), Promise.resolve("sunny, 21 C")),
+    }),
   });
+  const messagesOf = async (marker: string): Promise<Json[][]> =>
+    (await stack.node.requests(marker)).map(({ body }) => body!["messages"] as Json[]);
 
-  test("streamText reads the same", async () => {
-    const result = sdk().streamText({
-      model: modelOf(await stack.gateway.account()),
-      prompt: prompt("reasoning-text"),
+  describe.each(["generate", "stream"])("%s", (way) => {
+    test("text, thoughts, usage, and why it ended", async () => {
+      const thinking = provider.thinks === null ? {} : { providerOptions: provider.thinks };
+      const reply = await run(way, { ...(await asks()), ...prompt("reasoning-text"), ...thinking });
+      expect(reply).toMatchObject({ text: "Hi there!", finishReason: "stop" });
+      if (provider.thinks !== null) expect(reply["reasoningText"]).toBe("Let me think.");
+      expect(reply["usage"]).toMatchObject({ inputTokens: 120, outputTokens: 20, totalTokens: 140 });
+      expect(reply["usage"].inputTokenDetails.cacheReadTokens).toBe(20);
+      const cut = await run(way, { ...(await asks()), ...prompt("length") });
+      expect(cut["finishReason"]).toBe("length");
     });
-    expect(await result.text).toBe("Hi there!");
-    if (kind === "openai-compatible") expect(await result.reasoningText).toBe("Let me think.");
-    expect(await result.finishReason).toBe("stop");
-    expect(await result.usage).toMatchObject({ inputTokens: 120, outputTokens: 20, totalTokens: 140 });
-  });
 
-  test.each(["generate", "stream"])("a tool loop of two rounds, %s", async (way) => {
-    const asked: unknown[] = [];
-    const options = {
-      model: modelOf(await stack.gateway.account()),
-      prompt: prompt("one-tool"),
-      tools: { get_weather: weather(asked) },
-      stopWhen: sdk().stepCountIs(5),
-    };
-    const text = way === "stream" ? await sdk().streamText(options).text : (await sdk().generateText(options)).text;
-    expect(text).toBe("It is sunny in Paris.");
-    expect(asked).toEqual([{ city: "Paris" }]);
-  });
-
-  test("two parallel tools of a stream", async () => {
-    const asked: unknown[] = [];
-    const result = sdk().streamText({
-      model: modelOf(await stack.gateway.account()),
-      prompt: prompt("parallel-tools"),
-      tools: { get_weather: weather(asked) },
-      stopWhen: sdk().stepCountIs(5),
+    test.each([
+      ["one-tool", "It is sunny in Paris.", ["Paris"]],
+      ["parallel-tools", "Rain and sun.", ["London", "Tokyo"]],
+    ])("a tool loop of two rounds: %s", async (script, answer, cities) => {
+      const asked: string[] = [];
+      const options = { ...(await asks()), ...prompt(script), tools: weatherTool(asked), stopWhen: stepCountIs(5) };
+      expect((await run(way, options))["text"]).toBe(answer);
+      expect(asked).toEqual(cities);
     });
-    expect(await result.text).toBe("Rain and sun.");
-    expect(asked).toEqual([{ city: "London" }, { city: "Tokyo" }]);
+
+    test("a tool round and a second turn bring back what was said, and thought where the provider knows thoughts", async () => {
+      const asked: string[] = [];
+      const thinking = provider.thinks === null ? {} : { providerOptions: provider.thinks };
+      const options = { ...(await asks()), ...thinking, tools: weatherTool(asked), stopWhen: stepCountIs(5) };
+      const marker = stack.node.marker("thoughtful");
+      const question = { role: "user", content: `weather? [[${marker}]]` };
+      const first = await run(way, { ...options, messages: [question] });
+      expect(first["text"]).toBe("It is sunny in Paris.");
+      const thanks = { role: "user", content: "thanks" };
+      const second = await run(way, { ...options, messages: [question, ...added(first), thanks] });
+      expect(second["text"]).toBe("You are welcome.");
+      const bodies = await messagesOf(marker);
+      expect(bodies.map((messages) => messages.map(({ role }) => role))).toEqual([
+        ["user"],
+        ["user", "assistant", "tool"],
+        ["user", "assistant", "tool", "assistant", "user"],
+      ]);
+      const last = bodies.at(-1)!;
+      if (provider.thinks !== null) expect(JSON.stringify(last[1])).toContain("I must ask.");
+      expect(JSON.stringify(last[3])).toContain("It is sunny in Paris.");
+    });
+
+    if (provider.search !== null)
+      test("a web search gives its sources, and goes back with the history", async () => {
+        const tools = { web_search: provider.search!(own!) };
+        const question = { role: "user", content: `look [[${stack.node.marker("web-search")}]]` };
+        const options = { ...(await asks()), tools }; // items of a response are stored for an account
+        const reply = await run(way, { ...options, messages: [question] });
+        expect(reply["text"]).toEndWith("Elysia runs on it [2].");
+        expect(reply["finishReason"]).toBe("stop");
+        const sources = reply["sources"].map(({ url }: Json) => url);
+        expect(sources).toEqual(expect.arrayContaining(foundPages.map(({ url }) => url)));
+        const marker = stack.node.marker("text");
+        const messages = [question, ...added(reply), { role: "user", content: `and? [[${marker}]]` }];
+        expect((await run(way, { ...options, messages }))["text"]).toBe("Hi there!");
+        const [seen] = await messagesOf(marker);
+        expect(seen!.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
+        // an item of a response has the addresses alone
+        const { content, url } = foundPages[0];
+        expect(seen![2]!["content"]).toContain(provider.dialect === "messages" ? content : url);
+      });
   });
 
   test("an object by JSON schema", async () => {
-    const reply = await sdk().generateText({
-      model: modelOf(await stack.gateway.account()),
-      prompt: prompt("json"),
-      output: sdk().Output.object({
-        schema: sdk().jsonSchema({
-          type: "object",
-          properties: { title: { type: "string" }, year: { type: "integer" } },
-          required: ["title", "year"],
-        }),
-      }),
-    });
-    expect(reply.output).toEqual({ title: "Dune", year: 1965 });
+    const schema = {
+      type: "object",
+      properties: { title: { type: "string" }, year: { type: "integer" } },
+      required: ["title", "year"],
+      additionalProperties: false,
+    };
+    const output = Output.object({ schema: jsonSchema(schema) });
+    const { output: object } = await generateText({ ...(await asks()), ...prompt(provider.objectScript), output });
+    expect(object).toEqual({ title: "Dune", year: 1965 });
   });
 
-  test("a refusal shows its message", async () => {
-    const account = { ...(await stack.gateway.account(0)), api_key: `sk-tg-${"x".repeat(43)}` };
-    const attempt = sdk().generateText({ model: modelOf(account), prompt: prompt("text") });
-    expect(attempt).rejects.toThrow("Invalid API key provided");
-    await attempt.catch(() => {});
+  test("an inline image reaches the node", async () => {
+    const marker = stack.node.marker("text");
+    const content = [
+      { type: "text", text: `what is it? [[${marker}]]` },
+      { type: "file", mediaType: "image/png", data: pixelBase64 },
+    ];
+    await generateText({ ...(await asks()), messages: [{ role: "user", content }] });
+    expect(JSON.stringify((await stack.node.request(marker)).body)).toContain(pixelUrl);
+  });
+
+  test("a node that dies mid-stream leaves the text so far and an error", async () => {
+    const reply = streamText({ ...(await asks()), ...prompt("dies-rst"), onError: () => {} });
+    let said = "";
+    const errors: unknown[] = [];
+    for await (const part of reply.fullStream) {
+      if (part.type === "text-delta") said += part.text;
+      if (part.type === "error") errors.push(part.error);
+    }
+    expect(said).toBe("Hi there");
+    expect(errors.map((error) => `${String(error)} ${JSON.stringify(error)}`).join()).toContain(
+      "The model stopped answering. Please retry.",
+    );
+  });
+
+  test("a refusal shows its message, and is not tried again where that is of no use", async () => {
+    const stranger = generateText({ ...(await asks("sk-tg-unknown")), ...prompt("text") });
+    await expect(stranger).rejects.toThrow("Invalid API key provided");
+    const tooLong = generateText({ ...(await asks()), ...prompt("prompt-too-long") });
+    await expect(tooLong).rejects.toMatchObject({ statusCode: 400, isRetryable: false });
   });
 });

@@ -10,7 +10,7 @@ import type { Stack } from "../fixtures/stack.ts";
 type Json = Record<string, any>;
 type Server = Readonly<{ url: string; key: string; fetch: typeof fetch }>;
 
-export type OfficialClient = Readonly<{
+type OfficialClient = Readonly<{
   /** The package's name, and what it is called in tests. */
   name: string;
   label: string;

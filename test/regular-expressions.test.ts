@@ -42,7 +42,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "commands/new-password.ts": "the operator's terminal",
   "commands/search.ts": "results shown to the operator who asked",
   "server/console.ts": "our own files",
-  "config/config.ts": "the operator's configuration",
+  "config/kinds.ts": "the operator's configuration",
   "console/bundle.ts": "our own sources",
   "console/console.ts": [/^[0-9]{1,15}$/, /^application\/json(?:$|[;\s])/i],
   "console/csv.ts": [/^[=+\-@\t\r]/, /[",\r\n]/],

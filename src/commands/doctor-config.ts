@@ -8,7 +8,7 @@ const secretInFile = /^\s*(?:api_key|secret_key|webhook_secret|token)\s*=/m;
 
 /** `text` is the file's, `mode` its permissions; both of no matter where there is no file. */
 export function configFindings(config: Config, text: string, mode: number): Finding[] {
-  const { file, host, baseUrl, siteUrl, nodes, console: site, metricsToken } = config;
+  const { file, host, baseUrl, siteUrl, nodes, addressHeader, metricsToken } = config;
   const found: Finding[] = [];
   if (file !== null && secretInFile.test(text) && (mode & 0o044) !== 0) {
     found.push(
@@ -29,7 +29,7 @@ export function configFindings(config: Config, text: string, mode: number): Find
   if (address?.startsWith("http://") === true && !namesThisMachine(new URL(address).hostname)) {
     found.push(warning(what, `${address} is not https: keys and passwords can be read on the way`));
   }
-  if (address?.startsWith("https://") === true && site.addressHeader === null) {
+  if (address?.startsWith("https://") === true && addressHeader === null) {
     found.push(
       warning(
         what,

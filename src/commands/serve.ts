@@ -28,8 +28,7 @@ const command: Command = {
   },
   async run({ flags, environment }) {
     const given = flagsOf(flags);
-    const demoOnly = flags["demo"] === true;
-    if (demoOnly && (given.node !== undefined || given.gguf !== undefined)) {
+    if (given.demo === true && (given.node !== undefined || given.gguf !== undefined)) {
       throw new UsageError("serve: --demo serves with the demo node alone; leave out --node and --gguf");
     }
     const hangUps = new HangUps();
@@ -37,7 +36,6 @@ const command: Command = {
     await using server = await compose({
       flags: given,
       environment,
-      demoOnly,
       onFirstLook: (node) => void listening.promise.then(() => console.log(nodeLine(node))),
       onFatal: endAtOnce,
     });
@@ -72,6 +70,7 @@ function flagsOf(flags: Flags): ConfigFlags {
     node: flags["node"] as readonly string[] | undefined,
     gguf: textFlag(flags, "gguf"),
     threads: textFlag(flags, "threads"),
+    demo: flags["demo"] === true,
   };
 }
 

@@ -62,14 +62,13 @@ import { checkModelFile, findServingNodes } from "./nodes.ts";
 import type { Work as CommandsWork } from "./operations.ts";
 import { OwnedTools } from "./owned-tools.ts";
 import { Reloader, type ReloadOutcome } from "./reload.ts";
+import { RunningParts } from "./running.ts";
 import { ScheduledBackups } from "./scheduled-backups.ts";
 import { startRelays } from "./threads.ts";
 
 export type Given = Readonly<{
   flags: ConfigFlags;
   environment: Environment;
-  /** The demo node alone, whatever else there is. */
-  demoOnly: boolean;
   /** Told of each node when it was first looked at, which may be before the server listens. */
   onFirstLook(node: NodeState): void;
   /** The disk failed, or a thread died: the process must end at once. What is on disk the next start finds out. */
@@ -112,7 +111,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
     life.now = "stopping";
     log("info", "stopping", {
       openRequests: doors.requests.openRequests,
-      graceSeconds: live.current.stopGraceMs / 1000,
+      graceSeconds: live.values.stopGraceMs / 1000,
     });
   });
   const all = opened.move();
@@ -154,9 +153,9 @@ async function readSettings({ flags, environment }: Given, opened: AsyncDisposab
   const clock = systemClock;
   const log = openLog({
     get level() {
-      return live.current.log.level;
+      return live.values.logLevel;
     },
-    format: config.log.format ?? usualLogFormat(),
+    format: config.logFormat ?? usualLogFormat(),
     time: () => clock.wall(),
     secrets: () => live.secrets,
   });
@@ -224,7 +223,7 @@ async function openBooks(earlier: Given & Settings, opened: AsyncDisposableStack
 type Work = Awaited<ReturnType<typeof openWork>>;
 
 async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposableStack) {
-  const { config, live, catalog, clock, log, metrics, port, programEnvironment, demoOnly, onFirstLook } = earlier;
+  const { config, live, catalog, clock, log, metrics, port, programEnvironment, flags, onFirstLook } = earlier;
   const { accounting, storedResponses, sealingKey } = earlier;
   const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
   const pool = new NodePool([], {
@@ -234,14 +233,14 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
     log: ({ level, node, message }) => log(level, message, { node }),
     onFirstLook,
   });
-  const serving = await findServingNodes(config, demoOnly, {
+  const serving = await findServingNodes(config, flags.demo === true, {
     catalog,
     clock,
     log,
     port,
     environment: programEnvironment,
     busyAt: (url) => pool.busyAt(url),
-    leaveGraceMs: () => live.current.stopGraceMs,
+    leaveGraceMs: () => live.values.stopGraceMs,
   });
   opened.defer(() => serving.stop());
   opened.defer(() => pool.close());
@@ -273,6 +272,7 @@ type Gateway = ReturnType<typeof openGateway>;
 
 function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, tracing, port, onFatal } = earlier;
+  const { programEnvironment } = earlier;
   const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
@@ -291,7 +291,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
           onFatal,
         });
   opened.defer(async () => {
-    const stopping = await relays?.stop(live.current.stopGraceMs);
+    const stopping = await relays?.stop(live.values.stopGraceMs);
     await stopping?.stopped;
   });
   const backups = new ScheduledBackups({
@@ -307,23 +307,22 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
       if (life.now === "stopping") throw new CommandError("the server is stopping");
       return loadConfig(flags, environment);
     },
-    catalog,
-    serving,
-    pool,
-    ownedTools,
-    environment: earlier.programEnvironment,
+    running: new RunningParts({
+      values: live.values,
+      accounting,
+      watch,
+      storedResponses,
+      serving,
+      pool,
+      ownedTools,
+      backups,
+      catalog,
+      tracing,
+    }),
+    environment: programEnvironment,
     log,
     adopting: (next) => live.adopting(next),
-    async adopted(next) {
-      accounting.retain(next.usageKeepDays);
-      backups.follow(next.backups);
-      accounting.admission.line.maxWaitMs = next.queueMaxWaitMs;
-      if (next.storedResponses !== null) storedResponses?.limit(next.storedResponses);
-      live.adopt(next);
-      await tracing.follow(next);
-      await relays?.adopt(next);
-    },
-    plansChanged: () => watch.plansChanged(),
+    adopted: async (next) => relays?.adopt(next),
   });
   const commandsWork: CommandsWork = {
     ...accounting,
@@ -367,7 +366,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     pool,
     work: commandsWork,
     reloader,
-    backupSchedule: () => live.current.backups,
+    backupSchedule: () => backups.schedule,
     demo: serving.demo,
     port,
     sealingKey,
@@ -431,17 +430,17 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
         unready: () => unready(() => "the ledger cannot be written, see the log") ?? noNodeServes(pool.states()),
         metrics,
         get metricsToken() {
-          return live.current.metricsToken;
+          return live.values.metricsToken;
         },
         get corsOrigins() {
-          return live.current.corsOrigins;
+          return live.values.corsOrigins;
         },
         behindProxy: isBehindProxy(config),
         get tracer() {
           return tracing.tracer;
         },
         get logsRequests() {
-          return live.current.log.level === "debug";
+          return live.values.logLevel === "debug";
         },
         nodesContext: (modelId) => pool.contextTokensOf(modelId),
         gauges: () => gaugesOf({ accounting, watch, storedResponses, pool, backups }),
@@ -449,7 +448,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     ),
   );
   opened.defer(async () => {
-    const { stopGraceMs } = live.current;
+    const { stopGraceMs } = live.values;
     const relaysStopping = await relays?.stop(stopGraceMs); // what they pass on is answered until they take no more
     await Promise.all([relaysStopping?.stopped, server.stop(stopGraceMs)]);
   });

@@ -69,7 +69,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
     export: (account, asking) => exports.open(account, asking),
     erase: async ({ email }, inSameCommit) => (await eraseAccount(work, email, inSameCommit)).name,
   };
-  const addresses = new BrowserAddresses(config.console.addressHeader, log);
+  const addresses = new BrowserAddresses(config.addressHeader, log);
   const configuration: Configuration = {
     file: config.file,
     get loadedAt() {
@@ -101,7 +101,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
           samplesUrl: config.baseUrl,
           version,
           demo,
-          signUp: config.console.signUp,
+          signUp: config.signUp,
           addresses,
           browsers: new KnownBrowsers(sealingKey),
         },

@@ -1,19 +1,18 @@
-// The configuration of a running server: the one that is in force, and what must stay secret of all that were.
+// What of its configuration a running server looks up whenever it needs it, and what must stay secret of all that it had.
 import type { Config, Environment } from "../config/config.ts";
+import type { LiveValues } from "../config/running.ts";
 
 export class LiveConfig {
-  #current: Config;
+  /** Those in force. */
+  readonly values: LiveValues;
   #secrets: readonly string[];
   #keys: readonly string[];
 
   constructor(config: Config) {
-    this.#current = config;
+    const { stopGraceMs, corsOrigins, logLevel, metricsToken } = config;
+    this.values = { stopGraceMs, corsOrigins, logLevel, metricsToken };
     this.#secrets = secretsOf(config);
-    this.#keys = keysOf(config);
-  }
-
-  get current(): Config {
-    return this.#current;
+    this.#keys = config.keys;
   }
 
   /** What the log must never say, whatever the text of an error holds: keys, and addresses of nodes. */
@@ -24,11 +23,7 @@ export class LiveConfig {
   /** To be called before anything of another configuration is used. Requests to the nodes of before may still run. */
   adopting(next: Config): void {
     this.#secrets = [...new Set([...this.#secrets, ...secretsOf(next)])];
-    this.#keys = [...new Set([...this.#keys, ...keysOf(next)])];
-  }
-
-  adopt(next: Config): void {
-    this.#current = next;
+    this.#keys = [...new Set([...this.#keys, ...next.keys])];
   }
 
   /** For the nodes' programs: engines read many variables, but none of them is to see the gateway's keys. */
@@ -40,19 +35,7 @@ export class LiveConfig {
   }
 }
 
-const secretsOf = (config: Config): readonly string[] => [
-  ...keysOf(config),
-  ...config.nodes.flatMap(({ url }) => [url, URL.parse(url)?.host ?? url]),
+const secretsOf = ({ keys, nodes }: Config): readonly string[] => [
+  ...keys,
+  ...nodes.flatMap(({ url }) => [url, URL.parse(url)?.host ?? url]),
 ];
-
-function keysOf({ nodes, search, mcp, stripe, metricsToken }: Config): readonly string[] {
-  const keys = [
-    metricsToken,
-    stripe?.secretKey,
-    stripe?.webhookSecret,
-    search !== null && "apiKey" in search ? search.apiKey : null,
-    ...mcp.map(({ reached }) => (reached.by === "http" ? reached.apiKey : null)),
-    ...nodes.map(({ apiKey }) => apiKey),
-  ];
-  return keys.filter((text): text is string => text !== null && text !== undefined && text !== "");
-}

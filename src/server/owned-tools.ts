@@ -26,6 +26,8 @@ export class OwnedTools {
   readonly #parts: OwnedToolsParts;
   readonly #servers: McpTools;
   #search: Config["search"];
+  #mcp: Config["mcp"];
+  readonly #dataFolder: string;
   #provider: SearchProvider | null;
   #toolLoop: ToolLoop | undefined;
   /** Ends when the search of before has let go of its index. */
@@ -42,8 +44,10 @@ export class OwnedTools {
     this.#parts = parts;
     this.#servers = new McpTools(config.mcp, parts);
     this.#search = config.search;
+    this.#mcp = config.mcp;
+    this.#dataFolder = config.dataFolder;
     this.#provider = provider;
-    this.#toolLoop = this.#loopFor(config);
+    this.#toolLoop = this.#loop();
   }
 
   /** Throws what the operator can put right: SearchFolderUnusable or DataFolderUnusable. */
@@ -57,20 +61,23 @@ export class OwnedTools {
   }
 
   /**
-   * Applies another configuration. A folder that takes the place of another is in the index when that is let go of and it
-   * was read. Throws as `open`; then nothing has changed.
+   * Searches with something else from here on. A folder that takes the place of another is in the index when that is let go
+   * of and it was read. Throws as `open`; then nothing has changed.
    */
-  async reconfigure(config: ToolsConfig): Promise<void> {
-    if (JSON.stringify(config.search) !== JSON.stringify(this.#search)) {
-      const before = this.#provider;
-      const freed = Promise.withResolvers<void>();
-      this.#provider = await openProvider(config, this.#parts, freed.promise);
-      this.#search = config.search;
-      freed.resolve(before?.close());
-      this.#freed = freed.promise;
-    }
-    this.#servers.reconfigure(config.mcp);
-    this.#toolLoop = this.#loopFor(config);
+  async useSearch(search: Config["search"]): Promise<void> {
+    const before = this.#provider;
+    const freed = Promise.withResolvers<void>();
+    this.#provider = await openProvider({ search, dataFolder: this.#dataFolder }, this.#parts, freed.promise);
+    this.#search = search;
+    freed.resolve(before?.close());
+    this.#freed = freed.promise;
+    this.#toolLoop = this.#loop();
+  }
+
+  useServers(servers: Config["mcp"]): void {
+    this.#servers.reconfigure(servers);
+    this.#mcp = servers;
+    this.#toolLoop = this.#loop();
   }
 
   /** Ends connections, children and indexes. */
@@ -78,8 +85,8 @@ export class OwnedTools {
     await Promise.all([this.#freed, this.#provider?.close(), this.#servers.close()]);
   }
 
-  #loopFor({ search, mcp }: Pick<Config, "search" | "mcp">): ToolLoop | undefined {
-    if (search === null && mcp.length === 0) return undefined;
+  #loop(): ToolLoop | undefined {
+    if (this.#search === null && this.#mcp.length === 0) return undefined;
     const { accounting, metrics, clock, log } = this.#parts;
     const { searches, ledger } = accounting;
     return new ToolLoop({
@@ -93,7 +100,7 @@ export class OwnedTools {
 }
 
 const openProvider = (
-  { search, dataFolder }: ToolsConfig,
+  { search, dataFolder }: Pick<ToolsConfig, "search" | "dataFolder">,
   { publicFetch, clock, log }: OwnedToolsParts,
   freed?: Promise<void>,
 ) => openSearchProvider(search, { dataFolder, publicFetch, clock, log, pdfCommand: pdfTextCommand }, freed);

@@ -1,21 +1,20 @@
-// Applies a changed configuration to the running server without touching open streams. All that can fail is done before
-// anything changes, so that a wrong file changes nothing.
+// Applies a changed configuration to the running server without touching open streams: each option that is another one as
+// its row in `config/options.ts` says. All that can fail is done before anything changes, so that a wrong file changes nothing.
+import { checkModelIds, type Config, optionEntries } from "../config/config.ts";
 import { catalogOf } from "../config/configured-catalog.ts";
-import type { LiveCatalog } from "../core/catalog.ts";
+import type { AnyOption } from "../config/option.ts";
+import type { Running } from "../config/running.ts";
 import type { Clock } from "../core/clock.ts";
-import { checkModelIds, type Config } from "../config/config.ts";
-import type { Log } from "../core/log.ts";
-import type { NodePool } from "../nodes/queue/pool.ts";
-import type { Ms } from "../core/types.ts";
 import { isExpected } from "../core/expected-error.ts";
-import type { OwnedTools } from "./owned-tools.ts";
-import { checkPrograms, type ServingNodes } from "./nodes.ts";
+import type { Log } from "../core/log.ts";
+import type { Ms } from "../core/types.ts";
+import { checkPrograms } from "./nodes.ts";
 
 /** What `tollgate reload` tells. */
 export type ReloadReport = Readonly<{
-  /** Parts of the configuration that changed and are in force now. */
+  /** Options that changed and were put in force. */
   applied: readonly string[];
-  /** Parts that differ from those the server was started with, and are not. */
+  /** Options that differ from those the server was started with, and are not in force. */
   needsRestart: readonly string[];
 }>;
 
@@ -26,59 +25,15 @@ export type ReloadParts = Readonly<{
   clock: Clock;
   /** Reads the configuration again, from where it was read at the start. Throws ConfigError. */
   load(): Promise<Config>;
-  catalog: LiveCatalog;
-  serving: ServingNodes;
-  pool: NodePool;
-  ownedTools: OwnedTools;
+  running: Running;
   /** What the nodes' programs get. */
   environment(): Readonly<Record<string, string>>;
   log: Log;
   /** Called before anything of the new configuration is used. */
   adopting(config: Config): void;
-  /** Takes what is neither of nodes, tools nor the catalogue; it cannot fail. */
+  /** Called when all of it that can be is in force here: other threads follow. */
   adopted(config: Config): Promise<void>;
-  /** Called when plans may have other amounts. */
-  plansChanged(): void;
 }>;
-
-/** The configuration in the parts that a reload tells apart; the catalogue is compared by what is in it. */
-const partsOf = ({ file: _file, catalogFile: _catalogFile, log, storedResponses, ...parts }: Config) => ({
-  ...parts,
-  logLevel: log.level,
-  logFormat: log.format,
-  storesResponses: storedResponses !== null,
-  storedResponses,
-});
-type Parts = ReturnType<typeof partsOf>;
-
-/** Where each part is written, by whether it can change while the server runs. */
-const live = {
-  stopGraceMs: "server.stop_grace_seconds",
-  corsOrigins: "server.cors_origins",
-  nodes: "nodes",
-  queueMaxWaitMs: "queue",
-  search: "search",
-  mcp: "mcp",
-  storedResponses: "responses",
-  logLevel: "log.level",
-  metricsToken: "metrics",
-  telemetry: "telemetry",
-  usageKeepDays: "retention",
-  outputTokensDefault: "limits",
-  backups: "backups",
-} as const;
-const fixed: Readonly<Record<Exclude<keyof Parts, keyof typeof live>, string>> = {
-  host: "server.host",
-  port: "server.port",
-  baseUrl: "server.base_url",
-  siteUrl: "server.site_url",
-  threads: "server.threads",
-  dataFolder: "--data",
-  storesResponses: "responses",
-  console: "console",
-  stripe: "stripe",
-  logFormat: "log.format",
-};
 
 export class Reloader {
   readonly #parts: ReloadParts;
@@ -127,39 +82,32 @@ export class Reloader {
   }
 
   async #apply(): Promise<ReloadReport> {
-    const { clock, load, catalog, serving, pool, ownedTools, environment, adopting, adopted, plansChanged } =
-      this.#parts;
+    const { clock, load, running, environment, adopting, adopted } = this.#parts;
     const loadedAt = clock.wall();
-    const config = await load();
-    const nextCatalog = await catalogOf(config);
-    checkModelIds(config, nextCatalog);
-    checkPrograms(config.nodes, environment());
+    const next = await load();
+    const derived = { catalog: await catalogOf(next) };
+    checkModelIds(next, derived.catalog);
+    checkPrograms(next.nodes, environment());
 
-    const before = this.#config;
-    const isNewCatalog = textOf(catalog) !== textOf(nextCatalog);
-    adopting(config);
-    await ownedTools.reconfigure(config);
-    const { nodes, arrivals } = serving.replace(config.nodes);
-    pool.reconfigure(nodes, config.queueMaxWaitMs, arrivals);
-    if (isNewCatalog) {
-      catalog.replace(nextCatalog);
-      plansChanged();
+    adopting(next);
+    const needsRestart: string[] = [];
+    const changes: Change[] = [];
+    for (const [name, option] of optionEntries as readonly (readonly [keyof Config, AnyOption])[]) {
+      const { change } = option;
+      const isOther = (than: Config): boolean => JSON.stringify(than[name]) !== JSON.stringify(next[name]);
+      if (change.reload === null ? isOther(this.#atStart) : change.beyond?.is(this.#atStart[name], next[name])) {
+        needsRestart.push(option.name);
+      } else if (change.reload !== null && (change.differs?.(running, derived) ?? isOther(this.#config))) {
+        const { reload, canFail = false } = change;
+        changes.push({ name: option.name, canFail, make: () => reload(running, next[name], derived) });
+      }
     }
-    await adopted(config);
+    for (const { make } of changes.toSorted((one, other) => Number(other.canFail) - Number(one.canFail))) await make();
+    await adopted(next);
     this.#loadedAt = loadedAt;
-    this.#config = config;
-    const needsRestart = differences(fixed, this.#atStart, config);
-    const applied = differences(live, before, config).filter((place) => !needsRestart.includes(place));
-    return { applied: [...applied, ...(isNewCatalog ? ["catalog"] : [])], needsRestart };
+    this.#config = next;
+    return { applied: changes.map(({ name }) => name), needsRestart };
   }
 }
 
-const textOf = ({ models, plans, creditPacksTokens }: Pick<LiveCatalog, "models" | "plans" | "creditPacksTokens">) =>
-  JSON.stringify([[...models], plans, creditPacksTokens]);
-
-function differences<Key extends keyof Parts>(places: Readonly<Record<Key, string>>, before: Config, after: Config) {
-  const [were, are] = [partsOf(before), partsOf(after)];
-  return (Object.keys(places) as Key[])
-    .filter((key) => JSON.stringify(were[key]) !== JSON.stringify(are[key]))
-    .map((key) => places[key]);
-}
+type Change = Readonly<{ name: string; canFail: boolean; make(): void | Promise<void> }>;

@@ -30,6 +30,10 @@ export class ScheduledBackups {
     this.#parts = parts;
   }
 
+  get schedule(): BackupSchedule | null {
+    return this.#schedule;
+  }
+
   /** When the newest backup of a schedule was made; null where there is no schedule or none was made yet. */
   get lastMadeAt(): Ms | null {
     return this.#lastMadeAt;

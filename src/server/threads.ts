@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Accounting } from "../accounting.ts";
 import type { LiveCatalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Config } from "../config/config.ts";
+import { type Config, splitConfig } from "../config/config.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import { checkPortFree } from "../http/free-port.ts";
 import type { Counted } from "../http/metrics/metric.ts";
@@ -45,20 +45,16 @@ export function startRelays(config: Config, parts: Parts): ServingRelays {
   const { accounting, catalog, pool, storedResponses, port, sealingKey, nodes, secrets, clock, log, onFatal } = parts;
   const { keys, admission } = accounting;
   const unix = join(config.dataFolder, "relays.sock");
-  const rulesOf = ({ search, mcp, corsOrigins, log: { level }, telemetry }: Config): Rules => ({
+  const rulesOf = (configured: Config): Rules => ({
     models: [...catalog.models.values()],
     plans: catalog.plans,
     creditPacksTokens: catalog.creditPacksTokens,
-    searches: search !== null,
-    mcp: mcp.map(({ models }) => ({ models })),
-    corsOrigins,
-    logLevel: level,
-    telemetry,
+    options: splitConfig(configured).live,
     secrets: secrets(),
   });
   const relays = new Relays(
     config.threads,
-    { config, port, unix, sealingKey, rules: rulesOf(config) },
+    { fixed: splitConfig(config).fixed, port, unix, sealingKey, rules: rulesOf(config) },
     { keys, admission, models: () => catalog.models, pool, storedResponses, nodes, clock, log, onFatal },
   );
   keys.onVoid = () => relays.voidKeys();

@@ -4,9 +4,8 @@
 // A question's `id` is the relay's own number; its answer has the same. A request's hold and its place on a node are
 // known by the id of the question that got them.
 import type { Catalog } from "../core/catalog.ts";
-import type { McpConfig, NodeConfig, TelemetryConfig } from "../config/config.ts";
+import type { LiveOptions, NodeConfig } from "../config/config.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
-import type { LogLevel } from "../core/log.ts";
 import type { Engine } from "../nodes/engine.ts";
 import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
@@ -74,12 +73,8 @@ export type Rules = Readonly<{
   models: readonly Model[];
   plans: Catalog["plans"];
   creditPacksTokens: readonly number[];
-  /** Of the tools that only the main thread runs. */
-  searches: boolean;
-  mcp: readonly Pick<McpConfig, "models">[];
-  corsOrigins: readonly string[];
-  logLevel: LogLevel;
-  telemetry: TelemetryConfig | null;
+  /** Of the configuration what a reload may have changed. */
+  options: LiveOptions;
   /** Texts that no log may hold. */
   secrets: readonly string[];
 }>;

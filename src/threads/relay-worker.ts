@@ -37,16 +37,16 @@ class RelayThread {
   #server: Omit<RunningServer, "url"> | null = null;
 
   constructor(opening: Opening) {
-    const { config, rules, keysVersion } = opening;
+    const { fixed, rules, keysVersion } = opening;
     const versions = new Int32Array(keysVersion);
     this.#opening = opening;
     this.#rules = rules;
-    const levelNow = () => this.#rules.logLevel; // another one after a reload
+    const levelNow = () => this.#rules.options.logLevel; // another one after a reload
     this.#log = openLog({
       get level() {
         return levelNow();
       },
-      format: config.log.format ?? usualLogFormat(),
+      format: fixed.logFormat ?? usualLogFormat(),
       time: () => systemClock.wall(),
       secrets: () => this.#rules.secrets,
     });
@@ -60,7 +60,8 @@ class RelayThread {
   }
 
   async listen(): Promise<void> {
-    const { config, port, unix, sealingKey } = this.#opening;
+    const { fixed, port, unix, sealingKey } = this.#opening;
+    const { options } = this.#rules;
     const log = this.#log;
     const clock = systemClock;
     const counts = new TokenCounts(this.#counter, this.#pool, clock);
@@ -68,11 +69,11 @@ class RelayThread {
       keys: this.#mainThread,
       admission: this.#mainThread,
       catalog: this.#catalog,
-      isForOthers: (ask) => mainServes(ask, this.#rules),
+      isForOthers: (ask) => mainServes(ask, this.#rules.options),
       pool: this.#pool,
       countInput: (ask, account) => counts.ofUnreported(ask, account),
       storedResponses:
-        config.storedResponses === null
+        options.storedResponses === null
           ? null
           : {
               keep: (account, response) => this.#mainThread.keep(account, response),
@@ -83,18 +84,18 @@ class RelayThread {
       log,
     };
     // Loaded only where traces are wanted.
-    await this.#tracing.follow(this.#rules);
+    await this.#tracing.follow(options);
     try {
       this.#server = startRelayServer(parts, {
-        host: config.host,
+        host: fixed.host,
         port,
         unix,
         sealingKey,
         counts,
         metrics: this.#metrics,
         tracing: this.#tracing,
-        logsRequests: () => this.#rules.logLevel === "debug",
-        corsOrigins: () => this.#rules.corsOrigins,
+        logsRequests: () => this.#rules.options.logLevel === "debug",
+        corsOrigins: () => this.#rules.options.corsOrigins,
         decided: () => this.#mainThread.decided(),
       });
       report({ report: "listening" });
@@ -115,7 +116,7 @@ class RelayThread {
         return this.#pool.healthChanged(message.node, message.health);
       case "rules":
         this.#rules = message.rules;
-        void this.#tracing.follow(message.rules);
+        void this.#tracing.follow(message.rules.options);
         return this.#catalog.replace(catalogOf(message.rules));
     }
   }

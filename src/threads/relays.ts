@@ -1,6 +1,6 @@
 // The main thread's side of all relays: starts them, keeps a session for each, and tells them what changes. A relay that
 // dies is fatal, like the journal's writer: what it held is unknown then, and the next start finds out.
-import type { Config } from "../config/config.ts";
+import type { FixedOptions } from "../config/config.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { startWorker } from "../core/workers.ts";
 import { RelaySession, type RelaySessionParts } from "./relay-session.ts";
@@ -26,8 +26,8 @@ export type Report<Counted = unknown> =
 
 /** What a relay needs to know from its start on. */
 export type Opening = Readonly<{
-  config: Config;
-  /** Where it listens; that of `config` may be 0. */
+  fixed: FixedOptions;
+  /** Where it listens; that of `fixed` may be 0. */
   port: number;
   /** The complete server's socket. */
   unix: string;

@@ -4,10 +4,12 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { checkModelIds, portDefault, readConfig } from "../../src/config/config.ts";
+import { checkModelIds, readConfig } from "../../src/config/config.ts";
 import { stopGraceMs } from "../../src/core/limits.ts";
 import { missing } from "../fixtures/optional.ts";
 import { fromSource, run, temporaryFolder } from "./program.ts";
+
+const { port: portDefault } = readConfig(null, "", {}, {});
 
 setDefaultTimeout(60_000);
 

@@ -79,15 +79,18 @@ describe("a configuration", () => {
       search: null,
       mcp: [],
       storedResponses: { keepMs: 30 * 86_400_000, accountBytesMax: 100 * 1024 ** 2 },
-      console: { signUp: false, addressHeader: null },
+      signUp: false,
+      addressHeader: null,
       stripe: null,
       catalogFile: null,
       outputTokensDefault: 4_096,
-      log: { level: "info", format: null },
+      logLevel: "info",
+      logFormat: null,
       metricsToken: null,
       telemetry: null,
       usageKeepDays: null,
       backups: null,
+      keys: [],
     });
   });
 
@@ -121,23 +124,26 @@ describe("a configuration", () => {
       search: { provider: "searxng", url: "http://127.0.0.1:8888", apiKey: null, timeoutMs: 10_000, pages: 3 },
       mcp: [],
       storedResponses: { keepMs: 7 * 86_400_000, accountBytesMax: 64 * 1024 ** 2 },
-      console: { signUp: false, addressHeader: null },
+      signUp: false,
+      addressHeader: null,
       stripe: null,
       catalogFile: "/etc/tollgate/catalog.json",
       outputTokensDefault: 16_384,
-      log: { level: "warn", format: "text" },
+      logLevel: "warn",
+      logFormat: "text",
       metricsToken: "scrape",
       telemetry: { otlpEndpoint: "http://127.0.0.1:4318", sampleRatio: 0.25 },
       usageKeepDays: 400,
       backups: { everyMs: 12 * 3_600_000, keep: 3 },
+      keys: ["secret", "scrape"],
     });
   });
 
   test("takes how much is logged from the environment before the file, and refuses a level that there is not", () => {
     const toml = '[log]\nlevel = "warn"\nformat = "text"';
-    expect(read(toml, {}, { TOLLGATE_LOG_LEVEL: "debug", TOLLGATE_LOG_FORMAT: "json" }).log).toEqual({
-      level: "debug",
-      format: "json",
+    expect(read(toml, {}, { TOLLGATE_LOG_LEVEL: "debug", TOLLGATE_LOG_FORMAT: "json" })).toMatchObject({
+      logLevel: "debug",
+      logFormat: "json",
     });
     expect(() => read(toml, {}, { TOLLGATE_LOG_LEVEL: "loud" })).toThrow(
       'TOLLGATE_LOG_LEVEL must be one of "debug", "info", "warn", "error", is "loud"',
@@ -270,7 +276,7 @@ test("the console's settings and the payment provider's secrets, of the file or 
     secret_key_env = "STRIPE_KEY"
     webhook_secret = "whsec_1"`;
   const config = readConfig("/etc/tollgate/gate.toml", toml, {}, { STRIPE_KEY: "sk_1" });
-  expect(config.console).toEqual({ signUp: true, addressHeader: "x-forwarded-for" });
+  expect(config).toMatchObject({ signUp: true, addressHeader: "x-forwarded-for" });
   expect(config.stripe).toEqual({ secretKey: "sk_1", webhookSecret: "whsec_1", url: null });
 });
 

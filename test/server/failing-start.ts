@@ -27,7 +27,6 @@ try {
   await compose({
     flags: JSON.parse(flags) as ConfigFlags,
     environment: process.env,
-    demoOnly: false,
     onFirstLook() {},
     onFatal(error) {
       throw error;

@@ -140,14 +140,14 @@ describe.concurrent("a changed configuration", () => {
       format = "text"
     `);
     expect(await site.reload()).toEqual({
-      applied: ["server.stop_grace_seconds", "server.cors_origins", "queue", "search", "mcp"],
-      needsRestart: ["console", "log.format"],
+      applied: ["server.cors_origins", "server.stop_grace_seconds", "queue.max_wait_seconds", "search", "mcp"],
+      needsRestart: ["console.sign_up", "log.format"],
     });
-    expect(await site.reload()).toEqual({ applied: [], needsRestart: ["console", "log.format"] });
+    expect(await site.reload()).toEqual({ applied: [], needsRestart: ["console.sign_up", "log.format"] });
     expect((await site.ask()).choices[0]!.message.content).not.toBe("");
     site.write("");
     expect(await site.reload()).toEqual({
-      applied: ["server.stop_grace_seconds", "server.cors_origins", "queue", "search", "mcp"],
+      applied: ["server.cors_origins", "server.stop_grace_seconds", "queue.max_wait_seconds", "search", "mcp"],
       needsRestart: [],
     });
   });
@@ -170,7 +170,7 @@ describe.concurrent("a changed configuration", () => {
     ];
     expect(await finishes()).toEqual(["stop", "end_turn", "completed", "stop"]);
     site.write("[limits]\ndefault_output_tokens = 5\n");
-    expect(await site.reload()).toEqual({ applied: ["limits", "catalog"], needsRestart: [] });
+    expect(await site.reload()).toEqual({ applied: ["catalog", "limits.default_output_tokens"], needsRestart: [] });
     expect(await finishes()).toEqual(["length", "max_tokens", "incomplete", "stop"]);
     site.write("[limits]\ndefault_output_tokens = 0\n");
     await expect(site.reload()).rejects.toThrow("limits.default_output_tokens must be a whole number from 1 to 65536");
@@ -199,7 +199,7 @@ describe.concurrent("a changed configuration", () => {
       (await fetch(`${site.server.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).status;
     expect([await status("token-of-before"), await status("token-of-after")]).toEqual([200, 401]);
     site.write('[metrics]\ntoken = "token-of-after"\n[log]\nlevel = "debug"\n');
-    expect(await site.reload()).toEqual({ applied: ["metrics"], needsRestart: [] });
+    expect(await site.reload()).toEqual({ applied: ["metrics.token"], needsRestart: [] });
     expect([await status("token-of-before"), await status("token-of-after")]).toEqual([401, 200]);
     expect(site.server.stderr).not.toMatch(/token-of-/);
   });
@@ -258,7 +258,7 @@ describe.concurrent("a changed configuration", () => {
     });
     expect((await site.ask()).choices[0]!.message.content).not.toBe("");
     site.write("[retention]\nusage_days = 5\n");
-    expect(await site.reload()).toEqual({ applied: ["retention"], needsRestart: [] });
+    expect(await site.reload()).toEqual({ applied: ["retention.usage_days"], needsRestart: [] });
     using database = new Database(join(site.data, "tollgate.db"), { readonly: true });
     const folded = database.prepare("SELECT coalesce(sum(lines), 0) AS lines FROM journal_folds");
     await eventually("the old line is a sum", async () => (folded.get() as { lines: number }).lines === 1, 60_000);
@@ -301,7 +301,7 @@ describe.concurrent("a changed configuration", () => {
     await pipe.close();
     await using server = await starting;
     await writeFile(config, "[queue]\nmax_wait_seconds = 7\n");
-    await server.says(/"event":"configuration applied","changed":"queue"/);
+    await server.says(/"event":"configuration applied","changed":"queue.max_wait_seconds"/);
   });
 
   test("is refused by a server that is not there", async () => {

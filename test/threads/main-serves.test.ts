@@ -20,17 +20,18 @@ const search = {
   forced: false,
 };
 const searching: Ask = { ...plain, webSearch: search };
-const nothing = { searches: false, mcp: [] };
+const nothing = { search: null, mcp: [] };
+const somewhere = { provider: "local", folder: "/", baseUrl: "", rescanIntervalMs: 1 } as const;
 
 test.each<[string, Ask | null, Parameters<typeof mainServes>[1], boolean]>([
   ["a plain request stays", plain, nothing, false],
   ["one that refers to a stored response goes", null, nothing, true],
-  ["a search goes where there is one", searching, { ...nothing, searches: true }, true],
+  ["a search goes where there is one", searching, { ...nothing, search: somewhere }, true],
   ["a search stays where there is none: it is answered without", searching, nothing, false],
   [
     "a search that may not be called stays",
     { ...searching, toolChoice: "none" },
-    { ...nothing, searches: true },
+    { ...nothing, search: somewhere },
     false,
   ],
   ["one whose model may call a server's tools goes", plain, { ...nothing, mcp: [{ models: ["core-3"] }] }, true],

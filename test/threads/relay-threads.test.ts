@@ -1,6 +1,6 @@
 // What becomes of the process when a relay dies: what it held is unknown then, so nothing may go on.
 import { expect, test } from "bun:test";
-import type { Config } from "../../src/config/config.ts";
+import { readConfig, splitConfig } from "../../src/config/config.ts";
 import { FollowedNodes } from "../../src/threads/followed-nodes.ts";
 import { Relays } from "../../src/threads/relays.ts";
 import { eventually } from "../fixtures/eventually.ts";
@@ -12,20 +12,17 @@ test.each([
   [3, "a relay ended"],
 ])("a relay that dies is fatal (%i): %s", async (port, expected) => {
   const fatal: Error[] = [];
+  const config = readConfig(null, "", {}, {});
   const rules = {
     models: [],
     plans: {} as never,
     creditPacksTokens: [],
-    searches: false,
-    mcp: [],
+    options: splitConfig(config).live,
     secrets: [],
-    corsOrigins: [],
-    logLevel: "info",
-    telemetry: null,
-  } as const;
+  };
   const relays = new Relays(
     1,
-    { config: {} as Config, port, unix: "", sealingKey: new Uint8Array(32), rules },
+    { fixed: splitConfig(config).fixed, port, unix: "", sealingKey: new Uint8Array(32), rules },
     {
       ...new SimulatedRelays(1, 0).relaySessionParts(),
       nodes: new FollowedNodes(),

@@ -1,0 +1,92 @@
+// What is wrong with a configuration, collected, so that one start reports every fault; and where a value stands in it.
+import { formatPath, show } from "../core/schema-errors.ts";
+import { lineOf, lineOfSyntaxError } from "./toml-lines.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The configuration is wrong; the message has one line for each fault. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+
+  constructor(
+    message: string,
+    /** Nothing but flags is wrong. */
+    readonly isOfCommandLine = false,
+  ) {
+    super(message);
+  }
+}
+
+export class Faults {
+  readonly #lines: string[] = [];
+  #ofFlags = 0;
+  readonly #file: string | null;
+  readonly #toml: string;
+
+  constructor(file: string | null, toml: string) {
+    this.#file = file;
+    this.#toml = toml;
+  }
+
+  /** A fault of a variable or the whole file. */
+  add(line: string): void {
+    this.#lines.push(line);
+  }
+
+  addOfFlag(line: string): void {
+    this.#ofFlags += 1;
+    this.add(line);
+  }
+
+  at(path: readonly (string | number)[], problem: string): void {
+    // An item of a list in one line has the line of the list.
+    const line = lineOf(this.#toml, path) ?? lineOf(this.#toml, path.slice(0, -1));
+    this.add(`${this.#file}${line === null ? "" : `:${line}`}: ${formatPath(path)} ${problem}`);
+  }
+
+  syntax(message: string): never {
+    const line = lineOfSyntaxError(this.#toml, message);
+    throw new ConfigError(`${this.#file}${line === null ? "" : `:${line}`}: ${message}`);
+  }
+
+  throwIfAny(): void {
+    const { length } = this.#lines;
+    if (length > 0) throw new ConfigError(this.#lines.join("\n"), this.#ofFlags === length);
+  }
+}
+
+/** What reading one file shares. */
+export type Reading = Readonly<{
+  faults: Faults;
+  environment: Environment;
+  /** Paths in the file are relative to it. */
+  folder: string;
+  /** Secrets that were read. */
+  keys: Set<string>;
+}>;
+
+/** Where a value stands. */
+export class Place {
+  readonly reading: Reading;
+  readonly #path: readonly (string | number)[];
+
+  constructor(reading: Reading, path: readonly (string | number)[]) {
+    this.reading = reading;
+    this.#path = path;
+  }
+
+  /** Of what stands in it. */
+  at(...steps: readonly (string | number)[]): Place {
+    return new Place(this.reading, [...this.#path, ...steps]);
+  }
+
+  /** `problem` is read after the path: "must be ...", "is missing: ...". */
+  fault(problem: string): void {
+    this.reading.faults.at(this.#path, problem);
+  }
+
+  /** That the value is something else; `expected` as in a schema's description. */
+  mustBe(expected: string, value: unknown): void {
+    this.fault(`must be ${expected}, is ${show(value)}`);
+  }
+}

@@ -1,0 +1,182 @@
+// What an option is: a row of the table of options. It is read from the file, or from a flag or variable that wins over it,
+// and it says what becomes of a change while the server runs: who applies it, or that it takes a restart.
+import type { Catalog } from "../core/catalog.ts";
+import { show } from "../core/schema-errors.ts";
+import { type Environment, type Faults, Place, type Reading } from "./faults.ts";
+import type { NodeFlags } from "./nodes.ts";
+import { type FileTable, type Keys, type Row, type TableKind } from "./rows.ts";
+import type { Running } from "./running.ts";
+
+/** Flags of the command line as they were typed; absent ones were not given. */
+export type ConfigFlags = NodeFlags &
+  Readonly<{ config?: string; host?: string; port?: string; threads?: string; data?: string }>;
+
+/** The tables of a file, which fit the schema. */
+export type FileTables = Readonly<Record<string, FileTable | readonly FileTable[] | undefined>>;
+
+/** Where options are read from. */
+export type Sources = Readonly<{ tables: FileTables; flags: ConfigFlags; reading: Reading }>;
+
+/** What is in force when a change was applied, beside the options themselves. */
+export type Derived = Readonly<{ catalog: Catalog }>;
+
+/** An option that is applied to a running server. */
+export type Live<Value> = Readonly<{
+  /** Puts the value in force. */
+  reload(running: Running, value: Value, derived: Derived): void | Promise<void>;
+  /** It throws what the operator can put right, and has changed nothing then: it goes first, and is the only one. */
+  canFail?: boolean;
+  /** Whether there is something to apply; absent: when the value is another one. */
+  differs?(running: Running, derived: Derived): boolean;
+  /** Changes that take a restart all the same, from the value of the start to the next; `what` they change, in words. */
+  beyond?: Readonly<{ what: string; is(atStart: Value, next: Value): boolean }>;
+}>;
+/** An option that stays as it was at the start. */
+export type Restart = Readonly<{ reload: null }>;
+export const restart: Restart = { reload: null };
+
+/** What becomes of a change. The two are told apart by type: who keeps values of the start is given the fixed ones alone. */
+export type Change<Value> = Live<Value> | Restart;
+
+export type Option<Value, C extends Change<Value> = Change<Value>> = Readonly<{
+  /** The table of the file that its keys are in; null: it is not in the file. */
+  table: string | null;
+  isList: boolean;
+  keys: Keys;
+  /** As reloads call it. */
+  name: string;
+  flag: string | null;
+  variables: readonly string[];
+  read(sources: Sources): Value;
+  change: C;
+}>;
+export type AnyOption = Option<any>;
+
+export type Given = Readonly<{
+  /** A flag of `serve`, which wins over all else. */
+  flag?: Exclude<keyof ConfigFlags, keyof NodeFlags | "config">;
+  /** Variables that win over the file, the first one first. An empty one counts as not given. */
+  variables?: readonly string[];
+  /** As reloads call it, if not by its key. */
+  name?: string;
+}>;
+
+/** An option that is read from one or two keys of a table. */
+export function option<Value, C extends Change<Value>>(
+  table: string,
+  row: Row<Value>,
+  change: C,
+  { flag, variables = [], name }: Given = {},
+): Option<Value, C> {
+  const [first = ""] = Object.keys(row.keys);
+  return {
+    table,
+    isList: false,
+    keys: row.keys,
+    name: name ?? `${table}.${first}`,
+    flag: flag ?? null,
+    variables,
+    read({ tables, flags, reading }) {
+      const place = new Place(reading, [table]);
+      const written = textGiven(row, first, flags, reading, { flag, variables });
+      if (written !== undefined) return row.readValue!(written, place.at(first));
+      return row.read((tables[table] as FileTable | undefined) ?? {}, place);
+    },
+    change,
+  };
+}
+
+/** An option that is a whole table of the file. Where that is absent it is null, or what an empty one is. */
+export function section<Value, C extends Change<Value | null>>(
+  table: string,
+  kind: TableKind<Value>,
+  absent: "none" | "empty",
+  change: C,
+): Option<Value | null, C> {
+  return {
+    table,
+    isList: false,
+    keys: kind.keys,
+    name: table,
+    flag: null,
+    variables: [],
+    read({ tables, reading }) {
+      const written = (tables[table] as FileTable | undefined) ?? (absent === "empty" ? {} : undefined);
+      return written === undefined ? null : kind.read(written, new Place(reading, [table]));
+    },
+    change,
+  };
+}
+
+/** An option that is all tables of one name, each with a `name` of its own. `ofFlags`: see `nodesOfFlags`. */
+export function list<Item, C extends Change<readonly Item[]>>(
+  table: string,
+  kind: TableKind<Item>,
+  change: C,
+  ofFlags: (flags: ConfigFlags, faults: Faults) => readonly Item[] | null = () => null,
+): Option<readonly Item[], C> {
+  return {
+    table,
+    isList: true,
+    keys: kind.keys,
+    name: table,
+    flag: null,
+    variables: [],
+    read({ tables, flags, reading }) {
+      const given = ofFlags(flags, reading.faults);
+      if (given !== null) return given;
+      const written = (tables[table] as readonly FileTable[] | undefined) ?? [];
+      return written.map((item, index) => {
+        const place = new Place(reading, [table, index]);
+        const first = written.findIndex(({ name }) => name === item["name"]);
+        if (first !== index) place.at("name").fault(`must be unique, is also the name of ${table}[${first}]`);
+        return kind.read(item, place);
+      });
+    },
+    change,
+  };
+}
+
+/** An option that the file cannot have, since it is known without one. */
+export const outside = ({
+  flag,
+  variables,
+  otherwise,
+}: Readonly<{ flag: "data"; variables: readonly string[]; otherwise: string }>): Option<string, Restart> => ({
+  table: null,
+  isList: false,
+  keys: {},
+  name: `--${flag}`,
+  flag,
+  variables,
+  read: ({ flags, reading }) => flags[flag] ?? firstGiven(variables, reading.environment)?.text ?? otherwise,
+  change: restart,
+});
+
+/** What the file would have, of a flag or variable that wins over it; undefined: none was given. */
+function textGiven<Value>(
+  row: Row<Value>,
+  key: string,
+  flags: ConfigFlags,
+  { faults, environment }: Reading,
+  { flag, variables = [] }: Given,
+): unknown {
+  const typed = flag === undefined ? undefined : flags[flag];
+  const ofVariable = firstGiven(variables, environment);
+  const source = typed === undefined ? ofVariable : { name: `--${flag}`, text: typed };
+  if (source === null) return undefined;
+  const value = row.ofText?.(source.text) ?? null;
+  if (value !== null) return value;
+  const fault = `${source.name} must be ${row.keys[key]!.schema.description}, is ${show(source.text)}`;
+  if (source === ofVariable) faults.add(fault);
+  else faults.addOfFlag(fault);
+  return undefined;
+}
+
+function firstGiven(variables: readonly string[], environment: Environment): { name: string; text: string } | null {
+  for (const name of variables) {
+    const text = environment[name];
+    if (text !== undefined && text !== "") return { name, text };
+  }
+  return null;
+}

@@ -1,0 +1,283 @@
+// The table of all options: one row each, with its key, what it must be, what it is for, what holds without it, the flag
+// and the variables that win over the file, and what becomes of a change while the server runs. The schema that files are
+// checked with, the value that the program reads, the reference and what a reload does all follow from it.
+import {
+  outputTokensDefault,
+  outputTokensMax,
+  outputTokensMin,
+  queueMaxWaitMs,
+  scheduledBackupsKeptDefault,
+  stopGraceMs,
+  storedResponsesKeepDays,
+  storedResponsesMaxMib,
+  threadsMax,
+  dayMs,
+} from "../core/limits.ts";
+import { type LogFormat, logLevels } from "../core/log.ts";
+import type { Ms } from "../core/types.ts";
+import {
+  address,
+  days,
+  hoursOrNone,
+  mapped,
+  mebibytes,
+  number,
+  oneOf,
+  origins,
+  path,
+  seconds,
+  text,
+  textLike,
+  whole,
+  yesOrNo,
+} from "./kinds.ts";
+import { mcpTable } from "./mcp.ts";
+import { nodesOfFlags, nodeTable } from "./nodes.ts";
+import { list, option, outside, type Restart, restart, section } from "./option.ts";
+import { key, required, secret, table } from "./rows.ts";
+import { searchTable } from "./search.ts";
+
+const logFormats = ["json", "text"] as const satisfies readonly LogFormat[];
+
+export type TelemetryConfig = Readonly<ReturnType<typeof telemetryTable.read>>;
+const telemetryTable = table(
+  {
+    /** Of an OpenTelemetry collector, without /v1/traces. */
+    otlpEndpoint: required("otlp_endpoint", address(), "Where traces are sent, by OTLP over HTTP."),
+    sampleRatio: key("sample_ratio", number(0, 1), {
+      about: "The part that is traced of the requests whose callers do not say.",
+      otherwise: 1,
+    }),
+  },
+  (telemetry) => telemetry,
+);
+
+/** How long and how many of an account's responses are kept for `previous_response_id`. */
+export type StoredResponsesConfig = Readonly<{ keepMs: Ms; accountBytesMax: number }>;
+const responsesTable = table(
+  {
+    keepMs: key("keep_days", days(0, 3_650, "a number of days from 0 (store nothing) to 3650"), {
+      about: "Stored responses live this long.",
+      otherwise: storedResponsesKeepDays * dayMs,
+    }),
+    accountBytesMax: key("keep_max_mib", mebibytes(1, 1_048_576), {
+      about: "Of each account; the oldest go first.",
+      otherwise: storedResponsesMaxMib * 1024 ** 2,
+    }),
+  },
+  (limits): StoredResponsesConfig | null => (limits.keepMs === 0 ? null : limits),
+);
+
+export type StripeConfig = Readonly<ReturnType<typeof stripeTable.read>>;
+const stripeTable = table(
+  {
+    secretKey: secret("secret_key", { about: "Sells credit through Stripe." }),
+    /** Signs what Stripe tells about payments. */
+    webhookSecret: secret("webhook_secret", { about: "Of the webhook `{base_url}/console/webhooks/stripe`." }),
+    /** Null = at Stripe. */
+    url: key("url", address(), { about: "Where Stripe's API is.", otherwise: null, shown: "at Stripe" }),
+  },
+  ({ secretKey, webhookSecret, url }, place, given) => {
+    for (const name of ["secret_key", "webhook_secret"].filter((name) => !(name in given || `${name}_env` in given))) {
+      place.at(`${name}_env`).fault(`is missing: payments need ${name}_env or ${name}`);
+    }
+    return { secretKey: secretKey ?? "", webhookSecret: webhookSecret ?? "", url };
+  },
+);
+
+/** The server makes a backup each `everyMs` and keeps the last `keep` of them. */
+export type BackupSchedule = Readonly<{ everyMs: Ms; keep: number }>;
+const backupsTable = table(
+  {
+    everyMs: required(
+      "every_hours",
+      hoursOrNone(0.1, 8_760),
+      "A backup is made so often, in the data folder's `backups`.",
+    ),
+    keep: key("keep", whole(1, 1_000), {
+      about: "So many of those are kept; the oldest go.",
+      otherwise: scheduledBackupsKeptDefault,
+    }),
+  },
+  (schedule): BackupSchedule | null => (schedule.everyMs === 0 ? null : schedule),
+);
+
+/** By the names that the program reads them by; the reference has the file's tables in this order. */
+export const options = {
+  host: option(
+    "server",
+    key("host", text("a host name or address"), { about: "Where it listens.", otherwise: "127.0.0.1" }),
+    restart,
+    { flag: "host", variables: ["TOLLGATE_HOST"] },
+  ),
+  port: option("server", key("port", whole(0, 65_535), { about: "0: any free port.", otherwise: 8400 }), restart, {
+    flag: "port",
+    variables: ["TOLLGATE_PORT", "PORT"],
+  }),
+  /** {base_url} and {site_url} of the specification; null where the listening address is meant (see `addressesOf`). */
+  baseUrl: option(
+    "server",
+    key("base_url", address(), { about: "How clients reach it.", otherwise: null, shown: "host and port" }),
+    restart,
+  ),
+  siteUrl: option(
+    "server",
+    key("site_url", address(), {
+      about: "Named in error messages: `{site_url}/plan`.",
+      otherwise: null,
+      shown: "`base_url`",
+    }),
+    restart,
+  ),
+  /** As browsers write them; ["*"] = all, none = no page of another site. */
+  corsOrigins: option(
+    "server",
+    key("cors_origins", origins(), {
+      about: 'Pages of other sites that may call the API with a key; `["*"]`: all.',
+      otherwise: [] as readonly string[],
+      shown: "none",
+    }),
+    { reload: ({ values }, corsOrigins) => void (values.corsOrigins = corsOrigins) },
+  ),
+  stopGraceMs: option(
+    "server",
+    key("stop_grace_seconds", seconds(0, 3_600), {
+      about: "Open streams may go on for this long after SIGTERM.",
+      otherwise: stopGraceMs,
+    }),
+    { reload: ({ values }, graceMs) => void (values.stopGraceMs = graceMs) },
+  ),
+  /** With 2 and more, the main thread keeps the books for those that serve clients. */
+  threads: option(
+    "server",
+    key("threads", whole(1, threadsMax), { about: "Cores that serve clients; see More cores.", otherwise: 1 }),
+    restart,
+    { flag: "threads" },
+  ),
+  dataFolder: outside({ flag: "data", variables: ["TOLLGATE_DATA"], otherwise: "./data" }),
+  nodes: list("nodes", nodeTable, { reload: (running, nodes) => running.useNodes(nodes) }, nodesOfFlags),
+  queueMaxWaitMs: option(
+    "queue",
+    key("max_wait_seconds", seconds(1, 86_400), {
+      about: "A request waits this long for its account's others, and as long for a node; then it is refused as busy.",
+      otherwise: queueMaxWaitMs,
+    }),
+    { reload: (running, ms) => running.waitAtMost(ms) },
+  ),
+  search: section("search", searchTable, "none", {
+    reload: (running, search) => running.useSearch(search),
+    canFail: true,
+  }),
+  mcp: list("mcp", mcpTable, { reload: (running, servers) => running.useMcpServers(servers) }),
+  /** Null = responses are not stored. */
+  storedResponses: section("responses", responsesTable, "empty", {
+    reload: (running, limits) => void (limits !== null && running.limitStoredResponses(limits)),
+    beyond: { what: "whether responses are stored", is: (atStart, next) => (atStart === null) !== (next === null) },
+  }),
+  signUp: option(
+    "console",
+    key("sign_up", yesOrNo(), {
+      about: "Whether strangers may make an account of the plan free.",
+      otherwise: false,
+    }),
+    restart,
+  ),
+  /** In lower case; null: there is no proxy. */
+  addressHeader: option(
+    "console",
+    key(
+      "address_header",
+      mapped(textLike("^[A-Za-z][A-Za-z0-9-]{0,63}$", 'a header such as "x-forwarded-for"'), (name) =>
+        name.toLowerCase(),
+      ),
+      {
+        about: "Where a proxy in front names the browser's address.",
+        otherwise: null,
+        shown: "there is no proxy",
+      },
+    ),
+    restart,
+  ),
+  /** Null = credit is not sold: an operator grants it. */
+  stripe: section("stripe", stripeTable, "none", restart),
+  /** Null = the catalogue that comes with the program. What a file says may be another, too, while its name is the same. */
+  catalogFile: option(
+    "catalog",
+    key("file", path("file"), {
+      about: "Models, prices and plans.",
+      otherwise: null,
+      shown: "those of data/catalog.json",
+    }),
+    {
+      reload: (running, _file, { catalog }) => running.useCatalog(catalog),
+      differs: (running, { catalog }) => running.isOtherCatalog(catalog),
+    },
+    { name: "catalog" },
+  ),
+  /** For models whose row in the catalogue says nothing of it. */
+  outputTokensDefault: option(
+    "limits",
+    key("default_output_tokens", whole(outputTokensMin, outputTokensMax), {
+      about:
+        "Output budget of requests that name none, where the catalogue has no `default_output_tokens` for the model.",
+      otherwise: outputTokensDefault,
+      shown: `${outputTokensDefault}; of a coder model ${outputTokensMax} on chat-completions and messages`,
+    }),
+    { reload: (running, _budget, { catalog }) => running.useCatalog(catalog) },
+  ),
+  /** Variables win over the file: whoever looks for a fault need not edit it. */
+  logLevel: option(
+    "log",
+    key("level", oneOf(logLevels), {
+      about: "The least that is logged; `debug` has a line for each request.",
+      otherwise: "info" as const,
+    }),
+    { reload: ({ values }, level) => void (values.logLevel = level) },
+    { variables: ["TOLLGATE_LOG_LEVEL"] },
+  ),
+  /** Null = text on a terminal, JSON otherwise. */
+  logFormat: option(
+    "log",
+    key("format", oneOf(logFormats), {
+      about: "How lines are written.",
+      otherwise: null,
+      shown: "text on a terminal, else json",
+    }),
+    restart,
+    { variables: ["TOLLGATE_LOG_FORMAT"] },
+  ),
+  /** What a scraper of /metrics must bring; null = it must ask from this machine. */
+  metricsToken: option(
+    "metrics",
+    secret("token", {
+      about: "What a scraper of `/metrics` sends as a bearer token.",
+      shown: "this machine alone may ask, and no proxy",
+    }),
+    { reload: ({ values }, token) => void (values.metricsToken = token) },
+  ),
+  /** Null = nothing is traced. */
+  telemetry: section("telemetry", telemetryTable, "none", { reload: (running, telemetry) => running.trace(telemetry) }),
+  /** Null = each reply is kept for ever. */
+  usageKeepDays: option(
+    "retention",
+    key(
+      "usage_days",
+      mapped(whole(0, 36_500, "a whole number from 0 (for ever) to 36500"), (days) => (days === 0 ? null : days)),
+      { about: "Older replies are kept as sums of a day.", otherwise: null, shown: "each is kept for ever" },
+    ),
+    { reload: (running, days) => running.keepUsage(days) },
+  ),
+  /** Null = the server makes no backups by itself. */
+  backups: section("backups", backupsTable, "none", { reload: (running, schedule) => running.backUp(schedule) }),
+};
+
+export type OptionName = keyof typeof options;
+type ValueOf<O> = O extends { read(sources: never): infer Value } ? Value : never;
+export type OptionValues = Readonly<{ [Name in OptionName]: ValueOf<(typeof options)[Name]> }>;
+
+/** Names of the options that a reload applies. */
+export type LiveName = {
+  [Name in OptionName]: (typeof options)[Name]["change"] extends Restart ? never : Name;
+}[OptionName];
+export type LiveOptions = Pick<OptionValues, LiveName>;
+export type FixedOptions = Omit<OptionValues, LiveName>;

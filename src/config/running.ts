@@ -1,0 +1,34 @@
+// What of a running server an option may change: what the rows of live options are applied to. `server/running.ts` is it.
+import type { Catalog } from "../core/catalog.ts";
+import type { LogLevel } from "../core/log.ts";
+import type { Ms } from "../core/types.ts";
+import type { McpConfig } from "./mcp.ts";
+import type { NodeConfig } from "./nodes.ts";
+import type { BackupSchedule, StoredResponsesConfig, TelemetryConfig } from "./options.ts";
+import type { SearchConfig } from "./search.ts";
+
+/** What parts of the server look up whenever they need it. */
+export type LiveValues = {
+  stopGraceMs: Ms;
+  corsOrigins: readonly string[];
+  logLevel: LogLevel;
+  metricsToken: string | null;
+};
+
+export interface Running {
+  readonly values: LiveValues;
+  useNodes(nodes: readonly NodeConfig[]): void;
+  /** For a node, and for others of the account. */
+  waitAtMost(ms: Ms): void;
+  /** Throws what the operator can put right; then nothing has changed. */
+  useSearch(search: SearchConfig | null): Promise<void>;
+  useMcpServers(servers: readonly McpConfig[]): void;
+  limitStoredResponses(limits: StoredResponsesConfig): void;
+  trace(telemetry: TelemetryConfig | null): Promise<void>;
+  /** Replies that are older are kept as sums of a day; null: each is kept. */
+  keepUsage(days: number | null): void;
+  backUp(schedule: BackupSchedule | null): void;
+  useCatalog(catalog: Catalog): void;
+  /** Whether it says something else than the one in force. */
+  isOtherCatalog(catalog: Catalog): boolean;
+}

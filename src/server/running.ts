@@ -1,0 +1,94 @@
+// A running server as the options see it: where each change of a live one is put in force. See `config/options.ts`.
+import type { Accounting } from "../accounting.ts";
+import type {
+  BackupSchedule,
+  McpConfig,
+  NodeConfig,
+  SearchConfig,
+  StoredResponsesConfig,
+  TelemetryConfig,
+} from "../config/config.ts";
+import type { LiveValues, Running } from "../config/running.ts";
+import type { Catalog, LiveCatalog } from "../core/catalog.ts";
+import type { Ms } from "../core/types.ts";
+import type { NodePool } from "../nodes/queue/pool.ts";
+import type { StoredResponsesFile } from "../store/responses/stored-responses.ts";
+import type { LedgerWatch } from "../store/verify/verify-watch.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
+import type { ServingNodes } from "./nodes.ts";
+import type { OwnedTools } from "./owned-tools.ts";
+import type { ScheduledBackups } from "./scheduled-backups.ts";
+
+type Parts = Readonly<{
+  values: LiveValues;
+  accounting: Pick<Accounting, "admission" | "retain">;
+  watch: Pick<LedgerWatch, "plansChanged">;
+  storedResponses: Pick<StoredResponsesFile, "limit"> | null;
+  serving: Pick<ServingNodes, "replace">;
+  pool: NodePool;
+  ownedTools: OwnedTools;
+  backups: Pick<ScheduledBackups, "follow">;
+  catalog: LiveCatalog;
+  tracing: Tracing;
+}>;
+
+export class RunningParts implements Running {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  get values(): LiveValues {
+    return this.#parts.values;
+  }
+
+  useNodes(configs: readonly NodeConfig[]): void {
+    const { serving, pool } = this.#parts;
+    const { nodes, arrivals } = serving.replace(configs);
+    pool.reconfigure(nodes, undefined, arrivals);
+  }
+
+  waitAtMost(ms: Ms): void {
+    const { accounting, pool } = this.#parts;
+    accounting.admission.line.maxWaitMs = ms;
+    pool.reconfigure(pool.configs, ms);
+  }
+
+  useSearch(search: SearchConfig | null): Promise<void> {
+    return this.#parts.ownedTools.useSearch(search);
+  }
+
+  useMcpServers(servers: readonly McpConfig[]): void {
+    this.#parts.ownedTools.useServers(servers);
+  }
+
+  limitStoredResponses(limits: StoredResponsesConfig): void {
+    this.#parts.storedResponses?.limit(limits);
+  }
+
+  trace(telemetry: TelemetryConfig | null): Promise<void> {
+    return this.#parts.tracing.follow({ telemetry });
+  }
+
+  keepUsage(days: number | null): void {
+    this.#parts.accounting.retain(days);
+  }
+
+  backUp(schedule: BackupSchedule | null): void {
+    this.#parts.backups.follow(schedule);
+  }
+
+  useCatalog(next: Catalog): void {
+    const { catalog, watch } = this.#parts;
+    catalog.replace(next);
+    watch.plansChanged();
+  }
+
+  isOtherCatalog(next: Catalog): boolean {
+    return textOf(this.#parts.catalog) !== textOf(next);
+  }
+}
+
+const textOf = ({ models, plans, creditPacksTokens }: Catalog): string =>
+  JSON.stringify([[...models], plans, creditPacksTokens]);

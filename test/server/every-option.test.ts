@@ -1,0 +1,299 @@
+// Every row of the table of options on a running server: what a reload calls applied is in force, and what takes a restart is
+// called so. A new option does not compile here until it says how it shows.
+import { Database } from "bun:sqlite";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import catalogRows from "../../data/catalog.json" with { type: "json" };
+import type { FixedOptions, LiveOptions } from "../../src/config/config.ts";
+import { options } from "../../src/config/options.ts";
+import { eventually } from "../fixtures/eventually.ts";
+import { OtlpCollector } from "../fixtures/otlp-collector.ts";
+import { run, Server, temporaryFolder } from "../commands/program.ts";
+
+setDefaultTimeout(120_000);
+
+type Reloaded = Readonly<{ applied: string[]; needsRestart: string[] }>;
+type Body = Readonly<{
+  max_tokens?: number;
+
+  tools?: { function?: { name?: string } }[];
+}>;
+
+/** A node that says its name, tells what it was asked, and can be made to think until it is let go on. */
+class Node implements Disposable {
+  thinks = Promise.resolve();
+  readonly #server;
+
+  constructor(name: string, asked: (body: Body) => void) {
+    const event = (chunk: object): string => `data: ${JSON.stringify(chunk)}\n\n`;
+    const node = this;
+    async function* answer(): AsyncGenerator<string> {
+      yield event({ choices: [{ index: 0, delta: { content: name }, finish_reason: null }] });
+      await node.thinks;
+      yield event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });
+      yield `${event({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })}data: [DONE]\n\n`;
+    }
+    this.#server = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      routes: {
+        "/v1/models": () => Response.json({ object: "list", data: [{ id: "m", object: "model" }] }),
+        "/v1/chat/completions": async (request) => {
+          asked((await request.json()) as Body);
+          return new Response(answer() as never, { headers: { "content-type": "text/event-stream" } });
+        },
+      },
+      fetch: () => new Response("not found", { status: 404 }),
+    });
+  }
+
+  get url(): string {
+    return `${this.#server.url}v1`;
+  }
+
+  [Symbol.dispose](): void {
+    void this.#server.stop(true);
+  }
+}
+
+class Site implements AsyncDisposable {
+  readonly #folder = temporaryFolder();
+  readonly path = this.#folder.path;
+  readonly data = join(this.path, "data");
+  readonly #config = join(this.path, "tollgate.toml");
+  server!: Server;
+  #key = "";
+
+  async start(toml: string): Promise<void> {
+    this.write(toml);
+    this.server = await Server.start(["--data", this.data, "--config", this.#config]);
+    this.#key ||= /API key +(sk-tg-\S+)/.exec(this.server.stdout)![1]!;
+  }
+
+  async stop(): Promise<void> {
+    this.server.signal("SIGTERM");
+    await this.server.ended();
+  }
+
+  write(toml: string): void {
+    writeFileSync(this.#config, toml);
+  }
+
+  async reload(): Promise<Reloaded> {
+    const { code, stdout, stderr } = await run(["reload", "--data", this.data, "--json"]);
+    if (code !== 0) throw new Error(stderr);
+    return JSON.parse(stdout) as Reloaded;
+  }
+
+  fetch(path: string, { body, headers = {} }: { body?: object; headers?: object } = {}): Promise<Response> {
+    return fetch(this.server.url + path, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { authorization: `Bearer ${this.#key}`, ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+
+  chat(more: object = {}): Promise<Response> {
+    const messages = [{ role: "user", content: "Hello" }];
+    return this.fetch("/v1/chat/completions", { body: { model: "core-3", messages, ...more } });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server[Symbol.asyncDispose]();
+    this.#folder[Symbol.dispose]();
+  }
+}
+
+const nodeTable = ({ url }: Node): string => `[[nodes]]\nname = "own"\nurl = "${url}"\nslots = 1\n`;
+
+describe.each([[1], [2]])("with %i threads", (threads) => {
+  test("every option that a reload applies is in force after it", async () => {
+    let asked: Body = {};
+    const keep = (body: Body): void => void (asked = body);
+    using one = new Node("from one", keep);
+    using other = new Node("from the other", keep);
+    using collector = new OtlpCollector();
+    let mcpAsked = 0;
+    using mcp = Bun.serve({ port: 0, fetch: () => new Response(`${(mcpAsked += 1)}`, { status: 404 }) });
+    await using site = new Site();
+    const server = `[server]\nport = 0\nthreads = ${threads}\n`;
+    await site.start(`${server}${nodeTable(one)}`);
+    // Two replies of long ago, of which one alone is to be kept as it is.
+    for (let reply = 0; reply < 2; reply += 1) await (await site.chat()).text();
+    await site.stop();
+    {
+      using database = new Database(join(site.data, "tollgate.db"));
+      database.run("UPDATE journal SET at = at - 10 * 86400000, period = period - 10");
+      database.run("UPDATE quota_use SET period = period - 10");
+    }
+    await site.start(`${server}${nodeTable(one)}`);
+
+    const stored = async (): Promise<string> => {
+      const reply = await site.fetch("/v1/responses", {
+        body: { model: "core-3", input: "x".repeat(600_000), store: true },
+      });
+      return ((await reply.json()) as { id: string }).id;
+    };
+    const toolsAsked = async (): Promise<string[]> => {
+      await (await site.chat({ web_search: true })).text();
+      return (asked.tools ?? []).flatMap(({ function: called }) => called?.name ?? []);
+    };
+    const folded = (): number => {
+      using database = new Database(join(site.data, "tollgate.db"), { readonly: true });
+      return (database.query("SELECT coalesce(sum(lines), 0) AS lines FROM journal_folds").get() as { lines: number })
+        .lines;
+    };
+    /** How each shows. What comes by and by is waited for where `now` says that it is to be there. */
+    const shown = {
+      corsOrigins: async () =>
+        (await site.fetch("/v1/models", { headers: { origin: "https://a.example" } })).headers.get(
+          "access-control-allow-origin",
+        ),
+      nodes: async () => /from (one|the other)/.exec(await (await site.chat()).text())?.[0],
+      search: toolsAsked,
+      mcp: async (now: boolean) => {
+        await (await site.chat()).text();
+        if (now) await eventually("the MCP server is asked", async () => mcpAsked > 0);
+        return mcpAsked > 0;
+      },
+      storedResponses: async () => {
+        const ids = [await stored(), await stored(), await stored()];
+        return (await site.fetch(`/v1/responses/${ids[0]}`)).status;
+      },
+      catalogFile: async () => (await (await site.fetch("/v1/models")).text()).includes('"core-new"'),
+      outputTokensDefault: async () => {
+        await (await site.chat({ model: "open-05-3BIT-REAP" })).text();
+        return asked.max_tokens;
+      },
+      logLevel: async (now: boolean) => {
+        await (await site.chat()).text();
+        if (now) await site.server.says(/"event":"request"/);
+        return site.server.stderr.includes('"event":"request"');
+      },
+      metricsToken: async () => (await site.fetch("/metrics", { headers: { authorization: "Bearer scrape" } })).status,
+      telemetry: async (now: boolean) => {
+        await (await site.chat()).text();
+        if (now) await eventually("a trace came", async () => collector.spans.length > 0, 30_000);
+        return collector.spans.length > 0;
+      },
+      usageKeepDays: async (now: boolean) => {
+        if (now) await eventually("old lines are sums", async () => folded() > 0, 60_000);
+        return folded() > 0;
+      },
+      backups: async (now: boolean) => {
+        const folder = join(site.data, "backups");
+        const made = () => existsSync(folder) && readdirSync(folder).some((name) => /^scheduled-.*\.db$/.test(name));
+        if (now) await eventually("a backup is made", async () => made(), 30_000);
+        return made();
+      },
+    } satisfies Record<
+      Exclude<keyof LiveOptions, "queueMaxWaitMs" | "stopGraceMs">,
+      (now: boolean) => Promise<unknown>
+    >;
+    const all = async (now: boolean): Promise<Record<string, unknown>> => {
+      const seen: Record<string, unknown> = {};
+      for (const [name, show] of Object.entries(shown)) seen[name] = await show(now);
+      return seen;
+    };
+
+    const before = await all(false);
+    expect(before).toEqual({
+      corsOrigins: null,
+      nodes: "from one",
+      search: [],
+      mcp: false,
+      storedResponses: 200,
+      catalogFile: false,
+      outputTokensDefault: 4_096,
+      logLevel: false,
+      metricsToken: 200,
+      telemetry: false,
+      usageKeepDays: false,
+      backups: false,
+    });
+    const rows = structuredClone(catalogRows);
+    rows.models.push({ ...rows.models.find(({ id }) => id === "core-3")!, id: "core-new" });
+    writeFileSync(join(site.path, "catalog.json"), JSON.stringify(rows));
+    site.write(`${server}
+      cors_origins = ["https://a.example"]
+      stop_grace_seconds = 7
+      ${nodeTable(other)}
+      [queue]
+      max_wait_seconds = 1
+      [search]
+      provider = "searxng"
+      url = "http://127.0.0.1:9"
+      [[mcp]]
+      name = "away"
+      url = "${mcp.url}mcp"
+      [responses]
+      keep_max_mib = 1
+      [catalog]
+      file = "catalog.json"
+      [limits]
+      default_output_tokens = 5
+      [log]
+      level = "debug"
+      [metrics]
+      token = "token-of-after"
+      [telemetry]
+      otlp_endpoint = "${collector.url}"
+      [retention]
+      usage_days = 5
+      [backups]
+      every_hours = 1`);
+    const live = Object.values(options).flatMap(({ name, change }) => (change.reload === null ? [] : name));
+    expect(await site.reload()).toEqual({ applied: live, needsRestart: [] });
+    expect(await site.reload()).toEqual({ applied: [], needsRestart: [] });
+    expect(await all(true)).toEqual({
+      corsOrigins: "https://a.example",
+      nodes: "from the other",
+      search: ["web_search"],
+      mcp: true,
+      storedResponses: 404,
+      catalogFile: true,
+      outputTokensDefault: 5,
+      logLevel: true,
+      metricsToken: 401,
+      telemetry: true,
+      usageKeepDays: true,
+      backups: true,
+    });
+    // queueMaxWaitMs: the node's one place is taken, and nobody waits ten minutes for it
+    const goesOn = Promise.withResolvers<void>();
+    other.thinks = goesOn.promise;
+    const long = await site.chat({ stream: true });
+    expect((await site.chat()).status).toBe(429);
+    goesOn.resolve();
+    await long.text();
+    // stopGraceMs
+    await site.stop();
+    expect(site.server.stderr).toContain('"graceSeconds":7');
+  });
+});
+
+test("every option that takes a restart is called so, and nothing of it is applied", async () => {
+  const changed = {
+    host: '[server]\nhost = "127.0.0.2"',
+    port: "[server]\nport = 8401",
+    baseUrl: '[server]\nbase_url = "https://a.example"',
+    siteUrl: '[server]\nsite_url = "https://a.example"',
+    threads: "[server]\nthreads = 2",
+    signUp: "[console]\nsign_up = true",
+    addressHeader: '[console]\naddress_header = "x-real-ip"',
+    stripe: '[stripe]\nsecret_key = "a"\nwebhook_secret = "b"',
+    logFormat: '[log]\nformat = "text"',
+  } satisfies Record<Exclude<keyof FixedOptions, "dataFolder">, string>; // that one is a flag's, which stays
+  await using site = new Site();
+  await site.start("[server]\nport = 0\n");
+  for (const [name, toml] of Object.entries(changed)) {
+    site.write(
+      name === "port" ? toml : toml.includes("[server]") ? `${toml}\nport = 0` : `${toml}\n[server]\nport = 0`,
+    );
+    expect(await site.reload()).toEqual({ applied: [], needsRestart: [options[name as keyof typeof changed].name] });
+  }
+  site.write("[server]\nport = 0\n[responses]\nkeep_days = 0\n");
+  expect(await site.reload()).toEqual({ applied: [], needsRestart: ["responses"] });
+  await site.stop();
+});

@@ -22,6 +22,7 @@ import { needsMedia } from "./tools/media/media-parts.ts";
 import type { Checker } from "./tools/format/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
 import { structuredOutput, wantsForm } from "./tools/format/structured-output.ts";
+import { toldInWords } from "./tools/told-in-words.ts";
 import type { ToolLoop } from "./tools/tool-loop.ts";
 import {
   type AccountId,
@@ -302,11 +303,9 @@ function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
   const { checker, clock, log, toolLoop } = parts;
   const sink = record.gap === null ? outlet : new GapSink(outlet, clock, record.gap);
   const isChecked = checker !== undefined && wantsForm(ask);
-  if (toolLoop === undefined && !isChecked) return generateCounted(ask, sink, serving);
-  const generation: Round = (ask, sink) => generateCounted(ask, sink, serving);
-  const round = isChecked
-    ? structuredOutput(generation, { checker, account, log, repeated: () => void (record.repeats += 1) })
-    : generation;
+  const repeated = () => void (record.repeats += 1);
+  const generation = toldInWords((ask, sink) => generateCounted(ask, sink, serving), { log, repeated });
+  const round = isChecked ? structuredOutput(generation, { checker, account, log, repeated }) : generation;
   if (toolLoop === undefined) return round(ask, sink);
   const called = (isSearch: boolean) => {
     const from = clock.monotonic();

@@ -203,7 +203,13 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     within(512, /^\s*\{\s*"tokens"\s*:\s*\[\s*\d/), // twice endBytes
     within(512, /\d\s*\]\s*\}\s*$/), // twice endBytes
   ],
-  "nodes/tool-schema.ts": [/\(\?|\\[1-9bB]/],
+  "nodes/grammar-pattern.ts": [
+    within(2, /^[A-Za-z0-9 _:,@/-]$/), // one character
+    within(4, /^[0-9A-Fa-f]{2,4}$/),
+    within(20, /^(\d{1,6})(,?)(\d{0,6})$/),
+    within(2, /^[A-Za-z0-9]$/), // one character
+  ],
+  "nodes/node-schema.ts": [/^\w+$/],
   "core/refusals.ts": "our own messages",
   "core/server-tool-name.ts": [/[^A-Za-z0-9_-]/g],
   "store/responses/input-items.ts": [/_in(\d{1,9})$/],

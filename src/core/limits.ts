@@ -8,7 +8,10 @@ export const tokenizeTextMaxBytes = 4_000_000;
 export const outputTokensMin = 1;
 export const outputTokensMax = 65_536;
 export const outputTokensDefault = 4_096;
+/** Hosted models use no more (spec, request fields), and no node is sent more. */
 export const stopSequencesMax = 4;
+/** UTF-16 units of the further ones together, which the gateway looks for itself in what other models write. */
+export const furtherStopsMaxLength = 16 * 1024;
 export const floodWindowMs = 60_000;
 export const floodRequestsMax = 120;
 export const hourMs = 3_600_000;
@@ -406,6 +409,10 @@ export const checkedTextMaxLength = 1024 * 1024;
 export const answerRepeatsMax = 2;
 /** Steps of a pattern with its repeats written out: each may be at each character of the text. */
 export const patternStepsMax = 20_000;
+/** A longer pattern is left out of what nodes compile into grammars; the answer is checked against it all the same. */
+export const grammarPatternMaxLength = 1_000;
+/** Repeats written out, of a pattern's parts, a text's length or a list's items: llama.cpp refuses more than 2,000. */
+export const grammarRepeatsMax = 1_000;
 /**
  * Tries of a check of one schema or answer. A try ends when it took longer than `wallMs` and has used `processorMs` by then
  * (usual checks take 20 ms, large schemas 50). Quick tries are made where nobody may be kept waiting, second ones after

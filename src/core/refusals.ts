@@ -127,6 +127,14 @@ export const refusals = {
     message: "The model's answer does not match the requested format. Nothing is charged but what was streamed of it.",
     retry: "never",
   },
+  /** It was asked for again already, in words: nothing of either answer went out. */
+  not_called: {
+    status: 500,
+    type: "api_error",
+    code: null,
+    message: "The model answered without the tool call that tool_choice demands. Nothing is charged.",
+    retry: "never",
+  },
   stopping: {
     status: 503,
     type: "api_error",

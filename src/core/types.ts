@@ -82,8 +82,11 @@ export type Tool = Readonly<{
   parameters: Record<string, unknown>;
   strict: boolean | null;
 }>;
-/** `named` forces that one tool; `required` forces any. */
-export type ToolChoice = "auto" | "none" | "required" | Readonly<{ named: string }>;
+/**
+ * `named` forces that one tool; `required` forces any. `mayAnswer`: the gateway itself would have the tool called first, so
+ * that an answer without it is one too.
+ */
+export type ToolChoice = "auto" | "none" | "required" | Readonly<{ named: string; mayAnswer?: true }>;
 export type Format =
   | Readonly<{ kind: "json_object" }>
   | Readonly<{ kind: "json_schema"; name: string; schema: Record<string, unknown>; strict: boolean | null }>;
@@ -161,6 +164,8 @@ export type Ask = Readonly<{
   outputTokensMax: number;
   effort: Effort | null;
   format: Format | null;
+  /** What nodes could not be held to, and are told in words instead: a schema, or that a tool is to be called. */
+  told?: Readonly<{ schema?: true; call?: true }>;
   /** Null: not to be searched for. */
   webSearch: WebSearch | null;
   stream: boolean;
@@ -211,10 +216,17 @@ export type Ending =
   | Readonly<{ kind: "cancelled"; usage: Usage; estimated: boolean }>
   /**
    * `elsewhere`: no byte of a reply came, so another node may be asked once. `ofRequest`: the node is well and refused
-   * the request for what it is: its prompt is too long, say. `delivered`: neither the gateway nor a node
+   * the request for what it is: its prompt is too long, say. `ofSchema`: it is a JSON schema that it refused. `delivered`: neither the gateway nor a node
    * failed, but the answer itself is not what was asked for; this much is charged if the client has seen any of it.
    */
-  | Readonly<{ kind: "failed"; refusal: Refusal; elsewhere: Elsewhere; ofRequest?: true; delivered?: Delivered }>;
+  | Readonly<{
+      kind: "failed";
+      refusal: Refusal;
+      elsewhere: Elsewhere;
+      ofRequest?: true;
+      ofSchema?: true;
+      delivered?: Delivered;
+    }>;
 
 /** What an answer used that does not end as it should. */
 export type Delivered = Readonly<{ usage: Usage; estimated: boolean }>;

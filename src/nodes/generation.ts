@@ -11,6 +11,7 @@ import type { Failure } from "./failure/failure.ts";
 import type { ResponseHeaders } from "./client/framing.ts";
 import type { KnownShapes } from "./fast-path/known-shapes.ts";
 import { AnswerReader, type Channel } from "./reader.ts";
+import type { Expected } from "./request.ts";
 
 /** Time limits of a generation, in milliseconds; core/limits.ts says where each comes from. */
 export type GenerationLimits = Readonly<{ firstPieceMs: number; stallMs: number; afterFinishMs: number }>;
@@ -29,7 +30,7 @@ export type GenerationParts = Readonly<{
   ask: Ask;
   /** Head and body, in one or more parts. */
   request: readonly RequestPart[];
-  textIsCallOf: string | null;
+  expected: Expected;
   thinkTagOpened: boolean;
   /** What earlier answers of this model on this node taught. */
   shapes: KnownShapes<Channel>;
@@ -79,7 +80,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     this.#parts = parts;
     this.#events = new EventParser(this, this);
     this.#reader = new AnswerReader(parts.ask, parts.sink, {
-      textIsCallOf: parts.textIsCallOf,
+      ...parts.expected,
       thinkTagOpened: parts.thinkTagOpened,
       shapes: parts.shapes,
     });

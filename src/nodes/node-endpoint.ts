@@ -89,7 +89,7 @@ export class NodeEndpoint {
   ): Promise<Ending> {
     const { apiKey, models, thinkTagOpened = [] } = this.config;
     const nodeModel = modelNameOn(models, ask.model.id, this.engine.models);
-    const { body, textIsCallOf } = this.#nodeRequest(ask, account, nodeModel);
+    const { body, ...expected } = this.#nodeRequest(ask, account, nodeModel);
     const opened = ask.effort !== "off" && thinkTagOpened.some((name) => name === nodeModel || name === "*");
     const path = `${this.#basePath}/chat/completions`;
     const head = requestHead("POST", path, this.#client.origin.hostHeader, apiKey, byteLengthOf(body));
@@ -105,7 +105,7 @@ export class NodeEndpoint {
     const { ending, failure, unreachable, responded, overloaded } = await generate({
       ask,
       request,
-      textIsCallOf,
+      expected,
       thinkTagOpened: opened,
       shapes: this.#shapesOf(nodeModel),
       client,

@@ -6,6 +6,7 @@
 //
 // The first finish reason and the first usage report after it win; everything later is ignored. All that a node says counts
 // toward the budget, or the context where no budget limits the answer: text, reasoning, names and arguments of calls.
+import { AnswerText } from "./answer-text.ts";
 import { answerLogprobsMaxLength, answerMaxLength } from "../core/limits.ts";
 import type { Ask, Ending, FinishReason, Sink } from "../core/types.ts";
 import type { KnownEvents } from "./client/events.ts";
@@ -31,6 +32,8 @@ export type ReaderOptions = Readonly<{
   textIsCallOf?: string | null;
   /** The answer's text begins inside a thought (see think-tags.ts). */
   thinkTagOpened?: boolean;
+  /** Stop sequences that the node was not told of. */
+  stops?: readonly string[];
   /** What is known of the node's events; null parses every one, for the tests that compare both ways. */
   shapes?: KnownShapes<Channel> | null;
 }>;
@@ -45,6 +48,7 @@ export class AnswerReader implements KnownEvents {
   readonly #ask: Ask;
   readonly #pieces: Pieces;
   readonly #calls: ToolCalls;
+  readonly #text: AnswerText;
   readonly #textIsCallOf: string | null;
   readonly #thinkTagOpened: boolean;
   /** False once the answer's start was seen, so that a usual token costs one comparison. */
@@ -80,7 +84,7 @@ export class AnswerReader implements KnownEvents {
   #highSurrogate: Readonly<{ channel: Channel; unit: string }> | null = null;
 
   constructor(ask: Ask, pieces: Pieces, options: ReaderOptions = {}) {
-    const { textIsCallOf = null, thinkTagOpened = false, shapes = new KnownShapes<Channel>() } = options;
+    const { textIsCallOf = null, thinkTagOpened = false, stops = [], shapes = new KnownShapes<Channel>() } = options;
     this.#ask = ask;
     this.#pieces = pieces;
     this.#textIsCallOf = textIsCallOf;
@@ -90,6 +94,11 @@ export class AnswerReader implements KnownEvents {
     this.#outputMax = budgetLimitsAnswer ? Math.min(ask.outputTokensMax, contextTokens) : contextTokens;
     this.#charactersMax = Math.min(this.#outputMax * charactersPerTokenMax, answerMaxLength);
     this.#calls = new ToolCalls(ask.tools, ask.parallelToolCalls !== false, pieces);
+    this.#text = new AnswerText(stops, {
+      text: (literal, given) => pieces.piece({ kind: "text", literal, logprobs: given }),
+      reasoning: (literal) => pieces.piece({ kind: "reasoning", literal }),
+      mark: () => ({ deltas: this.#deltas, characters: this.#characters, output: this.#reported?.output }),
+    });
   }
 
   /** A Piece was sent. */
@@ -162,7 +171,7 @@ export class AnswerReader implements KnownEvents {
     this.#shapes!.met();
     if (template.writeNumbers(this.#running)) this.#reported = this.#running;
     if (characters === 0) return;
-    const plain = this.#pieces.literal !== undefined && !this.#mayThink && this.#textIsCallOf === null;
+    const plain = this.#pieces.literal !== undefined && channel === this.#text.plain && !this.#mayThink;
     if (!plain || characters > this.#charactersMax - this.#characters || typeof channel === "number") {
       const literal = bytes.toString("utf8", literalStart, literalEnd);
       return this.#takeLiteral(channel, literal, characters, null);
@@ -263,7 +272,11 @@ export class AnswerReader implements KnownEvents {
     if (isText(content)) this.#takeText("text", content, isPresent(logprobs) ? this.#logprobs(logprobs) : null);
     const calls = delta["tool_calls"];
     if (!Array.isArray(calls) || this.#done) return;
-    if (calls.length > 0) this.#endTags();
+    if (calls.length > 0) {
+      this.#endTags();
+      this.#text.call();
+    }
+    if (this.#done) return; // what was held ends with a stop sequence
     for (const [position, call] of calls.entries()) {
       if (this.#isOverBudget()) return this.#cut();
       const before = this.#calls.count;
@@ -287,7 +300,8 @@ export class AnswerReader implements KnownEvents {
   #takeFinish(reason: string, choice: Record<string, unknown>): void {
     if (/^(abort|aborted|error|cancelled|canceled)$/i.test(reason)) return this.#fail(nodeFailed("node gave up"));
     this.#flushSurrogate();
-    this.#endTags();
+    this.#endText();
+    if (this.#done) return; // what was held ends with a stop sequence
     if (!this.#calls.finish()) return this.#fail(nodeFailed("tool call without a name"));
     this.#begun ||= this.#calls.count > 0;
     const called = this.#calls.count > 0 || (this.#textIsCallOf !== null && this.#begun);
@@ -344,6 +358,7 @@ export class AnswerReader implements KnownEvents {
       this.#endTags(); // the node has a parser of its own
       this.#giveReasoning(literal, characters);
     } else {
+      this.#text.call();
       this.#calls.more(channel, literal);
     }
   }
@@ -388,14 +403,22 @@ export class AnswerReader implements KnownEvents {
     this.#tags?.flush();
   }
 
+  /** No text follows: what waited goes out. */
+  #endText(): void {
+    this.#endTags();
+    this.#text.end();
+    if (this.#text.stopped !== null) this.#stop(this.#text.stopped);
+  }
+
   #giveText(literal: string, logprobs: string | null): void {
-    if (this.#textIsCallOf !== null) this.#takeTextAsCall(this.#textIsCallOf, literal);
-    else this.#pieces.piece({ kind: "text", literal, logprobs });
+    if (this.#textIsCallOf !== null) return this.#takeTextAsCall(this.#textIsCallOf, literal);
+    this.#text.text(literal, logprobs);
+    if (this.#text.stopped !== null) this.#stop(this.#text.stopped);
   }
 
   #giveReasoning(literal: string, characters: number): void {
     this.#countReasoning(characters);
-    this.#pieces.piece({ kind: "reasoning", literal });
+    this.#text.reasoning(literal);
   }
 
   /** There is one call, and all text is its arguments, whatever comes behind them. */
@@ -419,9 +442,23 @@ export class AnswerReader implements KnownEvents {
     this.#cut();
   }
 
+  /** The text came to a stop sequence of which the node knows nothing: what it says behind that is not asked for. */
+  #stop(sequence: string): void {
+    if (this.#done) return;
+    this.#finish = "stop";
+    this.#stopSequence = sequence;
+    this.#done = true;
+    const { deltas, characters, output } = this.#text.mark;
+    this.#deltas = deltas;
+    this.#characters = characters;
+    if (this.#reported?.output !== undefined) this.#reported = { ...this.#reported, output: output ?? deltas };
+    this.#reportedAtEnd = false;
+  }
+
   /** A node that goes on after the budget: the answer ends here, and the node is stopped. */
   #cut(): void {
-    this.#endTags();
+    this.#endText();
+    if (this.#done) return; // what was held ends with a stop sequence
     this.#finish = "length";
     this.#done = true;
     // Its running count includes what was not passed on.

@@ -4,8 +4,8 @@ import { parseNodeJson, record } from "./json.ts";
 import { stopSequencesMax } from "../core/limits.ts";
 import type { NodeConfig } from "../config/config.ts";
 import type { EngineKind } from "./engine.ts";
-import { formatPrompt } from "./format-prompt.ts";
-import { toolParameters } from "./tool-schema.ts";
+import { callPrompt, formatPrompt } from "./in-words.ts";
+import { nodeSchema, toolParameters } from "./node-schema.ts";
 import type { AccountId, Ask, Effort, Format, PreparedTurns, Sampling, Tool, Turn } from "../core/types.ts";
 
 /** What an engine takes beyond what all take. */
@@ -21,6 +21,8 @@ type EngineTraits = Readonly<{
    */
   forcedTool: "native" | "required" | "required-unthinking" | "schema";
   jsonObject: boolean;
+  /** It says which stop sequence ended an answer. */
+  saysStop: boolean;
   /** Sampling fields beyond the common ones: ours -> the engine's name. */
   sampling: Readonly<Partial<Record<keyof Sampling, string>>>;
   parallelToolCalls: boolean;
@@ -51,6 +53,7 @@ const plain: EngineTraits = {
   cacheSalt: false,
   forcedTool: "required",
   jsonObject: true,
+  saysStop: false,
   sampling: {},
   parallelToolCalls: true,
   depth: noDepth,
@@ -62,6 +65,7 @@ const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
     runningUsage: true,
     cacheSalt: true,
     forcedTool: "native",
+    saysStop: true,
     sampling: fullSampling,
     depth: depthByTemplate,
   },
@@ -70,6 +74,7 @@ const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
     runningUsage: true,
     cacheSalt: true,
     forcedTool: "native",
+    saysStop: true,
     sampling: fullSampling,
     depth: depthByTemplate,
   },
@@ -103,15 +108,19 @@ const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   unknown: plain,
 };
 
-export type NodeRequest = Readonly<{
-  /** JSON text. */
-  body: string;
+/** What is to be known of the answer. */
+export type Expected = Readonly<{
   /** Name of the tool whose arguments the answer's text will be, or null (see `schema` above). */
   textIsCallOf: string | null;
+  /** Stop sequences that the node is not told of. */
+  stops: readonly string[];
 }>;
 
+/** `body` is JSON text. */
+export type NodeRequest = Expected & Readonly<{ body: string }>;
+
 /** What a node is asked of a large body: the same JSON text in UTF-8, in parts, so that nothing of it is copied. */
-export type LargeNodeRequest = Readonly<{ body: readonly Buffer[]; textIsCallOf: string | null }>;
+export type LargeNodeRequest = Expected & Readonly<{ body: readonly Buffer[] }>;
 
 type RequestFields = Readonly<{
   model: string;
@@ -120,7 +129,7 @@ type RequestFields = Readonly<{
   rest: Readonly<Record<string, unknown>>;
   /** What follows the system message of prepared turns, or is one. */
   addition: string;
-  textIsCallOf: string | null;
+  expected: Expected;
 }>;
 
 /** The request for a node that knows the model as `nodeModel`; `depths` are the operator's words for the efforts. */
@@ -131,8 +140,8 @@ export function nodeRequest(
   engine: EngineKind,
   depths: NodeConfig["depth"] = {},
 ): NodeRequest {
-  const { model, messages, rest, textIsCallOf } = fieldsOf(ask, account, nodeModel, engine, depths);
-  return { body: JSON.stringify({ model, messages, ...rest }), textIsCallOf };
+  const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, depths);
+  return { body: JSON.stringify({ model, messages, ...rest }), ...expected };
 }
 
 /** The same for an Ask with prepared turns. */
@@ -143,7 +152,7 @@ export function largeNodeRequest(
   engine: EngineKind,
   depths: NodeConfig["depth"] = {},
 ): LargeNodeRequest {
-  const { model, messages, rest, addition, textIsCallOf } = fieldsOf(ask, account, nodeModel, engine, depths);
+  const { model, messages, rest, addition, expected } = fieldsOf(ask, account, nodeModel, engine, depths);
   const { messages: prepared, systemEnd } = ask.prepared;
   const parts: Buffer[] = [Buffer.from(`{"model":${JSON.stringify(model)},"messages":[`)];
   let follows = false;
@@ -160,7 +169,7 @@ export function largeNodeRequest(
   } else if (prepared.length > 0) addMessages(prepared);
   for (const message of messages) addMessages(Buffer.from(JSON.stringify(message)));
   parts.push(Buffer.from(`],${JSON.stringify(rest).slice(1)}`));
-  return { body: parts, textIsCallOf };
+  return { body: parts, ...expected };
 }
 
 const comma = Buffer.from(",");
@@ -187,17 +196,22 @@ function fieldsOf(
   const tools = forced === null ? (ask.toolChoice === "none" ? [] : ask.tools) : [forced];
   const textIsCallOf = forced !== null && traits.forcedTool === "schema" ? forced.name : null;
   const sendsTools = tools.length > 0 && textIsCallOf === null;
-  const unthinking = forced !== null && traits.forcedTool === "required-unthinking";
+  const mustCall = forced !== null || (ask.toolChoice === "required" && sendsTools);
+  const unthinking = mustCall && traits.forcedTool === "required-unthinking";
+  const { told = {} } = ask;
   const format: Format | null =
     textIsCallOf === null
       ? ask.format
-      : { kind: "json_schema", name: textIsCallOf, schema: toolParameters(forced!), strict: null };
+      : { kind: "json_schema", name: textIsCallOf, schema: toolParameters(forced!, engine), strict: null };
 
   // never a schema and tools in one request: the schema would win, or the engine refuses
-  const constrains = format !== null && !sendsTools;
-  const inWords = format !== null && textIsCallOf === null && (sendsTools || engine === "unknown");
+  const constrains = format !== null && !sendsTools && told.schema !== true;
+  const held = constrains && format.kind === "json_schema" ? nodeSchema(format.schema, engine) : null;
+  const isFree = told.schema === true || sendsTools || engine === "unknown" || held?.isWhole === false;
+  const inWords = format !== null && isFree && (textIsCallOf === null || told.schema === true);
+  const additions = [inWords ? formatPrompt(format) : "", told.call === true ? callPrompt(tools) : ""];
 
-  const addition = inWords ? formatPrompt(format) : "";
+  const addition = additions.filter((each) => each !== "").join("\n\n");
   const body: Record<string, unknown> = {
     stream: true,
     stream_options: traits.runningUsage
@@ -205,23 +219,24 @@ function fieldsOf(
       : { include_usage: true },
   };
   if (ask.model.budgetLimitsAnswer) body["max_tokens"] = ask.outputTokensMax;
-  if (ask.stop.length > 0) body["stop"] = ask.stop.slice(0, stopSequencesMax);
+  const [sentStops, stops] = stopsFor(ask, traits, textIsCallOf !== null);
+  if (sentStops.length > 0) body["stop"] = sentStops;
   addSampling(body, ask.sampling, traits, sendsTools && engine === "llama.cpp");
   if (sendsTools) {
-    body["tools"] = tools.map(nodeTool);
+    body["tools"] = tools.map((tool) => nodeTool(tool, engine, told.schema === true));
     if (forced !== null)
       body["tool_choice"] =
         traits.forcedTool === "native" ? { type: "function", function: { name: forced.name } } : "required";
     else if (ask.toolChoice === "required") body["tool_choice"] = "required";
     if (ask.parallelToolCalls !== null && traits.parallelToolCalls) body["parallel_tool_calls"] = ask.parallelToolCalls;
   }
-  if (constrains) body["response_format"] = responseFormat(format, engine, traits);
+  if (constrains) body["response_format"] = responseFormat(format, held?.schema ?? {}, engine, traits);
   // first-party tiers choose their own depth (spec, Behaviours across endpoints)
   if (ask.model.tier === "hosted" && ask.effort !== null) Object.assign(body, depthOf(ask.effort));
   if (unthinking) Object.assign(body, depths.off ?? thinking(false));
   if (traits.cacheSalt) body["cache_salt"] = Bun.hash(`account ${account}`).toString(36);
   const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");
-  return { model: nodeModel, messages, rest: body, addition, textIsCallOf };
+  return { model: nodeModel, messages, rest: body, addition, expected: { textIsCallOf, stops } };
 
   function depthOf(effort: Effort): Readonly<Record<string, unknown>> {
     return depths[effort] ?? traits.depth(effort, nodeModel);
@@ -235,13 +250,31 @@ function forcedTool({ toolChoice, tools }: Ask): Tool | null {
   return tools.find(({ name }) => name === toolChoice.named) ?? null;
 }
 
-function nodeTool(tool: Tool): Record<string, unknown> {
+/**
+ * Stop sequences that the node gets, and those that are looked for here: what is beyond the number that every engine takes,
+ * and all where the client is to hear which one it was and the engine does not say it.
+ */
+function stopsFor(
+  { endpoint, stop }: Ask,
+  { saysStop }: EngineTraits,
+  textIsCall: boolean,
+): readonly [sent: readonly string[], ours: readonly string[]] {
+  if (endpoint === "/v1/messages" && !saysStop && !textIsCall) return [[], stop];
+  return [stop.slice(0, stopSequencesMax), textIsCall ? [] : stop.slice(stopSequencesMax)];
+}
+
+/** `inWords`: the node refused a schema, so it gets none, and the model reads it. */
+function nodeTool(tool: Tool, engine: EngineKind, inWords: boolean): Record<string, unknown> {
   const described: Record<string, unknown> = { name: tool.name };
-  if (tool.description !== null) described["description"] = tool.description;
-  described["parameters"] = toolParameters(tool);
-  if (tool.strict === true) described["strict"] = true;
+  const words = inWords ? `JSON Schema of the arguments: ${JSON.stringify(tool.parameters)}` : null;
+  const description = [tool.description, words].filter((text) => text !== null).join("\n\n");
+  if (tool.description !== null || inWords) described["description"] = description;
+  described["parameters"] = inWords ? anyArguments : toolParameters(tool, engine);
+  if (tool.strict === true && !inWords) described["strict"] = true;
   return { type: "function", function: described };
 }
+
+const anyArguments = { type: "object", properties: {}, additionalProperties: true };
 
 function addSampling(
   body: Record<string, unknown>,
@@ -258,14 +291,19 @@ function addSampling(
     if (sampling[field] !== undefined) body[name] = sampling[field];
 }
 
-function responseFormat(format: Format, engine: EngineKind, traits: EngineTraits): Record<string, unknown> {
+/** `schema` is the format's own as the engine takes it. */
+function responseFormat(
+  format: Format,
+  schema: Record<string, unknown>,
+  engine: EngineKind,
+  traits: EngineTraits,
+): Record<string, unknown> {
   const anyObject = { type: "object" };
   if (format.kind === "json_object") {
     if (engine === "tgi") return { type: "json_object", value: anyObject };
     if (traits.jsonObject) return { type: "json_object" };
     return { type: "json_schema", json_schema: { name: "answer", schema: anyObject } };
   }
-  const { $schema: _, ...schema } = format.schema;
   if (engine === "tgi") return { type: "json_schema", value: { name: format.name, schema } };
   const strict = format.strict === null ? {} : { strict: format.strict };
   return { type: "json_schema", json_schema: { name: format.name, schema, ...strict } };

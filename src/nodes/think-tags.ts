@@ -134,6 +134,12 @@ export function mayBeginThought(literal: string): boolean {
   return first === lessThan || first === backslash || at === literal.length - 1; // an escape may be a line break
 }
 
+/** Whether a literal can begin with white space, as it stands or as an escape; it need not. */
+export function mayBeginBlank(literal: string): boolean {
+  const first = literal.charCodeAt(1);
+  return first <= space || first === backslash || first >= 0x80;
+}
+
 /** Whether a piece of the thought may hold the start of the closing tag; engines in Go write "<" as an escape. */
 const mayHoldTag = (literal: string): boolean => literal.includes("<") || /\\u003c/i.test(literal);
 

@@ -177,7 +177,8 @@ class Answer {
       const name = freeName(tool.tool.name, tools);
       this.#owned.set(name, tool);
       tools.push({ ...tool.tool, name });
-      if (tool === forced) toolChoice = { named: name };
+      // A model that answers at once, where a search is only our way to a format, has answered.
+      if (tool === forced) toolChoice = { named: name, ...(ask.webSearch?.forced === true ? {} : { mayAnswer: true }) };
     }
     this.#ask = { ...ask, tools, toolChoice };
   }

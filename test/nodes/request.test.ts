@@ -2,7 +2,6 @@
 import { describe, expect, test } from "bun:test";
 import type { EngineKind } from "../../src/nodes/engine.ts";
 import { nodeRequest } from "../../src/nodes/request.ts";
-import { toolParameters } from "../../src/nodes/tool-schema.ts";
 import type { Ask } from "../../src/core/types.ts";
 import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
 
@@ -258,51 +257,5 @@ describe("messages", () => {
       { role: "tool", tool_call_id: "a", content: "t" },
       { role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AA", detail: "low" } }] },
     ]);
-  });
-});
-
-describe("tool schemas", () => {
-  const clean = (parameters: Record<string, unknown>) => toolParameters(toolOf("t", { parameters }));
-  const rows: [string, Record<string, unknown>, Record<string, unknown>][] = [
-    ["empty", {}, { type: "object", properties: {} }],
-    ["draft names", { $schema: "x", $id: "y", type: "object", properties: {} }, { type: "object", properties: {} }],
-    [
-      "null keywords",
-      { type: "object", properties: {}, required: null, description: null },
-      { type: "object", properties: {} },
-    ],
-    ["an empty required", { type: "object", properties: {}, required: [] }, { type: "object", properties: {} }],
-    [
-      "draft 4 limits",
-      { properties: { n: { minimum: 1, exclusiveMinimum: true, maximum: 5, exclusiveMaximum: false } } },
-      { type: "object", properties: { n: { exclusiveMinimum: 1, maximum: 5 } } },
-    ],
-    [
-      "patterns that grammars cannot have",
-      { properties: { a: { pattern: "x" }, b: { pattern: "^(?=x)$" }, c: { pattern: "^[a-z]+$" } } },
-      { type: "object", properties: { a: {}, b: {}, c: { pattern: "^[a-z]+$" } } },
-    ],
-    [
-      "deep inside",
-      {
-        properties: { a: { type: "array", items: { anyOf: [{ $comment: "x", type: "string" }] } } },
-        $defs: { d: { $id: "z", type: "string" } },
-      },
-      {
-        type: "object",
-        properties: { a: { type: "array", items: { anyOf: [{ type: "string" }] } } },
-        $defs: { d: { type: "string" } },
-      },
-    ],
-  ];
-  for (const [name, given, expected] of rows) test(name, () => expect(clean(given)).toEqual(expected));
-  test("properties named like keywords, and values, are left alone", () => {
-    const parameters = {
-      type: "object",
-      properties: { pattern: { type: "string" }, $schema: { type: "string" }, required: { type: "boolean" } },
-      required: ["pattern"],
-      default: { $id: 1 },
-    };
-    expect(clean(parameters)).toEqual(parameters);
   });
 });

@@ -310,7 +310,7 @@ describe("tool choice", () => {
     const world = new World();
     const format = { kind: "json_object" } as const;
     await world.answer(askOf({ ...searching, format }), [searches]);
-    expect(world.asks.map((ask) => ask.toolChoice)).toEqual([{ named: "web_search" }, "none"]);
+    expect(world.asks.map((ask) => ask.toolChoice)).toEqual([{ named: "web_search", mayAnswer: true }, "none"]);
     expect(world.kinds).toEqual(["owned-call", "owned-result"]);
     const talks = new World();
     await talks.answer(askOf({ ...searching, format }), [

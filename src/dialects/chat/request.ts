@@ -131,6 +131,8 @@ export function read(value: unknown, bodyBytes: number, catalog: KnownModels): C
   if (isRefusal(choice)) return choice;
   const format = readFormat(request.response_format ?? null, model);
   if (isRefusal(format)) return format;
+  const stop = stopSequences(request.stop, model, "stop");
+  if (isRefusal(stop)) return stop;
   if (request.top_logprobs != null && request.logprobs !== true) return malformed("top_logprobs needs logprobs: true");
 
   const sampling: Record<string, unknown> = {};
@@ -143,7 +145,7 @@ export function read(value: unknown, bodyBytes: number, catalog: KnownModels): C
     tools: choice.tools,
     toolChoice: choice.toolChoice,
     parallelToolCalls: request.parallel_tool_calls ?? null,
-    stop: stopSequences(request.stop),
+    stop,
     outputTokensMax: clampBudget(
       request.max_tokens ?? request.max_completion_tokens,
       model.outputTokensDefault["/v1/chat/completions"],

@@ -136,6 +136,8 @@ export function read(value: unknown, bodyBytes: number, catalog: KnownModels): M
   if (isRefusal(choice)) return choice;
   const format = readFormat(request, model);
   if (isRefusal(format)) return format;
+  const stop = stopSequences(request.stop_sequences, model, "stop_sequences");
+  if (isRefusal(stop)) return stop;
 
   const serial = request.tool_choice?.disable_parallel_tool_use ?? null;
   const sampling: Record<string, number> = {};
@@ -148,7 +150,7 @@ export function read(value: unknown, bodyBytes: number, catalog: KnownModels): M
     tools: tools.functions,
     toolChoice: choice.toolChoice,
     parallelToolCalls: serial === null ? null : !serial,
-    stop: stopSequences(request.stop_sequences),
+    stop,
     outputTokensMax: clampBudget(request.max_tokens, model.outputTokensDefault["/v1/messages"]),
     effort: effortOf(request),
     format,

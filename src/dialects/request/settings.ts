@@ -1,6 +1,7 @@
 // Settings that all three dialects share once they are read: the output budget, the reasoning depth and stop strings.
-import { outputTokensMax, outputTokensMin, stopSequencesMax } from "../../core/limits.ts";
-import type { Effort } from "../../core/types.ts";
+import { furtherStopsMaxLength, outputTokensMax, outputTokensMin, stopSequencesMax } from "../../core/limits.ts";
+import type { Effort, Model, Refusal } from "../../core/types.ts";
+import { malformed } from "./field.ts";
 
 /** Moves a budget to the nearest end of 1..65,536 (spec, per-request limits: no error). */
 export const clampBudget = (tokens: number | null | undefined, otherwise: number): number =>
@@ -18,6 +19,17 @@ export const efforts: Readonly<Record<string, Effort>> = {
   max: "max",
 };
 
-/** The first 4 non-empty strings; more would be refused by some engines (vLLM takes 4). */
-export const stopSequences = (stop: string | readonly string[] | null | undefined): readonly string[] =>
-  (typeof stop === "string" ? [stop] : (stop ?? [])).filter((sequence) => sequence !== "").slice(0, stopSequencesMax);
+/** Those that are not empty; of a hosted model the first 4 (spec, request fields). A refusal names the field, `at`. */
+export function stopSequences(
+  stop: string | readonly string[] | null | undefined,
+  { tier }: Model,
+  at: string,
+): readonly string[] | Refusal {
+  const given = (typeof stop === "string" ? [stop] : (stop ?? [])).filter((sequence) => sequence !== "");
+  if (tier === "hosted") return given.slice(0, stopSequencesMax);
+  const further = given.slice(stopSequencesMax).reduce((length, sequence) => length + sequence.length, 0);
+  if (further <= furtherStopsMaxLength) return given;
+  return malformed(
+    `${at} must have at most ${furtherStopsMaxLength} characters beyond the first ${stopSequencesMax} sequences`,
+  );
+}

@@ -44,6 +44,7 @@ const ofGeneration = [
   "busy",
   "node_failed",
   "answer_misfit",
+  "not_called",
   "stopping",
 ] as const satisfies readonly RefusalName[];
 const ofCounts = [...ofEveryRoute, ...ofBodies, ...ofModels, "busy"] as const satisfies readonly RefusalName[];
@@ -127,6 +128,7 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   quota_unverified: "The balance cannot be read or written; nothing was charged.",
   node_failed: "The model stopped answering; nothing was charged.",
   answer_misfit: "The answer did not match the wanted format; nothing was charged but what a stream had delivered.",
+  not_called: "The model did not call a tool although it had to, and was told so in words; nothing was charged.",
   stopping: "The server is stopping.",
   internal: "A fault of the server.",
 };

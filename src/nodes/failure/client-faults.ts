@@ -8,6 +8,8 @@ export type ClientFault = Readonly<{
   reason: string;
   /** Another model or engine may take the request. */
   unlike: boolean;
+  /** It is about a JSON schema. */
+  ofSchema: boolean;
 }>;
 
 type Row = Readonly<{
@@ -17,6 +19,7 @@ type Row = Readonly<{
   concerns: (ask: Ask) => boolean;
   reason: (model: string) => string;
   unlike: boolean;
+  ofSchema?: true;
 }>;
 
 const rows: readonly Row[] = [
@@ -83,6 +86,7 @@ const rows: readonly Row[] = [
     concerns: ({ format, tools }) => format !== null || tools.length > 0,
     reason: (model) => `The model \`${model}\` cannot be held to this JSON schema here: use a simpler one.`,
     unlike: true,
+    ofSchema: true,
   },
   {
     words: ["validation error"], // llama-cpp-python, of what other engines take
@@ -119,7 +123,9 @@ const rows: readonly Row[] = [
 /** What of the request the node cannot take, by its words in lower case; null where they do not say so. */
 export function clientFaultOf(ask: Ask, words: string): ClientFault | null {
   const row = rows.find((each) => each.concerns(ask) && each.words.some((said) => words.includes(said)));
-  return row === undefined ? null : { reason: row.reason(ask.model.id), unlike: row.unlike };
+  return row === undefined
+    ? null
+    : { reason: row.reason(ask.model.id), unlike: row.unlike, ofSchema: row.ofSchema ?? false };
 }
 
 function hasImages({ turns, prepared }: Ask): boolean {

@@ -17,12 +17,16 @@ export type Failure = Readonly<{
   cause: string;
   /** Who can put it right: the client (another request), the operator (key, model name, address), or nobody by name. */
   blames: "client" | "operator" | "node";
+  /** See Ending. */
+  ofSchema?: true;
 }>;
 
 export const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });
 
-export function failed({ refusal, elsewhere, blames }: Failure): Ending {
-  return { kind: "failed", refusal, elsewhere, ...(blames === "client" ? { ofRequest: true } : {}) };
+export function failed({ refusal, elsewhere, blames, ofSchema }: Failure): Ending {
+  const ending = { kind: "failed", refusal, elsewhere } as const;
+  if (blames !== "client") return ending;
+  return ofSchema === true ? { ...ending, ofRequest: true, ofSchema } : { ...ending, ofRequest: true };
 }
 
 /** The node is at fault: an error of ours to the client. */
@@ -48,18 +52,23 @@ export function failureOfStatus(ask: Ask, status: number, body: string): Failure
   if (status === 429 || status === 503) return nodeBusy(cause);
   // (3) the configuration does not fit the node
   if (status === 401 || status === 403 || status === 404) return { ...nodeFailed(cause), blames: "operator" };
-  // (4) the node refuses what the client asked of the model: the request was built here from checked values, so what
-  // remains is a combination that this model or engine does not take, or a size that something before it does not
-  if (status === 400 || status === 422) {
-    const reason = "The model does not accept this combination of parameters or messages.";
-    return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, blames: "client" };
-  }
+  // (4) the node refuses what the client asked of the model
+  if (status === 400 || status === 422) return notAccepted(cause);
   if (status === 413) {
     const reason = "The request is too large for the model.";
     return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, blames: "client" };
   }
   // (5) everything else, redirects too: the node is at fault
   return nodeFailed(cause);
+}
+
+/**
+ * The request was built here from checked values: what remains is a combination that this model or engine does not take,
+ * or a size that something before it does not.
+ */
+function notAccepted(cause: string): Failure {
+  const reason = "The model does not accept this combination of parameters or messages.";
+  return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, blames: "client" };
 }
 
 /** An error inside a 200 stream; `payload` is the event. `begun`: Pieces were delivered already. */
@@ -74,6 +83,8 @@ export function failureOfEvent(ask: Ask, payload: string, begun: boolean): Failu
   const words = `${error?.["type"] ?? ""} ${error?.["message"] ?? ""} ${typeof event?.["error"] === "string" ? event["error"] : ""}`;
   if (code === 429 || code === 503 || /overloaded|queue is full|server busy|rate.?limit/i.test(words))
     return { ...nodeBusy(cause), elsewhere: !begun };
+  // vLLM and SGLang find out that a request is at fault when its stream has a status already.
+  if (!begun && (code === 400 || code === 422)) return notAccepted(cause);
   return nodeFailed(cause);
 }
 
@@ -88,8 +99,10 @@ function requestFault(ask: Ask, text: string, cause: string): Failure | null {
   if (overflow !== null) return { refusal: overflow, elsewhere: false, cause, blames: "client" };
   const fault = clientFaultOf(ask, messageOfError(text).toLowerCase());
   if (fault === null) return null;
-  const { reason, unlike } = fault;
-  return { refusal: refuse("malformed", { reason }), elsewhere: unlike ? "unlike" : false, cause, blames: "client" };
+  const { reason, unlike, ofSchema } = fault;
+  const elsewhere = unlike ? "unlike" : false;
+  const refusal = refuse("malformed", { reason });
+  return { refusal, elsewhere, cause, blames: "client", ...(ofSchema ? { ofSchema } : {}) };
 }
 
 /**

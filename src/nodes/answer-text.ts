@@ -1,0 +1,153 @@
+// What of an answer's text and thoughts goes out. White space that engines leave around thoughts and before calls does
+// not, and nothing from a stop sequence on that the node was not told of.
+//
+//   nothing yet:        white space waits; text: it stays as the model wrote it; a thought or a call: it goes
+//   after a thought,
+//   after a call:       white space goes, until text comes
+//
+// Where nothing is looked for any more, `plain` says so, and literals may pass by as bytes.
+import { mayBeginBlank } from "./think-tags.ts";
+import { StopSequences } from "./stop-sequences.ts";
+
+/** How much was counted when a piece came; what a client pays for that got nothing behind it. */
+export type Mark = Readonly<{ deltas: number; characters: number; output: number | undefined }>;
+
+export type AnswerTextSink = Readonly<{
+  text(literal: string, logprobs: string | null): void;
+  reasoning(literal: string): void;
+  /** As of now. */
+  mark(): Mark;
+}>;
+
+type Held = Readonly<{ literal: string; logprobs: string | null }>;
+type Pending = Held & Readonly<{ text: string; mark: Mark }>;
+
+export class AnswerText {
+  readonly #sink: AnswerTextSink;
+  readonly #stops: StopSequences | null;
+  /** White space before anything else. */
+  readonly #blanks: Held[] = [];
+  /** Pieces that may hold the beginning of a stop sequence. */
+  readonly #pending: Pending[] = [];
+  #before: "nothing" | "text" | "thought" | "call" = "nothing";
+  /** Of the thought that runs something has gone out. */
+  #thinks = false;
+  /** When the last piece went out. */
+  #mark: Mark = { deltas: 0, characters: 0, output: undefined };
+  #stopped: string | null = null;
+
+  constructor(stops: readonly string[], sink: AnswerTextSink) {
+    this.#sink = sink;
+    this.#stops = stops.length === 0 ? null : new StopSequences(stops);
+  }
+
+  /** The channel whose literals go out as they are, until something comes on another one. */
+  get plain(): "text" | "reasoning" | null {
+    if (this.#stops !== null) return null;
+    if (this.#before === "text") return "text";
+    return this.#thinks ? "reasoning" : null;
+  }
+
+  /** The stop sequence by which the text ended; nothing follows it. */
+  get stopped(): string | null {
+    return this.#stopped;
+  }
+
+  /** When what went out last had come. */
+  get mark(): Mark {
+    return this.#mark;
+  }
+
+  text(literal: string, logprobs: string | null): void {
+    if (this.#before === "text") return this.#pass(literal, logprobs);
+    const trimmed = trimmedStart(literal);
+    if (trimmed === null) {
+      if (this.#before === "nothing") this.#blanks.push({ literal, logprobs });
+      return;
+    }
+    const kept = this.#before === "nothing" ? literal : trimmed;
+    this.#before = "text";
+    this.#thinks = false;
+    for (const blank of this.#blanks) this.#pass(blank.literal, blank.logprobs);
+    this.#blanks.length = 0;
+    this.#pass(kept, logprobs);
+  }
+
+  reasoning(literal: string): void {
+    this.#interrupt("thought");
+    if (this.#thinks) this.#sink.reasoning(literal);
+    else {
+      const trimmed = trimmedStart(literal);
+      if (trimmed === null) return;
+      this.#thinks = true;
+      this.#sink.reasoning(trimmed);
+    }
+  }
+
+  /** A call begins, or goes on. */
+  call(): void {
+    this.#interrupt("call");
+    this.#thinks = false;
+  }
+
+  /** Nothing follows: what waited is text. */
+  end(): void {
+    for (const { literal, logprobs } of this.#blanks) this.#pass(literal, logprobs);
+    this.#blanks.length = 0;
+    this.#release();
+  }
+
+  #interrupt(by: "thought" | "call"): void {
+    this.#blanks.length = 0;
+    this.#before = by;
+    if (this.#stops === null) return;
+    this.#release();
+    this.#mark = this.#sink.mark();
+  }
+
+  #pass(literal: string, logprobs: string | null): void {
+    if (this.#stopped !== null) return;
+    if (this.#stops === null) return this.#sink.text(literal, logprobs);
+    const text = JSON.parse(literal) as string;
+    const found = this.#stops.find(text);
+    this.#pending.push({ literal, logprobs, text, mark: this.#sink.mark() });
+    if (found !== null) return this.#stop(found.sequence, text.length - found.end);
+    let waiting = this.#stops.pending;
+    let kept = this.#pending.length;
+    while (waiting > 0) waiting -= this.#pending[--kept]!.text.length;
+    for (const piece of this.#pending.splice(0, kept)) this.#give(piece);
+  }
+
+  /** The text so far ends with the sequence and `rest` more units. */
+  #stop(sequence: string, rest: number): void {
+    this.#stopped = sequence;
+    let room = -sequence.length - rest;
+    for (const { text } of this.#pending) room += text.length;
+    for (const piece of this.#pending.splice(0)) {
+      if (room <= 0) break;
+      const whole = room >= piece.text.length;
+      const begin = whole ? piece : { ...piece, literal: JSON.stringify(piece.text.slice(0, room)), logprobs: null };
+      this.#give(begin);
+      room -= piece.text.length;
+    }
+  }
+
+  #release(): void {
+    for (const piece of this.#pending.splice(0)) this.#give(piece);
+    this.#stops?.restart();
+  }
+
+  #give({ literal, logprobs, mark }: Held & Readonly<{ mark: Mark }>): void {
+    this.#mark = mark;
+    this.#sink.text(literal, logprobs);
+  }
+}
+
+/** The literal without white space at its start; null where nothing else is in it. */
+function trimmedStart(literal: string): string | null {
+  if (!mayBeginBlank(literal)) return literal;
+  const text = JSON.parse(literal) as string;
+  const kept = text.trimStart();
+  if (kept === "") return null;
+  return kept.length === text.length ? literal : JSON.stringify(kept);
+}

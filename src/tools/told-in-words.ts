@@ -1,0 +1,109 @@
+// What a node could not be held to is asked for once more in words: a JSON schema that it refuses, and a call that
+// `tool_choice` demands and that it left out. Nothing of the first answer goes out, so nothing of it is charged.
+//
+//   (1) the schema is refused                              -> the same without it, its text in the prompt
+//   (2) a call must be made: what comes waits for it
+//       (a) it comes                                       -> all flows on
+//       (b) the answer ends by itself, without one         -> the same again, the demand in the prompt
+//       (c) it ends otherwise: budget, stop string, filter -> as it is
+//   (3) (b) a second time                                  -> an error that says so
+import type { Log } from "../core/log.ts";
+import { refuse } from "../core/refusals.ts";
+import type { Ask, Ending, Piece, Sink, Usage } from "../core/types.ts";
+import type { Round } from "./round.ts";
+
+export type ToldInWordsParts = Readonly<{
+  log: Log;
+  /** Called for each answer that is asked for again. */
+  repeated?: () => void;
+}>;
+
+export function toldInWords(round: Round, { log, repeated }: ToldInWordsParts): Round {
+  const again = (model: string, what: string): void => {
+    log("warn", "a node is told in words what it was not held to", { model, what });
+    repeated?.();
+  };
+  /** (1) */
+  const held: Round = async (ask, sink) => {
+    const ending = await round(ask, sink);
+    if (ending.kind !== "failed" || ending.ofSchema !== true || ask.told?.schema === true) return ending;
+    again(ask.model.id, "schema");
+    const second = await round({ ...ask, told: { ...ask.told, schema: true } }, sink);
+    return isRefused(second) ? ending : second; // the words may be too many for the model
+  };
+  return (ask, sink) => {
+    if (!demandsCall(ask)) return held(ask, sink);
+    return called(held, ask, sink, () => again(ask.model.id, "call"));
+  };
+}
+
+/** (2) and (3) */
+async function called(round: Round, ask: Ask, sink: Sink, again: () => void): Promise<Ending> {
+  const waiting = new UntilCall(sink);
+  const first = await round(ask, waiting);
+  if (!waiting.endsWithout(first)) return waiting.released(first);
+  again();
+  const second = new UntilCall(sink);
+  const last = await round({ ...ask, told: { ...ask.told, call: true } }, second);
+  if (isRefused(last) || second.endsWithout(last))
+    return { kind: "failed", refusal: refuse("not_called"), elsewhere: false };
+  const ending = second.released(last);
+  if (ending.kind === "failed") return ending;
+  const estimated = first.estimated || ending.estimated;
+  return { ...ending, usage: billedUsage(first.usage, ending.usage), estimated };
+}
+
+const isRefused = (ending: Ending): boolean => ending.kind === "failed" && ending.ofRequest === true;
+
+/** Whether the client has the right to a call. The gateway's own wish for one is no demand. */
+function demandsCall({ tools, toolChoice }: Ask): boolean {
+  if (toolChoice === "auto" || toolChoice === "none" || tools.length === 0) return false;
+  return toolChoice === "required" || toolChoice.mayAnswer !== true;
+}
+
+/** The client pays for its own prompt and for the answer that it gets. */
+const billedUsage = (first: Usage, last: Usage): Usage => ({
+  ...last,
+  inputFresh: first.inputFresh,
+  inputCached: first.inputCached,
+});
+
+type Ended = Extract<Ending, { kind: "end" }>;
+
+/** Keeps what comes until the first call. */
+class UntilCall implements Sink {
+  readonly #sink: Sink;
+  #waiting: Piece[] | null = [];
+
+  constructor(sink: Sink) {
+    this.#sink = sink;
+  }
+
+  piece(piece: Piece): void {
+    if (piece.kind === "call") this.#release();
+    if (this.#waiting === null) this.#sink.piece(piece);
+    else this.#waiting.push(piece);
+  }
+
+  flush(): Promise<void> | null {
+    return this.#waiting === null ? this.#sink.flush() : null;
+  }
+
+  /** Whether the model says that its answer is whole, and there is no call in it. */
+  endsWithout(ending: Ending): ending is Ended {
+    return this.#waiting !== null && ending.kind === "end" && ending.reason === "stop" && ending.stopSequence === null;
+  }
+
+  /** The ending of what goes out now. A client that left has received nothing of what waited. */
+  released(ending: Ending): Ending {
+    if (this.#waiting === null || ending.kind === "failed") return ending;
+    if (ending.kind === "cancelled") return { ...ending, usage: { ...ending.usage, output: 0, reasoning: 0 } };
+    this.#release();
+    return ending;
+  }
+
+  #release(): void {
+    for (const piece of this.#waiting ?? []) this.#sink.piece(piece);
+    this.#waiting = null;
+  }
+}

@@ -1,7 +1,7 @@
 // Ask -> the JSON body that one engine takes. Only fields named here are ever sent: engines obey dangerous ones that
 // they know (grammars, slots, plugins) and some refuse all that they do not know.
 import { parseNodeJson, record } from "./json.ts";
-import { stopSequencesMax } from "../core/limits.ts";
+import { furtherStopsMaxLength, stopSequencesMax } from "../core/limits.ts";
 import type { NodeConfig } from "../config/config.ts";
 import type { EngineKind } from "./engine.ts";
 import { callPrompt, formatPrompt } from "./in-words.ts";
@@ -259,7 +259,8 @@ function stopsFor(
   { saysStop }: EngineTraits,
   textIsCall: boolean,
 ): readonly [sent: readonly string[], ours: readonly string[]] {
-  if (endpoint === "/v1/messages" && !saysStop && !textIsCall) return [[], stop];
+  const fits = stop.reduce((length, sequence) => length + sequence.length, 0) <= furtherStopsMaxLength;
+  if (endpoint === "/v1/messages" && !saysStop && !textIsCall && fits) return [[], stop];
   return [stop.slice(0, stopSequencesMax), textIsCall ? [] : stop.slice(stopSequencesMax)];
 }
 

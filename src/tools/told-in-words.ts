@@ -23,17 +23,20 @@ export function toldInWords(round: Round, { log, repeated }: ToldInWordsParts): 
     log("warn", "a node is told in words what it was not held to", { model, what });
     repeated?.();
   };
-  /** (1) */
-  const held: Round = async (ask, sink) => {
-    const ending = await round(ask, sink);
-    if (ending.kind !== "failed" || ending.ofSchema !== true || ask.told?.schema === true) return ending;
-    again(ask.model.id, "schema");
-    const second = await round({ ...ask, told: { ...ask.told, schema: true } }, sink);
-    return isRefused(second) ? ending : second; // the words may be too many for the model
-  };
   return (ask, sink) => {
-    if (!demandsCall(ask)) return held(ask, sink);
-    return called(held, ask, sink, () => again(ask.model.id, "call"));
+    let refused = false;
+    /** (1) */
+    const held: Round = async (asked, sink) => {
+      const inWords: Ask = { ...asked, told: { ...asked.told, schema: true } };
+      if (refused) return round(inWords, sink);
+      const ending = await round(asked, sink);
+      if (ending.kind !== "failed" || ending.ofSchema !== true || asked.told?.schema === true) return ending;
+      refused = true;
+      again(asked.model.id, "schema");
+      const second = await round(inWords, sink);
+      return isRefused(second) ? ending : second; // the words may be too many for the model
+    };
+    return demandsCall(ask) ? called(held, ask, sink, () => again(ask.model.id, "call")) : held(ask, sink);
   };
 }
 

@@ -259,3 +259,89 @@ describe("messages", () => {
     ]);
   });
 });
+
+describe("what a node is told in words", () => {
+  const schema = { type: "object", properties: { a: { type: "string", pattern: "^(?=x)a$" } } };
+  const format = { kind: "json_schema", name: "x", schema, strict: null } as const;
+  const systemOf = (body: Body): unknown => body.messages.find(({ role }) => role === "system")?.["content"];
+
+  test("a format whose rules its engine cannot all be held to, beside the rest of them", () => {
+    const body = bodyOf({ format }, "ollama");
+    expect(body["response_format"]).toMatchObject({
+      json_schema: { schema: { type: "object", properties: { a: { type: "string" } } } },
+    });
+    expect(systemOf(body)).toContain(JSON.stringify(schema));
+    const plain = bodyOf({ format: { ...format, schema: { type: "object" } } }, "ollama");
+    expect(systemOf(plain)).toBeUndefined();
+  });
+  test("a schema that it refused, and no schema", () => {
+    for (const engine of engines) {
+      const body = bodyOf({ format, told: { schema: true } }, engine);
+      expect(body).not.toHaveProperty("response_format");
+      expect(systemOf(body)).toContain(JSON.stringify(schema));
+    }
+  });
+  test("parameters of tools that it refused", () => {
+    const described = { ...toolOf("f", { parameters: schema, strict: true }), description: "Finds." };
+    const { tools } = bodyOf({ tools: [described], told: { schema: true } }, "vllm");
+    expect(tools).toEqual([
+      {
+        type: "function",
+        function: {
+          name: "f",
+          description: `Finds.\n\nJSON Schema of the arguments: ${JSON.stringify(schema)}`,
+          parameters: { type: "object", properties: {}, additionalProperties: true },
+        },
+      },
+    ]);
+    const asCall = bodyOf({ tools: [described], toolChoice: "required", told: { schema: true } }, "ollama");
+    expect(asCall).not.toHaveProperty("response_format");
+    expect(systemOf(asCall)).toContain('"properties":{"a"');
+  });
+  test("that a call must be made", () => {
+    for (const engine of engines) {
+      expect(systemOf(bodyOf({ tools, toolChoice: "required", told: { call: true } }, engine))).toContain(
+        "You must call one of the tools get_weather, get_time now",
+      );
+      expect(systemOf(bodyOf({ tools, toolChoice: { named: "get_time" }, told: { call: true } }, engine))).toContain(
+        "You must call the tool get_time now",
+      );
+    }
+  });
+});
+
+test("llama.cpp does not think before a call that must be made, of whichever tool", () => {
+  const thinks = (changes: Partial<Ask>): unknown => bodyOf({ tools, ...changes }, "llama.cpp")["chat_template_kwargs"];
+  expect(thinks({ toolChoice: "required" })).toEqual({ enable_thinking: false, thinking: false });
+  expect(thinks({ toolChoice: { named: "get_time" } })).toEqual({ enable_thinking: false, thinking: false });
+  expect(thinks({})).toBeUndefined();
+});
+
+describe("stop sequences", () => {
+  const stop = ["a", "b", "c", "d", "e", "f"];
+  const stopsOf = (changes: Partial<Ask>, engine: EngineKind) => {
+    const { body, stops } = nodeRequest(askOf({ stop, ...changes }), 7, "node-model", engine);
+    return { sent: (JSON.parse(body) as Body)["stop"], stops };
+  };
+  test("four are the node's, the others ours", () => {
+    for (const engine of engines) {
+      expect(stopsOf({}, engine)).toEqual({ sent: ["a", "b", "c", "d"], stops: ["e", "f"] });
+      expect(stopsOf({ stop: ["a"] }, engine)).toEqual({ sent: ["a"], stops: [] });
+    }
+  });
+  test("all are ours where the client is to hear which one it was, and the engine does not say it", () => {
+    for (const engine of engines) {
+      const says = engine === "vllm" || engine === "sglang";
+      const expected = says ? { sent: ["a", "b", "c", "d"], stops: ["e", "f"] } : { sent: undefined, stops: stop };
+      expect(stopsOf({ endpoint: "/v1/messages" }, engine)).toEqual(expected);
+    }
+  });
+  test("long ones are the node's all the same", () => {
+    const long = ["x".repeat(20_000)];
+    expect(stopsOf({ stop: long, endpoint: "/v1/messages" }, "ollama")).toEqual({ sent: long, stops: [] });
+  });
+  test("none ends the arguments of a call that is written as text", () => {
+    const forced = { tools: [toolOf("f")], toolChoice: "required", endpoint: "/v1/messages" } as const;
+    expect(stopsOf(forced, "ollama")).toEqual({ sent: ["a", "b", "c", "d"], stops: [] });
+  });
+});

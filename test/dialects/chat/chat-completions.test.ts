@@ -62,8 +62,13 @@ describe("settings", () => {
     expect(ask({}).effort).toBeNull();
   });
 
-  test("the first four non-empty stop strings are used", () => {
-    expect(ask({ stop: ["", "a", "b", "", "c", "d", "e"] }).stop).toEqual(["a", "b", "c", "d"]);
+  test("of a hosted model the first four non-empty stop strings are used, of others all", () => {
+    expect(ask({ model: "open-10-W8A16", stop: ["", "a", "b", "", "c", "d", "e"] }).stop).toEqual(["a", "b", "c", "d"]);
+    const stop = ["a", "b", "c", "d", "e"];
+    expect(ask({ model: "core-3", stop }).stop).toEqual(stop); // only hosted models use no more than four
+    const long = ["a", "b", "c", "d", "e".repeat(16_384), "f"];
+    expect(refusal({ model: "core-3", stop: long })).toContain("stop must have at most 16384 characters");
+    expect(ask({ model: "open-10-W8A16", stop: long }).stop).toEqual(["a", "b", "c", "d"]);
     expect(ask({ stop: "x" }).stop).toEqual(["x"]);
     expect(ask({ stop: null }).stop).toEqual([]);
   });

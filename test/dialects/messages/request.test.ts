@@ -400,7 +400,7 @@ describe("settings", () => {
       cache_control: { type: "ephemeral" },
       seed: 7,
     };
-    expect(ask(body)).toMatchObject({ stop: ["a", "b", "c", "d"], stream: true, webSearch: null });
+    expect(ask(body)).toMatchObject({ stop: ["a", "b", "c", "d", "e"], stream: true, webSearch: null });
     expect(ask(body).sampling).toEqual({ temperature: 0, top_p: 1, top_k: 40 });
     expect(ask({ web_search: true }).webSearch).toEqual(anySearch);
   });

@@ -84,6 +84,33 @@ test.each([
   expect(failureOfEvent(ask, body, true).elsewhere).toBe(false);
 });
 
+test.each([400, 422])(
+  "an error with code %d that comes before anything else is the client's, as the status would be",
+  (code) => {
+    for (const error of [{ error: { message: "Please reduce it", code } }, { object: "error", message: "no", code }]) {
+      const event = JSON.stringify(error);
+      expect(failureOfEvent(askOf(), event, false)).toMatchObject({
+        blames: "client",
+        elsewhere: false,
+        refusal: { refusal: "malformed" },
+      });
+      expect(failureOfEvent(askOf(), event, true)).toMatchObject({
+        blames: "node",
+        refusal: { refusal: "node_failed" },
+      });
+    }
+    expect(failureOfEvent(askOf(), JSON.stringify({ error: { code: 500 } }), false).blames).toBe("node");
+  },
+);
+
+test("a refused schema is told from other faults of a request", () => {
+  const words = (message: string) => JSON.stringify({ error: { message, code: 400 } });
+  expect(failureOfStatus(withSchema, 400, words("Failed to compile json grammar: no")).ofSchema).toBe(true);
+  expect(failureOfEvent(withSchema, words("Grammar error: Invalid type"), false).ofSchema).toBe(true);
+  expect(failureOfStatus(withImage, 400, words("is not a multimodal model")).ofSchema).toBeUndefined();
+  expect(failureOfStatus(askOf(), 400, words("Grammar error: Invalid type")).ofSchema).toBeUndefined();
+});
+
 test("what a request does not have is not its fault", () => {
   const body = JSON.stringify({ error: { message: "image input is not supported" } });
   expect(failureOfStatus(askOf(), 500, body)).toMatchObject({ blames: "node", refusal: { refusal: "node_failed" } });

@@ -4,20 +4,23 @@ import { join } from "node:path";
 import { linesOf } from "../fixtures/lines.ts";
 import { missing } from "../fixtures/optional.ts";
 
-const python = process.env["TOLLGATE_ENGINE_PYTHON"] ?? join(import.meta.dir, ".venv/bin/python");
-const model = process.env["TOLLGATE_TINY_MODEL"] ?? join(import.meta.dir, "../../../shared/tiny-model/tiny-chat.gguf");
+/** The interpreter that has the llama.cpp server. */
+export const llamaPython = process.env["TOLLGATE_ENGINE_PYTHON"] ?? join(import.meta.dir, ".venv/bin/python");
+/** The tiny chat model, in GGUF form. */
+export const model =
+  process.env["TOLLGATE_TINY_MODEL"] ?? join(import.meta.dir, "../../../shared/tiny-model/tiny-chat.gguf");
 
 /** For describe.skipIf; prints the reason. */
 export const engineMissing =
   missing(
     "an inference engine",
-    existsSync(python),
+    existsSync(llamaPython),
     "make a virtual environment in test/engine/.venv with requirements.txt, or name its interpreter in TOLLGATE_ENGINE_PYTHON",
   ) || missing("the tiny model", existsSync(model), "name a small GGUF chat model in TOLLGATE_TINY_MODEL", false);
 
 /** The command that runs it on a port of somebody else's choice until SIGTERM. */
 export const engineCommand = (slots: number, port: string): string[] => [
-  python,
+  llamaPython,
   join(import.meta.dir, "serve.py"),
   model,
   String(slots),
@@ -37,7 +40,7 @@ export class Engine implements AsyncDisposable {
 
   /** Loads the model; `slots` requests run at once. */
   static async start(slots: number): Promise<Engine> {
-    const child = Bun.spawn([python, join(import.meta.dir, "serve.py"), model, String(slots)], {
+    const child = Bun.spawn([llamaPython, join(import.meta.dir, "serve.py"), model, String(slots)], {
       stdin: "pipe",
       stdout: "pipe",
       stderr: "ignore",

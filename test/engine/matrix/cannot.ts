@@ -1,0 +1,25 @@
+// What an engine cannot do, whatever the gateway asks of it, and why: the one list of it. Cells of the matrix that are
+// named here and fail read `cannot`; those that hold all the same are told, so that the list stays true.
+import type { CheckName } from "./checks.ts";
+import type { EngineName } from "./engines.ts";
+
+type Reasons = Partial<Record<CheckName, string>>;
+
+export const cannot: Partial<Record<EngineName, Reasons>> = {
+  "llama.cpp": {
+    "named stop sequence": "it does not say which stop sequence ended an answer",
+  },
+  ollama: {
+    "named stop sequence": "it does not say which stop sequence ended an answer",
+    "cached tokens": "it reports none",
+    "exact counts": "it has no route that counts",
+  },
+  transformers: {
+    "cached tokens": "it reports none",
+    "exact counts": "it has no route that counts",
+  },
+  "llama-cpp-python": {
+    "cached tokens": "it reports none",
+    "exact counts": "it has no route that counts a chat",
+  },
+};

@@ -1,0 +1,462 @@
+// The checks of the matrix: each asks the gateway, in the dialects that it concerns, streamed and not, and says what of
+// the answers is wrong.
+import { eventually } from "../../fixtures/eventually.ts";
+import type { Account, GatewayProcess } from "../../fixtures/gateway-process.ts";
+import type { RunningEngine } from "./running-engine.ts";
+import { oddSchemas } from "./odd-schemas.ts";
+import { type Answer, Clients, firstParty, hosted, type Question, Refusal, ways } from "./question.ts";
+import { bodyOf, Tap } from "./tap.ts";
+
+/** A gateway before an engine, and an account of its own for the check. */
+export class Trial {
+  readonly problems: string[] = [];
+
+  constructor(
+    readonly engine: RunningEngine,
+    readonly tap: Tap,
+    readonly gateway: GatewayProcess,
+    readonly account: Account,
+    readonly clients = new Clients(gateway.url, account.api_key),
+  ) {}
+
+  expect(holds: boolean, problem: string): void {
+    if (!holds) this.problems.push(problem);
+  }
+
+  /** Asks in each of the ways and hands the answer on; an error is a problem, with what the engine had said. */
+  async each(
+    question: Question,
+    judge: (answer: Answer, way: string) => void | Promise<void>,
+    among = ways,
+  ): Promise<void> {
+    for (const [dialect, stream] of among) {
+      const way = `${dialect}${stream ? " stream" : ""}`;
+      const before = this.problems.length;
+      try {
+        await judge(await this.clients.ask(dialect, stream, question), way);
+      } catch (thrown) {
+        this.problems.push(`${way}: ${String(thrown)}`);
+      }
+      if (this.problems.length > before) this.problems[before] += this.#lastExchange();
+    }
+  }
+
+  #lastExchange(): string {
+    const last = this.tap.generations.at(-1);
+    if (last === undefined) return "";
+    return `\n    asked of the engine: ${clipped(bodyOf(last.request))}\n    it answered: ${clipped(bodyOf(last.answer))}`;
+  }
+
+  /** The ledger's last row. */
+  async charged(): Promise<{ input: number; cached_input: number; output: number } | undefined> {
+    return (await this.gateway.usage(this.account.email, 1))[0];
+  }
+
+  /** Asks for what must be refused, in each of the ways. */
+  async refused(question: Question, judge: (refusal: Refusal, way: string) => void, among = ways): Promise<void> {
+    for (const [dialect, stream] of among) {
+      const way = `${dialect}${stream ? " stream" : ""}`;
+      const before = this.problems.length;
+      const outcome = await this.clients.ask(dialect, stream, question).catch((thrown: unknown) => thrown);
+      if (outcome instanceof Refusal) judge(outcome, way);
+      else this.problems.push(`${way}: answered with ${clipped(JSON.stringify(outcome))}`);
+      if (this.problems.length > before) this.problems[before] += this.#lastExchange();
+    }
+  }
+}
+
+const clipped = (text: string): string => (text.length > 500 ? `${text.slice(0, 250)} ... ${text.slice(-250)}` : text);
+
+const greeting = "Hello! How can I help you?";
+const report = "It is sunny in Paris at 21 degrees.";
+const city = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+const weather = { name: "get_weather", description: "weather of a city", parameters: city };
+const time = { name: "get_time", description: "the time", parameters: { type: "object", properties: {} } };
+const person = {
+  type: "object",
+  properties: { name: { type: "string", maxLength: 12 }, age: { type: "integer", minimum: 0, maximum: 150 } },
+  required: ["name", "age"],
+  additionalProperties: false,
+};
+const inParis = { prompt: "What is the weather in Paris?", tools: [weather] };
+const inTwoCities = { prompt: "What is the weather in London and Tokyo?", tools: [weather] };
+const tellingWays = ways.filter(([dialect]) => dialect !== "responses");
+const streamsOnly = ways.filter(([, stream]) => stream);
+const chatWays = ways.filter(([dialect]) => dialect === "chat");
+/** More than the tiny model ever says by itself. */
+const endless = { prompt: "Tell me a long story ".repeat(3), maxTokens: 2_500 };
+const neverEnds = { logit_bias: { "2039": -100, "2041": -100 }, temperature: 1.9 };
+
+const said = (answer: Answer): string => clipped(JSON.stringify({ ...answer, usage: undefined }));
+
+export const checks = {
+  async text(trial) {
+    await trial.each({ prompt: "Say hello" }, (answer, way) => {
+      trial.expect(answer.text === greeting && answer.end === "stop", `${way}: ${said(answer)}`);
+    });
+  },
+
+  async thoughts(trial) {
+    await trial.each({ prompt: "Say hello", thinks: true }, (answer, way) => {
+      const holds = answer.reasoning.includes("greet") && answer.text === greeting;
+      trial.expect(holds, `${way}, on: ${said(answer)}`);
+    });
+  },
+
+  async "no thoughts"(trial) {
+    await trial.each({ prompt: "Say hello", thinks: false }, (answer, way) => {
+      const holds = answer.reasoning === "" && answer.text !== "" && !/think>|^\s/.test(answer.text);
+      trial.expect(holds, `${way}, off: ${said(answer)}`);
+    });
+  },
+
+  async usage(trial) {
+    await trial.each({ prompt: "Count to 12" }, async ({ usage }, way) => {
+      const engine = Tap.usageOf(trial.tap.generations.at(-1)!);
+      const row = await eventually("the charge", async () => {
+        const row = await trial.charged();
+        return row?.output === usage.output && row;
+      }).catch(() => trial.charged());
+      const counted = { input: usage.input, output: usage.output };
+      const booked = { input: row?.input, output: row?.output };
+      const holds = Bun.deepEquals(counted, booked) && engine?.input === usage.input && engine.output === usage.output;
+      const figures = JSON.stringify({ client: counted, ledger: booked, engine });
+      trial.expect(holds, `${way}: ${figures}`);
+    });
+  },
+
+  async "30 at once"(trial) {
+    const before = trial.tap.generations.length;
+    const asked = Array.from({ length: 30 }, async (_, index) => {
+      const [dialect, stream] = ways[index % ways.length]!;
+      return (await trial.clients.ask(dialect, stream, { prompt: `Count to ${3 + (index % 20)}`, maxTokens: 80 }))
+        .usage;
+    });
+    const outcomes = await Promise.allSettled(asked);
+    const failed = outcomes.find((outcome) => outcome.status === "rejected");
+    if (failed !== undefined) return void trial.problems.push(String(failed.reason));
+    const sum = (usages: readonly { output: number }[]): number => usages.reduce((all, { output }) => all + output, 0);
+    const clients = sum(outcomes.map((outcome) => (outcome as PromiseFulfilledResult<Answer["usage"]>).value));
+    // what met a connection that was being closed was sent again
+    const answered = trial.tap.generations.slice(before).filter(({ answer }) => answer !== "");
+    const engine = sum(answered.map((each) => Tap.usageOf(each) ?? { output: NaN }));
+    const ledger = sum(await trial.gateway.usage(trial.account.email, 30));
+    const holds = clients === engine && clients === ledger;
+    trial.expect(holds, `output tokens: clients ${clients}, engine ${engine}, ledger ${ledger}`);
+  },
+
+  async "cached tokens"(trial) {
+    const question = { prompt: `${"The quick brown fox. ".repeat(60)}Count to 5`, maxTokens: 20 };
+    for (let time = 0; time < 2; time++) await trial.clients.ask("chat", false, question);
+    await trial.each(question, async ({ usage }, way) => {
+      const engine = Tap.usageOf(trial.tap.generations.at(-1)!)?.cached;
+      const row = await trial.charged();
+      const holds = usage.cached > 0 && usage.cached === engine && row?.cached_input === usage.cached;
+      trial.expect(holds, `${way}: client ${usage.cached}, ledger ${row?.cached_input}, engine ${engine}`);
+    });
+  },
+
+  async "no max_tokens"(trial) {
+    const answersOnly = ways.filter(([dialect]) => dialect !== "messages");
+    await trial.each(
+      { prompt: "Say hello", maxTokens: null },
+      (answer, way) => trial.expect(answer.text === greeting && answer.end === "stop", `${way}: ${said(answer)}`),
+      answersOnly,
+    );
+  },
+
+  async "max_tokens beyond the context"(trial) {
+    const { contextTokens } = trial.engine.recipe;
+    for (const maxTokens of [contextTokens - 2, 32_000]) {
+      await trial.each(
+        { prompt: "Say hello", maxTokens },
+        (answer, way) => trial.expect(answer.text === greeting, `${way}, ${maxTokens}: ${said(answer)}`),
+        maxTokens === 32_000 ? streamsOnly : ways, // the official package for messages insists on it
+      );
+    }
+  },
+
+  async "answer cut at max_tokens"(trial) {
+    await trial.each({ prompt: "Tell me a long story", maxTokens: 20 }, (answer, way) => {
+      trial.expect(answer.end === "length" && answer.usage.output === 20, `${way}: ${JSON.stringify(answer)}`);
+    });
+  },
+
+  async "prompt too long"(trial) {
+    const { contextTokens } = trial.engine.recipe;
+    const prompt = "Say hello to the weather in Paris. ".repeat(Math.ceil((contextTokens * 1.5) / 9));
+    const before = await trial.gateway.usage(trial.account.email);
+    await trial.refused({ prompt, maxTokens: 20 }, ({ status, body, message }, way) => {
+      const [, tokens, maximum] = /(\d+) tokens > (\d+) maximum/.exec(`${message} ${JSON.stringify(body)}`) ?? [];
+      const isTrue =
+        Number(maximum) === contextTokens && Number(tokens) > contextTokens && Number(tokens) < 3 * contextTokens;
+      trial.expect(status === 400 && isTrue, `${way}: ${status} ${message}`);
+    });
+    const after = await trial.gateway.usage(trial.account.email);
+    trial.expect(after.length === before.length, `charged: ${JSON.stringify(after[0])}`);
+    const [node] = await trial.gateway.cli<{ health: string }[]>("nodes");
+    trial.expect(node?.health === "well", `the node is ${node?.health} after it`);
+  },
+
+  async "stop sequences"(trial) {
+    await trial.each(
+      { prompt: "Count to 12", stop: [", 3"] },
+      (answer, way) => trial.expect(answer.text === "1, 2" && answer.end !== "length", `${way}: ${said(answer)}`),
+      tellingWays,
+    );
+  },
+
+  async "named stop sequence"(trial) {
+    await trial.each(
+      { prompt: "Count to 12", stop: [", 9", ", 3"] },
+      (answer, way) => trial.expect(answer.text === "1, 2" && answer.end === ", 3", `${way}: ${said(answer)}`),
+      ways.filter(([dialect]) => dialect === "messages"),
+    );
+  },
+
+  async "five stop sequences"(trial) {
+    await trial.each(
+      { prompt: "Count to 12", stop: ["aa", "bb", "cc", "dd", ", 3"], model: firstParty },
+      (answer, way) => trial.expect(answer.text === "1, 2", `${way}: ${said(answer)}`),
+      tellingWays,
+    );
+  },
+
+  async tools(trial) {
+    await trial.each(inParis, (answer, way) => {
+      const blank = answer.parts.filter((part) => part === "text" || part === "message").length;
+      const holds = isCall(answer, "Paris") && answer.text === "" && blank === 0 && answer.end === "calls";
+      trial.expect(holds, `${way}: ${said(answer)}`);
+    });
+  },
+
+  async "two calls at once"(trial) {
+    await trial.each(inTwoCities, (answer, way) => {
+      trial.expect(isCall(answer, "London", "Tokyo"), `${way}: ${said(answer)}`);
+    });
+  },
+
+  async "one call where one is wanted"(trial) {
+    await trial.each({ ...inTwoCities, parallel: false }, (answer, way) => {
+      trial.expect(answer.calls.length === 1, `${way}: ${said(answer)}`);
+    });
+  },
+
+  async "no call where none is wanted"(trial) {
+    await trial.each({ ...inParis, choice: "none" }, (answer, way) => {
+      trial.expect(answer.calls.length === 0 && answer.end !== "calls", `${way}: ${said(answer)}`);
+    });
+  },
+
+  async "forced tool"(trial) {
+    for (const [choice, tools] of [
+      ["get_weather", [weather, time]],
+      ["required", [weather]],
+    ] as const) {
+      await trial.each({ prompt: "Say hello", tools, choice, maxTokens: 400 }, (answer, way) => {
+        const holds = answer.calls.length === 1 && isCall(answer, null);
+        trial.expect(holds, `${way}, ${choice} of ${tools.length}: ${said(answer)}`);
+      });
+    }
+  },
+
+  async "any of two tools"(trial) {
+    await trial.each({ prompt: "Say hello", tools: [weather, time], choice: "required" }, (answer, way) => {
+      trial.expect(answer.calls.length > 0 && answer.end === "calls", `${way}: ${said(answer)}`);
+    });
+  },
+
+  async "tool results"(trial) {
+    const prompt = [
+      { role: "user", content: inParis.prompt },
+      { role: "call", id: "call_1", name: weather.name, arguments: '{"city":"Paris"}' },
+      { role: "result", id: "call_1", content: "sunny, 21 C" },
+    ] as const;
+    await trial.each({ prompt, tools: [weather] }, (answer, way) => {
+      trial.expect(answer.text === report, `${way}: ${said(answer)}`);
+    });
+  },
+
+  async "JSON schema"(trial) {
+    await trial.each({ prompt: "Give me Ada, age 36, as JSON", schema: person }, (answer, way) => {
+      trial.expect(Bun.deepEquals(parsed(answer.text), { name: "Ada", age: 36 }), `${way}: ${said(answer)}`);
+    });
+  },
+
+  async "odd JSON schemas"(trial) {
+    for (const [name, schema, isPossible] of oddSchemas(person)) {
+      const question = { prompt: "Give me Ada, age 36, as JSON", maxTokens: 200, schema };
+      const outcome = await trial.clients.ask("chat", false, question).catch((thrown: unknown) => thrown as Refusal);
+      const answered = !(outcome instanceof Error);
+      const honest = answered ? parsed(outcome.text) !== undefined || outcome.end === "length" : outcome.status === 400;
+      const what = answered ? said(outcome) : outcome.message;
+      trial.expect(honest && (answered || !isPossible), `${name} (${clipped(JSON.stringify(schema))}): ${what}`);
+      trial.expect(await trial.engine.isUp(), `${name}: the engine died`);
+      if (!(await trial.engine.isUp())) await trial.engine.restart();
+    }
+  },
+
+  async "exact counts"(trial) {
+    const { clients, gateway, account } = trial;
+    for (const tools of [undefined, [weather]]) {
+      const question = { prompt: inParis.prompt, ...(tools && { tools }), maxTokens: 5 };
+      const body = {
+        model: hosted,
+        messages: [{ role: "user", content: inParis.prompt }],
+        ...(tools && {
+          tools: tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })),
+        }),
+      };
+      const { input_tokens } = await clients.anthropic.messages.countTokens(body);
+      const { usage } = await clients.ask("messages", false, question);
+      const counted = `counted ${input_tokens}, used ${usage.input}`;
+      trial.expect(input_tokens === usage.input, `${tools ? "with tools: " : ""}${counted}`);
+    }
+    const reply = await fetch(`${gateway.url}/v1/tokenize`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${account.api_key}` },
+      body: JSON.stringify({ model: hosted, messages: [{ role: "user", content: "Say hello" }] }),
+    });
+    const counted = (await reply.json()) as { exact?: boolean };
+    trial.expect(counted.exact === true, `/v1/tokenize: ${JSON.stringify(counted)}`);
+  },
+
+  async "client's fault is a 400"(trial) {
+    const bias = { logit_bias: { "999999": 1 } };
+    for (const stream of [false, true]) {
+      const question = { prompt: "Say hello", chatOnly: bias, maxTokens: 20 };
+      const outcome = await trial.clients.ask("chat", stream, question).catch((thrown: unknown) => thrown);
+      const holds = !(outcome instanceof Refusal) || outcome.status === 400;
+      trial.expect(holds, `a bias for a token that there is not, streamed ${stream}: ${String(outcome)}`);
+    }
+    const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    const image = { type: "image_url", image_url: { url: `data:image/png;base64,${png}` } };
+    const messages = [{ role: "user", content: [{ type: "text", text: "What is this?" }, image] }];
+    const about =
+      (way: string): ((refusal: Refusal) => void) =>
+      (refusal) => {
+        const holds = refusal.status === 400 && refusal.message.includes("images");
+        trial.expect(holds, `an image, ${way}: ${refusal.message}`);
+      };
+    await trial.refused(
+      { prompt: "What is this?", chatOnly: { messages } },
+      (refusal, way) => about(way)(refusal),
+      chatWays,
+    );
+  },
+
+  async models(trial) {
+    const { kind, contextTokens } = trial.engine.recipe;
+    type Node = { engine: string | null; context: number | null; problem: string | null; health: string };
+    const [node] = await trial.gateway.cli<Node[]>("nodes");
+    const found = JSON.stringify(node);
+    trial.expect(node?.health === "well" && node.problem === null, `nodes: ${found}`);
+    trial.expect(kind === null || node?.engine === kind, `it is ${kind}, not ${node?.engine}`);
+    trial.expect(node?.context === contextTokens, `its context is ${contextTokens}, not ${node?.context}`);
+    const listed = await trial.clients.openai.models.list();
+    const model = listed.data.find(({ id }) => id === hosted) as { context_length?: number } | undefined;
+    trial.expect(
+      model?.context_length === contextTokens,
+      `GET /v1/models does not tell ${contextTokens}: ${JSON.stringify(model)}`,
+    );
+  },
+
+  async "client leaves"(trial) {
+    for (const [dialect, stream] of ways) {
+      const way = `${dialect}${stream ? " stream" : ""}`;
+      const controller = new AbortController();
+      const before = trial.tap.generations.length;
+      trial.tap.holdAfterBytes = 2_000;
+      const asked = trial.clients
+        .ask(dialect, stream, { ...endless, chatOnly: neverEnds, signal: controller.signal })
+        .catch((thrown: unknown) => thrown);
+      try {
+        const exchange = await eventually(
+          "the engine answers",
+          async () => {
+            const last = trial.tap.generations[before];
+            return last !== undefined && last.answer.length > 2_000 && last;
+          },
+          60_000,
+        );
+        const leftAtMs = performance.now();
+        controller.abort();
+        await asked;
+        await eventually("the gateway leaves the engine", async () => exchange.closedAtMs !== null, 3_000);
+        const lateMs = exchange.closedAtMs! - leftAtMs;
+        trial.expect(lateMs < 1_000, `${way}: the gateway left the engine after ${lateMs.toFixed(0)} ms`);
+        await eventually("the engine is idle", async () => (await trial.engine.isIdle()) !== false, 5_000);
+      } catch (thrown) {
+        trial.problems.push(`${way}: ${String(thrown)}`);
+      } finally {
+        trial.tap.holdAfterBytes = Infinity;
+        controller.abort();
+        await asked;
+      }
+    }
+    await trial.gateway.expectNothingReserved();
+  },
+
+  /** Ends the engine, and starts it again under another name: these two come last. */
+  async "engine dies"(trial) {
+    const { tap, account, gateway, engine } = trial;
+    const before = (await gateway.usage(account.email)).length;
+    const { credit } = await gateway.show(account.email);
+    tap.holdAfterBytes = 2_000;
+    const already = tap.generations.length;
+    const asked = ways.map(async ([dialect, stream]) => {
+      const outcome = trial.clients.ask(dialect, stream, { ...endless, chatOnly: neverEnds });
+      return outcome.catch((thrown: unknown) => thrown);
+    });
+    await eventually(
+      "the engine answers all",
+      async () => {
+        const begun = tap.generations.slice(already).filter(({ answer }) => answer.length > 2_000);
+        return begun.length >= ways.length;
+      },
+      120_000,
+    );
+    await engine.kill();
+    tap.holdAfterBytes = Infinity;
+    for (const [at, outcome] of (await Promise.all(asked)).entries()) {
+      const way = ways[at]!.join(" ");
+      trial.expect(outcome instanceof Refusal, `${way}: ${JSON.stringify(outcome)}`);
+      if (outcome instanceof Refusal && outcome.status !== null)
+        trial.expect(outcome.status >= 500, `${way}: ${outcome.message}`);
+    }
+    await gateway.expectNothingReserved();
+    const rows = (await gateway.usage(account.email)).length - before;
+    const paid = credit - (await gateway.show(account.email)).credit;
+    trial.expect(rows === 0 && paid === 0, `${rows} rows, ${paid} paid`);
+  },
+
+  async "comes back with another model"(trial) {
+    await trial.engine.restart("another-model");
+    let last: unknown = null;
+    await eventually(
+      "an answer",
+      async () => {
+        last = await trial.clients.ask("chat", false, { prompt: "Say hello" }).catch((thrown: unknown) => thrown);
+        return !(last instanceof Error);
+      },
+      30_000,
+    ).catch(() => trial.problems.push(`30 s after it came back: ${String(last)}`));
+  },
+} as const satisfies Record<string, (trial: Trial) => Promise<void>>;
+
+export type CheckName = keyof typeof checks;
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
+/** Whether it calls for the weather of these cities; `null`: of any one. */
+function isCall({ calls, end }: Answer, ...cities: readonly (string | null)[]): boolean {
+  const asked = calls.map((call) => (parsed(call.arguments) as { city?: unknown } | undefined)?.city);
+  const all = calls.every(({ name }) => name === "get_weather") && calls.length === cities.length && end === "calls";
+  return all && cities.every((wanted, at) => (wanted === null ? typeof asked[at] === "string" : asked[at] === wanted));
+}

@@ -1,0 +1,107 @@
+// An engine of the matrix as a process, with what it stands before: started, asked, killed and started again.
+import { mkdirSync, openSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { eventually } from "../../fixtures/eventually.ts";
+import { type EngineName, type EngineRecipe, engines, enginesFolder, readyLimitMs } from "./engines.ts";
+
+const modelName = "tiny-chat";
+
+export class RunningEngine implements AsyncDisposable {
+  readonly recipe: EngineRecipe;
+  #process: Bun.Subprocess | null = null;
+  #serves = modelName;
+
+  private constructor(
+    readonly name: EngineName,
+    readonly port: number,
+    readonly behind: RunningEngine | null,
+  ) {
+    this.recipe = engines[name];
+  }
+
+  static async start(name: EngineName): Promise<RunningEngine> {
+    const { behind } = engines[name];
+    const engine = new RunningEngine(name, await freePort(), behind === undefined ? null : await this.start(behind));
+    await engine.#start();
+    return engine;
+  }
+
+  async #start(): Promise<void> {
+    const start = { port: this.port, serves: this.#serves, behindPort: this.behind?.port ?? 0 };
+    const own = this.recipe.env?.(start);
+    mkdirSync(join(enginesFolder, "run"), { recursive: true });
+    const log = openSync(join(enginesFolder, "run", `${this.name}.log`), "w");
+    const offline = { HF_HUB_OFFLINE: "1", TRANSFORMERS_OFFLINE: "1", DO_NOT_TRACK: "1" };
+    // at a low priority, so that the gateway and the checks are heard beside it
+    const child = Bun.spawn(["nice", "-n", "15", ...this.recipe.command(start)], {
+      env: { ...process.env, ...offline, ...own },
+      stdin: "ignore",
+      stdout: log,
+      stderr: log,
+      detached: true, // a group of its own: some engines have children that outlive them
+    });
+    this.#process = child;
+    await eventually(
+      `${this.name} takes requests`,
+      async () => {
+        if (child.exitCode !== null)
+          throw new Error(`${this.name} ended with ${child.exitCode}: see run/${this.name}.log`);
+        return (await this.#get(this.recipe.readyPath))?.ok ?? false;
+      },
+      readyLimitMs,
+    );
+    this.recipe.load?.(start);
+  }
+
+  async #get(path: string): Promise<Response | null> {
+    return await fetch(`http://127.0.0.1:${this.port}${path}`, { signal: AbortSignal.timeout(10_000) }).catch(
+      () => null,
+    );
+  }
+
+  async isUp(): Promise<boolean> {
+    return (await this.#get("/v1/models")) !== null;
+  }
+
+  /** Null where it does not tell. */
+  async isIdle(): Promise<boolean | null> {
+    const { running } = this.recipe;
+    if (running === undefined) return null;
+    const reply = await this.#get(running.path);
+    return reply === null || !reply.ok ? null : (await reply.text()).match(running.pattern) === null;
+  }
+
+  /** Kills it with all that it started, in the middle of what it does. */
+  async kill(): Promise<void> {
+    const child = this.#process;
+    this.#process = null;
+    await this.behind?.kill();
+    if (child === null) return;
+    try {
+      process.kill(-child.pid, "SIGKILL");
+    } catch {
+      // it has ended
+    }
+    await child.exited;
+  }
+
+  async restart(serves = this.#serves): Promise<void> {
+    await this.kill();
+    await this.behind?.restart(serves);
+    this.#serves = serves;
+    await this.#start();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

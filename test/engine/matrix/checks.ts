@@ -4,7 +4,7 @@ import { eventually } from "../../fixtures/eventually.ts";
 import type { Account, GatewayProcess } from "../../fixtures/gateway-process.ts";
 import type { RunningEngine } from "./running-engine.ts";
 import { oddSchemas } from "./odd-schemas.ts";
-import { type Answer, Clients, firstParty, hosted, type Question, Refusal, ways } from "./question.ts";
+import { type Answer, Clients, type Dialect, firstParty, hosted, type Question, Refusal, ways } from "./question.ts";
 import { bodyOf, Tap } from "./tap.ts";
 
 /** A gateway before an engine, and an account of its own for the check. */
@@ -52,12 +52,17 @@ export class Trial {
     return (await this.gateway.usage(this.account.email, 1))[0];
   }
 
+  /** The answer or the error. */
+  outcome(dialect: Dialect, stream: boolean, question: Question): Promise<Answer | Refusal> {
+    return this.clients.ask(dialect, stream, question).catch((thrown: unknown) => thrown as Refusal);
+  }
+
   /** Asks for what must be refused, in each of the ways. */
   async refused(question: Question, judge: (refusal: Refusal, way: string) => void, among = ways): Promise<void> {
     for (const [dialect, stream] of among) {
       const way = `${dialect}${stream ? " stream" : ""}`;
       const before = this.problems.length;
-      const outcome = await this.clients.ask(dialect, stream, question).catch((thrown: unknown) => thrown);
+      const outcome = await this.outcome(dialect, stream, question);
       if (outcome instanceof Refusal) judge(outcome, way);
       else this.problems.push(`${way}: answered with ${clipped(JSON.stringify(outcome))}`);
       if (this.problems.length > before) this.problems[before] += this.#lastExchange();
@@ -84,6 +89,7 @@ const tellingWays = ways.filter(([dialect]) => dialect !== "responses");
 const streamsOnly = ways.filter(([, stream]) => stream);
 const chatWays = ways.filter(([dialect]) => dialect === "chat");
 /** More than the tiny model ever says by itself. */
+const heldAtBytes = 2_000;
 const endless = { prompt: "Tell me a long story ".repeat(3), maxTokens: 2_500 };
 const neverEnds = { logit_bias: { "2039": -100, "2041": -100 }, temperature: 1.9 };
 
@@ -92,20 +98,30 @@ const said = (answer: Answer): string => clipped(JSON.stringify({ ...answer, usa
 export const checks = {
   async text(trial) {
     await trial.each({ prompt: "Say hello" }, (answer, way) => {
-      trial.expect(answer.text === greeting && answer.end === "stop", `${way}: ${said(answer)}`);
+      trial.expect(answer.text.trim() === greeting && answer.end === "stop", `${way}: ${said(answer)}`);
+    });
+  },
+
+  async "no blank before an answer"(trial) {
+    await trial.each({ prompt: "Say hello" }, (answer, way) => {
+      trial.expect(answer.text === answer.text.trim(), `${way}: ${said(answer)}`);
+    });
+    await trial.each(inParis, (answer, way) => {
+      const blank = answer.parts.filter((part) => part === "text" || part === "message").length;
+      trial.expect(answer.text === "" && blank === 0, `${way}: ${said(answer)}`);
     });
   },
 
   async thoughts(trial) {
     await trial.each({ prompt: "Say hello", thinks: true }, (answer, way) => {
-      const holds = answer.reasoning.includes("greet") && answer.text === greeting;
+      const holds = answer.reasoning.includes("greet") && answer.text.trim() === greeting;
       trial.expect(holds, `${way}, on: ${said(answer)}`);
     });
   },
 
   async "no thoughts"(trial) {
     await trial.each({ prompt: "Say hello", thinks: false }, (answer, way) => {
-      const holds = answer.reasoning === "" && answer.text !== "" && !/think>|^\s/.test(answer.text);
+      const holds = answer.reasoning === "" && answer.text !== "" && !/think>/.test(answer.text);
       trial.expect(holds, `${way}, off: ${said(answer)}`);
     });
   },
@@ -160,7 +176,8 @@ export const checks = {
     const answersOnly = ways.filter(([dialect]) => dialect !== "messages");
     await trial.each(
       { prompt: "Say hello", maxTokens: null },
-      (answer, way) => trial.expect(answer.text === greeting && answer.end === "stop", `${way}: ${said(answer)}`),
+      (answer, way) =>
+        trial.expect(answer.text.trim() === greeting && answer.end === "stop", `${way}: ${said(answer)}`),
       answersOnly,
     );
   },
@@ -170,7 +187,7 @@ export const checks = {
     for (const maxTokens of [contextTokens - 2, 32_000]) {
       await trial.each(
         { prompt: "Say hello", maxTokens },
-        (answer, way) => trial.expect(answer.text === greeting, `${way}, ${maxTokens}: ${said(answer)}`),
+        (answer, way) => trial.expect(answer.text.trim() === greeting, `${way}, ${maxTokens}: ${said(answer)}`),
         maxTokens === 32_000 ? streamsOnly : ways, // the official package for messages insists on it
       );
     }
@@ -201,7 +218,8 @@ export const checks = {
   async "stop sequences"(trial) {
     await trial.each(
       { prompt: "Count to 12", stop: [", 3"] },
-      (answer, way) => trial.expect(answer.text === "1, 2" && answer.end !== "length", `${way}: ${said(answer)}`),
+      (answer, way) =>
+        trial.expect(answer.text.trim() === "1, 2" && answer.end !== "length", `${way}: ${said(answer)}`),
       tellingWays,
     );
   },
@@ -209,7 +227,7 @@ export const checks = {
   async "named stop sequence"(trial) {
     await trial.each(
       { prompt: "Count to 12", stop: [", 9", ", 3"] },
-      (answer, way) => trial.expect(answer.text === "1, 2" && answer.end === ", 3", `${way}: ${said(answer)}`),
+      (answer, way) => trial.expect(answer.text.trim() === "1, 2" && answer.end === ", 3", `${way}: ${said(answer)}`),
       ways.filter(([dialect]) => dialect === "messages"),
     );
   },
@@ -217,15 +235,14 @@ export const checks = {
   async "five stop sequences"(trial) {
     await trial.each(
       { prompt: "Count to 12", stop: ["aa", "bb", "cc", "dd", ", 3"], model: firstParty },
-      (answer, way) => trial.expect(answer.text === "1, 2", `${way}: ${said(answer)}`),
+      (answer, way) => trial.expect(answer.text.trim() === "1, 2", `${way}: ${said(answer)}`),
       tellingWays,
     );
   },
 
   async tools(trial) {
     await trial.each(inParis, (answer, way) => {
-      const blank = answer.parts.filter((part) => part === "text" || part === "message").length;
-      const holds = isCall(answer, "Paris") && answer.text === "" && blank === 0 && answer.end === "calls";
+      const holds = isCall(answer, "Paris") && answer.text.trim() === "" && answer.end === "calls";
       trial.expect(holds, `${way}: ${said(answer)}`);
     });
   },
@@ -273,7 +290,7 @@ export const checks = {
       { role: "result", id: "call_1", content: "sunny, 21 C" },
     ] as const;
     await trial.each({ prompt, tools: [weather] }, (answer, way) => {
-      trial.expect(answer.text === report, `${way}: ${said(answer)}`);
+      trial.expect(answer.text.trim() === report, `${way}: ${said(answer)}`);
     });
   },
 
@@ -366,24 +383,16 @@ export const checks = {
       const way = `${dialect}${stream ? " stream" : ""}`;
       const controller = new AbortController();
       const before = trial.tap.generations.length;
-      trial.tap.holdAfterBytes = 2_000;
-      const asked = trial.clients
-        .ask(dialect, stream, { ...endless, chatOnly: neverEnds, signal: controller.signal })
-        .catch((thrown: unknown) => thrown);
+      trial.tap.holdAfterBytes = heldAtBytes;
+      const asked = trial.outcome(dialect, stream, { ...endless, chatOnly: neverEnds, signal: controller.signal });
       try {
-        const exchange = await eventually(
-          "the engine answers",
-          async () => {
-            const last = trial.tap.generations[before];
-            return last !== undefined && last.answer.length > 2_000 && last;
-          },
-          60_000,
-        );
+        await Promise.race([asked, trial.tap.holds(before, 1)]);
+        const exchange = trial.tap.generations[before];
         const leftAtMs = performance.now();
         controller.abort();
         await asked;
-        await eventually("the gateway leaves the engine", async () => exchange.closedAtMs !== null, 3_000);
-        const lateMs = exchange.closedAtMs! - leftAtMs;
+        await eventually("the gateway leaves the engine", async () => exchange?.closedAtMs !== null, 3_000);
+        const lateMs = (exchange?.closedAtMs ?? Infinity) - leftAtMs;
         trial.expect(lateMs < 1_000, `${way}: the gateway left the engine after ${lateMs.toFixed(0)} ms`);
         await eventually("the engine is idle", async () => (await trial.engine.isIdle()) !== false, 5_000);
       } catch (thrown) {
@@ -402,23 +411,15 @@ export const checks = {
     const { tap, account, gateway, engine } = trial;
     const before = (await gateway.usage(account.email)).length;
     const { credit } = await gateway.show(account.email);
-    tap.holdAfterBytes = 2_000;
+    tap.holdAfterBytes = heldAtBytes;
     const already = tap.generations.length;
-    const asked = ways.map(async ([dialect, stream]) => {
-      const outcome = trial.clients.ask(dialect, stream, { ...endless, chatOnly: neverEnds });
-      return outcome.catch((thrown: unknown) => thrown);
-    });
-    await eventually(
-      "the engine answers all",
-      async () => {
-        const begun = tap.generations.slice(already).filter(({ answer }) => answer.length > 2_000);
-        return begun.length >= ways.length;
-      },
-      120_000,
+    const asked = Promise.all(
+      ways.map(([dialect, stream]) => trial.outcome(dialect, stream, { ...endless, chatOnly: neverEnds })),
     );
+    await Promise.race([asked, tap.holds(already, ways.length)]);
     await engine.kill();
     tap.holdAfterBytes = Infinity;
-    for (const [at, outcome] of (await Promise.all(asked)).entries()) {
+    for (const [at, outcome] of (await asked).entries()) {
       const way = ways[at]!.join(" ");
       trial.expect(outcome instanceof Refusal, `${way}: ${JSON.stringify(outcome)}`);
       if (outcome instanceof Refusal && outcome.status !== null)

@@ -115,7 +115,9 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
     install() {
       if (!existsSync(at("vllm/bin/vllm"))) installEngine("vllm");
       environment("sgl", "--no-deps", "sglang==0.5.23", ...sglangModules);
-      writeFileSync(join(sitePackages("sgl"), "vllm-env.pth"), `${sitePackages("vllm")}\n`);
+      // without vLLM's own kernels, which SGLang would load whether or not the processor has their instructions
+      const lines = [sitePackages("vllm"), 'import sys; sys.modules["vllm"] = None', ""];
+      writeFileSync(join(sitePackages("sgl"), "vllm-env.pth"), lines.join("\n"));
     },
     version: () => `SGLang ${packageVersion(at("sgl/bin/python"), "sglang")}`,
     command: ({ port, serves }) => [
@@ -125,7 +127,7 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
       ...["--max-running-requests", "16", "--tool-call-parser", "qwen25", "--reasoning-parser", "qwen3"],
       ...["--enable-metrics", "--enable-cache-report", "--disable-cuda-graph"],
     ],
-    env: () => ({ OMP_NUM_THREADS: "1", SGLANG_USE_CPU_ENGINE: "1" }),
+    env: () => ({ OMP_NUM_THREADS: "1" }),
     readyPath: "/health_generate",
     contextTokens,
     kind: "sglang",
@@ -182,7 +184,11 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
     load({ port, serves }) {
       const folder = at(`run/ollama-${serves}`);
       const file = join(folder, "Modelfile");
-      writeFileSync(file, `FROM ${ggufFile}\n${readFileSync(join(import.meta.dir, "Modelfile"), "utf8")}`);
+      // more threads than free cores wait for each other
+      writeFileSync(
+        file,
+        `FROM ${ggufFile}\nPARAMETER num_thread 1\n${readFileSync(join(import.meta.dir, "Modelfile"), "utf8")}`,
+      );
       const variables = [`OLLAMA_HOST=127.0.0.1:${port}`, `HOME=${folder}`, "NO_PROXY=*"];
       run("env", ...variables, at("go/bin/ollama"), "create", serves, "-f", file);
     },
@@ -195,10 +201,17 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
     install: () => environment("tf", "transformers[serving]==5.23.0", "accelerate", "gguf"),
     version: () => `transformers ${packageVersion(at("tf/bin/python"), "transformers")}`,
     command: ({ port }) => [
-      ...[at("tf/bin/transformers"), "serve", weights, "--host", "127.0.0.1", "--port", `${port}`],
+      ...[at("tf/bin/transformers"), "serve", "--host", "127.0.0.1", "--port", `${port}`],
       ...["--device", "cpu", "--dtype", "float32"],
     ],
-    env: () => ({ OMP_NUM_THREADS: "1" }),
+    /** It lists and loads what is in the cache of downloads. */
+    env({ serves }) {
+      const cached = at(`run/transformers-${serves}/hub/models--tollgate--${serves}`);
+      cpSync(weights, join(cached, "snapshots/main"), { recursive: true });
+      mkdirSync(join(cached, "refs"), { recursive: true });
+      writeFileSync(join(cached, "refs/main"), "main");
+      return { OMP_NUM_THREADS: "1", HF_HOME: at(`run/transformers-${serves}`) };
+    },
     readyPath: "/health",
     contextTokens: 8_192,
     kind: null,

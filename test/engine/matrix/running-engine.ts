@@ -33,8 +33,7 @@ export class RunningEngine implements AsyncDisposable {
     mkdirSync(join(enginesFolder, "run"), { recursive: true });
     const log = openSync(join(enginesFolder, "run", `${this.name}.log`), "w");
     const offline = { HF_HUB_OFFLINE: "1", TRANSFORMERS_OFFLINE: "1", DO_NOT_TRACK: "1" };
-    // at a low priority, so that the gateway and the checks are heard beside it
-    const child = Bun.spawn(["nice", "-n", "15", ...this.recipe.command(start)], {
+    const child = Bun.spawn([...this.recipe.command(start)], {
       env: { ...process.env, ...offline, ...own },
       stdin: "ignore",
       stdout: log,

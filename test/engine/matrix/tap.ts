@@ -1,6 +1,7 @@
 // Stands between the gateway and an engine: passes all bytes on and keeps them, so that what the gateway told its client
 // can be held against what the engine said, and can keep an answer from ending.
 import { createConnection, createServer, type Server, type Socket } from "node:net";
+import { eventually } from "../../fixtures/eventually.ts";
 
 /** One connection, as long as it was used: requests follow each other in it. */
 type Link = { gateway: Socket; engine: Socket; passed: number };
@@ -67,6 +68,13 @@ export class Tap implements Disposable {
   /** Exchanges of generations: not those of the gateway's looks and counts. */
   get generations(): Exchange[] {
     return this.exchanges.filter(({ request }) => request.startsWith("POST /v1/chat/completions HTTP"));
+  }
+
+  /** Resolves when so many generations, of those behind the first `from`, are held back. */
+  async holds(from: number, count: number): Promise<void> {
+    const held = (): number =>
+      this.generations.slice(from).filter(({ answer }) => answer.length > this.holdAfterBytes).length;
+    await eventually("the engine answers", async () => held() >= count, 120_000);
   }
 
   /** Usage that the engine reported in an answer; null where it reported none. */

@@ -115,9 +115,7 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
     install() {
       if (!existsSync(at("vllm/bin/vllm"))) installEngine("vllm");
       environment("sgl", "--no-deps", "sglang==0.5.23", ...sglangModules);
-      // without vLLM's own kernels, which SGLang would load whether or not the processor has their instructions
-      const lines = [sitePackages("vllm"), 'import sys; sys.modules["vllm"] = None', ""];
-      writeFileSync(join(sitePackages("sgl"), "vllm-env.pth"), lines.join("\n"));
+      writeFileSync(join(sitePackages("sgl"), "vllm-env.pth"), `${sitePackages("vllm")}\n`);
     },
     version: () => `SGLang ${packageVersion(at("sgl/bin/python"), "sglang")}`,
     command: ({ port, serves }) => [
@@ -127,8 +125,9 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
       ...["--max-running-requests", "16", "--tool-call-parser", "qwen25", "--reasoning-parser", "qwen3"],
       ...["--enable-metrics", "--enable-cache-report", "--disable-cuda-graph"],
     ],
-    env: () => ({ OMP_NUM_THREADS: "1" }),
-    readyPath: "/health_generate",
+    // without the target it loads kernels of vLLM that this processor may not have
+    env: () => ({ OMP_NUM_THREADS: "1", VLLM_TARGET_DEVICE: "cpu" }),
+    readyPath: "/health",
     contextTokens,
     kind: "sglang",
     running: { path: "/metrics", pattern: /^sglang:num_running_reqs\S* (?!0\.0$)/gm },
@@ -178,7 +177,7 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
       OLLAMA_HOST: `127.0.0.1:${port}`,
       OLLAMA_MODELS: at(`run/ollama-${serves}/models`),
       OLLAMA_NUM_PARALLEL: "4",
-      OLLAMA_CONTEXT_LENGTH: `${contextTokens}`,
+      OLLAMA_CONTEXT_LENGTH: "2048",
       NO_PROXY: "*",
     }),
     load({ port, serves }) {
@@ -193,7 +192,7 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
       run("env", ...variables, at("go/bin/ollama"), "create", serves, "-f", file);
     },
     readyPath: "/api/version",
-    contextTokens,
+    contextTokens: 2_048, // reads prompts slowly
     kind: "ollama",
   },
   transformers: {
@@ -282,7 +281,7 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
 };
 
 /** What SGLang's server imports and vLLM's environment lacks. */
-const sglangModules = ["orjson", "ipython", "traitlets"];
+const sglangModules = ["orjson", "ipython", "traitlets", "soundfile"];
 
 /** Installs an engine, what it stands before, and the tiny model in the form that it reads. */
 export function installEngine(name: EngineName): void {

@@ -86,8 +86,9 @@ export class Clients {
 
   constructor(url: string, apiKey: string) {
     if (anthropicModule === null) throw new Error("run npm ci in test/clients: it brings the official packages");
-    this.openai = new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 });
-    this.anthropic = new anthropicModule.Anthropic({ baseURL: url, apiKey, maxRetries: 0 });
+    const options = { apiKey, maxRetries: 0, timeout: 120_000 };
+    this.openai = new OpenAI({ baseURL: `${url}/v1`, ...options });
+    this.anthropic = new anthropicModule.Anthropic({ baseURL: url, ...options });
   }
 
   /** @throws Refusal when the gateway answered with an error, before the answer or in its middle. */

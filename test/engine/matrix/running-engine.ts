@@ -7,6 +7,20 @@ import { type EngineName, type EngineRecipe, engines, enginesFolder, readyLimitM
 
 const modelName = "tiny-chat";
 
+/** What runs is ended with this process, however that ends. */
+const groups = new Set<number>();
+process.once("exit", () => groups.forEach(endGroup));
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+
+function endGroup(pid: number): void {
+  groups.delete(pid);
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // it has ended
+  }
+}
+
 export class RunningEngine implements AsyncDisposable {
   readonly recipe: EngineRecipe;
   #process: Bun.Subprocess | null = null;
@@ -41,6 +55,7 @@ export class RunningEngine implements AsyncDisposable {
       detached: true, // a group of its own: some engines have children that outlive them
     });
     this.#process = child;
+    groups.add(child.pid);
     await eventually(
       `${this.name} takes requests`,
       async () => {
@@ -77,11 +92,7 @@ export class RunningEngine implements AsyncDisposable {
     this.#process = null;
     await this.behind?.kill();
     if (child === null) return;
-    try {
-      process.kill(-child.pid, "SIGKILL");
-    } catch {
-      // it has ended
-    }
+    endGroup(child.pid);
     await child.exited;
   }
 

@@ -128,37 +128,38 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /^(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))/,
     /^[pP]\{[^}]*\}/,
   ],
+  "nodes/engine-routes.ts": [own("the operator's configuration", /\/v1$/), /^num_ctx\s{1,99}(\d{1,15})$/m],
   "nodes/failure/failure.ts": [
     within(64 * 1_024, /overloaded|queue is full|server busy|rate.?limit/i),
-    within(
-      64 * 1_024,
-      /request \((?<tokens>\d{1,15}) tokens\) exceeds the available context size \((?<maximum>\d{1,15}) tokens\)/,
-    ),
-    within(
-      64 * 1_024,
-      /passed (?<tokens>\d{1,15}) input (?:tokens|characters) and requested (?<output>\d{1,15}) output tokens.{0,200}context length is only (?<maximum>\d{1,15})/s,
-    ),
-    within(64 * 1_024, /max_(?:completion_)?tokens=\d{1,15}\s{0,9}cannot be greater than/),
-    within(
-      64 * 1_024,
-      /maximum context length is (?<maximum>\d{1,15}) tokens.{0,200}?requested (?:about )?(?<tokens>\d{1,15}) tokens/s,
-    ),
-    within(64 * 1_024, /maximum context length is (?<maximum>\d{1,15})/),
-    within(
-      64 * 1_024,
-      /input \((?<tokens>\d{1,15}) tokens\) is longer than the model's context length \((?<maximum>\d{1,15})/,
-    ),
-    within(64 * 1_024, /token count exceeds the model's maximum context length of (?<maximum>\d{1,15})/),
-    within(64 * 1_024, /prompt is longer than the context length/),
-    within(64 * 1_024, /tokens to keep from the initial prompt is greater than the context length/),
-    within(64 * 1_024, /tokens \+ .max_new_tokens. must be <= (?<maximum>\d{1,15})\. Given: (?<tokens>\d{1,15})/s),
-    within(64 * 1_024, /must have less than (?<maximum>\d{1,15}) tokens\. Given: (?<tokens>\d{1,15})/),
-    within(
-      64 * 1_024,
-      /prompt length \((?<tokens>\d{1,15})(?:\.\d{1,15})?\).{0,200}should not exceed max_\w{1,40} \((?<maximum>\d{1,15})\)/s,
-    ),
-    within(64 * 1_024, /ContextWindowExceededError/),
-    within(64 * 1_024, /context (?:length|size|window)|longer than the model|max_(?:seq_len|num_tokens|model_len)/i),
+    // of nodeErrorTextMaxLength
+    /model/i,
+    /not (?:exist|found)/i,
+    /Invalid model name passed|Server is pinned to/,
+  ],
+  "nodes/failure/overflow.ts": [
+    /request \((?<prompt>\d{1,15}) tokens\) exceeds the available context size \((?<context>\d{1,15}) tokens\)/,
+    /maximum context length is (?<context>\d{1,15}) tokens.{0,60}prompt contains at least (?<least>\d{1,15}) input tokens/s,
+    /maximum context length is (?<context>\d{1,15}) tokens and your request has (?<prompt>\d{1,15}) input tokens/,
+    /passed (?<prompt>\d{1,15}) input tokens and requested (?<output>\d{1,15}) output tokens.{0,200}context length is only (?<context>\d{1,15})/s,
+    /passed \d{1,15} input characters and requested (?<output>\d{1,15}) output tokens.{0,200}context length is only (?<context>\d{1,15})/s,
+    /max_(?:completion_)?tokens=(?<output>\d{1,15})\s{0,9}cannot be greater than max_model_len=(?<context>\d{1,15})/,
+    /max_(?:completion_)?tokens=\d{1,15}\s{0,9}cannot be greater than/,
+    /maximum context length (?:is|of) (?<context>\d{1,15}) tokens.{0,40}requested (?:about |a total of )?(?<total>\d{1,15}) tokens[:,]? \(?(?<prompt>\d{1,15}) (?:tokens )?(?:in|from) the /s,
+    /maximum context length is (?<context>\d{1,15}) tokens.{0,40}requested (?<prompt>\d{1,15}) tokens in the messages/s,
+    /maximum context length is (?<context>\d{1,15}) tokens.{0,200}?requested (?:about )?(?<total>\d{1,15}) tokens/s,
+    /maximum context length is (?<context>\d{1,15})/,
+    /input \((?<prompt>\d{1,15}) tokens\) is longer than the model's context length \((?<context>\d{1,15})/,
+    /token count exceeds the model's maximum context length of (?<context>\d{1,15})/,
+    /max_(?:completion_)?tokens is too large: (?<output>\d{1,15})\.\s?This model supports at most (?<context>\d{1,15}) completion tokens/,
+    /requested tokens \((?<prompt>\d{1,15})\) exceed context window of (?<context>\d{1,15})/i,
+    /prompt is longer than the context length/,
+    /tokens to keep from the initial prompt is greater than the context length/,
+    /tokens \+ .max_new_tokens. must be <= (?<context>\d{1,15})\. Given: (?<prompt>\d{1,15}) .inputs. tokens and (?<output>\d{1,15})/s,
+    /tokens \+ .max_new_tokens. must be <= (?<context>\d{1,15})\. Given: (?<total>\d{1,15})/s,
+    /must have less than (?<context>\d{1,15}) tokens\. Given: (?<prompt>\d{1,15})/,
+    /prompt length \((?<prompt>\d{1,15})(?:\.\d{1,15})?\).{0,200}should not exceed max_\w{1,40} \((?<context>\d{1,15})\)/s,
+    /ContextWindowExceededError/,
+    /context (?:length|size|window)|longer than the model|max_(?:seq_len|num_tokens|model_len)/i,
   ],
   "nodes/failure/node-words.ts": [
     within(8 * 1_024, /['"]?input['"]?:/), // nodeErrorTextMaxLength
@@ -189,7 +190,19 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "nodes/inspect.ts": "the operator's configuration",
   "nodes/json.ts": [/-?(?:NaN|Infinity)/g],
   "nodes/managed/managed-node.ts": "the operator's configuration",
+  "nodes/model-facts.ts": [
+    within(
+      512, // nodeModelNameMaxLength
+      /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i,
+    ),
+  ],
   "nodes/node-endpoint.ts": "the operator's configuration",
+  "nodes/ollama.ts": [
+    within(
+      1_000, // wordsMaxLength
+      /input length exceeds the context length|prompt is longer than the context length/,
+    ),
+  ],
   "nodes/reader.ts": [/^(abort|aborted|error|cancelled|canceled)$/i],
   "nodes/fast-path/template.ts": [
     /"id":[\t ]?"[\x20\x21\x23-\x5b\x5d-\x7e]+"(?=[\t ]*[,}])/,

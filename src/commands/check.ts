@@ -3,6 +3,7 @@
 import { catalogOf } from "../config/configured-catalog.ts";
 import { checkModelIds, loadConfig } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
+import { isTold, modelInWords, servedModels } from "../nodes/abilities.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { checkPrograms } from "../server/nodes.ts";
@@ -17,7 +18,8 @@ const command: Command = {
     const catalog = await catalogOf(config);
     checkModelIds(config, catalog);
     checkPrograms(config.nodes, environment as Record<string, string>);
-    const nodes = await Promise.all(config.nodes.map((node) => inspectNode(node, systemClock)));
+    const servedBy = servedModels(config.nodes, catalog.models);
+    const nodes = await Promise.all(config.nodes.map((node) => inspectNode(node, servedBy(node), systemClock)));
     const managed = new Set(config.nodes.filter((node) => node.managed !== undefined).map(({ name }) => name));
     const wrong = nodes.some(({ problem }) => problem !== null);
     if (flags["json"] === true) {
@@ -25,10 +27,14 @@ const command: Command = {
     } else {
       console.log(`configuration  ok  ${config.file ?? "no file, defaults"}`);
       console.log(`catalogue      ok  ${catalog.models.size} models, ${config.catalogFile ?? "as it comes"}`);
-      for (const { name, url, engine, problem } of nodes) {
+      for (const { name, url, engine, version, problem, abilities } of nodes) {
         const by = seen.isNodesOfServer ? ", by --node of the running server" : "";
-        const found = managed.has(name) ? "started by serve" : `${engine} at ${url}${by}`;
+        const found = managed.has(name)
+          ? "started by serve"
+          : `${engine ?? "an engine that does not say which it is"}${version === null ? "" : ` ${version}`} at ${url}${by}`;
         console.log(`node ${name}  ${problem === null ? `ok  ${found}` : `WRONG  ${problem}`}`);
+        for (const model of abilities.models.filter(isTold)) console.log(`  ${model.name}  ${modelInWords(model)}`);
+        for (const line of abilities.below) console.log(`  below the catalogue: ${line}`);
       }
       if (seen.unasked !== null) console.log(`server         not asked: ${seen.unasked}`);
       if (config.nodes.length === 0)

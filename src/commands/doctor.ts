@@ -4,7 +4,10 @@ import { catalogOf } from "../config/configured-catalog.ts";
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
 import { checkModelIds, type Config, dataFolderOf, type Environment, loadConfig } from "../config/config.ts";
+import { isTold, modelInWords, servedModels, type ServedModel } from "../nodes/abilities.ts";
 import { inspectNode } from "../nodes/inspect.ts";
+import type { Catalog } from "../core/catalog.ts";
+import type { Model } from "../core/types.ts";
 import { type Command, type Flags, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
 import { configFindings } from "./doctor-config.ts";
@@ -42,12 +45,14 @@ export default command;
 /** The configuration and its nodes; the rest is looked at also where it is wrong. */
 async function configurationFindings(flags: Flags, environment: Environment): Promise<readonly Finding[]> {
   let config: Config;
+  let catalog: Catalog;
   let isOfServer: boolean;
   try {
     const seen = await asRunningServer(flags, environment);
     isOfServer = seen.isNodesOfServer;
     config = await loadConfig(seen.flags, environment);
-    checkModelIds(config, await catalogOf(config));
+    catalog = await catalogOf(config);
+    checkModelIds(config, catalog);
   } catch (error) {
     if (!isExpected(error)) throw error;
     return (error as Error).message.split("\n").map((line) => problem("configuration", line));
@@ -55,19 +60,38 @@ async function configurationFindings(flags: Flags, environment: Environment): Pr
   const { file, nodes } = config;
   const text = file === null ? "" : readFileSync(file, "utf8");
   const mode = file === null ? 0 : statSync(file).mode;
+  const servedBy = servedModels(nodes, catalog.models);
   const named = nodes.filter(({ managed }) => managed === undefined); // serve itself starts the others
   return [
     ...configFindings(config, text, mode),
-    ...(await Promise.all(named.map((node) => nodeFinding(node, isOfServer)))),
+    ...(await Promise.all(named.map((node) => nodeFindings(node, servedBy(node), isOfServer)))).flat(),
   ];
 }
 
-async function nodeFinding(node: Config["nodes"][number], isOfServer: boolean): Promise<Finding> {
-  const { name, engine, problem: wrong } = await inspectNode(node, systemClock);
+async function nodeFindings(
+  node: Config["nodes"][number],
+  served: readonly Model[],
+  isOfServer: boolean,
+): Promise<readonly Finding[]> {
+  const { name, engine, version, abilities, problem: wrong } = await inspectNode(node, served, systemClock);
   const what = `node ${name}`;
-  return wrong === null
-    ? ok(what, `${engine}, ${node.slots} slots${isOfServer ? ", by --node of the running server" : ""}`)
-    : problem(what, wrong);
+  if (wrong !== null) return [problem(what, wrong)];
+  const is = `${engine ?? "an engine that does not say which it is"}${version === null ? "" : ` ${version}`}`;
+  const by = isOfServer ? ", by --node of the running server" : "";
+  return [
+    ok(what, `${is}, ${node.slots} slots${by}`),
+    ...abilities.models.filter(isTold).map((model) => ok(what, `${model.name}: ${modelInWords(model)}`)),
+    ...abilities.below.map((line) => warning(what, line)),
+    ...(engine === "ollama" ? abilities.models.flatMap((model) => ollamaFinding(what, model, served)) : []),
+  ];
+}
+
+/** Its default context is small, and what does not fit it cuts off without a word. */
+function ollamaFinding(what: string, { name, contextTokens }: ServedModel, served: readonly Model[]): Finding[] {
+  if (contextTokens !== null && served.every((model) => model.contextTokens <= contextTokens)) return [];
+  const now = contextTokens === null ? "is decided when it is loaded" : `is ${contextTokens} tokens`;
+  const how = "set OLLAMA_CONTEXT_LENGTH=32768 for ollama serve, or PARAMETER num_ctx 32768 in the model's Modelfile";
+  return [warning(what, `the context of ${name} ${now}: longer prompts are refused; to raise it, ${how}`)];
 }
 
 async function serverFindings(dataFolder: string): Promise<readonly Finding[]> {

@@ -1,6 +1,8 @@
 // tollgate nodes: how the inference nodes are, from the running server or by asking them.
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, loadConfig } from "../config/config.ts";
+import { catalogOf } from "../config/configured-catalog.ts";
+import { abilitiesInWords, servedModels } from "../nodes/abilities.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
@@ -19,14 +21,17 @@ const command: Command = {
     else {
       const node = flags["node"] as readonly string[] | undefined;
       const config = await loadConfig({ ...configFlags(flags), node }, environment);
+      const servedBy = servedModels(config.nodes, (await catalogOf(config)).models);
       nodes = await Promise.all(
         config.nodes.map(async (named): Promise<NodeReport> => {
-          const { name, url, slots, well, engine, context, problem } = await inspectNode(named, systemClock);
+          const inspected = await inspectNode(named, servedBy(named), systemClock);
+          const { name, url, slots, well, engine, version, context, abilities, problem } = inspected;
           const { models, managed } = named;
           // A program of ours runs with the server alone.
           const health = managed !== undefined || !well ? "down" : "well";
           const unknown = { since: null, last_error: null, busy: null };
-          return { name, url, health, problem, slots, engine, context, models, ...unknown };
+          const told = { engine, version, context, abilities: abilities.models, below: abilities.below };
+          return { name, url, health, problem, slots, ...told, models, ...unknown };
         }),
       );
     }
@@ -34,20 +39,27 @@ const command: Command = {
     else if (nodes.length === 0)
       console.log("No server runs on this data folder, and the configuration names no nodes.");
     else {
-      const rows = nodes.map(({ name, url, health, since, problem, busy, slots, engine, models }) => [
+      const rows = nodes.map(({ name, url, health, since, problem, busy, slots, engine, version, context, models }) => [
         name,
         url,
         problem !== null && health === "well" ? "unclear" : health,
         since === null ? null : since.slice(0, 19).replace("T", " "),
         busy,
         slots,
-        engine,
+        engine === null || version === null ? engine : `${engine} ${version}`,
+        context,
         Object.entries(models)
           .map(([id, known]) => (id === known ? id : `${id} = ${known}`))
           .join(", "),
       ]);
-      console.log(formatTable(["node", "address", "health", "since (UTC)", "busy", "slots", "engine", "models"], rows));
-      for (const { name, problem, last_error: error } of nodes) {
+      const head = ["node", "address", "health", "since (UTC)", "busy", "slots", "engine", "context", "models"];
+      console.log(formatTable(head, rows));
+      for (const { name, problem, last_error: error, abilities, below } of nodes) {
+        for (const model of abilities) {
+          const words = abilitiesInWords(model);
+          if (words !== "") console.log(`${name}: ${model.name}: ${words}`);
+        }
+        for (const line of below) console.log(`${name}: ${line}`);
         if (problem !== null) console.log(`${name}: ${problem}`);
         if (error !== null && error.message !== problem)
           console.log(`${name}: last error ${error.at.slice(0, 19).replace("T", " ")}: ${error.message}`);

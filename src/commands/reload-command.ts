@@ -17,6 +17,7 @@ const command: Command = {
     else {
       console.log(`applied        ${report.applied.join(", ") || "nothing has changed"}`);
       if (report.needsRestart.length > 0) console.log(`needs restart  ${report.needsRestart.join(", ")}`);
+      for (const node of report.found ?? []) console.log(`found          ${node}`);
     }
     return 0;
   },

@@ -235,8 +235,15 @@ export const OperatorNode = Type.Object({
   problem: Type.Union([Type.String(), Type.Null()]),
   last_error: Type.Union([Type.Object({ at: time(), message: Type.String() }), Type.Null()]),
   engine: Type.String(),
-  /** In tokens; null where the engine names none. */
+  version: Type.Union([Type.String(), Type.Null()]),
+  /** In tokens, the least of the models that it is asked for; null where the engine names none. */
   context_tokens: Type.Union([count(), Type.Null()]),
+  /** What the engine says of each of those models; `words` may be empty. */
+  abilities: Type.Array(
+    Type.Object({ name: Type.String(), context_tokens: Type.Union([count(), Type.Null()]), words: Type.String() }),
+  ),
+  /** What of the catalogue's promises that does not keep, in words. */
+  below: Type.Array(Type.String()),
   /** Requests it runs, of those it may run at once. */
   busy: count(),
   slots: count(),

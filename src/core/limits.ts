@@ -63,6 +63,13 @@ export const nodeErrorBodyMaxBytes = 64 * 1024;
 export const nodeErrorTextMaxLength = 8 * 1024;
 export const nodeWordsMaxLength = 300;
 export const nodeSocketsIdleMax = 256;
+/** Of a list of models and of what else an engine tells of itself; what is longer is not understood. */
+export const nodeFactsBodyMaxBytes = 1024 * 1024;
+export const nodeModelNameMaxLength = 512;
+/** A context below this is no model's: who says so would have every request refused. */
+export const nodeContextMinTokens = 128;
+/** What an engine tells of itself is read anew so often, also while it is busy: it may have been started as another one. */
+export const nodeFactsIntervalMs = 3 * 60_000;
 /** A node that is down is looked at after this, then after ever twice the time, up to the interval. */
 export const nodeFirstProbeMs = 250;
 export const nodeProbeIntervalMs = 5_000;
@@ -72,6 +79,8 @@ export const nodeIdleLookIntervalMs = 15_000;
 export const nodeSilentLooksMax = 3;
 export const nodeLooksAtOnceMax = 32;
 export const nodeProbeTimeoutMs = 3_000;
+/** A token that an operator's command asks for, of a model that may have to be loaded. */
+export const nodeTrialTimeoutMs = 30_000;
 /** A node that said 429 or 503 gets no new request for this long. */
 export const nodeCoolOffMs = 1_000;
 /** After a request failed on a node, requests that another could take go there for this long, or until one is answered here. */

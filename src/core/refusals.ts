@@ -119,6 +119,14 @@ export const refusals = {
     message: "The model stopped answering. Please retry.",
     retry: "client",
   },
+  /** The nodes that should have it answer, with other models. */
+  model_unavailable: {
+    status: 503,
+    type: "api_error",
+    code: null,
+    message: "The model `{model}` is not loaded on its node right now. Please retry later.",
+    retry: "client",
+  },
   /** It was asked for again already, where nobody had seen it. */
   answer_misfit: {
     status: 500,

@@ -4,21 +4,25 @@ import { systemClock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { NodeClient, originOf } from "./client/client.ts";
 import type { ClientOptions } from "./client/client.ts";
-import { type Answer, get, isAnswer, type NoAnswer } from "./client/get.ts";
+import { type Answer, get, isAnswer } from "./client/get.ts";
+import { type Asking, type EngineTold, rootOf, tellingRoutes } from "./engine-routes.ts";
 import { parseNodeJson, record } from "./json.ts";
+import { chatModelsOf, isNamed, type ListedModel, listedModels, type ModelFacts } from "./model-facts.ts";
 
 export type EngineKind =
   "vllm" | "sglang" | "tensorrt-llm" | "llama.cpp" | "ollama" | "lm-studio" | "tgi" | "demo" | "unknown";
 
 export type Engine = Readonly<{
   kind: EngineKind;
-  /** Context length that the engine names, in tokens; null when it names none. */
-  contextTokens: number | null;
-  /** Model names that the engine lists. */
-  models: readonly string[];
+  /** As it says it; null where it does not. */
+  version: string | null;
+  /** All that it lists. */
+  models: readonly ModelFacts[];
+  /** Names of those that may answer where the configuration names none, the first of them rather than others. */
+  chatModels: readonly string[];
 }>;
 
-export const unknownEngine: Engine = { kind: "unknown", contextTokens: null, models: [] };
+export const unknownEngine: Engine = { kind: "unknown", version: null, models: [], chatModels: [] };
 
 /** `owned_by` of GET /v1/models, where it is telling. */
 const owners: Readonly<Record<string, EngineKind>> = {
@@ -30,77 +34,91 @@ const owners: Readonly<Record<string, EngineKind>> = {
   "tollgate-demo": "demo",
 };
 
-/** Asks the node which engine it is; null when it cannot be reached or lists no models in the expected form. */
-export async function detectEngine(
-  client: NodeClient,
-  basePath: string,
-  apiKey: string | null,
-  timeoutMs: number,
-): Promise<Engine | null> {
-  const listed = await get(client, `${basePath}/models`, apiKey, timeoutMs);
-  return isAnswer(listed) ? engineOf(client, listed, timeoutMs) : null;
-}
+/** These answer by whatever name they are asked, with the one model that they have. */
+const answersToAnyName: ReadonlySet<EngineKind> = new Set(["sglang", "llama.cpp", "tgi"]);
 
 /**
- * The engine that gave this list of models; null where it is none. `known`: the engine that it was, whose kind is not
- * found out again where it lists the same.
+ * The engine that gave this list of models; null where it is none. `known`: the engine that it was: what does not change
+ * while it lists the same is not asked for again.
  */
-export async function engineOf(
-  client: NodeClient,
-  listed: Answer,
-  timeoutMs: number,
-  known: Engine | null = null,
-): Promise<Engine | null> {
-  const models = listed.status === 200 ? modelsOf(listed.body) : null;
-  if (models === null) return null;
-  const names = models.map(({ id }) => id);
-  const { owner, contextTokens } = models[0]!;
-  if (known?.contextTokens === contextTokens && Bun.deepEquals(known.models, names)) return known;
-  const kind =
-    listed.headers.get("server") === "llama.cpp"
-      ? "llama.cpp"
-      : (owners[owner] ?? (await kindByRoutes(client, timeoutMs)));
-  return { kind, contextTokens, models: names };
+export async function engineOf(asking: Asking, listed: Answer, known: Engine | null = null): Promise<Engine | null> {
+  const list = listed.status === 200 ? listedModels(parseNodeJson(listed.body)) : null;
+  if (list === null) return null;
+  const sameAsKnown = known !== null && isSameList(known.models, list) ? known : null;
+  // Only Ollama changes what it has loaded while it lists the same.
+  if (sameAsKnown !== null && sameAsKnown.kind !== "ollama") return sameAsKnown;
+  const kind = sameAsKnown?.kind ?? (await kindOf(asking, listed, list));
+  const told = await tellingRoutes(kind, asking, list, sameAsKnown?.models ?? []);
+  const engine = engineOfTold(kind, list, told, sameAsKnown?.version ?? null);
+  return Bun.deepEquals(engine, known) ? known : engine;
+}
+
+function engineOfTold(kind: EngineKind, list: readonly ListedModel[], told: EngineTold, knownVersion: string | null) {
+  const models = list.map(({ name, contextTokens, capabilities }): ModelFacts => {
+    const more = told.ofModel(name);
+    return {
+      name,
+      contextTokens: contextTokens ?? more.contextTokens,
+      capabilities: { ...capabilities, ...more.capabilities },
+    };
+  });
+  return { kind, version: told.version ?? knownVersion, models, chatModels: chatModelsOf(models) };
+}
+
+/** By what the list says: the rest comes from elsewhere. */
+const isSameList = (known: readonly ModelFacts[], list: readonly ListedModel[]): boolean =>
+  known.length === list.length &&
+  list.every(({ name, contextTokens }, index) => {
+    const before = known[index]!;
+    return before.name === name && (contextTokens === null || before.contextTokens === contextTokens);
+  });
+
+async function kindOf(asking: Asking, listed: Answer, list: readonly ListedModel[]): Promise<EngineKind> {
+  if (listed.headers.get("server") === "llama.cpp") return "llama.cpp";
+  return owners[list[0]?.owner ?? ""] ?? (await kindByRoutes(asking));
 }
 
 /** Engines whose model list says nothing about them answer on routes of their own. */
-async function kindByRoutes(client: NodeClient, timeoutMs: number): Promise<EngineKind> {
-  const [version, info] = await Promise.all([
-    get(client, "/api/version", null, timeoutMs),
-    get(client, "/info", null, timeoutMs),
-  ]);
-  if (isOk(version) && typeof record(parseNodeJson(version.body))?.["version"] === "string") return "ollama";
-  if (isOk(info) && record(parseNodeJson(info.body))?.["max_total_tokens"] !== undefined) return "tgi";
+async function kindByRoutes({ client, basePath, apiKey, timeoutMs }: Asking): Promise<EngineKind> {
+  const root = rootOf(basePath);
+  const [version, info] = await Promise.all(
+    ["/api/version", "/info"].map((path) => get(client, root + path, apiKey, timeoutMs)),
+  );
+  const told = (answer: typeof version) =>
+    answer !== undefined && isAnswer(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
+  if (typeof told(version)?.["version"] === "string") return "ollama";
+  if (told(info)?.["max_total_tokens"] !== undefined) return "tgi";
   return "unknown";
 }
 
-const isOk = (result: Answer | NoAnswer): result is Answer => isAnswer(result) && result.status === 200;
+const listedShownMax = 20;
 
-type Listed = Readonly<{ id: string; owner: string; contextTokens: number | null }>;
+/** What is known of the model that the node calls so; null where it lists none of that name. */
+export function factsOf({ kind, models }: Engine, nodeModel: string): ModelFacts | null {
+  const named = models.find(({ name }) => isNamed(name, nodeModel));
+  if (named !== undefined) return named;
+  return answersToAnyName.has(kind) && models.length === 1 ? models[0]! : null;
+}
 
-/** The entries of a model list, or null when the body is none: any web server answers something. */
-function modelsOf(body: string): readonly Listed[] | null {
-  const list = record(parseNodeJson(body));
-  if (list?.["object"] !== "list" || !Array.isArray(list["data"]) || list["data"].length === 0) return null;
-  const models: Listed[] = [];
-  for (const entry of list["data"].map(record)) {
-    if (entry === null || typeof entry["id"] !== "string" || entry["object"] !== "model") return null;
-    const context = entry["max_model_len"] ?? record(entry["meta"])?.["n_ctx"];
-    models.push({
-      id: entry["id"],
-      owner: String(entry["owned_by"] ?? ""),
-      contextTokens: typeof context === "number" && Number.isSafeInteger(context) && context > 0 ? context : null,
-    });
-  }
-  return models;
+/** That it does not list all of the names, in words; null where it does, or where its list does not say. */
+export function unlisted({ kind, models, chatModels }: Engine, names: readonly string[]): string | null {
+  const listed = models.map(({ name }) => name);
+  if (answersToAnyName.has(kind) || listed.length === 0 || chatModels.length === 0) return null;
+  const missing = names.filter((name) => name !== "*" && !listed.some((each) => isNamed(each, name)));
+  if (missing.length === 0) return null;
+  const shown = listed.slice(0, listedShownMax).join(", ");
+  return `does not list ${missing.join(", ")}, but ${shown}${listed.length > listedShownMax ? ", ..." : ""}`;
 }
 
 /** The engine in words, with what it names of itself. */
-export function engineInWords({ kind, contextTokens, models }: Engine): string {
+export function engineInWords(engine: Engine): string {
+  const { kind, version, models, chatModels } = engine;
   if (kind === "demo") return "the built-in demo node, whose answers are made up: no model runs";
-  const context = contextTokens === null ? "" : `, context of ${contextTokens} tokens`;
-  const listed = models.length === 1 ? `model ${models[0]}` : `${models.length} models`;
-  return `${kind === "unknown" ? "an engine that does not say which it is" : kind}, ${listed}${context}`;
+  const facts = models.find(({ name }) => name === chatModels[0]) ?? models[0];
+  const context = (facts?.contextTokens ?? null) === null ? "" : `, context of ${facts!.contextTokens} tokens`;
+  const listed = models.length === 1 ? `model ${models[0]!.name}` : `${models.length} models`;
+  const named = kind === "unknown" ? "an engine that does not say which it is" : kind;
+  return `${named}${version === null ? "" : ` ${version}`}, ${listed}${context}`;
 }
 
 /** Default ports of engines on this machine and how many requests they run at once as installed. */
@@ -112,19 +130,23 @@ const localEngines = [
   { name: "lm-studio", port: 1234, slots: 4 },
 ] as const;
 
-/** Each of the at most two steps (model list, own routes); start-up waits for both. */
-const discoverStepMs = 140;
+/** For its list of models; start-up waits for it. */
+const discoverMs = 140;
 
-/** The first engine that answers on its default port of this machine, as a node for every model; null without one. */
+/**
+ * The first engine that answers on its default port of this machine, as a node for every model; null without one. What it
+ * is asked for follows from what it lists then, so that another model is asked for when it runs another one.
+ */
 export async function discoverLocalEngine(dial?: ClientOptions["dial"]): Promise<NodeConfig | null> {
-  const options = { clock: systemClock, connectTimeoutMs: discoverStepMs, ...(dial === undefined ? {} : { dial }) };
+  const options = { clock: systemClock, connectTimeoutMs: discoverMs, ...(dial === undefined ? {} : { dial }) };
   const found = await Promise.all(
     localEngines.map(async ({ name, port, slots }): Promise<NodeConfig | null> => {
       const url = `http://127.0.0.1:${port}/v1`;
       const client = new NodeClient(originOf(new URL(url)), options);
-      const engine = await detectEngine(client, "/v1", null, discoverStepMs);
+      const listed = await get(client, "/v1/models", null, discoverMs);
       client.close();
-      return engine === null ? null : { name, url, apiKey: null, slots, models: { "*": engine.models[0]! } };
+      const isEngine = isAnswer(listed) && listed.status === 200 && listedModels(parseNodeJson(listed.body)) !== null;
+      return isEngine ? { name, url, apiKey: null, slots, models: { "*": "*" } } : null;
     }),
   );
   return found.find((node) => node !== null) ?? null;

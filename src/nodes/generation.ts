@@ -24,6 +24,8 @@ export type Outcome = Readonly<{
   /** A status came. */
   responded: boolean;
   overloaded: boolean;
+  /** It began a stream and ended it in form without an event. */
+  wordless: boolean;
 }>;
 
 export type GenerationParts = Readonly<{
@@ -72,6 +74,9 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   /** An event came since the sink was last flushed. */
   #unflushed = false;
   #silentQuarters = 0;
+  /** One that was parsed: those that are known by their bytes come later. */
+  #anyEvent = false;
+  #wordless = false;
 
   constructor(parts: GenerationParts) {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
@@ -119,6 +124,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   }
 
   event(payload: string, namedError: boolean): void {
+    this.#anyEvent = true;
     this.#heard = true;
     this.#unflushed = true;
     this.#reader.event(payload, namedError);
@@ -149,6 +155,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     if (this.#settled) return;
     if (this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
     this.#events.finish();
+    this.#wordless = !this.#anyEvent;
     this.#settleByReader();
   }
 
@@ -220,7 +227,14 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     const { failure } = this.#reader;
     const overloaded = this.#status === 429 || this.#status === 503;
     const responded = this.#status !== 0;
-    this.#resolve({ ending, failure: ending.kind === "failed" ? failure : null, unreachable, responded, overloaded });
+    this.#resolve({
+      ending,
+      failure: ending.kind === "failed" ? failure : null,
+      unreachable,
+      responded,
+      overloaded,
+      wordless: this.#wordless && ending.kind === "failed",
+    });
   }
 
   /** Silence is measured in quarters of the limit, so that no token has to read the clock; a paused node is not silent. */

@@ -6,22 +6,31 @@ import { modelNameOn, type NodeConfig } from "../config/config.ts";
 import {
   nodeAfterFinishMs,
   nodeConnectTimeoutMs,
+  nodeCoolOffMs,
+  nodeCountBytesMax,
   nodeFirstPieceMs,
   nodeIdleSocketMs,
   nodeProbeTimeoutMs,
   nodeStallMs,
 } from "../core/limits.ts";
-import type { AccountId, Ask, Ending, Ms, Sink } from "../core/types.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
+import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts";
+import { answerRoom, askWithin, contextTold, isPromptTooLong, surelyFits } from "./answer-room.ts";
 import { type Dial, NodeClient, originOf } from "./client/client.ts";
-import { type Engine, unknownEngine } from "./engine.ts";
-import type { Failure } from "./failure/failure.ts";
-import { generate, type GenerationLimits } from "./generation.ts";
+import { isAnswer, post } from "./client/get.ts";
+import { type Engine, factsOf, unknownEngine } from "./engine.ts";
+import { type Asking, rootOf } from "./engine-routes.ts";
+import { failed, type Failure, failureOfStatus, tooLong } from "./failure/failure.ts";
+import type { Overflow } from "./failure/overflow.ts";
+import { generate, type GenerationLimits, type Outcome } from "./generation.ts";
 import { KnownShapes } from "./fast-path/known-shapes.ts";
 import { type Look, lookAt } from "./health/look.ts";
 import type { Channel } from "./reader.ts";
-import { type LargeNodeRequest, largeNodeRequest, type NodeRequest, nodeRequest } from "./request.ts";
+import { countedBody, type LargeNodeRequest, largeNodeRequest, type NodeRequest, nodeRequest } from "./request.ts";
+import { loadModel, promptOnOllama } from "./ollama.ts";
 import { requestHead } from "./client/request-head.ts";
 import { askForCount, countRequestOfAsk, countRequestOfText, type CountRequest } from "./token-count.ts";
+import { estimatedInput } from "./usage.ts";
 
 /** Time limits of what is said to a node, in milliseconds; the defaults are those of core/limits.ts. */
 export type EndpointLimits = GenerationLimits &
@@ -45,6 +54,26 @@ export type NodeOutcome = Readonly<{
   overloaded: boolean;
   /** Null unless the answer came to its end. */
   answered: Readonly<{ firstPieceMs: Ms; outputTokens: number }> | null;
+  /** What it was found to be when it was looked at for the request. */
+  engine?: Engine;
+}>;
+
+/** Tokens of a prompt that the node cannot count, by our own count; null: not in time. */
+export type EstimateOfPrompt = (ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal) => Promise<number | null>;
+
+/** Every model of Ollama has at least this as it is loaded. */
+const ollamaContextMinTokens = 2_048;
+/** Another tokenizer makes about so many times the tokens that ours makes of a text, and at most so many. */
+const estimateMargin = 1.1;
+const estimateErrorMax = 1.5;
+
+type Attempt = Readonly<{
+  ask: Ask;
+  account: AccountId;
+  nodeModel: string;
+  cancelSignal: AnyCancelSignal;
+  sink: Sink;
+  began: () => void;
 }>;
 
 export type EndpointOptions = Readonly<{
@@ -52,6 +81,7 @@ export type EndpointOptions = Readonly<{
   limits: EndpointLimits;
   /** Seam for tests: how sockets are opened. */
   dial?: Dial | undefined;
+  estimate?: EstimateOfPrompt | null | undefined;
 }>;
 
 export class NodeEndpoint {
@@ -61,10 +91,15 @@ export class NodeEndpoint {
   readonly #limits: EndpointLimits;
   readonly #client: NodeClient;
   readonly #basePath: string;
+  readonly #estimate: EstimateOfPrompt | null;
+  #lookedAgain: Readonly<{ found: Promise<void>; until: Ms }> | null = null;
+  /** By a look of its own, of which nobody was told yet. */
+  #found: Engine | null = null;
   /** By the model's name on the node. */
   readonly #shapes = new Map<string, KnownShapes<Channel>>();
 
-  constructor(config: NodeConfig, { clock, limits, dial }: EndpointOptions) {
+  constructor(config: NodeConfig, { clock, limits, dial, estimate = null }: EndpointOptions) {
+    this.#estimate = estimate;
     this.config = config;
     this.#clock = clock;
     this.#limits = limits;
@@ -87,37 +122,173 @@ export class NodeEndpoint {
     outcome: (outcome: NodeOutcome) => void,
     beganThere?: () => void,
   ): Promise<Ending> {
-    const { apiKey, models, thinkTagOpened = [] } = this.config;
-    const nodeModel = modelNameOn(models, ask.model.id, this.engine.models);
+    const askedAt = this.#clock.monotonic();
+    let firstPieceMs: Ms | null = null;
+    const began = (): void => {
+      firstPieceMs = this.#clock.monotonic() - askedAt;
+      beganThere?.();
+    };
+    const nodeModel = this.#nameOf(ask.model.id);
+    const once = (ask: Ask, nodeModel: string) =>
+      this.#generateOnce({ ask, account, nodeModel, cancelSignal, sink, began });
+    const fitted = this.#mayNotFit(ask, nodeModel) ? await this.#fitted(ask, account, nodeModel, cancelSignal) : ask;
+    let result = isRefusal(fitted) ? refusedHere(fitted) : await once(fitted, nodeModel);
+    if (result.failure?.lacksModel === true) {
+      await this.#lookAgain();
+      const now = this.#nameOf(ask.model.id);
+      if (now !== nodeModel && !cancelSignal.aborted) result = await once(ask, now);
+    } else if (result.failure?.overflow !== undefined && !isRefusal(fitted) && !cancelSignal.aborted) {
+      const again = await this.#instead(ask, fitted, nodeModel, result.failure.overflow, cancelSignal);
+      result = isRefusal(again)
+        ? withFailure(result, { ...result.failure, refusal: again })
+        : await once(again, nodeModel);
+    } else if (result.wordless && this.engine.kind === "unknown" && !isRefusal(fitted) && !cancelSignal.aborted) {
+      const reason = await this.#reasonOfSilence(fitted, nodeModel);
+      if (reason !== null) result = withFailure(result, reason);
+    }
+    const { ending, failure, unreachable, responded, overloaded } = result;
+    const answered =
+      ending.kind === "end" && firstPieceMs !== null ? { firstPieceMs, outputTokens: ending.usage.output } : null;
+    const engine = this.#found === null ? {} : { engine: this.#found };
+    this.#found = null;
+    outcome({ failure, unreachable, responded, overloaded, answered, ...engine });
+    return ending;
+  }
+
+  #generateOnce({ ask, account, nodeModel, cancelSignal, sink, began }: Attempt): Promise<Outcome> {
+    const { apiKey, thinkTagOpened = [] } = this.config;
     const { body, ...expected } = this.#nodeRequest(ask, account, nodeModel);
     const opened = ask.effort !== "off" && thinkTagOpened.some((name) => name === nodeModel || name === "*");
     const path = `${this.#basePath}/chat/completions`;
     const head = requestHead("POST", path, this.#client.origin.hostHeader, apiKey, byteLengthOf(body));
-    const request = typeof body === "string" ? [head, body] : [head, ...body];
-    const client = this.#client;
-    const clock = this.#clock;
-    const askedAt = clock.monotonic();
-    let firstPieceMs: Ms | null = null;
-    const began = (): void => {
-      firstPieceMs = clock.monotonic() - askedAt;
-      beganThere?.();
-    };
-    const { ending, failure, unreachable, responded, overloaded } = await generate({
+    return generate({
       ask,
-      request,
+      request: typeof body === "string" ? [head, body] : [head, ...body],
       expected,
       thinkTagOpened: opened,
       shapes: this.#shapesOf(nodeModel),
-      client,
+      client: this.#client,
       limits: this.#limits,
       cancelSignal,
       sink,
       began,
     });
-    const answered =
-      ending.kind === "end" && firstPieceMs !== null ? { firstPieceMs, outputTokens: ending.usage.output } : null;
-    outcome({ failure, unreachable, responded, overloaded, answered });
-    return ending;
+  }
+
+  get #asking(): Asking {
+    const { apiKey } = this.config;
+    return { client: this.#client, basePath: this.#basePath, apiKey, timeoutMs: this.#limits.probeTimeoutMs };
+  }
+
+  #nameOf(modelId: string): string {
+    return modelNameOn(this.config.models, modelId, this.engine.chatModels);
+  }
+
+  /** Whether the context that the engine tells may be too small for what is asked. */
+  #mayNotFit(ask: Ask, nodeModel: string): boolean {
+    const contextTokens = contextTold(this.engine, nodeModel);
+    // What Ollama loads on demand has a context that it tells only then.
+    if (contextTokens === null) return this.engine.kind === "ollama" && !surelyFits(ask, ollamaContextMinTokens, 0);
+    const answerTokens = ask.model.budgetLimitsAnswer ? ask.outputTokensMax : 0;
+    return !surelyFits(ask, contextTokens, answerTokens);
+  }
+
+  /** The request with a budget for which there is room; refused where the node would cut the prompt without a word. */
+  async #fitted(
+    ask: Ask,
+    account: AccountId,
+    nodeModel: string,
+    cancelSignal: AnyCancelSignal,
+  ): Promise<Ask | Refusal> {
+    const { kind } = this.engine;
+    if (kind === "ollama") return this.#fittedForOllama(ask, account, nodeModel, cancelSignal);
+    const contextTokens = contextTold(this.engine, nodeModel)!;
+    if (!ask.model.budgetLimitsAnswer) return ask;
+    // llama-server ends an answer where its context is full, as it would end it for its budget.
+    if (kind === "llama.cpp") return askWithin(ask, contextTokens) ?? ask;
+    const promptTokens = await this.#counted(ask, nodeModel, cancelSignal);
+    // A prompt that fills the context is the node's to refuse: it may have more than it tells.
+    return askWithin(ask, answerRoom(ask, contextTokens, promptTokens)) ?? ask;
+  }
+
+  /** It cuts the beginning off a prompt that is too long, the system's and the tools first, and answers what is left. */
+  async #fittedForOllama(
+    ask: Ask,
+    account: AccountId,
+    nodeModel: string,
+    cancelSignal: AnyCancelSignal,
+  ): Promise<Ask | Refusal> {
+    const asking = { ...this.#asking, timeoutMs: this.#limits.firstPieceMs };
+    if (contextTold(this.engine, nodeModel) === null) {
+      await loadModel(asking, nodeModel, cancelSignal);
+      if (!cancelSignal.aborted) await this.#lookAgain(this.engine);
+    }
+    const contextTokens = contextTold(this.engine, nodeModel);
+    if (contextTokens === null || surelyFits(ask, contextTokens, ask.outputTokensMax)) return ask;
+    const estimate = (await this.#estimate?.(ask, account, cancelSignal)) ?? estimatedInput(ask);
+    const isUnclear = estimate * estimateErrorMax > contextTokens && estimate < contextTokens * estimateErrorMax;
+    const isSmall = ask.prepared === undefined && ask.bodyBytes <= nodeCountBytesMax;
+    const said =
+      isUnclear && isSmall && !cancelSignal.aborted
+        ? await promptOnOllama(
+            asking,
+            Buffer.concat(this.#countedBody(ask, nodeModel) as Buffer[]).toString(),
+            cancelSignal,
+          )
+        : null;
+    // An older one that cut it off says how much was left.
+    const counted = typeof said === "number" && said * estimateErrorMax >= estimate ? said : null;
+    const likely = counted ?? Math.ceil(estimate * estimateMargin);
+    if (said === "too long" || (isUnclear ? likely : estimate) >= contextTokens) {
+      const tokens = estimate > contextTokens ? estimate : Math.max(likely, contextTokens + 1);
+      return refuse("context_length_exceeded", { tokens, maximum: contextTokens });
+    }
+    return askWithin(ask, contextTokens - (counted ?? estimate)) ?? ask;
+  }
+
+  /** What to ask after the node refused the request for its length; a refusal with true numbers where nothing helps. */
+  async #instead(
+    ask: Ask,
+    sent: Ask,
+    nodeModel: string,
+    said: Overflow,
+    cancelSignal: AnyCancelSignal,
+  ): Promise<Ask | Refusal> {
+    const contextTokens = said.contextTokens ?? contextTold(this.engine, nodeModel);
+    const promptTokens = said.promptTokens ?? (await this.#counted(ask, nodeModel, cancelSignal));
+    const overflow = { ...said, contextTokens, promptTokens };
+    const room = contextTokens === null || isPromptTooLong(overflow) ? 0 : answerRoom(ask, contextTokens, promptTokens);
+    return askWithin(sent, room) ?? tooLong(ask, overflow);
+  }
+
+  /**
+   * llama-cpp-python refuses a stream with an empty one. Asked for a token without a stream it says why; null: it does not.
+   */
+  async #reasonOfSilence(ask: Ask, nodeModel: string): Promise<Failure | null> {
+    const counted = Buffer.concat(this.#countedBody(ask, nodeModel) as Buffer[]);
+    const body = `${counted.toString("utf8", 0, counted.length - 1)},"max_tokens":1}`;
+    const path = `${this.#basePath}/chat/completions`;
+    const answer = await post(this.#client, path, body, this.config.apiKey, this.#limits.probeTimeoutMs);
+    return isAnswer(answer) && answer.status >= 400 ? failureOfStatus(ask, answer.status, answer.body) : null;
+  }
+
+  /** The prompt's tokens, where this engine counts them. */
+  #counted(ask: Ask, nodeModel: string, cancelSignal: AnyCancelSignal): Promise<number | null> | null {
+    if (ask.bodyBytes > nodeCountBytesMax) return null;
+    const request = countRequestOfAsk(ask, () => this.#countedBody(ask, nodeModel), this.engine.kind);
+    return request === null ? null : this.count(request, cancelSignal);
+  }
+
+  /** The engine as it is now; one look for all who ask at the same time. */
+  #lookAgain(known: Engine | null = null): Promise<void> {
+    const now = this.#clock.monotonic();
+    if (this.#lookedAgain === null || now >= this.#lookedAgain.until) {
+      const found = this.look(known).then(({ engine }) => {
+        if (engine !== null) this.engine = this.#found = engine;
+      });
+      this.#lookedAgain = { found, until: now + nodeCoolOffMs };
+    }
+    return this.#lookedAgain.found;
   }
 
   #shapesOf(nodeModel: string): KnownShapes<Channel> {
@@ -126,10 +297,12 @@ export class NodeEndpoint {
     return shapes;
   }
 
-  /** As for account 0: whose request it is changes the key of the node's prompt cache, not the prompt. */
   countRequestOfAsk(ask: Ask): CountRequest | null {
-    const nodeModel = modelNameOn(this.config.models, ask.model.id, this.engine.models);
-    return countRequestOfAsk(ask, () => textOf(this.#nodeRequest(ask, 0, nodeModel).body), this.engine.kind);
+    return countRequestOfAsk(ask, () => this.#countedBody(ask, this.#nameOf(ask.model.id)), this.engine.kind);
+  }
+
+  #countedBody(ask: Ask, nodeModel: string): readonly Buffer[] {
+    return countedBody(ask, nodeModel, this.engine.kind, this.config.depth);
   }
 
   #nodeRequest(ask: Ask, account: AccountId, nodeModel: string): NodeRequest | LargeNodeRequest {
@@ -140,22 +313,26 @@ export class NodeEndpoint {
   }
 
   countRequestOfText(modelId: string, text: string): CountRequest | null {
-    return countRequestOfText(text, modelNameOn(this.config.models, modelId, this.engine.models), this.engine.kind);
+    return countRequestOfText(text, this.#nameOf(modelId), this.engine.kind);
   }
 
   count({ path, body }: CountRequest, cancelSignal: AnyCancelSignal): Promise<number | null> {
-    const root = this.#basePath.replace(/\/v1$/, "");
-    return askForCount(this.#client, { path: root + path, body }, this.config.apiKey, cancelSignal);
+    return askForCount(this.#client, { path: rootOf(this.#basePath) + path, body }, this.config.apiKey, cancelSignal);
   }
 
   /** How it is. `known`: the engine that it was, which is not found out again where its models are the same. */
   look(known: Engine | null): Promise<Look> {
-    return lookAt(this.#client, this.#basePath, this.config.apiKey, this.#limits.probeTimeoutMs, known);
+    return lookAt(this.#asking, known);
   }
 
   /** What decides whether it takes a kind of request: its engine, and what the model is there. */
   traitsFor(modelId: string): string {
-    return `${this.engine.kind} ${modelNameOn(this.config.models, modelId, this.engine.models)}`;
+    return `${this.engine.kind} ${this.#nameOf(modelId)}`;
+  }
+
+  /** The context of the model in tokens, as the engine tells it; null where it tells none. */
+  contextTokensOf(modelId: string): number | null {
+    return factsOf(this.engine, this.#nameOf(modelId))?.contextTokens ?? null;
   }
 
   close(): void {
@@ -178,5 +355,11 @@ type RequestBody = (NodeRequest | LargeNodeRequest)["body"];
 
 const byteLengthOf = (body: RequestBody): number =>
   typeof body === "string" ? Buffer.byteLength(body) : body.reduce((sum, part) => sum + part.length, 0);
-const textOf = (body: RequestBody): string =>
-  typeof body === "string" ? body : Buffer.concat(body as Buffer[]).toString();
+
+/** A request that was not sent: it says nothing of the node. */
+function refusedHere(refusal: Refusal): Outcome {
+  const ending = { kind: "failed", refusal, elsewhere: "unlike", ofRequest: true } as const;
+  return { ending, failure: null, unreachable: false, responded: false, overloaded: false, wordless: false };
+}
+
+const withFailure = (outcome: Outcome, failure: Failure): Outcome => ({ ...outcome, failure, ending: failed(failure) });

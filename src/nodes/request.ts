@@ -144,6 +144,22 @@ export function nodeRequest(
   return { body: JSON.stringify({ model, messages, ...rest }), ...expected };
 }
 
+/** Those fields of a request that are not of its prompt: SGLang counts nothing that asks for a stream. */
+const notCounted = new Set(["stream", "stream_options", "max_tokens"]);
+
+/** The body with which the node counts the prompt. As for account 0: whose it is changes its prompt cache, not the prompt. */
+export function countedBody(
+  ask: Ask,
+  nodeModel: string,
+  engine: EngineKind,
+  depths: NodeConfig["depth"] = {},
+): readonly Buffer[] {
+  const fields = fieldsOf(ask, 0, nodeModel, engine, depths);
+  const rest = Object.fromEntries(Object.entries(fields.rest).filter(([name]) => !notCounted.has(name)));
+  if (ask.prepared !== undefined) return largeBody(ask.prepared, { ...fields, rest });
+  return [Buffer.from(JSON.stringify({ model: fields.model, messages: fields.messages, ...rest }))];
+}
+
 /** The same for an Ask with prepared turns. */
 export function largeNodeRequest(
   ask: Ask & { prepared: PreparedTurns },
@@ -152,8 +168,14 @@ export function largeNodeRequest(
   engine: EngineKind,
   depths: NodeConfig["depth"] = {},
 ): LargeNodeRequest {
-  const { model, messages, rest, addition, expected } = fieldsOf(ask, account, nodeModel, engine, depths);
-  const { messages: prepared, systemEnd } = ask.prepared;
+  const fields = fieldsOf(ask, account, nodeModel, engine, depths);
+  return { body: largeBody(ask.prepared, fields), ...fields.expected };
+}
+
+function largeBody(
+  { messages: prepared, systemEnd }: PreparedTurns,
+  { model, messages, rest, addition }: RequestFields,
+): readonly Buffer[] {
   const parts: Buffer[] = [Buffer.from(`{"model":${JSON.stringify(model)},"messages":[`)];
   let follows = false;
   const addMessages = (...written: readonly Buffer[]): void => {
@@ -168,8 +190,9 @@ export function largeNodeRequest(
     addMessages(prepared.subarray(0, systemEnd), Buffer.from(inserted), prepared.subarray(systemEnd));
   } else if (prepared.length > 0) addMessages(prepared);
   for (const message of messages) addMessages(Buffer.from(JSON.stringify(message)));
-  parts.push(Buffer.from(`],${JSON.stringify(rest).slice(1)}`));
-  return { body: parts, ...expected };
+  const restJson = JSON.stringify(rest);
+  parts.push(Buffer.from(restJson === "{}" ? "]}" : `],${restJson.slice(1)}`));
+  return parts;
 }
 
 const comma = Buffer.from(",");

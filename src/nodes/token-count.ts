@@ -7,7 +7,7 @@ import type { EngineKind } from "./engine.ts";
 import { requestHead } from "./client/request-head.ts";
 
 /** Paths count from the engine's root, above the /v1 of its OpenAI-compatible routes. */
-export type CountRequest = Readonly<{ path: string; body: string }>;
+export type CountRequest = Readonly<{ path: string; body: string | readonly Buffer[] }>;
 
 /** Where an engine counts a chat-completions body, template and tools included. The count is exact. */
 const chatPaths: Partial<Record<EngineKind, string>> = {
@@ -18,10 +18,13 @@ const chatPaths: Partial<Record<EngineKind, string>> = {
 
 /**
  * Null where this engine cannot count the request: images become tokens only when they are prefilled, files when they
- * are read. `chatBody` writes the body with which the engine would be asked to answer; what does not change the prompt,
- * an engine ignores here.
+ * are read. `chatBody` writes the body with which the engine would be asked to answer, without what its counter refuses.
  */
-export function countRequestOfAsk(ask: Ask, chatBody: () => string, engine: EngineKind): CountRequest | null {
+export function countRequestOfAsk(
+  ask: Ask,
+  chatBody: () => readonly Buffer[],
+  engine: EngineKind,
+): CountRequest | null {
   const path = chatPaths[engine];
   const media = (ask.prepared !== undefined && hasMedia(ask.prepared)) || ask.turns.some(turnHasMedia);
   return path === undefined || media ? null : { path, body: chatBody() };
@@ -87,8 +90,10 @@ export function askForCount(
       end: () => finish(status === 200 ? countOf(first, last, commas) : null),
       fault: () => finish(null),
     };
-    const head = requestHead("POST", path, client.origin.hostHeader, apiKey, Buffer.byteLength(body));
-    const exchange = client.send([head, body], handler);
+    const parts = typeof body === "string" ? [Buffer.from(body)] : body;
+    const length = parts.reduce((sum, part) => sum + part.length, 0);
+    const head = requestHead("POST", path, client.origin.hostHeader, apiKey, length);
+    const exchange = client.send([head, ...parts], handler);
     const giveUp = (): void => {
       exchange.abort();
       finish(null);

@@ -231,6 +231,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
     queueMaxWaitMs: config.queueMaxWaitMs,
     ...(followedNodes === null ? {} : { follower: followedNodes }),
     log: ({ level, node, message }) => log(level, message, { node }),
+    estimate: (ask, account, cancelSignal) => counts.ofUncounted(ask, account, cancelSignal),
     onFirstLook,
   });
   const serving = await findServingNodes(config, flags.demo === true, {
@@ -247,6 +248,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
   pool.reconfigure(serving.applied.nodes, config.queueMaxWaitMs, serving.applied.arrivals);
   const counter = new Counter({ log });
   opened.defer(() => counter.close());
+  const counts = new TokenCounts(counter, pool, clock);
   const checker = new AnswerChecker({ log });
   opened.defer(() => checker.close());
   const largeBodies = new LargeBodies({ log, sealingKey, storesResponses: storedResponses !== null });
@@ -258,7 +260,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
     followedNodes,
     pool,
     serving,
-    counts: new TokenCounts(counter, pool, clock),
+    counts,
     checker,
     largeBodies,
     media: new Media(countedFetch(publicFetch, metrics), new PdfReader(pdfTextCommand)),
@@ -307,6 +309,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
       if (life.now === "stopping") throw new CommandError("the server is stopping");
       return loadConfig(flags, environment);
     },
+    pool,
     running: new RunningParts({
       values: live.values,
       accounting,
@@ -378,6 +381,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
   const handler = controlHandler({
     work: commandsWork,
     pool,
+    catalog,
     reloader,
     noteReload,
     unready: () => unready((reason) => reason), // whoever reaches the socket may know all

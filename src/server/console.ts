@@ -1,4 +1,5 @@
 // The console of a server: what it works with, put together.
+import { type Abilities, abilitiesInWords, abilitiesOf, leastContext, servedModels } from "../nodes/abilities.ts";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
@@ -57,7 +58,11 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
   const usage = new UsageFile(config.dataFolder, accounting.databaseFile, log);
   const nodes = {
-    states: () => pool.states().map(nodeOf),
+    states: () => {
+      const states = pool.states();
+      const servedBy = servedModels(states, catalog.models);
+      return states.map((node) => nodeOf(node, abilitiesOf(node.engine, node, servedBy(node))));
+    },
     get waiting() {
       return pool.waiting;
     },
@@ -145,7 +150,7 @@ function filesIn(folder: string): BackupFile[] {
   return files.toSorted((one, other) => other.madeAt - one.madeAt);
 }
 
-const nodeOf = (node: NodeState): OperatorNode => {
+const nodeOf = (node: NodeState, abilities: Abilities): OperatorNode => {
   const { name, url, health, since, problem, lastError, engine, busy, slots, models, quickness } = node;
   return {
     name,
@@ -155,7 +160,14 @@ const nodeOf = (node: NodeState): OperatorNode => {
     problem,
     last_error: lastError === null ? null : { at: new Date(lastError.at).toISOString(), message: lastError.message },
     engine: engine.kind,
-    context_tokens: engine.contextTokens,
+    version: engine.version,
+    context_tokens: leastContext(abilities),
+    abilities: abilities.models.map((model) => ({
+      name: model.name,
+      context_tokens: model.contextTokens,
+      words: abilitiesInWords(model),
+    })),
+    below: [...abilities.below],
     busy,
     slots,
     first_token_ms: quickness.firstPieceMs,

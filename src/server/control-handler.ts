@@ -1,6 +1,7 @@
 // What the commands ask of a running server through the socket in its data folder.
 import { version } from "../../package.json" with { type: "json" };
 import { byCommandOf } from "../account/audit.ts";
+import type { Catalog } from "../core/catalog.ts";
 import { CommandError } from "../core/expected-error.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { Handler } from "./control-socket.ts";
@@ -19,6 +20,7 @@ export type StartedWith = Readonly<{
 export type ControlParts = Readonly<{
   work: Work;
   pool: NodePool;
+  catalog: Pick<Catalog, "models">;
   reloader: Pick<Reloader, "apply">;
   /** Keeps in the audit log who had the configuration read again, and what came of it. */
   noteReload(by: string, outcome: ReloadOutcome): Promise<void>;
@@ -30,7 +32,7 @@ export type ControlParts = Readonly<{
 }>;
 
 export function controlHandler(parts: ControlParts): Handler {
-  const { work, pool, reloader, noteReload, unready, notices, started } = parts;
+  const { work, pool, catalog, reloader, noteReload, unready, notices, started } = parts;
   return async (operation, given, progress, user) => {
     if (operation === "reload") {
       const applying = reloader.apply();
@@ -40,7 +42,7 @@ export function controlHandler(parts: ControlParts): Handler {
     }
     if (operation === "health") return healthOf(unready(), pool);
     if (operation === "started with") return started;
-    if (operation === "nodes") return nodeReports(pool);
+    if (operation === "nodes") return nodeReports(pool, catalog);
     if (operation === "notices") return notices();
     if (isOperationName(operation)) {
       return runOperation(operation, { ...work, user }, given as OperationArguments<OperationName>, progress);

@@ -1,5 +1,7 @@
 // How nodes are: in lines for people, which `serve` prints of each when it was first looked at, why none can serve, and
 // the report that the `nodes` command shows.
+import type { Catalog } from "../core/catalog.ts";
+import { abilitiesOf, leastContext, servedModels, type ServedModel } from "../nodes/abilities.ts";
 import { engineInWords } from "../nodes/engine.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
@@ -21,8 +23,13 @@ export type NodeReport = Readonly<{
   busy: number | null;
   slots: number;
   engine: string | null;
-  /** In tokens, where the engine names it. */
+  version: string | null;
+  /** In tokens, where the engine names it: the least of the models that it is asked for. */
   context: number | null;
+  /** What the engine says of the models that it is asked for. */
+  abilities: readonly ServedModel[];
+  /** What of the catalogue's promises that does not keep, in words. */
+  below: readonly string[];
   /** Public model id -> the name the node knows it by. */
   models: Readonly<Record<string, string>>;
 }>;
@@ -54,18 +61,27 @@ export function healthOf(unready: string | null, pool: Pick<NodePool, "states">)
 }
 
 /** What a running server answers to the `nodes` command. */
-export function nodeReports(pool: NodePool): NodeReport[] {
-  return pool.states().map(({ name, url, health, since, problem, lastError, busy, slots, engine, models }) => ({
-    name,
-    url,
-    health,
-    since: new Date(since).toISOString(),
-    problem,
-    last_error: lastError === null ? null : { at: new Date(lastError.at).toISOString(), message: lastError.message },
-    busy,
-    slots,
-    engine: engine.kind,
-    context: engine.contextTokens,
-    models,
-  }));
+export function nodeReports(pool: NodePool, catalog: Pick<Catalog, "models">): NodeReport[] {
+  const states = pool.states();
+  const servedBy = servedModels(states, catalog.models);
+  return states.map((node) => {
+    const { name, url, health, since, problem, lastError, busy, slots, engine, models } = node;
+    const abilities = abilitiesOf(engine, node, servedBy(node));
+    return {
+      name,
+      url,
+      health,
+      since: new Date(since).toISOString(),
+      problem,
+      last_error: lastError === null ? null : { at: new Date(lastError.at).toISOString(), message: lastError.message },
+      busy,
+      slots,
+      engine: engine.kind,
+      version: engine.version,
+      context: leastContext(abilities),
+      abilities: abilities.models,
+      below: abilities.below,
+      models,
+    };
+  });
 }

@@ -5,6 +5,8 @@ import { catalogOf } from "../config/configured-catalog.ts";
 import type { AnyOption } from "../config/option.ts";
 import type { Running } from "../config/running.ts";
 import type { Clock } from "../core/clock.ts";
+import type { NodePool } from "../nodes/queue/pool.ts";
+import { engineInWords } from "../nodes/engine.ts";
 import { isExpected } from "../core/expected-error.ts";
 import type { Log } from "../core/log.ts";
 import type { Ms } from "../core/types.ts";
@@ -16,6 +18,8 @@ export type ReloadReport = Readonly<{
   applied: readonly string[];
   /** Options that differ from those the server was started with, and are not in force. */
   needsRestart: readonly string[];
+  /** Nodes that turned out to be others than before, in words; absent: none. */
+  found?: readonly string[];
 }>;
 
 /** `refused` says what is wrong with the configuration; then nothing has changed. */
@@ -26,6 +30,7 @@ export type ReloadParts = Readonly<{
   /** Reads the configuration again, from where it was read at the start. Throws ConfigError. */
   load(): Promise<Config>;
   running: Running;
+  pool: Pick<NodePool, "states" | "lookNow">;
   /** What the nodes' programs get. */
   environment(): Readonly<Record<string, string>>;
   log: Log;
@@ -82,7 +87,7 @@ export class Reloader {
   }
 
   async #apply(): Promise<ReloadReport> {
-    const { clock, load, running, environment, adopting, adopted } = this.#parts;
+    const { clock, load, running, pool, environment, adopting, adopted } = this.#parts;
     const loadedAt = clock.wall();
     const next = await load();
     const derived = { catalog: await catalogOf(next) };
@@ -103,11 +108,23 @@ export class Reloader {
       }
     }
     for (const { make } of changes.toSorted((one, other) => Number(other.canFail) - Number(one.canFail))) await make();
+    const found = await otherEngines(pool);
     await adopted(next);
     this.#loadedAt = loadedAt;
     this.#config = next;
-    return { applied: changes.map(({ name }) => name), needsRestart };
+    const report = { applied: changes.map(({ name }) => name), needsRestart };
+    return found.length === 0 ? report : { ...report, found };
   }
 }
 
 type Change = Readonly<{ name: string; canFail: boolean; make(): void | Promise<void> }>;
+
+/** Looks at all nodes; those that turned out to be others than before, in words. */
+async function otherEngines(pool: Pick<NodePool, "states" | "lookNow">): Promise<readonly string[]> {
+  const before = new Map(pool.states().map(({ name, engine }) => [name, engine]));
+  await pool.lookNow();
+  return pool.states().flatMap(({ name, engine }) => {
+    const was = before.get(name) ?? engine;
+    return was.models.length === 0 || engine === was ? [] : [`node ${name} is ${engineInWords(engine)} now`];
+  });
+}

@@ -6,7 +6,13 @@ import { affinityOf } from "../nodes/queue/affinity.ts";
 import type { Engine } from "../nodes/engine.ts";
 import { busy } from "../nodes/failure/failure.ts";
 import { NodeCounting } from "../nodes/node-counting.ts";
-import { alikeAmong, endpointLimitsDefault, type NodeOutcome, NodeEndpoint } from "../nodes/node-endpoint.ts";
+import {
+  alikeAmong,
+  endpointLimitsDefault,
+  type EstimateOfPrompt,
+  type NodeOutcome,
+  NodeEndpoint,
+} from "../nodes/node-endpoint.ts";
 import { nodesAfter, type PoolFollower, servesAmong } from "../nodes/queue/pool.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import { assert } from "../core/assert.ts";
@@ -18,13 +24,15 @@ type KnownNode = { readonly endpoint: NodeEndpoint; health: NodeHealth };
 export class RelayPool implements PoolFollower {
   readonly #mainThread: MainThreadClient;
   readonly #clock: Clock;
+  readonly #estimate: EstimateOfPrompt | null;
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #nodes = new Map<string, KnownNode>();
   #serves = servesAmong([]);
 
-  constructor(mainThread: MainThreadClient, clock: Clock) {
+  constructor(mainThread: MainThreadClient, clock: Clock, estimate: EstimateOfPrompt | null = null) {
     this.#mainThread = mainThread;
     this.#clock = clock;
+    this.#estimate = estimate;
   }
 
   /** See Parts.pool. */
@@ -63,7 +71,8 @@ export class RelayPool implements PoolFollower {
   /** What runs on a node that went ends there. */
   nodesChanged(configs: readonly NodeConfig[]): void {
     const { nodes, gone } = nodesAfter(this.#nodes, configs, (config): KnownNode => {
-      const endpoint = new NodeEndpoint(config, { clock: this.#clock, limits: endpointLimitsDefault });
+      const limits = endpointLimitsDefault;
+      const endpoint = new NodeEndpoint(config, { clock: this.#clock, limits, estimate: this.#estimate });
       return { endpoint, health: "well" };
     });
     this.#nodes = nodes;

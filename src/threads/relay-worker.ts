@@ -29,6 +29,7 @@ class RelayThread {
   readonly #catalog: LiveCatalog;
   readonly #metrics = new Metrics();
   readonly #counter: Counter;
+  readonly #counts: TokenCounts;
   readonly #checker: AnswerChecker;
   readonly #opening: Opening;
   readonly #log;
@@ -53,9 +54,12 @@ class RelayThread {
     this.#tracing = new Tracing(this.#log);
     const batcher = new MessageBatcher<Operation>((json) => self.postMessage(json));
     this.#mainThread = new MainThreadClient(batcher, () => Atomics.load(versions, 0));
-    this.#pool = new RelayPool(this.#mainThread, systemClock);
+    this.#pool = new RelayPool(this.#mainThread, systemClock, (ask, account, cancelSignal) =>
+      this.#counts.ofUncounted(ask, account, cancelSignal),
+    );
     this.#catalog = new LiveCatalog(catalogOf(rules));
     this.#counter = new Counter({ log: this.#log });
+    this.#counts = new TokenCounts(this.#counter, this.#pool, systemClock);
     this.#checker = new AnswerChecker({ log: this.#log });
   }
 
@@ -64,7 +68,7 @@ class RelayThread {
     const { options } = this.#rules;
     const log = this.#log;
     const clock = systemClock;
-    const counts = new TokenCounts(this.#counter, this.#pool, clock);
+    const counts = this.#counts;
     const parts: Parts = {
       keys: this.#mainThread,
       admission: this.#mainThread,

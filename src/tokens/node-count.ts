@@ -1,5 +1,6 @@
 // How many tokens a request or text has for its model: the node's own count where the node can count (then it is what
 // the reply's usage will say), else ours, which is an estimate for every model that has another tokenizer.
+import { type AnyCancelSignal, signalOf } from "../core/cancel-signal.ts";
 import { encodingDefault } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import {
@@ -86,6 +87,13 @@ export class TokenCounts {
     if (ask.prepared !== undefined) return null;
     const { texts, extraTokens } = renderAsk(ask);
     return Math.ceil(bytesOf(texts) / bytesPerToken) + extraTokens;
+  }
+
+  /** Our own count for a node that counts nothing; null: not in time. */
+  async ofUncounted(ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal): Promise<number | null> {
+    const signal = AbortSignal.any([signalOf(cancelSignal), AbortSignal.timeout(unreportedCountTimeoutMs)]);
+    const counted = await this.estimateOfAsk(ask, ask.model.encoding, account, signal);
+    return isRefusal(counted) ? null : counted.tokens;
   }
 
   /** Like `ofAsk` without asking a node: for a request of which the model is not known. */

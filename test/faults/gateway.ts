@@ -58,6 +58,7 @@ export class FaultGateway implements AsyncDisposable {
   static async start(
     nodes: readonly (string | Partial<NodeConfig>)[],
     given: Partial<PoolLimits> = limits,
+    looks = false,
   ): Promise<FaultGateway> {
     const folder = mkdtempSync(join(tmpdir(), "tollgate-faults-"));
     const log: string[] = [];
@@ -83,7 +84,8 @@ export class FaultGateway implements AsyncDisposable {
       queueMaxWaitMs: 10_000,
       log: ({ level, node, message }) => log.push(`${level} ${node} ${message}`),
       limits: given,
-      looks: false,
+      looks,
+      estimate: (ask, account, cancelSignal) => counts.ofUncounted(ask, account, cancelSignal),
     });
     const counter = new Counter({ log: () => {} });
     const counts = new TokenCounts(counter, pool, clock);

@@ -31,6 +31,7 @@ const limits: PoolLimits = {
   idleSocketMs: 1_000,
   probeIntervalMs: 1_000,
   idleLookIntervalMs: 60_000,
+  factsIntervalMs: 60_000,
   probeTimeoutMs: 300,
   coolOffMs: 50,
 };

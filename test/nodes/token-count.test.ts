@@ -6,7 +6,8 @@ import { NodePool } from "../../src/nodes/queue/pool.ts";
 import type { NodeCounter } from "../../src/tokens/node-count.ts";
 import type { Ask } from "../../src/core/types.ts";
 import { askOf, hostedModel, preparedOf, toolOf } from "../fixtures/asks.ts";
-import { RawNode, wholeReply } from "../fixtures/raw-node.ts";
+import { RawNode, type RawRequest, wholeReply } from "../fixtures/raw-node.ts";
+import { recorded } from "../fixtures/recorded-node.ts";
 
 const open: { stop(): void }[] = [];
 afterEach(() => {
@@ -18,11 +19,17 @@ const unreadFile = { part: { kind: "file", url: "data:application/pdf;base64,AA=
 const json = (value: unknown, status = "200 OK"): string => wholeReply(status, JSON.stringify(value));
 
 /** A node that lists models as the engine does, and a pool that has found out which engine it is. */
-async function poolOn(owner: string, answer: string | null, models: Record<string, string> = { "*": "m" }) {
-  const node = new RawNode(({ path }, reply) => {
+async function poolOn(
+  owner: string,
+  answer: string | null | ((request: RawRequest) => string),
+  models: Record<string, string> = { "*": "m" },
+) {
+  const node = new RawNode((request, reply) => {
+    const { method, path } = request;
     if (path === "/v1/models")
       reply.write(json({ object: "list", data: [{ id: "m", object: "model", owned_by: owner }] }));
-    else if (answer !== null) reply.write(answer);
+    else if (method === "GET") reply.write(wholeReply("404 Not Found", ""));
+    else if (answer !== null) reply.write(typeof answer === "string" ? answer : answer(request));
   });
   open.push(node);
   const pool = new NodePool([{ name: "a", url: node.url, apiKey: "node-key", slots: 1, models }], {
@@ -33,7 +40,7 @@ async function poolOn(owner: string, answer: string | null, models: Record<strin
   open.push({ stop: () => void pool.close() });
   while (pool.states()[0]!.engine.models.length === 0) await Bun.sleep(1);
   const counter: NodeCounter = pool;
-  return { counter, asked: () => node.requests.filter(({ path }) => path !== "/v1/models"), pool };
+  return { counter, asked: () => node.requests.filter(({ method }) => method === "POST"), pool };
 }
 
 const ask = (changes: Partial<Ask> = {}) => askOf({ tools: [toolOf("get_weather")], ...changes });
@@ -56,6 +63,15 @@ describe("what an engine is asked", () => {
     const body = JSON.parse(request!.body);
     expect(body).toMatchObject({ model: "m", messages: [{ role: "user", content: "Hello" }] });
     expect(body.tools[0].function.name).toBe("get_weather");
+    for (const field of ["stream", "stream_options", "max_tokens"]) expect(body).not.toHaveProperty(field);
+  });
+
+  test("sglang, as recorded: it counts nothing that asks for a stream", async () => {
+    const refusal = recorded("sglang", "05b-tokenize-messages");
+    const { counter } = await poolOn("sglang", ({ body }) =>
+      "stream" in (JSON.parse(body) as object) ? refusal : recorded("sglang", "05c-tokenize-tools"),
+    );
+    expect(await counter.countAsk(ask(), stays)).toBe(156);
   });
 
   test.each([

@@ -1,5 +1,5 @@
-// One small GET request to a node, whole answer in memory: for probing and for finding out which engine it is.
-import { nodeErrorBodyMaxBytes } from "../../core/limits.ts";
+// One small request to a node, whole answer in memory: for probing and for finding out which engine it is.
+import { nodeFactsBodyMaxBytes } from "../../core/limits.ts";
 import type { ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
 import type { ResponseHeaders } from "./framing.ts";
 import { requestHead } from "./request-head.ts";
@@ -9,10 +9,27 @@ export type Answer = Readonly<{ status: number; headers: ResponseHeaders; body: 
 export type NoAnswer = Readonly<{ kind: ExchangeFault["kind"] | "silent"; cause: string }>;
 export const isAnswer = (result: Answer | NoAnswer): result is Answer => "status" in result;
 
-/** The answer, if one comes within `timeoutMs`. A body over nodeErrorBodyMaxBytes is cut. */
-export function get(
+/** The answer to a GET, if one comes within `timeoutMs`. A body over nodeFactsBodyMaxBytes is cut. */
+export const get = (
   client: NodeClient,
   path: string,
+  apiKey: string | null,
+  timeoutMs: number,
+): Promise<Answer | NoAnswer> => answerTo(client, path, null, apiKey, timeoutMs);
+
+/** The same for a POST of JSON text. */
+export const post = (
+  client: NodeClient,
+  path: string,
+  body: string,
+  apiKey: string | null,
+  timeoutMs: number,
+): Promise<Answer | NoAnswer> => answerTo(client, path, body, apiKey, timeoutMs);
+
+function answerTo(
+  client: NodeClient,
+  path: string,
+  body: string | null,
   apiKey: string | null,
   timeoutMs: number,
 ): Promise<Answer | NoAnswer> {
@@ -20,7 +37,7 @@ export function get(
     let status = 0;
     let headers: ResponseHeaders = new Map();
     const parts: Buffer[] = [];
-    let bytesLeft = nodeErrorBodyMaxBytes;
+    let bytesLeft = nodeFactsBodyMaxBytes;
     const finish = (answer: Answer | NoAnswer): void => {
       clearTimeout(timer);
       resolve(answer);
@@ -44,7 +61,9 @@ export function get(
       end: () => finish(answer()),
       fault: finish,
     };
-    const exchange = client.send([requestHead("GET", path, client.origin.hostHeader, apiKey, null)], handler);
+    const length = body === null ? null : Buffer.byteLength(body);
+    const head = requestHead(body === null ? "GET" : "POST", path, client.origin.hostHeader, apiKey, length);
+    const exchange = client.send(body === null ? [head] : [head, body], handler);
     const timer = setTimeout(() => {
       exchange.abort();
       resolve({ kind: "silent", cause: `no answer within ${timeoutMs / 1000} s` });

@@ -6,6 +6,7 @@ import type { Ask, Elsewhere, Ending, Refusal } from "../../core/types.ts";
 import { clientFaultOf } from "./client-faults.ts";
 import { parseNodeJson, record } from "../json.ts";
 import { loggableWords, messageOfError } from "./node-words.ts";
+import { type Overflow, overflowOf } from "./overflow.ts";
 import { estimatedInput } from "../usage.ts";
 
 /** A failed Ending together with what the operator should read in the log. */
@@ -19,6 +20,10 @@ export type Failure = Readonly<{
   blames: "client" | "operator" | "node";
   /** See Ending. */
   ofSchema?: true;
+  /** The request is too long for the node's context. */
+  overflow?: Overflow;
+  /** It has no model of the name that it was asked for. */
+  lacksModel?: true;
 }>;
 
 export const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });
@@ -50,15 +55,21 @@ export function failureOfStatus(ask: Ask, status: number, body: string): Failure
   }
   // (2) no room at the moment
   if (status === 429 || status === 503) return nodeBusy(cause);
-  // (3) the configuration does not fit the node
+  // (3) it has another model than it was thought to have
+  if (isUnknownModel(status, text)) {
+    const refusal = refuse("model_unavailable", { model: ask.model.id });
+    return { refusal, elsewhere: true, cause, blames: "operator", lacksModel: true };
+  }
+  // (4) the configuration does not fit the node
   if (status === 401 || status === 403 || status === 404) return { ...nodeFailed(cause), blames: "operator" };
-  // (4) the node refuses what the client asked of the model
+  // (5) the node refuses what the client asked of the model: the request was built here from checked values, so what
+  // remains is a combination that this model or engine does not take, or a size that something before it does not
   if (status === 400 || status === 422) return notAccepted(cause);
   if (status === 413) {
     const reason = "The request is too large for the model.";
     return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, blames: "client" };
   }
-  // (5) everything else, redirects too: the node is at fault
+  // (6) everything else, redirects too: the node is at fault
   return nodeFailed(cause);
 }
 
@@ -93,10 +104,16 @@ function causeOf(what: string, text: string, ask: Ask): string {
   return words === null ? what : `${what}: ${words}`;
 }
 
+/** vLLM, Ollama, llama-server; LiteLLM; transformers. */
+const isUnknownModel = (status: number, text: string): boolean =>
+  (status === 404 && /model/i.test(text) && /not (?:exist|found)/i.test(text)) ||
+  (status === 400 && /Invalid model name passed|Server is pinned to/.test(text));
+
 /** What the words say of the request: too long, or of a kind that the model or its engine does not take; else null. */
 function requestFault(ask: Ask, text: string, cause: string): Failure | null {
-  const overflow = contextOverflow(ask, text);
-  if (overflow !== null) return { refusal: overflow, elsewhere: false, cause, blames: "client" };
+  const overflow = overflowOf(text);
+  if (overflow !== null)
+    return { refusal: tooLong(ask, overflow), elsewhere: false, cause, blames: "client", overflow };
   const fault = clientFaultOf(ask, messageOfError(text).toLowerCase());
   if (fault === null) return null;
   const { reason, unlike, ofSchema } = fault;
@@ -106,40 +123,15 @@ function requestFault(ask: Ask, text: string, cause: string): Failure | null {
 }
 
 /**
- * Patterns of "the prompt is too long", most telling first; the groups name what the numbers are. Each repeat is bounded:
- * a node may write what it likes.
+ * The refusal for a prompt that does not fit. Its numbers are the node's where it gave both and they make sense, else our
+ * own: agent clients shorten the conversation by what lies between them, so tokens > maximum holds.
  */
-const overflowPatterns: readonly RegExp[] = [
-  /request \((?<tokens>\d{1,15}) tokens\) exceeds the available context size \((?<maximum>\d{1,15}) tokens\)/, // llama-server
-  /passed (?<tokens>\d{1,15}) input (?:tokens|characters) and requested (?<output>\d{1,15}) output tokens.{0,200}context length is only (?<maximum>\d{1,15})/s, // vLLM
-  /max_(?:completion_)?tokens=\d{1,15}\s{0,9}cannot be greater than/, // vLLM
-  /maximum context length is (?<maximum>\d{1,15}) tokens.{0,200}?requested (?:about )?(?<tokens>\d{1,15}) tokens/s, // vLLM, older
-  /maximum context length is (?<maximum>\d{1,15})/,
-  /input \((?<tokens>\d{1,15}) tokens\) is longer than the model's context length \((?<maximum>\d{1,15})/, // SGLang
-  /token count exceeds the model's maximum context length of (?<maximum>\d{1,15})/, // SGLang
-  /prompt is longer than the context length/, // Ollama
-  /tokens to keep from the initial prompt is greater than the context length/, // LM Studio
-  /tokens \+ .max_new_tokens. must be <= (?<maximum>\d{1,15})\. Given: (?<tokens>\d{1,15})/s, // TGI
-  /must have less than (?<maximum>\d{1,15}) tokens\. Given: (?<tokens>\d{1,15})/, // TGI
-  /prompt length \((?<tokens>\d{1,15})(?:\.\d{1,15})?\).{0,200}should not exceed max_\w{1,40} \((?<maximum>\d{1,15})\)/s, // TensorRT-LLM
-  /ContextWindowExceededError/, // LiteLLM
-  /context (?:length|size|window)|longer than the model|max_(?:seq_len|num_tokens|model_len)/i,
-];
-
-/**
- * The refusal for a prompt that does not fit, or null. Its numbers are the node's where it gave both and they make
- * sense, else our own: agent clients shorten the conversation by what lies between them, so tokens > maximum holds.
- */
-function contextOverflow(ask: Ask, said: string): Refusal | null {
-  const text = said.slice(0, nodeErrorTextMaxLength); // an event may be much longer
-  for (const pattern of overflowPatterns) {
-    const match = pattern.exec(text);
-    if (match === null) continue;
-    const { tokens, output, maximum } = match.groups ?? {};
-    const limit = maximum === undefined ? ask.model.contextTokens : Number(maximum);
-    const asked = tokens === undefined ? estimatedInput(ask) : Number(tokens);
-    const needed = asked > limit ? asked : asked + Number(output ?? 0);
-    return refuse("context_length_exceeded", { tokens: Math.max(needed, limit + 1), maximum: limit });
-  }
-  return null;
+export function tooLong(ask: Ask, { promptTokens, promptTokensMin, totalTokens, contextTokens }: Overflow): Refusal {
+  const maximum = contextTokens ?? ask.model.contextTokens;
+  const prompt = promptTokens ?? Math.max(promptTokensMin ?? 0, estimatedInput(ask));
+  if (prompt > maximum) return refuse("context_length_exceeded", { tokens: prompt, maximum });
+  // A prompt that fills the context leaves no place for an answer.
+  if (promptTokens === maximum) return refuse("context_length_exceeded", { tokens: prompt, maximum: maximum - 1 });
+  const needed = totalTokens ?? prompt + ask.outputTokensMax;
+  return refuse("context_length_exceeded", { tokens: Math.max(needed, maximum + 1), maximum });
 }

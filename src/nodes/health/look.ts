@@ -5,8 +5,8 @@
 //   502, 503, 504                            -> down: it loads its model, or a proxy has nothing behind it
 //   a list at the address with /v1           -> down: the address is wrong
 //   any other answer                         -> well, with a problem: some engines list no models and work
-import type { NodeClient } from "../client/client.ts";
 import { type Engine, engineOf } from "../engine.ts";
+import type { Asking } from "../engine-routes.ts";
 import { type Answer, get, isAnswer, type NoAnswer } from "../client/get.ts";
 
 export type Look = Readonly<{
@@ -20,16 +20,11 @@ export type Look = Readonly<{
 }>;
 
 /** Takes at most a few times `timeoutMs` and never rejects. `known`: see engineOf. */
-export async function lookAt(
-  client: NodeClient,
-  basePath: string,
-  apiKey: string | null,
-  timeoutMs: number,
-  known: Engine | null = null,
-): Promise<Look> {
+export async function lookAt(asking: Asking, known: Engine | null = null): Promise<Look> {
+  const { client, basePath, apiKey, timeoutMs } = asking;
   const listed = await get(client, `${basePath}/models`, apiKey, timeoutMs);
   if (!isAnswer(listed)) return down(problemOf(listed), listed.kind === "silent");
-  const engine = await engineOf(client, listed, timeoutMs, known);
+  const engine = await engineOf(asking, listed, known);
   if (engine !== null) return { health: "well", silent: false, engine, problem: null };
   const { status } = listed;
   if (status === 401 || status === 403) return down(refusedKey(status, apiKey));
@@ -37,7 +32,7 @@ export async function lookAt(
   if (status === 502 || status === 504) return down(`a proxy answers, but no engine behind it (status ${status})`);
   if (!basePath.endsWith("/v1")) {
     const below = await get(client, `${basePath}/v1/models`, apiKey, timeoutMs);
-    const isThere = isAnswer(below) && (await engineOf(client, below, timeoutMs)) !== null;
+    const isThere = isAnswer(below) && (await engineOf(asking, below)) !== null;
     if (isThere) return down("its API is one step further down: add /v1 to its address");
   }
   return { health: "well", silent: false, engine: null, problem: noList(listed) };

@@ -3,7 +3,7 @@
 import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
-import { modelNameOn, type NodeConfig } from "../../config/config.ts";
+import type { NodeConfig } from "../../config/config.ts";
 import { nodeLooksAtOnceMax } from "../../core/limits.ts";
 import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../../core/types.ts";
 import { affinityOf } from "./affinity.ts";
@@ -17,6 +17,7 @@ import {
   alikeAmong,
   type EndpointLimits,
   endpointLimitsDefault,
+  type EstimateOfPrompt,
   type NodeOutcome,
   type NodeEndpoint,
 } from "../node-endpoint.ts";
@@ -37,6 +38,7 @@ export type PoolOptions = Readonly<{
   limits?: Partial<PoolLimits>;
   /** Seam for tests: how sockets are opened. */
   dial?: Dial;
+  estimate?: EstimateOfPrompt;
   /** Looks at the nodes at the start and while they are idle. Off: only at those that went down; engines are unknown. */
   looks?: boolean;
   /** Called when a node was looked at for the first time. */
@@ -198,12 +200,15 @@ export class NodePool {
   /** The least context in tokens that a node of the model tells of it; null where none does. */
   contextTokensOf(modelId: string): number | null {
     const serves = servesAmong(this.configs);
-    const told = [...this.#nodes.values()].flatMap(({ config, endpoint: { engine } }) => {
-      // An engine tells the context of the first model that it lists.
-      const isFirst = modelNameOn(config.models, modelId, engine.models) === engine.models[0];
-      return isFirst && serves(config, modelId) ? (engine.contextTokens ?? []) : [];
-    });
+    const told = [...this.#nodes.values()].flatMap(({ config, endpoint }) =>
+      serves(config, modelId) ? (endpoint.contextTokensOf(modelId) ?? []) : [],
+    );
     return told.length === 0 ? null : Math.min(...told);
+  }
+
+  /** Reads anew what the nodes are; resolves when those that can be reached have answered. */
+  async lookNow(): Promise<void> {
+    await Promise.all([...this.#nodes.values()].map((node) => node.lookNow()));
   }
 
   states(): NodeState[] {
@@ -260,13 +265,14 @@ export class NodePool {
       this.#options.follower?.healthChanged(config.name, health);
       this.#queue.setHealth(config.name, health);
     };
-    const { clock, log, looks = true, dial, onFirstLook } = this.#options;
+    const { clock, log, looks = true, dial, estimate, onFirstLook } = this.#options;
     const stateOf = (node: PooledNode) => this.states().find(({ name }) => name === node.config.name);
     return new PooledNode(config, arrival ?? null, {
       clock,
       log,
       looks,
       dial,
+      estimate,
       limits: this.#limits,
       turns: this.#lookTurns,
       onHealth,
@@ -325,7 +331,9 @@ export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(
 }
 
 /** Which of these nodes serves which model; "*" stands for those that none of them names. */
-export function servesAmong(configs: readonly NodeConfig[]): (config: NodeConfig, modelId: string) => boolean {
+export function servesAmong(
+  configs: readonly Pick<NodeConfig, "models">[],
+): (config: Pick<NodeConfig, "models">, modelId: string) => boolean {
   const named = new Set(configs.flatMap(({ models }) => Object.keys(models)));
   return ({ models }, modelId) => Object.hasOwn(models, modelId) || ("*" in models && !named.has(modelId));
 }

@@ -7,11 +7,14 @@
 //
 // A look is a cheap GET. A node that is down is looked at soon and then ever more seldom; one that is well only when it
 // has been idle for a while, because requests show it as well. One look without an answer shows little: it may be busy.
+// What its engine is and has is read anew when it comes back, when it has no model of the name that it was asked for, and
+// every few minutes: it may have been started as another one between two looks.
 import type { Clock } from "../../core/clock.ts";
 import type { NodeConfig } from "../../config/config.ts";
 import {
   nodeCoolOffMs,
   nodeDoubtMs,
+  nodeFactsIntervalMs,
   nodeFirstProbeMs,
   nodeIdleLookIntervalMs,
   nodeProbeIntervalMs,
@@ -19,10 +22,10 @@ import {
 } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
 import type { Dial } from "../client/client.ts";
-import { type Engine, engineInWords } from "../engine.ts";
+import { type Engine, engineInWords, unlisted } from "../engine.ts";
 import { type Look, problemOf } from "../health/look.ts";
 import type { LookTurns } from "../health/look-turns.ts";
-import { type EndpointLimits, type NodeOutcome, NodeEndpoint } from "../node-endpoint.ts";
+import { type EndpointLimits, type EstimateOfPrompt, type NodeOutcome, NodeEndpoint } from "../node-endpoint.ts";
 import { RecentReplies } from "./recent-replies.ts";
 import type { NodeHealth } from "./slot-queue.ts";
 
@@ -32,11 +35,17 @@ export type NodeLog = (event: Readonly<{ level: "info" | "warn" | "error"; node:
 /** What went wrong last that no client is to blame for, in words without an address; `at` by the wall clock. */
 export type LastError = Readonly<{ message: string; at: Ms }>;
 
-export type NodeLimits = Readonly<{ probeIntervalMs: Ms; idleLookIntervalMs: Ms; coolOffMs: Ms }>;
+export type NodeLimits = Readonly<{
+  probeIntervalMs: Ms;
+  idleLookIntervalMs: Ms;
+  factsIntervalMs: Ms;
+  coolOffMs: Ms;
+}>;
 
 export const nodeLimitsDefault: NodeLimits = {
   probeIntervalMs: nodeProbeIntervalMs,
   idleLookIntervalMs: nodeIdleLookIntervalMs,
+  factsIntervalMs: nodeFactsIntervalMs,
   coolOffMs: nodeCoolOffMs,
 };
 
@@ -46,6 +55,7 @@ export type PooledNodeParts = Readonly<{
   /** Whether it is looked at while nothing shows that it is down. */
   looks: boolean;
   dial: Dial | undefined;
+  estimate: EstimateOfPrompt | undefined;
   limits: EndpointLimits & NodeLimits;
   turns: LookTurns;
   onHealth(health: NodeHealth): void;
@@ -76,11 +86,19 @@ export class PooledNode {
   #silentLooks = 0;
   /** When it last showed that it is there; monotonic. */
   #heardAt: Ms;
+  /** When what its engine tells was last read; monotonic. */
+  #factsAt: Ms = -Infinity;
+  #looking = false;
+  /** What others were told that it is. */
+  #told: Engine;
+  /** A request was answered since then. */
+  #answers = false;
 
   /** With an arrival its program is starting until that settles. */
   constructor(config: NodeConfig, arrival: Promise<void> | null, parts: PooledNodeParts) {
-    const { clock, limits, dial, looks } = parts;
-    this.endpoint = new NodeEndpoint(config, { clock, limits, dial });
+    const { clock, limits, dial, estimate, looks } = parts;
+    this.endpoint = new NodeEndpoint(config, { clock, limits, dial, estimate });
+    this.#told = this.endpoint.engine;
     this.#parts = parts;
     this.since = clock.wall();
     this.#heardAt = clock.monotonic();
@@ -107,26 +125,36 @@ export class PooledNode {
   }
 
   /** What a request met tells how the node is. */
-  readonly outcome = ({ failure, unreachable, responded, overloaded, answered }: NodeOutcome): void => {
+  readonly outcome = ({ failure, unreachable, responded, overloaded, answered, engine }: NodeOutcome): void => {
     const { clock } = this.#parts;
     if (failure !== null) this.#noteFailure(failure, unreachable);
+    if (engine !== undefined && !this.#closed) this.#takeEngine(engine);
     if (answered !== null) {
       this.recent.add(answered.firstPieceMs, answered.outputTokens, clock.monotonic());
       this.#parts.onDoubt(0);
     } else if (failure !== null && failure.blames !== "client" && !unreachable && !overloaded)
       this.#parts.onDoubt(clock.monotonic() + nodeDoubtMs);
     if (this.#closed || this.#arriving) return;
-    if (responded) this.#heardAt = clock.monotonic();
+    if (responded) {
+      this.#heardAt = clock.monotonic();
+      this.#silentLooks = 0;
+    }
     if (this.#isAway) {
-      if (responded && !overloaded && failure?.blames !== "operator") this.#isWell(null);
-      else if (failure !== null) this.#parts.onTrialFailed();
+      if (responded && !overloaded && failure?.blames !== "operator") {
+        this.#factsAt = -Infinity; // it may be another one: the next look finds out
+        this.#isWell(null);
+      } else if (failure !== null) this.#parts.onTrialFailed();
     } else if (unreachable) {
       this.#isGone(problemOf({ kind: "unreachable", cause: failure?.cause ?? "not connected" }), false);
       this.#lookAfter(nodeFirstProbeMs);
     } else if (overloaded && this.health === "well") {
       this.#turn("cooling", "it said that it is busy");
       this.#arm(this.#parts.limits.coolOffMs, () => this.#isWell(null));
-    } else if (answered !== null) this.problem = null; // whatever a look thought of its list of models
+    }
+    if (answered !== null) {
+      this.#answers = true;
+      if (this.health === "well") this.problem = null; // whatever a look thought of its list of models
+    }
   };
 
   #noteFailure({ cause, blames }: NonNullable<NodeOutcome["failure"]>, unreachable: boolean): void {
@@ -144,12 +172,25 @@ export class PooledNode {
     if (this.#parts.looks) void this.#look(nodeFirstProbeMs);
   }
 
+  /** Reads anew what the node is, whether it is busy or not. */
+  lookNow(): Promise<void> {
+    if (!this.#parts.looks || this.#closed || this.#arriving) return Promise.resolve();
+    this.#factsAt = -Infinity;
+    if (this.#looking) return Promise.resolve();
+    if (this.health !== "cooling") this.#disarm();
+    return this.#look(nodeFirstProbeMs);
+  }
+
   /** `delayMs`: what was waited before it. */
   async #look(delayMs: Ms): Promise<void> {
-    const { turns, looks } = this.#parts;
+    const { clock, limits, turns, looks } = this.#parts;
+    const now = clock.monotonic();
     // One that comes back may be another program.
-    const known = this.#isAway ? null : this.endpoint.engine;
-    const look = await turns.take(() => this.endpoint.look(known));
+    const isOld = this.#isAway || now - this.#factsAt >= limits.factsIntervalMs;
+    if (isOld) this.#factsAt = now;
+    this.#looking = true;
+    const look = await turns.take(() => this.endpoint.look(isOld ? null : this.endpoint.engine));
+    this.#looking = false;
     if (this.#closed) return;
     this.#take(look);
     if (!this.#lookedAt) {
@@ -157,11 +198,11 @@ export class PooledNode {
       this.#parts.onFirstLook(this);
     }
     if (this.#isAway) this.#lookAfter(2 * delayMs);
-    else if (looks) this.#lookWhenIdle();
+    else if (looks && this.health === "well") this.#lookWhenIdle(); // what cools off comes back here by itself
   }
 
   #take({ health, silent, engine, problem }: Look): void {
-    const { clock, looks, onEngine } = this.#parts;
+    const { clock, looks } = this.#parts;
     this.#silentLooks = silent ? this.#silentLooks + 1 : 0;
     if (health === "down") {
       if (silent && !this.#isAway && this.#lookedAt && this.#silentLooks < nodeSilentLooksMax) return;
@@ -169,15 +210,23 @@ export class PooledNode {
       return this.#isGone(problem!, silent);
     }
     this.#heardAt = clock.monotonic();
-    if (looks && engine !== null && engine !== this.endpoint.engine) {
-      this.endpoint.engine = engine;
-      onEngine(engine);
-      // The first time is told by whoever asked for it.
-      if (this.#lookedAt) this.#log("info", `answers: ${engineInWords(engine)}`);
-    } else if (problem !== null && problem !== this.problem && this.#lookedAt && !this.#isAway)
-      this.#log("warn", problem);
-    if (this.#isAway) this.#isWell(problem);
-    else if (this.health === "well") this.problem = problem;
+    if (looks && engine !== null) this.#takeEngine(engine);
+    // What it answers to, it need not list.
+    const misfit = engine === null || this.#answers ? null : unlisted(engine, Object.values(this.config.models));
+    const wrong = problem ?? (looks ? misfit : null);
+    if (wrong !== null && wrong !== this.problem && this.#lookedAt && !this.#isAway) this.#log("warn", wrong);
+    if (this.#isAway) this.#isWell(wrong);
+    else if (this.health === "well") this.problem = wrong;
+  }
+
+  #takeEngine(engine: Engine): void {
+    if (Bun.deepEquals(engine, this.#told)) return;
+    this.#told = engine;
+    this.#answers = false;
+    this.endpoint.engine = engine;
+    this.#parts.onEngine(engine);
+    // The first time is told by whoever asked for it.
+    if (this.#lookedAt) this.#log("info", `answers: ${engineInWords(engine)}`);
   }
 
   /** A program of ours that has no port yet is being started; a silent one may be there. */
@@ -204,7 +253,8 @@ export class PooledNode {
       if (this.health !== "well") return; // what ends that comes back here
       const now = clock.monotonic();
       if (this.busy > 0) this.#heardAt = now;
-      if (now - this.#heardAt < idleMs) this.#lookWhenIdle();
+      const isOld = now - this.#factsAt >= limits.factsIntervalMs;
+      if (now - this.#heardAt < idleMs && !isOld) this.#lookWhenIdle();
       else void this.#look(nodeFirstProbeMs);
     });
   }

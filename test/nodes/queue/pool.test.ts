@@ -242,7 +242,7 @@ describe("looks", () => {
     });
     open.push({ stop: () => back.stop(true) });
     await until(() => state(pool).health === "well");
-    expect(state(pool)).toMatchObject({ problem: null, engine: { models: ["m", "n"] } });
+    expect(state(pool)).toMatchObject({ problem: null, engine: { models: [{ name: "m" }, { name: "n" }] } });
     expect(log).toEqual([`a is down: ${problem}`, "a answers: vllm, 2 models, context of 4096 tokens", "a is well"]);
     expect(pool.takes("x")).toBe(true);
   });
@@ -348,7 +348,7 @@ describe("engines", () => {
   test("are asked for once, and the request is made for them", async () => {
     const list = JSON.stringify({
       object: "list",
-      data: [{ id: "m", object: "model", owned_by: "vllm", max_model_len: 4_096 }],
+      data: [{ id: "m", object: "model", owned_by: "vllm", max_model_len: 32_768 }],
     });
     const node = nodeOf(({ method }, reply) => reply.write(method === "GET" ? wholeReply("200 OK", list) : answer));
     const pool = poolOf([config(node, { apiKey: "secret" })], { looks: true });
@@ -356,7 +356,7 @@ describe("engines", () => {
     using slot = granted(await pool.enter(askOf(), 1, never));
     await generate(slot);
     expect(JSON.parse(node.requests.at(-1)!.body)).toHaveProperty("cache_salt");
-    expect(node.requests.map(({ method }) => method)).toEqual(["GET", "POST"]);
+    expect(node.requests.map(({ path }) => path)).toEqual(["/v1/models", "/version", "/v1/chat/completions"]);
     for (const { head } of node.requests) expect(head).toContain("authorization: Bearer secret");
   });
 

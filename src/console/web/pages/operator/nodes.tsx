@@ -88,9 +88,23 @@ const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
       )}
       <dt>Engine</dt>
       <dd>
-        {node.engine}
+        {node.engine} {node.version}
         {node.context_tokens !== null && <span class="quiet"> · {count(node.context_tokens)} tokens of context</span>}
       </dd>
+      {node.abilities
+        .filter(({ words }) => words !== "")
+        .map(({ name, words }) => (
+          <>
+            <dt>{name}</dt>
+            <dd>{words}</dd>
+          </>
+        ))}
+      {node.below.length > 0 && (
+        <>
+          <dt>Below the catalogue</dt>
+          <dd>{node.below.map(sentence).join(" ")}</dd>
+        </>
+      )}
       <dt>First token</dt>
       <dd class="number">{node.first_token_ms === null ? "–" : `${count(Math.round(node.first_token_ms))} ms`}</dd>
       <dt>Speed</dt>

@@ -1,0 +1,102 @@
+// What a node's engine says that it has for the models that it is asked for, and what of the catalogue's promises that does
+// not keep.
+import { modelNameOn, type NodeConfig } from "../config/config.ts";
+import type { Model } from "../core/types.ts";
+import { type Engine, factsOf } from "./engine.ts";
+import { servesAmong } from "./queue/pool.ts";
+import type { Capability, ModelFacts } from "./model-facts.ts";
+
+/** A model as its node knows it. */
+export type ServedModel = Readonly<{
+  name: string;
+  contextTokens: number | null;
+  /** Those that the engine says it has, and those that it says it has not; of the others it says nothing. */
+  can: readonly Capability[];
+  cannot: readonly Capability[];
+}>;
+
+export type Abilities = Readonly<{
+  models: readonly ServedModel[];
+  /** In words. */
+  below: readonly string[];
+}>;
+
+/** The models of the catalogue that are asked for on a node; "*" stands for those that no node names. */
+export function servedModels<Node extends Pick<NodeConfig, "models">>(
+  nodes: readonly Node[],
+  models: ReadonlyMap<string, Model>,
+): (node: Node) => readonly Model[] {
+  const serves = servesAmong(nodes);
+  return (node) => [...models.values()].filter(({ id }) => serves(node, id));
+}
+
+/** Of the models that are asked for; null where the engine tells none. */
+export function leastContext({ models }: Abilities): number | null {
+  const told = models.flatMap(({ contextTokens }) => contextTokens ?? []);
+  return told.length === 0 ? null : Math.min(...told);
+}
+
+type Asked = Readonly<{ facts: ModelFacts; models: Model[] }>;
+
+/** `served`: the models of the catalogue that are asked for on this node. */
+export function abilitiesOf(
+  engine: Engine,
+  { models }: Pick<NodeConfig, "models">,
+  served: readonly Model[],
+): Abilities {
+  if (engine.kind === "demo") return { models: [], below: [] };
+  const asked = new Map<string, Asked>();
+  for (const model of served) {
+    const facts = factsOf(engine, modelNameOn(models, model.id, engine.chatModels));
+    if (facts === null) continue;
+    const known = asked.get(facts.name);
+    if (known === undefined) asked.set(facts.name, { facts, models: [model] });
+    else known.models.push(model);
+  }
+  return {
+    models: [...asked.values()].map(({ facts }) => servedModel(facts)),
+    below: [...asked.values()].flatMap(below),
+  };
+}
+
+/** Of what each can do, the usual is left out. */
+function servedModel({ name, contextTokens, capabilities }: ModelFacts): ServedModel {
+  const told = Object.entries(capabilities) as [Capability, boolean][];
+  const only = (wanted: boolean) =>
+    told.filter(([capability, has]) => has === wanted && capability !== "chat").map(([capability]) => capability);
+  return { name, contextTokens, can: only(true), cannot: only(false) };
+}
+
+function below({ facts: { name, contextTokens, capabilities }, models }: Asked): string[] {
+  const larger = contextTokens === null ? [] : models.filter((model) => model.contextTokens > contextTokens);
+  const most = Math.max(...larger.map((model) => model.contextTokens));
+  const reading = capabilities.images === false ? models.filter(({ readsImages }) => readsImages) : [];
+  return [
+    ...(larger.length > 0 ? [`${name} has a context of ${contextTokens} tokens: ${promised(larger, most)}`] : []),
+    ...(reading.length > 0 ? [`${name} reads no images: ${promised(reading)}`] : []),
+    ...(capabilities.tools === false ? [`${name} calls no tools: ${promised(models)}`] : []),
+    ...(capabilities.chat === false ? [`${name} gives no answers: ${promised(models)}`] : []),
+  ];
+}
+
+/** `most`: of what is counted. */
+function promised(models: readonly Model[], most?: number): string {
+  if (models.length === 1) return `${models[0]!.id} promises ${most ?? "that"}`;
+  return `${models.length} models of the catalogue promise ${most === undefined ? "that" : `up to ${most}`}`;
+}
+
+/** A model's abilities in a few words; empty where its engine says nothing of them. */
+export const abilitiesInWords = ({ can, cannot }: Pick<ServedModel, "can" | "cannot">): string =>
+  [...can, ...cannot.filter((each) => shownAbsent.has(each)).map((each) => `no ${each}`)].join(", ");
+
+/** Whether the engine says anything of it. */
+export const isTold = (model: ServedModel): boolean => model.contextTokens !== null || abilitiesInWords(model) !== "";
+
+/** The same with its context. */
+export function modelInWords(model: ServedModel): string {
+  const { contextTokens } = model;
+  const context = contextTokens === null ? "" : `context of ${contextTokens} tokens`;
+  return [context, abilitiesInWords(model)].filter((words) => words !== "").join(", ");
+}
+
+const shownAbsent: ReadonlySet<Capability> = new Set(["tools", "thinking", "images"]);

@@ -1,0 +1,149 @@
+// What engines tell of themselves on routes of their own, above their OpenAI-compatible ones: version, contexts and what
+// their models can do. Each route is one small request; what is not answered, or not as expected, is not known.
+import type { NodeClient } from "./client/client.ts";
+import { type Answer, get, isAnswer, type NoAnswer, post } from "./client/get.ts";
+import type { EngineKind } from "./engine.ts";
+import { parseNodeJson, record } from "./json.ts";
+import { type Capabilities, contextOf, isNamed, type ListedModel, type ModelFacts } from "./model-facts.ts";
+
+/** How a node is asked for small things. */
+export type Asking = Readonly<{
+  client: NodeClient;
+  /** Of its OpenAI-compatible routes. */
+  basePath: string;
+  apiKey: string | null;
+  timeoutMs: number;
+}>;
+
+/** What is above the /v1 of an engine's OpenAI-compatible routes. */
+export const rootOf = (basePath: string): string => basePath.replace(/\/v1$/, "");
+
+type Told = Readonly<{ contextTokens: number | null; capabilities: Capabilities }>;
+export type EngineTold = Readonly<{ version: string | null; ofModel(name: string): Told }>;
+
+const nothing: Told = { contextTokens: null, capabilities: {} };
+const versionMaxLength = 60;
+
+/** `known`: what was known of the same models before. */
+export function tellingRoutes(
+  kind: EngineKind,
+  asking: Asking,
+  list: readonly ListedModel[],
+  known: readonly ModelFacts[],
+): Promise<EngineTold> {
+  switch (kind) {
+    case "vllm":
+      return told(asking, ["/version"], ([version]) => ({ version: version?.["version"] }));
+    case "sglang":
+      return told(asking, ["/server_info", "/get_server_info", "/get_model_info"], ([info, older, model]) => ({
+        version: info?.["version"] ?? older?.["version"],
+        capabilities: {
+          ...flag("images", model?.["has_image_understanding"]),
+          ...(model?.["is_generation"] === false ? { chat: false, embeddings: true } : {}),
+        },
+      }));
+    case "llama.cpp":
+      return told(asking, ["/props"], ([props]) => ({
+        version: props?.["build_info"],
+        contextTokens: record(props?.["default_generation_settings"])?.["n_ctx"],
+        capabilities: {
+          ...flag("images", record(props?.["modalities"])?.["vision"]),
+          ...flag("tools", record(props?.["chat_template_caps"])?.["supports_tools"]),
+        },
+      }));
+    case "tgi":
+      return told(asking, ["/info"], ([info]) => ({
+        version: info?.["version"],
+        contextTokens: info?.["max_total_tokens"],
+      }));
+    case "ollama":
+      return ollamaTold(asking, list, known);
+    default:
+      return Promise.resolve({ version: null, ofModel: () => nothing });
+  }
+}
+
+type Fields = Record<string, unknown> | null;
+type Found = Readonly<{ version?: unknown; contextTokens?: unknown; capabilities?: Capabilities }>;
+
+/** Of an engine with one model. */
+async function told(
+  { client, basePath, apiKey, timeoutMs }: Asking,
+  paths: readonly string[],
+  read: (answers: readonly (Fields | undefined)[]) => Found,
+): Promise<EngineTold> {
+  const root = rootOf(basePath);
+  const answers = await Promise.all(paths.map((path) => get(client, root + path, apiKey, timeoutMs)));
+  const { version, contextTokens, capabilities = {} } = read(answers.map(fieldsOf));
+  const ofAll = { contextTokens: contextOf(contextTokens), capabilities };
+  return { version: versionOf(version), ofModel: () => ofAll };
+}
+
+const fieldsOf = (answer: Answer | NoAnswer): Fields =>
+  isAnswer(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
+
+const versionOf = (value: unknown): string | null =>
+  typeof value === "string" && value !== "" ? value.slice(0, versionMaxLength) : null;
+
+const flag = (name: keyof Capabilities, value: unknown): Capabilities =>
+  typeof value === "boolean" ? { [name]: value } : {};
+
+/** Models that Ollama is asked about one by one; whoever has installed more names the one that is meant. */
+const shownMax = 32;
+const shownAtOnce = 4;
+
+/**
+ * Ollama's context is not in its list: a loaded model has that of /api/ps, and one that is not loaded will have its
+ * num_ctx; without one that is decided when it is loaded. What it showed before of a model stands while it lists the same.
+ */
+async function ollamaTold(
+  { client, basePath, apiKey, timeoutMs }: Asking,
+  list: readonly ListedModel[],
+  known: readonly ModelFacts[],
+): Promise<EngineTold> {
+  const root = rootOf(basePath);
+  const [version, running] = await Promise.all(
+    ["/api/version", "/api/ps"].map(async (path) => fieldsOf(await get(client, root + path, apiKey, timeoutMs))),
+  );
+  const loaded = new Map<string, number>();
+  const entries = running?.["models"];
+  for (const entry of Array.isArray(entries) ? entries.map(record) : []) {
+    const contextTokens = contextOf(entry?.["context_length"]);
+    if (typeof entry?.["name"] === "string" && contextTokens !== null) loaded.set(entry["name"], contextTokens);
+  }
+  const shown = new Map<string, Told>(known.map((facts) => [facts.name, facts]));
+  const unseen = list.filter(({ name }) => !shown.has(name)).slice(0, shownMax);
+  const show = async (): Promise<void> => {
+    for (let model = unseen.shift(); model !== undefined; model = unseen.shift()) {
+      const { name } = model;
+      const answer = await post(client, `${root}/api/show`, JSON.stringify({ model: name }), apiKey, timeoutMs);
+      const fields = fieldsOf(answer);
+      if (fields !== null) shown.set(name, shownFacts(fields));
+    }
+  };
+  await Promise.all(Array.from({ length: shownAtOnce }, show));
+  return {
+    version: versionOf(version?.["version"]),
+    ofModel(name) {
+      const { contextTokens, capabilities } = shown.get(name) ?? nothing;
+      const now = [...loaded].find(([other]) => isNamed(other, name))?.[1];
+      return { contextTokens: now ?? contextTokens, capabilities };
+    },
+  };
+}
+
+function shownFacts({ parameters, capabilities: listed }: Record<string, unknown>): Told {
+  const numCtx = typeof parameters === "string" ? /^num_ctx\s{1,99}(\d{1,15})$/m.exec(parameters)?.[1] : undefined;
+  const contextTokens = contextOf(numCtx === undefined ? null : Number(numCtx));
+  if (!Array.isArray(listed) || listed.length === 0) return { contextTokens, capabilities: {} };
+  return {
+    contextTokens,
+    capabilities: {
+      chat: listed.includes("completion"),
+      tools: listed.includes("tools"),
+      thinking: listed.includes("thinking"),
+      images: listed.includes("vision"),
+      embeddings: listed.includes("embedding"),
+    },
+  };
+}

@@ -1,0 +1,86 @@
+// Ollama's own routes, for what its OpenAI-compatible ones do not tell: the context of a model that is not loaded, and
+// whether a prompt fits. It cuts the beginning off a prompt that does not, unless it is asked here not to.
+import type { AnyCancelSignal } from "../core/cancel-signal.ts";
+import { type Answer, isAnswer, type NoAnswer, post } from "./client/get.ts";
+import { type Asking, rootOf } from "./engine-routes.ts";
+import { parseNodeJson, record } from "./json.ts";
+
+/** Has it load the model, which it would for a request. Resolves early when the client leaves. */
+export async function loadModel(asking: Asking, nodeModel: string, cancelSignal: AnyCancelSignal): Promise<void> {
+  await postWhileStaying(asking, "/api/generate", { model: nodeModel, stream: false }, cancelSignal);
+}
+
+/** The words of the refusal. */
+const tooLongWords = /input length exceeds the context length|prompt is longer than the context length/;
+
+/**
+ * The tokens of a prompt that fits, "too long", or null where it does not say. It reads the prompt for that, and has it
+ * read when it is asked for the answer. `chatBody` is a request for chat-completions.
+ */
+export async function promptOnOllama(
+  asking: Asking,
+  chatBody: string,
+  cancelSignal: AnyCancelSignal,
+): Promise<number | "too long" | null> {
+  const native = nativeBody(chatBody);
+  const answer = native === null ? null : await postWhileStaying(asking, "/api/chat", native, cancelSignal);
+  if (answer === null || !isAnswer(answer)) return null;
+  if (answer.status === 400 && tooLongWords.test(answer.body.slice(0, wordsMaxLength))) return "too long";
+  const count = answer.status === 200 ? record(parseNodeJson(answer.body))?.["prompt_eval_count"] : null;
+  return typeof count === "number" && Number.isSafeInteger(count) && count > 0 ? count : null;
+}
+
+const wordsMaxLength = 1_000;
+
+/** Null where it has what is another thing there. */
+function nativeBody(chatBody: string): Record<string, unknown> | null {
+  const body = record(parseNodeJson(chatBody));
+  const given = body?.["messages"];
+  if (body === null || !Array.isArray(given)) return null;
+  const messages = given.map(record).map(nativeMessage);
+  if (messages.includes(null)) return null;
+  return {
+    model: body["model"],
+    messages,
+    ...(body["tools"] === undefined ? {} : { tools: body["tools"] }),
+    ...(body["reasoning_effort"] === "none" ? { think: false } : {}),
+    stream: false,
+    truncate: false,
+    options: { num_predict: 1 },
+  };
+}
+
+function nativeMessage(message: Record<string, unknown> | null): Record<string, unknown> | null {
+  const content = message?.["content"] ?? "";
+  if (message === null || typeof content !== "string") return null;
+  const calls = message["tool_calls"];
+  const thinking = message["reasoning_content"];
+  return {
+    role: message["role"],
+    content,
+    ...(typeof thinking === "string" ? { thinking } : {}),
+    ...(Array.isArray(calls)
+      ? { tool_calls: calls.map((call) => nativeCall(record(record(call)?.["function"]))) }
+      : {}),
+  };
+}
+
+const nativeCall = (called: Record<string, unknown> | null) => ({
+  function: { name: called?.["name"], arguments: record(parseNodeJson(String(called?.["arguments"]))) ?? {} },
+});
+
+/** Null where the client left before the answer. */
+async function postWhileStaying(
+  { client, basePath, apiKey, timeoutMs }: Asking,
+  path: string,
+  body: object,
+  cancelSignal: AnyCancelSignal,
+): Promise<Answer | NoAnswer | null> {
+  const left = Promise.withResolvers<null>();
+  const leave = (): void => left.resolve(null);
+  cancelSignal.addEventListener("abort", leave);
+  const answered = post(client, rootOf(basePath) + path, JSON.stringify(body), apiKey, timeoutMs);
+  const answer = await Promise.race([answered, left.promise]);
+  cancelSignal.removeEventListener("abort", leave);
+  return answer;
+}

@@ -70,4 +70,7 @@ const isNamedOtherwise = (name: string): boolean =>
   /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i.test(name);
 
 /** Whether this is the model that the configuration means: Ollama's names have a tag that may be left out. */
-export const isNamed = (listed: string, name: string): boolean => listed === name || listed === `${name}:latest`;
+export const isNamed = (listed: string, name: string): boolean =>
+  listed === name ||
+  (listed.length === name.length + latest.length && listed.endsWith(latest) && listed.startsWith(name));
+const latest = ":latest";

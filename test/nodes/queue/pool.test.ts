@@ -265,6 +265,40 @@ describe("looks", () => {
     finish.resolve();
     await ending;
   });
+  test("one that became another between two looks is found out while it is busy, and when it is asked for", async () => {
+    let listed = "m";
+    const node = nodeOf(({ path }, reply) => {
+      if (path === "/v1/models") reply.write(listOf(listed));
+      else if (path === "/version") reply.write(wholeReply("404 x", ""));
+    });
+    const log: string[] = [];
+    const limits = { idleLookIntervalMs: 40, factsIntervalMs: 100 };
+    const pool = poolOf([config(node, { models: { "*": "*" } })], { looks: true, log, limits });
+    await until(() => state(pool).engine.kind === "vllm");
+    using slot = granted(await pool.enter(askOf(), 1, never));
+    const leaving = new AbortController();
+    const ending = slot.generate(askOf(), 1, leaving.signal, { piece() {}, flush: () => null });
+    listed = "n";
+    await until(() => state(pool).engine.chatModels[0] === "n");
+    expect(log).toEqual(["a answers: vllm, model n, context of 4096 tokens"]);
+    listed = "o";
+    await pool.lookNow();
+    expect(state(pool).engine.chatModels).toEqual(["o"]);
+    leaving.abort();
+    await ending;
+  });
+  test("one that lists others than those that it is asked for is told, until it has answered", async () => {
+    const node = nodeOf(lists);
+    const pool = poolOf([config(node, { models: { "*": "qwen" } })], { looks: true });
+    await until(() => state(pool).problem !== null);
+    expect(state(pool)).toMatchObject({ health: "well", problem: "does not list qwen, but m" });
+    const slot = granted(await pool.enter(askOf(), 1, never));
+    await generate(slot);
+    slot[Symbol.dispose]();
+    const looks = node.requests.length;
+    await until(() => node.requests.length > looks + 1);
+    expect(state(pool).problem).toBeNull();
+  });
   const wrong: [string, string | null, string, RegExp][] = [
     ["401 without a key", null, wholeReply("401 x", ""), /^it wants an API key \(status 401\)/],
     ["401 with one", "k", wholeReply("401 x", ""), /^it does not take the API key that it is given/],

@@ -169,7 +169,7 @@ describe.each(engines)("errors of %s", (engine) => {
     const ask = askFor(transcript);
     const failure = failureOfStatus(ask, status, body);
     const isNodes = status === 503 || wordless.test(`${engine} ${name}`) || wordless.test(`${engine} ${status}`);
-    const isOperators = [401, 403, 404].includes(status);
+    const isOperators = [401, 403, 404].includes(status) || /unknown-model|wrong-model/.test(name);
     expect(failure.blames).toBe(isNodes ? "node" : isOperators ? "operator" : "client");
     expect(messageOf(failure.refusal)).not.toMatch(/\/opt\/|litellm|vllm/i);
     if (failure.blames !== "client") return;

@@ -15,8 +15,6 @@ export type ModelsView = Readonly<{
 
 export function modelBody(model: Model, { nodesContext, forMessages }: ModelsView) {
   const { id, contextTokens } = model;
-  /** What there really is: nodes may run with less than the catalogue says. */
-  const context = Math.min(contextTokens, nodesContext(id) ?? contextTokens);
   return {
     id,
     object: "model",
@@ -28,10 +26,11 @@ export function modelBody(model: Model, { nodesContext, forMessages }: ModelsVie
     display_name: id,
     description: descriptionOf(model),
     context_window: contextTokens,
-    max_input_tokens: context,
-    context_length: context,
+    max_input_tokens: contextTokens,
+    /** What there really is: nodes may run with less than the catalogue says. */
+    context_length: Math.min(contextTokens, nodesContext(id) ?? contextTokens),
     max_tokens: outputTokensMax,
-    max_output_tokens: Math.min(outputTokensMax, context),
+    max_output_tokens: Math.min(outputTokensMax, contextTokens),
     /** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
     reasoning_effort: readsDepth(model),
     capabilities: forMessages ? messagesCapabilities(model) : capabilities(model),

@@ -3,7 +3,8 @@
 //   npm run test:engines -- vllm ollama [--only=text,tools]
 //
 // Each engine that is named and not there yet is installed first, into .engines or the folder that TOLLGATE_ENGINES
-// names; without a name nothing is done. The tiny model is the one of test/engine: TOLLGATE_TINY_MODEL names it.
+// names; without a name nothing is done. `vllm@8000` is one that runs already on that port of this machine: it is not
+// ended, so that two checks are left out. The tiny model is the one of test/engine: TOLLGATE_TINY_MODEL names it.
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { GatewayProcess } from "../../fixtures/gateway-process.ts";
@@ -17,19 +18,27 @@ import { Tap } from "./tap.ts";
 type Column = { name: EngineName; version: string; cells: Map<CheckName, string> };
 
 const slots = 8;
+const endsEngine = new Set<CheckName>(["engine dies", "comes back with another model"]);
 const names = Object.keys(checks) as CheckName[];
 
-async function columnOf(name: EngineName, wanted: readonly CheckName[], notes: string[]): Promise<Column> {
+/** The engine's column of the table; `port`: where it runs already. */
+async function columnOf(
+  name: EngineName,
+  port: number | null,
+  wanted: readonly CheckName[],
+  notes: string[],
+): Promise<Column> {
   const { version, behind } = engines[name];
   const versions = [version(), ...(behind === undefined ? [] : [engines[behind].version()])];
   const column: Column = { name, version: versions.join(" before "), cells: new Map() };
   console.log(`${name}: starting ${column.version}`);
-  await using engine = await RunningEngine.start(name);
+  await using engine = port === null ? await RunningEngine.start(name) : RunningEngine.at(name, port);
   using tap = await Tap.before(engine.port);
   await using gateway = await GatewayProcess.start({
     config: `[[nodes]]\nname = "engine"\nurl = "${tap.url}"\nslots = ${slots}\n`,
   });
   for (const check of wanted) {
+    if (!engine.isOurs && endsEngine.has(check)) continue;
     const startedMs = performance.now();
     const trial = new Trial(engine, tap, gateway, await gateway.account());
     await checks[check](trial).catch((thrown: unknown) => void trial.problems.push(String(thrown)));
@@ -72,7 +81,8 @@ const only = words
   .split(",");
 const wanted = names.filter((name) => only === undefined || only.includes(name));
 const chosen = words.filter((word) => !word.startsWith("--only="));
-const unknown = [...chosen, ...(only ?? [])].filter((word) => !(word in engines) && !(word in checks));
+const isKnown = (word: string): boolean => word.replace(/@\d+$/, "") in engines || word in checks;
+const unknown = [...chosen, ...(only ?? [])].filter((word) => !isKnown(word));
 if (chosen.length === 0 || unknown.length > 0) {
   console.error(`Name engines: npm run test:engines -- ${engineNames.join(" ")} [--only=${names.join(",")}]`);
   process.exit(2);
@@ -84,10 +94,11 @@ if (!existsSync(model)) {
 
 const columns: Column[] = [];
 const notes: string[] = [];
-for (const name of chosen as EngineName[]) {
+for (const word of chosen) {
+  const [name, port] = word.split("@") as [EngineName, string | undefined];
   try {
     installEngine(name);
-    columns.push(await columnOf(name, wanted, notes));
+    columns.push(await columnOf(name, port === undefined ? null : Number(port), wanted, notes));
   } catch (thrown) {
     notes.push(`${name} was left out: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
   }

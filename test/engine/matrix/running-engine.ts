@@ -41,6 +41,15 @@ export class RunningEngine implements AsyncDisposable {
     return engine;
   }
 
+  /** One that somebody else started on this port: it is asked, and never ended. */
+  static at(name: EngineName, port: number): RunningEngine {
+    return new RunningEngine(name, port, null);
+  }
+
+  get isOurs(): boolean {
+    return this.#process !== null;
+  }
+
   async #start(): Promise<void> {
     const start = { port: this.port, serves: this.#serves, behindPort: this.behind?.port ?? 0 };
     const own = this.recipe.env?.(start);

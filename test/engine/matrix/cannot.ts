@@ -10,16 +10,22 @@ export const cannot: Partial<Record<EngineName, Reasons>> = {
     "named stop sequence": "it does not say which stop sequence ended an answer",
   },
   ollama: {
-    "named stop sequence": "it does not say which stop sequence ended an answer",
     "cached tokens": "it reports none",
     "exact counts": "it has no route that counts",
+    "named stop sequence": "it does not say which stop sequence ended an answer",
   },
   transformers: {
     "cached tokens": "it reports none",
     "exact counts": "it has no route that counts",
+    "prompt too long": "it names no context and refuses no prompt",
+    models: "it names no context",
   },
   "llama-cpp-python": {
     "cached tokens": "it reports none",
     "exact counts": "it has no route that counts a chat",
+    "named stop sequence": "it does not say which stop sequence ended an answer",
+  },
+  "sglang-router": {
+    models: "it lists one model, unknown, without a context",
   },
 };

@@ -24,8 +24,11 @@ const weights = at("model/tiny-chat");
 
 export type Start = Readonly<{
   port: number;
-  /** Name under which the model is served. */ serves: string;
+  /** Name under which the model is served. */
+  serves: string;
   behindPort: number;
+  /** Free, for what it serves besides. */
+  sparePort: number;
 }>;
 
 export type EngineRecipe = Readonly<{
@@ -231,9 +234,9 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
     program: at("routers/bin/vllm-router"),
     install: () => environment("routers", "sglang-router==0.3.2", "vllm-router==0.1.17"),
     version: () => `vllm-router ${packageVersion(at("routers/bin/python"), "vllm-router")}`,
-    command: ({ port, behindPort }) => [
+    command: ({ port, behindPort, sparePort }) => [
       ...[at("routers/bin/vllm-router"), "--host", "127.0.0.1", "--port", `${port}`],
-      ...["--worker-urls", `http://127.0.0.1:${behindPort}`],
+      ...["--worker-urls", `http://127.0.0.1:${behindPort}`, "--prometheus-port", `${sparePort}`],
     ],
     readyPath: "/v1/models",
     behind: "vllm",
@@ -244,9 +247,9 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
     program: at("routers/bin/sglang-router"),
     install: () => environment("routers", "sglang-router==0.3.2", "vllm-router==0.1.17"),
     version: () => `sglang-router ${packageVersion(at("routers/bin/python"), "sglang-router")}`,
-    command: ({ port, behindPort }) => [
+    command: ({ port, behindPort, sparePort }) => [
       ...[at("routers/bin/python"), "-m", "sglang_router.launch_router", "--host", "127.0.0.1", "--port", `${port}`],
-      ...["--worker-urls", `http://127.0.0.1:${behindPort}`],
+      ...["--worker-urls", `http://127.0.0.1:${behindPort}`, "--prometheus-port", `${sparePort}`],
     ],
     readyPath: "/v1/models",
     behind: "vllm",

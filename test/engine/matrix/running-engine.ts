@@ -46,12 +46,13 @@ export class RunningEngine implements AsyncDisposable {
     return new RunningEngine(name, port, null);
   }
 
-  get isOurs(): boolean {
-    return this.#process !== null;
-  }
-
   async #start(): Promise<void> {
-    const start = { port: this.port, serves: this.#serves, behindPort: this.behind?.port ?? 0 };
+    const start = {
+      port: this.port,
+      serves: this.#serves,
+      behindPort: this.behind?.port ?? 0,
+      sparePort: await freePort(),
+    };
     const own = this.recipe.env?.(start);
     mkdirSync(join(enginesFolder, "run"), { recursive: true });
     const log = openSync(join(enginesFolder, "run", `${this.name}.log`), "w");

@@ -85,7 +85,7 @@ async function settleDurably(
   run: number,
 ): Promise<DurableRun> {
   const model = embeddedCatalog().models.get("core-3")!;
-  const ask = { endpoint: "/v1/chat/completions", model, outputTokensMax } as const;
+  const ask = { endpoint: "/v1/chat/completions", coderBilling: "calls", model, outputTokensMax } as const;
   const latencyMs: number[] = [];
   // A made-up time of 1 ms for each request keeps every account below the flood limit of 120 a minute.
   const firstMs = Date.now() + run * flags.settlements;

@@ -8,7 +8,7 @@ import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
 import { type AnyCancelSignal, signalOf } from "./core/cancel-signal.ts";
-import type { AnswerEnd, Dialect } from "./dialects/dialect.ts";
+import type { AnswerEnd, Dialect, DialectRequest, Reading, RequestHead, Writer } from "./dialects/dialect.ts";
 import { tooDeep } from "./dialects/request/field.ts";
 import { earlierOf, bytesOf, type References, type StoredResponses } from "./dialects/stored-responses.ts";
 import { busyRetrySeconds, largeBodyMinBytes } from "./core/limits.ts";
@@ -84,6 +84,8 @@ export type Parts = Readonly<{
 /** What a request brings, as the HTTP side read it. */
 export type Incoming = Readonly<{
   requestId: string;
+  /** Where it came, and its headers. */
+  head: RequestHead;
   /** Null: no key, or two different ones. */
   key: string | null;
   /** The account of a signed-in browser's request, which brings no key. Null or absent: a key is needed. */
@@ -110,7 +112,7 @@ export interface Outlet extends Sink {
   fail(refusal: Refusal): void;
 }
 
-export type Admitted = Readonly<{ account: AccountId; ask: Ask; hold: Hold }>;
+export type Admitted = Readonly<{ account: AccountId; ask: Ask; hold: Hold; writer: Writer }>;
 /** Why a request is not served; `ask` is null when its body was not read. */
 export type Refused = Readonly<{ refused: Refusal; ask: Ask | null }>;
 export const isRefused = (result: Admitted | Refused): result is Refused => "refused" in result;
@@ -141,10 +143,10 @@ export async function admit(
     if (refers && parts.isForOthers?.(null) === true) return "for others";
     const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.monotonic()) : null;
     if (flooded !== null) return { refused: flooded, ask };
-    const read = await readAsk(body, account, dialect, parts);
+    const read = await readAsk(incoming.head, body, account, dialect, parts);
     if (!isRefusal(read)) {
-      ask = read;
-      prepared.use(read.prepared);
+      ask = read.ask;
+      prepared.use(ask.prepared);
     }
     // A client may take minutes over its body: a key or session that became void meanwhile starts nothing any more.
     const stillKnown = accountOf(incoming, parts);
@@ -158,13 +160,13 @@ export async function admit(
         read.refusal === "unknown_model" ? null : await parts.admission.countRequest(account, now.monotonic);
       return { refused: counted ?? read, ask };
     }
-    if (parts.isForOthers?.(read) === true) return "for others";
-    const inputTokens = expectedInputWithTools(read, account, parts);
-    const admitted = parts.admission.admit(account, read, inputTokens, incoming.requestId, now);
+    if (parts.isForOthers?.(read.ask) === true) return "for others";
+    const inputTokens = expectedInputWithTools(read.ask, account, parts);
+    const admitted = parts.admission.admit(account, read.ask, inputTokens, incoming.requestId, now);
     const hold = admitted instanceof Promise ? await admitted : admitted;
     if (isRefusal(hold)) return { refused: hold, ask };
     prepared.move();
-    return { account, ask: read, hold };
+    return { account, ...read, hold };
   } catch (error) {
     if (error instanceof StoreUnavailable) return { refused: refuse("quota_unverified"), ask };
     throw error;
@@ -180,26 +182,28 @@ const accountOf = ({ key, signedIn }: Incoming, { keys }: Pick<Parts, "keys">): 
 
 /** Reads a body together with the stored responses that it refers to. */
 export async function readAsk(
+  head: RequestHead,
   body: Body,
   account: AccountId,
   dialect: Dialect,
   { catalog, storedResponses, largeBodies }: Pick<Parts, "catalog" | "storedResponses" | "largeBodies">,
-): Promise<Ask | Refusal> {
+): Promise<Reading | Refusal> {
   const find = storedResponses === null ? null : (references: References) => storedResponses.find(account, references);
-  if (isLarge(body)) return largeBodies!.readAsk(body, account, dialect, catalog, find);
+  if (isLarge(body)) return largeBodies!.readAsk(head, body, account, dialect, catalog, find);
   const { json, bytes } = body;
+  const request: DialectRequest = { ...head, body: json, bodyBytes: bytes, catalog };
   const references = dialect.references?.(json) ?? null;
   // One that nests too deep is refused by its dialect; nothing is found for it, nor could it be written for a Worker.
-  if (references === null || find === null || tooDeep(json)) return dialect.read(json, bytes, catalog);
+  if (references === null || find === null || tooDeep(json)) return dialect.read(request);
   const earlier = await find(references);
   if (isRefusal(earlier)) return earlier;
   if (largeBodies === undefined || bytesOf(earlier) < largeBodyMinBytes) {
-    return dialect.read(json, bytes, catalog, earlierOf(earlier));
+    return dialect.read({ ...request, earlier: earlierOf(earlier) });
   }
   // What is found may be as large as a body.
   const encoded = new TextEncoder().encode(JSON.stringify(json));
   const large = { body: encoded, bytes, cancelSignal: neverCancelled };
-  return largeBodies.readAsk(large, account, dialect, catalog, find, earlier);
+  return largeBodies.readAsk(head, large, account, dialect, catalog, find, earlier);
 }
 
 const neverCancelled = new AbortController().signal;
@@ -223,7 +227,7 @@ const isUnheard = ({ cancelSignal, opened }: Pick<Outlet, "cancelSignal" | "open
  * went is in `record`, for whoever counts or traces.
  */
 export async function serve(
-  { account, ask, hold: admitted }: Admitted,
+  { account, ask, hold: admitted }: Omit<Admitted, "writer">,
   outlet: Outlet,
   parts: Parts,
   record = new RequestRecord("", ask.endpoint, 0, 0),

@@ -19,6 +19,7 @@ import {
   StoreUnavailable,
   type Usage,
 } from "../src/core/types.ts";
+import { headOf, readBody } from "./fixtures/reading.ts";
 
 const catalog = embeddedCatalog();
 const usage: Usage = { inputFresh: 10, inputCached: 0, output: 5, reasoning: 0 };
@@ -143,6 +144,7 @@ class World {
   incoming(key: string | null, json: unknown): Incoming {
     return {
       requestId: "req_1",
+      head: headOf(chatCompletions),
       key,
       body: async () => {
         this.events.push("body");
@@ -152,7 +154,7 @@ class World {
   }
 
   async serve(body: object = goodBody): Promise<string[]> {
-    const ask = chatCompletions.read(body, 50, catalog) as Ask;
+    const ask = readBody(chatCompletions, body, 50, catalog) as Ask;
     await serve({ account: 7, ask, hold: this.hold() }, this.outlet(), this.parts);
     return this.events;
   }
@@ -500,7 +502,7 @@ describe("what a request refers to", () => {
     const readDeep = (depth: number) => {
       const metadata: unknown = JSON.parse(`{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`);
       const json = { model: "core-3", input: "x", previous_response_id: "resp_1", metadata };
-      return readAsk({ json, bytes: 2 * depth }, 7, dialect, parts);
+      return readAsk(headOf(dialect), { json, bytes: 2 * depth }, 7, dialect, parts);
     };
     expect(await readDeep(20_000)).toEqual(refuse("malformed", { reason: "The request body nests too deep" }));
     expect(found).toEqual([]);

@@ -1,6 +1,6 @@
 // Whether a request may start, and what it holds while it runs. Decided in this order:
 //   (1) a disabled account gets nothing, whoever found its key before that: on another thread, or before a long body
-//   (2) core-coder-1 on chat-completions and messages counts a call and skips (3) and (5)
+//   (2) a model of the coder tier, in a dialect that is billed in calls, counts a call and skips (3) and (5)
 //   (3) flood protection
 //   (4) the journal must take writes, else nothing could be charged
 //   (5) the output budget is reserved from the balance
@@ -30,7 +30,7 @@ import { coderWindowOf, dayOf } from "./quota.ts";
 import { coderQuotaReached, quotaExceeded } from "./quota-refusals.ts";
 
 /** What admission reads of an Ask. */
-export type Asked = Pick<Ask, "endpoint" | "model" | "outputTokensMax">;
+export type Asked = Pick<Ask, "endpoint" | "coderBilling" | "model" | "outputTokensMax">;
 
 const freeRates: Rates = { inputCents: 0, cachedInputCents: 0, outputCents: 0 };
 
@@ -72,7 +72,7 @@ export class Admission {
       const loaded = this.#ledger.account(account);
       if (loaded.disabled) return refuse("invalid_api_key");
       // (2)
-      if (ask.model.coder && ask.endpoint !== "/v1/responses") return this.#admitCall(loaded, ask, requestId, now.wall);
+      if (ask.model.coder && ask.coderBilling === "calls") return this.#admitCall(loaded, ask, requestId, now.wall);
       // (3)
       const flooded = this.countRequest(account, now.monotonic);
       if (flooded !== null) return flooded;

@@ -1,11 +1,11 @@
 // What the usage page asks for. An account's replies may be millions, so whoever answers keeps an index of its own.
-import type { AccountId, Endpoint, Ms } from "../core/types.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import type { UsageRow } from "./usage-row.ts";
 
 /** Replies that all of it fits. */
 export type UsageFilter = Readonly<{
   model: string | null;
-  endpoint: Endpoint | null;
+  endpoint: string | null;
   /** At or after. */
   from: Ms | null;
   /** Before. */

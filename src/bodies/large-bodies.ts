@@ -2,7 +2,7 @@
 // second, and one made for it for two seconds. The main thread has the bytes of such a body, what a node gets of it, and
 // its settings; never its conversation as objects.
 import type { KnownModels } from "../core/catalog.ts";
-import type { Dialect, PackedAsk } from "../dialects/dialect.ts";
+import type { Dialect, PackedAsk, Reading, RequestHead } from "../dialects/dialect.ts";
 import type { EarlierTexts, References } from "../dialects/stored-responses.ts";
 import {
   busyRetrySeconds,
@@ -71,29 +71,32 @@ export class LargeBodies {
    * as busy when open requests take all the room. `earlier`: what was found for its references already.
    */
   async readAsk(
+    head: RequestHead,
     { body, bytes, cancelSignal }: LargeBody,
     account: AccountId,
     dialect: Dialect,
     { models }: KnownModels,
     find: FindEarlier | null,
     earlier: EarlierTexts | null = null,
-  ): Promise<Ask | Refusal> {
-    const parts = { reading: dialect.name, body, bodyBytes: bytes, models: [...models.values()] };
+  ): Promise<Reading | Refusal> {
+    const parts = { reading: readingIn(dialect, head), body, bodyBytes: bytes, models: [...models.values()] };
     const read = await this.#read(parts, account, cancelSignal, find, earlier);
     if (isRefusal(read)) return read;
     const { prepared, turns } = read;
-    if (prepared.kind === "request") return this.#askOf(prepared, turns!, models, dialect);
+    if (prepared.kind === "request") return this.#readingOf(prepared, turns!, models, dialect);
     return prepared.kind === "refused" ? prepared.refusal : refuse("internal");
   }
 
   /** Reads a body of POST /v1/tokenize; the turns of its `ask` are to be disposed of, too. `dialect` reads its messages. */
   async readTokenize(
+    head: RequestHead,
     { body, bytes, cancelSignal }: LargeBody,
     account: AccountId,
     dialect: Dialect,
     { models }: KnownModels,
   ): Promise<TokenizeRequest | Refusal> {
-    const parts = { reading: "tokenize", body, bodyBytes: bytes, models: [...models.values()] } as const;
+    const reading = { ...readingIn(dialect, head), tokenizes: true };
+    const parts = { reading, body, bodyBytes: bytes, models: [...models.values()] };
     const read = await this.#read(parts, account, cancelSignal, null, null);
     if (isRefusal(read)) return read;
     const { prepared, turns } = read;
@@ -103,8 +106,9 @@ export class LargeBodies {
         return { kind: "text", text, model: modelId === null ? null : models.get(modelId)!, returnTokens };
       }
       case "request": {
-        const ask = this.#askOf(prepared, turns!, models, dialect);
-        return isRefusal(ask) ? ask : { kind: "messages", ask, model: prepared.namesModel ? ask.model : null };
+        const read = this.#readingOf(prepared, turns!, models, dialect);
+        if (isRefusal(read)) return read;
+        return { kind: "messages", ask: read.ask, model: prepared.namesModel ? read.ask.model : null };
       }
       default:
         return prepared.kind === "refused" ? prepared.refusal : refuse("internal");
@@ -145,12 +149,12 @@ export class LargeBodies {
     return isRefusal(found) ? found : this.#read({ ...parts, body }, account, cancelSignal, find, found);
   }
 
-  #askOf(
+  #readingOf(
     { modelId, ask: packed }: Extract<Prepared, { kind: "request" }>,
     prepared: Conversation,
     models: ReadonlyMap<string, Model>,
     dialect: Dialect,
-  ): Ask | Refusal {
+  ): Reading | Refusal {
     const model = models.get(modelId);
     if (model === undefined) {
       // The catalogue was replaced while the body was read.
@@ -158,9 +162,16 @@ export class LargeBodies {
       return refuse("unknown_model", { model: modelId });
     }
     const ask: Ask = { ...(packed as PackedAsk), model, prepared, turns: [] };
-    return dialect.unpack?.(packed, ask) ?? ask;
+    return dialect.unpack(packed, ask);
   }
 }
+
+const readingIn = ({ name }: Dialect, { headers, ...address }: RequestHead): PrepareOrder["reading"] => ({
+  dialect: name,
+  ...address,
+  headers: [...headers],
+  tokenizes: false,
+});
 
 /** The body of a request, of which a Worker reads something again; one reading at a time has its bytes. */
 class Source {

@@ -1,7 +1,7 @@
 // A large body -> all that the main thread needs of it, and no objects of its conversation. Runs in a Worker; a function of
 // its order alone, so that a Worker that died took nothing with it but what it was doing.
-import type { Dialect, DialectName, PackedAsk } from "../dialects/dialect.ts";
-import type { OfferedTools } from "../dialects/responses/offered-tools.ts";
+import type { Dialect, DialectRequest, Packed, PackedAsk, Reading, RequestHead } from "../dialects/dialect.ts";
+import type { Dialects } from "../dialects/registry.ts";
 import { type EarlierTexts, earlierOf, bytesOf, type References } from "../dialects/stored-responses.ts";
 import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax, smallBodyTokensMax } from "../core/limits.ts";
 import { JsonScan } from "../core/outside-json.ts";
@@ -15,14 +15,15 @@ import { unreadyParts, withParts } from "../tools/media/media-parts.ts";
 import type { Ask, EncodedTexts, Model, Part, PreparedTurns, Refusal, Turn, UnreadyPart } from "../core/types.ts";
 import { readBodyJson } from "./body-json.ts";
 
-/** As what a body is to be read: as a request of a dialect, or as one to count tokens. */
-export type Reading = DialectName | "tokenize";
+/** As what a body is to be read: as a request of a dialect, or as one of POST /v1/tokenize whose messages are of it. */
+export type ReadAs = Omit<RequestHead, "headers"> &
+  Readonly<{ dialect: string; headers: readonly [string, string][]; tokenizes: boolean }>;
 
 /** What is wanted: a request; the texts of its conversation, to count them; its messages with media in their places. */
 export type Wanted = "request" | "texts" | "messages";
 
 export type PrepareOrder = Readonly<{
-  reading: Reading;
+  reading: ReadAs;
   wanted: Wanted;
   body: Uint8Array;
   /** Its size as the client sent it. */
@@ -52,62 +53,57 @@ export type Prepared =
   | Readonly<{ kind: "texts"; rendering: RenderedTurns }>
   | Readonly<{ kind: "messages"; turns: WrittenTurns }>;
 
-export type Dialects = Readonly<Record<DialectName, Dialect>>;
-
 export function prepare(order: PrepareOrder, dialects: Dialects): Prepared {
   const json = readBodyJson(new TextDecoder().decode(order.body), Number.POSITIVE_INFINITY)!;
   if (isRefusal(json)) return { kind: "refused", refusal: json };
   const { value } = json;
-  if (order.reading === "tokenize") return prepareTokenize(value, order, dialects["chat-completions"]);
-  const dialect = dialects[order.reading];
+  const dialect = dialects.named(order.reading.dialect);
+  if (order.reading.tokenizes) return prepareTokenize(value, order, dialect);
   const references = order.finds ? (dialect.references?.(value) ?? null) : null;
   if (references !== null) return { kind: "refers", references };
   const earlier = order.earlier === null ? undefined : earlierOf(order.earlier);
-  return preparedAsk(dialect.read(value, order.bodyBytes, catalogOf(order), earlier), order, dialect, true);
+  return preparedAsk(dialect.read({ ...requestOf(order, value), earlier }), order, true);
 }
 
 /** The size of a request as its conversation comes with it. */
 export const sizeOf = ({ bodyBytes, earlier }: Pick<PrepareOrder, "bodyBytes" | "earlier">): number =>
   bodyBytes + (earlier === null ? 0 : bytesOf(earlier));
 
+function requestOf({ reading, bodyBytes, ...order }: PrepareOrder, body: unknown): DialectRequest {
+  const { route, id, search, headers } = reading;
+  return { route, id, search, headers: new Headers([...headers]), body, bodyBytes, catalog: catalogOf(order) };
+}
+
 /** A request needs no more of the catalogue than its models. */
-const catalogOf = ({ models }: PrepareOrder) => ({ models: new Map(models.map((model) => [model.id, model])) });
+const catalogOf = ({ models }: Pick<PrepareOrder, "models">) => ({
+  models: new Map(models.map((model) => [model.id, model])),
+});
 
 function prepareTokenize(value: unknown, order: PrepareOrder, dialect: Dialect): Prepared {
-  const catalog = catalogOf(order);
-  const read = readTokenize(value, catalog, (body) => dialect.read(body, order.bodyBytes, catalog));
+  const read = readTokenize(value, catalogOf(order), (body) => dialect.read(requestOf(order, body)));
   if (isRefusal(read)) return { kind: "refused", refusal: read };
-  if (read.kind === "messages") return preparedAsk(read.ask, order, dialect, read.model !== null);
+  if (read.kind === "messages") return preparedAsk(read, order, read.model !== null);
   return { kind: "text", text: read.text, modelId: read.model?.id ?? null, returnTokens: read.returnTokens };
 }
 
-function preparedAsk(
-  read: Ask | Refusal,
-  { wanted, found }: PrepareOrder,
-  dialect: Dialect,
-  namesModel: boolean,
-): Prepared {
+function preparedAsk(read: Reading | Refusal, { wanted, found }: PrepareOrder, namesModel: boolean): Prepared {
   if (isRefusal(read)) return { kind: "refused", refusal: read };
-  const ask = found === null ? read : withParts(read, found);
+  const ask = found === null ? read.ask : withParts(read.ask, found);
   if (wanted === "texts") {
     const { texts, extraTokens } = renderTurns(ask.turns);
     return { kind: "texts", rendering: { texts: encodeTexts(texts), extraTokens } };
   }
   const turns = written(ask);
   if (wanted === "messages") return { kind: "messages", turns };
-  const { turns: _, model, ...rest } = ask;
-  const packed = dialect.pack?.(rest) ?? rest;
+  const packed = read.writer.pack();
   const refusal = tooMuchBeside(packed);
   if (refusal !== null) return { kind: "refused", refusal };
-  return { kind: "request", modelId: model.id, namesModel, ask: packed, turns };
+  return { kind: "request", modelId: ask.model.id, namesModel, ask: packed.ask, turns };
 }
 
 /** The main thread takes what is no conversation as objects, so it has to be small; no model has room for so many tools. */
-function tooMuchBeside(packed: PackedAsk): Refusal | null {
-  const { input: _, echo = "", offered, ...settings } = packed as PackedAsk & OfResponses;
-  // Each tool once, and also those that tool_choice keeps from the model.
-  const once = offered === undefined ? {} : { tools: offered.entries.map(asGiven), webSearch: offered.webSearch };
-  const text = JSON.stringify({ ...settings, ...once });
+function tooMuchBeside({ settings, echo }: Packed): Refusal | null {
+  const text = JSON.stringify(settings);
   if (text.length > largeSettingsMaxLength) return tooLarge("tools and other settings", largeSettingsMaxLength);
   const scan = new JsonScan();
   scan.push(text);
@@ -118,19 +114,6 @@ function tooMuchBeside(packed: PackedAsk): Refusal | null {
   const repeated = "instructions, tools, metadata and what else a response repeats";
   return echo.length > largeEchoMaxLength ? tooLarge(repeated, largeEchoMaxLength) : null;
 }
-
-/** What a request of /v1/responses has more; `echo` and `input` are texts. */
-type OfResponses = Readonly<{ input?: string; echo?: string; offered?: OfferedTools["given"] }>;
-
-/** About as the client wrote it. */
-const asGiven = ({ origin, tool }: OfferedTools["given"]["entries"][number]) => ({
-  type: origin.kind,
-  namespace: origin.namespace ?? undefined,
-  name: origin.name,
-  description: tool.description ?? undefined,
-  parameters: tool.parameters,
-  strict: tool.strict ?? undefined,
-});
 
 function tooLarge(what: string, lengthMax: number): Refusal {
   const reason = `The request's ${what} are too large: they may have ${lengthMax / 1024 ** 2} MiB as JSON`;

@@ -3,11 +3,9 @@
 import { setPriority } from "node:os";
 import { systemClock } from "../core/clock.ts";
 import { answerCalls, endWorker, Moved } from "../core/workers.ts";
-import { chatCompletions } from "../dialects/chat/chat-completions.ts";
-import { messages } from "../dialects/messages/messages.ts";
-import { compactionDialect, responsesDialect } from "../dialects/responses/responses.ts";
+import { Dialects } from "../dialects/registry.ts";
 import type { Read } from "./body-reader.ts";
-import { type Dialects, prepare, type Prepared, type PrepareOrder } from "./prepare.ts";
+import { prepare, type Prepared, type PrepareOrder } from "./prepare.ts";
 
 /** First how responses are read, then one body at a time: a `Read` (body-reader.ts) is the answer. */
 export type BodyCall =
@@ -30,13 +28,7 @@ answerCalls<BodyCall>(self, (call) => {
   switch (call.order) {
     case "open": {
       const { sealingKey, storesResponses } = call;
-      const options = { sealingKey, storesResponses, clock: systemClock };
-      dialects = {
-        "chat-completions": chatCompletions,
-        messages,
-        responses: responsesDialect(options),
-        compaction: compactionDialect(options),
-      };
+      dialects = new Dialects({ sealingKey, storesResponses, clock: systemClock });
       return undefined;
     }
     case "prepare": {

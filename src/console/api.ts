@@ -339,14 +339,15 @@ export type NewKey = Static<typeof NewKey>;
 export const UsageFilter = Type.Object(
   {
     model: Type.Optional(Type.String({ maxLength: 200 })),
-    endpoint: Type.Optional(oneOf(["/v1/chat/completions", "/v1/messages", "/v1/responses"])),
+    /** As a row of the list names it. */
+    endpoint: Type.Optional(Type.String({ maxLength: 200 })),
     /** At or after. A day such as 2026-03-28 means its first moment in UTC. */
     from: Type.Optional(time()),
     /** Before. */
     to: Type.Optional(time()),
     /**
      * A part of a model's id in any case, or the first ten or more characters of a request id or of the id of a reply
-     * (chatcmpl-, msg_, resp_). Every character stands for itself.
+     * (behind the prefix of its dialect, as chatcmpl-). Every character stands for itself.
      */
     text: Type.Optional(Type.String({ maxLength: 200 })),
   },

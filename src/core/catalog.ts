@@ -205,8 +205,8 @@ function* planFaults(rows: readonly Static<typeof PlanRow>[]): Generator<string>
 }
 
 function modelOf(row: Static<typeof ModelRow>, budget: number): Model {
-  // Calls of the coder tier are counted, not their tokens, except on /v1/responses (spec, per-request limits).
-  const ofOthers = row.output_tokens_default ?? (row.coder === true ? outputTokensMax : budget);
+  // Where calls of the coder tier are counted, the budget holds no tokens back (spec, per-request limits).
+  const ofCalls = row.output_tokens_default ?? (row.coder === true ? outputTokensMax : budget);
   const own = row.default_output_tokens;
   return {
     id: row.id,
@@ -216,11 +216,7 @@ function modelOf(row: Static<typeof ModelRow>, budget: number): Model {
     structuredOutput: row.structured_output,
     price: priceOf(row.price),
     budgetLimitsAnswer: row.budget_limits_answer,
-    outputTokensDefault: {
-      "/v1/chat/completions": own ?? ofOthers,
-      "/v1/messages": own ?? ofOthers,
-      "/v1/responses": own ?? budget,
-    },
+    outputTokensDefault: { calls: own ?? ofCalls, tokens: own ?? budget },
     encoding: row.encoding ?? encodingDefault,
     coder: row.coder ?? false,
   };

@@ -11,7 +11,10 @@ export type Ms = number;
 /** One moment on both clocks: the wall clock for periods, the other, which never steps, for durations. */
 export type Moment = Readonly<{ wall: Ms; monotonic: Ms }>;
 export type { PlanId };
-export type Endpoint = "/v1/chat/completions" | "/v1/messages" | "/v1/responses";
+/** The address by which a dialect is known. */
+export type Endpoint = `/${string}`;
+/** What a request to a model of the coder tier costs: one of the account's calls, or its tokens. A fact of the dialect. */
+export type CoderBilling = "calls" | "tokens";
 
 /** US cents per 1,000,000 model tokens, whole numbers (spec, model table). */
 export type Price =
@@ -34,13 +37,19 @@ export type Model = Readonly<{
   price: Price;
   /** True where the output budget limits the answer, so that it is sent to the node (spec, per-request limits). */
   budgetLimitsAnswer: boolean;
-  /** Output budget in tokens of a request that names none, by the endpoint (spec, per-request limits). */
-  outputTokensDefault: Readonly<Record<Endpoint, number>>;
+  /**
+   * Output budget in tokens of a request that names none, by how its dialect has calls of the coder tier billed (spec,
+   * per-request limits).
+   */
+  outputTokensDefault: Readonly<Record<CoderBilling, number>>;
   /** What estimates the tokens of a text for this model where no node counts them. */
   encoding: EncodingName;
-  /** True for the coder tier: chat-completions and messages are counted in calls, not tokens. */
+  /** True for the coder tier, of which some dialects are billed in calls, not tokens. */
   coder: boolean;
 }>;
+
+/** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
+export const readsDepth = ({ tier }: Model): boolean => tier === "hosted";
 
 export type Plan = Readonly<{
   id: PlanId;
@@ -152,6 +161,7 @@ export interface PreparedTurns extends Disposable {
 /** A client's request in no dialect. */
 export type Ask = Readonly<{
   endpoint: Endpoint;
+  coderBilling: CoderBilling;
   model: Model;
   /** Of a large body, what comes before `turns`. */
   prepared?: PreparedTurns;

@@ -1,8 +1,9 @@
-// What a dialect is: it reads a client's body into an Ask and writes an answer's pieces as its own events or JSON.
-// A dialect knows no balance, node, database or server.
+// What a dialect is, as one value: what the rest of the gateway must know of it, how it reads a request into an Ask, and how
+// it writes an answer's pieces as its own events or JSON. A dialect knows no balance, node, database or server.
 import type { ByteWriter } from "../core/byte-writer.ts";
 import type { KnownModels } from "../core/catalog.ts";
-import type { Ask, Endpoint, FinishReason, Piece, Refusal, Usage } from "../core/types.ts";
+import { isRefusal } from "../core/refusals.ts";
+import type { Ask, CoderBilling, Endpoint, FinishReason, Model, Piece, Refusal, Usage } from "../core/types.ts";
 import type { Earlier, References, StoredResponse } from "./stored-responses.ts";
 
 /** What a reply says of itself in every event: minted by the gateway, never taken from a node. */
@@ -35,30 +36,126 @@ export interface Encoder {
   failure(refusal: Refusal): string;
 }
 
-export type DialectName = "chat-completions" | "messages" | "responses" | "compaction";
+/** Where requests of a dialect come: POST to `path`, and to the same with the base addresses that clients make of it. */
+export type DialectRoute = Readonly<{
+  /**
+   * At the dialect's endpoint or below it. It may have one `*`, for what the dialect reads of the address itself: of
+   * "/v1beta/models/*:generateContent", say, the model's name.
+   */
+  path: Endpoint;
+  /** The reply where the route counts a request's input tokens, which is free, instead of answering it. */
+  counted?: (tokens: number) => object;
+}>;
 
-/** What a Worker read, as it goes to the main thread: an Ask without its turns and without objects of classes. */
+/** What others know of a dialect. They receive it as data, because most of them must not know dialects. */
+export type DialectFacts = Readonly<{
+  /** Its own among all dialects; by it a Worker is told which one is meant. */
+  name: string;
+  /** By this it is named in usage, metrics and logs, and an error at or below it has the dialect's form. */
+  endpoint: Endpoint;
+  routes: readonly DialectRoute[];
+  /** Whether a request to a model of the coder tier is one of the account's calls, or costs its tokens. */
+  coderBilling: CoderBilling;
+  /** Headers in which its clients send the key beside `Authorization: Bearer`; in lower case. They hold on every route. */
+  keyHeaders: readonly string[];
+  /** Headers that its clients alone send: by one of these they are known where the address says no dialect. */
+  clientHeaders: readonly string[];
+  /** What stands before the stem of the request's id in the id of a reply. */
+  replyIdPrefix: string;
+  /** True if its responses can be kept and asked for again, by their ids below its endpoint. */
+  storesResponses: boolean;
+  /** A model's capabilities in GET /v1/models as its clients call them; absent: as everybody else's. */
+  capabilities?: (model: Model) => object;
+}>;
+
+/** Where a request came and what it came with, beside its body. */
+export type RequestHead = Readonly<{
+  /** The path of the dialect's route. */
+  route: Endpoint;
+  /** What stood in the place of its `*`, decoded; "" where it has none. */
+  id: string;
+  /** The query with its question mark, or "". */
+  search: string;
+  headers: Headers;
+}>;
+
+export type DialectRequest = RequestHead &
+  Readonly<{
+    /** Parsed, and not checked yet. */
+    body: unknown;
+    /** Its size as sent. */
+    bodyBytes: number;
+    catalog: KnownModels;
+    /** What was found for its references. */
+    earlier?: Earlier | undefined;
+  }>;
+
+/** A checked request, and what writes its reply. */
+export type Reading = Readonly<{ ask: Ask; writer: Writer }>;
+
+/** Takes the finished response of a request in the moment in which its end is written. */
+export type Keep = (response: StoredResponse) => void;
+
+/** Writes the reply of one request. */
+export interface Writer {
+  encoder(reply: ReplyIdentity, form: ReplyForm, keep?: Keep | null): Encoder;
+  /** What goes to another thread, to be unpacked there by the same dialect. */
+  pack(): Packed;
+}
+
+/** An Ask, and what its dialect remembers of the request, without its turns and without objects of classes. */
 export type PackedAsk = Omit<Ask, "turns" | "model" | "prepared">;
+export type Packed = Readonly<{
+  ask: PackedAsk;
+  /** What the other thread takes of it as objects, each once. */
+  settings: object;
+  /** What each event about the whole reply repeats, as JSON text. */
+  echo: string;
+}>;
 
-/** `OwnAsk` is the Ask with what this dialect alone must remember of the request (settings that it echoes, say). */
-export interface Dialect<OwnAsk extends Ask = Ask> {
-  readonly name: DialectName;
-  readonly endpoint: Endpoint;
+export interface Dialect extends DialectFacts {
   /** What a body, not checked yet, refers to; absent in dialects whose requests carry everything themselves. */
   references?(body: unknown): References | null;
-  /**
-   * A checked request, or the refusal that names the field. `bodyBytes` is the size of the body as sent, `earlier` what
-   * was found for its references.
-   */
-  read(body: unknown, bodyBytes: number, catalog: KnownModels, earlier?: Earlier): OwnAsk | Refusal;
-  /** For an Ask that a Worker read: what cannot go to another thread as it is, as something that can, and back. */
-  pack?(ask: Omit<OwnAsk, "turns" | "model">): PackedAsk;
-  unpack?(packed: PackedAsk, ask: Ask): OwnAsk;
-  /** This dialect for one request: its finished response goes to `keep` in the moment in which its end is written. */
-  keeping?(ask: OwnAsk, keep: (response: StoredResponse) => void): Dialect<OwnAsk>;
-  encoder(ask: OwnAsk, reply: ReplyIdentity, form: ReplyForm): Encoder;
+  /** The refusal names the field that is wrong. */
+  read(request: DialectRequest): Reading | Refusal;
+  /** A request that another thread read; `ask` is its Ask as it is here. */
+  unpack(packed: PackedAsk, ask: Ask): Reading;
   /** The HTTP status of a refusal in this dialect; `ask` is null when the body was not read. */
-  statusOf(refusal: Refusal, ask: OwnAsk | null): number;
+  statusOf(refusal: Refusal, ask: Ask | null): number;
   /** The error body as JSON text. */
   errorBody(refusal: Refusal, requestId: string): string;
+}
+
+/** `OwnAsk` is the Ask with what this dialect alone must remember of the request (settings that it echoes, say). */
+type Definition<OwnAsk extends Ask> = Omit<Dialect, "read" | "unpack"> &
+  Readonly<{
+    read(request: DialectRequest): OwnAsk | Refusal;
+    encoder(ask: OwnAsk, reply: ReplyIdentity, form: ReplyForm, keep: Keep | null): Encoder;
+    /** Absent where all of it can go to another thread as it is. */
+    pack?(ask: Omit<OwnAsk, "turns" | "model">): Packed;
+    unpack?(packed: PackedAsk, ask: Ask): OwnAsk;
+  }>;
+
+/** Makes a dialect of one that knows the type of its own Asks, which nobody else needs to. */
+export function defineDialect<OwnAsk extends Ask>(definition: Definition<OwnAsk>): Dialect {
+  const { read, encoder, pack, unpack, ...facts } = definition;
+  const readingOf = (ask: OwnAsk): Reading => ({
+    ask,
+    writer: {
+      encoder: (reply, form, keep = null) => encoder(ask, reply, form, keep),
+      pack() {
+        const { turns: _, model: __, ...rest } = ask;
+        return pack?.(rest) ?? { ask: rest, settings: rest, echo: "" };
+      },
+    },
+  });
+  return {
+    ...facts,
+    read(request) {
+      const ask = read(request);
+      return isRefusal(ask) ? ask : readingOf(ask);
+    },
+    // What it packed as it was is in the Ask.
+    unpack: (packed, ask) => readingOf(unpack?.(packed, ask) ?? (ask as OwnAsk)),
+  };
 }

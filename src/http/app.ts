@@ -1,8 +1,8 @@
 // The HTTP side: the list of routes. Elysia is used in this folder and in the console alone.
 import { rmSync } from "node:fs";
 import { Elysia } from "elysia";
-import { chatCompletions } from "../dialects/chat/chat-completions.ts";
-import { messages } from "../dialects/messages/messages.ts";
+import type { Dialect } from "../dialects/dialect.ts";
+import { Dialects, type OpenDialect } from "../dialects/registry.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Parts, Soon } from "../gateway.ts";
 import { bodyMaxBytes } from "../core/limits.ts";
@@ -14,6 +14,7 @@ import { ApiRoutes } from "./api-routes.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { accountOf, type KnownKeys } from "./incoming.ts";
+import { KeyHeaders } from "./key-headers.ts";
 import { type Connection, idleTimeoutSeconds, Inference } from "./inference.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
 import type { Gauge } from "./metrics/metric.ts";
@@ -45,8 +46,10 @@ export type ServerOptions = Readonly<{
   unix?: string | null;
   /** Called when everything is ready to listen on `port`. */
   beforeListening?: () => void;
-  /** Seals what clients of /v1/responses carry for us; the same after every restart. */
+  /** Seals what clients carry for us; the same after every restart. */
   sealingKey: Uint8Array;
+  /** Absent: every dialect that there is. */
+  dialects?: readonly OpenDialect[];
   counts: TokenCounts;
   /** Pages and routes that another part adds, and browsers that are signed in to them. */
   openSite?: (requests: LiveRequests) => Site;
@@ -103,12 +106,14 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
       return options.tracer ?? null;
     },
   });
-  const inference = new Inference(parts, { sealingKey, counts, watch });
-  const { responses } = inference;
+  const context = { sealingKey, clock: parts.clock, storesResponses: parts.storedResponses !== null };
+  const dialects = new Dialects(context, options.dialects);
+  const keyHeaders = new KeyHeaders(dialects.keyHeaders);
+  const inference = new Inference(parts, { dialects, keyHeaders, counts, watch });
   const live = others === null ? inference : together(inference, others);
   const site = openSite?.(live) ?? null;
   inference.site = site;
-  const tokens = new TokenRoutes(parts, counts, site);
+  const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site);
   const documentation = new Documentation({
     facts: () => ({ catalog: parts.catalog, baseUrl: options.baseUrl ?? listening }),
     hasBaseUrl: (options.baseUrl ?? null) !== null,
@@ -141,20 +146,14 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
       "/docs/guide/:chapter",
       async ({ request, params }) => (await documentation.guide(request, params.chapter)) ?? unknownPath(request),
     );
-  const crossOrigin = new CrossOrigin(() => options.corsOrigins ?? []);
-  const api = new ApiRoutes(app, crossOrigin)
-    .add("GET", "/v1/responses", (request) => upgradeRequired(request))
-    .add("GET", "/v1/responses/:id", (request, _connection, id) => stored(request, id, showResponse))
-    .add("DELETE", "/v1/responses/:id", (request, _connection, id) => stored(request, id, deleteResponse))
-    .add("POST", "/v1/responses/:id/cancel", (request, _connection, id) => stored(request, id, cancelResponse))
-    .add("GET", "/v1/responses/:id/input_items", (request, _connection, id) => stored(request, id, listInputItems))
-    .add("POST", "/v1/tokenize", (request) => tokens.tokenize(request, chatCompletions))
-    .add("POST", "/v1/messages/count_tokens", (request) => tokens.countMessages(request, messages))
-    .add("POST", "/v1/responses/input_tokens", (request) => tokens.countResponsesInput(request, responses))
+  const crossOrigin = new CrossOrigin(() => options.corsOrigins ?? [], keyHeaders);
+  const api = new ApiRoutes(app, crossOrigin, unknownPath)
     .add("GET", "/v1/models", (request) => listModels(request))
     // An id may have slashes, which not every client encodes.
     .add("GET", "/v1/models/*", (request, _connection, id) => showModel(request, id));
+  tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
+  for (const dialect of dialects.all) if (dialect.storesResponses) addStoredResponses(dialect);
   if (site !== null) app.use(site.routes);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
   const always = { maxRequestBodySize: serverBodyMaxBytes, development: false } as const;
@@ -214,23 +213,22 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     yield* gauges();
   }
 
-  /** The version header tells for whose libraries the list is. */
+  /** A header may tell for whose libraries the list is. */
   function viewOf(request: Request): ModelsView {
-    return { nodesContext, forMessages: request.headers.has("anthropic-version") };
+    return { nodesContext, ownCapabilities: dialects.speaking(request.headers)?.capabilities ?? null };
   }
 
   function listModels(request: Request): Response {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = accountOf(request, parts.keys, site);
+    const account = accountOf(request, keyHeaders, parts.keys, site);
     if (isRefusal(account)) return refusalReply(inference.dialectOf(request), account, requestId);
     const { searchParams } = requestAddress(request);
     return jsonReply(JSON.stringify(modelsBody(parts.catalog, searchParams, viewOf(request))), requestId);
   }
 
-  function showModel(request: Request, written: string): Response {
-    const id = decoded(written);
+  function showModel(request: Request, id: string): Response {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = accountOf(request, parts.keys, site);
+    const account = accountOf(request, keyHeaders, parts.keys, site);
     if (isRefusal(account)) return refusalReply(inference.dialectOf(request), account, requestId);
     const model = parts.catalog.models.get(id);
     if (model === undefined) {
@@ -240,20 +238,34 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     return jsonReply(JSON.stringify(modelBody(model, viewOf(request))), requestId);
   }
 
+  function addStoredResponses(dialect: Dialect): void {
+    const { endpoint } = dialect;
+    const about =
+      (act: StoredResponseAction) =>
+      (request: Request, _connection: Connection | null, id: string): Promise<Response> =>
+        stored(request, id, dialect, act);
+    api
+      .add("GET", endpoint, (request) => upgradeRequired(request, dialect))
+      .add("GET", `${endpoint}/:id`, about(showResponse))
+      .add("DELETE", `${endpoint}/:id`, about(deleteResponse))
+      .add("POST", `${endpoint}/:id/cancel`, about(cancelResponse))
+      .add("GET", `${endpoint}/:id/input_items`, about(listInputItems));
+  }
+
   /** A request about one response that the account stored earlier. */
-  async function stored(request: Request, id: string, act: StoredResponseAction): Promise<Response> {
+  async function stored(request: Request, id: string, dialect: Dialect, act: StoredResponseAction): Promise<Response> {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = accountOf(request, parts.keys, site);
+    const account = accountOf(request, keyHeaders, parts.keys, site);
     const found = isRefusal(account)
       ? account
       : await act(parts.storedResponses, account, id, requestAddress(request).searchParams);
-    return isRefusal(found) ? refusalReply(responses, found, requestId) : jsonReply(found.body, requestId);
+    return isRefusal(found) ? refusalReply(dialect, found, requestId) : jsonReply(found.body, requestId);
   }
 
   /** Codex asks for a WebSocket first and falls back to HTTP at once on a 426, but on nothing else. */
-  function upgradeRequired(request: Request): Soon<Response> {
+  function upgradeRequired(request: Request, dialect: Dialect): Soon<Response> {
     if (!request.headers.has("upgrade")) return unknownPath(request);
-    return refusalReply(responses, refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
+    return refusalReply(dialect, refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
   }
 
   function unknownPath(request: Request): Soon<Response> {
@@ -265,16 +277,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   function openedIfApi(request: Request, reply: Response): Soon<Response> {
     if (!api.isAt(requestAddress(request).pathname)) return reply;
     return crossOrigin.preflight(request) ?? crossOrigin.opened(request, reply);
-  }
-}
-
-/** An id at the end of an address: clients encode it or not, and some put a slash behind it. */
-function decoded(written: string): string {
-  const id = written.endsWith("/") ? written.slice(0, -1) : written;
-  try {
-    return decodeURIComponent(id);
-  } catch {
-    return id; // a percent sign that encodes nothing
   }
 }
 

@@ -2,7 +2,7 @@
 // bring is a key, never a cookie: a reply to a request that comes with one is never opened to them.
 import type { Soon } from "../gateway.ts";
 import { preflightMaxAgeSeconds } from "../core/limits.ts";
-import { mayBeSignedIn } from "./incoming.ts";
+import type { KeyHeaders } from "./key-headers.ts";
 
 /** Of our replies, beside those that every page may read. */
 const readableHeaders = "x-request-id, request-id, retry-after, x-should-retry";
@@ -12,10 +12,12 @@ const ownHeader = /^x-tollgate-/i;
 
 export class CrossOrigin {
   readonly #origins: () => readonly string[];
+  readonly #keyHeaders: KeyHeaders;
 
   /** `origins`: as browsers write them, or "*" alone for all; empty: none. It may change. */
-  constructor(origins: () => readonly string[]) {
+  constructor(origins: () => readonly string[], keyHeaders: KeyHeaders) {
     this.#origins = origins;
+    this.#keyHeaders = keyHeaders;
   }
 
   /** The reply, which the page that asked may read if it is one of those. */
@@ -59,7 +61,7 @@ export class CrossOrigin {
 
   #allowed(headers: Headers): string | null {
     const origin = headers.get("origin");
-    if (origin === null || mayBeSignedIn(headers)) return null;
+    if (origin === null || this.#keyHeaders.mayBeSignedIn(headers)) return null;
     const origins = this.#origins();
     if (origins[0] === "*") return "*";
     return origins.includes(origin) ? origin : null;

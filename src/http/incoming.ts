@@ -1,55 +1,57 @@
-// Reads what a request brings: the key from its headers and the JSON of its body, both bounded.
+// Reads what a request brings: where it came, the key from its headers and the JSON of its body.
 import { readBodyJson } from "../bodies/body-json.ts";
 import type { LargeBody } from "../bodies/large-bodies.ts";
+import type { RequestHead } from "../dialects/dialect.ts";
 import type { Body, Incoming } from "../gateway.ts";
 import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
-import { type AccountId, type Refusal, StoreUnavailable } from "../core/types.ts";
+import { type AccountId, type Endpoint, type Refusal, StoreUnavailable } from "../core/types.ts";
 import { ArrivingBodies, type ArrivingBody } from "./arriving-bodies.ts";
 import type { BodyTurns } from "./body-turns.ts";
 import { encodingOf, inflate } from "./compressed-body.ts";
+import type { KeyHeaders } from "./key-headers.ts";
 import type { Site } from "./site.ts";
 
 /** What a body came as, inflated where it was compressed: its text, or the bytes of a large one. */
 export type RawBody = string | Uint8Array;
 
+/** Where a request came: the route's path and what stands in the place of its `*`. */
+export function headOf({ url, headers }: Request, route: Endpoint, id: string): RequestHead {
+  const query = url.indexOf("?");
+  return { route, id, search: query === -1 ? "" : url.slice(query), headers };
+}
+
 /** `keepsLarge`: something else reads large bodies, so that they are not parsed here. `keep` is given the body as it came. */
 export const incomingOf = (
   request: Request,
+  head: RequestHead,
   requestId: string,
+  keyHeaders: KeyHeaders,
   site: Site | null,
   keepsLarge: boolean,
   keep?: (body: RawBody) => void,
 ): Incoming => ({
   requestId,
-  key: keyOf(request.headers),
-  signedIn: site !== null && mayBeSignedIn(request.headers) ? () => site.accountOf(request) : null,
+  head,
+  key: keyHeaders.keyOf(request.headers),
+  signedIn: site !== null && keyHeaders.mayBeSignedIn(request.headers) ? () => site.accountOf(request) : null,
   body: (account) => readBody(request, account, keepsLarge, null, keep),
 });
-
-/** A key, right or wrong, is never passed over for a cookie. */
-export const mayBeSignedIn = (headers: Headers): boolean =>
-  headers.has("cookie") && !headers.has("authorization") && !headers.has("x-api-key");
-
-/** `Authorization: Bearer` or `x-api-key`, on every endpoint; two different keys are no key. */
-export function keyOf(headers: Headers): string | null {
-  const authorization = headers.get("authorization");
-  const named = headers.get("x-api-key");
-  const bearer =
-    authorization !== null && /^bearer +/i.test(authorization) ? authorization.replace(/^bearer +/i, "") : null;
-  if (bearer !== null && named !== null && bearer !== named) return null;
-  return bearer ?? named;
-}
 
 /** Keys that are known on this thread. */
 export type KnownKeys = Readonly<{ account(key: string): AccountId | null }>;
 
 /** The account of a route that needs no more than a key, or a page of the site on which somebody is signed in. */
-export function accountOf(request: Request, keys: KnownKeys, site: Site | null): AccountId | Refusal {
+export function accountOf(
+  request: Request,
+  keyHeaders: KeyHeaders,
+  keys: KnownKeys,
+  site: Site | null,
+): AccountId | Refusal {
   try {
-    const key = keyOf(request.headers);
+    const key = keyHeaders.keyOf(request.headers);
     if (key !== null) return keys.account(key) ?? refuse("invalid_api_key");
-    const signedIn = mayBeSignedIn(request.headers) ? site?.accountOf(request) : null;
+    const signedIn = keyHeaders.mayBeSignedIn(request.headers) ? site?.accountOf(request) : null;
     return signedIn ?? refuse("invalid_api_key");
   } catch (error) {
     if (error instanceof StoreUnavailable) return refuse("quota_unverified");

@@ -2,10 +2,8 @@
 // own; what it does not serve itself it passes on.
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
-import { chatCompletions } from "../dialects/chat/chat-completions.ts";
-import type { Dialect } from "../dialects/dialect.ts";
-import { messages } from "../dialects/messages/messages.ts";
-import { compactionDialect, responsesDialect } from "../dialects/responses/responses.ts";
+import type { Dialect, RequestHead } from "../dialects/dialect.ts";
+import type { Dialects } from "../dialects/registry.ts";
 import { type Admitted, admit, isRefused, type Parts, type Refused, serve, type Soon } from "../gateway.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { ActiveSet } from "../core/active-set.ts";
@@ -13,9 +11,10 @@ import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import type { AccountId, Ask } from "../core/types.ts";
 import { addressesOf, type ApiRoutes } from "./api-routes.ts";
-import { CollectOutlet } from "./outlets/collect-outlet.ts";
+import { CollectOutlet, type ReplyParts } from "./outlets/collect-outlet.ts";
 import { Heartbeat } from "./outlets/heartbeat.ts";
-import { incomingOf, mayBeSignedIn, type RawBody } from "./incoming.ts";
+import { headOf, incomingOf, type RawBody } from "./incoming.ts";
+import type { KeyHeaders } from "./key-headers.ts";
 import { refusalReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
 import type { RequestWatch } from "./metrics/request-watch.ts";
@@ -35,8 +34,8 @@ export interface Connection {
 }
 
 export type InferenceOptions = Readonly<{
-  /** Seals what clients of /v1/responses carry for us; the same after every restart. */
-  sealingKey: Uint8Array;
+  dialects: Dialects;
+  keyHeaders: KeyHeaders;
   counts: TokenCounts;
   watch: RequestWatch;
   /**
@@ -47,11 +46,8 @@ export type InferenceOptions = Readonly<{
 }>;
 
 export class Inference implements LiveRequests {
-  readonly responses: Dialect;
   readonly #parts: Parts;
   readonly #options: InferenceOptions;
-  readonly #dialects: readonly Dialect[];
-  readonly #compaction: Dialect;
   readonly #heartbeat = new Heartbeat();
   readonly #open = new ActiveSet<{ outlet: StreamOutlet | CollectOutlet; served: Promise<void> | null }>();
   readonly #openOf = new Map<AccountId, number>();
@@ -59,22 +55,19 @@ export class Inference implements LiveRequests {
   site: Site | null = null;
 
   constructor(parts: Parts, options: InferenceOptions) {
-    const { sealingKey } = options;
-    const responsesOptions = { sealingKey, clock: parts.clock, storesResponses: parts.storedResponses !== null };
     this.#parts = parts;
     this.#options = options;
-    this.responses = responsesDialect(responsesOptions) as unknown as Dialect;
-    this.#dialects = [chatCompletions, messages, this.responses];
-    this.#compaction = compactionDialect(responsesOptions) as unknown as Dialect;
   }
 
   addRoutesTo(api: ApiRoutes): void {
-    for (const dialect of this.#dialects) {
-      api.add("POST", dialect.endpoint, (request, connection) => this.#answer(request, connection, dialect));
+    for (const dialect of this.#options.dialects.all) {
+      for (const { path, counted } of dialect.routes) {
+        if (counted !== undefined) continue;
+        api.add("POST", path, (request, connection, id) =>
+          this.#answer(request, connection, dialect, headOf(request, path, id)),
+        );
+      }
     }
-    api.add("POST", "/v1/responses/compact", (request, connection) =>
-      this.#answer(request, connection, this.#compaction),
-    );
   }
 
   get openRequests(): number {
@@ -89,8 +82,9 @@ export class Inference implements LiveRequests {
   dialectOf(request: Request): Dialect {
     const { pathname } = requestAddress(request);
     const isAt = (address: string): boolean => pathname === address || pathname.startsWith(`${address}/`);
-    const asked = this.#dialects.find(({ endpoint }) => addressesOf(endpoint).some(isAt));
-    return asked ?? (isMessagesClient(request.headers) ? messages : chatCompletions);
+    const { dialects } = this.#options;
+    const asked = dialects.all.find(({ endpoint }) => addressesOf(endpoint).some(isAt));
+    return asked ?? dialects.ofClient(request.headers);
   }
 
   /** Resolves when the open requests have ended, or were cut after `graceMs`. */
@@ -101,14 +95,19 @@ export class Inference implements LiveRequests {
     this.#heartbeat.close();
   }
 
-  async #answer(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
-    const { watch, passOn } = this.#options;
-    if (passOn !== undefined && mayBeSignedIn(request.headers)) return passOn(request, connection, null);
+  async #answer(
+    request: Request,
+    connection: Connection | null,
+    dialect: Dialect,
+    head: RequestHead,
+  ): Promise<Response> {
+    const { keyHeaders, watch, passOn } = this.#options;
+    if (passOn !== undefined && keyHeaders.mayBeSignedIn(request.headers)) return passOn(request, connection, null);
     const record = watch.arrived(dialect.endpoint, request.headers);
     let raw: RawBody = "";
     const keep = passOn === undefined ? undefined : (body: RawBody) => void (raw = body);
     const keepsLarge = this.#parts.largeBodies !== undefined || passOn !== undefined;
-    const incoming = incomingOf(request, record.requestId, this.site, keepsLarge, keep);
+    const incoming = incomingOf(request, head, record.requestId, keyHeaders, this.site, keepsLarge, keep);
     const admitted = await admit(incoming, dialect, this.#parts);
     if (admitted === "for others") {
       assert(passOn !== undefined, "what is for others is passed on to them");
@@ -134,12 +133,19 @@ export class Inference implements LiveRequests {
       return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
     }
     const createdSeconds = Math.floor(record.arrivedWall / 1000);
-    const { account, ask } = admitted;
+    const { account, ask, writer } = admitted;
     const watched = watch.admitted(record, account, ask);
-    const own = dialect.keeping?.(ask, (response) => parts.storedResponses?.keep(account, response)) ?? dialect;
+    const reply: ReplyParts = {
+      ask,
+      dialect,
+      requestId,
+      encoder: writer.encoder({ requestId, createdSeconds }, ask.stream ? "events" : "whole", (response) =>
+        parts.storedResponses?.keep(account, response),
+      ),
+    };
     const outlet = ask.stream
-      ? new StreamOutlet(ask, requestId, createdSeconds, own, request.signal, this.#heartbeat)
-      : new CollectOutlet(ask, requestId, createdSeconds, own, request.signal);
+      ? new StreamOutlet(reply, request.signal, this.#heartbeat)
+      : new CollectOutlet(reply, request.signal);
     if (outlet instanceof StreamOutlet && outlet.showsInput) this.#countInput(ask, account, outlet);
     // A non-streaming reply is silent until it is complete; the exemption sticks to the connection, so it is undone.
     if (!ask.stream) connection?.timeout(request, 0);
@@ -176,10 +182,6 @@ export class Inference implements LiveRequests {
     else this.#openOf.set(account, left);
   }
 }
-
-/** Its SDKs say the version that they speak; a key under this name alone is theirs, too. */
-const isMessagesClient = (headers: Headers): boolean =>
-  headers.has("anthropic-version") || (headers.has("x-api-key") && !headers.has("authorization"));
 
 /** Resolves when there are no more, or after `limitMs`. */
 export async function noneLeftWithin(

@@ -1,19 +1,19 @@
 // GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list. Only `capabilities` are
-// called otherwise by each: the version header of the messages dialect says whose names are wanted.
+// called otherwise by each: a header that only the clients of a dialect send says whose names are wanted.
 import type { Catalog } from "../core/catalog.ts";
 import { outputTokensMax } from "../core/limits.ts";
-import type { Model } from "../core/types.ts";
+import { type Model, readsDepth } from "../core/types.ts";
 
 const created = "2025-01-01T00:00:00Z";
 
 export type ModelsView = Readonly<{
   /** The context in tokens that the model's nodes tell; null where they tell none. */
   nodesContext(modelId: string): number | null;
-  /** True for clients of the messages dialect. */
-  forMessages: boolean;
+  /** A model's capabilities as the dialect of the client has them; null: as usual. */
+  ownCapabilities: ((model: Model) => object) | null;
 }>;
 
-export function modelBody(model: Model, { nodesContext, forMessages }: ModelsView) {
+export function modelBody(model: Model, { nodesContext, ownCapabilities }: ModelsView) {
   const { id, contextTokens } = model;
   return {
     id,
@@ -33,11 +33,9 @@ export function modelBody(model: Model, { nodesContext, forMessages }: ModelsVie
     max_output_tokens: Math.min(outputTokensMax, contextTokens),
     /** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
     reasoning_effort: readsDepth(model),
-    capabilities: forMessages ? messagesCapabilities(model) : capabilities(model),
+    capabilities: (ownCapabilities ?? capabilities)(model),
   };
 }
-
-const readsDepth = ({ tier }: Model): boolean => tier === "hosted";
 
 function descriptionOf({ readsImages, structuredOutput }: Model): string {
   const answers = { json_schema: "JSON that fits a schema", json_object: "JSON", none: null }[structuredOutput];
@@ -53,31 +51,6 @@ const capabilities = (model: Model) => ({
   structured_output: model.structuredOutput === "json_schema",
   json_mode: model.structuredOutput !== "none",
 });
-
-/** Every member that Anthropic's library knows, so that none is looked for in vain. */
-function messagesCapabilities(model: Model) {
-  const depth = supported(readsDepth(model));
-  const [yes, no] = [supported(true), supported(false)];
-  return {
-    batch: no,
-    citations: no,
-    code_execution: no,
-    context_management: {
-      ...no,
-      clear_thinking_20251015: null,
-      clear_tool_uses_20250919: null,
-      compact_20260112: null,
-    },
-    effort: { ...depth, low: depth, medium: depth, high: depth, xhigh: depth, max: depth },
-    image_input: supported(model.readsImages),
-    pdf_input: yes,
-    server_tools: { ...yes, code_execution: no, web_search: yes },
-    structured_outputs: supported(model.structuredOutput === "json_schema"),
-    thinking: { ...yes, types: { adaptive: yes, between_tools: yes, disabled: depth, enabled: yes } },
-  };
-}
-
-const supported = (isSupported: boolean) => ({ supported: isSupported });
 
 /** A page of the list; `after_id`, `before_id` and `limit` are how Anthropic's SDK pages. */
 export function modelsBody(catalog: Catalog, query: URLSearchParams, view: ModelsView): object {

@@ -1,27 +1,27 @@
-// The free routes that count tokens: POST /v1/tokenize, /v1/messages/count_tokens and /v1/responses/input_tokens. They
+// The free routes that count tokens: POST /v1/tokenize, and those on which dialects count a request's input. They
 // need a key, reserve nothing and are not counted by flood protection; counting itself happens off the main thread.
-import type { Dialect } from "../dialects/dialect.ts";
+import type { Dialect, RequestHead } from "../dialects/dialect.ts";
+import type { Dialects } from "../dialects/registry.ts";
 import { type Body, isLarge, type Parts, readAsk } from "../gateway.ts";
 import { isRefusal } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
-import {
-  countMessages,
-  countResponsesInput,
-  readTokenize,
-  tokenize,
-  type TokenizeRequest,
-} from "../tokens/tokenize.ts";
-import type { AccountId, Ask, Refusal } from "../core/types.ts";
+import { countInput, readTokenize, tokenize, type TokenizeRequest } from "../tokens/tokenize.ts";
+import type { AccountId, Refusal } from "../core/types.ts";
 import { BodyTurns } from "./body-turns.ts";
-import { accountOf, type KnownKeys, readBody } from "./incoming.ts";
+import type { ApiRoutes } from "./api-routes.ts";
+import { accountOf, headOf, type KnownKeys, readBody } from "./incoming.ts";
+import type { KeyHeaders } from "./key-headers.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 import type { Site } from "./site.ts";
 
 /** Answers a request whose key and body are in order. */
 type Count = (body: Body, account: AccountId, cancelSignal: AbortSignal) => Promise<object | Refusal>;
 
-type TokenParts = Pick<Parts, "catalog" | "storedResponses" | "largeBodies" | "clock"> & Readonly<{ keys: KnownKeys }>;
+const tokenizePath = "/v1/tokenize";
+
+type TokenParts = Pick<Parts, "catalog" | "storedResponses" | "largeBodies" | "clock"> &
+  Readonly<{ keys: KnownKeys; keyHeaders: KeyHeaders; dialects: Dialects }>;
 
 export class TokenRoutes {
   readonly #parts: TokenParts;
@@ -35,47 +35,61 @@ export class TokenRoutes {
     this.#site = site;
   }
 
-  /** POST /v1/tokenize; `dialect` reads its `messages`. */
+  addRoutesTo(api: ApiRoutes): void {
+    const { all, usual } = this.#parts.dialects;
+    api.add("POST", tokenizePath, (request) => this.tokenize(request, usual));
+    for (const dialect of all) {
+      for (const { path, counted } of dialect.routes) {
+        if (counted === undefined) continue;
+        const count = (request: Request, id: string) =>
+          this.countInput(request, headOf(request, path, id), dialect, counted);
+        api.add("POST", path, (request, _connection, id) => count(request, id));
+      }
+    }
+  }
+
+  /** `dialect` reads its `messages`. */
   tokenize(request: Request, dialect: Dialect): Promise<Response> {
+    const head = headOf(request, tokenizePath, "");
     return this.#answer(request, dialect, async (body, account, cancelSignal) => {
-      const wanted = await this.#readTokenize(body, account, dialect);
+      const wanted = await this.#readTokenize(head, body, account, dialect);
       if (isRefusal(wanted)) return wanted;
       using _conversation = wanted.kind === "messages" ? wanted.ask.prepared : undefined;
       return await tokenize(wanted, this.#counts, account, cancelSignal);
     });
   }
 
-  async #readTokenize(body: Body, account: AccountId, dialect: Dialect): Promise<TokenizeRequest | Refusal> {
-    const { catalog, largeBodies } = this.#parts;
-    if (isLarge(body)) return largeBodies!.readTokenize(body, account, dialect, catalog);
-    return readTokenize(body.json, catalog, (json) => dialect.read(json, body.bytes, catalog));
-  }
-
-  /** POST /v1/messages/count_tokens */
-  countMessages(request: Request, dialect: Dialect): Promise<Response> {
-    return this.#answer(request, dialect, this.#countAsk(dialect, countMessages));
-  }
-
-  /** POST /v1/responses/input_tokens */
-  countResponsesInput(request: Request, dialect: Dialect): Promise<Response> {
-    return this.#answer(request, dialect, this.#countAsk(dialect, countResponsesInput));
-  }
-
-  #countAsk(
+  async #readTokenize(
+    head: RequestHead,
+    body: Body,
+    account: AccountId,
     dialect: Dialect,
-    count: (ask: Ask, counts: TokenCounts, account: AccountId, cancelSignal: AbortSignal) => Promise<object | Refusal>,
-  ): Count {
-    return async (body, account, cancelSignal) => {
-      const ask = await readAsk(body, account, dialect, this.#parts);
-      if (isRefusal(ask)) return ask;
-      using _conversation = ask.prepared;
-      return await count(ask, this.#counts, account, cancelSignal);
-    };
+  ): Promise<TokenizeRequest | Refusal> {
+    const { catalog, largeBodies } = this.#parts;
+    if (isLarge(body)) return largeBodies!.readTokenize(head, body, account, dialect, catalog);
+    return readTokenize(body.json, catalog, (json) =>
+      dialect.read({ ...head, body: json, bodyBytes: body.bytes, catalog }),
+    );
+  }
+
+  /** `reply` is made of the count. */
+  countInput(
+    request: Request,
+    head: RequestHead,
+    dialect: Dialect,
+    reply: (tokens: number) => object,
+  ): Promise<Response> {
+    return this.#answer(request, dialect, async (body, account, cancelSignal) => {
+      const read = await readAsk(head, body, account, dialect, this.#parts);
+      if (isRefusal(read)) return read;
+      using _conversation = read.ask.prepared;
+      return await countInput(read.ask, reply, this.#counts, account, cancelSignal);
+    });
   }
 
   async #answer(request: Request, dialect: Dialect, count: Count): Promise<Response> {
     const requestId = mintRequestId(this.#parts.clock.wall());
-    const account = accountOf(request, this.#parts.keys, this.#site);
+    const account = accountOf(request, this.#parts.keyHeaders, this.#parts.keys, this.#site);
     if (isRefusal(account)) return refusalReply(dialect, account, requestId);
     const body = await readBody(request, account, this.#parts.largeBodies !== undefined, this.#bodyTurns);
     if (isRefusal(body)) return refusalReply(dialect, body, requestId);

@@ -1,6 +1,7 @@
 // A relay's side of the books, which the main thread keeps: keys, admission, holds and places on nodes are asked for by
 // message. To the spine they look like those of one thread that take a moment.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
+import type { Asked } from "../account/admission.ts";
 import { keyHashOf } from "../account/keys.ts";
 import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
@@ -78,7 +79,7 @@ export class MainThreadClient {
   /** Rejects with StoreUnavailable. */
   admit(
     account: AccountId,
-    { endpoint, model, outputTokensMax }: Pick<Ask, "endpoint" | "model" | "outputTokensMax">,
+    { endpoint, coderBilling, model, outputTokensMax }: Asked,
     inputTokens: number,
     requestId: string,
   ): Promise<Hold | Refusal> {
@@ -98,7 +99,10 @@ export class MainThreadClient {
         resolve(new RelayHold(this, id, answer.waits ? this.#ready(id) : null));
       },
     });
-    this.#batcher.put({ op: "admit", id, account, endpoint, model: model.id, outputTokensMax, inputTokens, requestId });
+    this.#batcher.put({
+      ...{ op: "admit", id, account, endpoint, coderBilling },
+      ...{ model: model.id, outputTokensMax, inputTokens, requestId },
+    });
     return promise;
   }
 

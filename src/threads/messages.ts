@@ -9,7 +9,7 @@ import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Engine } from "../nodes/engine.ts";
 import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
-import type { AccountId, Endpoint, Model, Refusal, Usage } from "../core/types.ts";
+import type { AccountId, CoderBilling, Endpoint, Model, Refusal, Usage } from "../core/types.ts";
 
 /** From a relay, carried out in order. */
 export type Operation =
@@ -22,6 +22,7 @@ export type Operation =
       id: number;
       account: AccountId;
       endpoint: Endpoint;
+      coderBilling: CoderBilling;
       model: string;
       outputTokensMax: number;
       inputTokens: number;

@@ -1,6 +1,7 @@
 // The HTTP side of a relay: it serves what models answer by itself, and passes everything else on to the complete server
 // on the main thread. All relays listen on the same port, and the system deals the connections out.
 import { Elysia } from "elysia";
+import { Dialects } from "../dialects/registry.ts";
 import type { Parts, Soon } from "../gateway.ts";
 import { refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
@@ -12,6 +13,7 @@ import { headersTimeoutSeconds, type RunningServer, serverBodyMaxBytes } from ".
 import { CrossOrigin } from "../http/cross-origin.ts";
 import type { RawBody } from "../http/incoming.ts";
 import { type Connection, cutMs, idleTimeoutSeconds, Inference, noneLeftWithin } from "../http/inference.ts";
+import { KeyHeaders } from "../http/key-headers.ts";
 import { LoopDelay } from "../http/metrics/loop-delay.ts";
 import type { Metrics } from "../http/metrics/metrics.ts";
 import { passOn } from "./pass-on.ts";
@@ -51,15 +53,18 @@ export function startRelayServer(parts: Parts, options: RelayServerOptions): Omi
     },
   });
   const loopDelay = new LoopDelay(clock, (delayMs) => metrics.countLoopDelay(delayMs));
-  const inference = new Inference(parts, { sealingKey, counts, watch, passOn: toMain });
+  const dialects = new Dialects({ sealingKey, clock, storesResponses: parts.storedResponses !== null });
+  const keyHeaders = new KeyHeaders(dialects.keyHeaders);
+  const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, passOn: toMain });
   const passing = new ActiveSet<Promise<void>>();
   let stopping = false;
 
   const app = new Elysia({ normalize: false, aot: true })
     .onRequest(({ request, server }) => server?.timeout(request, idleTimeoutSeconds))
     .onError(({ error, request }) => failed(request, error));
-  const crossOrigin = new CrossOrigin(corsOrigins);
-  inference.addRoutesTo(new ApiRoutes(app, crossOrigin));
+  const crossOrigin = new CrossOrigin(corsOrigins, keyHeaders);
+  const otherwise = (request: Request, connection: Connection | null) => toMain(request, connection, null);
+  inference.addRoutesTo(new ApiRoutes(app, crossOrigin, otherwise));
   app.all("/", ({ request, server }) => toMain(request, server, null), { parse: "none" });
   app.all("/*", ({ request, server }) => toMain(request, server, null), { parse: "none" });
   app.listen({

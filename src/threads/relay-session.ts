@@ -127,12 +127,12 @@ export class RelaySession {
   }
 
   #admit(operation: Extract<Operation, { op: "admit" }>): void {
-    const { id, account, endpoint, model: modelId, outputTokensMax, inputTokens, requestId } = operation;
+    const { id, account, endpoint, coderBilling, model: modelId, outputTokensMax, inputTokens, requestId } = operation;
     const { admission, clock, models } = this.#parts;
     const model = models().get(modelId);
     // The catalogue was replaced while the request was on its way here.
     if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: modelId }));
-    const asked = { endpoint, model, outputTokensMax };
+    const asked = { endpoint, coderBilling, model, outputTokensMax };
     const hold = admission.admit(account, asked, inputTokens, requestId, momentOf(clock));
     if (isRefusal(hold)) return this.#refuse(id, hold);
     this.#open.set(id, { account, hold });

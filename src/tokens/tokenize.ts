@@ -1,15 +1,17 @@
-// POST /v1/tokenize, /v1/messages/count_tokens and /v1/responses/input_tokens, apart from HTTP: what a body asks for, and
-// what is answered. The specification leaves the shape of the replies open; count_tokens and input_tokens are answered as
-// the SDKs of their dialects expect it, tokenize with the names that vLLM gave its own endpoint.
+// POST /v1/tokenize and the routes on which dialects count a request's input, apart from HTTP: what a body asks for, and what
+// is answered. The specification leaves the shape of the replies open: tokenize has the names that vLLM gave its own endpoint,
+// the others are answered as the SDKs of their dialects expect it.
 import { encodingDefault, type KnownModels } from "../core/catalog.ts";
 import { tokenIdsTextMaxBytes, tokenizeTextMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, Model, Refusal } from "../core/types.ts";
 import type { TokenCount, TokenCounts } from "./node-count.ts";
 
-export type TokenizeRequest =
+/** `Read` is a request whose messages are to be counted, with what else was made of it. */
+export type TokenizeRequest<Read = WithAsk> =
   | Readonly<{ kind: "text"; text: string; model: Model | null; returnTokens: boolean }>
-  | Readonly<{ kind: "messages"; ask: Ask; model: Model | null }>;
+  | (Read & Readonly<{ kind: "messages"; model: Model | null }>);
+type WithAsk = Readonly<{ ask: Ask }>;
 
 export type TokenizeReply = Readonly<{
   object: "tokenization";
@@ -29,11 +31,11 @@ export type TokenizeReply = Readonly<{
  * The body of POST /v1/tokenize: `text`, or `messages` (with `tools` and the like) as on chat-completions; `model` and
  * `return_tokens` are optional. `readMessages` is the chat-completions dialect's.
  */
-export function readTokenize(
+export function readTokenize<Read extends WithAsk>(
   body: unknown,
   catalog: KnownModels,
-  readMessages: (body: unknown) => Ask | Refusal,
-): TokenizeRequest | Refusal {
+  readMessages: (body: unknown) => Read | Refusal,
+): TokenizeRequest<Read> | Refusal {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return malformed("The body must be an object");
   const { text, messages, model: id, return_tokens: returnTokens } = body as Record<string, unknown>;
   if (id != null && typeof id !== "string") return malformed("model must be a string");
@@ -45,8 +47,8 @@ export function readTokenize(
   if (text == null && messages == null) return malformed("Send text (a string) or messages (an array)");
   if (text == null) {
     if (returnTokens === true) return malformed("return_tokens goes with text, not with messages");
-    const ask = readMessages({ ...body, model: (model ?? anyModel(catalog)).id });
-    return isRefusal(ask) ? ask : { kind: "messages", ask, model };
+    const read = readMessages({ ...body, model: (model ?? anyModel(catalog)).id });
+    return isRefusal(read) ? read : { ...read, kind: "messages", model };
   }
   if (typeof text !== "string") return malformed("text must be a string");
   const bytes = Buffer.byteLength(text);
@@ -98,24 +100,14 @@ function countOf(
   return counts.ofAsk(request.ask, account, cancelSignal);
 }
 
-/** The reply of POST /v1/messages/count_tokens; refused like `Counter.count`. */
-export async function countMessages(
+/** The reply of a route that counts a request's input, of which `reply` is made; refused like `Counter.count`. */
+export async function countInput(
   ask: Ask,
+  reply: (tokens: number) => object,
   counts: TokenCounts,
   account: AccountId,
   cancelSignal: AbortSignal,
-): Promise<Readonly<{ input_tokens: number }> | Refusal> {
+): Promise<object | Refusal> {
   const counted = await counts.ofAsk(ask, account, cancelSignal);
-  return isRefusal(counted) ? counted : { input_tokens: counted.tokens };
-}
-
-/** The reply of POST /v1/responses/input_tokens; refused like `Counter.count`. */
-export async function countResponsesInput(
-  ask: Ask,
-  counts: TokenCounts,
-  account: AccountId,
-  cancelSignal: AbortSignal,
-): Promise<Readonly<{ object: "response.input_tokens"; input_tokens: number }> | Refusal> {
-  const counted = await counts.ofAsk(ask, account, cancelSignal);
-  return isRefusal(counted) ? counted : { object: "response.input_tokens", input_tokens: counted.tokens };
+  return isRefusal(counted) ? counted : reply(counted.tokens);
 }

@@ -17,6 +17,7 @@ import { SqliteRecords } from "../../src/store/ledger/sqlite-records.ts";
 import { verify } from "../../src/store/verify/verify.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Hold, Model, Moment, Plan, PlanId, Price, Refusal, Usage } from "../../src/core/types.ts";
+import type { Endpoint } from "../fixtures/endpoints.ts";
 import { MemoryStorage, memoryDatabase } from "../store/memory-storage.ts";
 
 const plan = (id: PlanId, tokensPerDay: number, coderCallsPerWindow: number, searchesPerDay: number): Plan => ({
@@ -47,7 +48,7 @@ export function model(id: string, price: Price = parPrice): Model {
     structuredOutput: "json_schema",
     price,
     budgetLimitsAnswer: true,
-    outputTokensDefault: { "/v1/chat/completions": 4_096, "/v1/messages": 4_096, "/v1/responses": 4_096 },
+    outputTokensDefault: { calls: 4_096, tokens: 4_096 },
     encoding: "o200k_base",
     coder: id === "core-coder-1",
   };
@@ -55,13 +56,18 @@ export function model(id: string, price: Price = parPrice): Model {
 
 export const ask = (outputTokensMax = 4_096, more: Partial<Asked> = {}): Asked => ({
   endpoint: "/v1/chat/completions",
+  coderBilling: "calls",
   model: model("core-3"),
   outputTokensMax,
   ...more,
 });
 
-export const coderAsk = (endpoint: Asked["endpoint"] = "/v1/chat/completions"): Asked =>
-  ask(65_536, { endpoint, model: model("core-coder-1", { kind: "flat", cents: 800 }) });
+export const coderAsk = (endpoint: Endpoint = "/v1/chat/completions"): Asked =>
+  ask(65_536, {
+    endpoint,
+    coderBilling: endpoint === "/v1/responses" ? "tokens" : "calls",
+    model: model("core-coder-1", { kind: "flat", cents: 800 }),
+  });
 
 export const output = (tokens: number): Usage => ({ inputFresh: 0, inputCached: 0, output: tokens, reasoning: 0 });
 

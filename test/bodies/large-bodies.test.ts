@@ -4,14 +4,14 @@ import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { BodyCall } from "../../src/bodies/preparing-worker.ts";
 import type { Read } from "../../src/bodies/body-reader.ts";
-import { LargeBodies, type LargeBodiesOptions } from "../../src/bodies/large-bodies.ts";
+import { LargeBodies, type LargeBodiesOptions, type LargeBody } from "../../src/bodies/large-bodies.ts";
 import { prepare } from "../../src/bodies/prepare.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
-import type { Dialect } from "../../src/dialects/dialect.ts";
+import type { AnswerEnd, Dialect } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages/messages.ts";
-import { compactionDialect, responsesDialect } from "../../src/dialects/responses/responses.ts";
+import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { earlierOf, type EarlierTexts } from "../../src/dialects/stored-responses.ts";
 import { largeEchoMaxLength, largeSettingsMaxLength } from "../../src/core/limits.ts";
 import type { LogFields } from "../../src/core/log.ts";
@@ -21,15 +21,17 @@ import { isRefusal } from "../../src/core/refusals.ts";
 import { readTokenize } from "../../src/tokens/tokenize.ts";
 import { renderAsk, renderTurns } from "../../src/tokens/render.ts";
 import { needsMedia, unreadyParts, withParts } from "../../src/tools/media/media-parts.ts";
-import type { Ask, Part, Refusal } from "../../src/core/types.ts";
+import { type Ask, noUsage, type Part, type Refusal } from "../../src/core/types.ts";
+import { call, fragments, reasoning, text } from "../golden/pieces.ts";
 import { pdf } from "../fixtures/pdf.ts";
 import { png } from "../fixtures/pictures.ts";
+import { atRoute, headOf, readBody, wholeReply, writerOf } from "../fixtures/reading.ts";
 
 const catalog = embeddedCatalog();
 const sealingKey = new Uint8Array(32).fill(7);
 const options = { sealingKey, clock: systemClock, storesResponses: true };
 const responses = responsesDialect(options);
-const compaction = compactionDialect(options);
+const compaction = atRoute(responses, "/v1/responses/compact");
 const dialects = { "chat-completions": chatCompletions, messages, responses, compaction } as const;
 type Name = keyof typeof dialects;
 const stays = new AbortController().signal;
@@ -127,19 +129,35 @@ function viewOf(ask: Ask) {
 
 const dataOf = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
+const identity = { requestId: "req_1", createdSeconds: 0 };
+const said = [...reasoning("hm"), ...text("Hello."), call(0, "call_1", "a"), ...fragments(0, "{}")];
+const ended: AnswerEnd = { reason: "tool_calls", stopSequence: null, usage: noUsage };
+
 async function expectSame(
   bodies: LargeBodies,
   name: Name,
   json: unknown,
   earlier: EarlierTexts | null = null,
 ): Promise<void> {
-  const dialect = dialects[name] as Dialect;
+  const dialect = dialects[name];
   const text = typeof json === "string" ? json : JSON.stringify(json);
   const bytes = bytesOf(text).length;
   const find = () => Promise.resolve(earlier!);
-  const expected = dialect.read(JSON.parse(text), bytes, catalog, earlier === null ? undefined : earlierOf(earlier));
-  const read = await bodies.readAsk(bodyOf(text), 1, dialect, catalog, earlier === null ? null : find);
-  if (isRefusal(read) || isRefusal(expected)) return expect(read).toEqual(expected);
+  const expected = readBody(
+    dialect,
+    JSON.parse(text),
+    bytes,
+    catalog,
+    earlier === null ? undefined : earlierOf(earlier),
+  );
+  const head = headOf(dialect);
+  const there = await bodies.readAsk(head, bodyOf(text), 1, dialect, catalog, earlier === null ? null : find);
+  if (isRefusal(there) || isRefusal(expected)) return expect(there).toEqual(expected as Refusal);
+  const { ask: read, writer } = there;
+  if (name !== "compaction") {
+    const replies = [writer, writerOf(expected)].map((one) => wholeReply(one.encoder(identity, "whole"), said, ended));
+    expect(replies[0]!).toBe(replies[1]!);
+  }
   using prepared = read.prepared!;
   expect(read.model).toBe(catalog.models.get(read.model.id)!);
   // What is fetched or read is put in the places of its parts.
@@ -358,7 +376,7 @@ const found: EarlierTexts = {
 };
 
 const refers = (json: { previous_response_id?: string; input: unknown }) =>
-  responses.references(json) === null
+  responses.references!(json) === null
     ? null
     : { ...found, conversation: json.previous_response_id === undefined ? null : found.conversation };
 
@@ -407,8 +425,11 @@ describe("any request is the same as where the main thread reads it", () => {
     await fc.assert(
       fc.asyncProperty(body, async (json) => {
         const text = JSON.stringify(json);
-        const there = await bodies.readTokenize(bodyOf(text), 1, chatCompletions, catalog);
-        const here = readTokenize(JSON.parse(text), catalog, (one) => chatCompletions.read(one, text.length, catalog));
+        const there = await bodies.readTokenize(headOf(chatCompletions), bodyOf(text), 1, chatCompletions, catalog);
+        const here = readTokenize(JSON.parse(text), catalog, (one) => {
+          const ask = readBody(chatCompletions, one, text.length, catalog);
+          return isRefusal(ask) ? ask : { ask };
+        });
         if (isRefusal(there) || isRefusal(here) || there.kind === "text" || here.kind === "text") {
           return expect(there).toEqual(here);
         }
@@ -423,7 +444,7 @@ describe("any request is the same as where the main thread reads it", () => {
   test("of bodies that are no JSON, or no request", async () => {
     const bodies = makeBodies(near());
     for (const text of ["", "{", "[]", "null", '"a"', "[".repeat(100_000)]) {
-      const read = (await bodies.readAsk(bodyOf(text), 1, chatCompletions, catalog, null)) as Refusal;
+      const read = (await readAsk(bodies, bodyOf(text))) as Refusal;
       expect(isRefusal(read)).toBe(true);
       expect(["unreadable", "malformed"]).toContain(read.refusal);
     }
@@ -440,7 +461,16 @@ const chat = (content: string, more: object = {}) => ({
   ...more,
 });
 const ofChat = (bodies: LargeBodies, json: unknown, account = 1, cancelSignal = stays) =>
-  bodies.readAsk(bodyOf(json, cancelSignal), account, chatCompletions, catalog, null);
+  readAsk(bodies, bodyOf(json, cancelSignal), account);
+async function readAsk(
+  bodies: LargeBodies,
+  body: LargeBody,
+  account = 1,
+  dialect: Dialect = chatCompletions,
+): Promise<Ask | Refusal> {
+  const read = await bodies.readAsk(headOf(dialect), body, account, dialect, catalog, null);
+  return isRefusal(read) ? read : read.ask;
+}
 
 describe("the Worker", () => {
   test("reads bodies of 2 MB in all dialects, and gives the bytes back for what is read again", async () => {
@@ -475,7 +505,9 @@ describe("the Worker", () => {
     worker.onerror = ({ message }) => void errors.push(message);
     const ended = new Promise((resolve) => worker.addEventListener("close", resolve));
     const read = new Promise((resolve) => (worker.onmessage = resolve));
-    const order = { reading: "messages", wanted: "request", body: bytesOf("{}"), bodyBytes: 2, models: [] } as const;
+    const { headers: _, ...address } = headOf(messages);
+    const reading = { dialect: "messages", ...address, headers: [], tokenizes: false };
+    const order = { reading, wanted: "request", body: bytesOf("{}"), bodyBytes: 2, models: [] } as const;
     const calls = [
       { order: "open", sealingKey, storesResponses: true },
       { order: "prepare", ...order, finds: false, earlier: null, found: null },
@@ -617,7 +649,7 @@ describe("tools and other settings, which the main thread takes as objects,", ()
   const fits = largeSettingsMaxLength;
   const tooMany = largeSettingsMaxLength + 200_000;
   const ofResponses = (bodies: LargeBodies, more: object) =>
-    bodies.readAsk(bodyOf({ model: "core-3", input: "a", ...more }), 1, responses, catalog, null);
+    readAsk(bodies, bodyOf({ model: "core-3", input: "a", ...more }), 1, responses);
   const wrapped = (tools: ReturnType<typeof functions>) =>
     tools.map((definition) => ({ type: "function", function: definition }));
   const named = (tools: ReturnType<typeof functions>) =>

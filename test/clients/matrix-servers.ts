@@ -1,6 +1,6 @@
 // The two sides of the matrix: the gateway, whose node says what the references say, and a server that does nothing but
 // hand out the references.
-import type { Endpoint } from "../../src/core/types.ts";
+import type { Endpoint } from "../fixtures/endpoints.ts";
 import {
   callArguments,
   callStart,

@@ -4,6 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRefusal, messageOf } from "../../src/core/refusals.ts";
+import { readBody } from "../fixtures/reading.ts";
 import { missing } from "../fixtures/optional.ts";
 import { pixelUrl } from "../fixtures/pictures.ts";
 import { type DialectName, dialects } from "../golden/dialects.ts";
@@ -263,7 +264,7 @@ const withContent: Readonly<Record<DialectName, (part: object) => object>> = {
 
 /** The words of the refusal; null: it is accepted. */
 function refusalOf(dialect: DialectName, body: object): string | null {
-  const read = dialects[dialect].read(body, 100, catalog);
+  const read = readBody(dialects[dialect], body, 100, catalog);
   return isRefusal(read) ? messageOf(read) : null;
 }
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { Collected } from "../../src/dialects/reply/collected.ts";
 import type { Piece } from "../../src/core/types.ts";
 import { askIn, dialectNames, dialects, identity } from "../golden/dialects.ts";
+import { writerOf } from "../fixtures/reading.ts";
 
 const timeLimit = 60_000;
 const count = 30_000;
@@ -49,8 +50,8 @@ describe.each(dialectNames)("%s", (name) => {
       const usage = { inputFresh: 1, inputCached: 0, output: 1, reasoning: 0 };
       const end = { reason: "stop", stopSequence: null, usage } as const;
       const before = process.cpuUsage();
-      const encoder = dialect.encoder(ask, identity, "events");
-      const collected = new Collected(dialect.encoder(ask, identity, "whole"));
+      const encoder = writerOf(ask).encoder(identity, "events");
+      const collected = new Collected(writerOf(ask).encoder(identity, "whole"));
       for (const piece of answers[shape]!) {
         encoder.piece(piece);
         collected.piece(piece);

@@ -5,7 +5,7 @@ import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import type { AnswerEnd, Dialect } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages/messages.ts";
 import { responsesDialect } from "../../src/dialects/responses/responses.ts";
-import { wholeReply } from "../fixtures/whole-reply.ts";
+import { readBody, writerOf, wholeReply } from "../fixtures/reading.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Piece, ServerTool, Source, ToolOutcome } from "../../src/core/types.ts";
 import { eventsOf } from "../fixtures/events.ts";
@@ -57,20 +57,20 @@ const bodies: Readonly<Record<string, readonly [Dialect, object]>> = {
 
 function askOf(name: string, more: object = {}): readonly [Dialect, Ask] {
   const [dialect, body] = bodies[name]!;
-  const ask = dialect.read({ model: "core-3", ...body, ...more }, 100, catalog);
+  const ask = readBody(dialect, { model: "core-3", ...body, ...more }, 100, catalog);
   if (isRefusal(ask)) throw new Error("the body must be read");
   return [dialect, ask];
 }
 
 function stream(name: string, pieces: readonly Piece[], more: object = {}, end = ended): string {
   const [dialect, ask] = askOf(name, more);
-  const encoder = dialect.encoder(ask, identity, "events");
+  const encoder = writerOf(ask).encoder(identity, "events");
   return pieces.map((piece) => encoder.piece(piece)).join("") + encoder.end(end);
 }
 
 function reply(name: string, pieces: readonly Piece[], more: object = {}, end = ended): Record<string, any> {
   const [dialect, ask] = askOf(name, more);
-  return JSON.parse(wholeReply(dialect.encoder(ask, identity, "whole"), pieces, end));
+  return JSON.parse(wholeReply(writerOf(ask).encoder(identity, "whole"), pieces, end));
 }
 
 /** Thinks, says something, searches, and answers with two sources. */
@@ -123,7 +123,7 @@ describe("chat-completions shows nothing of a search but the citations", () => {
 
   test("a search before the first text opens no message", () => {
     const [dialect, ask] = askOf("chat");
-    const encoder = dialect.encoder(ask, identity, "events");
+    const encoder = writerOf(ask).encoder(identity, "events");
     expect(encoder.piece(search("a")) + encoder.piece(outcome({}))).toBe("");
   });
 });
@@ -175,7 +175,7 @@ describe("messages shows server tools, their results and citations", () => {
 
   test("a block of the call is closed before its result is known, so that clients show it", () => {
     const [dialect, ask] = askOf("messages");
-    const begun = messagesEventsOf(dialect.encoder(ask, identity, "events").piece(search("bun")));
+    const begun = messagesEventsOf(writerOf(ask).encoder(identity, "events").piece(search("bun")));
     expect(begun.map(({ type }) => type)).toEqual([
       "message_start",
       "content_block_start",
@@ -345,7 +345,7 @@ describe("responses shows items of searches and servers' calls, and annotations"
 
   test("signs of life while a search runs, and while a model reads its results, wipe nothing", () => {
     const [dialect, ask] = askOf("responses");
-    const encoder = dialect.encoder(ask, identity, "events");
+    const encoder = writerOf(ask).encoder(identity, "events");
     let written = encoder.piece(search("a"));
     for (let sign = 0; sign < 12; sign++) written += encoder.keepAlive();
     written += encoder.piece(outcome({ sources: [bun] }));

@@ -2,7 +2,7 @@
 // that does what no engine should, before the real process with one thread and with two, in three dialects, streamed and
 // not.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import type { Endpoint } from "../../src/core/types.ts";
+import type { Endpoint } from "../fixtures/endpoints.ts";
 import { billedTokens, bodyOf, budgetField, type ClientView, endpoints, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type Account, GatewayProcess, type UsageRow } from "../fixtures/gateway-process.ts";

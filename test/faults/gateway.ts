@@ -13,7 +13,7 @@ import type { PoolLimits } from "../../src/nodes/queue/pool.ts";
 import { NodePool } from "../../src/nodes/queue/pool.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
-import type { Endpoint } from "../../src/core/types.ts";
+import type { Endpoint } from "../fixtures/endpoints.ts";
 import { bodyOf, type ClientView, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
 

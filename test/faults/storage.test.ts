@@ -7,7 +7,7 @@ import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { journalBusyMs } from "../../src/core/limits.ts";
-import type { Endpoint } from "../../src/core/types.ts";
+import type { Endpoint } from "../fixtures/endpoints.ts";
 import { bodyOf, endpoints, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";

@@ -2,7 +2,7 @@
 // sockets. Required of each: the status and the dialect's own form of error, no word of the node's own, no terminator
 // after an error, nothing charged, nothing left open, and a node that is used again when it is well.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import type { Endpoint } from "../../src/core/types.ts";
+import type { Endpoint } from "../fixtures/endpoints.ts";
 import { billedTokens, budgetField, endpoints } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type Answer, begun, faultsAtStart, faultsWithin, isSilence, oddAnswers } from "../fixtures/node-faults.ts";

@@ -8,7 +8,8 @@ import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { messages } from "../../src/dialects/messages/messages.ts";
 import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
-import type { Ask, Endpoint, Piece } from "../../src/core/types.ts";
+import type { Ask, Piece } from "../../src/core/types.ts";
+import type { Endpoint } from "../fixtures/endpoints.ts";
 import { type Caller, FaultGateway } from "../faults/gateway.ts";
 import { captures } from "../fixtures/captures.ts";
 import { bodyOf, viewOf } from "../fixtures/client-view.ts";
@@ -26,6 +27,8 @@ import {
 } from "../fixtures/raw-node.ts";
 import { responsesCaptures } from "../fixtures/responses-captures.ts";
 import { spoiled } from "./mutation.ts";
+import { readBody, writerOf } from "../fixtures/reading.ts";
+import { endpointOf } from "../fixtures/endpoints.ts";
 
 const runs = Number(process.env["TOLLGATE_FUZZ_RUNS"] ?? 3_000);
 const seed = seedOfRun();
@@ -131,15 +134,15 @@ describe("event streams", () => {
     ),
   );
 
-  test.each(dialects.map((dialect) => [dialect.endpoint, dialect] as const))(
+  test.each(dialects.map((dialect) => [endpointOf(dialect), dialect] as const))(
     "%s: what is written is what is read, at any cut of the text into pieces",
     (endpoint, dialect) => {
-      const ask = dialect.read(bodyOf(endpoint, "core-3", "x", { stream: true }), 10, catalog);
+      const ask = readBody(dialect, bodyOf(endpoint, "core-3", "x", { stream: true }), 10, catalog);
       if (isRefusal(ask)) throw new Error(ask.refusal);
       fc.assert(
         fc.property(fc.array(words, { maxLength: 12 }), (given) => {
           const texts = given.map((text) => text.toWellFormed());
-          const encoder = dialect.encoder(ask as Ask, { requestId: "req_1", createdSeconds: 0 }, "events");
+          const encoder = writerOf(ask as Ask).encoder({ requestId: "req_1", createdSeconds: 0 }, "events");
           let stream = encoder.keepAlive();
           for (const text of texts) {
             const piece: Piece = { kind: "text", literal: JSON.stringify(text), logprobs: null };

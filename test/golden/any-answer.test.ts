@@ -12,6 +12,7 @@ import { ends, offeredTools, wholeAnswers } from "./answers.ts";
 import { askIn, type DialectName, dialectNames, dialects } from "./dialects.ts";
 import { type Answer, replyOf, type Step, streamOf, ways } from "./player.ts";
 import { saidIn } from "./said.ts";
+import { endpointOf } from "../fixtures/endpoints.ts";
 
 /** Requests that change what is written of an answer. */
 const requests: Readonly<Record<DialectName, fc.Arbitrary<object>>> = {
@@ -111,7 +112,7 @@ const options = { numRuns: Number(process.env["TOLLGATE_TEST_RUNS"] ?? 150) };
 const timeLimit = 60_000;
 
 describe.each(dialectNames)("any answer, %s", (name) => {
-  const { endpoint } = dialects[name];
+  const endpoint = endpointOf(dialects[name]);
   const reader = readers[name];
   const viewOfStream = (stream: string) => viewOf(endpoint, true, stream);
 

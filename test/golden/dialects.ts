@@ -8,6 +8,7 @@ import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { Sealer, sealingKeyBytes } from "../../src/dialects/request/sealed-content.ts";
 import { isRefusal, messageOf } from "../../src/core/refusals.ts";
 import type { Ask } from "../../src/core/types.ts";
+import { readBody } from "../fixtures/reading.ts";
 
 export type DialectName = "chat" | "messages" | "responses";
 
@@ -39,7 +40,7 @@ const usual: Readonly<Record<DialectName, object>> = {
 
 /** A plain request of a dialect with more fields. */
 export function askIn(name: DialectName, model: string, more: object = {}): Ask {
-  const ask = dialects[name].read({ model, ...usual[name], ...more }, 400, catalog);
+  const ask = readBody(dialects[name], { model, ...usual[name], ...more }, 400, catalog);
   if (isRefusal(ask)) throw new Error(messageOf(ask));
   return ask;
 }

@@ -10,6 +10,7 @@ import { compact, indented } from "./indented.ts";
 import { replyOf, streamOf, ways } from "./player.ts";
 import { saidIn } from "./said.ts";
 import { modelOf, scenarios } from "./scenarios.ts";
+import { endpointOf } from "../fixtures/endpoints.ts";
 
 const folder = join(import.meta.dir, "replies");
 const rewrites = process.env["TOLLGATE_GOLDEN"] === "write";
@@ -49,7 +50,7 @@ describe.each(cases)("%s, %s", (name, dialect, scenario) => {
   });
 
   test("a client finds both whole, and the same in both", () => {
-    const { endpoint } = dialects[dialect];
+    const endpoint = endpointOf(dialects[dialect]);
     const streamed = viewOf(endpoint, true, streamOf(dialect, ask, scenario, "strings"));
     const whole = viewOf(endpoint, false, replyOf(dialect, ask, scenario, "strings"));
     expect([streamed.faults, whole.faults]).toEqual([[], []]);

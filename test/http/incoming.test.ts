@@ -8,7 +8,8 @@ import {
   gzipSync,
   zstdCompressSync,
 } from "node:zlib";
-import { keyOf, readBody } from "../../src/http/incoming.ts";
+import { readBody } from "../../src/http/incoming.ts";
+import { KeyHeaders } from "../../src/http/key-headers.ts";
 import { bodyMaxBytes } from "../../src/core/limits.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 
@@ -28,7 +29,7 @@ describe("the key", () => {
     [{ "x-api-key": "abc", authorization: "Bearer other" }, null],
     [{ "x-api-key": "abc", authorization: "Basic dXNlcg==" }, "abc"],
   ])("of %p is %p", (headers, key) => {
-    expect(keyOf(new Headers(headers as Record<string, string>))).toBe(key);
+    expect(new KeyHeaders(["x-api-key"]).keyOf(new Headers(headers as Record<string, string>))).toBe(key);
   });
 });
 

@@ -1,10 +1,11 @@
 // The model list, as both SDK families page through it.
 import { expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { messages } from "../../src/dialects/messages/messages.ts";
 import { modelBody, modelsBody, type ModelsView } from "../../src/http/models.ts";
 
 type Page = { data: { id: string }[]; has_more: boolean; first_id: string | null; last_id: string | null };
-const view: ModelsView = { nodesContext: () => null, forMessages: false };
+const view: ModelsView = { nodesContext: () => null, ownCapabilities: null };
 const page = (query: string) => modelsBody(embeddedCatalog(), new URLSearchParams(query), view) as Page;
 const ids = [...embeddedCatalog().models.keys()];
 
@@ -46,7 +47,7 @@ test("capabilities are the model's own", () => {
 });
 
 test("a messages client finds them under its library's names", () => {
-  expect(modelOf("core-coder-1", { forMessages: true }).capabilities).toMatchObject({
+  expect(modelOf("core-coder-1", { ownCapabilities: messages.capabilities! }).capabilities).toMatchObject({
     image_input: { supported: false },
     pdf_input: { supported: true },
     structured_outputs: { supported: true },

@@ -4,20 +4,26 @@ import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import { messages } from "../../src/dialects/messages/messages.ts";
+import { Dialects } from "../../src/dialects/registry.ts";
+import { KeyHeaders } from "../../src/http/key-headers.ts";
 import { TokenRoutes } from "../../src/http/token-routes.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
+import { headOf } from "../fixtures/reading.ts";
 import { eventually } from "../fixtures/eventually.ts";
 
 const room = { places: 8, bytes: 1_000_000, accountPlaces: 2, accountBytes: 500_000 };
 const counter = new Counter({ log: () => {}, room });
 afterAll(() => counter.close());
 
+const dialects = new Dialects({ sealingKey: new Uint8Array(32), clock: systemClock, storesResponses: false });
 const routes = new TokenRoutes(
   {
     keys: { account: (key) => ({ one: 1, other: 2 })[key] ?? null },
     catalog: embeddedCatalog(),
     storedResponses: null,
+    keyHeaders: new KeyHeaders(["x-api-key"]),
+    dialects,
     clock: systemClock,
   },
   new TokenCounts(counter, null, systemClock),
@@ -26,6 +32,8 @@ const routes = new TokenRoutes(
 
 const post = (key: string, body: object) =>
   new Request("http://localhost/", { method: "POST", headers: { "x-api-key": key }, body: JSON.stringify(body) });
+const count = (request: Request) =>
+  routes.countInput(request, headOf(messages), messages, (tokens) => ({ input_tokens: tokens }));
 const tokenize = (key: string, text: string) => routes.tokenize(post(key, { text }), chatCompletions);
 
 test("beyond its room an account's counts are busy, to be tried again later; another's are answered meanwhile", async () => {
@@ -33,7 +41,7 @@ test("beyond its room an account's counts are busy, to be tried again later; ano
   await eventually("both wait", async () => counter.waiting.places === 2);
   const [refused, ofMessages, others] = await Promise.all([
     tokenize("one", "one more"),
-    routes.countMessages(post("one", { model: "core-3", messages: [{ role: "user", content: "x" }] }), messages),
+    count(post("one", { model: "core-3", messages: [{ role: "user", content: "x" }] })),
     tokenize("other", "one more"),
   ]);
   for (const reply of [refused, ofMessages]) {

@@ -4,7 +4,8 @@
 import { expect, test } from "bun:test";
 import type { SearchHold } from "../../src/account/searches.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
-import type { Endpoint, Hold, Price, Refusal } from "../../src/core/types.ts";
+import type { Hold, Price, Refusal } from "../../src/core/types.ts";
+import type { Endpoint } from "../fixtures/endpoints.ts";
 import { ask, coderAsk, model, noon } from "../account/office.ts";
 import { seedOfRun } from "../fixtures/random.ts";
 import { LedgerWorld, runWorlds, type SimulatedAccount } from "./ledger-world.ts";

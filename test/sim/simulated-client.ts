@@ -5,6 +5,7 @@ import type { AnswerEnd, Dialect, Encoder } from "../../src/dialects/dialect.ts"
 import type { Outlet } from "../../src/gateway.ts";
 import { refuse } from "../../src/core/refusals.ts";
 import type { Ask, Piece, Refusal } from "../../src/core/types.ts";
+import { writerOf } from "../fixtures/reading.ts";
 
 /** Whether what was delivered before it is charged: neither the gateway nor a node failed. */
 export const isPaid = ({ refusal }: Refusal): boolean => refusal === "answer_misfit";
@@ -41,10 +42,10 @@ export class SimulatedClient implements Outlet {
     this.#ask = ask;
     this.#requestId = requestId;
     this.#dialect = dialect;
-    this.#encoder = ask.stream ? dialect.encoder(ask, { requestId, createdSeconds }, "events") : null;
+    this.#encoder = ask.stream ? writerOf(ask).encoder({ requestId, createdSeconds }, "events") : null;
     this.#collected = ask.stream
       ? null
-      : new Collected(dialect.encoder(ask, { requestId, createdSeconds: 0 }, "whole"));
+      : new Collected(writerOf(ask).encoder({ requestId, createdSeconds: 0 }, "whole"));
   }
 
   piece(piece: Piece): void {

@@ -16,6 +16,8 @@ import { billedTokens, bodyOf, budgetField, viewOf } from "../fixtures/client-vi
 import { LedgerWorld, type SimulatedAccount } from "./ledger-world.ts";
 import { isPaid, SimulatedClient } from "./simulated-client.ts";
 import { type Generation, SimulatedNodes } from "./simulated-nodes.ts";
+import { headOf } from "../fixtures/reading.ts";
+import { endpointOf } from "../fixtures/endpoints.ts";
 
 const catalog = embeddedCatalog();
 const models = [
@@ -157,9 +159,9 @@ export class Spine extends LedgerWorld {
     const budget = this.pick([1, 100, 4_096, 4_096, 65_536, this.below(65_536)]);
     const named = chance < 0.04 ? "no-such-model" : model;
     const more = chance < 0.06 ? { tools: "none" } : {};
-    const json = bodyOf(dialect.endpoint, named, "x".repeat(this.below(400)), {
+    const json = bodyOf(endpointOf(dialect), named, "x".repeat(this.below(400)), {
       stream,
-      [budgetField[dialect.endpoint]]: budget,
+      [budgetField[endpointOf(dialect)]]: budget,
       ...more,
     });
     return { json, bytes: JSON.stringify(json).length };
@@ -170,7 +172,11 @@ export class Spine extends LedgerWorld {
     const { dialect, id, upload, account } = request;
     const process = this.#process;
     const parts = this.#parts(request);
-    const admitted = await admit({ requestId: id, key, body: () => upload.promise }, dialect, parts);
+    const admitted = await admit(
+      { requestId: id, head: headOf(dialect), key, body: () => upload.promise },
+      dialect,
+      parts,
+    );
     if (process !== this.#process) return;
     assert(admitted !== "for others", "nothing is passed on");
     if (isRefused(admitted)) {
@@ -189,7 +195,7 @@ export class Spine extends LedgerWorld {
     const { failed } = client;
     const ended = failed === null ? "whole" : isPaid(failed) && client.delivered ? "misfit" : "failed";
     this.#close(request, request.unheard ? "unheard" : client.left ? "left" : ended);
-    const view = viewOf(dialect.endpoint, request.stream && client.status === 200, client.received);
+    const view = viewOf(endpointOf(dialect), request.stream && client.status === 200, client.received);
     if (client.left) return;
     expect(view.faults).toEqual([]);
     expect([view.complete, view.error === null]).toEqual(client.failed === null ? [true, true] : [false, false]);
@@ -458,7 +464,7 @@ export class Spine extends LedgerWorld {
 
   /** I5: the charge is of the usage that the client was told. */
   #expectToldIsWritten(request: Request, received: string): void {
-    const { usage } = viewOf(request.dialect.endpoint, request.stream, received);
+    const { usage } = viewOf(endpointOf(request.dialect), request.stream, received);
     const [row] = this.#rows(request.id);
     if (usage === null || row === undefined) throw new Error(`${request.id}: told ${usage}, written ${row}`);
     const cached = usage.cached ?? row.cached_input;

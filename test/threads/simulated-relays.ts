@@ -186,7 +186,12 @@ export class SimulatedRelays {
     if (account === null) return "refused";
     const admitted = await mainThread.admit(
       account,
-      { endpoint: "/v1/chat/completions", model: this.#models.get("core-3")!, outputTokensMax: 1_000 },
+      {
+        endpoint: "/v1/chat/completions",
+        coderBilling: "calls",
+        model: this.#models.get("core-3")!,
+        outputTokensMax: 1_000,
+      },
       this.#pick([0, 100, 3_000, 40_000]),
       request.id,
     );

@@ -1,13 +1,18 @@
 // The bodies of the counting endpoints and their replies.
 import { afterAll, describe, expect, test } from "bun:test";
-import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { embeddedCatalog, type KnownModels } from "../../src/core/catalog.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
-import { countMessages, countResponsesInput, readTokenize, tokenize } from "../../src/tokens/tokenize.ts";
+import { countInput, readTokenize, tokenize } from "../../src/tokens/tokenize.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
+import type { Dialect } from "../../src/dialects/dialect.ts";
+import { messages } from "../../src/dialects/messages/messages.ts";
+import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { askOf } from "../fixtures/asks.ts";
 import { encodings, reference } from "./reference.ts";
+import { readBody } from "../fixtures/reading.ts";
 
 const catalog = embeddedCatalog();
 const stays = new AbortController().signal;
@@ -17,7 +22,11 @@ const estimates = new TokenCounts(counter, null, { monotonic: () => 0 });
 const node = { countAsk: () => Promise.resolve(77), countText: () => Promise.resolve(66) };
 const exact = new TokenCounts(counter, node, { monotonic: () => 0 });
 
-const read = (body: unknown) => readTokenize(body, catalog, (chat) => chatCompletions.read(chat, 100, catalog));
+function readAsk(body: unknown, catalog: KnownModels) {
+  const ask = readBody(chatCompletions, body, 100, catalog);
+  return isRefusal(ask) ? ask : { ask };
+}
+const read = (body: unknown) => readTokenize(body, catalog, (chat) => readAsk(chat, catalog));
 
 async function reply(body: unknown, counts = estimates) {
   const request = read(body);
@@ -40,7 +49,7 @@ describe("POST /v1/tokenize", () => {
     const model = { ...catalog.models.get("core-3")!, encoding: "cl100k_base" as const };
     const own = { ...catalog, models: new Map([[model.id, model]]) };
     const replyOf = (body: object) => {
-      const request = readTokenize({ ...body, model: model.id }, own, (chat) => chatCompletions.read(chat, 100, own));
+      const request = readTokenize({ ...body, model: model.id }, own, (chat) => readAsk(chat, own));
       return isRefusal(request) ? request : tokenize(request, estimates, 1, stays);
     };
     const text = "日本語 unbelievably 12345";
@@ -122,14 +131,20 @@ describe("POST /v1/tokenize", () => {
 });
 
 describe("the dialects' own endpoints", () => {
+  const replyAt = ({ routes }: Dialect) => routes.find(({ counted }) => counted !== undefined)!.counted!;
+  const messagesReply = replyAt(messages);
+  const responsesReply = replyAt(
+    responsesDialect({ sealingKey: new Uint8Array(32), clock: systemClock, storesResponses: false }),
+  );
+
   test("messages: input_tokens", async () => {
-    expect(await countMessages(askOf(), exact, 1, stays)).toEqual({ input_tokens: 77 });
-    const counted = await countMessages(askOf(), estimates, 1, stays);
+    expect(await countInput(askOf(), messagesReply, exact, 1, stays)).toEqual({ input_tokens: 77 });
+    const counted = await countInput(askOf(), messagesReply, estimates, 1, stays);
     expect(counted).toEqual({ input_tokens: expect.any(Number) });
   });
 
   test("responses: input_tokens of a response", async () => {
-    expect(await countResponsesInput(askOf(), exact, 1, stays)).toEqual({
+    expect(await countInput(askOf(), responsesReply, exact, 1, stays)).toEqual({
       object: "response.input_tokens",
       input_tokens: 77,
     });
@@ -137,8 +152,7 @@ describe("the dialects' own endpoints", () => {
 
   test("a refusal is handed on", async () => {
     const cancelSignal = AbortSignal.abort();
-    expect(await countMessages(askOf(), estimates, 1, cancelSignal)).toMatchObject({ refusal: "busy" });
-    expect(await countResponsesInput(askOf(), estimates, 1, cancelSignal)).toMatchObject({ refusal: "busy" });
+    expect(await countInput(askOf(), messagesReply, estimates, 1, cancelSignal)).toMatchObject({ refusal: "busy" });
     expect(
       await tokenize({ kind: "text", text: "a", model: null, returnTokens: true }, estimates, 1, cancelSignal),
     ).toMatchObject({

@@ -1,15 +1,21 @@
 // The chat-completions dialect: POST /v1/chat/completions.
 import { refusals } from "../../core/refusals.ts";
-import type { Dialect } from "../dialect.ts";
+import { defineDialect } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";
 import { ChatEncoder } from "./encoder.ts";
-import { type ChatAsk, read } from "./request.ts";
+import { type ChatAsk, coderBilling, endpoint, read } from "./request.ts";
 
-export const chatCompletions: Dialect<ChatAsk> = {
+export const chatCompletions = defineDialect<ChatAsk>({
   name: "chat-completions",
-  endpoint: "/v1/chat/completions",
+  endpoint,
+  routes: [{ path: endpoint }],
+  coderBilling,
+  keyHeaders: [],
+  clientHeaders: [],
+  replyIdPrefix: "chatcmpl-",
+  storesResponses: false,
   read,
   encoder: (ask, identity, form) => new ChatEncoder(ask, identity, form),
-  statusOf: (refusal) => refusals[refusal.refusal].status,
+  statusOf: ({ refusal }) => refusals[refusal].status,
   errorBody,
-};
+});

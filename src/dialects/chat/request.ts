@@ -1,6 +1,5 @@
 // What the chat-completions dialect reads: a request body -> ChatAsk.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import type { KnownModels } from "../../core/catalog.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
   type Ask,
@@ -16,6 +15,7 @@ import {
   type Turn,
   type WebSearch,
 } from "../../core/types.ts";
+import type { DialectRequest } from "../dialect.ts";
 import { checkedFormat } from "../request/answer-format.ts";
 import {
   BodySchema,
@@ -36,6 +36,9 @@ import { fileNotHere, hostedToolNotRun, leftOut } from "../request/not-served.ts
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
 import { clampBudget, efforts, stopSequences } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
+
+export const endpoint = "/v1/chat/completions";
+export const coderBilling = "calls";
 
 // ---------------------------------------------------------------------------------------------------------------
 // Body schema. Fields that are not named here are accepted and ignored: clients send what other servers know.
@@ -115,7 +118,7 @@ const forwarded = [
 export type ChatAsk = Ask & Readonly<{ usageApart: boolean }>;
 
 /** A checked request, or the refusal that names the field. */
-export function read(value: unknown, bodyBytes: number, catalog: KnownModels): ChatAsk | Refusal {
+export function read({ body: value, bodyBytes, catalog }: DialectRequest): ChatAsk | Refusal {
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
   const request = value as Body;
@@ -139,7 +142,8 @@ export function read(value: unknown, bodyBytes: number, catalog: KnownModels): C
   for (const name of forwarded) if (request[name] != null) sampling[name] = request[name];
 
   return {
-    endpoint: "/v1/chat/completions",
+    endpoint,
+    coderBilling,
     model,
     turns,
     tools: choice.tools,
@@ -148,7 +152,7 @@ export function read(value: unknown, bodyBytes: number, catalog: KnownModels): C
     stop,
     outputTokensMax: clampBudget(
       request.max_tokens ?? request.max_completion_tokens,
-      model.outputTokensDefault["/v1/chat/completions"],
+      model.outputTokensDefault[coderBilling],
     ),
     effort: request.reasoning_effort == null ? null : efforts[request.reasoning_effort]!,
     format,

@@ -1,15 +1,24 @@
 // The messages dialect: POST /v1/messages.
 import { refusals } from "../../core/refusals.ts";
-import type { Dialect } from "../dialect.ts";
+import { defineDialect } from "../dialect.ts";
+import { capabilities } from "./capabilities.ts";
 import { errorBody } from "./reply.ts";
-import { type MessagesAsk, read } from "./request.ts";
+import { coderBilling, endpoint, type MessagesAsk, read } from "./request.ts";
 import { MessagesEncoder } from "./stream.ts";
 
-export const messages: Dialect<MessagesAsk> = {
+export const messages = defineDialect<MessagesAsk>({
   name: "messages",
-  endpoint: "/v1/messages",
+  endpoint,
+  routes: [{ path: endpoint }, { path: "/v1/messages/count_tokens", counted: (tokens) => ({ input_tokens: tokens }) }],
+  coderBilling,
+  keyHeaders: ["x-api-key"],
+  /** Its SDKs say the version that they speak. */
+  clientHeaders: ["anthropic-version"],
+  replyIdPrefix: "msg_",
+  storesResponses: false,
+  capabilities,
   read,
   encoder: (ask, identity, form) => new MessagesEncoder(ask, identity, form),
-  statusOf: (refusal) => refusals[refusal.refusal].status,
+  statusOf: ({ refusal }) => refusals[refusal].status,
   errorBody,
-};
+});

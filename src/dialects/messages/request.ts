@@ -1,6 +1,5 @@
 // What the messages dialect reads: a request body -> MessagesAsk.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import type { KnownModels } from "../../core/catalog.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
   type Ask,
@@ -19,6 +18,7 @@ import {
 } from "../../core/types.ts";
 import { isRecord } from "../../core/is-record.ts";
 import { serverToolName } from "../../core/server-tool-name.ts";
+import type { DialectRequest } from "../dialect.ts";
 import { checkedFormat } from "../request/answer-format.ts";
 import { textCarriedIn } from "../request/carried-text.ts";
 import {
@@ -40,6 +40,9 @@ import { anySearch, readSearchTool, searchOf } from "../request/search-request.t
 import { clampBudget, efforts, stopSequences } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
 import { thinkingIn } from "./thinking-signature.ts";
+
+export const endpoint = "/v1/messages";
+export const coderBilling = "calls";
 
 export type MessagesAsk = Ask &
   Readonly<{
@@ -119,7 +122,7 @@ const forwarded = ["temperature", "top_p", "top_k"] as const satisfies readonly 
 // ---------------------------------------------------------------------------------------------------------------
 
 /** A checked request, or the refusal that names the field. */
-export function read(value: unknown, bodyBytes: number, catalog: KnownModels): MessagesAsk | Refusal {
+export function read({ body: value, bodyBytes, catalog }: DialectRequest): MessagesAsk | Refusal {
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
   const request = value as Body;
@@ -144,14 +147,15 @@ export function read(value: unknown, bodyBytes: number, catalog: KnownModels): M
   for (const name of forwarded) if (request[name] != null) sampling[name] = request[name];
 
   return {
-    endpoint: "/v1/messages",
+    endpoint,
+    coderBilling,
     model,
     turns,
     tools: tools.functions,
     toolChoice: choice.toolChoice,
     parallelToolCalls: serial === null ? null : !serial,
     stop,
-    outputTokensMax: clampBudget(request.max_tokens, model.outputTokensDefault["/v1/messages"]),
+    outputTokensMax: clampBudget(request.max_tokens, model.outputTokensDefault[coderBilling]),
     effort: effortOf(request),
     format,
     webSearch: searchOf(search, tools.functions, choice.forcesSearch),

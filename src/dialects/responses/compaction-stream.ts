@@ -16,20 +16,11 @@ export class CompactionEncoder implements Encoder {
   readonly #lifecycle: ResponseLifecycle;
   readonly #text = new LiteralText();
   readonly #reasoning = new LiteralText();
-  readonly #alone: boolean;
 
-  /** `alone`: the reply is the items, and no response around them. */
-  constructor(
-    ask: ResponsesAsk,
-    identity: ReplyIdentity,
-    { sealer, clock }: ReplyContext,
-    form: ReplyForm,
-    alone: boolean,
-  ) {
+  constructor(ask: ResponsesAsk, identity: ReplyIdentity, { sealer, clock }: ReplyContext, form: ReplyForm) {
     this.#ask = ask;
     this.#identity = identity;
     this.#sealer = sealer;
-    this.#alone = alone;
     this.#lifecycle = new ResponseLifecycle(ask, identity, clock, form);
   }
 
@@ -58,8 +49,8 @@ export class CompactionEncoder implements Encoder {
     // A model that put everything into its thoughts has summed up there.
     const summary = JSON.parse((this.#text.empty ? this.#reasoning : this.#text).literal) as string;
     const item = compactionItem(stem, this.#sealer.seal("compaction", summary));
-    if (this.#alone) {
-      const { input } = this.#ask;
+    const { compacts, input } = this.#ask;
+    if (compacts === "alone") {
       const messages = (typeof input === "string" ? input : JSON.stringify(input)).slice(1, -1);
       const output = messages === "" ? item : `${messages},${item}`;
       return `{"id":"resp_${stem}","object":"response.compaction","created_at":${this.#identity.createdSeconds},"output":[${output}],"usage":${usageBody(end.usage)}}`;

@@ -1,10 +1,10 @@
 // A body of POST /v1/responses -> ResponsesAsk.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import type { KnownModels } from "../../core/catalog.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn, WebSearch } from "../../core/types.ts";
 import { checkedFormat } from "../request/answer-format.ts";
-import type { PackedAsk } from "../dialect.ts";
+import type { DialectRequest, Packed, PackedAsk } from "../dialect.ts";
 import { summarising, userMessages } from "./compaction.ts";
 import {
   BodySchema,
@@ -27,7 +27,7 @@ import type { Sealer } from "../request/sealed-content.ts";
 import { anySearch, searchOf } from "../request/search-request.ts";
 import { clampBudget, efforts } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
-import { type Earlier, type Item, nothingEarlier } from "../stored-responses.ts";
+import { type Item, nothingEarlier } from "../stored-responses.ts";
 
 // Fields that are not named here are accepted and ignored: clients send what other servers know.
 const Body = Type.Object({
@@ -72,6 +72,10 @@ const forwarded = [
   "frequency_penalty",
 ] as const satisfies readonly (keyof Sampling & keyof ResponsesBody)[];
 
+export const endpoint = "/v1/responses";
+/** The one dialect in which the coder tier costs tokens (spec, per-request limits). */
+export const coderBilling = "tokens";
+
 /** An Ask with what this dialect must remember of the request to write its reply. */
 export type ResponsesAsk = Ask &
   Readonly<{
@@ -83,8 +87,8 @@ export type ResponsesAsk = Ask &
     sealsReasoning: boolean;
     /** True if web searches are shown with all addresses that they found. */
     showsSources: boolean;
-    /** True if the reply is one sealed summary of the conversation instead of an answer. */
-    compacts: boolean;
+    /** Not null if the reply is one sealed summary of the conversation instead of an answer: in a response, or alone. */
+    compacts: "in a response" | "alone" | null;
     /** True if the response may be referred to by later requests. */
     store: boolean;
     previousResponseId: string | null;
@@ -99,9 +103,23 @@ type PackedResponsesAsk = Omit<ResponsesAsk, "turns" | "model" | "prepared" | "o
   Readonly<{ offered: OfferedTools["given"] }>;
 
 /** What is kept is handed on as the text in which it is kept. */
-export function packRequest(ask: Omit<ResponsesAsk, "turns" | "model">): PackedResponsesAsk {
-  return { ...ask, offered: ask.offered.given, input: JSON.stringify(ask.input) };
+export function packRequest(ask: Omit<ResponsesAsk, "turns" | "model">): Packed {
+  const { offered, input, echo, ...others } = ask;
+  const { entries, webSearch } = offered.given;
+  const packed: PackedResponsesAsk = { ...others, offered: offered.given, input: JSON.stringify(input), echo };
+  // Each tool once, and also those that tool_choice keeps from the model.
+  return { ask: packed, settings: { ...others, tools: entries.map(asGiven), webSearch }, echo };
 }
+
+/** About as the client wrote it. */
+const asGiven = ({ origin, tool }: OfferedTools["given"]["entries"][number]) => ({
+  type: origin.kind,
+  namespace: origin.namespace ?? undefined,
+  name: origin.name,
+  description: tool.description ?? undefined,
+  parameters: tool.parameters,
+  strict: tool.strict ?? undefined,
+});
 
 export function unpackRequest(packed: PackedAsk, ask: Ask): ResponsesAsk {
   const own = packed as PackedResponsesAsk;
@@ -109,20 +127,32 @@ export function unpackRequest(packed: PackedAsk, ask: Ask): ResponsesAsk {
 }
 
 export type RequestContext = Readonly<{
-  catalog: KnownModels;
   sealer: Sealer;
-  earlier: Earlier | undefined;
   /** False where nothing keeps responses: then none can be referred to, and replies say so. */
   storesResponses: boolean;
-  /** True for POST /v1/responses/compact. */
-  compacts: boolean;
 }>;
 
-export function readRequest(value: unknown, bodyBytes: number, context: RequestContext): ResponsesAsk | Refusal {
+export const compactPath = "/v1/responses/compact";
+
+export function readRequest(request: DialectRequest, context: RequestContext): ResponsesAsk | Refusal {
+  const alone = request.route === compactPath;
+  const value = alone ? compactBody(request.body) : request.body;
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
   if (tooDeep(value)) return malformed("The request body nests too deep");
-  const request = value as ResponsesBody & Item;
+  const { bodyBytes, catalog, earlier } = request;
+  return readChecked(value as ResponsesBody & Item, { ...context, catalog, earlier, bodyBytes, alone });
+}
+
+/** A compact body may leave `input` out, and a stream of one is not known. */
+const compactBody = (body: unknown): unknown =>
+  isRecord(body) ? { ...body, input: body.input ?? [], stream: false } : body;
+
+type CheckedContext = RequestContext &
+  Pick<DialectRequest, "catalog" | "earlier" | "bodyBytes"> &
+  Readonly<{ alone: boolean }>;
+
+function readChecked(request: ResponsesBody & Item, context: CheckedContext): ResponsesAsk | Refusal {
   const model = context.catalog.models.get(request.model);
   if (model === undefined) return refuse("unknown_model", { model: request.model });
   if (request.conversation != null) {
@@ -144,11 +174,12 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
   const effort = readEffort(request.reasoning?.effort ?? null);
   if (isRefusal(effort)) return effort;
 
-  const compacts = context.compacts || input.at(-1)?.type === "compaction_trigger";
-  const store = context.storesResponses && (request.store ?? true) && !compacts;
-  const budget = clampBudget(request.max_output_tokens, model.outputTokensDefault["/v1/responses"]);
+  const compacts = context.alone ? "alone" : input.at(-1)?.type === "compaction_trigger" ? "in a response" : null;
+  const store = context.storesResponses && (request.store ?? true) && compacts === null;
+  const budget = clampBudget(request.max_output_tokens, model.outputTokensDefault[coderBilling]);
   const ask: ResponsesAsk = {
-    endpoint: "/v1/responses",
+    endpoint,
+    coderBilling,
     model,
     turns,
     tools: selection.tools,
@@ -161,7 +192,7 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
     webSearch: readSearch(request, selection),
     stream: request.stream === true,
     sampling: samplingOf(request),
-    bodyBytes: bodyBytes + (context.earlier?.bytes ?? 0),
+    bodyBytes: context.bodyBytes + (context.earlier?.bytes ?? 0),
     offered,
     echo: echoOf(request, model, request.max_output_tokens == null ? null : budget, store),
     sealsReasoning: request.include?.includes("reasoning.encrypted_content") ?? false,
@@ -169,9 +200,9 @@ export function readRequest(value: unknown, bodyBytes: number, context: RequestC
     compacts,
     store,
     previousResponseId: request.previous_response_id ?? null,
-    input: context.compacts ? userMessages([...before.items, ...input], context.earlier?.items) : store ? input : [],
+    input: context.alone ? userMessages([...before.items, ...input], context.earlier?.items) : store ? input : [],
   };
-  return compacts ? summarising(ask) : ask;
+  return compacts === null ? ask : summarising(ask);
 }
 
 /** `max_tool_calls` counts calls of built-in tools; the client's own functions are not among them. */
@@ -229,7 +260,7 @@ function readTurns(
   input: readonly Item[],
   model: Model,
   tools: OfferedTools,
-  { sealer, earlier = nothingEarlier }: RequestContext,
+  { sealer, earlier = nothingEarlier }: CheckedContext,
 ): readonly Turn[] | Refusal {
   const id = request.previous_response_id ?? null;
   if (id !== null && earlier.conversation === null) {

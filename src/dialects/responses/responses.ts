@@ -1,68 +1,55 @@
-// The responses dialect: POST /v1/responses and POST /v1/responses/compact.
-import { isRecord } from "../../core/is-record.ts";
+// The responses dialect: POST /v1/responses and POST /v1/responses/compact, where the reply is a `response.compaction` object.
 import { refusals } from "../../core/refusals.ts";
-import type { Clock } from "../../core/clock.ts";
 import type { Ask, Refusal } from "../../core/types.ts";
 import { CompactionEncoder } from "./compaction-stream.ts";
-import type { Dialect } from "../dialect.ts";
-import { packRequest, readRequest, type ResponsesAsk, unpackRequest } from "./request.ts";
-import type { ReplyContext } from "./lifecycle.ts";
-import { ResponsesEncoder } from "./stream.ts";
+import { type Dialect, defineDialect } from "../dialect.ts";
+import type { DialectContext } from "../registry.ts";
 import { errorBody } from "../reply/error-object.ts";
 import { Sealer } from "../request/sealed-content.ts";
 import { referencesOf } from "../stored-responses.ts";
+import {
+  coderBilling,
+  compactPath,
+  endpoint,
+  packRequest,
+  readRequest,
+  type ResponsesAsk,
+  unpackRequest,
+} from "./request.ts";
+import { ResponsesEncoder } from "./stream.ts";
 
-export type ResponsesOptions = Readonly<{
-  /** `sealingKeyBytes` random bytes, the same in every process and after every restart. */
-  sealingKey: Uint8Array;
-  clock: Clock;
-  /** True if something keeps responses (see `StoredResponses`); else `store` is echoed as false. */
-  storesResponses: boolean;
-}>;
-
-export type ResponsesDialect = Dialect<ResponsesAsk> & Required<Pick<Dialect<ResponsesAsk>, "references" | "keeping">>;
-
-/** POST /v1/responses. */
-export const responsesDialect = (options: ResponsesOptions): ResponsesDialect => dialectOf(options, false);
-
-/** POST /v1/responses/compact: the same body, never streamed; the reply is a `response.compaction` object. */
-export const compactionDialect = (options: ResponsesOptions): ResponsesDialect => dialectOf(options, true);
-
-function dialectOf({ sealingKey, clock, storesResponses }: ResponsesOptions, compacts: boolean): ResponsesDialect {
+export function responsesDialect({ sealingKey, clock, storesResponses }: DialectContext): Dialect {
   const sealer = new Sealer(sealingKey);
-  return dialectWith({ sealer, clock, keep: null });
-
-  /** `context.keep` belongs to one request. */
-  function dialectWith(context: ReplyContext): ResponsesDialect {
-    return {
-      name: compacts ? "compaction" : "responses",
-      endpoint: "/v1/responses",
-      pack: packRequest,
-      unpack: unpackRequest,
-      references: referencesOf,
-      keeping: (ask, keep) => dialectWith(ask.store ? { ...context, keep } : context),
-      read(body, bodyBytes, catalog, earlier) {
-        return readRequest(compacts ? compactBody(body) : body, bodyBytes, {
-          catalog,
-          sealer,
-          earlier,
-          storesResponses,
-          compacts,
-        });
+  return defineDialect<ResponsesAsk>({
+    name: "responses",
+    endpoint,
+    routes: [
+      { path: endpoint },
+      { path: compactPath },
+      {
+        path: "/v1/responses/input_tokens",
+        counted: (tokens) => ({ object: "response.input_tokens", input_tokens: tokens }),
       },
-      encoder: (ask, identity, form) =>
-        ask.compacts
-          ? new CompactionEncoder(ask, identity, context, form, compacts)
-          : new ResponsesEncoder(ask, identity, context, form),
-      statusOf,
-      errorBody,
-    };
-  }
+    ],
+    coderBilling,
+    keyHeaders: [],
+    clientHeaders: [],
+    replyIdPrefix: "resp_",
+    storesResponses: true,
+    references: referencesOf,
+    read: (request) => readRequest(request, { sealer, storesResponses }),
+    pack: packRequest,
+    unpack: unpackRequest,
+    encoder(ask, identity, form, keep) {
+      const context = { sealer, clock, keep: ask.store ? keep : null };
+      return ask.compacts === null
+        ? new ResponsesEncoder(ask, identity, context, form)
+        : new CompactionEncoder(ask, identity, context, form);
+    },
+    statusOf,
+    errorBody,
+  });
 }
-
-/** A compact body may leave `input` out, and a stream of one is not known. */
-const compactBody = (body: unknown): unknown =>
-  isRecord(body) ? { ...body, input: body.input ?? [], stream: false } : body;
 
 /** The spec's one exception: an unreadable balance is a 500 here, for first-party tiers. */
 function statusOf({ refusal }: Refusal, ask: Ask | null): number {

@@ -1,10 +1,13 @@
 // The outlet of a non-streaming reply: sends nothing until the answer is complete and its charge is on disk.
 import { CancelSignal } from "../../core/cancel-signal.ts";
 import { Collected } from "../../dialects/reply/collected.ts";
-import type { AnswerEnd, Dialect } from "../../dialects/dialect.ts";
+import type { AnswerEnd, Dialect, Encoder } from "../../dialects/dialect.ts";
 import type { Outlet } from "../../gateway.ts";
 import type { Ask, Piece, Refusal } from "../../core/types.ts";
 import { jsonReply, refusalReply } from "../reply.ts";
+
+/** What a reply is made of. */
+export type ReplyParts = Readonly<{ ask: Ask; requestId: string; dialect: Dialect; encoder: Encoder }>;
 
 export class CollectOutlet implements Outlet, EventListenerObject {
   readonly response: Promise<Response>;
@@ -13,16 +16,12 @@ export class CollectOutlet implements Outlet, EventListenerObject {
   readonly opened = false;
   readonly delivered = false;
   readonly #collected: Collected;
-  readonly #ask: Ask;
-  readonly #requestId: string;
-  readonly #dialect: Dialect;
+  readonly #reply: ReplyParts;
   #respond!: (response: Response) => void;
 
-  constructor(ask: Ask, requestId: string, createdSeconds: number, dialect: Dialect, client: AbortSignal) {
-    this.#ask = ask;
-    this.#requestId = requestId;
-    this.#dialect = dialect;
-    this.#collected = new Collected(dialect.encoder(ask, { requestId, createdSeconds }, "whole"));
+  constructor(reply: ReplyParts, client: AbortSignal) {
+    this.#reply = reply;
+    this.#collected = new Collected(reply.encoder);
     this.response = new Promise((respond) => (this.#respond = respond));
     if (client.aborted) this.#depart();
     else client.addEventListener("abort", this);
@@ -41,11 +40,12 @@ export class CollectOutlet implements Outlet, EventListenerObject {
   }
 
   end(end: AnswerEnd): void {
-    this.#respond(jsonReply(this.#collected.end(end), this.#requestId));
+    this.#respond(jsonReply(this.#collected.end(end), this.#reply.requestId));
   }
 
   fail(refusal: Refusal): void {
-    this.#respond(refusalReply(this.#dialect, refusal, this.#requestId, this.#ask));
+    const { dialect, requestId, ask } = this.#reply;
+    this.#respond(refusalReply(dialect, refusal, requestId, ask));
   }
 
   /** Ends the reply from our side. */

@@ -2,12 +2,13 @@
 // write to the client's.
 import { ByteWriter } from "../../core/byte-writer.ts";
 import { CancelSignal } from "../../core/cancel-signal.ts";
-import type { AnswerEnd, Dialect, Encoder } from "../../dialects/dialect.ts";
+import type { AnswerEnd, Encoder } from "../../dialects/dialect.ts";
 import { literalPiece } from "../../dialects/reply/collected.ts";
 import type { Outlet } from "../../gateway.ts";
 import type { ActiveHandle } from "../../core/active-set.ts";
-import type { Ask, Piece, Refusal } from "../../core/types.ts";
+import type { Piece, Refusal } from "../../core/types.ts";
 import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamOpenBeats } from "./heartbeat.ts";
+import type { ReplyParts } from "./collect-outlet.ts";
 import { refusalReply, streamHeaders } from "../reply.ts";
 
 /** Buffers that no stream needs just now. */
@@ -33,10 +34,8 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   readonly response: Promise<Response>;
   readonly cancelSignal = new CancelSignal();
   opened = false;
-  readonly #dialect: Dialect;
-  readonly #ask: Ask;
+  readonly #reply: ReplyParts;
   readonly #encoder: Encoder;
-  readonly #requestId: string;
   readonly #heartbeat: Heartbeat;
   readonly #handle: ActiveHandle<Beating>;
   #respond!: (response: Response) => void;
@@ -52,19 +51,10 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   #silentBeats = 0;
   #stalledBeats = 0;
 
-  constructor(
-    ask: Ask,
-    requestId: string,
-    createdSeconds: number,
-    dialect: Dialect,
-    client: AbortSignal,
-    heartbeat: Heartbeat,
-  ) {
-    this.#ask = ask;
-    this.#dialect = dialect;
-    this.#requestId = requestId;
+  constructor(reply: ReplyParts, client: AbortSignal, heartbeat: Heartbeat) {
+    this.#reply = reply;
+    this.#encoder = reply.encoder;
     this.#heartbeat = heartbeat;
-    this.#encoder = dialect.encoder(ask, { requestId, createdSeconds }, "events");
     this.response = new Promise((respond) => (this.#respond = respond));
     this.#handle = heartbeat.join(this);
     if (client.aborted) this.#depart();
@@ -117,7 +107,8 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     if (this.#state === "over") return;
     if (this.#state === "waiting") {
       this.#over();
-      this.#respond(refusalReply(this.#dialect, refusal, this.#requestId, this.#ask));
+      const { dialect, requestId, ask } = this.#reply;
+      this.#respond(refusalReply(dialect, refusal, requestId, ask));
       return;
     }
     this.#write(this.#encoder.failure(refusal));
@@ -169,7 +160,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
       },
       cancel: () => this.#depart(),
     };
-    this.#respond(new Response(new ReadableStream(source), { headers: streamHeaders(this.#requestId) }));
+    this.#respond(new Response(new ReadableStream(source), { headers: streamHeaders(this.#reply.requestId) }));
   }
 
   #send(): Promise<void> | null {

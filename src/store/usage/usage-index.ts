@@ -289,10 +289,10 @@ const newest: UsagePlace = { at: Number.MAX_SAFE_INTEGER, sequence: Number.MAX_S
 
 /**
  * A request id begins with the time in 62ths: ten characters leave at most 3.8 s of requests to look at. Ids of replies
- * have the same stem. Null where the text is no such beginning.
+ * have the same stem behind a prefix of their dialect. Null where the text is no such beginning.
  */
 function requestIdBeginning(text: string): string | null {
-  const stem = /^(?:req_|chatcmpl-|msg_|resp_)?([0-9A-Za-z]{6,24})$/.exec(text.trim())?.[1];
+  const stem = /^(?:[a-z]+[_-])?([0-9A-Za-z]{6,24})$/.exec(text.trim())?.[1];
   return stem === undefined ? null : `req_${stem}`;
 }
 

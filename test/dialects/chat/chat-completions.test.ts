@@ -7,10 +7,11 @@ import { anySearch } from "../../../src/dialects/request/search-request.ts";
 import { isRefusal, messageOf } from "../../../src/core/refusals.ts";
 import type { Ask, Refusal } from "../../../src/core/types.ts";
 import { pixelUrl } from "../../fixtures/pictures.ts";
+import { readBody } from "../../fixtures/reading.ts";
 
 const catalog = embeddedCatalog();
 const hello = [{ role: "user", content: "hello" }];
-const read = (body: object): Ask | Refusal => chatCompletions.read(body, JSON.stringify(body).length, catalog);
+const read = (body: object): Ask | Refusal => readBody(chatCompletions, body, JSON.stringify(body).length, catalog);
 
 function ask(body: object): Ask {
   const result = read({ model: "core-3", messages: hello, ...body });

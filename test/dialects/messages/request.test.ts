@@ -9,12 +9,13 @@ import { isRefusal, messageOf } from "../../../src/core/refusals.ts";
 import type { Refusal } from "../../../src/core/types.ts";
 import { messagesCaptures } from "../../fixtures/messages-captures.ts";
 import { pixelBase64, pixelUrl, png } from "../../fixtures/pictures.ts";
+import { readBody } from "../../fixtures/reading.ts";
 
 const catalog = embeddedCatalog();
 const hello = [{ role: "user", content: "hello" }];
 const textOnly = "open-01-3BIT-REAP";
 const read = (body: object): MessagesAsk | Refusal =>
-  messages.read({ model: "core-3", messages: hello, ...body }, JSON.stringify(body).length, catalog);
+  readBody<MessagesAsk>(messages, { model: "core-3", messages: hello, ...body }, JSON.stringify(body).length, catalog);
 
 function ask(body: object): MessagesAsk {
   const result = read(body);
@@ -37,7 +38,7 @@ const imagePart = { kind: "image", url: pixelUrl, detail: null };
 
 describe("requests of real clients", () => {
   test.each(messagesCaptures.map((capture) => [capture.name, capture] as const))("%s", (_, { body }) => {
-    const result = messages.read({ ...body, model: "core-3" }, JSON.stringify(body).length, catalog);
+    const result = readBody(messages, { ...body, model: "core-3" }, JSON.stringify(body).length, catalog);
     expect(isRefusal(result) ? messageOf(result) : null).toBeNull();
     const { turns, tools } = result as MessagesAsk;
     expect(JSON.stringify(turns)).not.toContain("x-anthropic-billing-header");
@@ -329,14 +330,14 @@ describe("conversation", () => {
       { messages: [assistant(use, results)] },
     ];
     for (const body of tooDeep) {
-      const result = messages.read({ model: "core-3", messages: hello, ...body }, 0, catalog);
+      const result = readBody(messages, { model: "core-3", messages: hello, ...body }, 0, catalog);
       expect(isRefusal(result) && messageOf(result)).toContain("nests too deep");
     }
     let documents: object = textBlock("innermost");
     for (let depth = 0; depth < 200_000; depth++) {
       documents = { type: "document", source: { type: "content", content: [documents] } };
     }
-    const nested = messages.read({ model: "core-3", messages: [user(documents)] }, 0, catalog);
+    const nested = readBody(messages, { model: "core-3", messages: [user(documents)] }, 0, catalog);
     expect((nested as MessagesAsk).turns).toEqual([{ role: "user", content: "" }]);
   });
 });
@@ -407,7 +408,7 @@ describe("settings", () => {
 
   test("the prompt's size is estimated without its inline images", () => {
     const size = (body: object) =>
-      (messages.read(body, JSON.stringify(body).length, catalog) as MessagesAsk).inputTokensEstimate;
+      (readBody(messages, body, JSON.stringify(body).length, catalog) as MessagesAsk).inputTokensEstimate;
     const picture = {
       type: "image",
       source: { type: "base64", media_type: "image/png", data: png(1, 1, 300_000).toString("base64") },

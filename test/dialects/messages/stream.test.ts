@@ -4,7 +4,7 @@ import { embeddedCatalog } from "../../../src/core/catalog.ts";
 import type { AnswerEnd } from "../../../src/dialects/dialect.ts";
 import { messages } from "../../../src/dialects/messages/messages.ts";
 import type { MessagesAsk } from "../../../src/dialects/messages/request.ts";
-import { wholeReply } from "../../fixtures/whole-reply.ts";
+import { readBody, writerOf, wholeReply } from "../../fixtures/reading.ts";
 import { isRefusal, messageOf } from "../../../src/core/refusals.ts";
 import type { Piece } from "../../../src/core/types.ts";
 import { collectedMessage, expectWellFormedMessage, messagesEventsOf } from "../../fixtures/messages-events.ts";
@@ -19,18 +19,18 @@ const shown = { type: "adaptive" };
 
 function ask(more: object = {}): MessagesAsk {
   const body = { model: hosted, messages: [{ role: "user", content: "hello" }], thinking: shown, ...more };
-  const result = messages.read(body, 400, catalog);
+  const result = readBody<MessagesAsk>(messages, body, 400, catalog);
   if (isRefusal(result)) throw new Error(messageOf(result));
   return result;
 }
 
 function stream(pieces: readonly Piece[], end: AnswerEnd = stop, more: object = {}): string {
-  const encoder = messages.encoder(ask(more), identity, "events");
+  const encoder = writerOf(ask(more)).encoder(identity, "events");
   return pieces.map((piece) => encoder.piece(piece)).join("") + encoder.end(end);
 }
 
 function reply(pieces: readonly Piece[], end: AnswerEnd = stop, more: object = {}) {
-  return JSON.parse(wholeReply(messages.encoder(ask(more), identity, "whole"), pieces, end));
+  return JSON.parse(wholeReply(writerOf(ask(more)).encoder(identity, "whole"), pieces, end));
 }
 
 const text = (value: string): Piece => ({ kind: "text", literal: JSON.stringify(value), logprobs: null });
@@ -45,13 +45,13 @@ const kinds = (written: string) => collectedMessage(messagesEventsOf(written)).k
 
 describe("stream", () => {
   test("a failure in the middle of a call leaves its block open: a client would run what is closed", () => {
-    const encoder = messages.encoder(ask(), identity, "events");
+    const encoder = writerOf(ask()).encoder(identity, "events");
     const written = encoder.piece(call(0, "a")) + encoder.failure({ refusal: "node_failed" });
     expect(written).not.toContain("content_block_stop");
   });
 
   test("what comes behind a call waits until the call is complete, not until the answer has ended", () => {
-    const encoder = messages.encoder(ask(), identity, "events");
+    const encoder = writerOf(ask()).encoder(identity, "events");
     encoder.piece(call(0, "a"));
     encoder.piece(args(0, '{"x":{"y":1}')); // ends like an object and is none
     expect(encoder.piece(call(1, "b"))).toBe("");

@@ -9,6 +9,7 @@ import { anySearch, isSearchFunction } from "../../../src/dialects/request/searc
 import { isRefusal, messageOf } from "../../../src/core/refusals.ts";
 import type { WebSearch } from "../../../src/core/types.ts";
 import { toolOf } from "../../fixtures/asks.ts";
+import { readBody } from "../../fixtures/reading.ts";
 
 const catalog = embeddedCatalog();
 const responses = responsesDialect({
@@ -19,7 +20,7 @@ const responses = responsesDialect({
 const user = [{ role: "user", content: "hello" }];
 
 function ask(dialect: Dialect, body: object) {
-  const read = dialect.read({ model: "core-3", ...body }, 100, catalog);
+  const read = readBody(dialect, { model: "core-3", ...body }, 100, catalog);
   return isRefusal(read) ? messageOf(read) : read;
 }
 const searchOf = (dialect: Dialect, body: object): WebSearch | null | string => {

@@ -4,6 +4,7 @@ import { embeddedCatalog } from "../../../src/core/catalog.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import { systemText } from "../../../src/dialects/request/system-text.ts";
 import { dialects, type DialectName } from "../../golden/dialects.ts";
+import { readBody } from "../../fixtures/reading.ts";
 
 const line = "x-anthropic-billing-header: cc_version=2.1.329.a1b; cc_entrypoint=cli;";
 const catalog = embeddedCatalog();
@@ -29,7 +30,7 @@ describe("two conversations with another header have the same turns", () => {
   ];
   test.each(bodies)("%s %p", (name, bodyOf) => {
     const turnsOf = (text: string) => {
-      const read = dialects[name].read({ model: "core-3", ...bodyOf(text) }, 100, catalog);
+      const read = readBody(dialects[name], { model: "core-3", ...bodyOf(text) }, 100, catalog);
       return isRefusal(read) ? read : read.turns;
     };
     expect(turnsOf(`${line}\nBe brief.`)).toEqual(turnsOf("Be brief."));

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { embeddedCatalog } from "../../../src/core/catalog.ts";
-import { compactionDialect, responsesDialect } from "../../../src/dialects/responses/responses.ts";
+import { responsesDialect } from "../../../src/dialects/responses/responses.ts";
 import type { ResponsesAsk } from "../../../src/dialects/responses/request.ts";
 import { Sealer, sealingKeyBytes } from "../../../src/dialects/request/sealed-content.ts";
 import { type Earlier, type Item, referencesOf } from "../../../src/dialects/stored-responses.ts";
@@ -11,6 +11,7 @@ import { isRefusal, messageOf, refuse } from "../../../src/core/refusals.ts";
 import type { Refusal } from "../../../src/core/types.ts";
 import { responsesCaptures } from "../../fixtures/responses-captures.ts";
 import { pixelUrl } from "../../fixtures/pictures.ts";
+import { atRoute, readBody } from "../../fixtures/reading.ts";
 
 const catalog = embeddedCatalog();
 const sealingKey = new Uint8Array(sealingKeyBytes).fill(1);
@@ -20,7 +21,7 @@ const dialect = responsesDialect(options);
 const hello = { model: "core-3", input: "hello" };
 
 const read = (body: object, earlier?: Earlier): ResponsesAsk | Refusal =>
-  dialect.read({ ...hello, ...body }, JSON.stringify(body).length, catalog, earlier);
+  readBody<ResponsesAsk>(dialect, { ...hello, ...body }, JSON.stringify(body).length, catalog, earlier);
 
 function ask(body: object, earlier?: Earlier): ResponsesAsk {
   const result = read(body, earlier);
@@ -90,7 +91,13 @@ describe("requests of real clients", () => {
   test("a compaction_trigger at the end asks for a summary without tools", () => {
     const { body } = responsesCaptures.find(({ name }) => name === "codex bcompact request 2")!;
     const result = ask(body);
-    expect(result).toMatchObject({ compacts: true, tools: [], toolChoice: "none", webSearch: null, format: null });
+    expect(result).toMatchObject({
+      compacts: "in a response",
+      tools: [],
+      toolChoice: "none",
+      webSearch: null,
+      format: null,
+    });
     expect(result.turns.at(-1)).toEqual({ role: "user", content: expect.stringContaining("handover note") });
   });
 });
@@ -170,7 +177,7 @@ describe("settings", () => {
   test("a response is kept unless the client or the operator does not want it", () => {
     expect(ask({}).store).toBe(true);
     expect(ask({ store: false }).store).toBe(false);
-    const withoutStore = responsesDialect({ ...options, storesResponses: false }).read(hello, 10, catalog);
+    const withoutStore = readBody(responsesDialect({ ...options, storesResponses: false }), hello, 10, catalog);
     expect((withoutStore as ResponsesAsk).store).toBe(false);
     expect(JSON.parse(`{${(withoutStore as ResponsesAsk).echo}}`).store).toBe(false);
   });
@@ -192,7 +199,7 @@ describe("settings", () => {
   });
 
   test("a body without input is refused", () => {
-    const result = dialect.read({ model: "core-3" }, 10, catalog);
+    const result = readBody<ResponsesAsk>(dialect, { model: "core-3" }, 10, catalog);
     expect(isRefusal(result) && messageOf(result)).toBe("input is missing: must be a string or an array of items");
   });
 
@@ -215,7 +222,7 @@ describe("settings", () => {
     let deep: unknown = 1;
     for (let depth = 0; depth < 5_000; depth++) deep = { deep };
     for (const body of [{ metadata: { deep } }, { tools: [{ type: "mcp", deep }] }, { input: [{ type: "x", deep }] }]) {
-      expect(isRefusal(dialect.read({ ...hello, ...body }, 10, catalog))).toBe(true);
+      expect(isRefusal(readBody(dialect, { ...hello, ...body }, 10, catalog))).toBe(true);
     }
   });
 });
@@ -621,23 +628,24 @@ describe("errors", () => {
 });
 
 describe("compact and input_tokens", () => {
-  const compact = compactionDialect(options);
+  const compact = atRoute(dialect, "/v1/responses/compact");
 
   test("compact takes a body without input when it refers to a response, and never streams", () => {
     const earlier = { conversation: [user], items: new Map(), bytes: 0 };
-    const result = compact.read(
+    const result = readBody(
+      compact,
       { model: "core-3", previous_response_id: "resp_1", stream: true },
       10,
       catalog,
       earlier,
     );
-    expect(result).toMatchObject({ compacts: true, stream: false, store: false });
+    expect(result).toMatchObject({ compacts: "alone", stream: false, store: false });
     expect((result as ResponsesAsk).turns).toHaveLength(2);
   });
 
   test("compact without a model is a 400", () => {
-    const result = compact.read({ input: "x" }, 10, catalog);
+    const result = readBody(compact, { input: "x" }, 10, catalog);
     expect(isRefusal(result) && compact.statusOf(result, null)).toBe(400);
-    expect(isRefusal(compact.read("x", 10, catalog))).toBe(true);
+    expect(isRefusal(readBody(compact, "x", 10, catalog))).toBe(true);
   });
 });

@@ -2,9 +2,9 @@
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../../src/core/catalog.ts";
 import type { AnswerEnd, Encoder } from "../../../src/dialects/dialect.ts";
-import { compactionDialect, responsesDialect } from "../../../src/dialects/responses/responses.ts";
+import { responsesDialect } from "../../../src/dialects/responses/responses.ts";
 import type { ResponsesAsk } from "../../../src/dialects/responses/request.ts";
-import { wholeReply } from "../../fixtures/whole-reply.ts";
+import { atRoute, readBody, writerOf, wholeReply } from "../../fixtures/reading.ts";
 import type { Earlier, StoredResponse } from "../../../src/dialects/stored-responses.ts";
 import { Sealer, sealingKeyBytes } from "../../../src/dialects/request/sealed-content.ts";
 import { isRefusal, messageOf, type RefusalName, refuse } from "../../../src/core/refusals.ts";
@@ -30,7 +30,7 @@ const ended: AnswerEnd = { reason: "stop", stopSequence: null, usage };
 const sealed = { include: ["reasoning.encrypted_content"] };
 
 function ask(body: object = {}): ResponsesAsk {
-  const result = dialect.read({ model: "core-3", input: "hello", ...body }, 100, catalog);
+  const result = readBody<ResponsesAsk>(dialect, { model: "core-3", input: "hello", ...body }, 100, catalog);
   if (isRefusal(result)) throw new Error(messageOf(result));
   return result;
 }
@@ -44,12 +44,12 @@ const json = (index: number, ...fragments: string[]): Piece[] =>
   fragments.map((fragment) => ({ kind: "call-arguments", index, literal: JSON.stringify(fragment) }));
 
 function stream(request: ResponsesAsk, pieces: readonly Piece[], end: AnswerEnd = ended): string {
-  const encoder = dialect.encoder(request, identity, "events");
+  const encoder = writerOf(request).encoder(identity, "events");
   return pieces.map((piece) => encoder.piece(piece)).join("") + encoder.end(end);
 }
 
 function reply(request: ResponsesAsk, pieces: readonly Piece[], end: AnswerEnd = ended): ResponseBody {
-  return JSON.parse(wholeReply(dialect.encoder(request, identity, "whole"), pieces, end));
+  return JSON.parse(wholeReply(writerOf(request).encoder(identity, "whole"), pieces, end));
 }
 
 /** What differs between two right replies: ids, the sealed bytes, and the convenience key that goldens lack. */
@@ -76,7 +76,7 @@ describe("signs of life", () => {
   const comment = ": waiting\n\n";
 
   test("are comments but for every sixth, which is an event since Codex sees no others", () => {
-    const written = signs(dialect.encoder(ask(), identity, "events"));
+    const written = signs(writerOf(ask()).encoder(identity, "events"));
     expect(written.filter((sign) => sign === comment)).toHaveLength(10);
     expect(responseEvents(written[5]!).events.map(({ type }) => type)).toEqual([
       "response.created",
@@ -86,7 +86,7 @@ describe("signs of life", () => {
   });
 
   test("within an item are empty deltas, since another in_progress would wipe what clients have gathered", () => {
-    const encoder = dialect.encoder(ask(), identity, "events");
+    const encoder = writerOf(ask()).encoder(identity, "events");
     encoder.piece(text("a")[0]!);
     const [event] = responseEvents(signs(encoder)[5]!).events;
     expect(event).toMatchObject({ type: "response.output_text.delta", delta: "" });
@@ -96,7 +96,7 @@ describe("signs of life", () => {
     const pieces = [...reasoning("a"), ...text("b"), call(0, "c1", "bash"), ...json(0, "{", "}")];
     const custom = [call(1, "c2", "apply_patch"), ...json(1, '{"input":"', 'x"}')];
     const tools = [bash, patch];
-    const encoder = dialect.encoder(ask({ tools }), identity, "events");
+    const encoder = writerOf(ask({ tools })).encoder(identity, "events");
     const written = [...pieces, ...custom].flatMap((piece) => {
       const given = signs(encoder);
       expect(given).not.toContain("");
@@ -107,8 +107,7 @@ describe("signs of life", () => {
   });
 
   test("of a compaction tell only that it is in progress", () => {
-    const encoder = dialect.encoder(
-      ask({ input: [{ role: "user", content: "x" }, { type: "compaction_trigger" }] }),
+    const encoder = writerOf(ask({ input: [{ role: "user", content: "x" }, { type: "compaction_trigger" }] })).encoder(
       identity,
       "events",
     );
@@ -127,7 +126,7 @@ describe("calls", () => {
   });
 
   test("that arrive interleaved open one after the other; the first streams while the second waits", () => {
-    const encoder = dialect.encoder(ask({ tools: [bash] }), identity, "events");
+    const encoder = writerOf(ask({ tools: [bash] })).encoder(identity, "events");
     let written = "";
     const write = (...pieces: Piece[]) => {
       const events = pieces.map((piece) => encoder.piece(piece)).join("");
@@ -157,7 +156,7 @@ describe("calls", () => {
   });
 
   test("one after the other stream each", () => {
-    const encoder = dialect.encoder(ask({ tools: [bash] }), identity, "events");
+    const encoder = writerOf(ask({ tools: [bash] })).encoder(identity, "events");
     for (const piece of [call(0, "c1", "bash"), ...json(0, '{"a":1}'), call(1, "c2", "bash")]) encoder.piece(piece);
     expect(encoder.piece(json(1, '{"b')[0]!)).toContain('"delta":"{\\"b"');
   });
@@ -227,7 +226,7 @@ describe("an answer", () => {
 
   test("has its text in output_text, last, and its usage with both details", () => {
     const usage = { inputFresh: 1, inputCached: 2, output: 4, reasoning: 3 };
-    const body = wholeReply(dialect.encoder(ask(), identity, "whole"), text("Hi"), { ...ended, usage });
+    const body = wholeReply(writerOf(ask()).encoder(identity, "whole"), text("Hi"), { ...ended, usage });
     expect(body).toEndWith(',"output_text":"Hi"}');
     expect(JSON.parse(body).usage).toEqual({
       input_tokens: 3,
@@ -259,7 +258,7 @@ describe("an answer", () => {
       ["context_length_exceeded", "context_length_exceeded"],
     ];
     for (const [refusal, code] of codes) {
-      const encoder = dialect.encoder(ask(), identity, "events");
+      const encoder = writerOf(ask()).encoder(identity, "events");
       const written = [...reasoning("a"), ...text("b")].map((piece) => encoder.piece(piece)).join("");
       const final = expectOrderedResponse(written + encoder.failure(refuse(refusal)));
       expect(final["error"]).toEqual({ code, message: expect.any(String) });
@@ -270,10 +269,8 @@ describe("an answer", () => {
   test("is there for whoever keeps responses, once it has ended", () => {
     const kept: StoredResponse[] = [];
     const storing = responsesDialect({ ...options, storesResponses: true });
-    const request = storing.read({ model: "core-3", input: "hello" }, 100, catalog) as ResponsesAsk;
-    const encoder = storing
-      .keeping(request, (response) => void kept.push(response))
-      .encoder(request, identity, "events");
+    const request = readBody(storing, { model: "core-3", input: "hello" }, 100, catalog) as ResponsesAsk;
+    const encoder = writerOf(request).encoder(identity, "events", (response) => void kept.push(response));
     const begun = text("a").map((piece) => encoder.piece(piece));
     expect(kept).toEqual([]);
     const final = expectOrderedResponse([...begun, encoder.end(ended)].join(""));
@@ -303,13 +300,13 @@ describe("compaction", () => {
   });
 
   test("that failed says so", () => {
-    const encoder: Encoder = dialect.encoder(compacting, identity, "events");
+    const encoder: Encoder = writerOf(compacting).encoder(identity, "events");
     const begun = text("They").map((piece) => encoder.piece(piece));
     expect(expectOrderedResponse([...begun, encoder.failure(refuse("busy"))].join("")).status).toBe("failed");
   });
 
   test("by its own endpoint is a response.compaction object: all user messages, then the summary", () => {
-    const compact = compactionDialect(options);
+    const compact = atRoute(dialect, "/v1/responses/compact");
     const picture = [{ type: "input_image", image_url: pixelUrl }];
     const input = [
       { role: "user", content: "build a boat" },
@@ -323,8 +320,8 @@ describe("compaction", () => {
       items: new Map([["msg_2", { id: "msg_2", type: "message", role: "user", content: [] }]]),
       bytes: 0,
     };
-    const request = compact.read({ model: "core-3", input }, 10, catalog, earlier) as ResponsesAsk;
-    expect(JSON.parse(wholeReply(compact.encoder(request, identity, "whole"), text("A boat."), ended))).toEqual({
+    const request = readBody(compact, { model: "core-3", input }, 10, catalog, earlier) as ResponsesAsk;
+    expect(JSON.parse(wholeReply(writerOf(request).encoder(identity, "whole"), text("A boat."), ended))).toEqual({
       id: "resp_1",
       object: "response.compaction",
       created_at: identity.createdSeconds,

@@ -18,14 +18,17 @@ import { refuse } from "../../../src/core/refusals.ts";
 import { ActiveSet, type ActiveHandle } from "../../../src/core/active-set.ts";
 import type { Ask, Usage } from "../../../src/core/types.ts";
 import { eventually } from "../../fixtures/eventually.ts";
+import { readBody, writerOf } from "../../fixtures/reading.ts";
 
-const ask = chatCompletions.read(
+const ask = readBody(
+  chatCompletions,
   { model: "core-3", stream: true, messages: [{ role: "user", content: "x" }] },
   50,
   embeddedCatalog(),
 ) as Ask;
 /** Without `thinking`: its thoughts are not shown. */
-const messagesAsk = messages.read(
+const messagesAsk = readBody(
+  messages,
   { model: "open-05-3BIT-REAP", stream: true, max_tokens: 9, messages: [{ role: "user", content: "x" }] },
   50,
   embeddedCatalog(),
@@ -56,6 +59,11 @@ afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
+const replyOf = ({ ask, dialect }: { ask: Ask; dialect: Dialect }) => {
+  const encoder = writerOf(ask).encoder({ requestId: "req_1", createdSeconds: 0 }, "events");
+  return { ask, dialect, requestId: "req_1", encoder };
+};
+
 /** One request on a raw socket, and the outlet that answers it. */
 async function request(asked: { ask: Ask; dialect: Dialect } = { ask, dialect: chatCompletions }): Promise<{
   outlet: StreamOutlet;
@@ -68,7 +76,7 @@ async function request(asked: { ask: Ask; dialect: Dialect } = { ask, dialect: c
   const server = Bun.serve({
     port: 0,
     fetch(incoming) {
-      const outlet = new StreamOutlet(asked.ask, "req_1", 0, asked.dialect, incoming.signal, heartbeat);
+      const outlet = new StreamOutlet(replyOf(asked), incoming.signal, heartbeat);
       resolve(outlet);
       return outlet.response;
     },
@@ -193,7 +201,7 @@ test("a stream that the gateway cuts aborts the generation and still has room fo
 describe("a client that leaves", () => {
   test("before its reply is begun stops the generation, and nothing keeps the reply", async () => {
     const heartbeat = new Heartbeat();
-    const outlet = new StreamOutlet(ask, "req_1", 0, chatCompletions, AbortSignal.abort(), heartbeat);
+    const outlet = new StreamOutlet(replyOf({ ask, dialect: chatCompletions }), AbortSignal.abort(), heartbeat);
     expect([outlet.cancelSignal.aborted, (await outlet.response).status, heartbeat.size]).toEqual([true, 499, 0]);
   });
 

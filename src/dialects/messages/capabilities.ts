@@ -1,0 +1,27 @@
+// A model's capabilities under the names of Anthropic's library: every member that it knows, so that none is looked for in
+// vain.
+import { type Model, readsDepth } from "../../core/types.ts";
+
+export function capabilities(model: Model) {
+  const depth = supported(readsDepth(model));
+  const [yes, no] = [supported(true), supported(false)];
+  return {
+    batch: no,
+    citations: no,
+    code_execution: no,
+    context_management: {
+      ...no,
+      clear_thinking_20251015: null,
+      clear_tool_uses_20250919: null,
+      compact_20260112: null,
+    },
+    effort: { ...depth, low: depth, medium: depth, high: depth, xhigh: depth, max: depth },
+    image_input: supported(model.readsImages),
+    pdf_input: yes,
+    server_tools: { ...yes, code_execution: no, web_search: yes },
+    structured_outputs: supported(model.structuredOutput === "json_schema"),
+    thinking: { ...yes, types: { adaptive: yes, between_tools: yes, disabled: depth, enabled: yes } },
+  };
+}
+
+const supported = (isSupported: boolean) => ({ supported: isSupported });

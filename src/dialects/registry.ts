@@ -1,0 +1,53 @@
+// Every dialect that is served: a new one is a folder beside this file and a line in it.
+import { assert } from "../core/assert.ts";
+import type { Clock } from "../core/clock.ts";
+import { chatCompletions } from "./chat/chat-completions.ts";
+import type { Dialect } from "./dialect.ts";
+import { messages } from "./messages/messages.ts";
+import { responsesDialect } from "./responses/responses.ts";
+
+/** What a dialect may need of the server that speaks it. */
+export type DialectContext = Readonly<{
+  /** `sealingKeyBytes` random bytes, the same in every process and after every restart. */
+  sealingKey: Uint8Array;
+  clock: Clock;
+  /** True if something keeps responses (see `StoredResponses`). */
+  storesResponses: boolean;
+}>;
+
+export type OpenDialect = (context: DialectContext) => Dialect;
+
+export const everyDialect: readonly OpenDialect[] = [() => chatCompletions, () => messages, responsesDialect];
+
+/** The dialects of a server. */
+export class Dialects {
+  readonly all: readonly Dialect[];
+  /** Of clients that say nothing of themselves; it also reads the messages of POST /v1/tokenize. */
+  readonly usual: Dialect;
+  /** Headers that may carry a key beside `Authorization`. */
+  readonly keyHeaders: readonly string[];
+
+  constructor(context: DialectContext, registry = everyDialect) {
+    this.all = registry.map((open) => open(context));
+    this.usual = this.all[0]!;
+    this.keyHeaders = [...new Set(this.all.flatMap(({ keyHeaders }) => keyHeaders))];
+  }
+
+  named(name: string): Dialect {
+    const dialect = this.all.find((one) => one.name === name);
+    assert(dialect !== undefined, "every thread knows the same dialects");
+    return dialect;
+  }
+
+  /** The dialect whose clients alone send one of these headers; null: there is none. */
+  speaking(headers: Headers): Dialect | null {
+    return this.all.find(({ clientHeaders }) => clientHeaders.some((name) => headers.has(name))) ?? null;
+  }
+
+  /** Whose client asks at an address that says no dialect: a key in a header of its own is telling, too. */
+  ofClient(headers: Headers): Dialect {
+    const known = this.speaking(headers);
+    if (known !== null || headers.has("authorization")) return known ?? this.usual;
+    return this.all.find(({ keyHeaders }) => keyHeaders.some((name) => headers.has(name))) ?? this.usual;
+  }
+}

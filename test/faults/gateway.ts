@@ -8,7 +8,7 @@ import { type Accounting, openAccounting } from "../../src/accounting.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { NodeConfig } from "../../src/config/config.ts";
-import { type RunningServer, startServer } from "../../src/http/app.ts";
+import { type RunningServer, type ServerOptions, startServer } from "../../src/http/app.ts";
 import type { PoolLimits } from "../../src/nodes/queue/pool.ts";
 import { NodePool } from "../../src/nodes/queue/pool.ts";
 import { Counter } from "../../src/tokens/counter.ts";
@@ -58,7 +58,7 @@ export class FaultGateway implements AsyncDisposable {
   static async start(
     nodes: readonly (string | Partial<NodeConfig>)[],
     given: Partial<PoolLimits> = limits,
-    looks = false,
+    { looks = false, ...more }: Partial<ServerOptions> & Readonly<{ looks?: boolean }> = {},
   ): Promise<FaultGateway> {
     const folder = mkdtempSync(join(tmpdir(), "tollgate-faults-"));
     const log: string[] = [];
@@ -100,7 +100,7 @@ export class FaultGateway implements AsyncDisposable {
         clock,
         log: (level, event, fields) => log.push(`${level} ${event} ${JSON.stringify(fields ?? {})}`),
       },
-      { host: "127.0.0.1", port: 0, counts, sealingKey: new Uint8Array(32) },
+      { host: "127.0.0.1", port: 0, counts, sealingKey: new Uint8Array(32), ...more },
     );
     return new FaultGateway(folder, accounting, { pool, counter, server, log });
   }

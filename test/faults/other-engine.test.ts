@@ -43,7 +43,7 @@ const answered = (finish = "stop"): Buffer =>
 const answer = (_: RawRequest, reply: RawReply): void => reply.write(answered());
 
 async function gatewayOn(node: RawNode): Promise<FaultGateway> {
-  const gateway = await FaultGateway.start([{ url: node.url, models: { "*": "*" } }], limits, true);
+  const gateway = await FaultGateway.start([{ url: node.url, models: { "*": "*" } }], limits, { looks: true });
   await eventually("the node was looked at", async () => gateway.pool.states()[0]!.engine.models.length > 0);
   return gateway;
 }
@@ -99,7 +99,7 @@ describe("a node that dies and comes back", () => {
       const gone = opened(recordedNode("vllm", { [chat]: recorded("vllm", "41-unknown-model") }));
       const there = opened(recordedNode("vllm", { [chat]: answer }));
       const nodes = [gone, there].map(({ url }) => ({ url, models: { "*": "named" } }));
-      await using alone = await FaultGateway.start(nodes.slice(0, 1), limits, true);
+      await using alone = await FaultGateway.start(nodes.slice(0, 1), limits, { looks: true });
       const caller = await alone.caller();
       for (const { endpoint, stream } of ways) {
         const { status, view, body } = await alone.ask(caller, endpoint, stream, { model });
@@ -108,7 +108,7 @@ describe("a node that dies and comes back", () => {
         expect(body).not.toMatch(/tiny-chat|named|127\.0\.0\.1/);
       }
       expect(await alone.usage(caller)).toEqual([]);
-      await using both = await FaultGateway.start(nodes, limits, true);
+      await using both = await FaultGateway.start(nodes, limits, { looks: true });
       await expectAnswers(both, await both.caller());
     },
     timeLimit,

@@ -11,6 +11,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import type { AnswerEnd, Dialect } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages/messages.ts";
+import { Dialects } from "../../src/dialects/registry.ts";
 import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { earlierOf, type EarlierTexts } from "../../src/dialects/stored-responses.ts";
 import { largeEchoMaxLength, largeSettingsMaxLength } from "../../src/core/limits.ts";
@@ -34,6 +35,7 @@ const responses = responsesDialect(options);
 const compaction = atRoute(responses, "/v1/responses/compact");
 const dialects = { "chat-completions": chatCompletions, messages, responses, compaction } as const;
 type Name = keyof typeof dialects;
+const opened = new Dialects(options);
 const stays = new AbortController().signal;
 
 const open: LargeBodies[] = [];
@@ -83,7 +85,7 @@ class NearWorker extends EventTarget {
       if (there.order === "open") return;
       this.#number = number;
       if (this.#instead?.(this, there) === true) return;
-      this.answer({ body: there.body, prepared: prepare(there, dialects as never) });
+      this.answer({ body: there.body, prepared: prepare(there, opened) });
     });
   }
 

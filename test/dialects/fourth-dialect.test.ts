@@ -12,7 +12,7 @@ import { noUsage } from "../../src/core/types.ts";
 import { Dialects, everyDialect } from "../../src/dialects/registry.ts";
 import { UsageFile } from "../../src/store/usage/usage-file.ts";
 import { FaultGateway } from "../faults/gateway.ts";
-import { wholeReply } from "../fixtures/dialects.ts";
+import { wholeReply } from "../fixtures/reading.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
 import { text } from "../golden/pieces.ts";
 import { toy } from "./toy/toy.ts";

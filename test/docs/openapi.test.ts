@@ -5,7 +5,9 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import Ajv2020 from "ajv/dist/2020";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { chatCompletionsBody } from "../../src/dialects/chat/request.ts";
+import { Dialects } from "../../src/dialects/registry.ts";
 import { messagesBody } from "../../src/dialects/messages/request.ts";
 import { responsesBody } from "../../src/dialects/responses/request.ts";
 import type { JsonSchema, Method, OpenApiDocument, Operation } from "../../src/docs/openapi-document.ts";
@@ -43,6 +45,14 @@ describe("the description", () => {
     const text = JSON.stringify(description);
     const names = new Set([...text.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name!));
     expect([...names].sort()).toEqual(Object.keys(description.components.schemas).sort());
+  });
+
+  test("every route of every dialect is in it", () => {
+    const context = { sealingKey: new Uint8Array(32), clock: systemClock, storesResponses: true };
+    for (const { routes } of new Dialects(context).all) {
+      for (const { path } of routes)
+        expect([path, Object.keys(description.paths[path] ?? {})]).toEqual([path, ["post"]]);
+    }
   });
 
   test.each([

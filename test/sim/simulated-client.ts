@@ -1,11 +1,10 @@
 // A client of one dialect and the outlet that the gateway writes to: keeps what it received, reads slowly or leaves when
 // the simulation says so. The events and documents are the real dialects'.
 import { Collected } from "../../src/dialects/reply/collected.ts";
-import type { AnswerEnd, Dialect, Encoder } from "../../src/dialects/dialect.ts";
+import type { AnswerEnd, Dialect, Encoder, Reading } from "../../src/dialects/dialect.ts";
 import type { Outlet } from "../../src/gateway.ts";
 import { refuse } from "../../src/core/refusals.ts";
 import type { Ask, Piece, Refusal } from "../../src/core/types.ts";
-import { writerOf } from "../fixtures/reading.ts";
 
 /** Whether what was delivered before it is charged: neither the gateway nor a node failed. */
 export const isPaid = ({ refusal }: Refusal): boolean => refusal === "answer_misfit";
@@ -38,14 +37,12 @@ export class SimulatedClient implements Outlet {
   /** Called in the moment in which the end goes out, or the error of an answer that is charged all the same. */
   onEnd: () => void = () => {};
 
-  constructor(ask: Ask, requestId: string, createdSeconds: number, dialect: Dialect) {
+  constructor({ ask, writer }: Reading, requestId: string, createdSeconds: number, dialect: Dialect) {
     this.#ask = ask;
     this.#requestId = requestId;
     this.#dialect = dialect;
-    this.#encoder = ask.stream ? writerOf(ask).encoder({ requestId, createdSeconds }, "events") : null;
-    this.#collected = ask.stream
-      ? null
-      : new Collected(writerOf(ask).encoder({ requestId, createdSeconds: 0 }, "whole"));
+    this.#encoder = ask.stream ? writer.encoder({ requestId, createdSeconds }, "events") : null;
+    this.#collected = ask.stream ? null : new Collected(writer.encoder({ requestId, createdSeconds: 0 }, "whole"));
   }
 
   piece(piece: Piece): void {

@@ -185,7 +185,7 @@ export class Spine extends LedgerWorld {
       return this.#close(request, "refused");
     }
     expect(admitted.account).toBe(account.id);
-    const client = new SimulatedClient(admitted.ask, id, Math.floor(this.office.now / 1000), dialect);
+    const client = new SimulatedClient(admitted, id, Math.floor(this.office.now / 1000), dialect);
     request.client = client;
     client.slow = this.random() < 0.2;
     client.onEnd = () => this.#expectCharged(request, process);

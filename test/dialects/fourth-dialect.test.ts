@@ -1,6 +1,6 @@
 // A fourth dialect is one folder and one line in a registry: the toy is given to the real server beside the three others,
 // and is served, refused, billed, counted and listed like them.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -19,7 +19,7 @@ import { toy } from "./toy/toy.ts";
 
 const registry = [...everyDialect, () => toy];
 const context = { sealingKey: new Uint8Array(32), clock: systemClock, storesResponses: false };
-const timeLimit = 60_000;
+setDefaultTimeout(60_000);
 
 describe("every dialect", () => {
   const dialects = new Dialects(context, registry).all;
@@ -53,7 +53,7 @@ describe("the toy, served", () => {
     node = await ScriptedNode.start();
     gateway = await FaultGateway.start([node.url], undefined, { dialects: registry });
     usage = new UsageFile(folder, gateway.accounting.databaseFile, () => {});
-  }, timeLimit);
+  });
   afterAll(async () => {
     await usage.close();
     await gateway[Symbol.asyncDispose]();

@@ -11,9 +11,18 @@ import type { Endpoint } from "../fixtures/endpoints.ts";
 import { bodyOf, endpoints, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
-import { ScriptedNode } from "../fixtures/node-process.ts";
 import { fullLength, longForm, missing } from "../fixtures/optional.ts";
-import { finish, once, text } from "../fixtures/scripts.ts";
+import {
+  chunk,
+  doneEvent,
+  finishEvent,
+  lastChunk,
+  RawNode,
+  streamHead,
+  textEvent,
+  usageEvent,
+  wholeReply,
+} from "../fixtures/raw-node.ts";
 import { nodeTable } from "../fixtures/stack.ts";
 import { canTrace } from "../fixtures/strace.ts";
 import { run } from "../commands/program.ts";
@@ -47,15 +56,22 @@ const cannotMount = missing(
 );
 const cannotTrace = missing("strace", canTrace(), "apt-get install strace, and permission to trace", false);
 
-/** Answers with a word, and ends after a moment in which a test does something to the disk. */
-async function start(dataFolder?: string, waitMs = 1_500): Promise<{ gateway: GatewayProcess; account: Account }> {
-  const node = await ScriptedNode.start();
-  cleanups.push(() => node[Symbol.asyncDispose]());
-  await node.define("held", once(text("word"), { waitMs }, finish("stop")));
+type Started = { gateway: GatewayProcess; account: Account; letEnd: () => void };
+
+/** Answers with a word; the answer to "held" ends only when the test lets it, after it did something to the disk. */
+async function start(dataFolder?: string): Promise<Started> {
+  const ends = Promise.withResolvers<void>();
+  const node = new RawNode(async ({ method, body }, reply) => {
+    if (method === "GET") return reply.write(wholeReply("200 OK", '{"object":"list","data":[{"id":"m"}]}'));
+    reply.write(Buffer.concat([Buffer.from(streamHead), chunk(textEvent("word"))]));
+    if (body.includes("held")) await ends.promise;
+    return reply.write(Buffer.concat([chunk(finishEvent() + usageEvent() + doneEvent), Buffer.from(lastChunk)]));
+  });
+  cleanups.push(() => node.stop());
   const config = nodeTable(node, 100);
   const gateway = await GatewayProcess.start(dataFolder === undefined ? { config } : { config, dataFolder });
   cleanups.push(() => gateway[Symbol.asyncDispose]());
-  return { gateway, account: await gateway.account() };
+  return { gateway, account: await gateway.account(), letEnd: ends.resolve };
 }
 
 type Open = { endpoint: Endpoint; id: string; received: string; closed: boolean; done: Promise<void> };
@@ -64,7 +80,7 @@ type Open = { endpoint: Endpoint; id: string; received: string; closed: boolean;
 async function openStreams({ url }: GatewayProcess, { api_key }: Account): Promise<Open[]> {
   const open = await Promise.all(
     endpoints.map(async (endpoint) => {
-      const reply = await send(url, api_key, endpoint, "[[held]]", true);
+      const reply = await send(url, api_key, endpoint, "held", true);
       expect([endpoint, reply.status]).toEqual([endpoint, 200]);
       const stream: Open = {
         endpoint,
@@ -115,7 +131,7 @@ async function expectRefusing({ url }: GatewayProcess, { api_key }: Account): Pr
     ["/v1/responses", "open-05-3BIT-REAP", 503],
   ] as const) {
     const { status, body } = await eventually(`${endpoint} refuses ${model}`, async () => {
-      const reply = await send(url, api_key, endpoint, "[[text]]", false, model);
+      const reply = await send(url, api_key, endpoint, "say it", false, model);
       const refused = { status: reply.status, body: await reply.text() };
       return refused.status === 200 ? null : refused;
     });
@@ -126,7 +142,7 @@ async function expectRefusing({ url }: GatewayProcess, { api_key }: Account): Pr
 
 async function expectServing({ url }: GatewayProcess, { api_key }: Account): Promise<void> {
   await eventually("requests are served again", async () => {
-    const reply = await send(url, api_key, "/v1/chat/completions", "[[text]]", false);
+    const reply = await send(url, api_key, "/v1/chat/completions", "say it", false);
     await reply.text();
     return reply.status === 200;
   });
@@ -162,9 +178,10 @@ describe.skipIf(cannotMount)("a full disk", () => {
     "holds the ends and admits nobody; when it has room again the ends go out, and nothing is lost",
     async () => {
       const disk = mount("size=2m");
-      const { gateway, account } = await start(join(disk, "data"));
+      const { gateway, account, letEnd } = await start(join(disk, "data"));
       const open = await openStreams(gateway, account);
       const free = fill(disk);
+      letEnd();
       await expectRefusing(gateway, account);
       expect(viewsOf(open).map(({ complete, error }) => [complete, error])).toEqual(Array(3).fill([false, null]));
       free();
@@ -182,9 +199,10 @@ describe.skipIf(cannotMount)("a full disk", () => {
     "that stays full ends the held replies with an error after 10 s and charges nothing for them; a restart is clean",
     async () => {
       const disk = mount("size=2m");
-      const { gateway, account } = await start(join(disk, "data"));
+      const { gateway, account, letEnd } = await start(join(disk, "data"));
       const open = await openStreams(gateway, account);
       const free = fill(disk);
+      letEnd();
       await eventually("the replies end", async () => open.every(({ closed }) => closed), 60_000);
       for (const { complete, error, faults } of viewsOf(open)) {
         expect([complete, faults]).toEqual([false, []]);
@@ -218,11 +236,12 @@ describe("a database that another program has locked", () => {
   test(
     "for a moment only delays the ends",
     async () => {
-      const { gateway, account } = await start();
+      const { gateway, account, letEnd } = await start();
       const open = await openStreams(gateway, account);
       const other = new Database(join(gateway.dataFolder, "tollgate.db"));
-      other.run("PRAGMA busy_timeout = 5000");
+      other.run("PRAGMA busy_timeout = 60000");
       other.run("BEGIN IMMEDIATE");
+      letEnd();
       await expectRefusing(gateway, account);
       expect(viewsOf(open).some(({ complete, error }) => complete || error !== null)).toBe(false);
       other.run("ROLLBACK");
@@ -238,11 +257,12 @@ describe("a database that another program has locked", () => {
   test.skipIf(!fullLength)(
     "for 30 s is as a full disk",
     async () => {
-      const { gateway, account } = await start();
+      const { gateway, account, letEnd } = await start();
       const open = await openStreams(gateway, account);
       const other = new Database(join(gateway.dataFolder, "tollgate.db"));
-      other.run("PRAGMA busy_timeout = 5000");
+      other.run("PRAGMA busy_timeout = 60000");
       other.run("BEGIN IMMEDIATE");
+      letEnd();
       await eventually("the replies end", async () => open.every(({ closed }) => closed), 60_000);
       other.run("ROLLBACK");
       other.close();
@@ -268,20 +288,20 @@ describe.skipIf(cannotTrace)("flushes", () => {
   }
 
   test(
-    "that take 2 s hold the ends, not the first words of others",
+    "one that takes 6 s holds the ends, not the first words of others",
     async () => {
-      const { gateway, account } = await start(undefined, 800);
-      await inject(gateway.pid, "delay_exit=2000000");
-      const from = performance.now();
+      const { gateway, account, letEnd } = await start();
       const first = await openStreams(gateway, account);
+      await inject(gateway.pid, "delay_exit=6000000:when=1");
+      const from = performance.now();
+      letEnd();
       // while the first three wait for their flush, three others get their first words
-      await Bun.sleep(900);
       const second = await openStreams(gateway, account);
       expect(viewsOf(first).map(({ complete, text: said }) => [complete, said])).toEqual(
         Array(3).fill([false, "word"]),
       );
       await Promise.all([...first, ...second].map(({ done }) => done));
-      expect(performance.now() - from).toBeGreaterThan(2_000);
+      expect(performance.now() - from).toBeGreaterThan(6_000);
       expect(viewsOf([...first, ...second]).every(({ complete }) => complete)).toBe(true);
       expect(await gateway.usage(account.email)).toHaveLength(6);
     },
@@ -291,9 +311,10 @@ describe.skipIf(cannotTrace)("flushes", () => {
   test(
     "that fail end the process at once, and no end of a reply goes out; the next start is consistent",
     async () => {
-      const { gateway, account } = await start();
+      const { gateway, account, letEnd } = await start();
       const open = await openStreams(gateway, account);
       await inject(gateway.pid, "error=EIO");
+      letEnd();
       expect(await gateway.end()).toBe(1);
       await Promise.all(open.map(({ done }) => done));
       for (const { complete, error } of viewsOf(open)) expect([complete, error]).toEqual([false, null]);

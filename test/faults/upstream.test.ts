@@ -14,6 +14,7 @@ import {
   RawNode,
   streamHead,
   textEvent,
+  turns,
   usageEvent,
 } from "../fixtures/raw-node.ts";
 import { type Caller, FaultGateway, impatient, type Reply } from "./gateway.ts";
@@ -150,7 +151,7 @@ describe("before a byte of the answer", () => {
       // TEST-NET-1 is routed nowhere: the dial ends by its time limit, or at once where the system has no route at all.
       const url = name.startsWith("1") ? closed : "http://192.0.2.1:9/v1";
       for (const way of ways) {
-        await using gateway = await FaultGateway.start([url]);
+        await using gateway = await FaultGateway.start([url], impatient);
         const caller = await gateway.caller();
         expectRefused({ ...way, ...(await gateway.ask(caller, way.endpoint, way.stream)) }, "busy");
         await expectFree(gateway, caller);
@@ -169,7 +170,7 @@ describe("after the first word", () => {
       const caller = await gateway.caller();
       fault = async (_, reply) => {
         reply.write(begun);
-        await Bun.sleep(30); // so that the word has left on the streams
+        await turns(); // the word leaves on the streams
         does(reply);
       };
       for (const reply of await inEveryWay(gateway, caller)) {

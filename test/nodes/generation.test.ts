@@ -1,6 +1,6 @@
 // What a node can do wrong, by row number, when nothing was sent yet and when a Piece was.
 // The nodes are scripted on raw sockets; the time limits are short ones.
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, jest, test } from "bun:test";
 import { systemClock } from "../../src/core/clock.ts";
 import { NodePool } from "../../src/nodes/queue/pool.ts";
 import type { PoolLimits } from "../../src/nodes/queue/pool.ts";
@@ -17,22 +17,23 @@ import {
   streamHead,
   streamHeadUntilClose,
   textEvent,
+  turns,
   usageEvent,
   wholeReply,
 } from "../fixtures/raw-node.ts";
 import type { RawReply, RawRequest } from "../fixtures/raw-node.ts";
 
-/** Long enough for a busy machine; tests of a limit shorten it. */
+/** Long enough for a busy machine; tests of a limit shorten it. What follows a finish reason is only waited for. */
 const limits: PoolLimits = {
-  firstPieceMs: 10_000,
-  stallMs: 10_000,
+  firstPieceMs: 60_000,
+  stallMs: 60_000,
   afterFinishMs: 80,
-  connectTimeoutMs: 300,
-  idleSocketMs: 1_000,
+  connectTimeoutMs: 60_000,
+  idleSocketMs: 60_000,
   probeIntervalMs: 1_000,
   idleLookIntervalMs: 60_000,
   factsIntervalMs: 60_000,
-  probeTimeoutMs: 300,
+  probeTimeoutMs: 60_000,
   coolOffMs: 50,
 };
 
@@ -53,7 +54,7 @@ function nodeOf(answer: (request: RawRequest, reply: RawReply) => void | Promise
 function poolOf(url: string, log: string[] = [], given = limits): NodePool {
   const pool = new NodePool([{ name: "node-1", url, apiKey: null, slots: 8, models: { "*": "m" } }], {
     clock: systemClock,
-    queueMaxWaitMs: 1_000,
+    queueMaxWaitMs: 60_000,
     log: ({ level, message }) => log.push(`${level}: ${message}`),
     limits: given,
     looks: false,
@@ -107,9 +108,9 @@ describe("nothing sent yet", () => {
       [{ name: "n", url: "http://192.0.2.1/v1", apiKey: null, slots: 1, models: { "*": "m" } }],
       {
         clock: systemClock,
-        queueMaxWaitMs: 1_000,
+        queueMaxWaitMs: 60_000,
         log: () => {},
-        limits,
+        limits: { ...limits, connectTimeoutMs: 50 },
         looks: false,
         dial: () => {},
       },
@@ -178,7 +179,7 @@ describe("bytes sent", () => {
     test(name, async () => {
       const broken = nodeOf(async (_, reply) => {
         reply.write(begun);
-        await Bun.sleep(5);
+        await turns();
         fault(reply);
       });
       const { ending, text } = await generateOn(broken.url, { given: isSilence(name) ? impatient : limits });
@@ -262,9 +263,8 @@ describe("the client leaves", () => {
   });
 
   test("before a byte came, and before it began", async () => {
-    const node = nodeOf((_, reply) => void reply.closed);
     const client = new AbortController();
-    setTimeout(() => client.abort(), 20);
+    const node = nodeOf(() => client.abort());
     expect((await generateOn(node.url, { cancelSignal: client.signal })).ending).toMatchObject({
       kind: "cancelled",
       usage: { output: 0 },
@@ -283,26 +283,28 @@ describe("a slow client", () => {
       reply.write(streamHead);
       for (; sent < 4_000; sent++) {
         reply.write(chunk(textEvent("x", { padding: big })));
-        if (sent % 50 === 0) await Bun.sleep(0);
+        if (sent % 50 === 0) await new Promise((resume) => setImmediate(resume));
       }
       reply.write(chunk(finishEvent("stop", { usage: { prompt_tokens: 1, completion_tokens: 4_000 } })) + lastChunk);
     });
-    const pool = poolOf(node.url, [], { ...limits, stallMs: 300 });
+    const pool = poolOf(node.url);
     const ask = askOf({ model: firstPartyModel });
     using slot = await slotOf(pool, ask);
     const caughtUp = Promise.withResolvers<void>();
+    const paused = Promise.withResolvers<void>();
     let pieces = 0;
     let flushes = 0;
+    jest.useFakeTimers();
     const ending = slot.generate(ask, 1, new AbortController().signal, {
       piece: () => void pieces++,
-      flush: () => (++flushes === 3 ? caughtUp.promise : null),
+      flush: () => (++flushes === 3 ? (paused.resolve(), caughtUp.promise) : null),
     });
-    // longer than the stall limit: a pause of ours is no stall of the node
-    await Bun.sleep(450);
-    expect(flushes).toBe(3);
+    await paused.promise;
+    jest.advanceTimersByTime(10 * limits.stallMs); // a pause of ours is no stall of the node
+    jest.useRealTimers();
     const whilePaused = pieces;
-    await Bun.sleep(50);
-    expect(pieces).toBe(whilePaused);
+    await turns(50);
+    expect([flushes, pieces]).toEqual([3, whilePaused]);
     expect(whilePaused).toBeLessThan(1_000);
     caughtUp.resolve();
     expect(await ending).toMatchObject({ kind: "end" });
@@ -313,12 +315,12 @@ describe("a slow client", () => {
 describe("the connection after an answer", () => {
   const threeTimes = async (answer: (request: RawRequest, reply: RawReply) => void): Promise<RawNode> => {
     const node = nodeOf(answer);
-    const pool = poolOf(node.url);
+    const pool = poolOf(node.url, [], { ...limits, afterFinishMs: 60_000 });
     for (let round = 0; round < 3; round++) {
       using slot = await slotOf(pool, askOf());
       const ending = await slot.generate(askOf(), 1, new AbortController().signal, { piece() {}, flush: () => null });
       expect(ending).toMatchObject({ kind: "end" });
-      await Bun.sleep(20);
+      await turns();
     }
     return node;
   };
@@ -330,7 +332,7 @@ describe("the connection after an answer", () => {
   test("also when the last chunk comes a moment after [DONE]", async () => {
     const node = await threeTimes((_, reply) => {
       reply.write(streamHead + chunk(answerEvents.join("")));
-      setTimeout(() => reply.write(lastChunk), 5);
+      void turns(2).then(() => reply.write(lastChunk));
     });
     expect(node.connections).toBe(1);
   });

@@ -11,7 +11,8 @@ import type {
   RequestPart,
   SocketListener,
 } from "../../../src/nodes/client/client.ts";
-import { RawNode, wholeReply } from "../../fixtures/raw-node.ts";
+import { eventually } from "../../fixtures/eventually.ts";
+import { RawNode, turns, wholeReply } from "../../fixtures/raw-node.ts";
 import type { RawReply, RawRequest } from "../../fixtures/raw-node.ts";
 
 const open: { stop(): void }[] = [];
@@ -200,7 +201,7 @@ describe("faults", () => {
         ),
     });
     expect((await send(client)).fault).toMatchObject({ kind: "unreachable" });
-    await Bun.sleep(40);
+    await eventually("it is closed", async () => late > 0);
     expect(late).toBe(1);
   });
   const rows: [string, (reply: RawReply) => void, ExchangeFault["kind"]][] = [
@@ -233,7 +234,7 @@ describe("faults", () => {
   test("RST within a body that lasts until the close is no end", async () => {
     const node = nodeOf(async (_, reply) => {
       reply.write("HTTP/1.1 200 OK\r\n\r\nhalf");
-      await Bun.sleep(10);
+      await turns();
       reply.reset();
     });
     expect(await send(clientOf(node.url))).toMatchObject({ body: "half", fault: { kind: "broken" } });
@@ -268,10 +269,11 @@ describe("replay (fault 22)", () => {
     expect(node.requests.length).toBe(3);
   });
   test("not after a byte of the reply", async () => {
-    const node = nodeOf((request, reply) => {
+    const node = nodeOf(async (request, reply) => {
       if (request.onConnection === 0) return reply.write(ok);
       reply.write("H");
-      setTimeout(() => reply.reset(), 10);
+      await turns();
+      return reply.reset();
     });
     const client = clientOf(node.url);
     await send(client);
@@ -279,13 +281,14 @@ describe("replay (fault 22)", () => {
     expect(node.requests.length).toBe(2);
   });
   test("not when the caller has left", async () => {
-    const node = nodeOf((request, reply) => (request.onConnection === 0 ? reply.write(ok) : undefined));
+    let left: Exchange | null = null;
+    const node = nodeOf((request, reply) => (request.onConnection === 0 ? reply.write(ok) : left?.abort()));
     const client = clientOf(node.url);
     await send(client);
-    void send(client, "", (exchange) => setTimeout(() => exchange.abort(), 10));
-    await Bun.sleep(40);
-    expect(node.requests.length).toBe(2);
-    expect(node.openConnections).toBe(0);
+    void send(client, "", (exchange) => (left = exchange));
+    await eventually("its connection is closed", async () => node.requests.length === 2 && node.openConnections === 0);
+    await turns();
+    expect([node.requests.length, node.openConnections]).toEqual([2, 0]);
   });
   test("the keep-alive race: the node closes idle connections at the moment of the next request, 200 rounds", async () => {
     const node = nodeOf((_, reply) => {

@@ -48,7 +48,7 @@ function poolOf(
     clock: systemClock,
     queueMaxWaitMs: options.queueMaxWaitMs ?? 60_000,
     log: ({ node, message }) => options.log?.push(`${node} ${message}`),
-    limits: { coolOffMs: 30, probeIntervalMs: 40, idleLookIntervalMs: 40, probeTimeoutMs: 1_000, ...options.limits },
+    limits: { coolOffMs: 30, probeIntervalMs: 40, idleLookIntervalMs: 40, probeTimeoutMs: 60_000, ...options.limits },
     looks: options.looks ?? false,
     ...(options.onFirstLook === undefined ? {} : { onFirstLook: options.onFirstLook }),
   });
@@ -341,14 +341,14 @@ describe("looks", () => {
     const node = nodeOf(({ method }, reply) => {
       if (!silent || method !== "GET") reply.write(method === "GET" ? listOf("m") : answer);
     });
-    const limits = { probeTimeoutMs: 20, probeIntervalMs: 60_000 };
+    const limits = { probeTimeoutMs: 500, probeIntervalMs: 60_000 };
     const pool = poolOf([config(node)], { looks: true, limits });
     await until(() => state(pool).engine.kind === "vllm");
     const looks = node.requests.length;
     silent = true;
     await until(() => state(pool).health === "down");
     expect(node.requests.length - looks).toBeGreaterThanOrEqual(3);
-    expect(state(pool).problem).toBe("it takes the connection, but gives no answer within 0.02 s");
+    expect(state(pool).problem).toBe("it takes the connection, but gives no answer within 0.5 s");
   });
   test("many nodes are looked at a few at a time", async () => {
     let [running, most] = [0, 0];

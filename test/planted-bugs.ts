@@ -1,8 +1,9 @@
-// Are the tests awake? Plants bugs that gateways are known for into copies of this tree, one at a time, and expects the
-// named test to fail. Run by hand, since it takes minutes: bun test/planted-bugs.ts [M4 ...]
+// Are the tests awake? Plants bugs that gateways are known for into copies of this tree, one at a time, expects the named
+// test to fail, and prints which command catches what: npm run test:planted, or npm run test:planted -- M4 M6
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isLonger } from "./run.ts";
 
 type Edit = readonly [file: string, from: string, to: string];
 type Bug = Readonly<{ id: string; what: string; edits: readonly Edit[]; file: string; name?: string }>;
@@ -214,35 +215,54 @@ export const bugs: readonly Bug[] = [
 
 const root = join(import.meta.dir, "..");
 
-/** Whether the bug's test fails in a copy of the tree that has the bug, and passes in one that has not. */
-function isCaught(bug: Bug): string {
+/** A copy of what the tests need, in which bugs can be planted. */
+function copyOfTree(): string {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-planted-"));
+  for (const name of ["src", "test", "data/catalog.json", "package.json", "bunfig.toml", "tsconfig.json"]) {
+    const filter = (path: string): boolean => !path.includes("node_modules") && !path.includes(".venv");
+    cpSync(join(root, name), join(folder, name), { recursive: true, filter });
+  }
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+  return folder;
+}
+
+async function passes({ file, name }: Bug, folder: string): Promise<boolean> {
+  const only = name === undefined ? [] : ["-t", name];
+  const run = Bun.spawn([process.execPath, "test", "--timeout=180000", `./${file}`, ...only], {
+    cwd: folder,
+    env: { ...process.env, TOLLGATE_SEED: "7" },
+    stdout: "ignore",
+    stderr: "ignore",
+    timeout: 300_000,
+  });
+  return (await run.exited) === 0;
+}
+
+/** Returns the edit that the sources have no place for any more, or null when all are made. */
+function plant({ edits }: Bug, folder: string): Edit | null {
+  for (const edit of edits) {
+    const [file, from, to] = edit;
+    const path = join(folder, file);
+    const source = readFileSync(path, "utf8");
+    if (!source.includes(from)) return edit;
+    const planted = source.replace(from, () => to);
+    writeFileSync(path, planted);
+  }
+  return null;
+}
+
+const soundTests = new Map<string, Promise<boolean>>();
+
+/** Whether the bug's test fails in a copy of the tree that has the bug, and passes in one that has not. */
+async function resultOf(bug: Bug): Promise<"caught" | string> {
+  const folder = copyOfTree();
   try {
-    for (const name of ["src", "test", "data/catalog.json", "package.json", "bunfig.toml", "tsconfig.json"]) {
-      const filter = (path: string): boolean => !path.includes("node_modules") && !path.includes(".venv");
-      cpSync(join(root, name), join(folder, name), { recursive: true, filter });
-    }
-    symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-    const passes = (): boolean => {
-      const only = bug.name === undefined ? [] : ["-t", bug.name];
-      const run = Bun.spawnSync([process.execPath, "test", `./${bug.file}`, ...only], {
-        cwd: folder,
-        env: { ...process.env, TOLLGATE_SEED: "7" },
-        timeout: 300_000,
-      });
-      return run.exitCode === 0;
-    };
-    if (!passes()) return "its test fails without it";
-    for (const [file, from, to] of bug.edits) {
-      const path = join(folder, file);
-      const source = readFileSync(path, "utf8");
-      if (!source.includes(from)) return `cannot be planted any more: ${file} has no ${JSON.stringify(from)}`;
-      writeFileSync(
-        path,
-        source.replace(from, () => to),
-      );
-    }
-    return passes() ? "NOT CAUGHT" : "caught";
+    const test = `${bug.file} ${bug.name ?? ""}`;
+    if (!soundTests.has(test)) soundTests.set(test, passes(bug, folder));
+    if (!(await soundTests.get(test))) return "its test fails without it";
+    const unplaced = plant(bug, folder);
+    if (unplaced !== null) return `cannot be planted any more: ${unplaced[0]} has no ${JSON.stringify(unplaced[1])}`;
+    return (await passes(bug, folder)) ? "NOT CAUGHT" : "caught";
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -250,13 +270,20 @@ function isCaught(bug: Bug): string {
 
 if (import.meta.main) {
   const wanted = process.argv.slice(2);
-  let missed = 0;
-  for (const bug of bugs.filter(({ id }) => wanted.length === 0 || wanted.includes(id))) {
-    const result = isCaught(bug);
-    if (result !== "caught") missed += 1;
-    console.log(
-      `${bug.id.padEnd(4)}${result.padEnd(12)}${bug.what}: ${bug.file}${bug.name === undefined ? "" : `, "${bug.name}"`}`,
-    );
+  const chosen = bugs.filter(({ id }) => wanted.length === 0 || wanted.includes(id));
+  const results = new Map<Bug, string>();
+  const left = chosen.values();
+  const work = async (): Promise<void> => {
+    for (const bug of left) results.set(bug, await resultOf(bug));
+  };
+  await Promise.all([work(), work()]); // much of it is waiting
+  console.log("| Planted bug | Result | By | In |\n| --- | --- | --- | --- |");
+  for (const bug of chosen) {
+    const { id, what, file, name } = bug;
+    const test =
+      name === undefined ? `\`${file.slice("test/".length)}\`` : `\`${file.slice("test/".length)}\`: "${name}"`;
+    const command = isLonger(file) ? "`npm run test:all`" : "`npm test`";
+    console.log(`| ${id} ${what} | ${results.get(bug)} | ${test} | ${command} |`);
   }
-  process.exit(missed === 0 ? 0 : 1);
+  process.exit([...results.values()].every((result) => result === "caught") ? 0 : 1);
 }

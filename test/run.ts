@@ -1,17 +1,18 @@
 // Runs the tests, several files at once: what a newcomer can run in minutes, everything, or what is named.
 //
-//   npm test                    all that needs Node and npm alone and takes seconds
-//   npm test -- ./test/nodes    this, whatever it needs and however long it takes
-//   npm run test:all            everything, in its longer form; what is missing on this machine is skipped with its reason
-//   npm run test:longer         what `npm test` leaves out
+//   npm test                     all that needs Node and npm alone and no minutes of its own
+//   npm test -- ./test/nodes     this, whatever it needs and however long it takes
+//   npm run test:all             everything, in its longer form; what is missing here is skipped with its reason
+//   npm run test:longer          what `npm test` leaves out
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
-/** Only ends a test that hangs: nothing waits for it, and a busy machine may take ten times as long as an idle one. */
+/** Only ends a test that hangs: nothing waits for it, and a busy machine takes many times as long as an idle one. */
 const testTimeLimitMs = 180_000;
 
 /** What `npm test` leaves out, and why. */
 const longer: Readonly<Record<string, string>> = {
+  "bench/": "the benchmarks, tried at tiny sizes",
   "clients/": "other people's clients, which are installed apart",
   "console-web/": "a browser",
   "crash/": "minutes of kills",
@@ -20,28 +21,32 @@ const longer: Readonly<Record<string, string>> = {
   "overload/": "loads that are measured",
 };
 
-const root = join(import.meta.dir, "..");
-const given = process.argv.slice(2);
-const set = given.includes("--all") ? "all" : given.includes("--longer") ? "longer" : "default";
-const passedOn = given.filter((argument) => argument !== "--all" && argument !== "--longer");
-const isNamed = passedOn.some((argument) => argument.startsWith("./test") || argument.startsWith("test"));
+/** Whether `npm test` leaves the file out. */
+export const isLonger = (file: string): boolean => Object.keys(longer).some((path) => file.startsWith(`test/${path}`));
 
-function files(): string[] {
-  if (isNamed) return [];
-  const all = [...new Bun.Glob("test/**/*.test.ts").scanSync({ cwd: root })].sort();
-  const ours = all.filter((file) => !file.includes("node_modules/") && !file.includes("/."));
-  const isLonger = (file: string): boolean => Object.keys(longer).some((path) => file.startsWith(`test/${path}`));
-  return ours.filter((file) => set === "all" || isLonger(file) === (set === "longer")).map((file) => `./${file}`);
+function filesOf(set: "default" | "longer" | "all"): string[] {
+  const found = [...new Bun.Glob("test/**/*.test.ts").scanSync({ cwd: join(import.meta.dir, "..") })].sort();
+  return found
+    .filter((file) => !file.includes("node_modules/") && !file.includes("/."))
+    .filter((file) => set === "all" || isLonger(file) === (set === "longer"))
+    .map((file) => `./${file}`);
 }
 
-if (set === "default" && !isNamed) {
-  const reasons = Object.entries(longer).map(([path, reason]) => `${path.replace(/\/$/, "")} (${reason})`);
-  console.log(`Not run: ${reasons.join(", ")}. \`npm run test:all\` runs everything.`);
+if (import.meta.main) {
+  const given = process.argv.slice(2);
+  const set = given.includes("--all") ? "all" : given.includes("--longer") ? "longer" : "default";
+  const passedOn = given.filter((argument) => argument !== "--all" && argument !== "--longer");
+  const isNamed = passedOn.some((argument) => /^(?:\.\/)?test(?:\/|$)/.test(argument));
+  if (set === "default" && !isNamed) {
+    const reasons = Object.entries(longer).map(([path, reason]) => `  ${path.replace(/\/$/, "").padEnd(26)}${reason}`);
+    console.log(`Left to \`npm run test:all\`:\n${reasons.join("\n")}\n`);
+  }
+  // Most of the time is waiting, so that two go well beside each other even on one core.
+  const processes = process.env["TOLLGATE_TEST_PROCESSES"] ?? Math.max(2, availableParallelism());
+  const options = [`--timeout=${testTimeLimitMs}`, `--parallel=${processes}`, "--no-isolate", "--dots"];
+  const files = isNamed ? [] : filesOf(set);
+  process.execve?.(process.execPath, [process.execPath, "test", ...options, ...passedOn, ...files], {
+    ...process.env,
+    ...(set === "default" ? {} : { TOLLGATE_TESTS: process.env["TOLLGATE_TESTS"] ?? "all" }),
+  });
 }
-// One file's waiting is another's turn: two processes even where there is one core.
-const processes = Math.max(2, availableParallelism());
-const options = [`--timeout=${testTimeLimitMs}`, `--parallel=${processes}`, "--no-isolate", "--only-failures"];
-process.execve?.(process.execPath, [process.execPath, "test", ...options, ...passedOn, ...files()], {
-  ...process.env,
-  ...(set === "default" ? {} : { TOLLGATE_TESTS: process.env["TOLLGATE_TESTS"] ?? "all" }),
-});

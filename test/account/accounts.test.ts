@@ -391,7 +391,7 @@ test("a sign-in needs the account's own password", async () => {
   await office.accounts.changePasswordById(1, "battery staple");
   expect(await office.accounts.signIn("a@x", "correct horse")).toBeNull();
   expect((await office.accounts.signIn("a@x", "battery staple"))?.id).toBe(1);
-}, 30_000);
+}, 120_000);
 
 describe("verify finds", () => {
   const plants: readonly (readonly [string, string, string])[] = [

@@ -132,4 +132,4 @@ test("what is remembered is bounded, and the oldest tries are forgotten first", 
     tries.begin(`${index}@x`, at(`10.${index >> 14}.${(index >> 6) & 255}.1`), 2);
   expect(typeof tries.begin("second@x", here, 3)).toBe("number");
   expect(typeof tries.begin("first@x", here, 3)).toBe("object");
-}, 60_000);
+}, 120_000);

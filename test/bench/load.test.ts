@@ -63,7 +63,7 @@ for (const dialect of ["chat", "messages", "responses"] as const) {
       const { count } = report.firstTokenMs!;
       expect(count).toBeGreaterThanOrEqual(report.requests.complete);
       expect(report.gapMs!.count).toBeWithin(1, count * (tokens - 1) + 1);
-    }, 60_000);
+    }, 120_000);
   }
 }
 
@@ -73,7 +73,7 @@ test("a node is loaded like a gateway, without a key", async () => {
     (seen) => seen.complete > 5,
   );
   expect(report).toMatchObject({ keys: 0, tokensPerEvent: 1, errors: {} });
-}, 60_000);
+}, 120_000);
 
 test.each([
   [
@@ -107,7 +107,7 @@ test("failures are counted by status and message", async () => {
   expect(textOf(refused)).toContain("3 x 401 Invalid API key provided");
   const closed = await measure({ url: new URL("http://127.0.0.1:9") }, ({ failed }) => failed >= 3);
   expect(Object.keys(closed.errors)).toEqual(["no connection: Failed to connect"]);
-}, 60_000);
+}, 120_000);
 
 test("a stream that breaks, tells an error or lacks its end is not complete", () => {
   const failureOf = (dialect: "chat" | "messages" | "responses", stream: string) => {
@@ -162,7 +162,7 @@ test("the first signal ends the test early, with the report as text, JSON and SV
   const picture = readFileSync(svg, "utf8");
   expect(picture).toStartWith("<svg");
   expect(picture.match(/<text/g)).toHaveLength(picture.match(/<\/text>/g)!.length);
-}, 60_000);
+}, 120_000);
 
 /** Resolves when the gateway has answered so many more requests than now. */
 async function requestsServed(more: number): Promise<void> {

@@ -52,7 +52,7 @@ test("the node streams to clients that write JSON with spaces, and reads a body 
   } finally {
     await node.stop();
   }
-}, 30_000);
+}, 120_000);
 
 /** Sends the parts one after the other; resolves to the number of replies when there are two. */
 function repliesTo(port: number, parts: readonly string[]): Promise<number> {

@@ -485,7 +485,7 @@ describe("the Worker", () => {
     await expectSame(bodies, "chat-completions", chat(text));
     await expectSame(bodies, "messages", { ...chat(text), max_tokens: 10, stream: true });
     await expectSame(bodies, "responses", { model: "core-3", input: text, tools: [{ type: "custom", name: "patch" }] });
-  }, 60_000);
+  }, 120_000);
 
   test("reads sealed reasoning with the key that it was given", async () => {
     const bodies = makeBodies();

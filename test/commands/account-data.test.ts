@@ -10,7 +10,7 @@ import { type GatewayProcess, type Account } from "../fixtures/gateway-process.t
 import { eventually } from "../fixtures/eventually.ts";
 import { Stack } from "../fixtures/stack.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let stack: Stack;
 let gateway: GatewayProcess;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { tryEveryCommand } from "../ops/every-command.ts";
 import { temporaryFolder } from "./program.ts";
 
-setDefaultTimeout(60_000); // the binary has 100 MiB and is copied
+setDefaultTimeout(120_000); // the binary has 100 MiB and is copied
 
 const built = join(import.meta.dir, "../../dist/tollgate");
 const source = join(import.meta.dir, "../../src");

@@ -11,7 +11,7 @@ import { nearest } from "../../src/core/nearest.ts";
 import { startDemoNode } from "../../src/nodes/demo/demo.ts";
 import { run, temporaryFolder } from "./program.ts";
 
-setDefaultTimeout(20_000); // processes are started, and the machine may be busy
+setDefaultTimeout(120_000); // processes are started, and the machine may be busy
 
 describe("the command line", () => {
   test.each([["help"], ["--help"], ["serve", "--help"], []])("gives help for %j", async (...words) => {

@@ -8,7 +8,7 @@ import { lockDataFolder } from "../../src/store/folder/data-folder.ts";
 import { releasedLedgers } from "../store/released-ledgers.ts";
 import { chat, fromSource, run, Server, temporaryFolder } from "./program.ts";
 
-setDefaultTimeout(20_000); // processes are started, and the machine may be busy
+setDefaultTimeout(120_000); // processes are started, and the machine may be busy
 
 const day = /^\d{4}-\d\d-\d\d$/;
 

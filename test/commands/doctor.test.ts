@@ -11,7 +11,7 @@ import { type Environment, readConfig } from "../../src/config/config.ts";
 import { startDemoNode } from "../../src/nodes/demo/demo.ts";
 import { run, Server, temporaryFolder } from "./program.ts";
 
-setDefaultTimeout(60_000); // processes are started and disks flushed, and the machine may be busy
+setDefaultTimeout(120_000); // processes are started and disks flushed, and the machine may be busy
 
 type Report = { ok: boolean; findings: Finding[] };
 

@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { chat, run, Server, temporaryFolder } from "./program.ts";
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 test("is 0 while the server takes requests, and 1 with a reason when there is none", async () => {
   using folder = temporaryFolder();

@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "./program.ts";
 
-setDefaultTimeout(20_000); // processes are started, and the machine may be busy
+setDefaultTimeout(120_000); // processes are started, and the machine may be busy
 
 const node = Bun.which("node");
 const launcher = join(import.meta.dir, "../../src/launch.mjs");

@@ -43,7 +43,7 @@ ${service.config}
   gateway = await GatewayProcess.start({ config });
   key = (await gateway.account()).api_key;
   await askAll();
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   await gateway?.[Symbol.asyncDispose]();
   await node?.[Symbol.asyncDispose]();

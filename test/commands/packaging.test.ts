@@ -11,7 +11,7 @@ import { fromSource, run, temporaryFolder } from "./program.ts";
 
 const { port: portDefault } = readConfig(null, "", {}, {});
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const root = join(import.meta.dir, "../..");
 const ops = join(root, "data/ops");

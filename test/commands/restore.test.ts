@@ -19,12 +19,12 @@ import { basename, join } from "node:path";
 import { schemaVersion } from "../../src/store/ledger/schema.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
-import { missing } from "../fixtures/optional.ts";
+import { longForm, missing } from "../fixtures/optional.ts";
 import { nodeTable } from "../fixtures/stack.ts";
 import { canTrace, traced } from "../fixtures/strace.ts";
 import { chat, type Finished, fromSource, run, Server, temporaryFolder } from "./program.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const cannotTrace = missing("strace", canTrace(), "apt-get install strace, and permission to trace", false);
 /** What gives names, takes them and flushes; strace counts each call by itself. */
@@ -305,7 +305,7 @@ describe.concurrent("a restore", () => {
     expect((await run(["accounts", "show", "in-the-log@x.org", "--data", other])).code).toBe(0);
   });
 
-  test.skipIf(cannotTrace)(
+  test.skipIf(cannotTrace || !longForm)(
     "that is killed at any of its steps leaves the old ledger or the new one, whole",
     async () => {
       await using site = await stopped();

@@ -6,7 +6,7 @@ import { finish, once, text } from "../fixtures/scripts.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
 import { fromSource, run, Server, temporaryFolder } from "./program.ts";
 
-setDefaultTimeout(60_000); // processes are started, and the machine may be busy
+setDefaultTimeout(120_000); // processes are started, and the machine may be busy
 
 const folder = temporaryFolder();
 const data = join(folder.path, "data");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pdf } from "../fixtures/pdf.ts";
 import { fromSource, run, Server, temporaryFolder } from "./program.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 // The binary is tried by its own tests (binary.test.ts); TOLLGATE_BINARY runs these with it too.
 const binary = process.env["TOLLGATE_BINARY"];

@@ -6,7 +6,7 @@ import { startDemoNode } from "../../src/nodes/demo/demo.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { chat, run, Server, temporaryFolder } from "./program.ts";
 
-setDefaultTimeout(20_000); // processes are started, and the machine may be busy
+setDefaultTimeout(120_000); // processes are started, and the machine may be busy
 
 const models = [{ id: "core-3", contextTokens: 196_608 }];
 const keyOf = (server: Server): string => /API key +(sk-tg-\S+)/.exec(server.stdout)![1]!;

@@ -12,7 +12,7 @@ beforeAll(async () => {
   await stack.gateway.cli("accounts", "create", "a@x", "--password", "correct horse", "--plan", "pro");
   await stack.gateway.cli("accounts", "create", "other@x", "--password", "correct horse", "--plan", "pro");
   ({ cookie, accountId } = await signIn("a@x"));
-}, 60_000);
+}, 120_000);
 afterAll(() => stack[Symbol.asyncDispose]());
 
 const origin = () => stack.gateway.url;
@@ -156,7 +156,7 @@ test("an open request is seen on the event stream, with what it holds, and gone 
     reserved: { tokens: 0, requests: 0 },
   });
   await reader.cancel();
-}, 60_000);
+}, 120_000);
 
 test("flood protection counts the playground's requests with those of the key", async () => {
   const created = await stack.gateway.cli<{ api_key: string }>(
@@ -172,7 +172,7 @@ test("flood protection counts the playground's requests with those of the key", 
     statuses.push(response.status);
   }
   expect(statuses.indexOf(429)).toBe(120);
-}, 60_000);
+}, 120_000);
 
 test("the console's own files and pages are served beside /v1", async () => {
   for (const path of ["/", "/plan", "/usage", "/operator/accounts", "/sign-in"]) {
@@ -189,7 +189,7 @@ test("the console's own files and pages are served beside /v1", async () => {
   }
   const unknown = await fetch(`${origin()}/nothing`);
   expect([unknown.status, unknown.headers.get("content-type")]).toEqual([404, expect.stringContaining("json")]);
-}, 60_000);
+}, 120_000);
 
 /** The status of a POST /v1/tokenize with exactly these headers, which fetch would not let through. */
 function rawStatus(host: string, port: number, headers: Record<string, string>): Promise<number> {

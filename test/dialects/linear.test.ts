@@ -5,7 +5,7 @@ import type { Piece } from "../../src/core/types.ts";
 import { askIn, dialectNames, dialects, identity } from "../golden/dialects.ts";
 import { writerOf } from "../fixtures/reading.ts";
 
-const timeLimit = 60_000;
+const timeLimit = 120_000;
 const count = 30_000;
 const source = { title: "Bun", url: "https://bun.example/", text: "Bun is fast." };
 const text = (value: string): Piece => ({ kind: "text", literal: JSON.stringify(value), logprobs: null });

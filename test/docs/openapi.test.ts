@@ -16,7 +16,7 @@ import { plainSchema } from "../../src/http/openapi/plain-schema.ts";
 import { refusals } from "../../src/core/refusals.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const description = describeApi({ catalog: embeddedCatalog(), baseUrl: "https://llm.example.org" });
 const operations = Object.entries(description.paths).flatMap(([path, methods]) =>

@@ -8,7 +8,7 @@ import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { type SearchService, startSearchService } from "../fixtures/search-service.ts";
 import { Engine, engineMissing } from "./engine.ts";
 
-const timeLimit = 60_000;
+const timeLimit = 120_000;
 /** Hosted, because the output budget and the depth reach the node of a hosted model only. */
 const model = "open-05-3BIT-REAP";
 const weather = {

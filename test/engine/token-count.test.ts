@@ -5,7 +5,7 @@ import type { Account } from "../fixtures/gateway-process.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { Engine, engineMissing } from "./engine.ts";
 
-const timeLimit = 60_000;
+const timeLimit = 120_000;
 const model = "open-05-3BIT-REAP";
 const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
 const weather = { name: "get_weather", description: "Get the weather of a city" };

@@ -1,4 +1,4 @@
-// Requests that nobody thought of, and texts that break event streams. TOLLGATE_FUZZ_RUNS sets how many (3,000 by
+// Requests that nobody thought of, and texts that break event streams. TOLLGATE_FUZZ_RUNS sets how many (1,000 by
 // default), TOLLGATE_SEED repeats a run. (A generator that reads /openapi.json joins here when there is one.)
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
@@ -14,6 +14,7 @@ import { type Caller, FaultGateway } from "../faults/gateway.ts";
 import { captures } from "../fixtures/captures.ts";
 import { bodyOf, viewOf } from "../fixtures/client-view.ts";
 import { messagesCaptures } from "../fixtures/messages-captures.ts";
+import { longForm } from "../fixtures/optional.ts";
 import { randomOf, seedOfRun } from "../fixtures/random.ts";
 import {
   chunk,
@@ -30,7 +31,7 @@ import { spoiled } from "./mutation.ts";
 import { readBody, writerOf } from "../fixtures/reading.ts";
 import { endpointOf } from "../fixtures/endpoints.ts";
 
-const runs = Number(process.env["TOLLGATE_FUZZ_RUNS"] ?? 3_000);
+const runs = Number(process.env["TOLLGATE_FUZZ_RUNS"] ?? (longForm ? 3_000 : 1_000));
 const seed = seedOfRun();
 const timeLimit = 60_000 + runs * 20;
 /** One account may send 120 requests a minute. */

@@ -130,6 +130,7 @@ describe("the body", () => {
       const large = (bytes: number) => Buffer.alloc(bytes, digits);
       const fits = await read(new Uint8Array(ways[encoding](large(4 << 20))), { "content-encoding": encoding }, true);
       expect(fits).toMatchObject({ bytes: 4 << 20, body: expect.any(Uint8Array) });
+      if (encoding !== "gzip") return; // the limit is the same code for all, and packing so much takes seconds
       const over = new Uint8Array(gzipSync(large(bodyMaxBytes + 1), { level: 1 }));
       expect(await read(over, { "content-encoding": "gzip" }, true)).toEqual({ refusal: "body_too_large" });
     });

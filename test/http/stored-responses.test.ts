@@ -6,7 +6,7 @@ import { type ErrorReply, post } from "../fixtures/requests.ts";
 import { type ResponseBody, expectOrderedResponse } from "../fixtures/response-events.ts";
 import { Stack } from "../fixtures/stack.ts";
 
-const timeLimit = 30_000;
+const timeLimit = 120_000;
 let stack: Stack;
 beforeAll(async () => {
   stack = await Stack.start();

@@ -9,7 +9,7 @@ import { eventually } from "../fixtures/eventually.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { missing } from "../fixtures/optional.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 type Place = Readonly<{ x: number; y: number; w: number; h: number }>;
 type Target = Readonly<{ refId: string; expr: string; datasource: object }>;

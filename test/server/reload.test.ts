@@ -10,7 +10,7 @@ import { eventually } from "../fixtures/eventually.ts";
 import { OtlpCollector } from "../fixtures/otlp-collector.ts";
 import { chat, run, Server, temporaryFolder } from "../commands/program.ts";
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const program = join(import.meta.dir, "../fixtures/managed-program.ts");
 const keyOf = (server: Server): string => /API key +(sk-tg-\S+)/.exec(server.stdout)![1]!;

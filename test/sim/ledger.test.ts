@@ -1,5 +1,5 @@
 // The accounting against its model: random requests, purchases, clock steps, crashes and disk faults, compared after
-// every operation. TOLLGATE_LEDGER_OPERATIONS sets how many (50,000 by default), TOLLGATE_SEED
+// every operation. TOLLGATE_LEDGER_OPERATIONS sets how many (15,000 by default, 50,000 in the longer form), TOLLGATE_SEED
 // repeats a run.
 import { expect, test } from "bun:test";
 import type { SearchHold } from "../../src/account/searches.ts";
@@ -7,10 +7,11 @@ import { isRefusal } from "../../src/core/refusals.ts";
 import type { Hold, Price, Refusal } from "../../src/core/types.ts";
 import type { Endpoint } from "../fixtures/endpoints.ts";
 import { ask, coderAsk, model, noon } from "../account/office.ts";
+import { longForm } from "../fixtures/optional.ts";
 import { seedOfRun } from "../fixtures/random.ts";
 import { LedgerWorld, runWorlds, type SimulatedAccount } from "./ledger-world.ts";
 
-const operations = Number(process.env["TOLLGATE_LEDGER_OPERATIONS"] ?? 50_000);
+const operations = Number(process.env["TOLLGATE_LEDGER_OPERATIONS"] ?? (longForm ? 50_000 : 15_000));
 const operationsPerWorld = 25_000;
 const seed = seedOfRun();
 

@@ -44,4 +44,4 @@ test("the same seed makes the same run", async () => {
     runs.push([spine.done, [...spine.fates], spine.accounts.map(({ name }) => spine.model.onDisk(name))]);
   }
   expect(runs[0]).toEqual(runs[1]!);
-}, 60_000);
+}, 120_000);

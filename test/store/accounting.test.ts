@@ -134,7 +134,7 @@ test("kill -9 under load loses no acknowledged charge and makes none twice, five
     await close(accounting);
   }
   expect(acknowledged.size).toBeGreaterThan(1_000);
-}, 30_000);
+}, 120_000);
 
 describe("the data folder", () => {
   test("is for its owner alone", async () => {

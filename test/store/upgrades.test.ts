@@ -9,7 +9,7 @@ import { releasedLedgers } from "./released-ledgers.ts";
 import { chat, run, Server, temporaryFolder } from "../commands/program.ts";
 import { eventually } from "../fixtures/eventually.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const day = Math.floor(Date.now() / 86_400_000);
 const at = day * 86_400_000;

@@ -42,4 +42,4 @@ test("a body that nobody reads is let go of when the complete server has replied
     (error: Error) => expect(error).toBeInstanceOf(Error), // the reset may overtake the reply
   );
   await letGo.promise;
-}, 60_000);
+}, 120_000);

@@ -159,7 +159,7 @@ test("a body that the complete server refuses unread gets that refusal, however 
     expect(await exchange(chunked)).toStartWith("HTTP/1.1 404 ");
   }
   expect(logged).toEqual([]);
-}, 60_000);
+}, 120_000);
 
 test("a client that left before its request was passed on has nothing answered, and nothing to pay", async () => {
   let asked = 0;
@@ -184,7 +184,7 @@ test("a client that left before its request was passed on has nothing answered, 
   await exchange(askForImage());
   expect(asked).toBe(2);
   await stop();
-}, 60_000);
+}, 120_000);
 
 test("what is passed on at a stop, also what was not yet when it began, has its reply", async () => {
   const replies: PromiseWithResolvers<Response>[] = [];
@@ -212,7 +212,7 @@ test("what is passed on at a stop, also what was not yet when it began, has its 
     expect(await one).toEndWith("an answer");
   }
   await stopped;
-}, 60_000);
+}, 120_000);
 
 test("a reply keeps its length, and one without is passed on as it comes", async () => {
   const rest = Promise.withResolvers<void>();
@@ -235,7 +235,7 @@ test("a reply keeps its length, and one without is passed on as it comes", async
     rest.resolve(); // only now
   }
   expect(text).toBe("first last");
-}, 60_000);
+}, 120_000);
 
 test.skipIf(!longForm)(
   "a client may pause its upload for as long as with one thread",

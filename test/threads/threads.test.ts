@@ -19,12 +19,12 @@ const nodesOf = (counting: CountingNode, slots: number): string =>
 beforeAll(async () => {
   node = new CountingNode();
   gateway = await GatewayProcess.start({ config: nodesOf(node, 1), threads });
-}, 60_000);
+}, 120_000);
 afterEach(() => gateway.expectNothingReserved(), 60_000);
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
   node.stop();
-}, 60_000);
+}, 120_000);
 
 /** Each on a connection of its own, so that both threads get some. */
 const ask = (key: string, more: object = {}, signal?: AbortSignal): Promise<Response> =>
@@ -179,7 +179,7 @@ test("metrics are those of all threads", async () => {
   const { api_key } = await gateway.account();
   expect(await statusesOf(Array.from({ length: 50 }, () => ask(api_key)))).toEqual({ 200: 50 });
   await eventually("all are counted", async () => (await counted()) - before === 50);
-}, 60_000);
+}, 120_000);
 
 test("a reload reaches every thread before it is reported, and drops no stream", async () => {
   const { api_key } = await gateway.account();
@@ -296,4 +296,4 @@ test("another gateway is refused the port, whether it has threads or not", async
     const { code, stderr } = await run([...words, "--node", node.url]);
     expect([code, stderr]).toEqual([1, expect.stringContaining("is taken by another program")]);
   }
-}, 60_000);
+}, 120_000);

@@ -95,7 +95,7 @@ describe("results", () => {
       const counter = makeCounter();
       await counter.count("o200k_base", ["loads the tables"], 1, stays);
       let letters = "";
-      while (letters.length < 1_000_000) letters += Math.random().toString(36).slice(2).replace(/\d/g, "");
+      while (letters.length < 500_000) letters += Math.random().toString(36).slice(2).replace(/\d/g, "");
       let longestTurnMs = 0;
       let counting = true;
       const turns = (async () => {
@@ -143,7 +143,7 @@ describe("results", () => {
     ended.push("short");
     await Promise.all(long);
     expect(ended[0]).toBe("short");
-  }, 30_000);
+  }, 120_000);
 
   test("the tables are not loaded before the first count, nor by any module of the main thread", async () => {
     expect(makeCounter().isLoaded).toBe(false);

@@ -75,6 +75,7 @@ async function request(asked: { ask: Ask; dialect: Dialect } = { ask, dialect: c
   const { promise, resolve } = Promise.withResolvers<StreamOutlet>();
   const server = Bun.serve({
     port: 0,
+    idleTimeout: 0,
     fetch(incoming) {
       const outlet = new StreamOutlet(replyOf(asked), incoming.signal, heartbeat);
       resolve(outlet);

@@ -12,14 +12,14 @@ import { ManagedNode, type ManagedLimits } from "../../../src/nodes/managed/mana
 import { ManagedNodes, type ManagedNodesParts } from "../../../src/nodes/managed/managed-nodes.ts";
 import { eventually } from "../../fixtures/eventually.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const program = join(import.meta.dir, "../../fixtures/managed-program.ts");
 const environment = { PATH: process.env["PATH"]!, HOME: tmpdir() };
 const quick: ManagedLimits = {
   probeIntervalMs: 50,
-  silenceMs: 300,
-  stopGraceMs: 1_000,
+  silenceMs: 120_000,
+  stopGraceMs: 3_000,
   restartMinMs: 20,
   restartMaxMs: 80,
   settledMs: 60_000,

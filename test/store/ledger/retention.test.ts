@@ -163,7 +163,7 @@ describe("folding", () => {
       }),
       { numRuns: 40 },
     );
-  }, 60_000);
+  }, 120_000);
 
   test("leaves the newest line, so that no number comes twice", () => {
     const world = new World().write(entry("charge", 1), entry("charge", 2));

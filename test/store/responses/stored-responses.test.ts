@@ -426,7 +426,7 @@ describe("the file", () => {
     expect(await responses.response(1, "resp_c")).toBeString();
     await responses.close();
     expect(lines).toEqual(["error responses are not stored database is locked", "info responses are stored again"]);
-  }, 20_000);
+  }, 120_000);
 
   test("that cannot be read refuses as internal: nobody is told that a response is gone", async () => {
     const responses = await open();
@@ -454,7 +454,7 @@ describe("the file", () => {
     reader.close();
     await responses.close();
     expect(lines).toEqual([]);
-  }, 20_000);
+  }, 120_000);
 
   test("whose Worker dies refuses what waited, forgets what was not written, and goes on with another", async () => {
     let started = 0;
@@ -542,7 +542,7 @@ describe("the file", () => {
     expect(responses.waitingBytes).toBe(0);
     await responses.close();
     expect(lines[0]).toBe("error responses are not stored too much waits to be written");
-  }, 20_000);
+  }, 120_000);
 });
 
 test.each([

@@ -139,7 +139,7 @@ test("random journals and filters give what a plain look gives, in pages of any 
     }),
     { numRuns: 60 },
   );
-}, 60_000);
+}, 120_000);
 
 describe("a text", () => {
   const journal = new Journal().add(500);
@@ -208,7 +208,7 @@ test("lines of later commits are found, over more than a slice, and none is coun
     journal.lines.findLast(({ account }) => account === 1)!.id,
   );
   index.close();
-}, 30_000);
+}, 120_000);
 
 describe("an index is made again", () => {
   const remade = (spoil: (file: string, journal: Journal) => void) => {

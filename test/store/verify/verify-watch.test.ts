@@ -85,7 +85,7 @@ test("a sound ledger has no violations, however much is charged meanwhile", asyn
   expect(made.watch.state).toMatchObject({ violations: [] });
   expect(made.watch.state.wholePassAt).not.toBeNull();
   expect(made.log).toEqual([]);
-}, 60_000);
+}, 120_000);
 
 test("what the journal does not explain is found, told once, and gone when it was put right", async () => {
   const made = await world();
@@ -105,7 +105,7 @@ test("what the journal does not explain is found, told once, and gone when it wa
   write(made.file, "UPDATE accounts SET credit = credit - 1");
   await eventually("all is well again", async () => found() === "", 30_000);
   expect(made.log.at(-1)).toStartWith("info the ledger keeps its invariants again");
-}, 60_000);
+}, 120_000);
 
 test("lines that come later have their accounts looked at before the walk comes round to them", async () => {
   const made = await world();
@@ -114,7 +114,7 @@ test("lines that come later have their accounts looked at before the walk comes 
   await spend(made.accounting, id, 5);
   write(made.file, "UPDATE journal SET output = output + 1000");
   await eventually("it is found", async () => made.watch.state.violations.some(({ invariant }) => invariant === "I5"));
-}, 60_000);
+}, 120_000);
 
 test("a line of an account that does not exist is found behind the last account", async () => {
   const made = await world();
@@ -124,7 +124,7 @@ test("a line of an account that does not exist is found behind the last account"
   await eventually("it is found", async () =>
     made.watch.state.violations.some(({ invariant, account }) => invariant === "I10" && account === 900),
   );
-}, 60_000);
+}, 120_000);
 
 test("what is held, busy or in line for no open request is a leak", async () => {
   const made = await world();
@@ -141,7 +141,7 @@ test("what is held, busy or in line for no open request is a leak", async () => 
     "2 places in line with 0 open requests",
   ]);
   hold[Symbol.dispose]();
-}, 60_000);
+}, 120_000);
 
 test("plans that have changed have their bounds from the next check on", async () => {
   const planTable = structuredClone(plans);

@@ -8,7 +8,7 @@ import {
 } from "../../../src/tools/format/answer-checker.ts";
 import { type Hostile, hostileSchemas } from "../../fixtures/hostile-schemas.ts";
 
-const timeLimit = 60_000;
+const timeLimit = 120_000;
 /** Compares each with each: minutes. */
 const catastrophic = JSON.stringify({ uniqueItems: true });
 const catastrophe = JSON.stringify(Array.from({ length: 60_000 }, (_, index) => ({ index })));

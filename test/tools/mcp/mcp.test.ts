@@ -16,7 +16,7 @@ import { eventually } from "../../fixtures/eventually.ts";
 import { missing } from "../../fixtures/optional.ts";
 import { type Message, ScriptedMcpServer } from "./scripted-mcp-server.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const model = embeddedCatalog().models.get("core-3")!;
 const other = embeddedCatalog().models.get("core-2-lite")!;
@@ -241,6 +241,7 @@ describe("a server over HTTP", () => {
     Bun.serve({
       port,
       hostname: "127.0.0.1",
+      idleTimeout: 0,
       async fetch(request) {
         headers.push(request.headers);
         if (request.method === "DELETE") server.notes.push("DELETE");

@@ -26,7 +26,7 @@ import { pdf } from "../../fixtures/pdf.ts";
 import { pixel, pixelUrl, png } from "../../fixtures/pictures.ts";
 
 const stays = new AbortController().signal;
-const timeLimit = 30_000;
+const timeLimit = 120_000;
 
 /** Answers by address; remembers what was asked and how many at once. */
 class FakeWeb implements PublicFetch {

@@ -5,7 +5,7 @@ import { pdfPagesMax } from "../../../src/core/limits.ts";
 import { PdfReader } from "../../../src/tools/media/pdf-reader.ts";
 import { pdf } from "../../fixtures/pdf.ts";
 
-const timeLimit = 60_000;
+const timeLimit = 120_000;
 const reader = new PdfReader([process.execPath, join(import.meta.dir, "../../../src/main.ts"), "pdf-text"]);
 const stays = new AbortController().signal;
 const read = (bytes: Uint8Array, cancelSignal = stays) => reader.read(bytes, 1, cancelSignal);

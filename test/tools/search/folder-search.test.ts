@@ -21,7 +21,7 @@ import { SearchFolderUnusable } from "../../../src/tools/search/folder-files.ts"
 import { FolderSearch } from "../../../src/tools/search/folder-search.ts";
 import { eventually } from "../../fixtures/eventually.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let root: string;
 let folder: string;

@@ -3,12 +3,13 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { dialects, toolsOf, weather } from "../fixtures/dialects.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
+import { longForm } from "../fixtures/optional.ts";
 import { exchange } from "../fixtures/requests.ts";
 import { callArguments, callStart, finish, once, reasoning, text } from "../fixtures/scripts.ts";
 import { useStack } from "../fixtures/stack.ts";
 
-/** Each content is asked for six times; TOLLGATE_TESTS=all asks for the 500 contents of the long form. */
-const contents = process.env["TOLLGATE_TESTS"] === "all" ? 500 : 40;
+/** Each content is asked for six times; the longer form has 500 contents. */
+const contents = longForm ? 500 : 40;
 /** One account may send 120 requests a minute. */
 const contentsPerAccount = 20;
 const seed = Number(process.env["TOLLGATE_SEED"] ?? Date.now());

@@ -3,6 +3,7 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import Stripe from "stripe";
 import type { PaymentProvider } from "../../src/console/payment-provider.ts";
 import { openStripe } from "../../src/console/stripe.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { type ConsoleBrowser, ConsoleSite } from "./console-site.ts";
 
 const webhookSecret = "whsec_test_secret";
@@ -117,7 +118,7 @@ describe("a paid session", () => {
     const { office } = site;
     office.storage.immediate = false;
     const told = tell(event());
-    for (let turn = 0; !office.storage.waiting && turn < 1_000; turn++) await Bun.sleep(1);
+    await eventually("the disk is asked", async () => office.storage.waiting);
     office.storage.giveUp();
     expect((await told).status).toBe(503);
     office.storage.immediate = true;

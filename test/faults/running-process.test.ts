@@ -76,6 +76,7 @@ test(
   async () => {
     const { node, gateway } = await start("[server]\nstop_grace_seconds = 0.5");
     const { email, api_key } = await gateway.account();
+    let begun = 0;
     const replies = endpoints.flatMap((endpoint) =>
       [true, false].map(async (stream) => {
         const reply = await fetch(gateway.url + endpoint, {
@@ -83,11 +84,12 @@ test(
           headers: { "x-api-key": api_key },
           body: JSON.stringify(bodyOf(endpoint, "core-1.6-pro", "[[endless]]", { stream, max_tokens: 60_000 })),
         });
+        begun += 1;
         return { endpoint, stream, status: reply.status, body: await reply.text() };
       }),
     );
     await eventually("all run", async () => (await node.open()) === replies.length);
-    await Bun.sleep(200); // words have been sent
+    await eventually("words have been sent", async () => begun === endpoints.length); // on the streams
     expect(await gateway.kill("SIGTERM")).toBe(0);
     for (const { endpoint, stream, status, body } of await Promise.all(replies)) {
       const view = viewOf(endpoint, stream, body);

@@ -7,6 +7,7 @@ import {
   type CheckResult,
 } from "../../../src/tools/format/answer-checker.ts";
 import { type Hostile, hostileSchemas } from "../../fixtures/hostile-schemas.ts";
+import { longForm } from "../../fixtures/optional.ts";
 
 const timeLimit = 120_000;
 /** Compares each with each: minutes. */
@@ -237,7 +238,7 @@ describe("the checking process", () => {
 });
 
 describe("hostile schemas", () => {
-  const count = process.env["TOLLGATE_TESTS"] === "all" ? 500 : 70;
+  const count = longForm ? 500 : 70;
   test(`${count} of them: none stops the event loop for 50 ms, and every one gets a verdict`, async () => {
     const checker = checkerOf();
     const verdicts = new Set<string>();

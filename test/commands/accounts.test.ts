@@ -10,7 +10,7 @@ import { unixUser } from "../../src/server/unix-user.ts";
 import { databaseName } from "../../src/store/folder/data-folder.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { longForm } from "../fixtures/optional.ts";
-import { chat, fromSource, run, Server, temporaryFolder } from "./program.ts";
+import { chat, run, Server, temporaryFolder, tollgate } from "./program.ts";
 
 setDefaultTimeout(120_000); // processes are started, and the machine may be busy
 
@@ -265,7 +265,7 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
 
   test("a password comes from standard input too, and one that is too short is refused", async () => {
     const from = async (stdin: string, ...words: string[]) => {
-      const child = Bun.spawn([...fromSource, "accounts", "password", "ann@x.org", "--data", data, ...words], {
+      const child = Bun.spawn([...tollgate, "accounts", "password", "ann@x.org", "--data", data, ...words], {
         stdin: new Blob([stdin]),
         stdout: "pipe",
         stderr: "pipe",

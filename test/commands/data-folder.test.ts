@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { openControlSocket } from "../../src/server/control-socket.ts";
 import { lockDataFolder } from "../../src/store/folder/data-folder.ts";
 import { releasedLedgers } from "../store/released-ledgers.ts";
-import { chat, fromSource, run, Server, temporaryFolder } from "./program.ts";
+import { chat, run, Server, temporaryFolder, tollgate } from "./program.ts";
 
 setDefaultTimeout(120_000); // processes are started, and the machine may be busy
 
@@ -225,7 +225,7 @@ test("a running server answers although the command's own configuration cannot b
 test("an export whose reader wants no more ends without a stack", async () => {
   using folder = temporaryFolder();
   await run(["accounts", "create", "a@x", "--data", folder.path]);
-  const piped = await run(["-c", `${fromSource.join(" ")} accounts export a@x --data ${folder.path} | true`], {
+  const piped = await run(["-c", `${tollgate.join(" ")} accounts export a@x --data ${folder.path} | true`], {
     program: ["sh"],
   });
   expect(piped).toEqual({ code: 0, stdout: "", stderr: "" });

@@ -7,7 +7,7 @@ import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { checkModelIds, readConfig } from "../../src/config/config.ts";
 import { stopGraceMs } from "../../src/core/limits.ts";
 import { missing } from "../fixtures/optional.ts";
-import { fromSource, run, temporaryFolder } from "./program.ts";
+import { run, temporaryFolder, tollgate } from "./program.ts";
 
 const { port: portDefault } = readConfig(null, "", {}, {});
 
@@ -51,7 +51,7 @@ describe("the unit of systemd", () => {
   test.skipIf(withoutSystemd)("is taken by systemd, and leaves the program little to do harm with", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "tollgate.service");
-    writeFileSync(file, unit.replaceAll("/usr/local/bin/tollgate", fromSource[0]!));
+    writeFileSync(file, unit.replaceAll("/usr/local/bin/tollgate", tollgate[0]!));
     const verified = Bun.spawnSync(["systemd-analyze", "verify", "--man=no", file]);
     expect([verified.exitCode, verified.stderr.toString()]).toEqual([0, ""]);
     // Tenths of systemd's scale, on which 0 is a program that can do nothing and 100 one without any limit.

@@ -3,7 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-export const fromSource: readonly string[] = [process.execPath, join(import.meta.dir, "../../src/main.ts")];
+const binary = process.env["TOLLGATE_BINARY"];
+/** The program's command: a built binary where TOLLGATE_BINARY names one, else the sources. */
+export const tollgate: readonly string[] =
+  binary === undefined ? [process.execPath, join(import.meta.dir, "../../src/main.ts")] : [binary];
 
 export type Finished = Readonly<{ code: number; stdout: string; stderr: string }>;
 
@@ -13,7 +16,7 @@ const environment = { PATH: process.env["PATH"]!, HOME: tmpdir() };
 /** Runs a command to its end. */
 export async function run(
   words: readonly string[],
-  { program = fromSource, cwd = tmpdir(), variables = {} }: RunOptions = {},
+  { program = tollgate, cwd = tmpdir(), variables = {} }: RunOptions = {},
 ): Promise<Finished> {
   const child = Bun.spawn([...program, ...words], {
     cwd,
@@ -49,7 +52,7 @@ export class Server implements AsyncDisposable {
     words: readonly string[],
     { started, ...options }: RunOptions & { started?: (pid: number) => void } = {},
   ): Promise<Server> {
-    const { program = fromSource, cwd = tmpdir(), variables = {} } = options;
+    const { program = tollgate, cwd = tmpdir(), variables = {} } = options;
     const threads = process.env["TOLLGATE_TEST_THREADS"];
     const more = threads === undefined || words.includes("--threads") ? [] : ["--threads", threads];
     const child = Bun.spawn([...program, "serve", ...words, ...more], {

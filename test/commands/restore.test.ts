@@ -22,7 +22,7 @@ import { ScriptedNode } from "../fixtures/node-process.ts";
 import { longForm, missing } from "../fixtures/optional.ts";
 import { nodeTable } from "../fixtures/stack.ts";
 import { canTrace, traced } from "../fixtures/strace.ts";
-import { chat, type Finished, fromSource, run, Server, temporaryFolder } from "./program.ts";
+import { chat, type Finished, run, Server, temporaryFolder, tollgate } from "./program.ts";
 
 setDefaultTimeout(120_000);
 
@@ -323,7 +323,7 @@ describe.concurrent("a restore", () => {
         mkdirSync(data);
         for (const suffix of ["", "-wal"]) copyFileSync(live + suffix, join(data, `tollgate.db${suffix}`));
         const inject = `inject=${calls}:signal=SIGKILL:when=${nth}`;
-        const program = [...traced("-o", "/dev/null", "-e", `trace=${calls}`, "-e", inject), ...fromSource];
+        const program = [...traced("-o", "/dev/null", "-e", `trace=${calls}`, "-e", inject), ...tollgate];
         const { code } = await run(["restore", site.file, "--data", data], { program });
         using database = new Database(join(data, "tollgate.db"));
         expect(database.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });

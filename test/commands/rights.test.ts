@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, writeFileS
 import { join } from "node:path";
 import { finish, once, text } from "../fixtures/scripts.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
-import { fromSource, run, Server, temporaryFolder } from "./program.ts";
+import { run, Server, temporaryFolder, tollgate } from "./program.ts";
 
 setDefaultTimeout(120_000); // processes are started, and the machine may be busy
 
@@ -41,12 +41,12 @@ describe("beside a server that was given its nodes by flags", () => {
 
 describe.skipIf(process.getuid?.() !== 0 || Bun.which("setpriv") === null)("as another user", () => {
   const nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
-  const runtime = join(folder.path, "bun");
-  const asNobody = (words: readonly string[]) => run(words, { program: [...nobody, runtime, ...fromSource.slice(1)] });
+  const copy = join(folder.path, "program"); // where others may run it
+  const asNobody = (words: readonly string[]) => run(words, { program: [...nobody, copy, ...tollgate.slice(1)] });
   beforeAll(() => {
     chmodSync(folder.path, 0o755);
-    copyFileSync(process.execPath, runtime);
-    chmodSync(runtime, 0o755);
+    copyFileSync(tollgate[0]!, copy);
+    chmodSync(copy, 0o755);
   });
 
   test.each([

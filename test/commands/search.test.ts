@@ -3,17 +3,13 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pdf } from "../fixtures/pdf.ts";
-import { fromSource, run, Server, temporaryFolder } from "./program.ts";
+import { run, Server, temporaryFolder } from "./program.ts";
 
 setDefaultTimeout(120_000);
 
-// The binary is tried by its own tests (binary.test.ts); TOLLGATE_BINARY runs these with it too.
-const binary = process.env["TOLLGATE_BINARY"];
-const program = binary === undefined ? fromSource : [binary];
-
 test("shows what a model would be given, also of a PDF and beside a running server", async () => {
   using folder = temporaryFolder();
-  const options = { program, cwd: folder.path };
+  const options = { cwd: folder.path };
   mkdirSync(join(folder.path, "docs"));
   writeFileSync(join(folder.path, "docs/tower.md"), "# Tokyo Tower\n\nIt is 333 metres high.");
   writeFileSync(join(folder.path, "docs/paper.pdf"), pdf("Zeppelins were 245 metres long."));
@@ -55,7 +51,7 @@ test.each([
   writeFileSync(join(folder.path, "web.toml"), '[search]\nprovider = "searxng"\nurl = "http://127.0.0.1:9"\n');
   writeFileSync(join(folder.path, "local.toml"), '[search]\nprovider = "local"\nfolder = "nowhere"\n');
   writeFileSync(join(folder.path, "none.toml"), "");
-  const done = await run(words, { program, cwd: folder.path });
+  const done = await run(words, { cwd: folder.path });
   expect([done.code, done.stdout]).toEqual([code, ""]);
   expect(done.stderr).toContain(message);
 });

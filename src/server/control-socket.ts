@@ -52,7 +52,10 @@ export function openControlSocket(
     rmSync(path, { force: true });
     const before = process.umask(0o177); // the file must never be open to others, not even before chmod
     try {
-      const listening = Bun.serve({ unix: path, development: false, fetch: answer });
+      // An operation may be silent for minutes, where a disk stalls. Only this option keeps Bun from cutting it off after
+      // 10 s: on a unix socket the timeout of a request is not heeded, though the types say the reverse.
+      const options = { unix: path, idleTimeout: 0, development: false, fetch: answer };
+      const listening = Bun.serve(options as unknown as Bun.Serve.Options<undefined>);
       chmodSync(path, 0o600);
       return listening;
     } finally {
@@ -60,8 +63,7 @@ export function openControlSocket(
     }
   }
 
-  async function answer(request: Request, connection: Bun.Server<undefined>): Promise<Response> {
-    connection.timeout(request, 0); // a disk that stalls must not cut the answer off
+  async function answer(request: Request): Promise<Response> {
     const operation = decodeURIComponent(new URL(request.url).pathname.slice(1));
     const given: unknown = await request.json();
     const user = decodeURIComponent(request.headers.get(userHeader) ?? "unknown");

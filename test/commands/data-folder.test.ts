@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openControlSocket } from "../../src/server/control-socket.ts";
 import { lockDataFolder } from "../../src/store/folder/data-folder.ts";
+import { longForm } from "../fixtures/optional.ts";
 import { releasedLedgers } from "../store/released-ledgers.ts";
 import { chat, run, Server, temporaryFolder, tollgate } from "./program.ts";
 
@@ -166,6 +167,25 @@ describe("without a server", () => {
     expect(existsSync(join(folder.path, "tollgate.db"))).toBe(true);
   });
 });
+
+test.skipIf(!longForm)(
+  "a command waits for as long as the server takes, also where it says nothing meanwhile",
+  async () => {
+    using folder = temporaryFolder();
+    const held = lockDataFolder(folder.path);
+    const file = join(folder.path, "copy.db");
+    writeFileSync(file, "whole");
+    const answer = { file, bytes: 5, integrity: "ok" };
+    const control = openControlSocket(
+      folder.path,
+      () => Bun.sleep(15_000).then(() => answer), // Bun would cut a silent connection after 10 s
+      () => true,
+    );
+    expect(await run(["backup", file, "--data", folder.path])).toMatchObject({ code: 0, stderr: "" });
+    await control.close();
+    held.release();
+  },
+);
 
 test("a backup that the server wrote where the command cannot see it is told as such", async () => {
   using folder = temporaryFolder();

@@ -2,7 +2,7 @@
 // prompts off; it has less context than it tells, or more. In three dialects, streamed and not, with recorded bytes of
 // engines. Required of each: the answer, or the dialect's own error with true numbers, and a charge for what was answered.
 import { afterEach, describe, expect, test } from "bun:test";
-import type { Endpoint } from "../../src/core/types.ts";
+import type { Endpoint } from "../fixtures/endpoints.ts";
 import { billedTokens, endpoints } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { chunk, doneEvent, finishEvent, lastChunk, streamHead, textEvent, usageEvent } from "../fixtures/raw-node.ts";

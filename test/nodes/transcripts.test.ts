@@ -1,5 +1,6 @@
 // Recorded answers of ten engines and routers, byte for byte: what a client of any dialect gets must be what the engine
 // said, and must not depend on where the network cuts it.
+import { endpointOf } from "../fixtures/endpoints.ts";
 import { describe, expect, test } from "bun:test";
 import { failureOfEvent, failureOfStatus } from "../../src/nodes/failure/failure.ts";
 import { parseNodeJson, record } from "../../src/nodes/json.ts";
@@ -70,7 +71,7 @@ describe.each(engines)("answers of %s", (engine) => {
       if (ending.kind !== "end") continue;
       for (const name of dialectNames) {
         const ask = askIn(name, "open-05-3BIT-REAP");
-        const { endpoint } = dialects[name];
+        const endpoint = endpointOf(dialects[name]);
         for (const way of ways) {
           const answer = { steps: pieces, end: ending };
           const stream = viewOf(endpoint, true, streamOf(name, ask, answer, way));

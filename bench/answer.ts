@@ -1,5 +1,6 @@
 // The answer that the paced node gives and that every client checks: a text of equal, numbered tokens, as JSON and as
-// server-sent events of the chat-completions dialect. Numbered, so that a lost, doubled or moved token is noticed.
+// server-sent events of the chat-completions dialect. Tokens are numbered so that a lost, doubled or moved one is
+// noticed.
 
 /** `tokenBytes` is the size of one token's text; at least 7, the size of the number that it carries. */
 export type AnswerShape = Readonly<{ tokens: number; tokenBytes: number }>;

@@ -1,4 +1,4 @@
-// The three dialects as a load client needs them: what to send, and what marks a piece of text and the end.
+// The three dialects as a load client needs them: what to send, and how to recognize a piece of text and the end.
 
 export type DialectName = "chat" | "messages" | "responses";
 

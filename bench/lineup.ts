@@ -1,4 +1,4 @@
-// Starts what a benchmark compares: the node, and the ways to it that are to be measured.
+// Starts what a benchmark compares: the node, and the ways to it that are measured.
 import type { DialectName } from "./dialect.ts";
 import { clientDialects, dialectNamed } from "./dialect.ts";
 import { startGateway } from "./gateway.ts";

@@ -1,4 +1,4 @@
-// The client of the load test: so many requests open at once, each followed by the next, until it is told to stop.
+// The client of the load test: keeps N requests open, each followed by the next, until it is stopped.
 import { Connection } from "./connection.ts";
 import { clientDialects, type DialectName } from "./dialect.ts";
 import { Histogram } from "./histogram.ts";

@@ -1,4 +1,5 @@
-// How busy the benchmark's own node and client were: figures of a proxy mean something only while these could do more.
+// Measures how busy the benchmark's own node and client were: a proxy's figures mean something only while these had
+// time to spare.
 import { coreOf } from "./placement.ts";
 
 export type LoadShare = Readonly<{

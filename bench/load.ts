@@ -1,4 +1,4 @@
-// How does a running gateway or node bear so many requests at once? A load test for self-hosters.
+// How well does a running gateway or node handle many requests at once? A load test for self-hosters.
 //
 //   bun bench load --url http://127.0.0.1:8400 --key sk-tg-... [--dialect messages] [--streams 50] [--duration 60]
 import { dialectNamed } from "./dialect.ts";

@@ -1,4 +1,4 @@
-// Puts the accounting together: data folder, database, journal, ledger and those who decide on them.
+// Assembles the accounting: data folder, database, journal, ledger and the deciders on top of them.
 import { Accounts } from "./account/accounts.ts";
 import { Admission } from "./account/admission.ts";
 import { AuditLog } from "./account/audit.ts";

@@ -1,4 +1,4 @@
-// The program: finds the command that was asked for, runs it and ends the process with its exit code.
+// The program: finds the requested command, runs it and ends the process with its exit code.
 // 0 done, 1 it could not be done (one line on standard error), 2 the command line is wrong.
 import { version } from "../package.json" with { type: "json" };
 import { type Command, readArguments, UsageError } from "./commands/command.ts";

@@ -1,4 +1,4 @@
-// The spine alone, with scripted parts: the order of the checks, what each exit leaves behind, and who hears what.
+// The spine alone, with scripted parts: the order of the checks, what each exit leaves behind, and who is told what.
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../src/core/catalog.ts";
 import { chatCompletions } from "../src/dialects/chat/chat-completions.ts";

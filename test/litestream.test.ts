@@ -1,5 +1,5 @@
-// The real Litestream beside a server under load, with the settings of data/ops/litestream.yml: both are killed, and the
-// ledger that is put together from the replica is whole, a beginning of the one that was lost, and can be served from.
+// The real Litestream beside a server under load, with the settings of data/ops/litestream.yml: both are killed, and
+// the ledger restored from the replica is complete, is a beginning of the lost one, and can be served from.
 import { Database } from "bun:sqlite";
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Whether each planted bug still has its place in the sources; planting them takes minutes and is done by hand.
+// Checks that each planted bug still has its place in the sources. Planting them takes minutes and is done by hand.
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

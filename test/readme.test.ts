@@ -1,5 +1,5 @@
-// What the README and the guide say is so: their reference of the configuration is the program's, their files are there,
-// their configuration is taken, and their first requests work in every language whose tools are installed.
+// What the README and the guide say is true: their reference of the configuration is the program's, their files exist,
+// their configuration is accepted, and their first requests work in every language whose tools are installed.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,5 @@
-// The accounts as the command line and the console see them. Whatever changes something resolves once it is on disk.
+// Accounts as the command line and the console see them. A method that changes something resolves once the change is on
+// disk.
 import { assert } from "../core/assert.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";

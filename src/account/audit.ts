@@ -1,4 +1,5 @@
-// What operators did, in the console or by commands, for other operators to read. An entry is in one commit with what it tells of.
+// The audit log: what operators did, in the console or by commands. An entry is committed together with the change that
+// it describes.
 import type { AccountId, Ms } from "../core/types.ts";
 import type { Journal } from "./journal.ts";
 

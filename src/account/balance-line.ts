@@ -1,6 +1,6 @@
-// Who of an account's requests begins, and who waits until others have settled. The output budget alone decides whether
-// a request is refused; but input is paid too, and what all inputs of an account's requests may come to is more than it
-// has. So for each account:
+// Decides which of an account's requests may begin and which wait until others have settled. The output budget alone
+// decides whether a request is refused. But input is paid for too, and the inputs of all of an account's requests may
+// come to more than it has. So for each account:
 //
 //   balance  = today's allowance left + credit
 //   expected = what its begun requests are expected to cost, inputs and budgets at their models' prices

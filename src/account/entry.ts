@@ -1,4 +1,4 @@
-// One line of the journal: a charge, a purchase or a counted call. Balances are the sums of these lines, always.
+// One line of the journal: a charge, a purchase or a counted call. Balances are always the sums of these lines.
 import type { AccountId, Endpoint, Ms } from "../core/types.ts";
 import type { Period, Quota } from "./quota.ts";
 

@@ -1,4 +1,4 @@
-// What accounts need of a journal. How lines reach the disk is the store's business.
+// What accounts need from a journal. How lines reach the disk is up to the store.
 import type { AccountId, Ms, PlanId } from "../core/types.ts";
 import type { AuditEntry } from "./audit.ts";
 import type { Entry } from "./entry.ts";

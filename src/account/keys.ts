@@ -1,5 +1,5 @@
-// API keys: `sk-tg-` and 43 base62 characters, which is 256 bits. Only SHA-256 of a key is kept, in memory and on disk;
-// a key is found by its whole hash, so how long a look-up takes says nothing about how much of a guess was right.
+// API keys: `sk-tg-` and 43 base62 characters, which is 256 bits. Only a key's SHA-256 is kept, in memory and on disk.
+// A key is found by its whole hash, so the time of a look-up says nothing about how much of a guess was right.
 import { base62Digits } from "../core/base62.ts";
 import type { AccountId } from "../core/types.ts";
 import type { Ledger } from "./ledger.ts";

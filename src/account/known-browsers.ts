@@ -1,6 +1,7 @@
-// Browsers that signed in to an account before: a stranger's tries on its name do not count for them. What a browser
-// keeps of that is signed text that anybody may read: the account's number and a random one of the browser. It opens
-// nothing, and fits only as long as the account has the same password and is not disabled. Nothing is kept here.
+// Recognizes browsers that signed in to an account before, so that a stranger's tries on its name do not count against
+// them. The browser keeps a signed text that anybody may read: the account's number and a random number of the browser.
+// It opens nothing, and is valid only while the account has the same password and is not disabled. Nothing is kept
+// here.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { AccountRecord } from "./records.ts";
 

@@ -1,4 +1,4 @@
-// An account in memory: its plan, its money, what it holds and what it used of the periods at hand.
+// An account in memory: its plan, its money, what it holds and what it has used in the current periods.
 import type { AccountId, Plan } from "../core/types.ts";
 import type { BalancePlace } from "./balance-line.ts";
 import type { Period, PeriodUse } from "./quota.ts";

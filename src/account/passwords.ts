@@ -1,5 +1,6 @@
-// Hashing of passwords, a few at a time: argon2id is slow on purpose, and all who sign in at once must neither fill the
-// memory nor keep the streams from a core. Who tried least often is first, so that a crowd of tries delays its own.
+// Hashes passwords, a few at a time: argon2id is slow on purpose, and a crowd that signs in must neither fill the
+// memory nor keep the streams from a core. Whoever tried least often goes first, so a crowd of tries delays only
+// itself.
 import { passwordHashesMax, passwordHashesNameWaitingMax, passwordHashesWaitingMax } from "../core/limits.ts";
 import type { Ms } from "../core/types.ts";
 

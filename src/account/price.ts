@@ -1,4 +1,4 @@
-// What a reply costs: model tokens times the catalogue's cents, rounded once, in whole numbers only.
+// What a reply costs: model tokens times the catalog's cents, rounded once, in integers only.
 import { assert } from "../core/assert.ts";
 import { centsPerMillionBalanceTokens } from "../core/limits.ts";
 import type { Price, Usage } from "../core/types.ts";

@@ -1,5 +1,5 @@
-// Requests of accounts for credit or another plan, which an operator approves or declines once, and payments that a
-// provider reports, which are credited once however often they are reported.
+// Requests of accounts for credit or another plan, which an operator approves or declines once; and payments reported
+// by a provider, which are credited once, however often they are reported.
 import type { Clock } from "../core/clock.ts";
 import { purchaseRequestsPendingMax } from "../core/limits.ts";
 import type { AccountId, Ms, PlanId } from "../core/types.ts";

@@ -1,5 +1,6 @@
-// What an account is told that has used up what it has: the message of the specification, and beside it what was there,
-// what was wanted, and when there will be more: in Unix seconds, because Codex reads no error whose `resets_at` is a text.
+// What an account is told when it has used up its quota: the specification's message, together with what was available,
+// what was requested, and when there will be more (in Unix seconds, because Codex reads no error whose `resets_at` is a
+// string).
 import { refuse } from "../core/refusals.ts";
 import type { Ms, Refusal } from "../core/types.ts";
 import { nextCoderWindowSeconds, nextDaySeconds } from "./quota.ts";

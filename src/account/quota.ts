@@ -1,6 +1,6 @@
-// The three amounts that renew by the wall clock in UTC, and the periods they renew in. What is left is the plan's
-// amount less what was used in the period, so a renewal is no event: it cannot be missed, and cannot happen twice
-// when the clock steps back, because the earlier period's use is found again.
+// The three amounts that renew by the UTC wall clock, and their periods. What is left is the plan's amount less what
+// was used in the period. So a renewal is not an event: it cannot be missed, and it cannot happen twice when the clock
+// steps back, because the earlier period's use is found again.
 import { coderWindowMs, dayMs } from "../core/limits.ts";
 import type { Ms } from "../core/types.ts";
 

@@ -1,4 +1,4 @@
-// What may be tried so many times in a window, by key. Windows slide, so that no moment allows twice as many tries.
+// Allows N tries per key in a sliding window. A fixed window would allow twice as many around its edge.
 import { triedKeysMax } from "../core/limits.ts";
 import type { Ms } from "../core/types.ts";
 

@@ -1,5 +1,5 @@
-// What accounts read from disk. Every call gives the committed state and throws StoreUnavailable when the disk
-// cannot be read.
+// What accounts read from disk. Every call returns the committed state and throws StoreUnavailable when the disk cannot
+// be read.
 import type { AccountId, Ms, PlanId } from "../core/types.ts";
 import type { Period, Quota } from "./quota.ts";
 import type { UsageRow } from "./usage-row.ts";

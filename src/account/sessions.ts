@@ -1,5 +1,5 @@
-// Browsers that are signed in. A session's token is 256 random bits that only its browser has; its hash finds it here.
-// An ended session is void at once, also while the disk still has it.
+// Browsers that are signed in. A session's token is 256 random bits that only its browser has; the session is found by
+// the token's hash. An ended session is void at once, even while it is still on disk.
 import { sessionIdleMs, sessionMaxMs, sessionsCachedMax, sessionsMax, sessionUseIntervalMs } from "../core/limits.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import type { InSameCommit, Journal } from "./journal.ts";

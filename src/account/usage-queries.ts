@@ -1,4 +1,5 @@
-// What the usage page asks for. An account's replies may be millions, so whoever answers keeps an index of its own.
+// What the usage page asks for. An account may have millions of replies, so the implementation keeps an index of its
+// own.
 import type { AccountId, Ms } from "../core/types.ts";
 import type { UsageRow } from "./usage-row.ts";
 

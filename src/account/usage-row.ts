@@ -1,4 +1,4 @@
-// A line of the usage page, in the words of `tollgate usage --json`.
+// A line of the usage page, with the field names of `tollgate usage --json`.
 import type { Ms } from "../core/types.ts";
 import { costUsd } from "./price.ts";
 

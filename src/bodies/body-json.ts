@@ -1,4 +1,5 @@
-// The text of a request's body -> JSON, or why it cannot be read: on the main thread as in the Worker of large bodies.
+// Parses the text of a request's body as JSON, or says why it cannot be read. Used on the main thread and in the Worker
+// for large bodies.
 import { jsonScanMinLength } from "../core/limits.ts";
 import { JsonScan } from "../core/outside-json.ts";
 import { refuse } from "../core/refusals.ts";

@@ -1,6 +1,6 @@
-// Requests with large bodies, which a Worker reads: parsed here, a body of 32 MiB would stop every stream for a third of a
-// second, and one made for it for two seconds. The main thread has the bytes of such a body, what a node gets of it, and
-// its settings; never its conversation as objects.
+// Requests with large bodies, which a Worker reads. On the main thread, parsing 32 MiB would stop every stream for a
+// third of a second, or for two seconds if the body is made for it. The main thread gets the bytes of such a body, what
+// a node receives of it, and its settings, but never its conversation as objects.
 import type { KnownModels } from "../core/catalog.ts";
 import type { Dialect, PackedAsk, Reading, RequestHead } from "../dialects/dialect.ts";
 import type { EarlierTexts, References } from "../dialects/stored-responses.ts";

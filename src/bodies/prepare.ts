@@ -1,5 +1,5 @@
-// A large body -> all that the main thread needs of it, and no objects of its conversation. Runs in a Worker; a function of
-// its order alone, so that a Worker that died took nothing with it but what it was doing.
+// Turns a large body into all that the main thread needs of it, without objects of its conversation. Runs in a Worker,
+// and depends on its argument alone: a Worker that dies loses only what it was doing.
 import type { Dialect, DialectRequest, Packed, PackedAsk, Reading, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
 import { type EarlierTexts, earlierOf, bytesOf, type References } from "../dialects/stored-responses.ts";

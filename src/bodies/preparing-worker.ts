@@ -1,5 +1,5 @@
-// The Worker that reads large bodies, one after the other. It keeps nothing between two calls and gives each body back; it
-// is ended by message, never terminated.
+// The Worker that reads large bodies, one after the other. It keeps nothing between two calls and gives each body back.
+// It is ended by a message, never terminated.
 import { setPriority } from "node:os";
 import { systemClock } from "../core/clock.ts";
 import { answerCalls, endWorker, Moved } from "../core/workers.ts";

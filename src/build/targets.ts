@@ -1,4 +1,4 @@
-// The machines that the program is made for, by Bun's names; musl is Alpine's C library.
+// The machines that the program is built for, by Bun's names. musl is Alpine's C library.
 export const targets = [
   "bun-linux-x64",
   "bun-linux-arm64",

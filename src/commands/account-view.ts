@@ -1,4 +1,4 @@
-// One account as people read it.
+// Formats one account for people.
 import type { AccountView } from "../account/accounts.ts";
 import { formatPairs } from "./table.ts";
 

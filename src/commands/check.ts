@@ -1,5 +1,5 @@
-// tollgate check: reads the configuration and the catalogue and asks each node, also those that a running server was given
-// by flags. Opens no data folder.
+// tollgate check: reads the configuration and the catalog and asks each node how it is, including nodes that a running
+// server was given by flags. Opens no data folder.
 import { catalogOf } from "../config/configured-catalog.ts";
 import { checkModelIds, loadConfig } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";

@@ -1,4 +1,4 @@
-// What a command of the program is, and how its part of the command line is read.
+// What a command of the program is, and how its part of the command line is parsed.
 import { parseArgs } from "node:util";
 import { nearest } from "../core/nearest.ts";
 import type { Environment } from "../config/config.ts";

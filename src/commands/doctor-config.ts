@@ -1,4 +1,4 @@
-// What a configuration says that a server takes, but that is perhaps not meant.
+// Finds settings that a server accepts but that are probably mistakes.
 import type { Config } from "../config/config.ts";
 import { namesThisMachine } from "../core/this-machine.ts";
 import { type Finding, ok, warning } from "./finding.ts";

@@ -1,4 +1,4 @@
-// What a data folder stands on: its disk, the time of flushes and the database in it.
+// Checks what a data folder depends on: its disk, the time that a flush takes, and the database in it.
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { diskReserveBytes } from "../core/limits.ts";

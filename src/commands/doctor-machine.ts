@@ -1,4 +1,4 @@
-// What the machine lets a server do: open files, and the time of its clock.
+// Checks what the machine allows a server: open files, and whether its clock is right.
 import { readFileSync, statSync } from "node:fs";
 import type { Ms } from "../core/types.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";

@@ -1,5 +1,5 @@
-// tollgate doctor: looks at what a server stands on, beside a running one or before the first start: configuration,
-// nodes, the data folder and its disk, the database, open files and the clock.
+// tollgate doctor: checks everything that a server depends on, beside a running one or before the first start:
+// configuration, nodes, the data folder and its disk, the database, open files and the clock.
 import { catalogOf } from "../config/configured-catalog.ts";
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";

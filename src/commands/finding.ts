@@ -1,4 +1,4 @@
-// One thing that `tollgate doctor` looked at.
+// One result of `tollgate doctor`.
 
 export type Finding = Readonly<{
   /** What was looked at, in a word or two: "data folder". */

@@ -1,6 +1,6 @@
-// tollgate health: whether the server of a data folder runs and takes requests, for supervisors and containers. It needs
-// neither the address nor another program. Unlike GET /readyz it does not fail where no node can serve: whoever starts
-// unhealthy programs again would do so for as long as the nodes are down, and end the console with them.
+// tollgate health: whether the server of a data folder runs and takes requests, for supervisors and containers. It
+// needs neither the address nor another program. Unlike GET /readyz it does not fail when no node can serve: a
+// supervisor would restart the server for as long as the nodes are down, and end the console with it.
 import { CommandError } from "../core/expected-error.ts";
 import { dataFolderOf } from "../config/config.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";

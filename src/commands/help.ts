@@ -1,4 +1,4 @@
-// What `tollgate help` says.
+// The text of `tollgate help`.
 import { version } from "../../package.json" with { type: "json" };
 
 export const helpText = `Tollgate ${version}: a gateway for language-model inference. One address, one key, three dialects.

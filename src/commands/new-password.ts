@@ -1,4 +1,4 @@
-// A new password as an operator gives it: in a flag, on standard input, or none, when one is made.
+// Reads a new password from a flag or from standard input, or makes one.
 import { CommandError } from "../core/expected-error.ts";
 import { passwordMaxLength, passwordMinLength } from "../core/limits.ts";
 import { type Flags, textFlag, UsageError } from "./command.ts";

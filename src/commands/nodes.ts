@@ -1,4 +1,4 @@
-// tollgate nodes: how the inference nodes are, from the running server or by asking them.
+// tollgate nodes: the state of the inference nodes, from the running server or by asking them.
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, loadConfig } from "../config/config.ts";
 import { catalogOf } from "../config/configured-catalog.ts";

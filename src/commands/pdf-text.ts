@@ -1,5 +1,5 @@
-// tollgate pdf-text: reads a PDF on standard input and writes its text. The server runs it for every PDF of a request, so
-// that a file made to exhaust its reader exhausts a process that may die.
+// tollgate pdf-text: reads a PDF from standard input and writes its text. The server runs it for every PDF of a
+// request: a file made to exhaust its reader then exhausts a process that may die.
 import { CommandError } from "../core/expected-error.ts";
 import { pdfText } from "../tools/media/pdf-text.ts";
 import { standBehindGateway } from "../tools/worker-process.ts";

@@ -1,4 +1,4 @@
-// Does an operation on a data folder, whether a server runs on it or not.
+// Performs an operation on a data folder, whether a server is running on it or not.
 import { catalogOf } from "../config/configured-catalog.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";

@@ -1,4 +1,4 @@
-// tollgate reload: has the running server apply its changed configuration, and tells what came of it.
+// tollgate reload: makes the running server apply its changed configuration, and prints the result.
 import { CommandError } from "../core/expected-error.ts";
 import { dataFolderOf } from "../config/config.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";

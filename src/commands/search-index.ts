@@ -1,5 +1,5 @@
-// tollgate search index: brings the index of the search folder up to date, and says what is in it. A running server's is
-// the same one: both may write it.
+// tollgate search index: updates the index of the search folder and prints what it holds. A running server uses the
+// same index; both may write it.
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";

@@ -1,4 +1,4 @@
-// tollgate search QUERY: what the configured search finds, as a model would read it.
+// tollgate search QUERY: prints what the configured search finds, as a model would read it.
 import { searchResultsMax } from "../core/limits.ts";
 import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
 import type { SearchProvider } from "../tools/search/search-provider.ts";

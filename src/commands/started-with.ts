@@ -1,5 +1,5 @@
-// What a running server was started with that its configuration does not say: a check beside it must look at the same file
-// and the same nodes.
+// What a running server was started with that its configuration does not say. A check beside it must look at the same
+// file and the same nodes.
 import { CommandError } from "../core/expected-error.ts";
 import { type ConfigFlags, dataFolderOf, type Environment } from "../config/config.ts";
 import { type Flags, textFlag } from "./command.ts";

@@ -1,4 +1,4 @@
-// The catalogue that a configuration names: a file of its own, or the one that comes with the program.
+// Loads the catalog that a configuration names: a file of its own, or the one that comes with the program.
 import { type Catalog, embeddedCatalog, loadCatalog } from "../core/catalog.ts";
 import type { Config } from "./config.ts";
 

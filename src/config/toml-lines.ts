@@ -1,5 +1,5 @@
-// Finds the line of a TOML text that a message speaks of: the parser reports neither the line of a syntax error nor
-// where a value stood.
+// Finds the line of a TOML text that an error is about: the parser reports neither the line of a syntax error nor the
+// place of a value.
 
 /** Number of the line that gave `path` its value ("nodes[1].slots"), or of the table it belongs in; null if unknown. */
 export function lineOf(text: string, path: readonly (string | number)[]): number | null {

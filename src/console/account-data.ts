@@ -1,5 +1,5 @@
-// An account's data as a whole: how the console hands it out and has it erased. Both are done as the commands
-// `accounts export` and `accounts delete` do them.
+// Exports and erases all data of an account for the console, exactly as the commands `accounts export` and `accounts
+// delete` do.
 import type { InSameCommit } from "../account/journal.ts";
 import type { AccountRecord } from "../account/records.ts";
 import { dayName, dayOf } from "../account/quota.ts";

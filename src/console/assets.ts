@@ -1,4 +1,5 @@
-// The console's files in every form a browser may ask for: from the single binary's inside, else bundled from source.
+// The console's files in every encoding that a browser may ask for: embedded in the single binary, or bundled from
+// source.
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliDecompress, gzip } from "node:zlib";

@@ -1,4 +1,4 @@
-// What an operator's call leaves in the audit log.
+// Makes the audit log's entry of an operator's call.
 import type { AuditAction, AuditEntry } from "../account/audit.ts";
 import type { Clock } from "../core/clock.ts";
 import type { AccountId } from "../core/types.ts";

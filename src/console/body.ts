@@ -1,4 +1,4 @@
-// Reads the body of a request to the console, which is small.
+// Reads the body of a request to the console. Such bodies are small.
 
 /** The text of the body; null as soon as it is larger than `maxBytes`. */
 export async function readBody(request: Request, maxBytes: number): Promise<string | null> {

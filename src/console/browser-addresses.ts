@@ -1,4 +1,4 @@
-// Where browsers are, as far as it is known: the other end of a connection is a proxy's where one stands in front.
+// Finds a browser's address as far as it is known: behind a proxy, the other end of the connection is the proxy's.
 import { forwardingHeaderIn, isNearAddress } from "../http/forwarding.ts";
 import { peerAddress } from "../http/peer-address.ts";
 import type { Log } from "../core/log.ts";

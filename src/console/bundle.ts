@@ -1,4 +1,5 @@
-// Bundles the console's browser side: from source at the first request of a page, for the binary at build time.
+// Bundles the console's browser side: at the first request for a page when run from source, at build time for the
+// binary.
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants } from "node:zlib";

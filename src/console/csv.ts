@@ -1,4 +1,4 @@
-// Usage as CSV (RFC 4180), in the words of `tollgate usage --json`.
+// Usage as CSV (RFC 4180), with the field names of `tollgate usage --json`.
 import type { UsageRow } from "../account/usage-row.ts";
 
 const columns = [

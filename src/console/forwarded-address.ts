@@ -1,4 +1,4 @@
-// The address of a browser behind a proxy, which names it in a header.
+// Reads the address of a browser behind a proxy from the header that the proxy sends.
 
 /**
  * The last address that a header such as x-forwarded-for names: the one that the proxy itself wrote. Null where that is

@@ -1,5 +1,5 @@
-// The event stream of the console: an account's numbers, and for operators the nodes'. One timer for all streams looks
-// twice a second and sends what changed; it stops when nobody listens.
+// The console's event stream: an account's numbers, and for operators the state of the nodes. One timer serves all
+// streams: it looks twice a second, sends what changed, and stops when nobody listens.
 import { keepAliveIntervalMs, liveIntervalMs, liveStreamsMax, liveStreamsPerAccountMax } from "../core/limits.ts";
 import type { LiveRequests } from "../http/site.ts";
 import { StoreUnavailable } from "../core/types.ts";

@@ -1,4 +1,4 @@
-// What the console works with; `tollgate serve` puts it together.
+// What the console depends on; `tollgate serve` assembles it.
 import type { Accounts } from "../account/accounts.ts";
 import type { AuditLog } from "../account/audit.ts";
 import type { KnownBrowsers } from "../account/known-browsers.ts";

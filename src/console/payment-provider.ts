@@ -1,4 +1,4 @@
-// What the console needs of whoever takes the money.
+// The interface of a payment provider.
 import type { Payment } from "../account/purchases.ts";
 import { centsPerMillionBalanceTokens } from "../core/limits.ts";
 import type { AccountId } from "../core/types.ts";

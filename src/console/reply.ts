@@ -1,4 +1,4 @@
-// The console's replies: JSON that nobody may keep, and failures with their status.
+// The console's replies: JSON that must not be cached, and failures with their status.
 import type { ApiError, ApiErrorCode } from "./api.ts";
 import type { Failure } from "./routes/route.ts";
 

@@ -1,5 +1,5 @@
-// What operators do to the server as a whole: apply a changed configuration and make backups. `tollgate serve` carries
-// it out, with the functions behind SIGHUP and `tollgate backup`.
+// What operators do to the whole server: apply a changed configuration and make backups. `tollgate serve` implements it
+// with the functions behind SIGHUP and `tollgate backup`.
 import type { Ms } from "../core/types.ts";
 
 /** Names of parts of the configuration; `refused` says what is wrong with it, and then nothing has changed. */

@@ -1,5 +1,5 @@
-// Finds out who is signed in by a request's cookie, for the console's API and for the playground's calls to /v1; and what
-// both cookies of a browser are: that of its session, and that of where it signed in before.
+// Finds out who is signed in from a request's cookie, for the console's API and for the playground's calls to /v1. Also
+// defines a browser's two cookies: the one of its session, and the one that says where it signed in before.
 import type { Accounts } from "../account/accounts.ts";
 import type { Sessions } from "../account/sessions.ts";
 import type { Clock } from "../core/clock.ts";

@@ -1,5 +1,5 @@
-// Credit paid through Stripe: a Checkout page for the payment, and a signed webhook that says when it was made. The
-// library is loaded only where the configuration names a key.
+// Credit paid through Stripe: a Checkout page for the payment, and a signed webhook that reports it. The library is
+// loaded only if the configuration names a key.
 import type Stripe from "stripe";
 import { centsOf, type Notice, type Order, type PaymentProvider } from "./payment-provider.ts";
 

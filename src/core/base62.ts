@@ -1,2 +1,2 @@
-// The 62 digits of ids and keys, which every client takes in a header, an address and a file name.
+// The 62 digits of ids and keys. Every client accepts them in headers, addresses and file names.
 export const base62Digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -1,5 +1,5 @@
-// How much may wait, in all and for one account: texts to count, which is free and not limited per minute, and large
-// bodies. A decider: no threads, timers or promises.
+// Limits how many bytes may wait, in all and for one account: texts to count (which is free and not limited per minute)
+// and large bodies. A decider: no threads, timers or promises.
 import { assert } from "./assert.ts";
 import type { AccountId } from "./types.ts";
 

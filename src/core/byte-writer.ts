@@ -1,5 +1,5 @@
-// Bytes that grow: what is about to be sent, or a text that is collected. Copying a token's bytes costs a tenth of
-// making strings of them and turning those into bytes again.
+// A growing buffer of bytes: output about to be sent, or a text being collected. Copying a token's bytes costs a tenth
+// of turning them into a string and back.
 
 const textEncoder = new TextEncoder();
 const zero = 0x30;

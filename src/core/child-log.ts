@@ -1,4 +1,4 @@
-// What a program that runs as our child writes, line by line in our log: cut, and not more than so many.
+// Writes a child process's output to our log, line by line: long lines are cut, and lines per minute are limited.
 import type { Stream } from "node:stream";
 import { childLogLineMaxLength, childLogLinesPerMinuteMax } from "./limits.ts";
 import type { Log, LogFields } from "./log.ts";

@@ -1,4 +1,4 @@
-// The only place that reads time. Deciders take `now` as an argument; this seam is handed to those who must ask.
+// The only module that reads the time. Deciders take `now` as an argument; whoever must ask is handed this clock.
 import type { Moment, Ms } from "./types.ts";
 
 export interface Clock {

@@ -1,4 +1,4 @@
-// Which errors are told in one line: those that the operator can put right. All others are faults of the program.
+// Decides which errors are printed in one line: those that the operator can fix. All others are bugs of the program.
 
 /** By name, so that telling them apart loads none of the parts that throw them. */
 const expectedNames: ReadonlySet<string> = new Set([

@@ -1,4 +1,5 @@
-// Whose job is next: texts to count, large bodies to read, answers to check. A decider: no threads, timers or promises.
+// Decides whose job is next: texts to count, large bodies to read, answers to check. A decider: no threads, timers or
+// promises.
 //
 // Accounts take turns, a slice of work at a time, so that a short job waits for one slice of every other account and
 // never for somebody's megabytes. Within an account: first come, first served.

@@ -1,4 +1,4 @@
-// A file's bytes as text for a model: which files are text, and how one stands in a prompt.
+// Turns a file's bytes into text for a model: decides which files are text, and how one is shown in a prompt.
 
 const pdfStart = Buffer.from("%PDF-");
 /** Readers look for it in the first KiB, because some writers put something before it. */

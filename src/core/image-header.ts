@@ -1,4 +1,4 @@
-// What an image says of itself in its header: PNG, GIF, WebP or JPEG, width and height, from as few bytes as that takes.
+// Reads format, width and height of a PNG, GIF, WebP or JPEG from its header, using as few bytes as possible.
 
 export type ImageSize = Readonly<{ width: number; height: number }>;
 export type ImageHeader = ImageSize & Readonly<{ mediaType: "image/png" | "image/gif" | "image/webp" | "image/jpeg" }>;

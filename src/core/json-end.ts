@@ -1,5 +1,5 @@
-// Finds where a JSON object ends that arrives in fragments, so that a tool call is known to be complete while its
-// stream still runs.
+// Finds the end of a JSON object that arrives in fragments, so that a tool call is known to be complete while its
+// stream is still running.
 
 const quote = 0x22;
 const backslash = 0x5c;

@@ -1,5 +1,6 @@
-// Every limit that somebody outside can meet, units last in the name, with where it comes from; a number that only one file
-// knows stands there. Relations between them are asserted at the end, so that a change that breaks one fails at start.
+// Every limit that somebody outside can meet, with its reason; the unit comes last in the name. A number that only one
+// file uses is in that file. Relations between limits are asserted at the end, so that a change that breaks one fails
+// at start.
 import { assert } from "./assert.ts";
 
 // The service's own limits

@@ -1,5 +1,5 @@
 // Structured log lines on standard error: one JSON object a line, or plain words on a terminal. Fields never hold a
-// key, a prompt or an answer; should the text of some error hold one after all, it is blotted out here.
+// key, a prompt or an answer; if an error's text contains a key, it is masked here.
 import type { Ms } from "./types.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;

@@ -1,4 +1,4 @@
-// Finds the word somebody probably meant, for messages about unknown keys, verbs and flags.
+// Finds the word that somebody probably meant, for messages about unknown keys, verbs and flags.
 
 /** The known word closest to `word`, or null when none is close (more than half of its letters would change). */
 export function nearest(word: string, known: Iterable<string>): string | null {

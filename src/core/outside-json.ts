@@ -1,5 +1,5 @@
-// JSON that somebody outside wrote, looked through before it is parsed: a parser takes a hundred times the size of a body
-// made of brackets, and what walks over its values has a stack that ends. Linear in the text, and no memory.
+// Scans JSON from outside before it is parsed: a parser needs a hundred times the size of a body made of brackets, and
+// code that walks over its values has a limited stack. Linear in the text, without memory.
 import { jsonDepthMax, jsonScanMinLength, jsonTokensMax } from "./limits.ts";
 
 const quote = 0x22;

@@ -1,5 +1,5 @@
-// Says in one plain sentence each where a value does not fit its TypeBox schema. A schema's `description` is read as
-// what was expected ("a whole number from 0 to 65535"); a value whose schema is `writeOnly` is a secret, never shown.
+// Explains in one plain sentence each where a value does not fit its TypeBox schema. A schema's `description` says what
+// was expected ("a whole number from 0 to 65535"); a value whose schema is `writeOnly` is a secret and never shown.
 import type { TSchema } from "@sinclair/typebox";
 import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
 import { nearest } from "./nearest.ts";

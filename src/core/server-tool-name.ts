@@ -1,4 +1,5 @@
-// The name under which models know a tool of an MCP server, when it is offered and when its calls come back in a history.
+// The name that models use for a tool of an MCP server, both when it is offered and when its calls come back in a
+// history.
 import type { ServerTool } from "./types.ts";
 
 /** Names that every engine takes: 1 to 64 characters of `a-zA-Z0-9_-` (OpenAI's own rule, which they copied). */

@@ -1,5 +1,5 @@
-// The one door to all Workers: where their files are, calls that each get one answer, and what becomes of calls when a
-// Worker dies. Two do not call through it, because what they say is no answer to a call: the journal's writer
+// The one door to all Workers: where their files are, calls that each get one answer, and what happens to calls when a
+// Worker dies. Two Workers do not use calls, because what they say answers none: the journal's writer
 // (`store/ledger/worker-storage.ts`) and the relays (`threads/relays.ts`). They are started here too.
 import type { Ms } from "./types.ts";
 

@@ -1,5 +1,5 @@
-// A chapter of the guide as an HTML page. The Markdown is our own; its samples get this server's address and one of its
-// models, so that they work where they are copied from.
+// Renders a chapter of the guide as an HTML page. The Markdown is our own; its samples get this server's address and
+// one of its models, so that they work as copied.
 import { Marked, type Tokens } from "marked";
 import { type Chapter, chapters, titleOf } from "./guide.ts";
 import { highlighted } from "./highlighted.ts";

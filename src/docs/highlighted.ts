@@ -1,5 +1,5 @@
-// Code with its words marked for the style sheet. The samples are ours and plain, so that a few patterns do: a
-// highlighter's library would bring the browser's types into the server's.
+// Marks the words of code for the style sheet. The samples are ours and simple, so a few patterns are enough; a
+// highlighter's library would bring the browser's types into the server.
 import { escaped } from "./markup.ts";
 import type { CodeSample } from "./openapi-document.ts";
 

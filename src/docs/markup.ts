@@ -1,4 +1,4 @@
-// HTML from texts: everything is escaped, and of Markdown only `code` and paragraphs mean anything.
+// Makes HTML from texts: everything is escaped, and of Markdown only `code` and paragraphs are understood.
 
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 

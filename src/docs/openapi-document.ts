@@ -1,4 +1,4 @@
-// The parts of an OpenAPI 3.1 description that ours has and the reference page reads.
+// The parts of an OpenAPI 3.1 description that our description uses and the reference page reads.
 
 /** JSON Schema (2020-12), as far as the description uses it. */
 export type JsonSchema = Readonly<{

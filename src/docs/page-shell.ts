@@ -1,5 +1,5 @@
-// What every page of the documentation has around its content: head, top bar, side bar, style and script inside. It loads
-// nothing but the console's fonts, and its policy allows nothing else.
+// The frame of every documentation page: head, top bar, side bar, and the style and script inside the page. It loads
+// only the console's fonts, and its policy allows nothing else.
 import { escaped } from "./markup.ts";
 import script from "./reference.js" with { type: "text" };
 import style from "./reference.css" with { type: "text" };

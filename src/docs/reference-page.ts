@@ -1,4 +1,4 @@
-// The API reference: one HTML page made of the OpenAPI description. It reads well without the script.
+// The API reference: one HTML page made from the OpenAPI description. It works without its script.
 import { highlighted } from "./highlighted.ts";
 import { escaped, paragraphs, prose } from "./markup.ts";
 import type { CodeSample, Method, OpenApiDocument, Operation } from "./openapi-document.ts";

@@ -1,4 +1,4 @@
-// A JSON Schema as a list of fields that people read: names, types in words, what they are for, and what is inside.
+// Shows a JSON Schema as a list of fields: names, types in words, what they are for, and what they contain.
 import type { JsonSchema } from "./openapi-document.ts";
 import { escaped, prose } from "./markup.ts";
 

@@ -1,4 +1,4 @@
-// Files that are imported as the text that they hold.
+// Declares files that are imported as their text.
 declare module "*.md" {
   const text: string;
   export default text;

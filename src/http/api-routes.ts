@@ -1,5 +1,5 @@
-// The API's routes. Each endpoint answers at several addresses, because clients join a base address and a path in ways of
-// their own, and pages of other sites may read its replies where the operator allows it.
+// The API's routes. Each endpoint answers at several addresses, because clients join base address and path in different
+// ways, and pages of other sites may read its replies if the operator allows it.
 import type { AnyElysia } from "elysia";
 import type { Endpoint } from "../core/types.ts";
 import type { Soon } from "../gateway.ts";

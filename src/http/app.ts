@@ -1,4 +1,4 @@
-// The HTTP side: the list of routes. Elysia is used in this folder and in the console alone.
+// The HTTP side: the list of routes. Elysia is used only here, in `threads/` and in the console.
 import { rmSync } from "node:fs";
 import { Elysia } from "elysia";
 import type { Dialect } from "../dialects/dialect.ts";

@@ -1,5 +1,6 @@
-// What an account's large bodies take while they arrive and are inflated, before it is known what they ask for: without a
-// bound, a hundred uploads at once would fill the memory. No account's uploads, however slow, take room from others.
+// Limits the memory of an account's large bodies while they arrive and are inflated, before it is known what they ask
+// for. Without a limit, a hundred uploads at once would fill the memory. An account's uploads, however slow, take no
+// room from others.
 import { busyRetrySeconds, largeBodiesAccountBytesMax } from "../core/limits.ts";
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Refusal } from "../core/types.ts";

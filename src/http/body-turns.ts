@@ -1,5 +1,5 @@
-// Large bodies of the free routes are read one in a turn of the event loop: parsing 4 MB takes 5 to 10 ms, and 20 of them
-// at once would stop every stream for all of it together.
+// Parses large bodies of the free routes one per turn of the event loop: parsing 4 MB takes 5 to 10 ms, and 20 of them
+// at once would stop every stream for the whole time.
 
 export class BodyTurns {
   #last: Promise<void> = Promise.resolve();

@@ -1,5 +1,5 @@
-// Request bodies that came compressed (`content-encoding`). A few hundred bytes can inflate to gigabytes, so what comes out
-// is bounded while it comes, inflating runs beside the streams, and each account has its turns.
+// Inflates compressed request bodies (`content-encoding`). A few hundred bytes can inflate to gigabytes, so the output
+// is limited while it is produced, inflating runs beside the streams, and accounts take turns.
 import {
   constants,
   createBrotliDecompress,

@@ -1,4 +1,4 @@
-// Which form of a file a client takes: compressed where it says that it can read that.
+// Chooses the encoding of a file that a client can read: compressed if it says so.
 
 export type Forms = Readonly<{ bytes: Uint8Array; brotli: Uint8Array; gzip: Uint8Array }>;
 

@@ -1,5 +1,5 @@
-// GET /openapi.json, /docs and the chapters of the guide: made at the first request, then kept until the catalogue
-// changes. None needs a key, and they say nothing of this server that `GET /v1/models` does not.
+// GET /openapi.json, /docs and the guide's chapters: made at the first request, then kept until the catalog changes.
+// They need no key, and reveal nothing about this server that `GET /v1/models` does not.
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Catalog } from "../core/catalog.ts";

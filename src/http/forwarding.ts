@@ -1,5 +1,5 @@
-// How proxies say that they ask for somebody else. There is no end of such headers, so that names which nobody but a
-// proxy sends are known by their parts.
+// Recognizes requests that a proxy forwards. Proxies send countless headers, so names that only proxies use are
+// recognized by their parts.
 import { isPublicAddress, parseAddress } from "../tools/fetch/public-address.ts";
 
 const exact: ReadonlySet<string> = new Set(["forwarded", "via", "x-real-ip", "cdn-loop", "x-host", "x-url-scheme"]);

@@ -1,4 +1,4 @@
-// Ports that nothing listens on.
+// Finds ports on which nothing listens.
 
 /** A port that no other program can take until it is released. */
 export type HeldPort = Readonly<{ port: number; release(): void }>;

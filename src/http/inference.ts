@@ -1,5 +1,5 @@
-// The routes that models answer, and how a request of a dialect becomes a reply. Every thread that serves clients has its
-// own; what it does not serve itself it passes on.
+// The routes that models answer, and how a request of a dialect becomes a reply. Every thread that serves clients has
+// these routes; what it cannot serve itself it passes on.
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Dialect, RequestHead } from "../dialects/dialect.ts";

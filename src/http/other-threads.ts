@@ -1,4 +1,4 @@
-// What the complete server knows of the threads that serve clients beside it.
+// What the main server knows about the threads that serve clients beside it.
 import type { Metrics } from "./metrics/metrics.ts";
 import type { LiveRequests } from "./site.ts";
 

@@ -1,5 +1,5 @@
-// The address of whoever sent a request. The complete server behind relays listens on a unix socket, which has no
-// addresses: there the relay that took the connection says it. Elsewhere that header is a stranger's word.
+// The address of a request's sender. Behind relays, the main server listens on a unix socket, which has no addresses:
+// there the relay that accepted the connection reports it in a header. From anyone else that header is not trusted.
 import type { Connection } from "./inference.ts";
 
 /** Relays write it over whatever a client sent. */

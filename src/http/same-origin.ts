@@ -1,5 +1,6 @@
-// Whether a request comes from this site's own pages. Browsers send the Origin header with every POST and DELETE, and
-// no page can change it; a request without one is from no browser page, or from one that hides where it is from.
+// Decides whether a request comes from this site's own pages. Browsers send the Origin header with every POST and
+// DELETE, and pages cannot change it. A request without one comes from no browser page, or from one that hides its
+// origin.
 
 /** True where the Origin header names {base_url}, or the very host that the request was sent to. */
 export function isSameOrigin(headers: Headers, baseUrl: string): boolean {

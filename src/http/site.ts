@@ -1,4 +1,4 @@
-// What another part adds to the HTTP server: pages and routes of its own, and browsers that are signed in to them.
+// What another part adds to the HTTP server: its own pages and routes, and browsers that are signed in to them.
 import type { AnyElysia } from "elysia";
 import type { AccountId } from "../core/types.ts";
 

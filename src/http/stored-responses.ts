@@ -1,4 +1,4 @@
-// What a client does with one stored response: GET and DELETE /v1/responses/{id}, POST .../cancel, GET .../input_items.
+// The routes of one stored response: GET and DELETE /v1/responses/{id}, POST .../cancel, GET .../input_items.
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Refusal } from "../core/types.ts";

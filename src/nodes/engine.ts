@@ -1,5 +1,5 @@
-// Which inference engine is behind an address. Engines take the same chat-completions request with different extras;
-// what is not known for sure stays "unknown", for which only what all engines take is sent.
+// Finds out which inference engine is behind an address. Engines accept the same chat-completions request with
+// different extras; an engine that is not known for sure stays "unknown" and gets only what all engines accept.
 import { systemClock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { NodeClient, originOf } from "./client/client.ts";

@@ -1,4 +1,4 @@
-// Looking into JSON that a node sent, where any field may be missing or of another type.
+// Reads fields of JSON that a node sent; any field may be missing or of another type.
 import { jsonExcess, jsonStringEnd } from "../core/outside-json.ts";
 
 /** The value as an object with unknown fields, or null. */

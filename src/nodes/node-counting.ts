@@ -1,4 +1,4 @@
-// Has prompts and texts counted by the nodes themselves, which know their tokenizer and template.
+// Lets nodes count the tokens of prompts and texts, because they know their own tokenizer and template.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { nodeCountBytesMax, nodeCountsBytesMax } from "../core/limits.ts";
 import type { Ask, Model } from "../core/types.ts";

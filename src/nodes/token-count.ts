@@ -1,4 +1,4 @@
-// Asking an engine how many tokens a prompt has, for the engines that can tell.
+// Asks an engine how many tokens a prompt has, if it can tell.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { nodeCountTimeoutMs } from "../core/limits.ts";
 import type { Ask, PreparedTurns } from "../core/types.ts";

@@ -1,4 +1,5 @@
-// A node's report of its token usage, from all the places where engines put it, checked before anybody is billed by it.
+// Reads a node's report of its token usage from all the places where engines put it, and checks it before anybody is
+// billed.
 import { record } from "./json.ts";
 import type { RunningNumbers } from "./fast-path/template.ts";
 import type { Ask, Usage } from "../core/types.ts";

@@ -1,6 +1,6 @@
-// Exports of accounts for browsers. Each is written to a file without a name first: rows are read in one transaction,
-// which must not last as long as somebody's connection is slow, because the journal's log cannot be cut meanwhile. A
-// Worker does that: what is kept of one request may be tens of MB, in a single row.
+// Exports of accounts for browsers. Each is first written to a file without a name: rows are read in one transaction,
+// which must not last as long as a slow connection, because the journal's log cannot be truncated meanwhile. A Worker
+// does this, since a single row may hold tens of MB.
 import { type FileHandle, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { AccountRecord } from "../account/records.ts";

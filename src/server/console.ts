@@ -1,4 +1,4 @@
-// The console of a server: what it works with, put together.
+// Assembles the console of a server.
 import { type Abilities, abilitiesInWords, abilitiesOf, leastContext, servedModels } from "../nodes/abilities.ts";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";

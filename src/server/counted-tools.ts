@@ -1,4 +1,4 @@
-// What the metrics count of searches and of media that are fetched: the parts themselves know nothing of it.
+// Counts searches and media fetches for the metrics; the tools themselves know nothing about metrics.
 import type { Metrics } from "../http/metrics/metrics.ts";
 import type { PublicFetch } from "../tools/fetch/public-fetch.ts";
 import { SearchFailed, type SearchProvider } from "../tools/search/search-provider.ts";

@@ -1,5 +1,5 @@
-// Whether this user may work on a data folder. Asked first, because what the system says later is about sockets, locks and
-// databases.
+// Checks whether this user may work on a data folder. This is checked first, because the system's own errors would be
+// about sockets, locks and databases.
 import { CommandError } from "../core/expected-error.ts";
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,5 +1,4 @@
-// How nodes are: in lines for people, which `serve` prints of each when it was first looked at, why none can serve, and
-// the report that the `nodes` command shows.
+// Describes nodes in lines for people: what `serve` prints about each after the first look, and why none can serve.
 import type { Catalog } from "../core/catalog.ts";
 import { abilitiesOf, leastContext, servedModels, type ServedModel } from "../nodes/abilities.ts";
 import { engineInWords } from "../nodes/engine.ts";

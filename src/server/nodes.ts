@@ -1,5 +1,5 @@
-// The nodes that a server works with: those that the configuration names, else an engine on this machine, else the
-// demo node. Those that have a command are started here.
+// The nodes that a server uses: those of the configuration, else an engine on this machine, else the demo node. Nodes
+// that have a command are started here.
 import { CommandError } from "../core/expected-error.ts";
 import { statSync } from "node:fs";
 import type { Catalog } from "../core/catalog.ts";

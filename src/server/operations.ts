@@ -1,5 +1,5 @@
-// What the commands do to a data folder, once for both ways there: through the socket of a running server, or on the
-// folder itself while no server runs. Arguments and results are JSON.
+// The operations of commands on a data folder, written once for both ways there: through the socket of a running
+// server, or directly on the folder when no server runs. Arguments and results are JSON.
 import {
   AccountError,
   type AccountView,

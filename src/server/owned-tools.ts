@@ -1,4 +1,4 @@
-// The tools that the configuration lets the gateway run by itself, put together: web search and MCP servers.
+// Assembles the tools that the configuration lets the gateway run itself: web search and MCP servers.
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
 import type { Accounting } from "../accounting.ts";
 import type { Clock } from "../core/clock.ts";

@@ -1,5 +1,5 @@
-// Backups that the server makes by itself, and removes again when newer ones took their place. When the last one was made
-// stands in its name, so that a restart neither repeats nor forgets one; other files of the folder are left alone.
+// Backups that the server makes on a schedule, and removes when newer ones replace them. A backup's name says when it
+// was made, so a restart neither repeats nor forgets one; other files in the folder are left alone.
 import { mkdirSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";

@@ -1,4 +1,4 @@
-// What signals tell a server: to stop, and to read its configuration again.
+// Handles signals: stop, and read the configuration again.
 import type { Clock } from "../core/clock.ts";
 
 /** A terminal, npm and the launcher may each pass the same Ctrl-C on: within this time it is one signal. */

@@ -1,4 +1,4 @@
-// Memory that starting took and serving does not need: parsed sources, code that ran once, what it made on the way.
+// Frees memory that starting took and serving does not need: parsed sources, code that ran once, and temporary data.
 import { startLeftoversMs } from "../core/limits.ts";
 
 /**

@@ -1,4 +1,4 @@
-// The relays of a server that has several threads: what they share with the main thread, put together.
+// Assembles the relays of a server that has several threads, with what they share with the main thread.
 import { join } from "node:path";
 import type { Accounting } from "../accounting.ts";
 import type { LiveCatalog } from "../core/catalog.ts";

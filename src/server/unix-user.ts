@@ -1,4 +1,5 @@
-// Who runs a command, for the audit log: whoever may run one on a data folder may do everything there.
+// Finds out which user runs a command, for the audit log. Whoever may run commands on a data folder may do everything
+// there.
 import { readFileSync } from "node:fs";
 import type { Environment } from "../config/config.ts";
 

@@ -1,4 +1,4 @@
-// What a look at the ledger's file says of it, beside a running server or without one.
+// Reads facts about the ledger's file, beside a running server or without one.
 import { statSync } from "node:fs";
 import type { Ms } from "../core/types.ts";
 import { schemaVersion } from "./ledger/schema.ts";

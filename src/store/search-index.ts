@@ -1,5 +1,5 @@
-// The full-text index of a folder's files, in a SQLite file of its own. It holds nothing that cannot be made again from
-// the folder: one of another version, or one that SQLite cannot read, is removed and begun anew.
+// The full-text index of a folder's files, in a SQLite file of its own. Everything in it can be made again from the
+// folder: an index of another version, or one that SQLite cannot read, is removed and started anew.
 import { Database } from "bun:sqlite";
 import { closeSync, openSync, rmSync } from "node:fs";
 import { DataFolderUnusable, giveToOwner, messageOf } from "./folder/data-folder.ts";

@@ -1,5 +1,5 @@
-// Measures the time between the reads of one answer on its way to the client. It stands in the way of few answers, so
-// that the others have no clock read for each token.
+// Measures the time between the reads of one answer on its way to the client. Few answers pass through it, so the
+// others read no clock per token.
 import type { Clock } from "../core/clock.ts";
 import type { Ms, Piece, Sink } from "../core/types.ts";
 

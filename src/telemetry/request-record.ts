@@ -1,5 +1,5 @@
-// What is known of one request, filled in while it is served and read once at its end by whoever counts, logs or traces
-// it. All of that is then paid after the client has its answer, and nothing in between knows who reads it.
+// What is known about one request: filled in while it is served, and read once at its end by the metrics, the log and
+// the traces. Their cost comes after the client has its answer, and the code in between does not know its readers.
 import type {
   AccountId,
   Delivered,

@@ -1,4 +1,5 @@
-// What the pool said of its nodes, for relays: those that run are told at once, and those that begin later all of it.
+// Passes on to relays what the pool says about its nodes: to running relays at once, to later ones all of it at their
+// start.
 import type { NodeConfig } from "../config/config.ts";
 import type { Engine } from "../nodes/engine.ts";
 import type { PoolFollower } from "../nodes/queue/pool.ts";

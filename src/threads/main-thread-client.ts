@@ -1,5 +1,5 @@
-// A relay's side of the books, which the main thread keeps: keys, admission, holds and places on nodes are asked for by
-// message. To the spine they look like those of one thread that take a moment.
+// A relay's client of the main thread: keys, admission, holds and places on nodes are requested by message. The spine
+// uses them like those of a single thread, only that they take a moment.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Asked } from "../account/admission.ts";
 import { keyHashOf } from "../account/keys.ts";

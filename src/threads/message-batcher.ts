@@ -1,4 +1,4 @@
-// Gathers what is said in one turn of the event loop and sends it as one message.
+// Collects the messages of one turn of the event loop and sends them as one.
 
 export class MessageBatcher<Item> {
   readonly #send: (json: string) => void;

@@ -1,5 +1,5 @@
-// What relays and the main thread say to each other. All of one turn of the event loop is one message of JSON text:
-// a message costs 3.4 us however short it is, and a structured clone twice as much as text on the main thread.
+// What relays and the main thread say to each other. All messages of one turn of the event loop are sent as one JSON
+// text: a message costs 3.4 us however short it is, and a structured clone costs the main thread twice as much as text.
 //
 // A question's `id` is the relay's own number; its answer has the same. A request's hold and its place on a node are
 // known by the id of the question that got them.

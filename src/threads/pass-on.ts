@@ -1,5 +1,5 @@
-// Passes a request on to the complete server on the main thread, over its unix socket, and its reply back: both as they
-// come, whole or in pieces, and cut where the other side is cut. `node:http`, because `fetch` runs 256 requests at once.
+// Passes a request on to the main server over its unix socket, and its reply back: both as they arrive, whole or in
+// pieces, and cut where the other side is cut. Uses `node:http`, because `fetch` runs at most 256 requests at once.
 import { type IncomingMessage, request as openRequest } from "node:http";
 import type { RawBody } from "../http/incoming.ts";
 import { peerHeader } from "../http/peer-address.ts";

@@ -1,4 +1,4 @@
-// The nodes as a relay has them: it speaks to them on places that the main thread gives.
+// The nodes as a relay sees them: it talks to them on places that the main thread grants.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";

@@ -1,5 +1,5 @@
-// The main thread's side of all relays: starts them, keeps a session for each, and tells them what changes. A relay that
-// dies is fatal, like the journal's writer: what it held is unknown then, and the next start finds out.
+// The main thread's side of all relays: starts them, keeps a session for each, and tells them about changes. A relay
+// that dies is fatal, like the journal's writer: what it held is unknown then, and only the next start can find out.
 import type { FixedOptions } from "../config/config.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { startWorker } from "../core/workers.ts";

@@ -1,6 +1,6 @@
-// Which code points are letters, marks, numbers and white space to tiktoken. Its regular expression knows Unicode 16.0;
-// what a later version (the runtime's, today 17.0) says is put back, because one letter more or less moves the border of
-// a piece and so changes counts. A test compares all 1,112,064 code points with tiktoken's own.
+// Decides which code points are letters, marks, numbers and white space for tiktoken. Its regular expression uses
+// Unicode 16.0; changes of later versions (the runtime's is 17.0) are undone, because one letter more or less moves the
+// border of a piece and changes counts. A test compares all 1,112,064 code points with tiktoken's own.
 
 /** One bit each, so that a set of classes is one test. */
 export const CharacterClass = {

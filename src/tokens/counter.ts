@@ -1,4 +1,4 @@
-// The main thread's end of counting: bounds what waits and hands texts to the Worker.
+// The main thread's end of counting: limits what waits and hands texts to the Worker.
 import {
   busyRetrySeconds,
   countingAccountBytesMax,

@@ -1,5 +1,5 @@
-// The Worker that counts. The tables live here alone, so that a gateway that counts nothing does not hold them, and a
-// count never stops the streams of the main thread. It is ended by message, never terminated.
+// The Worker that counts tokens. Only it holds the tables, so a gateway that counts nothing does not load them, and
+// counting never stops the main thread's streams. It is ended by a message, never terminated.
 import { setPriority } from "node:os";
 import type { AccountId, EncodingName } from "../core/types.ts";
 import { FairQueue } from "../core/fair-queue.ts";

@@ -1,4 +1,4 @@
-// Texts as a Worker counts them: in UTF-8, one after the other.
+// Packs texts for the counting Worker: in UTF-8, one after the other.
 import type { EncodedTexts } from "../core/types.ts";
 
 /** The size of the texts in UTF-8. */

@@ -1,5 +1,5 @@
-// How many tokens a request or text has for its model: the node's own count where the node can count (then it is what
-// the reply's usage will say), else ours, which is an estimate for every model that has another tokenizer.
+// Counts the tokens of a request or text for its model: the node's own count if the node can count (then it is what the
+// reply's usage will say), else ours, which is an estimate for models with another tokenizer.
 import { type AnyCancelSignal, signalOf } from "../core/cancel-signal.ts";
 import { encodingDefault } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";

@@ -1,5 +1,5 @@
-// Which two tokens are merged to which, in two flat arrays of 2.3 MB: a core's cache holds most of it, and a look that
-// misses the cache takes longer than all else about a merge.
+// Looks up the token that two tokens merge to, in two flat arrays of 2.3 MB: most of it fits in a core's cache, and a
+// look-up that misses the cache takes longer than the rest of a merge.
 import { assert } from "../core/assert.ts";
 
 /** No merge of the two. */

@@ -1,5 +1,5 @@
-// What a model sees of a request, as texts to count and tokens to add. Templates differ between models, so the result is
-// an estimate that is rather a little high than low: everything is counted once, with what common templates (ChatML,
+// Renders a request as its model sees it: texts to count and tokens to add. Templates differ between models, so the
+// result is an estimate, a little high rather than low: everything is counted once, with what common templates (ChatML,
 // Llama 3, Qwen's tool instructions) write around it.
 import { inlineImageHeader, type ImageSize } from "../core/image-header.ts";
 import type { Ask, Part, Tool, Turn } from "../core/types.ts";

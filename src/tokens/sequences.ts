@@ -1,5 +1,5 @@
-// The rank files of the tiktoken package, from which an encoding's byte sequences are read. They are files of the program,
-// not modules, so that only the encodings that are used are ever in memory.
+// Reads the rank files of the tiktoken package, which hold an encoding's byte sequences. They are files of the program,
+// not modules, so that only encodings in use are ever in memory.
 import { readFileSync } from "node:fs";
 import cl100kBase from "tiktoken/encoders/cl100k_base.json" with { type: "file" };
 import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "file" };

@@ -1,5 +1,5 @@
-// What a request is expected to read, in tokens, before anybody has counted it: rather too much than too little, and from
-// lengths alone, since it is asked for every request. Not what is charged; that is counted.
+// Estimates how many tokens a request will read, before anybody has counted them: too many rather than too few, and
+// from lengths alone, since it runs for every request. It is not what is charged; that is counted.
 import { isPdf, pdfStartWithinBytes } from "../core/file-text.ts";
 import { expectedBytesPerToken, expectedImageTokens } from "../core/limits.ts";
 import type { Ask, Part } from "../core/types.ts";

@@ -1,5 +1,5 @@
-// A tool that the gateway runs itself, in the loop between a model and its answer: web search, or one of an operator's
-// MCP servers. Its results are untrusted text: they are fenced and bounded before a model reads them.
+// A tool that the gateway runs itself, between a model and its answer: web search, or a tool of an operator's MCP
+// server. Its results are untrusted text: they are fenced and bounded before a model reads them.
 import type { AccountId, Call, ServerTool, Source, Tool, ToolOutcome } from "../core/types.ts";
 
 export type { Source, ToolOutcome };

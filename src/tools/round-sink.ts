@@ -1,5 +1,5 @@
-// What comes of one round of the tool loop, on its way to the client: text, reasoning and calls of the client's tools
-// flow on as they come, calls of our tools stay here until the round has ended.
+// Passes one round of the tool loop on to the client: text, reasoning and calls of the client's tools flow through as
+// they arrive; calls of our own tools are kept until the round ends.
 import { isRecord } from "../core/is-record.ts";
 import type { Call, Piece, Sink } from "../core/types.ts";
 import { CitationReader, type Sources } from "./search/citations.ts";

@@ -1,5 +1,5 @@
-// What tools bring is written by strangers: a page may hold orders to the model, or the very tokens with which a chat
-// template tells a system's words from a page's. It reaches the model between fences that it cannot close.
+// Fences text that tools return. Strangers wrote it: a page may hold orders to the model, or the very tokens with which
+// a chat template tells a system's words from a page's. The model reads it between fences that the text cannot close.
 import { toolResultMaxLength, toolResultsOfRoundMaxLength } from "../core/limits.ts";
 import type { ToolOutcome } from "../core/types.ts";
 import type { Sources } from "./search/citations.ts";

@@ -1,5 +1,5 @@
-// How a process that the gateway starts for dangerous work behaves: it leaves the processor to streams, does not outlive
-// the gateway, and can have the system end it when it does not come back from something.
+// How a process that the gateway starts for dangerous work behaves: it yields the processor to streams, does not
+// outlive the gateway, and can have the system end it when it hangs.
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { setPriority } from "node:os";
 

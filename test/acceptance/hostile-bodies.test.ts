@@ -1,5 +1,5 @@
-// Bodies that are made to be slow or large to read: refused in the dialect's form at no cost, or served while everything
-// else goes on.
+// Bodies made to be slow or large to read: refused in the dialect's form at no cost, or served without stopping
+// anything else.
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { largeBodyMinBytes, smallBodyTokensMax } from "../../src/core/limits.ts";

@@ -1,5 +1,5 @@
-// Requests whose bodies are read beside the streams: an unknown field of some size makes any request one of them, and
-// nothing else may change by that.
+// Requests whose bodies are read in a Worker: a large unknown field turns any request into one of them, and nothing
+// else may change.
 import { expect, test } from "bun:test";
 import { largeBodyMinBytes } from "../../src/core/limits.ts";
 import { eventsOf, expectWellFormed } from "../fixtures/events.ts";

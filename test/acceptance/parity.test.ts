@@ -1,4 +1,4 @@
-// The same content costs the same in every dialect, streamed or not: what the ledger books and what the client is told.
+// The same content costs the same in every dialect, streamed or not: in the ledger and in what the client is told.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { dialects, toolsOf, weather } from "../fixtures/dialects.ts";

@@ -1,5 +1,5 @@
-// What the responses dialect alone has: reasoning and tools in forms of its own, compaction, what the Open Responses suite
-// asks for, and its recorded replies.
+// Replies of the responses dialect: streams event by event and byte by byte, failures, compaction, the Open Responses
+// suite's requirements, and clients that leave.
 import { describe, expect, test } from "bun:test";
 import { largeBodyMinBytes } from "../../src/core/limits.ts";
 import { dialectOf, firstParty, withoutIds } from "../fixtures/dialects.ts";

@@ -1,4 +1,5 @@
-// Structured output of the running gateway: answers that fit, that are asked for again, and what those cost that do not.
+// Structured output of the running gateway: answers that fit, answers that are asked for again, and what the others
+// cost.
 import { beforeAll, describe, expect, test } from "bun:test";
 import { type Dialect, dialectOf, eachDialect, hosted } from "../fixtures/dialects.ts";
 import { exchange, post, says } from "../fixtures/requests.ts";

@@ -1,4 +1,4 @@
-// The free counting routes, as clients of all three dialects ask them.
+// The free counting routes, called by clients of all three dialects.
 import { beforeAll, expect, test } from "bun:test";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { useStack } from "../fixtures/stack.ts";

@@ -1,4 +1,4 @@
-// Who may start, in which order that is decided, and what is held and charged.
+// Which requests may start, the order of the checks, and what is held and charged.
 import { describe, expect, test } from "bun:test";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Hold, PlanId } from "../../src/core/types.ts";

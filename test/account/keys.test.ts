@@ -1,4 +1,4 @@
-// API keys: shape, chance, look-up.
+// API keys: their shape, their randomness and how they are found.
 import { expect, test } from "bun:test";
 import { hashApiKey, mintApiKey } from "../../src/account/keys.ts";
 import { Office } from "./office.ts";

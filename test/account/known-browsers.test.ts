@@ -1,4 +1,4 @@
-// What a browser keeps of an earlier sign-in: nobody else can make it, and it ends with the password.
+// The proof of an earlier sign-in that a browser keeps: nobody else can make it, and it ends with the password.
 import { expect, test } from "bun:test";
 import { KnownBrowsers } from "../../src/account/known-browsers.ts";
 

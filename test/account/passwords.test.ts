@@ -1,4 +1,4 @@
-// Hashing of passwords: how many at a time, and that the work says nothing about who exists.
+// Hashing of passwords: how many at a time, and that the time it takes does not reveal who exists.
 import { expect, test } from "bun:test";
 import { type Hasher, Passwords, PasswordsBusy, type PasswordTurn } from "../../src/account/passwords.ts";
 import { passwordHashesMax, passwordHashesNameWaitingMax, passwordHashesWaitingMax } from "../../src/core/limits.ts";

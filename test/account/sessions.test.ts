@@ -1,4 +1,4 @@
-// Browsers that are signed in: who is let in, for how long, and what ends it.
+// Browsers that are signed in: who gets in, for how long, and what ends a session.
 import { describe, expect, test } from "bun:test";
 import { sessionIdleMs, sessionMaxMs, sessionsMax, sessionUseIntervalMs } from "../../src/core/limits.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";

@@ -1,4 +1,4 @@
-// How often somebody may try to sign in, and whom that keeps waiting.
+// How often somebody may try to sign in, and who has to wait because of it.
 import { expect, test } from "bun:test";
 import { SignInTries, type SignInTry, type TryingPlace } from "../../src/account/sign-in-tries.ts";
 import {

@@ -1,4 +1,4 @@
-// The usage page's benchmark at a tiny size: every look finds what it must.
+// The usage page's benchmark at a tiny size: every query finds what it must.
 import { expect, test } from "bun:test";
 import { measureUsage } from "../../bench/usage.ts";
 

@@ -1,4 +1,4 @@
-// What is kept of an account: given out whole, and taken away, on a running server and on a stopped one.
+// Everything that is kept about an account: exported completely, and erased, on a running server and on a stopped one.
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";

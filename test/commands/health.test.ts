@@ -1,4 +1,4 @@
-// tollgate health: what a container or a supervisor sees.
+// tollgate health, as a container or a supervisor uses it.
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { chat, run, Server, temporaryFolder } from "./program.ts";
 

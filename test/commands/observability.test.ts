@@ -1,4 +1,4 @@
-// What operators see of a running server: metrics, the log and traces, and that none of them tells a secret.
+// What operators see of a running server: metrics, the log and traces. None of them reveals a secret.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eventually } from "../fixtures/eventually.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";

@@ -1,5 +1,5 @@
-// The files that bring Tollgate onto a machine: what they name is there, the commands in them are commands of the
-// program, and those who read such files take them.
+// The files that install Tollgate on a machine: the files they name exist, the commands in them are commands of the
+// program, and the programs that read them accept them.
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// A backup is put back: everything is as it was at its moment, what was there before is kept, and a file that cannot be
+// Restoring a backup: everything is as it was at its moment, what was there before is kept, and a file that cannot be
 // trusted changes nothing.
 import { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";

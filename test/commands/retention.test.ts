@@ -1,4 +1,4 @@
-// A server whose configuration keeps replies for a day: old lines become sums while it serves, also when it is killed in
+// A server whose configuration keeps replies for a day: old lines become sums while it serves, even if it is killed in
 // the middle, and its own check of the ledger finds nothing wrong.
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";

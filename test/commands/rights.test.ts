@@ -1,4 +1,5 @@
-// Commands beside a server with nodes of flags, and by users and on folders that they are not meant for.
+// Commands beside a server whose nodes come from flags, by users without rights, and on folders that are not meant for
+// them.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

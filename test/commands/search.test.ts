@@ -1,4 +1,4 @@
-// `tollgate search` as an operator uses it: a real folder, a real PDF, and a data folder that a server has at the time.
+// `tollgate search` as an operator uses it: a real folder, a real PDF, and a data folder that a server has open.
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

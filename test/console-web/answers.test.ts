@@ -1,5 +1,5 @@
-// What a model writes, as the playground shows it: formulas, wide tables, right-to-left text; and what readers of screens
-// and eyes are told when an answer was stopped, failed or could not begin.
+// A model's answers in the playground: formulas, wide tables, right-to-left text; and what people see, and screen
+// readers say, when an answer was stopped, failed or could not begin.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import type { ConsoleModels } from "../../src/console/api.ts";

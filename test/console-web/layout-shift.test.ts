@@ -1,5 +1,5 @@
-// On a phone, nothing that was drawn moves while a page loads: the browser's own measure of it (Cumulative Layout Shift)
-// stays in what it calls good.
+// On a phone, nothing that was drawn moves while a page loads: the browser's own measure (Cumulative Layout Shift)
+// stays in the range that it calls good.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { EntryType } from "node:perf_hooks";
 import type { Browser } from "playwright-core";

@@ -1,4 +1,4 @@
-// Tools that the server runs by itself, as the playground shows them: the call, its arguments, and what came of it.
+// Tools that the server runs itself, in the playground: the call, its arguments and its result.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// An answer that is stopped: the node is stopped with it, what came so far stays and is billed, and the next one works.
+// Stopping an answer: the node stops with it, what has arrived stays and is billed, and the next one works.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { eventually } from "../fixtures/eventually.ts";

@@ -1,4 +1,4 @@
-// Who may call what: every route of the console's API, taken from its table, for strangers, for other accounts, and
+// Who may call what: every route of the console's API, taken from its table, called by strangers, by other accounts and
 // from other sites.
 import { Value } from "@sinclair/typebox/value";
 import { beforeAll, beforeEach, describe, expect, test } from "bun:test";

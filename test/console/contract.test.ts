@@ -1,4 +1,4 @@
-// The table of routes at the top of the console's contract names every route that there is, with what it takes.
+// The table of routes at the top of the console's contract lists exactly the routes that exist, with what they take.
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// What operators do, and that each of it is written down.
+// What operators do, and that each action is in the audit log.
 import { beforeEach, describe, expect, test } from "bun:test";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";

@@ -1,4 +1,4 @@
-// A roster holds who is there, and nothing of who has left.
+// An active set holds its members, and nothing of members that left.
 import { edenGC, fullGC, heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";

@@ -1,4 +1,4 @@
-// How much may wait to be counted, without threads.
+// The limits on waiting bytes, without threads.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { ByteBudget } from "../../src/core/byte-budget.ts";

@@ -1,4 +1,4 @@
-// A departure is heard of as an AbortSignal's abort is.
+// A CancelSignal is observed like an AbortSignal.
 import { describe, expect, test } from "bun:test";
 import { CancelSignal, signalOf } from "../../src/core/cancel-signal.ts";
 

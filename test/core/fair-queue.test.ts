@@ -1,4 +1,4 @@
-// The order in which texts are counted, without threads.
+// The order of jobs in the fair queue, without threads.
 import { describe, expect, test } from "bun:test";
 import { FairQueue } from "../../src/core/fair-queue.ts";
 

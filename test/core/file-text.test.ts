@@ -1,4 +1,4 @@
-// Which files are text, in which encoding.
+// Which files count as text, and in which encoding.
 import { describe, expect, test } from "bun:test";
 import { fileAsText, isPdf, textOf } from "../../src/core/file-text.ts";
 

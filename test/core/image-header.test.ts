@@ -1,4 +1,4 @@
-// What images say of themselves in their headers, and what becomes of headers that lie or end early.
+// Reading image headers, including those that lie or end early.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { imageHeader, type ImageHeader, inlineImageHeader } from "../../src/core/image-header.ts";

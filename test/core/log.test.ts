@@ -1,4 +1,4 @@
-// What log lines look like, and what they never say.
+// What log lines look like, and what they never contain.
 import { expect, test } from "bun:test";
 import { type LogFormat, type LogLevel, openLog } from "../../src/core/log.ts";
 

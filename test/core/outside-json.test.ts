@@ -1,4 +1,4 @@
-// JSON from outside is looked through before it is parsed: deep and endless shapes are refused, everything else is parsed.
+// JSON from outside is scanned before it is parsed: deep and endless shapes are refused, everything else is parsed.
 import { expect, test } from "bun:test";
 import { jsonDepthMax, jsonScanMinLength, jsonTokensMax } from "../../src/core/limits.ts";
 import { parseNodeJson } from "../../src/nodes/json.ts";

@@ -1,4 +1,5 @@
-// What the gateway ran by itself, as each dialect shows it: streamed and collected, and as it comes back in a history.
+// Calls that the gateway ran itself, as each dialect shows them: streamed, collected, and when they come back in a
+// history.
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";

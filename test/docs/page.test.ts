@@ -1,5 +1,5 @@
-// GET /docs in a real browser: it loads nothing from elsewhere, breaks no rule of its own policy, can be used with the
-// keyboard, by readers of screens and without scripts, and fits a phone.
+// GET /docs in a real browser: it loads nothing from elsewhere, breaks no rule of its own policy, works with the
+// keyboard, with screen readers and without scripts, and fits a phone.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import axe from "axe-core";
 import type { Browser } from "playwright-core";

@@ -1,4 +1,4 @@
-// The gateway before a real engine (llama.cpp's server) and a real, tiny model.
+// The gateway in front of a real engine (llama.cpp's server) with a real, tiny model.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { collected, eventsOf, expectWellFormed } from "../fixtures/events.ts";

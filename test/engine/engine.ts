@@ -1,4 +1,4 @@
-// Starts a real inference engine with a tiny model: what a self-hoster has behind the gateway.
+// Starts a real inference engine with a tiny model, as a self-hoster has behind the gateway.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { linesOf } from "../fixtures/lines.ts";

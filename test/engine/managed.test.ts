@@ -1,4 +1,5 @@
-// A real engine that the gateway starts itself: it loads its model, answers, is back after a crash, and ends with it.
+// A real engine that the gateway starts itself: it loads its model, answers, comes back after a crash, and ends with
+// the gateway.
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { eventually } from "../fixtures/eventually.ts";

@@ -1,4 +1,4 @@
-// A count asked for beforehand is what the same request's usage then says, with a real engine and its own template.
+// A count made beforehand equals the same request's usage, with a real engine and its own template.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";

@@ -1,4 +1,4 @@
-// Spoils a request: a few random changes of its JSON tree, or of its bytes.
+// Corrupts a request: a few random changes of its JSON tree, or of its bytes.
 type Json = unknown;
 type Random = Readonly<{ below(limit: number): number; pick<Item>(items: readonly Item[]): Item }>;
 

@@ -1,5 +1,5 @@
 // Whatever a model says in whatever order, every dialect's stream is in order and ends once, the reply says the same,
-// and texts that come as bytes are written as those that come as strings.
+// and texts are written the same whether they come as bytes or as strings.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { AnswerEnd } from "../../src/dialects/dialect.ts";

@@ -1,5 +1,5 @@
-// The three dialects as the golden files know them: everything that differs between two runs is fixed, but for the
-// sealed reasoning, whose nonce is random and which is shown opened.
+// The three dialects as the golden files use them: everything that differs between two runs is fixed, except the sealed
+// reasoning, whose nonce is random and which is shown opened.
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import type { Dialect, ReplyIdentity } from "../../src/dialects/dialect.ts";

@@ -1,5 +1,5 @@
-// Lays a JSON text out for readers. Only white space is added, and only between tokens, so that what is compared is
-// still every byte. The layout is the one that `bun fmt` leaves as it is.
+// Formats a JSON text for readers. Only white space is added, and only between tokens, so the comparison still covers
+// every byte. The layout is the one that `bun fmt` leaves unchanged.
 
 const tokensOf = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^"{}[\],:]+/gs;
 

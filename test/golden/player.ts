@@ -1,5 +1,5 @@
-// Plays an answer to an encoder or a collector as the server's outlets do, with the texts as strings or as the bytes of
-// a node's read.
+// Plays an answer to an encoder or a collector as the server's outlets do, with texts as strings or as the bytes of a
+// node's read.
 import { ByteWriter } from "../../src/core/byte-writer.ts";
 import { Collected } from "../../src/dialects/reply/collected.ts";
 import type { AnswerEnd, Encoder } from "../../src/dialects/dialect.ts";

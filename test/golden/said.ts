@@ -1,4 +1,4 @@
-// What an answer says, read from its pieces alone.
+// What an answer says, derived from its pieces alone.
 import type { DialectName } from "./dialects.ts";
 import type { Answer } from "./player.ts";
 

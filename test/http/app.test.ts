@@ -1,4 +1,4 @@
-// The HTTP side over a real socket, with parts that answer by script: stopping, and what each address answers.
+// The HTTP side over a real socket, with scripted parts: stopping, and what each address answers.
 import { afterEach, describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";

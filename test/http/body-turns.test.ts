@@ -1,4 +1,4 @@
-// Large bodies are read one in a turn of the event loop.
+// Large bodies are read one per turn of the event loop.
 import { expect, test } from "bun:test";
 import { BodyTurns } from "../../src/http/body-turns.ts";
 

@@ -1,4 +1,4 @@
-// Ports that nothing listens on: one that is held is kept from others until its own server listens.
+// Free ports: a port that was found is kept from others until its own server listens.
 import { expect, test } from "bun:test";
 import { holdFreePort } from "../../src/http/free-port.ts";
 

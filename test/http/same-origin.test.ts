@@ -1,4 +1,4 @@
-// Which Origin headers are this site's own.
+// Which Origin headers count as this site's own.
 import { expect, test } from "bun:test";
 import { isSameOrigin } from "../../src/http/same-origin.ts";
 

@@ -1,4 +1,4 @@
-// Stored responses over HTTP: continued, fetched, listed and deleted, by nobody but their account, also after a crash.
+// Stored responses over HTTP: continued, fetched, listed and deleted by their account only, also after a crash.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";

@@ -1,4 +1,4 @@
-// What counting refuses when too much waits, and how the refusal looks in each dialect.
+// What counting refuses when too much is waiting, and how each dialect words the refusal.
 import { afterAll, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";

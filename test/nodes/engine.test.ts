@@ -1,4 +1,4 @@
-// Which engine answers: what each tells of itself, and what must not be taken for one.
+// Recognizing engines: what each says about itself, and what must not be mistaken for one.
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/core/clock.ts";
 import { dialSocket, NodeClient, originOf } from "../../src/nodes/client/client.ts";

@@ -1,5 +1,5 @@
-// What a node can do wrong, by row number, when nothing was sent yet and when a Piece was.
-// The nodes are scripted on raw sockets; the time limits are short ones.
+// What a node can do wrong, by row number, before and after a first Piece was sent. The nodes are scripted on raw
+// sockets; the time limits are short.
 import { afterEach, describe, expect, jest, test } from "bun:test";
 import { systemClock } from "../../src/core/clock.ts";
 import { NodePool } from "../../src/nodes/queue/pool.ts";

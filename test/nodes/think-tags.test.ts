@@ -1,4 +1,4 @@
-// Thoughts in <think> tags: split off at any split of the bytes, and nothing else touched.
+// Thoughts in <think> tags: split off at any split of the bytes, with nothing else changed.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AnswerReader } from "../../src/nodes/reader.ts";

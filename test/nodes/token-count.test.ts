@@ -1,4 +1,4 @@
-// Counts that nodes make: what each engine is asked, which answers are believed, and when none is asked.
+// Counts that nodes make: what each engine is asked, which answers are trusted, and when none is asked.
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/core/clock.ts";
 import { nodeCountBytesMax } from "../../src/core/limits.ts";

@@ -1,5 +1,5 @@
-// The dashboard for Grafana, asked for as Grafana asks: a real Prometheus scrapes a server, and every panel's expression must
-// be one and find something. Its form is checked for what Grafana takes silently and draws wrongly.
+// The Grafana dashboard, queried as Grafana does: a real Prometheus scrapes a server, and every panel's expression must
+// be valid and find something. Its form is checked for mistakes that Grafana accepts silently and draws wrongly.
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

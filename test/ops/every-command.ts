@@ -1,5 +1,5 @@
-// What a built binary must do wherever it runs: serve, stream, start itself for what it does in processes of its own, and
-// do every command that its help names.
+// What a built binary must do wherever it runs: serve, stream, start its own child processes, and run every command
+// that its help lists.
 import { expect } from "bun:test";
 import { cpSync } from "node:fs";
 import { join } from "node:path";

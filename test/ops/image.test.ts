@@ -1,5 +1,5 @@
-// The image, built from its Dockerfile and run as a container: it serves as somebody who may do nothing else, tells its
-// health, stops when told and finds its data again.
+// The image, built from its Dockerfile and run as a container: it serves as a user without rights, reports its health,
+// stops when told to and finds its data again.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

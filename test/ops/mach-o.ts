@@ -1,4 +1,5 @@
-// Reads programs for macOS as its loader does: what they are for, and which pages are not what their signature says.
+// Reads programs for macOS as its loader does: which processor they are for, and which pages do not match their
+// signature.
 import { createHash } from "node:crypto";
 
 export type MachO = Readonly<{

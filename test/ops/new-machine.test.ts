@@ -1,5 +1,5 @@
-// A new machine: Debian with Node, npm and nothing else (no git, no curl, no C compiler), and a clone of the repository. What
-// the README says to do first is done there.
+// A new machine: Debian with Node, npm and nothing else (no git, no curl, no C compiler), and a clone of the
+// repository. The README's first steps must work there.
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// The binaries for machines that are not this one. Those for Linux do everything on an emulated processor, with the C
-// library of another system and nothing else; those for macOS cannot be run here: their form and signature are read.
+// The binaries for other machines. Those for Linux run every command on an emulated processor, with the C library of
+// another system and nothing else. Those for macOS cannot be run here: their form and signature are checked.
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

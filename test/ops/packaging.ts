@@ -1,4 +1,5 @@
-// What the tests of packaging need: they make other machines on this one, from Debian's packages, which takes minutes.
+// Whether the packaging tests can run: they make other machines on this one, from Debian's packages, which takes
+// minutes.
 import { missing } from "../fixtures/optional.ts";
 
 const wanted = process.env["TOLLGATE_PACKAGING"] === "1";

@@ -1,5 +1,5 @@
-// The unit under a real systemd, in a container that boots: it serves with every restriction in force, reloads, comes back
-// after a kill, and stops in order.
+// The systemd unit under a real systemd, in a container that boots: it serves with every restriction in force, reloads,
+// comes back after a kill, and stops cleanly.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Exports of accounts for browsers: what is in them, and whom one may keep waiting.
+// Exports of accounts for browsers: their contents, and who may have to wait.
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";

@@ -1,4 +1,4 @@
-// A changed configuration of a running server: what is applied at once, what needs a restart, and that a wrong one
+// Changing the configuration of a running server: what is applied at once, what needs a restart, and that a wrong file
 // changes nothing. Also the nodes that `serve` starts itself.
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { Database } from "bun:sqlite";

@@ -1,4 +1,4 @@
-// Backups by a schedule: when one is due, which are kept, and that a failure costs nothing but that one.
+// Scheduled backups: when one is due, which are kept, and that a failure costs only that one.
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";

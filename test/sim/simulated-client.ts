@@ -1,5 +1,5 @@
-// A client of one dialect and the outlet that the gateway writes to: keeps what it received, reads slowly or leaves when
-// the simulation says so. The events and documents are the real dialects'.
+// A client of one dialect and the outlet that the gateway writes to: it keeps what it receives, and reads slowly or
+// leaves when the simulation says so. The events and documents are those of the real dialects.
 import { Collected } from "../../src/dialects/reply/collected.ts";
 import type { AnswerEnd, Dialect, Encoder, Reading } from "../../src/dialects/dialect.ts";
 import type { Outlet } from "../../src/gateway.ts";

@@ -1,5 +1,5 @@
-// The full-text index on a real file: what is found by which words, that no query is ever a query language, and that a
-// file which is of no use is begun anew.
+// The full-text index on a real file: which words find what, that a client's text is never a query language, and that
+// an unusable file is started anew.
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Every earlier version of the database, with data in every table that it had, through a start of the real program: all
-// of it is there afterwards, its ledger keeps its invariants, and it can be spent.
+// Every earlier version of the database, with data in all of its tables, opened by the real program: everything is
+// there afterwards, the ledger keeps its invariants, and balances can be spent.
 import { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";

@@ -1,4 +1,4 @@
-// A node that counts how many requests it has at once. It answers at once, or holds its answers until it is told.
+// A node that counts its concurrent requests. It answers at once, or holds its answers until it is told.
 type Held = Readonly<{ end(): void }>;
 
 const head = 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"word"},"finish_reason":null}]}\n\n';

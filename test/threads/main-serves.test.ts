@@ -1,4 +1,4 @@
-// Which requests a thread passes on, and that all others stay with it.
+// Which requests a thread passes on, and that it keeps all others.
 import { expect, test } from "bun:test";
 import { mainServes } from "../../src/threads/main-serves.ts";
 import type { Ask } from "../../src/core/types.ts";

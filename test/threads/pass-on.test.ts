@@ -1,4 +1,4 @@
-// An upload that is passed on to the complete server ends with its exchange, also where nobody reads it.
+// An upload that is passed on to the main server ends with its exchange, even if nobody reads it.
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";

@@ -1,4 +1,4 @@
-// What becomes of the process when a relay dies: what it held is unknown then, so nothing may go on.
+// What happens to the process when a relay dies: what it held is unknown, so nothing may go on.
 import { expect, test } from "bun:test";
 import { readConfig, splitConfig } from "../../src/config/config.ts";
 import { FollowedNodes } from "../../src/threads/followed-nodes.ts";

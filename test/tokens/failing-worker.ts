@@ -1,4 +1,4 @@
-// A Worker that dies of the first order it gets.
+// A Worker that dies at its first message.
 declare const self: Worker;
 
 self.onmessage = () => {

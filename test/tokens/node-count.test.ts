@@ -1,4 +1,4 @@
-// Whose count is answered: the node's where it can count, else ours, and how long a node's count is believed.
+// Which count is returned: the node's if it can count, else ours; and how long a node's count is trusted.
 import { afterAll, describe, expect, test } from "bun:test";
 import { anySearch } from "../../src/dialects/request/search-request.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";

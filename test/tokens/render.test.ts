@@ -1,4 +1,4 @@
-// What of a request is counted: everything a model sees, once, and rather a little too much than too little.
+// What is counted of a request: everything that a model sees, once, and a little too much rather than too little.
 import { describe, expect, test } from "bun:test";
 import { anySearch } from "../../src/dialects/request/search-request.ts";
 import { imageTokens, renderAsk } from "../../src/tokens/render.ts";

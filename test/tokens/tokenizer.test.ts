@@ -1,4 +1,4 @@
-// The tokenizer gives what tiktoken gives, token by token, and takes time in proportion to the text.
+// The tokenizer returns the same tokens as tiktoken, in time proportional to the text.
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

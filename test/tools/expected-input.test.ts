@@ -1,4 +1,5 @@
-// What a request is expected to read before a node counted it: the bound on what parallel requests overdraw stands on it.
+// How much a request is expected to read before a node has counted it: the limit on what parallel requests can overdraw
+// depends on it.
 import { expect, test } from "bun:test";
 import { expectedBytesPerToken } from "../../src/core/limits.ts";
 import { expectedInput } from "../../src/tools/expected-input.ts";

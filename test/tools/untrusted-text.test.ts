@@ -1,4 +1,4 @@
-// What strangers wrote reaches a model fenced, bounded and without the tokens of chat templates.
+// Text from strangers reaches a model fenced, bounded and without the tokens of chat templates.
 import { describe, expect, test } from "bun:test";
 import { toolResultMaxLength, toolResultsOfRoundMaxLength } from "../../src/core/limits.ts";
 import { Sources } from "../../src/tools/search/citations.ts";

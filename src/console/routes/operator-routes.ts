@@ -1,4 +1,4 @@
-// What operators see and do. Every change is in the audit log, in one commit with what it did.
+// What operators see and do. Every change is written to the audit log in the same commit.
 import type { AuditAction } from "../../account/audit.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";

@@ -1,4 +1,4 @@
-// The plan page: what plans and credit packs there are, and how to get them.
+// The plan page: which plans and credit packs exist, and how to get them.
 import { costUsd } from "../../account/price.ts";
 import type { PurchaseRequest as StoredRequest, Wanted } from "../../account/purchases.ts";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";

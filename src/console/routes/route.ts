@@ -1,4 +1,4 @@
-// What a route of the console's API is: who may call it, what it takes, and what it answers.
+// What a route of the console's API is: who may call it, what it takes, and what it returns.
 import type { Static, TSchema } from "@sinclair/typebox";
 import type { AccountRecord } from "../../account/records.ts";
 import type { SessionRecord } from "../../account/sessions.ts";

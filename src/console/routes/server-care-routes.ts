@@ -1,4 +1,4 @@
-// The operators' page of the server itself: its configuration and its backups.
+// The operators' page about the server itself: its configuration and its backups.
 import { theServer } from "../../account/audit.ts";
 import type { Ms } from "../../core/types.ts";
 import type { BackupResult, OperatorServer, ReloadResult } from "../api.ts";

@@ -1,5 +1,5 @@
-// The webhook of the payment provider. Its calls are authenticated by their signature alone; they come again until they
-// are answered with a success, so whatever cannot be done now must not be.
+// The payment provider's webhook. A call is authenticated by its signature alone. The provider repeats a call until it
+// gets a success, so whatever cannot be done now must not be answered with one.
 import { webhookBodyMaxBytes } from "../../core/limits.ts";
 import { StoreUnavailable } from "../../core/types.ts";
 import { readBody } from "../body.ts";

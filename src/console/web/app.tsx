@@ -1,4 +1,4 @@
-// Which page is drawn: sign-in for strangers, else the page of the address inside the shell.
+// Chooses the page to draw: sign-in for strangers, else the page of the address inside the shell.
 import { type ComponentType, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { operatorPages, type PageEntry, pageAt } from "./pages.ts";

@@ -1,4 +1,4 @@
-// The browser's clock, the only place where it is read.
+// The browser's clock. Nothing else reads it.
 
 /** Wall-clock milliseconds since 1970 (UTC). */
 export const now = (): number => Date.now();

@@ -1,4 +1,4 @@
-// Numbers, money and times as people read them.
+// Formats numbers, money and times for people.
 import { now } from "./clock.ts";
 
 /** 1,000,000 balance tokens are worth $5.00. */

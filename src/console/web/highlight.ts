@@ -1,4 +1,4 @@
-// Colours for code. The highlighter is loaded when the first code is shown, and its tokens become elements, never HTML.
+// Colors code. The highlighter is loaded when the first code is shown; its tokens become elements, never HTML.
 import type { LanguageFn } from "highlight.js";
 
 export type Token = string | Readonly<{ scope: string; children: readonly Token[] }>;

@@ -1,4 +1,4 @@
-// Every page of the console: its address, name and icon, and the file it is loaded from when it is first shown.
+// Every page of the console: its address, name and icon, and the file from which it is loaded when first shown.
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.tsx";
 

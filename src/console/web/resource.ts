@@ -1,4 +1,4 @@
-// What a page fetches when it is shown: loading, then the value or what went wrong.
+// Data that a page fetches when it is shown: loading, then the value or the error.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { messageOf } from "./request.ts";
 

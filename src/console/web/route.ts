@@ -1,4 +1,4 @@
-// Which page is shown: the browser's address as a signal, and links that change it without a new load.
+// The current page: the browser's address as a signal, and links that change it without a reload.
 import { signal } from "@preact/signals";
 
 export type Place = Readonly<{ path: string; query: URLSearchParams }>;

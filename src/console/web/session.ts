@@ -1,4 +1,4 @@
-// Who is signed in, what this server offers, and the live numbers that its event stream brings.
+// Who is signed in, what this server offers, and the live numbers from its event stream.
 import { computed, signal } from "@preact/signals";
 import type { AccountNumbers, OperatorNumbers, Session } from "../api.ts";
 import { navigate, place } from "./route.ts";

@@ -1,5 +1,5 @@
-// Runs before the first paint: a theme that the user chose must not flash in after the other one. A classic script in
-// the page's head, because modules wait until the page is parsed; nothing inline, because the policy forbids it.
+// Sets the theme before the first paint, so that the other one does not flash. A classic script in the page's head,
+// because modules wait until the page is parsed; not inline, because the policy forbids that.
 import { applyTheme, storedTheme } from "./theme.ts";
 
 applyTheme(storedTheme());

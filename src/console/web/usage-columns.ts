@@ -1,4 +1,4 @@
-// The chart's columns: one for each of the last 30 days, with a part for each model.
+// Computes the chart's columns: one for each of the last 30 days, with a part for each model.
 import type { UsageSummary } from "../api.ts";
 
 const dayMs = 86_400_000;

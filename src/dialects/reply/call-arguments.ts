@@ -1,4 +1,4 @@
-// Whether the arguments of a call are whole: half a call must not reach a client, which would run it.
+// Checks whether the arguments of a call are complete: half a call must not reach a client, which would run it.
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
 /** The arguments' JSON text if it is an object, as `input` must be one; null if it is not, or not complete. */

@@ -1,5 +1,5 @@
-// A text that grows by JSON string literals. Their insides are joined without decoding: two of them put together are
-// again the inside of one, also where an escaped surrogate pair was split between them.
+// A text that grows by JSON string literals. Their contents are joined without decoding: two of them together are again
+// the content of one, even if an escaped surrogate pair was split between them.
 import { ByteWriter } from "../../core/byte-writer.ts";
 
 /** What a short answer takes. */

@@ -1,5 +1,5 @@
-// A dialect that has one string for the text of all rounds of an answer, and one for its reasoning, needs a break between
-// them: "Let me look." and "Bun is fast." are two paragraphs.
+// Puts a break between the rounds of an answer, for dialects that have one string for the text of all rounds and one
+// for their reasoning: "Let me look." and "Bun is fast." are two paragraphs.
 
 type Kind = "text" | "reasoning";
 

@@ -1,5 +1,5 @@
-// The part of reading structured output that all three dialects share: what the model supports, and a schema that can
-// be taken.
+// The part of reading structured output that all three dialects share: whether the model supports it, and whether the
+// schema can be accepted.
 import type { Format, Model, Refusal } from "../../core/types.ts";
 import { malformed } from "./field.ts";
 import { schemaFault } from "./schema-limits.ts";

@@ -1,5 +1,5 @@
-// Text that travels with a client in a field that the client must not read but returns as it is. It is encoded, not
-// encrypted: it holds nothing that the caller has not seen or asked for.
+// Text that a client carries in a field that it must return unread. It is encoded, not encrypted: it holds nothing that
+// the caller has not seen or asked for.
 
 /** Tells ours from a foreign value, and a later form from this one; never empty, as clients expect. */
 const marker = "tg1.";

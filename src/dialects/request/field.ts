@@ -1,5 +1,5 @@
 // TypeBox types of single request fields, shared by the dialects' body schemas. Each `description` says what was
-// expected and is what an error message is made of.
+// expected; error messages are made from it.
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { jsonDepthMax } from "../../core/limits.ts";

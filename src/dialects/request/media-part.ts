@@ -1,5 +1,5 @@
-// Images and files of a request, in whatever field a dialect has them: by address or inline. Inline ones are checked and
-// read here, as far as that takes no time; addresses are fetched after admission.
+// Reads images and files of a request from whichever field a dialect has for them, by address or inline. Inline ones
+// are checked here, as far as that takes no time; addresses are fetched after admission.
 import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
 import { inlineImageHeader } from "../../core/image-header.ts";
 import { imagePixelsMax } from "../../core/limits.ts";

@@ -1,5 +1,5 @@
-// Whether a client's JSON Schema may be taken at all: small enough, and complete in itself. One walk without recursion
-// that stops at the first limit, so that no schema costs more than a few milliseconds here; what the schema means is
+// Decides whether a client's JSON Schema may be accepted at all: small enough, and complete in itself. One walk without
+// recursion stops at the first limit, so no schema costs more than a few milliseconds here. What the schema means is
 // found out elsewhere.
 import { schemaDepthMax, schemaTextMaxLength, schemaValuesMax } from "../../core/limits.ts";
 

@@ -1,4 +1,4 @@
-// What a request says about searching the web, in all the forms in which the dialects say it.
+// Reads what a request says about searching the web, in all the forms that the dialects have.
 import { isRecord } from "../../core/is-record.ts";
 import { type Call, searchFunctionName, type Tool, type WebSearch } from "../../core/types.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";

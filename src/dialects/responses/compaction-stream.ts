@@ -1,5 +1,5 @@
-// The reply to a compaction: exactly one sealed item, whatever the model wrote, and by its own endpoint the user's messages
-// before it. It goes out at the end; until then the stream shows only that it began.
+// The reply to a compaction: exactly one sealed item, whatever the model wrote; the compaction endpoint puts the user's
+// messages before it. It is sent at the end; until then the stream only shows that it began.
 import type { Piece, Refusal } from "../../core/types.ts";
 import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";
 import { LiteralText } from "../reply/literal-text.ts";

@@ -1,4 +1,4 @@
-// Custom tools take free text, nodes know functions only. So a custom tool is offered as a function with one string
+// Custom tools take free text, but nodes only know functions. So a custom tool is offered as a function with one string
 // parameter, and its calls are unwrapped while they stream: {"input":"*** Begin Patch\n..."} -> *** Begin Patch...
 import { parseOutsideJson } from "../../core/outside-json.ts";
 

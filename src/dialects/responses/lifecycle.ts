@@ -1,5 +1,5 @@
-// The events about a response as a whole: it is created, in progress, and ends once. What happens in between are the
-// events of its items, numbered in the same sequence.
+// The events about a response as a whole: created, in progress, and one end. The events of its items come in between,
+// numbered in the same sequence.
 import type { Clock } from "../../core/clock.ts";
 import type { Refusal } from "../../core/types.ts";
 import type { AnswerEnd, ReplyForm, ReplyIdentity } from "../dialect.ts";

@@ -1,5 +1,5 @@
-// The items of a response's output: how each opens, grows and is done as events, and what it is as JSON. The events
-// are those that every client's accumulator wants, in the order in which it wants them.
+// The items of a response's output: the events with which each opens, grows and ends, and its JSON. The events and
+// their order are those that every client's accumulator expects.
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import { CustomToolInput } from "./custom-tool-input.ts";
 import { DeltaFrame } from "../reply/delta-frame.ts";

@@ -1,5 +1,5 @@
-// The response object: what a reply is, and what `response.created`, `.completed` and the other lifecycle events carry.
-// The Open Responses schema wants every one of these keys in every one of them.
+// The response object: the body of a reply, and the payload of `response.created`, `.completed` and the other lifecycle
+// events. The Open Responses schema requires every one of these keys in each of them.
 import type { FinishReason, Model, Refusal, Usage } from "../../core/types.ts";
 import { messageOf } from "../../core/refusals.ts";
 import type { RefusalName } from "../../core/types.ts";

@@ -1,5 +1,5 @@
-// The stream of a response: pieces -> events. Items open one after the other, never two at a time; what comes for a
-// later item while an earlier one is not complete waits there.
+// The stream of a response: pieces -> events. Items open one after the other, never two at a time; pieces for a later
+// item wait until the earlier ones are complete.
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import type { Piece, Refusal, ToolOutcome } from "../../core/types.ts";
 import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";

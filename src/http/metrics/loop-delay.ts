@@ -1,4 +1,5 @@
-// How late the event loop is, seen by a timer that is due five times a second: what it is late, every stream is late too.
+// Measures how late the event loop is, with a timer that is due five times a second: every stream is as late as the
+// loop.
 import type { Clock } from "../../core/clock.ts";
 import type { Ms } from "../../core/types.ts";
 

@@ -1,5 +1,5 @@
-// What the process tells Prometheus. Labels are bounded: endpoints are our routes, models those of the catalogue, and
-// everything else is one of a few words.
+// What the process reports to Prometheus. Labels are bounded: endpoints are our routes, models are those of the
+// catalog, and everything else is one of a few words.
 import type { RequestRecord } from "../../telemetry/request-record.ts";
 import type { Ms } from "../../core/types.ts";
 import { type Cell, type Counted, Counter, type Gauge, gaugeLines, Histogram } from "./metric.ts";

@@ -1,4 +1,4 @@
-// Follows requests from their arrival to their end, and then tells the metrics, the log and the traces how each went.
+// Follows each request from arrival to end, then reports how it went to the metrics, the log and the traces.
 import type { Clock } from "../../core/clock.ts";
 import type { Log, LogFields } from "../../core/log.ts";
 import { gapStreamsPerSample } from "../../core/limits.ts";

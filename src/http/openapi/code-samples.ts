@@ -1,5 +1,5 @@
-// Requests of each endpoint in curl, JavaScript and Python, as they stand in the reference. Each can be run as it is,
-// with a key in TOLLGATE_KEY (and an id of a stored response in RESPONSE_ID); the tests run them all.
+// Sample requests of each endpoint in curl, JavaScript and Python, as shown in the reference. Each can be run as it is,
+// with a key in TOLLGATE_KEY (and a stored response's id in RESPONSE_ID); the tests run them all.
 import type { CodeSample } from "../../docs/openapi-document.ts";
 
 type Samples = Readonly<{ shell: string; javaScript: string; python: string }>;

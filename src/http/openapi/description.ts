@@ -1,5 +1,5 @@
-// The API as one OpenAPI 3.1 description, made of what the program itself works with: the schemas that bodies are checked
-// with, the catalogue, and the table of refusals.
+// The API as one OpenAPI 3.1 description, made from what the program itself uses: the schemas that bodies are checked
+// with, the catalog, and the table of refusals.
 import { version } from "../../../package.json" with { type: "json" };
 import type { Catalog } from "../../core/catalog.ts";
 import { chatCompletions } from "../../dialects/chat/chat-completions.ts";

@@ -1,4 +1,4 @@
-// What the gateway answers: reply objects and the events of streams, as JSON Schema. Tests hold real replies against it.
+// The gateway's reply objects and stream events as JSON Schema. Tests check real replies against it.
 import type { JsonSchema } from "../../docs/openapi-document.ts";
 import { anything, either, flag, list, object, only, orNull, ref, text, whole } from "./shape.ts";
 

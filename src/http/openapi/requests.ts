@@ -1,5 +1,5 @@
-// Request bodies for the description: the schemas that the dialects check bodies with, with prose for each field, and
-// with what their readers look at inside of messages, tools and items, where the schema itself leaves room.
+// Request bodies for the description: the schemas that the dialects check bodies with, prose for each field, and
+// details of messages, tools and items where the schemas themselves are loose.
 import type { TSchema } from "@sinclair/typebox";
 import { chatCompletionsBody } from "../../dialects/chat/request.ts";
 import { messagesBody } from "../../dialects/messages/request.ts";

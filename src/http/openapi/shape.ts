@@ -1,4 +1,4 @@
-// Short ways to write the JSON Schemas of replies, which no TypeBox schema describes because the gateway writes them.
+// Short forms for the JSON Schemas of replies. The gateway writes replies itself, so no TypeBox schema describes them.
 import type { JsonSchema } from "../../docs/openapi-document.ts";
 
 export const text = (description?: string): JsonSchema => described({ type: "string" }, description);

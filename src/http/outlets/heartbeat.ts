@@ -1,4 +1,4 @@
-// One timer for all open replies, instead of two per request: it opens streams whose answer is slow to begin, sends
+// One timer for all open replies, instead of two per request: it opens streams whose answers are slow to begin, sends
 // signs of life on silent ones and notices clients that stopped reading.
 import { clientStallMs, keepAliveIntervalMs, streamOpenDelayMs } from "../../core/limits.ts";
 import { ActiveSet, type ActiveHandle } from "../../core/active-set.ts";

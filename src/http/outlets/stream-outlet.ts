@@ -1,5 +1,5 @@
-// The outlet of a streaming reply: pieces become server-sent events, the events of one read of the node's socket one
-// write to the client's.
+// The outlet of a streaming reply: pieces become server-sent events, and all events from one read of the node's socket
+// become one write to the client's.
 import { ByteWriter } from "../../core/byte-writer.ts";
 import { CancelSignal } from "../../core/cancel-signal.ts";
 import type { AnswerEnd, Encoder } from "../../dialects/dialect.ts";

@@ -1,6 +1,6 @@
-// Bytes of a response body -> the payloads of its server-sent events, at any split of the bytes. A line ends with a line
-// feed, a carriage return or both. Text is decoded only in whole lines, so that a character that is split over two reads
-// stays whole. Most events are known by their bytes and are never decoded.
+// Splits the bytes of a response body into the payloads of its server-sent events, however the bytes are cut. A line
+// ends with a line feed, a carriage return or both. Text is decoded only in whole lines, so that a character that is
+// split over two reads stays whole. Most events are recognized by their bytes and never decoded.
 import { nodeEventLinesMax, nodeLineMaxBytes } from "../../core/limits.ts";
 
 /** Receives the events of one body. */

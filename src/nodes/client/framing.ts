@@ -1,5 +1,6 @@
-// Bytes of a node's connection -> one HTTP/1.1 response after another, strictly: whatever two readers could understand
-// differently (both length headers, repeated ones, odd chunk sizes, control bytes) is an error, never a guess.
+// Parses the bytes of a node's connection into one HTTP/1.1 response after another, strictly: whatever two readers
+// could understand differently (both length headers, repeated ones, odd chunk sizes, control bytes) is an error, never
+// a guess.
 import { nodeHeadMaxBytes } from "../../core/limits.ts";
 
 /** Lower-case name -> value; repeated headers are joined with ", ". */

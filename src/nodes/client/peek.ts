@@ -1,5 +1,5 @@
-// Looks whether bytes wait in a socket, without taking them. Only recv(2) with MSG_PEEK can tell: what the system has
-// received already, the event loop shows no sooner than its next turn, and by then a request may have been written.
+// Tells whether bytes are waiting in a socket, without taking them. Only recv(2) with MSG_PEEK can tell: the event loop
+// shows what the system has received no sooner than its next turn, and by then a request may have been written.
 import { dlopen, FFIType } from "bun:ffi";
 
 const messagePeek = 0x02;

@@ -1,5 +1,5 @@
-// The head of a request to a node. Nothing of a client's headers is in it: some of them change what an engine does
-// (llama-server keeps a conversation for whoever names its X-Conversation-Id).
+// Builds the head of a request to a node. It contains none of the client's headers, because some change what an engine
+// does (llama-server keeps a conversation for whoever names its X-Conversation-Id).
 
 /** `bodyBytes` null: no body. The API key was checked to be a header value when the configuration was read. */
 export function requestHead(

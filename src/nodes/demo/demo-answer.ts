@@ -1,4 +1,4 @@
-// What the demo node answers, worked out from the request alone: the same request gives the same answer.
+// Computes the demo node's answer from the request alone: the same request gives the same answer.
 //
 //   (1) `tools` are offered and tool_choice is "required" or names one           -> call it (or the first)
 //   (2) the last message is a tool's result                                      -> say what the tool gave, citing it

@@ -1,6 +1,6 @@
-// Requests that a model or its engine cannot take, told by the node's words: the status differs between engines, and
-// several of them answer 500. The table is what engines were heard to say; test/nodes/failure/client-faults.test.ts holds the
-// recordings. A row counts only where the request has what it speaks of, so that a node's own fault stays one.
+// Recognizes requests that a model or its engine cannot take by the node's words: the status differs between engines,
+// and several answer 500. The table holds what engines were heard to say; test/nodes/failure/client-faults.test.ts has
+// the recordings. A row counts only if the request has what it speaks of, so that a node's own fault stays one.
 import type { Ask } from "../../core/types.ts";
 
 export type ClientFault = Readonly<{

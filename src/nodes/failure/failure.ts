@@ -1,5 +1,5 @@
-// What a node's error means for the client. A node's own text is read for its meaning and never handed on to a client:
-// it may name addresses, models and other people's settings. The operator's log has it, without those.
+// Decides what a node's error means for the client. A node's own text is read for its meaning but never passed on to a
+// client: it may name addresses, models and other people's settings. The operator's log has it, without those.
 import { busyRetrySeconds, nodeErrorTextMaxLength } from "../../core/limits.ts";
 import { refuse } from "../../core/refusals.ts";
 import type { Ask, Elsewhere, Ending, Refusal } from "../../core/types.ts";

@@ -1,5 +1,5 @@
-// A node's own words about a failure, for the operator's log alone: short, and without what must not be there. Nodes
-// repeat addresses, paths of their machine and parts of the prompt.
+// Cleans a node's own words about a failure for the operator's log: short, and without the addresses, paths and parts
+// of the prompt that nodes repeat.
 import { nodeErrorTextMaxLength, nodeWordsMaxLength } from "../../core/limits.ts";
 import type { Ask, Turn } from "../../core/types.ts";
 import { parseNodeJson, record } from "../json.ts";

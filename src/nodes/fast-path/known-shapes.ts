@@ -1,5 +1,5 @@
-// The event shapes that are known of one model on one node: what one answer taught is read by the next ones too, so that
-// only the first event of an answer and its last ones are parsed.
+// The event shapes that are known for one model on one node: what one answer taught is used by the next ones too, so
+// only an answer's first event and its last ones are parsed.
 import { type Simple, Template } from "./template.ts";
 
 /** Text, reasoning and the arguments of calls, for an engine that writes some of them in two ways. */

@@ -1,4 +1,4 @@
-// Looks at nodes, a few at a time: with many nodes, or many that do not answer, they are spread and not a storm.
+// Limits how many nodes are looked at once, so that looks at many nodes, or at many that do not answer, are spread out.
 import type { Look } from "./look.ts";
 
 export class LookTurns {

@@ -1,4 +1,4 @@
-// Requests whose prompts begin alike are given to the same node, where that beginning is cached.
+// Sends requests whose prompts begin alike to the same node, which has that beginning cached.
 import type { AccountId, Ask } from "../../core/types.ts";
 import { promptStart, promptStartCharacters } from "./prompt-start.ts";
 

@@ -1,4 +1,4 @@
-// The beginning of a prompt, by which a node is found that may have it cached.
+// The beginning of a prompt, used to find a node that may have it cached.
 import type { Turn } from "../../core/types.ts";
 
 /** This much of the prompt's start decides which node has it cached. */

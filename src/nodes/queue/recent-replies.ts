@@ -1,4 +1,4 @@
-// How quick a node was in the last minute, for operators: summed in slices, so that a reply costs a few additions.
+// How fast a node was in the last minute, for operators: summed in slices, so that a reply costs a few additions.
 import type { Ms } from "../../core/types.ts";
 
 const sliceMs = 5_000;

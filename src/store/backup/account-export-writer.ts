@@ -1,4 +1,5 @@
-// The Worker that writes what is kept of an account to a file: a single row may be tens of MB, for which no stream waits.
+// The Worker that writes an account's export to a file: a single row may hold tens of MB, and no stream should wait for
+// it.
 import { appendFileSync } from "node:fs";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { type ExportCall, exportAccount } from "./account-export.ts";

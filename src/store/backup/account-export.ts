@@ -1,5 +1,5 @@
-// Everything that is kept of one account, read row by row on a connection of its own: however long a history is, neither
-// a running server nor this process's memory notices. A server has a Worker do it.
+// Exports everything that is kept about one account, row by row on a connection of its own: however long the history,
+// neither a running server nor this process's memory notices. A server has a Worker do it.
 import type { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-// The Worker that copies the database: VACUUM INTO holds its thread until it is done. It reads one committed state and
+// The Worker that copies the database: VACUUM INTO blocks its thread until it is done. It reads one committed state and
 // does not stop the journal's writer; only checkpoints wait for it.
 import { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, renameSync, statSync } from "node:fs";

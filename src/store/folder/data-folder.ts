@@ -1,4 +1,4 @@
-// The data folder: made for its owner alone, and held by one process at a time.
+// The data folder: readable by its owner alone, and held by one process at a time.
 import { Database } from "bun:sqlite";
 import { chmodSync, chownSync, closeSync, mkdirSync, openSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";

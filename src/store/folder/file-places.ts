@@ -1,5 +1,5 @@
-// Whether the files that a process has open are still those that their names lead to. A file that was removed, or replaced
-// by another, is written to as before, and all of it is gone with the process.
+// Checks that a process's open files are still the ones that their names lead to. Writes to a file that was removed or
+// replaced still succeed, and all of them are lost when the process ends.
 import { type BigIntStats, statSync } from "node:fs";
 import { codeOf } from "./data-folder.ts";
 

@@ -1,5 +1,5 @@
-// The Worker that measures how long the disk takes to make 4 KiB durable: a write and an fsync, which is how
-// SQLite flushes a commit, again and again.
+// The Worker that measures how long the disk takes to make 4 KiB durable: a write and an fsync, repeated. This is how
+// SQLite flushes a commit.
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
 import { systemClock } from "../../core/clock.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";

@@ -1,4 +1,4 @@
-// Whether the data folder's disk can be believed: the promise that a charge survives a power cut rests on its flushes.
+// Checks whether the data folder's disk really flushes: the promise that a charge survives a power cut depends on it.
 import { join } from "node:path";
 import { flushMedianMinUs, flushSamplePauseMs, flushSamples, flushSlowestPercentMaxMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";

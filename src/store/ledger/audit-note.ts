@@ -1,5 +1,5 @@
-// An entry of the audit log for a ledger that no server and no journal is open on: before it is put in place, or when it
-// is copied as it is. The rest of it stays as it was, of whichever version it is.
+// Writes an audit entry into a ledger on which no server and no journal is open: before it is put in place, or when it
+// is copied as it is. The rest of the ledger, of whichever version, stays as it was.
 import type { AuditEntry } from "../../account/audit.ts";
 import { openForWriting } from "../open.ts";
 

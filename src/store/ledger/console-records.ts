@@ -1,4 +1,4 @@
-// Reads of what the console keeps: sessions, requests for credit or another plan, payments and the operators' log.
+// Reads what the console keeps: sessions, requests for credit or another plan, payments and the audit log.
 import type { Database } from "bun:sqlite";
 import { and, desc, eq, lt, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";

@@ -1,5 +1,5 @@
-// The console's part of a batch: sessions, requests for credit or another plan, payments and the operators' log. Each is
-// done once, however often the batch is tried.
+// Writes the console's part of a batch: sessions, requests for credit or another plan, payments and the audit log. Each
+// change is made once, however often the batch is tried.
 import type { Database } from "bun:sqlite";
 import type { ConsoleChange } from "../../account/journal.ts";
 import type { AccountId } from "../../core/types.ts";

@@ -1,6 +1,6 @@
-// Folds old lines of the journal into sums by day, so that it does not grow for ever. Lines go in their order and never
-// come back; what they summed up to stays to the token. Two things stay as lines: purchases, whose references must be
-// known whenever one comes again, and the newest line, because the next one's number follows it.
+// Folds old lines of the journal into sums by day, so that it does not grow forever. Lines are folded in order and
+// never come back; the sums are exact to the token. Two kinds of lines stay: purchases, whose references must be
+// recognized if one comes again, and the newest line, because the next one's number follows it.
 import type { Database } from "bun:sqlite";
 import { dayMs } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";

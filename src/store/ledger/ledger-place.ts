@@ -1,5 +1,5 @@
-// The ledger's files under a running server: what is written into files that were removed or replaced is not kept, so
-// nothing may be acknowledged until they are back.
+// Checks that the ledger's files are in place under a running server: what is written to removed or replaced files is
+// lost, so nothing may be acknowledged until they are back.
 import { FilePlaces } from "../folder/file-places.ts";
 
 /** What was to be written would not be there after the next start; the message is for the operator. */

@@ -1,5 +1,5 @@
-// Makes a ledger's tables as `schema.ts` describes them, and adds to an older ledger what it lacks: tables, columns and
-// indexes. All in one transaction with the new version, so that a crash leaves either the old ledger or the new one.
+// Creates a ledger's tables as `schema.ts` describes them, and adds what an older ledger lacks: tables, columns and
+// indexes. All of it and the new version are one transaction, so a crash leaves either the old ledger or the new one.
 import type { Database } from "bun:sqlite";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { getTableConfig, SQLiteColumn, SQLiteSyncDialect, type SQLiteTable } from "drizzle-orm/sqlite-core";

@@ -1,4 +1,4 @@
-// Tries a batch until it is on disk or its time is over. Runs in the writer's Worker.
+// Retries a batch until it is on disk or its time is over. Runs in the writer's Worker.
 import type { Clock } from "../../core/clock.ts";
 import { journalProbeIntervalMs, journalRetryIntervalMs } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";

@@ -1,5 +1,5 @@
-// When old lines of the journal are folded: in the writer's Worker, a slice at a time between commits, and resting 20
-// times as long as a slice took. A commit that comes meanwhile waits for one slice at most, 250 lines.
+// Decides when old lines of the journal are folded: in the writer's Worker, a slice at a time between commits, resting
+// 20 times as long as the slice took. A commit that arrives meanwhile waits for one slice of 250 lines at most.
 import type { Clock } from "../../core/clock.ts";
 import { dayMs, foldFirstMs, foldIntervalMs, foldSliceLines } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";

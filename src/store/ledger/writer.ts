@@ -1,5 +1,5 @@
-// The database's writer: one batch, one transaction, on disk when `commit` returns. What a batch does is done once,
-// however often it is tried: a journal line whose billing key is there already moves no balance again.
+// Writes batches to the database: one batch is one transaction, on disk when `commit` returns. Retrying a batch does
+// nothing twice: a journal line whose billing key exists moves no balance again.
 import type { Database } from "bun:sqlite";
 import { assert } from "../../core/assert.ts";
 import type { AccountChange } from "../../account/journal.ts";

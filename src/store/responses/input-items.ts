@@ -1,5 +1,5 @@
-// The input items of a stored response, as SDKs page through them. SQLite lists them: an input may be 32 MiB of anything,
-// and what is cut out of it as text never becomes objects, here or on the main thread.
+// Lists the input items of a stored response, as SDKs page through them. SQLite does it: an input may be 32 MiB of
+// anything, and items are cut out as text without ever becoming objects, here or on the main thread.
 import type { Database } from "bun:sqlite";
 import type { ItemPage } from "../../dialects/stored-responses.ts";
 import type { AccountId, Ms } from "../../core/types.ts";

@@ -1,5 +1,5 @@
-// Responses on their way to the Worker that keeps them, as one text: a clone of the same objects costs the main thread
-// three times as much. First a line of JSON that says whose they are and how long, then their texts without any gap.
+// Packs responses on their way to the Worker that keeps them into one text: a clone of the same objects costs the main
+// thread three times as much. First comes a line of JSON with owners and lengths, then the texts without gaps.
 import type { AccountId } from "../../core/types.ts";
 import type { KeptResponse } from "./stored-responses-table.ts";
 

@@ -1,5 +1,5 @@
-// Opens the file of stored responses, and makes its tables where there are none. They are described here and nowhere else:
-// only the Worker of this file uses them, by statements of its own.
+// Opens the file of stored responses and creates its tables. They are described only here, because only this file's
+// Worker uses them, with prepared statements.
 import { Database } from "bun:sqlite";
 import { DataFolderUnusable, messageOf } from "../folder/data-folder.ts";
 import { tooNew, versionOf } from "../open.ts";

@@ -1,5 +1,5 @@
-// Stored responses in SQLite: what the Worker does with its connection. Items travel and rest as JSON text; they are
-// parsed here only where an id must be found among them.
+// Reads and writes stored responses in SQLite, inside the Worker. Items travel and are stored as JSON text; they are
+// parsed only when an id must be found among them.
 import type { Database } from "bun:sqlite";
 import { type EarlierTexts, isOfInput, type ItemPage, responseIdOf } from "../../dialects/stored-responses.ts";
 import type { AccountId, Ms } from "../../core/types.ts";

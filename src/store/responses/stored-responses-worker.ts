@@ -1,5 +1,5 @@
-// The Worker that owns the file of stored responses. It does what it is told in order, so that whatever was kept before
-// is found after; it is stopped by message, never terminated.
+// The Worker that owns the file of stored responses. It works in order, so a call finds whatever was kept before it. It
+// is stopped by a message, never terminated.
 import { statfsSync } from "node:fs";
 import { systemClock } from "../../core/clock.ts";
 import type { ItemPage } from "../../dialects/stored-responses.ts";

@@ -1,6 +1,6 @@
-// The main thread's end of the stored responses, which live in a file and a Worker of their own: however long a
-// conversation is, no commit of the ledger waits for it, and a fault here never reaches a balance. The Worker works in
-// order, so a request finds what was kept before it although nobody waited for the disk.
+// The main thread's end of stored responses, which live in a file and a Worker of their own: however long a
+// conversation is, no commit of the ledger waits for it, and a failure here never affects a balance. The Worker works
+// in order, so a request finds what was kept before it although nobody waited for the disk.
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type {

@@ -1,5 +1,5 @@
-// The main thread's end of the usage index, which lives in a file and a Worker of its own. The index is made when usage
-// is first asked for; where there is one, it follows the journal from the start on.
+// The main thread's end of the usage index, which lives in a file and a Worker of its own. The index is created when
+// usage is first asked for; once it exists, it follows the journal from the start of the server.
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { UsageFilter, UsagePage, UsagePlace, UsageQueries, UsageSummary } from "../../account/usage-queries.ts";

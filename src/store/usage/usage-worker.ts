@@ -1,5 +1,5 @@
-// The Worker that has the usage index: however long a look or a catch-up takes, no stream waits for it. It is stopped by
-// message, never terminated.
+// The Worker that owns the usage index: however long a query or an update takes, no stream waits for it. It is stopped
+// by a message, never terminated.
 import type { UsageFilter, UsagePlace } from "../../account/usage-queries.ts";
 import { usageIndexIntervalMs } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";

@@ -1,4 +1,5 @@
-// Whether a file is a whole ledger that this program can go on with: SQLite's own check of the file, then the ledger's.
+// Checks whether a file is a complete ledger that this program can use: SQLite's own check of the file, then the
+// ledger's.
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import { systemClock } from "../../core/clock.ts";

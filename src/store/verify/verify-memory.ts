@@ -1,4 +1,4 @@
-// I11: what the ledger in memory says of an account equals the disk.
+// I11: the ledger in memory equals the ledger on disk.
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import type { LoadedAccount } from "../../account/loaded-account.ts";

@@ -1,6 +1,6 @@
-// The running process checks its own ledger: the disk in a Worker, memory against disk and open requests against what is
-// held here, a few accounts a turn. A violation is told and kept in `state`; requests go on being served, because a
-// wrong balance of one account must not become an outage of all (who routes requests is told by /readyz).
+// The running process checks its own ledger: the disk in a Worker; memory against disk, and open requests against
+// holds, here, a few accounts per turn. A violation is reported and kept in `state`; requests are still served, because
+// one account's wrong balance must not become an outage for all (/readyz tells load balancers).
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import type { Ledger } from "../../account/ledger.ts";

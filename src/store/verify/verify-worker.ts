@@ -1,6 +1,6 @@
-// The Worker that recomputes the ledger from the disk beside the running server, on a connection that only reads: it
-// delays neither the event loop nor the writer. It works a slice at a time and rests 20 times as long as the slice took,
-// so that a look at 10,000,000 lines costs 5 % of one core for as long as it takes.
+// The Worker that recomputes the ledger from disk beside the running server, on a read-only connection: it delays
+// neither the event loop nor the writer. It works a slice at a time and rests 20 times as long as the slice took, so a
+// check of 10,000,000 lines costs 5 % of one core while it lasts.
 import { systemClock } from "../../core/clock.ts";
 import type { Violation } from "../../account/accounts.ts";
 import { ledgerCheckMaxMs } from "../../core/limits.ts";

@@ -1,5 +1,5 @@
-// One whole look at the ledger, on disk and in memory: for tests and small databases. A running server looks in slices
-// (verify-watch.ts).
+// One complete check of the ledger, on disk and in memory, for tests and small databases. A running server checks in
+// slices (verify-watch.ts).
 import type { Database } from "bun:sqlite";
 import type { Verification, Violation } from "../../account/accounts.ts";
 import type { Ledger } from "../../account/ledger.ts";

@@ -1,5 +1,5 @@
-// Which IP addresses are the public internet, judged on their bytes. Text is never judged: 127.0.0.1 can be written in
-// more ways than any list knows (127.1, 0x7f000001, ::ffff:7f00:1), its four bytes in one.
+// Decides which IP addresses are on the public internet, from their bytes. Text is never judged: 127.0.0.1 can be
+// written in more ways than any list knows (127.1, 0x7f000001, ::ffff:7f00:1), but has only one form as four bytes.
 import { networkInterfaces } from "node:os";
 import { assert } from "../../core/assert.ts";
 

@@ -1,5 +1,5 @@
-// From an address that a stranger chose to the one place that may be dialled for it, or to nothing. One parser (WHATWG
-// URL) decides, and what it decided is dialled: a second reading of the same text is how such checks are passed.
+// Turns an address that a stranger chose into the one destination that may be dialed for it, or into nothing. One
+// parser (WHATWG URL) decides, and its result is dialed: parsing the same text twice is how such checks are bypassed.
 import { Resolver } from "node:dns/promises";
 import { type AddressBytes, formatAddress, isOwnAddress, isPublicAddress, parseAddress } from "./public-address.ts";
 

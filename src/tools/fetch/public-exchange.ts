@@ -1,5 +1,5 @@
-// One GET over one connection to an address that was checked: what is dialled is that address, and no name is looked up
-// here. Framing is read by the strict parser that reads nodes; encoded bodies are refused there, so nothing inflates.
+// Sends one GET over one connection to an address that was checked. Exactly that address is dialed, and no name is
+// looked up here. The strict parser for nodes reads the framing; it refuses encoded bodies, so nothing inflates.
 import type { Socket } from "bun";
 import { ResponseParser, type ResponseHeaders } from "../../nodes/client/framing.ts";
 import type { Destination } from "./public-destination.ts";

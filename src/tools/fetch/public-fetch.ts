@@ -1,5 +1,5 @@
-// Reads an address that a stranger chose, without ever touching anything but the public internet: the interface. Images
-// and files given by URL come through it, and web pages that a search found.
+// The interface for reading an address that a stranger chose, without ever touching anything but the public internet.
+// Images and files given by URL come through it, and web pages that a search found.
 import type { AccountId } from "../../core/types.ts";
 
 export type FetchOptions = Readonly<{

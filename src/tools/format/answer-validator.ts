@@ -1,5 +1,5 @@
-// What a client's JSON Schema says of an answer. It compiles and runs whatever a client sent and may take for ever doing
-// so: it is for the checking process alone, which can be stopped and killed.
+// Validates an answer against a client's JSON Schema. It compiles and runs whatever a client sent and may take forever:
+// only the checking process uses it, which can be stopped and killed.
 import Ajv, { type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import Ajv2020 from "ajv/dist/2020.js";
 import { parseOutsideJson } from "../../core/outside-json.ts";

@@ -1,6 +1,6 @@
-// The process in which clients' schemas are compiled and run. Whatever a client sent may take for ever, and its memory and
-// crashes are this process's own. A check that takes long is stopped from inside, so that the next need not wait for
-// another process; one that cannot be (a pattern that only the engine itself can run) is ended with the process.
+// The process in which clients' schemas are compiled and run. Whatever a client sent may take forever; its memory and
+// crashes stay in this process. A check that takes long is stopped from inside, so that the next need not wait for
+// another process; if that fails (a pattern that only the engine itself can run), the whole process is ended.
 import type { Ms } from "../../core/types.ts";
 import { AnswerValidator, TooSlow, type Verdict } from "./answer-validator.ts";
 import { usedSince, withinProcessorTime } from "./processor-limit.ts";

@@ -1,6 +1,6 @@
-// Ends work that takes too much of the processor, from inside and without harm to what comes next. The engine stops a
-// script after some time on the wall, which on a busy machine says little: then the same is begun again with more of it.
-// Scripts alone are stopped so: a native function (an expression, say) runs to its end.
+// Stops work that takes too much processor time, from inside and without harm to what comes next. The engine stops a
+// script after a time on the wall clock, which on a busy machine says little: then the script is started again with
+// more time. Only scripts can be stopped: a native function (such as a regular expression) runs to its end.
 import { Script } from "node:vm";
 import type { Ms } from "../../core/types.ts";
 

@@ -1,4 +1,4 @@
-// What an MCP server answered to a call, as the text that a model reads.
+// Turns an MCP server's answer to a call into the text that a model reads.
 import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/client";
 import { mcpResultTextMaxLength } from "../../core/limits.ts";
 import type { ToolOutcome } from "../owned-tool.ts";

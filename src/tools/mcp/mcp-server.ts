@@ -1,4 +1,5 @@
-// One MCP server: kept connected with a growing pause between tries, and its tools as tools that the gateway runs.
+// One MCP server: keeps the connection, with growing pauses between tries, and offers its tools as tools that the
+// gateway runs.
 import type { Clock } from "../../core/clock.ts";
 import type { McpConfig } from "../../config/config.ts";
 import {

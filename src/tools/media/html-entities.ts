@@ -1,4 +1,4 @@
-// Character references of HTML as characters: HTMLRewriter hands text over as it stands in the document.
+// Decodes HTML's character references, because HTMLRewriter returns text as it is in the document.
 
 // U+00A0 to U+00FF have names in this order (HTML 4, section 24.2); what is left out below stays as it stands.
 const latin1 =

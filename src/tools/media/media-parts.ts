@@ -1,5 +1,5 @@
-// Which parts of a conversation are to be fetched or read before a node is asked, and putting in their place what was
-// found.
+// Finds the parts of a conversation that must be fetched or read before a node is asked, and replaces them with the
+// result.
 import type { Ask, MediaPart, Part, Turn, UnreadyPart } from "../../core/types.ts";
 
 const isUnready = (part: Part): part is MediaPart =>

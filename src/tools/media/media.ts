@@ -1,5 +1,5 @@
-// Images and files of an admitted request become data and text before a node is asked: nodes fetch nothing. What cannot
-// be had is left out, and the request is answered without it.
+// Turns images and files of an admitted request into data and text before a node is asked, since nodes fetch nothing.
+// What cannot be fetched is left out, and the request is answered without it.
 import { assert } from "../../core/assert.ts";
 import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
 import { imageHeader } from "../../core/image-header.ts";

@@ -1,4 +1,4 @@
-// The readable text of a web page: its main part where it says which that is, without scripts, styles and navigation.
+// Extracts the readable text of a web page: its main part if it names one, without scripts, styles and navigation.
 import { decodeEntities } from "./html-entities.ts";
 
 export type PageText = Readonly<{ title: string; text: string }>;

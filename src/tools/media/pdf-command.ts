@@ -1,4 +1,4 @@
-// How the program that reads one PDF is started: `tollgate pdf-text`, which is this program itself.
+// The command that reads one PDF: `tollgate pdf-text`, which is this program itself.
 
 /** A compiled binary is its own program; from source the runtime is given the source. */
 export const pdfTextCommand: readonly string[] = import.meta.url.includes("/$bunfs/")

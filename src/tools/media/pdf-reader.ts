@@ -1,5 +1,5 @@
-// Reads PDFs in processes of their own, each with a limit on time and memory: a file made to exhaust its reader ends that
-// process and nothing else. (A Worker shares the gateway's memory: 600 KB of PDF filled 2.6 GB.)
+// Reads PDFs in processes of their own, each with limits on time and memory: a file made to exhaust its reader ends
+// that process and nothing else. (A Worker shares the gateway's memory: 600 KB of PDF filled 2.6 GB.)
 import { readFile } from "node:fs/promises";
 import {
   pdfMemoryMaxBytes,

@@ -1,5 +1,5 @@
-// The text of a PDF, page by page. A PDF of 600 KB can say that it is 500 MB of text, and its reader believes it: so this
-// runs in a process of its own (pdf-reader.ts), and only there.
+// Extracts the text of a PDF, page by page. A PDF of 600 KB can claim to hold 500 MB of text, and its reader believes
+// it. So this runs only in a process of its own (pdf-reader.ts).
 import { getDocumentProxy } from "unpdf";
 import { pdfPagesMax, pdfTextMaxLength } from "../../core/limits.ts";
 

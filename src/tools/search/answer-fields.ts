@@ -1,4 +1,4 @@
-// Reads fields of a search service's answer, whose shape is promised by nobody.
+// Reads fields of a search service's answer, whose shape nobody guarantees.
 
 /** The objects of a list; throws TypeError where there is no list. */
 export function objectsOf(value: unknown): Readonly<Record<string, unknown>>[] {

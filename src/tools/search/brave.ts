@@ -1,4 +1,4 @@
-// Brave Search (api-dashboard.search.brave.com, Web Search). Texts of its answers are HTML with entities.
+// Brave Search (api-dashboard.search.brave.com, Web Search). Its answers contain HTML with entities.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { searchResultTextMaxLength } from "../../core/limits.ts";
 import { decodeEntities } from "../media/html-entities.ts";

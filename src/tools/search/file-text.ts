@@ -1,4 +1,4 @@
-// The text of a file of the operator's folder, in passages of about half a page: an answer needs one of them, not the book.
+// Splits a file of the operator's folder into passages of about half a page: an answer needs one of them, not the book.
 import { basename, extname } from "node:path";
 import { searchFileTextMaxLength, searchPassageLength } from "../../core/limits.ts";
 import { pageText } from "../media/page-text.ts";

@@ -1,4 +1,4 @@
-// The files of the operator's folder: those below it, and nothing that a link in it points to.
+// Lists the files of the operator's folder: those below it, and nothing that a link in it points to.
 import { constants, type Dirent } from "node:fs";
 import { lstat, open, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";

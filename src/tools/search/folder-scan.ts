@@ -1,4 +1,4 @@
-// Brings the index in line with the folder: reads what is new or has changed, forgets what is gone, leaves the rest.
+// Updates the index from the folder: reads what is new or changed, forgets what is gone, skips the rest.
 import type { IndexedFile, SearchIndexWriter } from "../../store/search-index.ts";
 import type { Ms } from "../../core/types.ts";
 import { type FileText, fileText, type ReadPdf } from "./file-text.ts";

@@ -1,5 +1,5 @@
-// Reads the pages of a search's first results, so that a model sees more of them than a snippet. Strangers chose the
-// addresses: they are fetched under the rules for those.
+// Reads the pages behind a search's first results, so that a model sees more than a snippet. Strangers chose the
+// addresses, so they are fetched under the rules for those.
 import {
   searchPageMaxBytes,
   searchPageRedirectsMax,

@@ -1,4 +1,4 @@
-// Where searches are made: one interface, an implementation for each provider of the config's [search].
+// The interface of a search provider; each provider of the configuration's [search] implements it.
 import type { Source } from "../owned-tool.ts";
 
 /** The provider gave no usable answer in time; the message is for the operator's log and names no query. */

@@ -1,4 +1,4 @@
-// Tavily (docs.tavily.com, POST /search). Its `content` holds the passages of a page that fit the query.
+// Tavily (docs.tavily.com, POST /search). Its `content` holds the passages of a page that match the query.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";
 import type { SearchService } from "./web-search.ts";

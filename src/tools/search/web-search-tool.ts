@@ -1,4 +1,4 @@
-// Web search as a tool that the gateway runs: what the model is offered, and what comes of a call.
+// Web search as a tool that the gateway runs: what the model is offered, and the result of a call.
 import { searchQueryMaxLength, searchResultsMax } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import {

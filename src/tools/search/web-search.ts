@@ -1,4 +1,4 @@
-// A search by a service on the web: one request, bounded in time and size, whose answer is read with suspicion.
+// Searches with a service on the web: one request, limited in time and size, whose answer is not trusted.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { searchAnswerMaxBytes, searchesAtOnceMax, searchResultTextMaxLength } from "../../core/limits.ts";
 import type { Source } from "../owned-tool.ts";

@@ -1,4 +1,4 @@
-// Images and files as clients send them, before anything is fetched: what is taken, refused and left out.
+// Images and files as clients send them, before anything is fetched: which are accepted, refused and left out.
 import { describe, expect, test } from "bun:test";
 import { readFile, readImage } from "../../../src/dialects/request/media-part.ts";
 import { isRefusal, messageOf } from "../../../src/core/refusals.ts";

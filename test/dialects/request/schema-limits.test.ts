@@ -1,4 +1,4 @@
-// Which JSON Schemas are taken at all, and what finding out costs.
+// Which JSON Schemas are accepted at all, and what the check costs.
 import { describe, expect, test } from "bun:test";
 import { schemaFault } from "../../../src/dialects/request/schema-limits.ts";
 import { schemaDepthMax, schemaTextMaxLength, schemaValuesMax } from "../../../src/core/limits.ts";

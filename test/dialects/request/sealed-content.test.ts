@@ -1,4 +1,4 @@
-// Sealed content: what comes back is what was sealed, and nothing else opens.
+// Sealed content: opening it gives what was sealed, and nothing else opens.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { Sealer, sealingKeyBytes } from "../../../src/dialects/request/sealed-content.ts";

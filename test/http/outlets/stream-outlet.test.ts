@@ -1,5 +1,5 @@
-// The streaming outlet over a real HTTP server: when headers leave and with which status, signs of life, slow and
-// departed clients. Beats are struck by hand, so nothing here waits for a timer.
+// The streaming outlet over a real HTTP server: when headers leave and with which status, signs of life, slow clients
+// and clients that left. The test triggers the beats, so nothing here waits for a timer.
 import { afterEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { embeddedCatalog } from "../../../src/core/catalog.ts";

@@ -1,4 +1,4 @@
-// The instance maker: small values that fit a schema, and texts that match a pattern.
+// The demo node's instances: small values that fit a schema, and texts that match a pattern.
 import { describe, expect, test } from "bun:test";
 import { instanceOf } from "../../../src/nodes/demo/demo-instance.ts";
 import { textFitting } from "../../../src/nodes/demo/demo-pattern.ts";

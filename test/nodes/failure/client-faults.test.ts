@@ -1,5 +1,5 @@
-// What clients and operators read of a node's refusal: recorded errors of ten engines and routers, and what must not be in
-// the log whatever a node says.
+// What clients and operators read about a node's refusal: recorded errors of ten engines and routers, and what must
+// never be in the log, whatever a node says.
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// The nodes as one: slots, health by what requests meet, models, and another configuration under way.
+// The pool of nodes: slots, health as requests find it, models, and changes of the configuration while it runs.
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { NodeConfig } from "../../../src/config/config.ts";

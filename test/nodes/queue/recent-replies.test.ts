@@ -1,4 +1,4 @@
-// How quick a node was in the last minute.
+// How fast a node was in the last minute.
 import { expect, test } from "bun:test";
 import { RecentReplies } from "../../../src/nodes/queue/recent-replies.ts";
 

@@ -1,4 +1,4 @@
-// A data folder of an earlier version: everything in it stays, and what the new version needs is there.
+// Data folders of earlier versions: everything in them stays, and what the new version needs is added.
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// Trying a batch again: how long, what for, and what is said meanwhile.
+// Retrying a batch: for how long, after which errors, and what is reported meanwhile.
 import { expect, test } from "bun:test";
 import { journalProbeIntervalMs, journalRetryIntervalMs } from "../../../src/core/limits.ts";
 import { LedgerMisplaced } from "../../../src/store/ledger/ledger-place.ts";

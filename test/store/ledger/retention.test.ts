@@ -1,4 +1,4 @@
-// Old lines of the journal become sums: what balances, checks and the usage page say of them stays the same.
+// Old lines of the journal become sums; balances, checks and the usage page stay the same.
 import type { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,4 +1,5 @@
-// Stored responses on a real file: what is found, by whom, for how long, and what happens when the Worker or disk fails.
+// Stored responses on a real file: what is found, by whom, for how long, and what happens when the Worker or the disk
+// fails.
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtemp, rm, stat } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// The usage page's index beside a plain look at every line of the journal, and what becomes of it when it does not fit.
+// The usage index compared with a plain scan of the journal, and what happens when the index does not fit the journal.
 import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// The running process's look at its own ledger: what it finds, that it tells it once, and that a repair is noticed.
+// The running process's check of its own ledger: what it finds, that it reports it once, and that it notices a repair.
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

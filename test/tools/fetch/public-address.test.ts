@@ -1,4 +1,5 @@
-// Which addresses are public, in every form in which text can hide one; and that text and bytes are never two things.
+// Which addresses are public, in every form in which text can hide one; and that a text and its bytes are never judged
+// differently.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { formatAddress, isPublicAddress, parseAddress } from "../../../src/tools/fetch/public-address.ts";

@@ -1,4 +1,4 @@
-// The steps of a fetch with scripted names and servers: what is dialled for which address, and what ends it.
+// The steps of a fetch with scripted names and servers: which address is dialed for what, and what ends it.
 import { describe, expect, test } from "bun:test";
 import { AccountTurns } from "../../../src/core/account-turns.ts";
 import { type exchange, ExchangeFailed, type ExchangeResult } from "../../../src/tools/fetch/public-exchange.ts";

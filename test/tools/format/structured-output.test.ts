@@ -1,4 +1,4 @@
-// Structured output around a scripted round: what is asked again, what goes out, and what is charged.
+// Structured output around a scripted round: what is asked again, what is sent, and what is charged.
 import { describe, expect, test } from "bun:test";
 import { refuse } from "../../../src/core/refusals.ts";
 import type { CheckResult } from "../../../src/tools/format/answer-checker.ts";

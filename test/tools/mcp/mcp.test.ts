@@ -1,4 +1,4 @@
-// MCP servers over both transports: the protocol's reference server where it is installed, and a scripted one for what
+// MCP servers over both transports: the protocol's reference server if it is installed, and a scripted one for what
 // servers do wrong.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Images and files of a request become data and text, at most four at a time, within the room that there is.
+// Images and files of a request become data and text, at most four at a time, within the available room.
 import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import {

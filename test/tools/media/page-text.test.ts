@@ -1,4 +1,4 @@
-// The readable text of pages as they are: well made, badly made, and made to harm.
+// The readable text of real pages: well made, badly made, and made to harm.
 import { describe, expect, test } from "bun:test";
 import { decodeEntities } from "../../../src/tools/media/html-entities.ts";
 import { pageText } from "../../../src/tools/media/page-text.ts";

@@ -1,4 +1,4 @@
-// Results whose pages are read: which, under which rules, and what becomes of those that cannot be read.
+// Search results whose pages are read: which ones, under which rules, and what happens when a page cannot be read.
 import { describe, expect, test } from "bun:test";
 import { searchPageMaxBytes, searchPagesTimeoutMs, searchResultTextMaxLength } from "../../../src/core/limits.ts";
 import type { Source } from "../../../src/tools/owned-tool.ts";

@@ -1,4 +1,4 @@
-// Which of a provider's results a request wants, and what a call may ask.
+// Which of a provider's results a request keeps, and what a call may ask for.
 import { describe, expect, test } from "bun:test";
 import { anySearch } from "../../../src/dialects/request/search-request.ts";
 import { searchQueryMaxLength, searchResultsMax } from "../../../src/core/limits.ts";

@@ -1,5 +1,5 @@
-// Search services, whose documented answers a local server gives: what is asked, what is made of it, and what happens
-// when the service fails. No failure may tell the query.
+// Search services, whose documented answers a local server returns: what is asked, how answers are read, and what
+// happens when the service fails. No failure may reveal the query.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// The account itself: password, the browsers that are signed in, and the theme.
+// The account page: password, signed-in browsers, and the theme.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { BrowserSessions, Done, PasswordChange } from "../../api.ts";

@@ -1,4 +1,4 @@
-// The account's key: when it was made, a new one on request, and how each client takes it.
+// The key page: when the key was made, how to get a new one, and how each client uses it.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { ConsoleModels, KeyRegeneration, KeyState, NewKey } from "../../api.ts";

@@ -1,4 +1,4 @@
-// What there is to spend, what is going on now and what the last requests cost; live while it is open.
+// The overview: what is left to spend, what runs now and what the last requests cost. Live while it is open.
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { AccountNumbers, Overview } from "../../api.ts";

@@ -1,4 +1,4 @@
-// Plans, credit and the requests for them. Without a payment provider an operator approves each.
+// Plans, credit and the requests for them. Without a payment provider an operator approves each request.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type {

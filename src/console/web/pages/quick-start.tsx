@@ -1,4 +1,4 @@
-// How each kind of client is pointed at this server: only the base address and the key change.
+// How to point each kind of client at this server: only the base address and the key change.
 import type { Snippet } from "../parts/code-block.tsx";
 
 export type QuickStart = Readonly<{

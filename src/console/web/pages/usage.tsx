@@ -1,4 +1,4 @@
-// What was used: sums and a chart of the last 30 days, and every request with filters.
+// Usage: sums and a chart of the last 30 days, and every request with filters.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { Overview, UsagePage as UsagePageReply, UsageRow, UsageSummary } from "../../api.ts";

@@ -1,4 +1,4 @@
-// A piece of code with its language's colours and a button that copies it.
+// A block of code, colored for its language, with a button that copies it.
 import { signal } from "@preact/signals";
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useId, useMemo, useState } from "preact/hooks";

@@ -1,4 +1,4 @@
-// A button that puts a text into the clipboard and says that it did.
+// A button that copies a text to the clipboard and confirms it.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { Icon } from "./icons.tsx";

@@ -1,4 +1,4 @@
-// The time until a moment, counted down each second while it is shown.
+// The time left until a moment, counted down each second.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { now } from "../clock.ts";

@@ -1,4 +1,4 @@
-// How a form in a dialog ends: what went wrong, the way out, and the button that sends it.
+// The end of a form in a dialog: the error, the cancel button, and the submit button.
 import type { ComponentChildren, VNode } from "preact";
 import type { Action } from "../resource.ts";
 import { FormError } from "./field.tsx";

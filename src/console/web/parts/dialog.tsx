@@ -1,4 +1,4 @@
-// Dialogs on the browser's own <dialog>: it keeps the focus inside, closes on Escape and gives the focus back.
+// Dialogs built on the browser's own <dialog>, which keeps the focus inside, closes on Escape and restores the focus.
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import type { Action } from "../resource.ts";

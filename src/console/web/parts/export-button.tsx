@@ -1,4 +1,4 @@
-// Downloads the data of an account.
+// A button that downloads an account's data.
 import type { ComponentChildren, VNode } from "preact";
 import { download } from "../request.ts";
 import { useAction } from "../resource.ts";

@@ -1,4 +1,4 @@
-// A labelled form field, with its hint and what is wrong with it tied to it for screen readers.
+// A labeled form field whose hint and error are tied to it for screen readers.
 import type { ComponentChildren, VNode } from "preact";
 import { useId } from "preact/hooks";
 

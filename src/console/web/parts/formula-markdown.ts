@@ -1,5 +1,6 @@
-// Formulas in a model's Markdown: \( \) and $ $ in a line, \[ \] and $$ $$ on their own. Without this, Markdown takes the
-// backslashes for its own. Each look at the text ends after so many characters, whatever a model wrote.
+// Finds formulas in a model's Markdown: \( \) and $ $ within a line, \[ \] and $$ $$ on their own lines. Without this,
+// Markdown would consume the backslashes. Each search stops after a fixed number of characters, whatever the model
+// wrote.
 import type { TokenizerExtension, Tokens } from "marked";
 
 export type FormulaToken = Tokens.Generic & Readonly<{ tex: string; display: boolean }>;

@@ -1,5 +1,5 @@
-// A formula in TeX, drawn as MathML. What reads TeX is loaded when the first formula is shown; until then, and where the
-// formula is wrong, it stands as the model wrote it. MathML is made node by node: no text becomes HTML, and commands that
+// Draws a TeX formula as MathML. The TeX parser is loaded with the first formula; until then, and if the formula is
+// wrong, the text is shown as the model wrote it. MathML is built node by node: no text becomes HTML, and commands that
 // could link, load or style (\href, \includegraphics, \class) are not trusted.
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";

@@ -1,4 +1,4 @@
-// The icons, drawn inline: they take the text's colour and cost no request.
+// The icons, drawn inline: they take the text's color and cost no request.
 import type { VNode } from "preact";
 
 const paths = {

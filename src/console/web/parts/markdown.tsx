@@ -1,6 +1,6 @@
-// A model's Markdown as elements. Nothing of it ever becomes HTML: its tokens are drawn one by one, HTML in it is shown
-// as text, images become links, and links say where they lead. So a model cannot run code here nor make the browser
-// load anything by itself.
+// Draws a model's Markdown as elements. Nothing of it ever becomes HTML: its tokens are drawn one by one, HTML in it is
+// shown as text, images become links, and links say where they lead. So a model cannot run code here or make the
+// browser load anything.
 import { Marked, type Token, type Tokens } from "marked";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";

@@ -1,4 +1,4 @@
-// How much of something is left, as a bar with its numbers.
+// Shows how much of something is left, as a bar with numbers.
 import type { ComponentChildren, VNode } from "preact";
 import { count } from "../format.ts";
 

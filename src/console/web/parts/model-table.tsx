@@ -1,4 +1,4 @@
-// Models with what they read, what they can and what they cost.
+// A table of models: what they read, what they can do and what they cost.
 import type { VNode } from "preact";
 import type { ConsoleModels } from "../../api.ts";
 import { cents } from "../format.ts";

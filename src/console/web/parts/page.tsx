@@ -1,4 +1,4 @@
-// The frame of a page: its heading, which takes the focus when the page is shown, and its actions.
+// The frame of a page: its heading, which gets the focus when the page is shown, and its actions.
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { hasMoved } from "../route.ts";

@@ -1,4 +1,4 @@
-// Goes through pages of which each only knows the next one: the cursors of the pages before are kept.
+// Pages through a list in which each page knows only the next one; the cursors of earlier pages are kept.
 import type { VNode } from "preact";
 
 type PagerProps = Readonly<{

@@ -1,4 +1,4 @@
-// A request for credit or another plan, in words, and its state.
+// Describes a request for credit or another plan, and its state.
 import type { VNode } from "preact";
 import type { PurchaseRequest } from "../../api.ts";
 import { count, worth } from "../format.ts";

@@ -1,4 +1,4 @@
-// What surrounds every page of a signed-in account: navigation at the side, on a phone at the bottom.
+// What surrounds every page of a signed-in account: the navigation, at the side or at the bottom of a phone.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { count } from "../format.ts";

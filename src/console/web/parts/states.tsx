@@ -1,4 +1,4 @@
-// What a page shows while it waits, when there is nothing, and when something went wrong.
+// What a page shows while it loads, when it is empty, and when something went wrong.
 import type { ComponentChildren, VNode } from "preact";
 import type { Resource } from "../resource.ts";
 import { Icon, type IconName } from "./icons.tsx";

@@ -1,4 +1,4 @@
-// Light, dark or as the system says, as three small buttons of which one is pressed.
+// Chooses light, dark or the system's theme, with three small toggle buttons.
 import { signal } from "@preact/signals";
 import type { VNode } from "preact";
 import { chooseTheme, storedTheme, type Theme, themes } from "../theme.ts";

@@ -1,4 +1,4 @@
-// Short messages that come and go, read out by screen readers.
+// Short messages that appear and disappear, and that screen readers announce.
 import { signal } from "@preact/signals";
 import type { VNode } from "preact";
 import { Icon } from "./icons.tsx";

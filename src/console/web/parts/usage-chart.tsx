@@ -1,4 +1,4 @@
-// The last 30 days as stacked bars by model, drawn as SVG: crisp at any size, and each day can be reached by keyboard.
+// The last 30 days as stacked bars by model, drawn as SVG: sharp at any size, and each day can be reached by keyboard.
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { UsageSummary } from "../../api.ts";

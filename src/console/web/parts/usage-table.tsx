@@ -1,4 +1,4 @@
-// Usage records as a table; on a phone each is a small card.
+// Usage records as a table; on a phone each record is a small card.
 import type { VNode } from "preact";
 import type { UsageRow } from "../../api.ts";
 import { ago, count, exactDollars, utc } from "../format.ts";

@@ -1,4 +1,4 @@
-// Every account: found by e-mail, opened in a sheet with what an operator may change.
+// All accounts: searched by e-mail, opened in a sheet with what an operator may change.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { AccountRow, AccountsPage as AccountsPageReply } from "../../../api.ts";

@@ -1,4 +1,4 @@
-// Every model of the catalogue with its price, what it can and whether a node serves it.
+// Every model of the catalog with its price, its capabilities and whether a node serves it.
 import type { VNode } from "preact";
 import type { ConsoleModels } from "../../../api.ts";
 import { ModelTable } from "../../parts/model-table.tsx";

@@ -1,4 +1,4 @@
-// The dialog that makes an account; its key is shown there once.
+// The dialog that creates an account and shows its key once.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { type PlanId, planIds } from "../../../../core/plan-ids.ts";

@@ -1,4 +1,4 @@
-// The inference nodes, live: which are well, how busy they are and how fast they answer.
+// The inference nodes, live: which are healthy, how busy they are and how fast they answer.
 import type { VNode } from "preact";
 import type { OperatorNode, OperatorNodes } from "../../../api.ts";
 import { count, moment, plural } from "../../format.ts";

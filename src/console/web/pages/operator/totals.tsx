@@ -1,4 +1,4 @@
-// All accounts together: what runs now, what today brought and which models carried it.
+// All accounts together: what runs now, today's totals and the models behind them.
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { OperatorTotals } from "../../../api.ts";

@@ -1,4 +1,4 @@
-// Where the next message is written: text, pictures by drop, paste or choice, web search, and sending or stopping.
+// The playground's input: text, pictures (dropped, pasted or chosen), web search, and the buttons to send and stop.
 import type { VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Icon } from "../../parts/icons.tsx";

@@ -1,4 +1,4 @@
-// What the playground talks about: settings, turns and the answer that is being written, in no dialect.
+// The playground's conversation, independent of a dialect: settings, turns and the answer in progress.
 import { signal } from "@preact/signals";
 
 export type DialectName = "chat-completions" | "messages" | "responses";

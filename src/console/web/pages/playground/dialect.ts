@@ -1,4 +1,4 @@
-// The interface of a dialect as the playground speaks it: a conversation into a body, and events into the answer.
+// What the playground needs of a dialect: to turn a conversation into a body, and events into the answer.
 import { count } from "../../format.ts";
 import {
   type Answer,

@@ -1,4 +1,5 @@
-// Pictures that are sent along: read from files, shown small on a canvas, so that no address is ever loaded.
+// Pictures that are sent along. They are read from files and drawn small on a canvas, so that no address is ever
+// loaded.
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Icon } from "../../parts/icons.tsx";

@@ -1,4 +1,4 @@
-// JSON as Python writes it, for the examples.
+// Writes JSON as a Python literal, for the examples.
 
 /** A JSON value as a Python literal; a JSON string is a Python string too. */
 export function python(value: unknown, indent: string): string {

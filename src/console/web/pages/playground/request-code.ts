@@ -1,4 +1,4 @@
-// The request as programs would send it: curl, and the official SDKs that speak the dialect.
+// Shows the request as programs would send it: with curl, and with the official SDKs that speak the dialect.
 import type { Snippet } from "../../parts/code-block.tsx";
 import type { DialectName } from "./conversation.ts";
 import type { PlaygroundDialect } from "./dialect.ts";

@@ -1,4 +1,4 @@
-// One step of the conversation: what was asked, a tool's result, or the answer with its reasoning, calls and sources.
+// One step of the conversation: a question, a tool's result, or an answer with its reasoning, calls and sources.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { count } from "../../format.ts";

@@ -15,7 +15,7 @@ export type ClientDialect = Readonly<{
 
 export type BenchAsk = Readonly<{ model: string; prompt: string; outputTokensMax: number; stream: boolean }>;
 
-/** A first-party text model of the catalogue. */
+/** A first-party text model of the catalog. */
 export const benchModel = "core-3";
 
 export const clientDialects: Readonly<Record<DialectName, ClientDialect>> = {

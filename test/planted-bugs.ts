@@ -150,7 +150,7 @@ export const bugs: readonly Bug[] = [
   },
   {
     id: "M14",
-    what: "a name is looked up again when it is dialled",
+    what: "a name is looked up again when it is dialed",
     edits: [
       [
         "src/tools/fetch/public-destination.ts",

@@ -38,7 +38,7 @@ export type Reply = Readonly<{
   output: number;
   /** A part of `output`. */
   reasoning: number;
-  /** The rates of the day, so that a charge can be checked after the catalogue changed. */
+  /** The rates of the day, so that a charge can be checked after the catalog changed. */
   inputCents: number;
   cachedInputCents: number;
   outputCents: number;

@@ -157,7 +157,7 @@ export class LargeBodies {
   ): Reading | Refusal {
     const model = models.get(modelId);
     if (model === undefined) {
-      // The catalogue was replaced while the body was read.
+      // The catalog was replaced while the body was read.
       prepared[Symbol.dispose]();
       return refuse("unknown_model", { model: modelId });
     }

@@ -121,13 +121,13 @@ export function splitConfig(config: Config): Readonly<{ live: LiveOptions; fixed
 }
 
 /**
- * What the schema of the file cannot know: each model id of [nodes.models] and [[mcp]] is an id of the catalogue.
+ * What the schema of the file cannot know: each model id of [nodes.models] and [[mcp]] is an id of the catalog.
  * Throws ConfigError naming the nearest id.
  */
 export function checkModelIds({ file, nodes, mcp }: Config, { models }: Catalog): void {
   const meantFor = (id: string, otherwise: string): string => {
     const meant = nearest(id, models.keys());
-    return `must be a model id of the catalogue, ${meant === null ? otherwise : `did you mean "${meant}"?`}`;
+    return `must be a model id of the catalog, ${meant === null ? otherwise : `did you mean "${meant}"?`}`;
   };
   const lines = [
     ...nodes.flatMap((node) =>

@@ -1,4 +1,4 @@
-// The catalogue: models, plans and credit packs of data/catalog.json, checked at start. The committed file is embedded
+// The catalog: models, plans and credit packs of data/catalog.json, checked at start. The committed file is embedded
 // in the program; a self-hoster names another with `[catalog] file =`.
 import { type Static, Type } from "@sinclair/typebox";
 import embedded from "../../data/catalog.json" with { type: "json" };
@@ -23,7 +23,7 @@ export type Catalog = Readonly<{
 export type KnownModels = Pick<Catalog, "models">;
 
 /**
- * The catalogue of a running server, which may be replaced between two requests: one that has begun goes on with the
+ * The catalog of a running server, which may be replaced between two requests: one that has begun goes on with the
  * model and the prices that it found.
  */
 export class LiveCatalog implements Catalog {
@@ -50,7 +50,7 @@ export class LiveCatalog implements Catalog {
   }
 }
 
-/** The catalogue is wrong; the message has one line for each fault, with file, row and what was expected. */
+/** The catalog is wrong; the message has one line for each fault, with file, row and what was expected. */
 export class CatalogError extends Error {
   override readonly name = "CatalogError";
 }
@@ -97,7 +97,7 @@ const ModelRow = Type.Object(
     budget_limits_answer: yesOrNo(),
     /** Output budget of a request that names none, on every endpoint. */
     default_output_tokens: Type.Optional(budget()),
-    /** Of chat-completions and messages alone: the older name, which catalogues made before have for the coder tier. */
+    /** Of chat-completions and messages alone: the older name, which catalogs made before have for the coder tier. */
     output_tokens_default: Type.Optional(budget()),
     encoding: Type.Optional(oneOf(encodings)),
     coder: Type.Optional(yesOrNo()),
@@ -129,17 +129,17 @@ const CatalogFile = Type.Object(
       { description: "a list of credit packs" },
     ),
   },
-  { additionalProperties: false, description: "a catalogue of models, plans and credit_packs_tokens" },
+  { additionalProperties: false, description: "a catalog of models, plans and credit_packs_tokens" },
 );
 
 // ---------------------------------------------------------------- reading
 
-/** The catalogue that comes with the program. `budget`: see `readCatalog`. */
+/** The catalog that comes with the program. `budget`: see `readCatalog`. */
 export function embeddedCatalog(budget?: number): Catalog {
   return readCatalog(embedded, "data/catalog.json", budget);
 }
 
-/** The catalogue in `file`; throws CatalogError when it cannot be read or a row is wrong. `budget`: see `readCatalog`. */
+/** The catalog in `file`; throws CatalogError when it cannot be read or a row is wrong. `budget`: see `readCatalog`. */
 export async function loadCatalog(file: string, budget?: number): Promise<Catalog> {
   let json: unknown;
   try {

@@ -3,7 +3,7 @@
 export type ImageSize = Readonly<{ width: number; height: number }>;
 export type ImageHeader = ImageSize & Readonly<{ mediaType: "image/png" | "image/gif" | "image/webp" | "image/jpeg" }>;
 
-/** Enough for a JPEG's metadata before its frame header (a colour profile and an EXIF block with a preview). */
+/** Enough for a JPEG's metadata before its frame header (a color profile and an EXIF block with a preview). */
 const headerMaxBytes = 256 * 1024;
 
 /** The header of an inline image (`data:image/...;base64,...`); null for an address, and where there is none. */

@@ -99,7 +99,7 @@ export const answerCallsMax = 128;
 export const calledNameMaxLength = 1_024;
 /**
  * UTF-16 units of one answer, and of the log probabilities, as JSON, of one that is not streamed: what is collected is in
- * memory. The largest context of the catalogue has a million characters.
+ * memory. The largest context of the catalog has a million characters.
  */
 export const answerMaxLength = 8 * 1024 * 1024;
 export const answerLogprobsMaxLength = 64 * 1024 * 1024;

@@ -25,7 +25,7 @@ export function mintRequestId(now: Ms): string {
       used = 0;
     }
     const byte = pool[used++]!;
-    if (byte < 248) id[place++] = alphabet[byte % 62]!; // 248 = 4 * 62: a higher byte would favour the first letters
+    if (byte < 248) id[place++] = alphabet[byte % 62]!; // 248 = 4 * 62: a higher byte would favor the first letters
   }
   return id.toString("latin1");
 }

@@ -26,7 +26,7 @@ export type EncodingName = "o200k_base" | "cl100k_base" | "p50k_base" | "r50k_ba
 
 export type StructuredOutput = "json_schema" | "json_object" | "none";
 
-/** One row of the catalogue (`data/catalog.json`). */
+/** One row of the catalog (`data/catalog.json`). */
 export type Model = Readonly<{
   id: string;
   /** First-party tiers bill usage.total_tokens at one rate; hosted models bill input, cached input and output apart. */
@@ -130,7 +130,7 @@ export type WebSearch = Readonly<{
   forced: boolean;
 }>;
 
-/** A client's function of this name that takes a query is answered by our search (spec, Behaviours across endpoints). */
+/** A client's function of this name that takes a query is answered by our search (spec, Behaviors across endpoints). */
 export const searchFunctionName = "web_search";
 
 /** Texts in UTF-8, one after the other; `ends` says where each ends. */

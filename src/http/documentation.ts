@@ -25,7 +25,7 @@ const compress = promisify(gzip);
 export class Documentation {
   readonly #options: DocumentationOptions;
   #made: Promise<Made> | null = null;
-  /** Of which catalogue it tells. */
+  /** Of which catalog it tells. */
   #models: Catalog["models"] | null = null;
 
   constructor(options: DocumentationOptions) {
@@ -88,7 +88,7 @@ async function make(facts: ApiFacts, siteFiles: DocumentationOptions["siteFiles"
   ]);
   const written = describeApi(facts);
   const { baseUrl, catalog } = facts;
-  // The samples are written with one model's id; a catalogue of a shop's own may not have it.
+  // The samples are written with one model's id; a catalog of a shop's own may not have it.
   const model = catalog.models.has(sampleModel) ? sampleModel : (catalog.models.keys().next().value ?? sampleModel);
   const description = model === sampleModel ? written : withModel(written, model);
   const about = { name: description.info.title, baseUrl, model };

@@ -27,7 +27,7 @@ export function modelBody(model: Model, { nodesContext, ownCapabilities }: Model
     description: descriptionOf(model),
     context_window: contextTokens,
     max_input_tokens: contextTokens,
-    /** What there really is: nodes may run with less than the catalogue says. */
+    /** What there really is: nodes may run with less than the catalog says. */
     context_length: Math.min(contextTokens, nodesContext(id) ?? contextTokens),
     max_tokens: outputTokensMax,
     max_output_tokens: Math.min(outputTokensMax, contextTokens),

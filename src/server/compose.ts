@@ -1,7 +1,7 @@
 // Puts a running server together, in five phases. Each takes what the earlier ones made as one value and gives its own;
 // nothing refers to what is made later.
 //
-//   settings   configuration, catalogue, log, metrics, traces; its port is found
+//   settings   configuration, catalog, log, metrics, traces; its port is found
 //   books      the data folder's lock, ledger, stored responses, sealing key
 //   work       nodes and their programs, the line for them, tokens, large bodies, tools
 //   gateway    threads, reload, backups, what commands do

@@ -130,7 +130,7 @@ export class RelaySession {
     const { id, account, endpoint, coderBilling, model: modelId, outputTokensMax, inputTokens, requestId } = operation;
     const { admission, clock, models } = this.#parts;
     const model = models().get(modelId);
-    // The catalogue was replaced while the request was on its way here.
+    // The catalog was replaced while the request was on its way here.
     if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: modelId }));
     const asked = { endpoint, coderBilling, model, outputTokensMax };
     const hold = admission.admit(account, asked, inputTokens, requestId, momentOf(clock));

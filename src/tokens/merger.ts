@@ -1,4 +1,4 @@
-// Byte-pair merging: of all neighbours that can be merged, those with the lowest rank are, the leftmost first, until none
+// Byte-pair merging: of all neighbors that can be merged, those with the lowest rank are, the leftmost first, until none
 // can. tiktoken looks through all pairs for every merge, which takes minutes for a megabyte of one letter. Here the pairs
 // are the leaves of a tree of which each node is the lesser of its two, so that the next merge stands at the root, and a
 // merge changes three leaves and what is above them. Its time depends on nothing but the number of bytes and of merges.

@@ -28,7 +28,7 @@ export type TokenCount = Readonly<{
   tokens: number;
   /** True where this is what the reply's usage will say. */
   exact: boolean;
-  /** `model` where the model's own counted, else the encoding of the catalogue with which we did. */
+  /** `model` where the model's own counted, else the encoding of the catalog with which we did. */
   tokenizer: string;
 }>;
 

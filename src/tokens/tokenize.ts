@@ -23,7 +23,7 @@ export type TokenizeReply = Readonly<{
   tokenizer: string;
   /** Context window in tokens, where a model was named. */
   max_model_len: number | null;
-  /** With `return_tokens: true` only: the ids in the model's encoding of the catalogue, which then also counts. */
+  /** With `return_tokens: true` only: the ids in the model's encoding of the catalog, which then also counts. */
   tokens?: readonly number[];
 }>;
 

@@ -2,8 +2,8 @@
 // steps that can be interrupted, and in memory that does not grow with the text.
 //
 // A piece longer than a window is merged window by window. This is exact: merges happen within the final tokens only,
-// and what two neighbouring stretches do depends on nothing else as long as nothing merges across their ends. So a row of
-// tokens is the result of merging a piece if and only if each two neighbours, merged from their bytes alone, give these
+// and what two neighboring stretches do depends on nothing else as long as nothing merges across their ends. So a row of
+// tokens is the result of merging a piece if and only if each two neighbors, merged from their bytes alone, give these
 // two again. A window begins with the last token of the one before and must give it again, so that the whole is such a
 // row.
 import { assert } from "../core/assert.ts";

@@ -79,7 +79,7 @@ export class Vocabulary {
   }
 }
 
-/** Neighbouring hashes (one byte apart) would crowd neighbouring slots: the multiplication spreads them. */
+/** Neighboring hashes (one byte apart) would crowd neighboring slots: the multiplication spreads them. */
 function slotOf(hash: number): number {
   return Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> (32 - slotsLog2);
 }

@@ -40,7 +40,7 @@ open-12-W8A16                 text   json_schema  depth`
 
 const schema = { type: "object", properties: { title: { type: "string" } }, required: ["title"] };
 
-test("the table has every model of the catalogue", () => {
+test("the table has every model of the catalog", () => {
   expect(models.map(([id]) => id)).toEqual([...embeddedCatalog().models.keys()]);
 });
 

@@ -164,15 +164,11 @@ describe.concurrent("a start is refused with one line", () => {
     ["a broken file", "[server]\nport = = 1", /^tollgate: .*gate\.toml:2: TOML Parse error: .*$/],
     ["a wrong key", "[server]\nprot = 1", /^tollgate: .*gate\.toml:2: server\.prot is unknown; did you mean "port"\?$/],
     [
-      "a model that no catalogue has",
+      "a model that no catalog has",
       '[[nodes]]\nname = "a"\nurl = "http://127.0.0.1:1/v1"\n[nodes.models]\n"core-33" = "x"',
-      /^tollgate: .*gate\.toml: node "a": models\."core-33" must be a model id of the catalogue, did you mean "core-3"\?$/,
+      /^tollgate: .*gate\.toml: node "a": models\."core-33" must be a model id of the catalog, did you mean "core-3"\?$/,
     ],
-    [
-      "a catalogue that is none",
-      '[catalog]\nfile = "none.json"',
-      /^tollgate: .*none\.json: cannot be read as JSON: .*$/,
-    ],
+    ["a catalog that is none", '[catalog]\nfile = "none.json"', /^tollgate: .*none\.json: cannot be read as JSON: .*$/],
   ])("when the configuration has %s", async (_, toml, line) => {
     using folder = temporaryFolder();
     const config = join(folder.path, "gate.toml");

@@ -196,7 +196,7 @@ describe("a configuration", () => {
     expect(modelNameOn(models, "core-3", listed)).toBe(name);
   });
 
-  test("finds its catalogue beside the file", () => {
+  test("finds its catalog beside the file", () => {
     const config = readConfig("/etc/tollgate/gate.toml", '[catalog]\nfile = "mine.json"', {}, {});
     expect(config.catalogFile).toBe("/etc/tollgate/mine.json");
   });
@@ -507,21 +507,21 @@ describe("a wrong configuration", () => {
     expect(() => read("", flags, environment)).toThrow(`${source} must be a whole number from 0 to 65535, is`);
   });
 
-  test("names a model id that the catalogue lacks, with the nearest one", () => {
+  test("names a model id that the catalog lacks, with the nearest one", () => {
     const config = read(`${node}[nodes.models]\n"core-33" = "x"`);
     expect(() => checkModelIds(config, embeddedCatalog())).toThrow(
       new ConfigError(
-        'gate.toml: node "a": models."core-33" must be a model id of the catalogue, did you mean "core-3"?',
+        'gate.toml: node "a": models."core-33" must be a model id of the catalog, did you mean "core-3"?',
       ),
     );
     checkModelIds(read(`${node}[nodes.models]\n"core-3" = "x"\n"*" = "y"`), embeddedCatalog());
   });
 
-  test("names a model id of an MCP server that the catalogue lacks", () => {
+  test("names a model id of an MCP server that the catalog lacks", () => {
     const config = read('[[mcp]]\nname = "a"\ncommand = "x"\nmodels = ["core-3", "core-33"]');
     expect(() => checkModelIds(config, embeddedCatalog())).toThrow(
       new ConfigError(
-        'gate.toml: mcp "a": models: "core-33" must be a model id of the catalogue, did you mean "core-3"?',
+        'gate.toml: mcp "a": models: "core-33" must be a model id of the catalog, did you mean "core-3"?',
       ),
     );
   });

@@ -1,4 +1,4 @@
-// The committed catalogue says what the specification says, and a wrong row is named.
+// The committed catalog says what the specification says, and a wrong row is named.
 import { describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -54,7 +54,7 @@ const rows = specified
 
 const defaults = (calls: number, tokens: number) => ({ calls, tokens });
 
-describe("the committed catalogue", () => {
+describe("the committed catalog", () => {
   const { models, plans, creditPacksTokens } = embeddedCatalog();
 
   test("has the 21 models of the specification in its order", () => {
@@ -102,7 +102,7 @@ describe("the committed catalogue", () => {
   });
 });
 
-describe("a catalogue of one's own", () => {
+describe("a catalog of one's own", () => {
   type Rows = { models: Record<string, unknown>[]; plans: Record<string, unknown>[]; credit_packs_tokens: unknown };
 
   const readChanged = (change: (rows: Rows) => void, budget?: number) => {

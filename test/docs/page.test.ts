@@ -104,7 +104,7 @@ describe("the guide", () => {
     }
   });
 
-  test("gives samples a model that the catalogue has", () => {
+  test("gives samples a model that the catalog has", () => {
     const about = { name: "Tollgate", baseUrl: "http://gpu-box:8400", model: "qwen3-8b" };
     const { html } = guidePage(chapters[0]!, about, null);
     expect(html).not.toContain("core-3");

@@ -240,10 +240,10 @@ describe.skipIf(engineMissing)("with a real engine", () => {
       const schema = {
         type: "object",
         properties: {
-          colour: { enum: ["red", "green"] },
+          color: { enum: ["red", "green"] },
           sizes: { type: "array", items: { type: "integer" }, minItems: 1, maxItems: 3 },
         },
-        required: ["colour", "sizes"],
+        required: ["color", "sizes"],
         additionalProperties: false,
       };
       const response_format = { type: "json_schema", json_schema: { name: "thing", strict: true, schema } };
@@ -252,7 +252,7 @@ describe.skipIf(engineMissing)("with a real engine", () => {
       const answer = stream
         ? collected(eventsOf(await reply.text())).content
         : ((await reply.json()) as OpenAI.ChatCompletion).choices[0]?.message.content;
-      expect(["red", "green"]).toContain((JSON.parse(answer ?? "") as { colour: string }).colour);
+      expect(["red", "green"]).toContain((JSON.parse(answer ?? "") as { color: string }).color);
     },
     timeLimit,
   );

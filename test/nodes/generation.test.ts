@@ -103,7 +103,7 @@ describe("nothing sent yet", () => {
   });
 
   test("2 connect black hole: busy within the connect limit", async () => {
-    // a socket that listens with a full backlog cannot be had portably: dialling that never tells anything is the same
+    // a socket that listens with a full backlog cannot be had portably: dialing that never tells anything is the same
     const pool = new NodePool(
       [{ name: "n", url: "http://192.0.2.1/v1", apiKey: null, slots: 1, models: { "*": "m" } }],
       {

@@ -46,7 +46,7 @@ class Site implements AsyncDisposable {
     writeFileSync(this.config, toml);
   }
 
-  /** Writes a catalogue that differs from the one that comes with the program. */
+  /** Writes a catalog that differs from the one that comes with the program. */
   writeCatalog(change: (rows: Rows) => void): void {
     const rows = structuredClone(catalogRows) as Rows;
     change(rows);
@@ -74,7 +74,7 @@ class Site implements AsyncDisposable {
   }
 }
 
-describe.concurrent("a changed catalogue", () => {
+describe.concurrent("a changed catalog", () => {
   test("has its models, prices and plans at once, while what began before pays the price of then", async () => {
     await using site = await Site.start("");
     const stream = await chat(site.server.url, keyOf(site.server), { stream: true });

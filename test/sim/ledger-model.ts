@@ -1,4 +1,4 @@
-// What accounts must have, written down a second time: BigInt amounts, no optimisation, nothing shared with the
+// What accounts must have, written down a second time: BigInt amounts, no optimization, nothing shared with the
 // program. It keeps every movement of money and calls, and which of them the disk has.
 
 const planTable = {

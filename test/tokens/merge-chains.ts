@@ -1,11 +1,11 @@
-// How far to the left a merge can be felt. A token is merged with its left neighbour or not according to whether its
+// How far to the left a merge can be felt. A token is merged with its left neighbor or not according to whether its
 // right one took it before, that is with a lower rank; so the way to the left goes through merges of ever higher ranks.
 import { hashAppend, type Vocabulary } from "../../src/tokens/vocabulary.ts";
 
 export type MergeChains = Readonly<{
   /** No byte changes tokens that begin further to the left of it. */
   furthestBytes: number;
-  /** Small letters, in which each two neighbouring tokens would merge if the two on their right did not before. */
+  /** Small letters, in which each two neighboring tokens would merge if the two on their right did not before. */
   longest: string;
 }>;
 

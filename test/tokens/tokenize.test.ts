@@ -45,7 +45,7 @@ describe("POST /v1/tokenize", () => {
     });
   });
 
-  test("a text, its ids and messages for a model of which the catalogue names another encoding", async () => {
+  test("a text, its ids and messages for a model of which the catalog names another encoding", async () => {
     const model = { ...catalog.models.get("core-3")!, encoding: "cl100k_base" as const };
     const own = { ...catalog, models: new Map([[model.id, model]]) };
     const replyOf = (body: object) => {

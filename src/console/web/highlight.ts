@@ -9,7 +9,7 @@ export type Highlighter = (code: string, language: string) => readonly Token[] |
 type TokenNode = string | Readonly<{ scope?: string; children: readonly TokenNode[] }>;
 type WithTree = Readonly<{ _emitter: Readonly<{ rootNode: TokenNode }> }>;
 
-/** Longer code stays plain: colours would cost more time than they help. */
+/** Longer code stays plain: colors would cost more time than they help. */
 const codeMaxLength = 40_000;
 
 let loading: Promise<Highlighter> | null = null;

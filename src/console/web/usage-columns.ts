@@ -3,7 +3,7 @@ import type { UsageSummary } from "../api.ts";
 
 const dayMs = 86_400_000;
 export const days = 30;
-/** More models than colours: the rest is one. */
+/** More models than colors: the rest is one. */
 const seriesMax = 5;
 const others = "other models";
 
@@ -12,7 +12,7 @@ export type Column = Readonly<{ day: string; total: number; usd: number; request
 
 type Columns = Readonly<{ columns: readonly Column[]; models: readonly string[] }>;
 
-/** One column for each day, also those without a request; the models that cost most get a colour of their own. */
+/** One column for each day, also those without a request; the models that cost most get a color of their own. */
 export function columnsOf(summary: UsageSummary): Columns {
   const byModel = new Map<string, number>();
   for (const { model, billed_tokens, requests } of summary.days) {

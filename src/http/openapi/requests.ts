@@ -338,7 +338,7 @@ function bodyOf(checked: TSchema, details: Details, models: readonly string[]): 
   return { ...plain, properties: all, description: "Fields that are not listed are ignored." };
 }
 
-/** The bodies by the names that they have among the description's schemas; `models`: ids of the catalogue. */
+/** The bodies by the names that they have among the description's schemas; `models`: ids of the catalog. */
 export function requestSchemas(models: readonly string[]): Readonly<Record<string, JsonSchema>> {
   const chat = bodyOf(chatCompletionsBody, chatDetails, models);
   const messages = bodyOf(messagesBody, messagesDetails, models);

@@ -1,7 +1,7 @@
 // The pooled HTTP/1.1 client for one node, on raw sockets. `fetch` is not used here: it runs at most 256 requests at once,
 // costs twice the CPU per event, and replays and reuses connections by rules that are not ours.
 //
-// A connection's life:  dialling -> busy -> idle -> busy -> ... -> closed
+// A connection's life:  dialing -> busy -> idle -> busy -> ... -> closed
 // - Bytes, an end or an error on an idle connection close it; what came is given to nobody.
 // - Bytes that the system received but the event loop did not show yet would be taken for the reply. So the socket is
 //   looked into right before an idle connection is taken. (Not after the write: a quick node's reply may be there then.)
@@ -64,7 +64,7 @@ export interface SocketListener {
   drained(): void;
   /** The other side sent its end in order. `closed` may or may not follow. */
   ended(): void;
-  /** The connection is gone, or dialling failed. */
+  /** The connection is gone, or dialing failed. */
   closed(cause: string): void;
 }
 export type Dial = (origin: Origin, listener: SocketListener) => void;

@@ -346,7 +346,7 @@ function prepare(database: Database) {
       FROM (SELECT * FROM ${slice}) AS line
       JOIN kinds ON kinds.model = line.model AND kinds.endpoint = line.endpoint`),
     emptySlice: database.prepare<unknown, []>("DELETE FROM slice"),
-    // in the order of the table, so that neighbours are written together
+    // in the order of the table, so that neighbors are written together
     addReplies: database.prepare<unknown, []>(`
       INSERT INTO replies (account_id, kind_id, at, sequence)
       SELECT account_id, kind_id, at, sequence FROM slice ORDER BY 1, 2, 3, 4`),

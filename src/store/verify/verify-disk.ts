@@ -20,7 +20,7 @@ export function boundsOf(plans: Catalog["plans"]): QuotaBounds {
   };
 }
 
-/** Bounds hold for periods from here on: an older one may have been used under a catalogue with larger plans. */
+/** Bounds hold for periods from here on: an older one may have been used under a catalog with larger plans. */
 export type BoundsSince = Readonly<{ day: number; window: number }>;
 
 type Broken = { account: AccountId; detail: string };

@@ -11,7 +11,7 @@ export function parseAddress(text: string): AddressBytes | null {
   return text.includes(":") ? parseIPv6(text) : parseIPv4(text);
 }
 
-/** The one text form that is dialled: made from the bytes that were judged, so that nothing is parsed twice. */
+/** The one text form that is dialed: made from the bytes that were judged, so that nothing is parsed twice. */
 export function formatAddress(bytes: AddressBytes): string {
   if (bytes.length === 4) return bytes.join(".");
   const groups: string[] = [];

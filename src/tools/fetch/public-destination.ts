@@ -7,7 +7,7 @@ import { type AddressBytes, formatAddress, isOwnAddress, isPublicAddress, parseA
 export type Resolve = (name: string, cancelSignal: AbortSignal) => Promise<readonly string[]>;
 
 export type Destination = Readonly<{
-  /** Checked addresses in the form that is dialled, in the order in which they are to be tried. */
+  /** Checked addresses in the form that is dialed, in the order in which they are to be tried. */
   addresses: readonly string[];
   port: number;
   /** What the certificate must be for; null for plain http. */
@@ -34,7 +34,7 @@ export function parsePublicUrl(text: string, base?: string): URL | null {
 }
 
 /**
- * Looks the name up once and judges every address that it has: where one is not public, none is dialled, because an
+ * Looks the name up once and judges every address that it has: where one is not public, none is dialed, because an
  * attacker's name server mixes them to be right at the second try. Null: not to be fetched.
  */
 export async function destinationOf(

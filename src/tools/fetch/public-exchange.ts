@@ -41,7 +41,7 @@ export function exchange(
   return new Promise((resolve, reject) => {
     const connection = new PublicConnection(destination, limits, cancelSignal, resolve, reject);
     const { port, tlsName } = destination;
-    // The certificate must be for the name that was asked for, whatever address is dialled.
+    // The certificate must be for the name that was asked for, whatever address is dialed.
     const tls = tlsName === null ? {} : { tls: { serverName: tlsName, rejectUnauthorized: true } };
     Bun.connect<PublicConnection>({
       hostname: address,
@@ -95,7 +95,7 @@ class PublicConnection {
   }
 
   /** TCP is there; over TLS the name is not proven yet, and nothing may be sent. */
-  dialled(socket: Socket<PublicConnection>): void {
+  dialed(socket: Socket<PublicConnection>): void {
     this.#socket = socket;
     if (this.#over) socket.terminate();
   }
@@ -161,7 +161,7 @@ class PublicConnection {
 
 const socketHandlers = {
   open(socket: Socket<PublicConnection>) {
-    socket.data.dialled(socket);
+    socket.data.dialed(socket);
     socket.data.opened(socket);
   },
   data(socket: Socket<PublicConnection>, bytes: Buffer) {
@@ -184,7 +184,7 @@ const socketHandlers = {
 const tlsSocketHandlers = {
   ...socketHandlers,
   open(socket: Socket<PublicConnection>) {
-    socket.data.dialled(socket);
+    socket.data.dialed(socket);
   },
   handshake(socket: Socket<PublicConnection>, authorized: boolean, error: Error | null) {
     if (authorized && error === null) socket.data.opened(socket);

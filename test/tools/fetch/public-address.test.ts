@@ -7,7 +7,7 @@ import { parsePublicUrl } from "../../../src/tools/fetch/public-destination.ts";
 
 const judged = (text: string): boolean => isPublicAddress(parseAddress(text)!);
 
-/** First, last and middle address of each range, and its neighbours outside. */
+/** First, last and middle address of each range, and its neighbors outside. */
 const ranges: readonly (readonly [range: string, inside: readonly string[], outside: readonly string[]])[] = [
   ["0/8", ["0.0.0.0", "0.1.2.3", "0.255.255.255"], ["1.0.0.0"]],
   ["10/8", ["10.0.0.0", "10.255.255.255"], ["9.255.255.255", "11.0.0.0"]],
@@ -68,7 +68,7 @@ describe("text", () => {
     ["example.com"],
   ])("%j is no address", (text) => expect(parseAddress(text)).toBeNull());
 
-  test("what is dialled is what was judged, for any bytes", () => {
+  test("what is dialed is what was judged, for any bytes", () => {
     const bytes = fc.oneof(
       fc.uint8Array({ minLength: 4, maxLength: 4 }),
       fc.uint8Array({ minLength: 16, maxLength: 16 }),

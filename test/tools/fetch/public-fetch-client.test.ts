@@ -16,10 +16,10 @@ const reply = (status: number, headers: Record<string, string> = {}): ExchangeRe
 
 /** A client for which every name is `addresses`, and every server gives the next of `replies`. */
 function world(addresses: readonly string[], ...replies: (ExchangeResult | Error)[]) {
-  const dialled: string[] = [];
+  const dialed: string[] = [];
   const lookedUp: string[] = [];
   const ask: typeof exchange = async (address, { port, tlsName, host, target }) => {
-    dialled.push(`${address} ${port} ${tlsName ?? "clear"} ${host}${target}`);
+    dialed.push(`${address} ${port} ${tlsName ?? "clear"} ${host}${target}`);
     const next = replies.length > 1 ? replies.shift()! : replies[0]!;
     if (next instanceof Error) throw next;
     return next;
@@ -28,15 +28,15 @@ function world(addresses: readonly string[], ...replies: (ExchangeResult | Error
     lookedUp.push(name);
     return addresses;
   };
-  return { dialled, lookedUp, client: new PublicFetchClient({ resolve, ask, turns: new AccountTurns(2, 1) }) };
+  return { dialed, lookedUp, client: new PublicFetchClient({ resolve, ask, turns: new AccountTurns(2, 1) }) };
 }
 const refused = (promise: Promise<unknown>) => expect(promise).rejects.toThrow(FetchRefused);
 
-describe("what is dialled", () => {
+describe("what is dialed", () => {
   test("a judged address, with the name for host and certificate, after one look", async () => {
-    const { client, dialled, lookedUp } = world(["8.8.4.4", "2606:4700::1"], reply(200));
+    const { client, dialed, lookedUp } = world(["8.8.4.4", "2606:4700::1"], reply(200));
     await client.get("https://Pictures.com./a%20b?c=d#e", options, stays);
-    expect(dialled).toEqual(["8.8.4.4 443 pictures.com pictures.com./a%20b?c=d"]);
+    expect(dialed).toEqual(["8.8.4.4 443 pictures.com pictures.com./a%20b?c=d"]);
     expect(lookedUp).toEqual(["pictures.com"]);
   });
 
@@ -45,27 +45,27 @@ describe("what is dialled", () => {
     const many = ["8.0.0.1", "8.0.0.2", "8.0.0.3", "8.0.0.4", "8.0.0.5"];
     const second = world(many, unreached, reply(200));
     await second.client.get("http://a.com/", options, stays);
-    expect(second.dialled).toHaveLength(2);
+    expect(second.dialed).toHaveLength(2);
     const none = world(many, unreached);
     await refused(none.client.get("http://a.com/", options, stays));
-    expect(none.dialled).toHaveLength(4);
+    expect(none.dialed).toHaveLength(4);
     const said = world(many, new ExchangeFailed("broken", false));
     await refused(said.client.get("http://a.com/", options, stays));
-    expect(said.dialled).toHaveLength(1);
+    expect(said.dialed).toHaveLength(1);
   });
 
   test("nothing where one of the addresses is not public, and where there is none", async () => {
     for (const addresses of [["8.8.4.4", "10.0.0.1"], ["10.0.0.1"], ["not an address"], []]) {
-      const { client, dialled } = world(addresses, reply(200));
+      const { client, dialed } = world(addresses, reply(200));
       await refused(client.get("http://a.com/", options, stays));
-      expect(dialled).toEqual([]);
+      expect(dialed).toEqual([]);
     }
   });
 
   test("an address that is written out, without a look", async () => {
-    const { client, dialled, lookedUp } = world([], reply(200));
+    const { client, dialed, lookedUp } = world([], reply(200));
     await client.get("https://[2606:4700::1]:8443/", options, stays);
-    expect(dialled).toEqual(["2606:4700:0:0:0:0:0:1 8443 2606:4700::1 [2606:4700::1]:8443/"]);
+    expect(dialed).toEqual(["2606:4700:0:0:0:0:0:1 8443 2606:4700::1 [2606:4700::1]:8443/"]);
     expect(lookedUp).toEqual([]);
   });
 });

@@ -41,7 +41,7 @@ export function AccountPage(): VNode {
               <h2>Theme</h2>
               <p class="quiet small-text">Kept in this browser.</p>
             </div>
-            <ThemeChoice labelled />
+            <ThemeChoice labeled />
           </header>
         </section>
         <PasswordForm onChanged={sessions.reload} />

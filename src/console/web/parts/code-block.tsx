@@ -8,7 +8,7 @@ import { CopyButton } from "./copy-button.tsx";
 /** Null until it is loaded: code is shown plain before. */
 const highlighter = signal<Highlighter | null>(null);
 
-const colours: readonly (readonly [scope: RegExp, className: string])[] = [
+const colors: readonly (readonly [scope: RegExp, className: string])[] = [
   [/^comment/, "tok-comment"],
   [/^(?:keyword|literal|built_in|type)/, "tok-keyword"],
   [/^(?:string|regexp|subst)/, "tok-string"],
@@ -22,7 +22,7 @@ const draw = (tokens: readonly Token[]): ComponentChildren =>
     typeof token === "string" ? (
       token
     ) : (
-      <span key={index} class={colours.find(([scope]) => scope.test(token.scope))?.[1]}>
+      <span key={index} class={colors.find(([scope]) => scope.test(token.scope))?.[1]}>
         {draw(token.children)}
       </span>
     ),
@@ -38,7 +38,7 @@ type CodeProps = Readonly<{
 
 export function CodeBlock({ code, language, name = language, copied = code }: CodeProps): VNode {
   useEffect(() => {
-    // Without its colours code is still code.
+    // Without its colors code is still code.
     void loadHighlighter().then(
       (loaded) => {
         highlighter.value = loaded;

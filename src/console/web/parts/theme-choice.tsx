@@ -8,7 +8,7 @@ const chosen = signal(storedTheme());
 const icons: Readonly<Record<Theme, IconName>> = { system: "system", light: "sun", dark: "moon" };
 const names: Readonly<Record<Theme, string>> = { system: "As the system", light: "Light", dark: "Dark" };
 
-export const ThemeChoice = ({ labelled = false }: { labelled?: boolean }): VNode => (
+export const ThemeChoice = ({ labeled = false }: { labeled?: boolean }): VNode => (
   <div class="segments" role="group" aria-label="Theme">
     {themes.map((theme) => (
       <button
@@ -23,7 +23,7 @@ export const ThemeChoice = ({ labelled = false }: { labelled?: boolean }): VNode
         }}
       >
         <Icon name={icons[theme]} size={15} />
-        {labelled && <span>{names[theme]}</span>}
+        {labeled && <span>{names[theme]}</span>}
       </button>
     ))}
   </div>

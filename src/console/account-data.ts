@@ -28,8 +28,8 @@ export async function exportReply(
   if (!(body instanceof ReadableStream)) {
     const { noExport, retrySeconds } = body;
     return noExport === "busy"
-      ? fail("busy", "Data is being exported already. Try again when that is done.", retrySeconds)
-      : fail("too_many_attempts", "The data of this account was exported often. Try again later.", retrySeconds);
+      ? fail("busy", "An export is already running. Try again when it is done.", retrySeconds)
+      : fail("too_many_attempts", "This account's data was exported too often. Try again later.", retrySeconds);
   }
   return new Response(body, {
     headers: {

@@ -540,7 +540,7 @@ export const CreditGrant = Type.Object(
 );
 export type CreditGrant = Static<typeof CreditGrant>;
 
-/** A disabled account's key and sessions are refused. An operator cannot disable the own account. */
+/** A disabled account's key and sessions are refused. Operators cannot disable their own account. */
 export const StateChange = Type.Object({ disabled: Type.Boolean({ description: "true or false" }) }, closed);
 export type StateChange = Static<typeof StateChange>;
 

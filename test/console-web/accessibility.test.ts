@@ -99,7 +99,7 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
         await page.getByRole("button", { name: "Regenerate key" }).click();
         found.push(...(await violations(visit, "confirmation")));
         await page.goto("/playground");
-        await page.getByRole("button", { name: "Put in an example" }).first().click();
+        await page.getByRole("button", { name: "Insert an example" }).first().click();
         await page.getByRole("textbox", { name: "Message" }).fill("How is the weather in Paris?");
         await page.getByRole("button", { name: "Send", exact: true }).click();
         await page.getByRole("button", { name: "Send result" }).waitFor();

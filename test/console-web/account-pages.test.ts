@@ -36,7 +36,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       expect(key).toMatch(/^sk-tg-[A-Za-z0-9]{43}$/);
       expect((await models(gateway, key)).status).toBe(200);
 
-      await page.getByRole("link", { name: "I have kept it, go on" }).click();
+      await page.getByRole("link", { name: "I saved it, continue" }).click();
       await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
       expect(await page.locator(".hero .big").textContent()).toBe("30,000");
       await page.getByText("Demo node:").waitFor();
@@ -198,7 +198,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       const { page } = visit;
       await page.getByRole("link", { name: "Playground" }).first().click();
       await page.getByRole("button", { name: "New conversation" }).click();
-      await page.getByRole("button", { name: "Put in an example" }).first().click();
+      await page.getByRole("button", { name: "Insert an example" }).first().click();
       // The call and, after its results, the answer: two turns for each dialect.
       for (const [index, dialect] of ["chat-completions", "messages", "responses"].entries()) {
         await page.getByLabel("Dialect").selectOption(dialect);
@@ -233,7 +233,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       await page.keyboard.press("Enter");
       await page.locator(".turn.answer").first().getByText("1 image").waitFor();
       await page.locator(".turn.answer").first().locator(".turn-foot").waitFor();
-      await page.getByRole("button", { name: "Put in an example" }).nth(1).click();
+      await page.getByRole("button", { name: "Insert an example" }).nth(1).click();
       await page.getByLabel("Message", { exact: true }).fill("Answer in JSON");
       await page.keyboard.press("Enter");
       const answer = page.locator(".turn.answer").nth(1);

@@ -105,7 +105,7 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
       await sheet.getByLabel("Plan").selectOption("plus");
       await sheet.getByRole("button", { name: "Change plan" }).click();
       await box.getByRole("button", { name: "Change plan" }).click();
-      await page.getByText(`${customer} is on the plan plus now.`).waitFor();
+      await page.getByText(`${customer} is now on the plan plus.`).waitFor();
       expect((await gateway.show(customer)).plan).toBe("plus");
 
       await sheet.getByLabel("New password").fill("given by the operator");

@@ -96,7 +96,7 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
       await backup.getByRole("button", { name: "Make a backup" }).click();
       await backup.getByText("Checked: every page is sound").waitFor();
       const file = (await backup.locator("dd code").textContent()) ?? "";
-      await backup.getByText("The server makes none by itself").waitFor();
+      await backup.getByText("The server makes no automatic ones").waitFor();
       expect(await backup.locator("tbody tr code").allTextContents()).toEqual([file]);
       const made = statSync(join(stack.gateway.dataFolder, "backups", file));
       expect(made.mode & 0o777).toBe(0o600);

@@ -104,7 +104,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       const { disabled } = call.body;
       if (accounts.record(call.id) === null) return noAccount;
       if (disabled && call.id === call.visitor.account.id) {
-        return fail("conflict", "An operator cannot disable the own account.");
+        return fail("conflict", "Operators cannot disable their own account.");
       }
       if (disabled) {
         accounts.checkNotLastOperator(call.id);
@@ -149,7 +149,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       const record = accounts.record(call.id);
       if (record === null) return noAccount;
       const { email } = record;
-      if (call.id === call.visitor.account.id) return fail("conflict", "An operator cannot delete the own account.");
+      if (call.id === call.visitor.account.id) return fail("conflict", "Operators cannot delete their own account.");
       if (call.body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
       const open = accounts.numbers(call.id).openReservations;
       if (open > 0) {

@@ -57,7 +57,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
     }),
 
     routeWithBody("/plan/checkout", "account", Checkout, async ({ visitor: { account }, body: { tokens } }) => {
-      if (payment === null) return fail("not_found", "Nothing can be paid here: ask for credit instead.");
+      if (payment === null) return fail("not_found", "There is no payment provider here: request credit instead.");
       const { id, email } = account;
       const order = { account: id, email, tokens, cents: centsOf(tokens) };
       try {

@@ -42,7 +42,7 @@ export function serverCareRoutes({ configuration, backups, auditLog, clock, log 
 
     // Answered before it is made, which may take longer than a connection may be silent; the page asks again.
     route("POST", "/operator/server/backup", "operator", (call) => {
-      if (backup?.state === "running") return fail("conflict", "A backup is being made already.");
+      if (backup?.state === "running") return fail("conflict", "A backup is already running.");
       const now = clock.wall();
       const file = `tollgate-${timeOf(now).slice(0, 19).replaceAll(":", "-")}.db`;
       backup = { state: "running", started_at: timeOf(now), file, bytes: 0, duration_ms: 0, message: "" };

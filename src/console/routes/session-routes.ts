@@ -40,7 +40,7 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
     }),
 
     routeWithBody("/sign-up", "public", SignUp, async ({ body, visitor, address, browser }) => {
-      if (!parts.signUp) return fail("forbidden", "Only the operator of this server makes accounts.");
+      if (!parts.signUp) return fail("forbidden", "Only this server's operator can create accounts.");
       // An e-mail that is taken costs its hash as well, and counts: names are not to be tried out here.
       const [place, now] = [networkOf(address), clock.monotonic()];
       const waitMs = signUps.waitMs(place, now);

@@ -63,8 +63,8 @@ export function AccountPage(): VNode {
         <section class="card stack">
           <h2>Your data</h2>
           <p class="quiet small-text">
-            Everything that this server keeps of your account as one JSON file: sign-ins, requests for plans and credit,
-            payments, the usage of every request, and stored responses.
+            Everything that this server keeps about your account as one JSON file: sign-ins, requests for plans and
+            credit, payments, the usage of every request, and stored responses.
           </p>
           <ExportButton path="/export">Export your data</ExportButton>
         </section>

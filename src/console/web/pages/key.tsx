@@ -84,8 +84,8 @@ export function KeyPage(): VNode {
           onClose={() => setAsking(false)}
         >
           <p>
-            The present key is void <strong>at once</strong>: every program that uses it is refused until it has the new
-            one. Replies that are running now still finish.
+            The current key is void <strong>at once</strong>: every program that uses it is refused until it has the new
+            one. Replies in progress still finish.
           </p>
         </Confirm>
       )}
@@ -107,7 +107,7 @@ const usualModel: SampleModel = { id: "core-3", context_tokens: 196_608 };
 const FreshKey = ({ fresh }: { fresh: NewKey }): VNode => (
   <div class="fresh-key" role="status">
     <p>
-      <strong>Your new key.</strong> It is shown this once: copy it now.
+      <strong>Your new key.</strong> It is shown only once: copy it now.
     </p>
     <div class="secret">
       <code data-secret>{fresh.api_key}</code>

@@ -43,7 +43,7 @@ export function PlanPage(): VNode {
       <section class="card flush apart" hidden={isFirstLoad(page)}>
         <header>
           <h2>Prices</h2>
-          <span class="quiet small-text">US dollars for each 1,000,000 model tokens</span>
+          <span class="quiet small-text">US dollars per 1,000,000 model tokens</span>
         </header>
         <Loaded resource={models}>{(value) => <ModelTable models={value.models} />}</Loaded>
       </section>
@@ -96,7 +96,7 @@ function Plans({ page, onRequested }: PartProps): VNode {
       {wanted !== null && (
         <RequestDialog
           title={`Change to ${wanted.name}?`}
-          about="An operator of this server decides about plan changes. Tokens used today count in the new plan too."
+          about="An operator of this server decides on plan changes. Tokens used today count in the new plan too."
           send={(note) =>
             post<PurchaseRequest, NewPurchaseRequest>("/plan/requests", { kind: "plan", plan: wanted.id, note })
           }
@@ -256,7 +256,7 @@ function Requests({ page, onChanged }: { page: PlanPageReply; onChanged: () => v
       </header>
       {page.requests.length === 0 && page.payments.length === 0 && (
         <Empty icon="requests" title="Nothing requested yet">
-          Plan changes and credit that you ask for are listed here with their state.
+          Your requests for plans and credit are listed here with their state.
         </Empty>
       )}
       <ul class="item-list">

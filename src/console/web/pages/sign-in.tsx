@@ -116,7 +116,7 @@ const FirstKey = ({ created }: { created: CreatedAccount }): VNode => (
       <CopyButton text={created.api_key} label="Copy the API key" />
     </div>
     <a class="button primary block" href="/">
-      I have kept it, go on
+      I saved it, continue
     </a>
   </div>
 );

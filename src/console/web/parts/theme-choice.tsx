@@ -6,7 +6,7 @@ import { Icon, type IconName } from "./icons.tsx";
 
 const chosen = signal(storedTheme());
 const icons: Readonly<Record<Theme, IconName>> = { system: "system", light: "sun", dark: "moon" };
-const names: Readonly<Record<Theme, string>> = { system: "As the system", light: "Light", dark: "Dark" };
+const names: Readonly<Record<Theme, string>> = { system: "System", light: "Light", dark: "Dark" };
 
 export const ThemeChoice = ({ labeled = false }: { labeled?: boolean }): VNode => (
   <div class="segments" role="group" aria-label="Theme">

@@ -48,7 +48,7 @@ export function AccountSheet({ id, onClose, onChanged }: SheetProps): VNode {
             <StateForm account={value} onChanged={changed} />
             <Panel title="Data">
               <p class="quiet small-text">
-                Everything that is kept of this account as one JSON file, without keys and passwords.
+                Everything that is kept about this account as one JSON file, without keys and passwords.
               </p>
               <ExportButton path={`/operator/accounts/${value.id}/export`}>Export</ExportButton>
             </Panel>
@@ -207,7 +207,7 @@ function PlanForm({ account, onChanged }: FormProps): VNode {
     });
     if (!done) return;
     setAsking(false);
-    toast(`${account.email} is on the plan ${plan} now.`);
+    toast(`${account.email} is now on the plan ${plan}.`);
   };
   return (
     <Panel title="Plan">
@@ -355,7 +355,7 @@ function DeletionForm({ account, onChanged }: FormProps): VNode | null {
     <Panel title="Delete">
       <div class="row spread">
         <p class="quiet small-text grow">
-          Erases who it was for good: e-mail, key, password, sessions and notes. Its books stay without a name.
+          Permanently erases e-mail, key, password, sessions and notes. Its records stay, without a name.
         </p>
         <button
           type="button"

@@ -51,7 +51,7 @@ export function AccountsPage(): VNode {
           {({ accounts, next }) => (
             <>
               {accounts.length === 0 ? (
-                <Empty icon="accounts" title="No account has this in its e-mail" />
+                <Empty icon="accounts" title="No account matches" />
               ) : (
                 <AccountTable accounts={accounts} onOpen={setOpen} />
               )}

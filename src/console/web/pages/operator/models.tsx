@@ -11,7 +11,7 @@ import { operatorNumbers } from "../../session.ts";
 export function ModelsPage(): VNode {
   const models = useResource(() => get<ConsoleModels>("/models"), "models");
   return (
-    <Page title="Models" lead="Prices are US dollars for each 1,000,000 model tokens.">
+    <Page title="Models" lead="Prices are US dollars per 1,000,000 model tokens.">
       <SickNodes />
       <section class="card flush" aria-label="Models">
         <Loaded resource={models} lines={10}>

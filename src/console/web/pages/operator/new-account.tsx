@@ -29,7 +29,7 @@ export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onM
   };
   if (made !== null) {
     return (
-      <Dialog title="The account was made" onClose={onClose}>
+      <Dialog title="The account was created" onClose={onClose}>
         <p>
           The key of <strong>{made.email}</strong> is shown this once:
         </p>

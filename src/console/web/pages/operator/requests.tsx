@@ -30,7 +30,7 @@ export function RequestsPage(): VNode {
   return (
     <Page
       title="Requests"
-      lead="Credit and plan changes that accounts ask for."
+      lead="Credit and plan changes that accounts request."
       actions={
         <div class="segments" role="group" aria-label="State">
           {states.map((name) => (

@@ -22,7 +22,7 @@ export function ServerPage(): VNode {
     return () => clearInterval(timer);
   }, [running]);
   return (
-    <Page title="Server" lead="The configuration that is in force, and backups.">
+    <Page title="Server" lead="The active configuration, and backups.">
       <Loaded resource={server} lines={8}>
         {(value) => (
           <div class="stack-large">
@@ -82,8 +82,8 @@ function Configuration({ server, onChanged }: PartProps): VNode {
           onClose={() => setAsking(false)}
         >
           <p>
-            What can change while the server runs is in force at once, for all accounts, and what needs a restart is
-            named. Answers that are being written go on. A file with an error changes nothing.
+            Settings that can change while the server runs apply at once, to all accounts; those that need a restart are
+            named. Answers in progress continue. A file with an error changes nothing.
           </p>
         </Confirm>
       )}
@@ -161,8 +161,8 @@ function Backup({ server, onChanged }: PartProps): VNode {
 const Schedule = ({ of }: { of: OperatorServer["backup_schedule"] }): VNode =>
   of === null ? (
     <>
-      The server makes none by itself: <code>every_hours</code> in <code>[backups]</code> of the configuration changes
-      that.
+      The server makes no automatic ones: <code>every_hours</code> in <code>[backups]</code> of the configuration
+      changes that.
     </>
   ) : (
     <>

@@ -73,7 +73,7 @@ function Models({ models }: { models: OperatorTotals["models"] }): VNode {
         <a href="/operator/models">All models</a>
       </header>
       {used.length === 0 ? (
-        <Empty icon="models" title="No model was asked today" />
+        <Empty icon="models" title="No model was used today" />
       ) : (
         <div class="table-scroll">
           <table>

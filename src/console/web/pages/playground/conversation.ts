@@ -124,7 +124,7 @@ export function readTools(text: string): readonly NeutralTool[] | string {
   if (text.trim() === "") return [];
   const value = parsed(text);
   if (value instanceof Error) return `Not JSON: ${value.message}`;
-  if (!Array.isArray(value)) return "A list of tools is wanted: [{ … }]";
+  if (!Array.isArray(value)) return "Expected a list of tools: [{ … }]";
   const tools: NeutralTool[] = [];
   for (const [index, tool] of (value as readonly unknown[]).entries()) {
     if (!isRecord(tool) || typeof tool["name"] !== "string") return `Tool ${index + 1} has no name`;

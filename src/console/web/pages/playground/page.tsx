@@ -203,7 +203,7 @@ function Conversation({ ready, onSuggestion, onResult, children }: ConversationP
             <Icon name="playground" size={28} />
             <p class="empty-title">Try a model</p>
             <p class="quiet">
-              It is a request like any other: through the same endpoints, from your balance, listed in your usage.
+              Its requests are like any others: they use the same endpoints and your balance, and appear in your usage.
             </p>
             <div class="suggestions">
               {suggestions.map((text) => (

@@ -17,7 +17,7 @@ export async function readPictures(files: readonly File[]): Promise<{ pictures: 
   const pictures: Picture[] = [];
   const refused: string[] = [];
   for (const file of files) {
-    if (!types.includes(file.type)) refused.push(`${file.name} is no PNG, JPEG, WebP or GIF.`);
+    if (!types.includes(file.type)) refused.push(`${file.name} is not a PNG, JPEG, WebP or GIF.`);
     else if (file.size > fileMaxBytes) refused.push(`${file.name} is larger than 8 MiB.`);
     else pictures.push({ name: file.name, type: file.type, base64: await base64Of(file), file });
   }

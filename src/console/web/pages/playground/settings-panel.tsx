@@ -117,7 +117,7 @@ export function SettingsPanel(): VNode {
         </Field>
       </div>
       {dialect !== "responses" && (
-        <Field label="Stop sequences" hint="One a line; hosted models use the first four">
+        <Field label="Stop sequences" hint="One per line; hosted models use the first four">
           {(control) => (
             <textarea
               {...control}
@@ -138,7 +138,7 @@ export function SettingsPanel(): VNode {
       />
       <JsonEditor
         label="JSON schema of the answer"
-        about="The answer is made to fit it"
+        about="The answer must match it"
         value={schema}
         error={typeof schemaRead === "string" ? schemaRead : null}
         example={exampleSchema}
@@ -174,7 +174,7 @@ const JsonEditor = ({ label, about, value, error, example, onChange }: JsonEdito
     <div class="row">
       {value === "" ? (
         <button type="button" class="link-button" onClick={() => onChange(example)}>
-          Put in an example
+          Insert an example
         </button>
       ) : (
         <button type="button" class="link-button" onClick={() => onChange("")}>

@@ -44,7 +44,7 @@ export async function ask(settings: Settings, added: readonly Turn[]): Promise<v
     finish(answer);
   } catch (error) {
     if (controller.signal.aborted) answer.state = "stopped";
-    else fail(answer, { message: `The connection broke off. ${messageOf(error)}` });
+    else fail(answer, { message: `The connection was lost. ${messageOf(error)}` });
   } finally {
     answer.totalMs = now() - answer.startedAt;
     if (running === controller) {
@@ -58,7 +58,7 @@ export async function ask(settings: Settings, added: readonly Turn[]): Promise<v
 function finish(answer: Answer): void {
   if (answer.state !== "streaming") return;
   if (answer.complete) answer.state = "done";
-  else fail(answer, { message: "The stream broke off before the answer was complete." });
+  else fail(answer, { message: "The stream ended before the answer was complete." });
 }
 
 async function stream(

@@ -59,7 +59,7 @@ export async function load(argv: readonly string[]): Promise<number> {
   }
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(), flags.duration * 1_000);
-  // The second signal finds no listener any more and ends the process at once.
+  // The second signal finds no listener anymore and ends the process at once.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const cpuBefore = process.cpuUsage();
   const seen = new LoadMeasurement();
@@ -113,7 +113,7 @@ function adviceOn(error: string, { url, keys, model }: LoadSettings): string {
   return `Does the server run, and is ${url.origin} its address? --url names another.`;
 }
 
-/** Rewrites one line of the terminal; writes nothing where there is none. Returns what ends it. */
+/** Rewrites one line of the terminal; writes nothing if there is none. Returns what ends it. */
 function showProgress(line: () => string): () => void {
   const { stderr } = process;
   if (!stderr.isTTY) return () => {};

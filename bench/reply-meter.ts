@@ -110,12 +110,12 @@ function shortened(text: string): string {
   return text.replace(/\d+/g, "N").replace(/\s+/g, " ").trim().slice(0, 100);
 }
 
-/** Null for what is no JSON object. */
+/** Null for what is not JSON object. */
 function parsed(text: string): Event | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? (value as Event) : null;
   } catch {
-    return null; // whoever asked says what is no JSON
+    return null; // whoever asked says what is not JSON
   }
 }

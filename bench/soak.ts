@@ -217,7 +217,7 @@ function partOf(counts: Counts, minutes: number, cpuMicroseconds: number, gatewa
   };
 }
 
-/** Whether each reply that was whole, or left after its first token, has one charge, and nothing is held any more. */
+/** Whether each reply that was whole, or left after its first token, has one charge, and nothing is held anymore. */
 async function books(gateway: Gateway, whole: number, left: number, failures: string[]) {
   await Bun.sleep(settleMs); // the last of those who left are settled
   const shown = await Promise.all(Array.from({ length: accountsShown }, (_none, index) => show(gateway, index)));

@@ -62,7 +62,7 @@ export type AccountingOptions = Readonly<{
    * acknowledged by then may or may not be on disk; the next start finds out.
    */
   onFatal(error: Error): void;
-  /** For a server: lines of the journal older than so many days are folded into sums. Absent or null: none are. */
+  /** For a server: lines of the journal that are older than this many days are folded into sums. Absent or null: none are. */
   usageKeepDays?: number | null;
   /** Told whenever `unwritable` changes. Absent: nobody is. */
   onWritable?: (unwritable: string | null) => void;
@@ -71,7 +71,7 @@ export type AccountingOptions = Readonly<{
 }>;
 
 /**
- * Opens the accounting of a data folder, and makes it where there is none. Takes the same time however many accounts
+ * Opens the accounting of a data folder, and makes it if there is none. Takes the same time however many accounts
  * there are: they are loaded when they are first used. Throws DataFolderInUse or DataFolderUnusable.
  */
 export async function openAccounting(options: AccountingOptions): Promise<Accounting> {

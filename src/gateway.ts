@@ -148,7 +148,7 @@ export async function admit(
       ask = read.ask;
       prepared.use(ask.prepared);
     }
-    // A client may take minutes over its body: a key or session that became void meanwhile starts nothing any more.
+    // A client may take minutes over its body: a key or session that became void meanwhile starts nothing anymore.
     const stillKnown = accountOf(incoming, parts);
     if ((stillKnown instanceof Promise ? await stillKnown : stillKnown) !== account) {
       return { refused: refuse("invalid_api_key"), ask };
@@ -224,7 +224,7 @@ const isUnheard = ({ cancelSignal, opened }: Pick<Outlet, "cancelSignal" | "open
 
 /**
  * Serves an admitted request; whatever happens, the outlet gets its last word and an unsettled hold goes back. How it
- * went is in `record`, for whoever counts or traces.
+ * went is in `record`, for metrics and traces.
  */
 export async function serve(
   { account, ask, hold: admitted }: Omit<Admitted, "writer">,
@@ -284,7 +284,7 @@ async function begun(hold: Hold, cancelSignal: AnyCancelSignal): Promise<Refusal
 /** Nobody reads it. */
 const left = refuse("busy", { seconds: busyRetrySeconds });
 
-/** What was held is given back first: whoever hears of the failure may ask again at once. */
+/** The hold is given back first: whoever sees the failure may retry at once. */
 function fail(refusal: Refusal, hold: Hold, outlet: Outlet, record: RequestRecord): void {
   record.failed(refusal.refusal);
   hold[Symbol.dispose]();

@@ -7,7 +7,7 @@ import { dirname, join, normalize } from "node:path";
 const root = join(import.meta.dir, "..");
 type Source = Readonly<{ path: string; text: string }>;
 
-/** Files by glob; git is not asked, because the tests also run where there is none. */
+/** Files by glob; git is not asked, because the tests also run if there is none. */
 const files = (...patterns: string[]): Source[] =>
   patterns
     .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: root, dot: true })])

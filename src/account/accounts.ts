@@ -14,7 +14,7 @@ import { coderWindowName, coderWindowOf, dayName, dayOf } from "./quota.ts";
 import type { AccountRecord, AccountRecords } from "./records.ts";
 import type { UsageRow } from "./usage-row.ts";
 
-/** What was asked of an account cannot be done; the message is one line for whoever asked. */
+/** A request about an account cannot be carried out; the message is one line for whoever asked. */
 export class AccountError extends Error {
   override readonly name = "AccountError";
 }
@@ -99,7 +99,7 @@ export class Accounts {
   readonly #disabling = new Map<AccountId, number>();
   /** New passwords that are not on disk yet: the sequence of the last. */
   readonly #newPasswords = new Map<AccountId, number>();
-  /** From the begin of an erasure on: what began before it gives the account nothing any more. */
+  /** From the start of an erasure on: what began earlier gives the account nothing anymore. */
   readonly #erasing = new Set<AccountId>();
   /** Purchases on their way to disk, so that the same reference twice at once is one purchase. */
   readonly #buying = new Map<string, Promise<void>>();

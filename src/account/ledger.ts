@@ -67,7 +67,7 @@ export class Ledger implements JournalListener {
     return this.balance(account, now) - account.held;
   }
 
-  /** What is there, whoever holds it. */
+  /** Everything there is, whoever holds it. */
   balance(account: LoadedAccount, now: Ms): number {
     return this.allowanceLeft(account, now) + account.credit;
   }
@@ -140,7 +140,7 @@ export class Ledger implements JournalListener {
     return current.period === period ? current : this.#turn(account, quota, period);
   }
 
-  /** A line was appended for the account; its outcome is told by `committed` or `lost`. */
+  /** A line was appended for the account; `committed` or `lost` reports its outcome. */
   appended(account: LoadedAccount): void {
     account.uncommitted += 1;
   }

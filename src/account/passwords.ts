@@ -85,7 +85,7 @@ export class Passwords {
     return waiting.place.promise;
   }
 
-  /** Where there is none, the one of the highest rank is sent away: the newest of those, and who comes now before them. */
+  /** If there is none, whoever has the highest rank is sent away: the newest of those, and a newcomer before them. */
   #makeRoom({ name, rank }: PasswordTurn): void {
     const ofName = name === null ? [] : this.#waiting.filter(({ turn }) => turn.name === name);
     const isFull = this.#waiting.length >= passwordHashesWaitingMax;

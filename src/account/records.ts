@@ -37,7 +37,7 @@ export interface AccountRecords {
   used(account: AccountId, quota: Quota, period: Period): number;
   /** Calls of the search service on a day. */
   searchCalls(account: AccountId, day: Period): number;
-  /** The account of the line that has a billing key; null where there is none. */
+  /** The account of the line that has a billing key; null if there is none. */
   ownerOfEntry(billingKey: string): AccountId | null;
   /** Replies, newest first. */
   usage(account: AccountId, limit: number): readonly UsageRow[];

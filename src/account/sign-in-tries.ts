@@ -79,7 +79,7 @@ export class SignInTries {
 export type SignInTry = Readonly<{
   /** When its password is checked. */
   turn: PasswordTurn;
-  /** The password was right: whoever knows it need not be slowed down. */
+  /** The password was right: nobody who knows it needs to be slowed down. */
   succeeded(): void;
   /** The password was not looked at. */
   unchecked(): void;

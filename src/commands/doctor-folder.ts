@@ -26,7 +26,7 @@ const logMaxBytes = 256 * 1024 ** 2;
 
 export type FolderLook = Readonly<{
   findings: readonly Finding[];
-  /** Of the journal; null where there is none. */
+  /** Of the journal; null if there is none. */
   newestLineAt: Ms | null;
 }>;
 

@@ -31,8 +31,8 @@ const patienceMs = 5_000;
 const retryMs = 50;
 
 /**
- * Asks the server that runs on the data folder, which needs no configuration; where there is none, takes the folder and
- * works on it. `mayMake`: the folder is made where there is none.
+ * Asks the server that runs on the data folder, which needs no configuration; if there is none, takes the folder and
+ * works on it. `mayMake`: the folder is made if there is none.
  */
 export async function perform<Name extends OperationName>(
   invocation: Invocation,

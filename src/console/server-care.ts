@@ -7,7 +7,7 @@ export type ReloadOutcome =
   Readonly<{ applied: readonly string[]; needsRestart: readonly string[] }> | Readonly<{ refused: string }>;
 
 export interface Configuration {
-  /** Null where there is none. */
+  /** Null if there is none. */
   readonly file: string | null;
   /** When the configuration in force was read. */
   readonly loadedAt: Ms;

@@ -27,7 +27,7 @@ export type KnownModels = Pick<Catalog, "models">;
  * model and the prices that it found.
  */
 export class LiveCatalog implements Catalog {
-  /** The plans' objects stay the same for ever, because the accounts in memory hold them. */
+  /** The plans' objects stay the same forever, because the accounts in memory hold them. */
   readonly plans: Catalog["plans"];
   #current: Catalog;
 

@@ -41,7 +41,7 @@ export class FairQueue<Job extends Readonly<{ account: AccountId }>> {
     return null;
   }
 
-  /** The job is done, or nobody wants it any more. */
+  /** The job is done, or no longer wanted. */
   leave(job: Job): void {
     const jobs = this.#jobs.get(job.account);
     const place = jobs?.indexOf(job) ?? -1;

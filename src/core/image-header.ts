@@ -6,7 +6,7 @@ export type ImageHeader = ImageSize & Readonly<{ mediaType: "image/png" | "image
 /** Enough for a JPEG's metadata before its frame header (a color profile and an EXIF block with a preview). */
 const headerMaxBytes = 256 * 1024;
 
-/** The header of an inline image (`data:image/...;base64,...`); null for an address, and where there is none. */
+/** The header of an inline image (`data:image/...;base64,...`); null for an address, and if there is none. */
 export function inlineImageHeader(url: string): ImageHeader | null {
   if (!/^data:/i.test(url)) return null;
   const comma = url.indexOf(",");

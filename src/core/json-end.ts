@@ -4,7 +4,7 @@
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Looks at structure only: what is no JSON may never end, but nothing ends before its brackets are closed. */
+/** Looks at structure only: what is not JSON may never end, but nothing ends before its brackets are closed. */
 export class JsonEnd {
   #depth = 0;
   #inString = false;

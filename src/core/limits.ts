@@ -25,7 +25,7 @@ export const creditPurchaseMinTokens = 1_000_000;
 export const creditPurchaseMaxTokens = 100_000_000;
 
 // Compressed request bodies
-/** What comes out is never more than so many times what came; agents' conversations are compressed to a tenth. */
+/** The output is never larger than this many times the input; agents' conversations are compressed to a tenth. */
 export const inflatedRatioMax = 100;
 /** Small bodies of repeated text are compressed better than that, and cost little. */
 export const inflatedAlwaysMaxBytes = 1024 * 1024;
@@ -151,7 +151,7 @@ export const ledgerCheckIntervalMs = 60_000;
 export const ledgerCheckMaxMs = 45_000;
 
 // Watching requests
-/** Gaps between the reads of an answer are measured in one of so many requests. */
+/** Gaps between the reads of an answer are measured in one of N requests. */
 export const gapStreamsPerSample = 64;
 
 /** Between two looks whether the socket of the commands is there, and the file of stored responses. */
@@ -186,7 +186,7 @@ export const storedResponsesCountMax = 10_000;
 export const storedResponsesWaitingBytesMax = 64 * 1024 * 1024;
 /** Responses that end within this time are written together; whoever asks for one before has them written at once. */
 export const storedResponsesGatherMs = 20;
-/** Look-ups at once, one for each account: the largest conversations of so many accounts are in memory at a time. */
+/** Concurrent look-ups, one per account: the largest conversations of this many accounts are in memory at a time. */
 export const storedResponsesLookupsMax = 4;
 /** Of an account; more are refused as busy. Twice the requests that flood protection lets pass in a minute. */
 export const storedResponsesLookupsWaitingMax = 256;
@@ -337,7 +337,7 @@ export const searchPassageLength = 1_500;
 // MCP servers
 export const mcpConnectTimeoutMs = 30_000; // npx may have to fetch the server first
 export const mcpCallTimeoutMs = 60_000;
-/** Calls of one server at once; more fail at once, and the model is told so. */
+/** Concurrent calls of one server; more fail at once, and the model is told. */
 export const mcpCallsAtOnceMax = 64;
 export const mcpResultTextMaxLength = 100_000;
 export const mcpToolsMax = 256; // of one server: they are part of every prompt
@@ -354,7 +354,7 @@ export const mcpReconnectMaxMs = 60_000;
 export const mediaFetchBytesMax = 8 * 1024 * 1024;
 export const mediaFetchTimeoutMs = 20_000;
 export const mediaRedirectsMax = 5;
-/** Of one request: so many at a time, so many in all, so much of them together, and so long until the rest is left out. */
+/** Of one request: how many at a time, how many in all, how many bytes together, and after what time the rest is left out. */
 export const mediaFetchesAtOnceMax = 4;
 export const mediaFetchesMax = 100;
 export const mediaRequestBytesMax = 32 * 1024 * 1024; // as much as a body may bring inline
@@ -400,7 +400,7 @@ export const expectedImageTokens = 4_096;
 // The automatic tool loop
 export const toolRoundsMax = 10; // generations of one request (spec, per-request limits)
 export const ownedCallsAtOnceMax = 8;
-/** Further calls of a round are not run, and the model is told so. */
+/** Further calls of a round are not run, and the model is told. */
 export const ownedCallsPerRoundMax = 32;
 /** What a model reads of one result, and of all results of a round: 64,000 characters are about 16,000 tokens. */
 export const toolResultMaxLength = 16_000;

@@ -85,7 +85,7 @@ function backslashesAtEnd(text: string, from: number): number {
   return text.length - at;
 }
 
-/** Throws a SyntaxError for what is no JSON, and for what is too deep or too much. */
+/** Throws a SyntaxError for what is not JSON, and for what is too deep or too much. */
 export function parseOutsideJson(text: string): unknown {
   const excess = jsonExcess(text);
   if (excess !== null) throw new SyntaxError(`JSON ${excess}`);

@@ -161,7 +161,7 @@ export class WorkerClient<Call> {
     if (thread.waiting.size === 0 && this.#thread === thread) this.#rest();
   }
 
-  /** Nothing is asked any more: if this lasts, the Worker goes. */
+  /** Nothing is waiting for an answer: if this lasts, the Worker is ended. */
   #rest(): void {
     const { idleMs } = this.#options;
     if (idleMs === undefined || this.#idle !== null) return;

@@ -78,7 +78,7 @@ export interface StoredResponses {
   delete(account: AccountId, id: string): Promise<boolean | Refusal>;
 }
 
-/** The response to which an item belongs: to its output or, if the number says `in`, its input. Null for an id that is none of ours. */
+/** The response to which an item belongs: to its output or, if the number says `in`, its input. Null for an id that is not ours. */
 export function responseIdOf(itemId: string): string | null {
   const stem = /^[a-z]+_([0-9A-Za-z]+)_(?:in)?\d+$/.exec(itemId)?.[1];
   return stem === undefined ? null : `resp_${stem}`;

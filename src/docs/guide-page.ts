@@ -40,7 +40,7 @@ function sideEntry(chapter: Chapter, shown: Chapter): string {
   return entry + below.join("");
 }
 
-/** The second-level headings; a line of a sample that begins like one is none. */
+/** The second-level headings; a line of a sample that looks like one is not one. */
 const headingsOf = (text: string): string[] =>
   new Marked()
     .lexer(text)

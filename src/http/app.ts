@@ -65,7 +65,7 @@ export type ServerOptions = Readonly<{
   gauges?: () => Iterable<Gauge>;
   /** Where others count too; absent: the server's own. */
   metrics?: Metrics;
-  /** What a scraper must bring; null: it must ask from this machine. It may change, as those below. */
+  /** The token that a scraper must send; null: it must ask from this machine. It may change, like those below. */
   metricsToken?: string | null;
   /** Whether the configuration says that clients come through a proxy. */
   behindProxy?: boolean;
@@ -75,7 +75,7 @@ export type ServerOptions = Readonly<{
   tracer?: Tracer | null;
   /** True: each request is a line of the log at debug level. */
   logsRequests?: boolean;
-  /** Threads that serve clients beside this one; null: there are none. */
+  /** Threads that serve clients beside this one; null if there are none. */
   others?: OtherThreads | null;
 }>;
 

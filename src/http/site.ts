@@ -16,6 +16,6 @@ export interface Site {
    * signed in; else null. Throws StoreUnavailable.
    */
   accountOf(request: Request): AccountId | null;
-  /** Ends replies that would go on for ever. */
+  /** Ends replies that would go on forever. */
   close(): void;
 }

@@ -396,7 +396,7 @@ export class AnswerReader implements KnownEvents {
     if (this.#tags.over) this.#mayThink = false;
   }
 
-  /** What was held back as a tag goes out as what it is, and no tag is looked for any more. */
+  /** What was held back as a tag goes out as it is, and no more tags are looked for. */
   #endTags(): void {
     if (!this.#mayThink) return;
     this.#mayThink = false;

@@ -401,7 +401,7 @@ function contentOf(content: Extract<Turn, { role: "user" }>["content"]): string 
   return images === 0 ? texts.join("\n") : parts;
 }
 
-/** Arguments of a call in the history: llama-server answers 500 to text that is no JSON object. */
+/** Arguments of a call in the history: llama-server answers 500 to text that is not JSON object. */
 function validArguments(json: string): string {
   const value = record(parseNodeJson(json));
   return value === null ? JSON.stringify({ arguments: json }) : json;

@@ -41,7 +41,7 @@ export class ThinkTags {
     this.#opened = opened;
   }
 
-  /** Nothing is held and nothing will be split off any more. */
+  /** Nothing is held back, and nothing more will be split off. */
   get over(): boolean {
     return this.#state === "over" && !this.#skipsSpace;
   }

@@ -97,7 +97,7 @@ export class ToolCalls {
         if (call.name === "") return false;
         this.#send(call);
       }
-      // a tool without parameters: clients parse the arguments, and "" is no JSON
+      // a tool without parameters: clients parse the arguments, and "" is not JSON
       if (!call.hasArguments) this.#pieces.piece({ kind: "call-arguments", index: call.index, literal: '"{}"' });
       call.hasArguments = true;
     }

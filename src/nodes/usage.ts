@@ -94,7 +94,7 @@ const saysTooLittle = (output: number, { characters, deltas }: Seen): boolean =>
   characters > charactersPerTokenMax * (output + tokensBehindMax);
 
 function estimate(ask: Ask, seen: Seen): Usage {
-  // A node that was told the budget kept to it, whatever our count says.
+  // A node that got the budget kept to it, whatever our count says.
   const output = Math.min(tokensOf(seen.deltas, seen.characters), seen.outputMax);
   return {
     inputFresh: estimatedInput(ask),

@@ -336,7 +336,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     relays,
     backups,
     reloader,
-    /** Keeps in the audit log who had the configuration read again, and what came of it. */
+    /** Records in the audit log who reloaded the configuration, and the result. */
     noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
       accounting.auditLog.note(serverEntry(clock.wall(), by, "server.reload", theServer, reloadDetail(outcome))),
     commandsWork,

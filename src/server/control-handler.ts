@@ -22,7 +22,7 @@ export type ControlParts = Readonly<{
   pool: NodePool;
   catalog: Pick<Catalog, "models">;
   reloader: Pick<Reloader, "apply">;
-  /** Keeps in the audit log who had the configuration read again, and what came of it. */
+  /** Records in the audit log who reloaded the configuration, and the result. */
   noteReload(by: string, outcome: ReloadOutcome): Promise<void>;
   /** Why requests should go elsewhere, with all that only the operator may know; null where all is well. */
   unready(): string | null;

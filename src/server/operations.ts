@@ -20,7 +20,7 @@ export type Progress = (line: string) => void;
 
 export type Work = Pick<Accounting, "accounts" | "auditLog" | "backup" | "sessions"> &
   Readonly<{
-    /** Removes the stored responses of an account, wherever they are; `forEver`: none of that account are kept any more. */
+    /** Removes the stored responses of an account, wherever they are; `forEver`: none of that account are kept anymore. */
     eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
   }>;
 

@@ -127,7 +127,7 @@ export class ScheduledBackups {
   }
 
   /**
-   * Those that are there, the newest first, and last those from the future, which else would stay for ever in the place of
+   * Those that are there, the newest first, and last those from the future, which else would stay forever in the place of
    * each that is made; none where the folder cannot be read, which the next backup tells of.
    */
   #made(): Readonly<{ name: string; at: Ms }>[] {
@@ -149,7 +149,7 @@ export class ScheduledBackups {
 /** "scheduled-2026-11-21T07-45-00Z.db": a time without colons, which some systems take for something else. */
 const nameOf = (at: Ms): string => `scheduled-${new Date(at).toISOString().slice(0, 19).replaceAll(":", "-")}Z.db`;
 
-/** When the backup of that name was made; null where it is none of ours. */
+/** When the backup of that name was made; null if it is not ours. */
 function timeOf(name: string): Ms | null {
   const match = /^scheduled-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)Z\.db$/.exec(name);
   if (match === null) return null;

@@ -31,7 +31,7 @@ const passagesShown = 3;
 /** Several of the best passages may be of one file. */
 const passagesPerResult = 6;
 
-/** Creates the index, readable by its owner alone, where there is none of this version. Throws DataFolderUnusable. */
+/** Creates the index, readable by its owner alone, if there is none of this version. Throws DataFolderUnusable. */
 export function prepareSearchIndex(file: string): void {
   try {
     closeSync(openSync(file, "a", 0o600));

@@ -95,7 +95,7 @@ export class MainThreadClient {
         this.#oneDecided();
         if (answer.answer === "refused") return resolve(answer.refusal);
         assert(answer.answer === "admitted", "an admission is granted or refused");
-        // In this turn: that it need not wait any more may be said in the same message.
+        // In this turn: that it need not wait anymore may be said in the same message.
         resolve(new RelayHold(this, id, answer.waits ? this.#ready(id) : null));
       },
     });

@@ -39,7 +39,7 @@ export type Operation =
       affinity: number;
       excluded: readonly string[];
     }>
-  /** Nobody waits for the place any more; if it was granted by now, it is given back. */
+  /** Nobody waits for the place anymore; if it was already granted, it is given back. */
   | Readonly<{ op: "leave"; place: number }>
   /** The place is given back; `outcome` is null where nothing was asked of the node. */
   | Readonly<{ op: "done"; place: number; outcome: NodeOutcome | null }>

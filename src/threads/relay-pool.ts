@@ -99,7 +99,7 @@ export class RelayPool implements PoolFollower {
 
 const none: ReadonlySet<string> = new Set();
 
-/** A place that the main thread gave; it is told what the request met when the place is given back. */
+/** A place granted by the main thread; giving it back also reports how the request went. */
 class RelaySlot implements Slot {
   readonly nodeName: string;
   readonly #pool: RelayPool;

@@ -57,7 +57,7 @@ export class Relays {
   readonly #keysVersion: Int32Array;
   #stopping: Promise<Readonly<{ stopped: Promise<unknown> }>> | null = null;
 
-  /** Starts so many relays, which do not listen yet. */
+  /** Starts N relays, which do not listen yet. */
   constructor(
     threads: number,
     opening: Omit<Opening, "keysVersion">,
@@ -86,7 +86,7 @@ export class Relays {
     await Promise.all(this.#relays.map((relay) => relay.listen()));
   }
 
-  /** From now on no relay takes a key for known that it was told of before. */
+  /** From now on relays must ask again about every key that they know. */
   voidKeys(): void {
     Atomics.add(this.#keysVersion, 0, 1);
   }

@@ -54,7 +54,7 @@ export class TokenCounts {
 
   /**
    * The tokens of the prompt that the request would become; refused like `Counter.count`. `nodeGone`: when the node's count
-   * is not waited for any more.
+   * is not waited for anymore.
    */
   async ofAsk(
     ask: Ask,

@@ -14,7 +14,7 @@ export type RunContext = Readonly<{
 export interface OwnedTool {
   /** As the model sees it. */
   readonly tool: Tool;
-  /** How clients are told what was called; null: a web search. */
+  /** How the call is shown to clients; null: as a web search. */
   readonly serverTool: ServerTool | null;
   /**
    * Runs one finished call of the model; its arguments are JSON text of an object. Never rejects for what the call, a

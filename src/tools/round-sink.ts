@@ -6,7 +6,7 @@ import { CitationReader, type Sources } from "./search/citations.ts";
 import type { OwnedTool } from "./owned-tool.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
 
-/** A call of a tool of ours. Where `valid` is false, what the model wrote is no JSON object and stands in none. */
+/** A call of a tool of ours. Where `valid` is false, what the model wrote is not JSON object and stands in none. */
 export type CalledTool = Readonly<{ call: Call; offeredName: string; tool: OwnedTool; valid: boolean }>;
 
 export type RoundSinkParts = Readonly<{

@@ -139,7 +139,7 @@ const isOneShot = ({ format, tools }: Ask): boolean => format !== null && tools.
 const functionNamed = (tools: readonly Tool[], name: string): Tool | null =>
   tools.find((tool) => tool.name === name) ?? null;
 
-/** A tool that is not offered cannot be forced, nor any where there is none. */
+/** A tool that is not offered cannot be forced, and without tools none can. */
 function possibleChoice({ tools, toolChoice }: Ask): Ask["toolChoice"] {
   if (toolChoice === "required") return tools.length > 0 ? toolChoice : "auto";
   if (typeof toolChoice === "string") return toolChoice;
@@ -296,7 +296,7 @@ class Answer {
     }
   }
 
-  /** What the model is asked next: as before, with what it did and what came of it. */
+  /** The next question to the model: as before, with what it did and the results. */
   #nextAsk({ text, reasoning, ownedCalls }: RoundSink, outcomes: readonly ToolOutcome[]): Ask {
     const last = this.#rounds + 1 === toolRoundsMax || this.#isOneShot;
     const results = outcomes.map((outcome) => resultText(outcome, this.#sources, this.#cites));
@@ -352,7 +352,7 @@ const sumOf = (a: Usage, b: Usage): Usage => ({
   reasoning: a.reasoning + b.reasoning,
 });
 
-/** Lets so many run at once; the others wait for their turn. */
+/** Lets N run at once; the others wait for their turn. */
 class Turns {
   #free: number;
   readonly #waiting: (() => void)[] = [];

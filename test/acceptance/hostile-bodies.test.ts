@@ -38,7 +38,7 @@ test.each(
   expect(allowance.left).toBe(allowance.granted);
 });
 
-/** Text of a call's arguments that is no JSON, and looks like one string without an end. */
+/** Text of a call's arguments that is not JSON, and looks like one string without an end. */
 const endless = `"${'\\"'.repeat(120_000)}`;
 
 test.each(["/v1/chat/completions", "/v1/tokenize"])(

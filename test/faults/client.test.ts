@@ -350,7 +350,7 @@ describe("C7, C9 HTTP that hurts", () => {
     async ({ bytes }) => {
       const wire = await Wire.open();
       wire.write(bytes);
-      // Whatever it does with this one, it must not wait for ever for a request that is not coming.
+      // Whatever it does with this one, it must not wait forever for a request that is not coming.
       await Bun.sleep(100);
       wire.end();
       await Bun.sleep(20);

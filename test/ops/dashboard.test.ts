@@ -101,7 +101,7 @@ class Prometheus implements AsyncDisposable {
     return server;
   }
 
-  /** How many series the expression finds now. Throws where it is none. */
+  /** How many series the expression finds now. Throws if it is not one. */
   async ask(expression: string): Promise<number> {
     const reply = await fetch(`${this.url}/api/v1/query?${new URLSearchParams({ query: expression })}`);
     const body = (await reply.json()) as { data?: { result: unknown[] }; error?: string };

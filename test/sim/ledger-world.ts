@@ -215,7 +215,7 @@ export abstract class LedgerWorld {
     expect(uncommitted).toBe(this.model.pending);
   }
 
-  /** Nothing is open any more: the invariants, recomputed from the journal, hold, and nothing is held. */
+  /** Nothing is open anymore: the invariants, recomputed from the journal, hold, and nothing is held. */
   async expectQuiet(): Promise<void> {
     await this.drain();
     await this.compareAll();

@@ -70,7 +70,7 @@ export class MemoryStorage implements Storage {
     this.#take().resolved("gave_up");
   }
 
-  /** The process is gone: nothing is written or answered any more. */
+  /** The process is gone: nothing is written or answered anymore. */
   die(): void {
     this.#dead = true;
     this.#waiting = null;

@@ -252,7 +252,7 @@ test.skipIf(!longForm)(
     client.on("data", (bytes) => resolve(bytes.toString()));
     client.on("close", () => resolve("closed"));
     client.on("error", () => {});
-    expect(await promise).toStartWith("HTTP/1.1 400 "); // it is no JSON
+    expect(await promise).toStartWith("HTTP/1.1 400 "); // it is not JSON
     client.destroy();
   },
   90_000,

@@ -14,7 +14,7 @@ export class RequestError extends Error {
   }
 }
 
-/** Called when the server says that nobody is signed in any more. */
+/** Called when the server says that nobody is signed in anymore. */
 let onSignedOut: () => void = () => {};
 export function whenSignedOut(act: () => void): void {
   onSignedOut = act;
@@ -67,7 +67,7 @@ async function ask(method: string, path: string, body?: object): Promise<Respons
   }
 }
 
-/** Null where it is none, as with a proxy's own page. */
+/** Null if it is not one, as with a proxy's own page. */
 const json = (response: Response): Promise<unknown> => response.json().catch(() => null);
 
 function errorOf(response: Response, reply: unknown): RequestError {

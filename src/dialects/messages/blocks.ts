@@ -6,7 +6,7 @@ import { carried } from "../request/carried-text.ts";
 type CallPiece = Extract<Piece, { kind: "call" }>;
 type OwnedCall = Extract<Piece, { kind: "owned-call" }>;
 
-/** Without `citations` where there are none: a null there breaks version 6 of the AI SDK. */
+/** Without `citations` if there are none: a null there breaks version 6 of the AI SDK. */
 export const textBlock = (literal: string, citations: readonly string[] = []): string =>
   citations.length === 0
     ? `{"type":"text","text":${literal}}`
@@ -35,7 +35,7 @@ export function callBlock({ call, tool }: OwnedCall, { id }: ShownCall, input: s
   return `{"type":"mcp_tool_use","id":"${id}","name":${JSON.stringify(name)},"server_name":${JSON.stringify(server)},"input":${input}}`;
 }
 
-/** The block with what came of it. Its texts come back with the history, so that a model can read them again. */
+/** The block with its result. Its texts come back with the history, so that a model can read them again. */
 export function resultBlock(outcome: ToolOutcome, { id, isSearch }: ShownCall): string {
   return JSON.stringify(
     isSearch

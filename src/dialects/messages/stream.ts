@@ -311,7 +311,7 @@ export class MessagesEncoder implements Encoder {
     return messageBody(this.#ask.model, this.#reply, content, stopOf(end), usage);
   }
 
-  /** The block with all that was said in it; null: it is none. */
+  /** The block with everything that was said in it; null if it is not a block. */
   #whole(block: Block, { reason }: AnswerEnd): string | null {
     const { literal } = block.text;
     switch (block.kind) {

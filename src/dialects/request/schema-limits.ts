@@ -5,7 +5,7 @@ import { schemaDepthMax, schemaTextMaxLength, schemaValuesMax } from "../../core
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Keywords whose value is data: what looks like a reference in there is none. */
+/** Keywords whose value is data: what looks like a reference inside is not one. */
 const dataKeywords: ReadonlySet<string> = new Set(["const", "enum", "default", "examples", "example"]);
 /** Keywords whose keys are the client's names, never keywords. */
 const nameKeywords: ReadonlySet<string> = new Set([
@@ -76,7 +76,7 @@ function resolves(reference: string, schema: Schema, identifiers: ReadonlySet<st
   return true;
 }
 
-/** A step of a JSON pointer in a URI fragment; null when it is none. */
+/** A step of a JSON pointer in a URI fragment; null when it is not one. */
 function decoded(step: string): string | null {
   try {
     return decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~");

@@ -180,7 +180,7 @@ class ItemReader {
     return malformed(`${at}: no item ${id} is stored here; send the item itself (in most clients: store: false)`);
   }
 
-  /** Calls of tools that other servers run, and what came of them, are kept as calls; the rest is left out. */
+  /** Calls of tools that other servers run, and their results, are kept as calls; the rest is left out. */
   #foreign(item: Item, type: string, at: string): Refusal | null {
     if (typeof item.call_id !== "string") return null;
     if (type.endsWith("_output")) {

@@ -203,7 +203,7 @@ function readTool(definition: Definition, at: string, namespace: string | null):
   return [{ origin, tool }];
 }
 
-/** Nodes cannot hold a model to a grammar inside a string, so the model is told it. */
+/** Nodes cannot hold a model to a grammar inside a string, so the grammar is described to the model. */
 function customTool({ description, format }: Definition): Omit<Tool, "name"> {
   const { type, syntax, definition } = (format ?? {}) as Definition;
   const paragraphs = [

@@ -124,7 +124,7 @@ export abstract class OutputItem {
   /** Events between the last delta and `output_item.done`. */
   protected abstract closeInside(): string;
 
-  /** No fragment will come any more: the last delta, if something was held back. */
+  /** No more fragments will come: the last delta, if something was held back. */
   protected finish(): string {
     return "";
   }
@@ -322,7 +322,7 @@ export class CustomCallItem extends OutputItem {
   }
 }
 
-/** A call that the gateway runs by itself: it is open until what came of it is known. */
+/** A call that the gateway runs itself: it stays open until its result is known. */
 export abstract class OwnedItem extends OutputItem {
   readonly kind = "owned";
   protected readonly call: Call;

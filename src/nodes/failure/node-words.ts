@@ -4,7 +4,7 @@ import { nodeErrorTextMaxLength, nodeWordsMaxLength } from "../../core/limits.ts
 import type { Ask, Turn } from "../../core/types.ts";
 import { parseNodeJson, record } from "../json.ts";
 
-/** What of an error body says why; the body itself where it is no JSON. Bounded: nothing that is told is longer. */
+/** The part of an error body that says why, or the whole body if it is not JSON. Bounded, so that nothing longer is reported. */
 export function messageOfError(body: string): string {
   const text = body.slice(0, nodeErrorTextMaxLength);
   const event = record(parseNodeJson(text));

@@ -59,7 +59,7 @@ export class Template<Channel> {
   /** Fixed text before, between and after the holes. */
   readonly #fixed: readonly Uint8Array[];
   readonly #holes: readonly HoleKind[];
-  /** For each hole of kind Number, the field that it is; null where it is none that counts. */
+  /** For each hole of kind Number, its field; null if the field does not matter. */
   readonly #fields: readonly (RunningField | null)[];
   readonly #values: number[] = [];
   readonly #numbers: RunningNumbers | null;
@@ -266,7 +266,7 @@ function standsAt(text: Uint8Array, bytes: Uint8Array, at: number, end: number):
   return true;
 }
 
-/** Length of the escape whose backslash is at `at`, or 0 when it is none or half of a surrogate pair. */
+/** Length of the escape whose backslash is at `at`, or 0 when it is not one, or half of a surrogate pair. */
 function escapeLength(bytes: Uint8Array, at: number, end: number): number {
   if (at + 1 >= end) return 0;
   if (bytes[at + 1] !== letterU) return plainEscapes.includes(bytes[at + 1]!) ? 2 : 0;

@@ -160,7 +160,7 @@ export class SlotQueue {
     this.#wait(place, candidates, now); // (4)
   }
 
-  /** The client left while waiting. False when it does not wait (any more). */
+  /** The client left while waiting. False when it does not wait (anymore). */
   leave(place: Place): boolean {
     const waiting = this.#waiting.get(place);
     if (waiting === undefined) return false;

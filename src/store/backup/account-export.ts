@@ -37,7 +37,7 @@ const lists: readonly (readonly [name: string, sql: string])[] = [
   ],
 ];
 
-/** Columns with wall-clock milliseconds, which are told as ISO 8601. */
+/** Columns with wall-clock milliseconds, which are exported as ISO 8601. */
 const times: ReadonlySet<string> = new Set([
   "at",
   "created_at",

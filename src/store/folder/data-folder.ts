@@ -32,7 +32,7 @@ export type DataFolder = Readonly<{
   release(): void;
 }>;
 
-/** As `lockDataFolder`, with an empty database where there is none, unless there must have been one. */
+/** As `lockDataFolder`, with an empty database if there is none, unless there must have been one. */
 export function takeDataFolder(folder: string): DataFolder {
   const held = lockDataFolder(folder);
   try {
@@ -81,7 +81,7 @@ function namesIn(folder: string): readonly string[] {
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
 /**
- * Makes the folder where there is none and takes it for this process. Throws DataFolderInUse or DataFolderUnusable.
+ * Makes the folder if there is none and takes it for this process. Throws DataFolderInUse or DataFolderUnusable.
  *
  * The lock is SQLite's own exclusive lock on a small database of its own: it is an fcntl lock, so the system drops it
  * with the process, also after `kill -9`. Nothing else in the process may open that file, since closing any descriptor

@@ -43,7 +43,7 @@ function fatal(thrown: unknown): void {
   end();
 }
 
-/** Lines that are older than so many days are folded from here on; null: none are. */
+/** From here on, lines that are older than this many days are folded; null: none are. */
 function retain(keepDays: number | null): void {
   retention?.close();
   const busy = () => committing || persistence.stalled;

@@ -11,7 +11,7 @@ const restMinMs = 20;
 export type RetentionParts = Readonly<{
   writer: Pick<Writer, "fold" | "checkpoint">;
   clock: Clock;
-  /** Lines are kept for so many whole days after their own. */
+  /** Lines are kept for this many whole days after their own. */
   keepDays: number;
   /** True while a commit is under way or the disk takes no writes. */
   busy: () => boolean;

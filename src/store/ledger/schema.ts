@@ -21,7 +21,7 @@ import type { Quota } from "../../account/quota.ts";
 import type { PlanId } from "../../core/types.ts";
 
 const quotas = ["allowance", "coder_calls", "searches"] as const satisfies readonly Quota[];
-/** Purchases are never folded: their references must be known for ever. */
+/** Purchases are never folded: their references must be known forever. */
 const foldedKinds = ["charge", "coder_call", "coder_usage", "search"] as const satisfies readonly EntryKind[];
 const entryKinds = [...foldedKinds, "credit"] as const satisfies readonly EntryKind[];
 const purchaseKinds = ["credit", "plan"] as const satisfies readonly PurchaseRequest["kind"][];

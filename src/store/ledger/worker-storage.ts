@@ -35,7 +35,7 @@ export class WorkerStorage implements Storage {
 
   /**
    * Starts the Worker on a migrated database; throws StorageFailed where it cannot. `onFatal` is called once, for what must end the process: after it no
-   * outcome is told any more, so no reply that waits for its charge can go out.
+   * outcome is told anymore, so no reply that waits for its charge can go out.
    */
   static async open(
     file: string,
@@ -75,7 +75,7 @@ export class WorkerStorage implements Storage {
     this.#send({ order: "commit", json: JSON.stringify(batch), patienceMs });
   }
 
-  /** Lines of the journal older than so many days are folded into sums from here on; null: none are. */
+  /** From here on, lines of the journal that are older than this many days are folded into sums; null: none are. */
   retain(keepDays: number | null): void {
     this.#send({ order: "retain", keepDays });
   }

@@ -35,7 +35,7 @@ const versions: readonly string[] = [
 ];
 
 /**
- * Opens the file of stored responses, and makes it where there is none. Throws DataFolderUnusable.
+ * Opens the file of stored responses, and makes it if there is none. Throws DataFolderUnusable.
  *
  * Its commits need no fsync: at a power cut the last ones may be lost but the file stays whole, and no fsync of a long
  * conversation gets in the way of the ledger's on the same disk.

@@ -56,7 +56,7 @@ export class StoredResponsesFile implements StoredResponses {
   readonly #log: Log;
   readonly #worker: WorkerClient<ResponsesCall>;
   #waitingBytes = 0;
-  /** Erased accounts, of which nothing is kept any more: a relay may say late what was answered before. */
+  /** Erased accounts, for which nothing more is kept: a relay may report an earlier answer late. */
   readonly #erased = new Set<AccountId>();
   /** Gathered for the next order, which the timer sends. */
   #gathered: KeptResponse[] = [];
@@ -80,7 +80,7 @@ export class StoredResponsesFile implements StoredResponses {
     });
   }
 
-  /** Opens the file in a data folder that this process holds, and makes it where there is none. Throws DataFolderUnusable. */
+  /** Opens the file in a data folder that this process holds, and makes it if there is none. Throws DataFolderUnusable. */
   static async open(options: StoredResponsesOptions): Promise<StoredResponsesFile> {
     const responses = new StoredResponsesFile(options);
     closeSync(openSync(responses.#file, "a", 0o600)); // readable by its owner alone, like the ledger

@@ -104,7 +104,7 @@ export class UsageIndex {
     this.#statements = prepare(database);
   }
 
-  /** Opens the index of a journal, and makes it where there is none that fits. Throws what SQLite throws. */
+  /** Opens the index of a journal, and makes it if there is none that fits. Throws what SQLite throws. */
   static open(file: string, journalFile: string): UsageIndex {
     try {
       return UsageIndex.#openFitting(file, journalFile);
@@ -161,7 +161,7 @@ export class UsageIndex {
     })();
   }
 
-  /** Lets go of replies that are no lines of the journal any more, a part of them; says whether there may be more. */
+  /** Removes some of the replies that are no longer lines of the journal; says whether there may be more. */
   prune(): boolean {
     return this.#database.transaction(() => {
       const { folded, placesOfAll, removeReplies } = this.#statements;

@@ -41,7 +41,7 @@ const { news } = answerCalls<UsageCall>(self, (order) => {
   }
 });
 
-/** What is asked for must know all that is on disk: whoever got a reply looks for it. */
+/** A query must include everything on disk: whoever just got a reply looks for it. */
 function catchUpNow(): void {
   while (index.catchUp());
 }

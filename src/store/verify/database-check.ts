@@ -64,7 +64,7 @@ export function ledgerViolations(database: Database, progress: (line: string) =>
 
 export type LedgerContents = Readonly<{
   accounts: number;
-  /** Wall-clock time of the newest charge; null where there is none. */
+  /** Wall-clock time of the newest charge; null if there is none. */
   lastChargeAt: Ms | null;
 }>;
 

@@ -59,7 +59,7 @@ export class LedgerWatch {
   #closed = false;
   /** Null before it began. */
   #open: (() => OpenWork) | null = null;
-  /** The plans have changed since the Worker was told their bounds. */
+  /** The plans have changed since the Worker got their bounds. */
   #boundsAreOld = false;
 
   constructor(options: WatchOptions) {
@@ -94,7 +94,7 @@ export class LedgerWatch {
     this.#boundsAreOld = true;
   }
 
-  /** Nothing is read any more when it returns, except by the Worker, which ends by itself. */
+  /** When it returns, nothing is being read, except by the Worker, which ends by itself. */
   close(): void {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);

@@ -6,7 +6,7 @@ import { parseOutsideJson } from "../../core/outside-json.ts";
 import { linearPattern } from "./linear-pattern.ts";
 
 /**
- * `fits`; `misfit`: the answer is no JSON, or not what the schema asks for; `unusable`: the schema itself is none.
+ * `fits`; `misfit`: the answer is not JSON, or not what the schema asks for; `unusable`: the schema itself is none.
  * `reason` is for the model and the client, and names a place and a rule, never a value.
  */
 export type Verdict =
@@ -18,7 +18,7 @@ export type Verdict =
 const compiledMax = 32;
 const reasonMaxLength = 300;
 
-/** The check needs more time than there is: what only the engine itself can run may take for ever. */
+/** The check needs more time than there is: what only the engine itself can run may take forever. */
 export class TooSlow extends Error {}
 
 const optionsWith = (patternOf: (pattern: string) => Pattern): Options => ({
@@ -32,7 +32,7 @@ const optionsWith = (patternOf: (pattern: string) => Pattern): Options => ({
 });
 
 export type AnswerValidatorOptions = Readonly<{
-  /** Also patterns that may take for ever; without, `TooSlow` is thrown for their schemas. */
+  /** Also patterns that may take forever; without, `TooSlow` is thrown for their schemas. */
   runsAnyPattern: boolean;
 }>;
 
@@ -88,7 +88,7 @@ export class AnswerValidator {
     return compiled;
   }
 
-  /** As the draft that it names; without one as 2020-12 and, where it is none of that, as draft 7. */
+  /** As the draft that it names; without one as 2020-12 or, if it is not valid there, as draft 7. */
   #compileAnew(schemaText: string): ValidateFunction | Verdict {
     const { $schema, ...schema } = JSON.parse(schemaText) as Record<string, unknown>;
     const older = typeof $schema === "string" && /draft-0?[3467]\b/.test($schema);

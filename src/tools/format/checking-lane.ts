@@ -14,7 +14,7 @@ import type {
   TimedVerdict,
 } from "./checking-process.ts";
 
-/** `refused`: its account's turn came and it had none any more; `failed`: the process cannot be started. */
+/** `refused`: its account's turn came and it had none anymore; `failed`: the process cannot be started. */
 export type LaneResult = TimedVerdict | Readonly<{ verdict: "refused" | "failed" }>;
 
 export type CheckingLaneOptions = Readonly<{

@@ -87,7 +87,7 @@ export class McpConnection {
     return connection;
   }
 
-  /** Resolves with the reason when the connection is of no use any more; it must be closed all the same. */
+  /** Resolves with the reason when the connection is no longer usable; it must still be closed. */
   get ended(): Promise<string> {
     return this.#ended.promise;
   }

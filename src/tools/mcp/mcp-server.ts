@@ -59,7 +59,7 @@ export class McpServer {
       const since = this.#clock.monotonic();
       const reason = await this.#oneConnection();
       if (closing.aborted) return;
-      // A server that ends right after its start must not be started every second for ever.
+      // A server that ends right after its start must not be started every second forever.
       if (this.#clock.monotonic() - since > mcpReconnectMaxMs) pauseMs = mcpReconnectMinMs;
       this.#log("warn", "an MCP server is away", { reason, retrySeconds: pauseMs / 1000 });
       await pause(pauseMs, closing);

@@ -199,7 +199,7 @@ class MediaRequest {
   }
 }
 
-/** The last step of the path: "report.pdf"; null where there is none. */
+/** The last step of the path: "report.pdf"; null if there is none. */
 function nameIn(url: string): string | null {
   const step = new URL(url).pathname.split("/").at(-1) ?? "";
   return step === "" ? null : step;

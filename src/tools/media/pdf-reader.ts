@@ -25,7 +25,7 @@ export class PdfReader {
     this.#command = command;
   }
 
-  /** The text; null where there is none, it cannot be read within the limits, or `cancelSignal` was aborted. */
+  /** The text; null if there is none, it cannot be read within the limits, or `cancelSignal` was aborted. */
   async read(bytes: Uint8Array, account: AccountId, cancelSignal: AbortSignal): Promise<string | null> {
     const turn = await this.#turns.enter(account, cancelSignal).catch(() => null);
     if (turn === null) return null;

@@ -30,7 +30,7 @@ export class Sources {
 
   /**
    * The source that the model calls so, and its number for clients: sources are counted as they are first cited, since
-   * clients resolve [n] to the n-th of those that an answer's citations name. Null where there is none.
+   * clients resolve [n] to the n-th of those that an answer's citations name. Null if there is none.
    */
   cited(number: number): Readonly<{ source: Source; shown: number }> | null {
     const source = this.#byNumber[number - 1];
@@ -144,7 +144,7 @@ export class CitationReader {
     return this.#mark.includes("†") ? character !== "]" && character !== "】" : inMark.test(character);
   }
 
-  /** What is shown in place of a mark, and its sources; null where it is none, or cites nothing that is known. */
+  /** What is shown in place of a mark, and its sources; null if it is not one, or cites nothing that is known. */
   #cited(whole: string): Readonly<{ mark: string; sources: ReadonlySet<Source> }> | null {
     const [, open, numbers, lines, close] = markPattern.exec(whole) ?? [];
     if (numbers === undefined) return null;

@@ -63,7 +63,7 @@ export class FolderFiles {
     }
   }
 
-  /** What a scan compares; rejects where there is none any more. */
+  /** What a scan compares; rejects if there is none anymore. */
   async state(path: string): Promise<FileState> {
     const { mtimeMs, size } = await lstat(join(this.#root, path));
     return { modifiedMs: mtimeMs, bytes: size };
@@ -71,10 +71,10 @@ export class FolderFiles {
 
   /**
    * The file, opened once, so that what is looked at is what is read. Rejects where it cannot be opened or is no file
-   * any more; a link in its place is not followed.
+   * anymore; a link in its place is not followed.
    */
   async open(path: string): Promise<OpenFile> {
-    // Without O_NONBLOCK, a named pipe in its place would be waited for, for ever.
+    // Without O_NONBLOCK, a named pipe in its place would be waited for, forever.
     const handle = await open(join(this.#root, path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       const status = await handle.stat();

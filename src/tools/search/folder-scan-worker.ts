@@ -6,7 +6,7 @@ import { PdfReader } from "../media/pdf-reader.ts";
 import { type ScanResult, scanFolder } from "./folder-scan.ts";
 
 export type ScanRequest =
-  /** Makes the index at `file` where there is none; null is answered. */
+  /** Makes the index at `file` if there is none; null is answered. */
   | Readonly<{ order: "prepare"; file: string }>
   /** A ScanResult is answered; before it, the number of files read so far, again and again. */
   | Readonly<{ order: "scan"; file: string; folder: string; pdfCommand: readonly string[] }>

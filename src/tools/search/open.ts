@@ -11,7 +11,7 @@ export type SearchParts = FolderSearchParts & Readonly<{ publicFetch: PublicFetc
 
 /**
  * Null where there is no search. The index of a folder is brought up to date in the background: until then it finds
- * what it has. `freed` resolves when nobody else brings that index up to date any more. Throws SearchFolderUnusable or
+ * what it has. `freed` resolves when nobody else brings that index up to date anymore. Throws SearchFolderUnusable or
  * DataFolderUnusable, which the operator can put right.
  */
 export async function openSearchProvider(

@@ -13,7 +13,7 @@ import type { OwnedTool, RunContext } from "../owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "./search-provider.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
-/** Where the client filters by domain, so many times more results are asked for. */
+/** If the client filters by domain, this many times more results are requested. */
 const filteredFactor = 3;
 
 /** Counts a call of the search service; false: it is not to be made. */

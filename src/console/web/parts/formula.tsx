@@ -13,7 +13,7 @@ function loadRender(): Promise<Render> {
   return loading;
 }
 
-/** Macros of a formula may be expanded so often: a few lines of them could else run for ever. */
+/** Macros of a formula may be expanded so often: a few lines of them could else run forever. */
 const expansionsMax = 500;
 /** In em: a rule may not cover the page. */
 const sizeMax = 20;

@@ -135,7 +135,7 @@ export function readTools(text: string): readonly NeutralTool[] | string {
   return tools;
 }
 
-/** The schema of the editor, null where there is none, or a sentence that says what is wrong with it. */
+/** The schema of the editor, null if there is none, or a sentence that says what is wrong with it. */
 export function readSchema(text: string): Record<string, unknown> | null | string {
   if (text.trim() === "") return null;
   const value = parsed(text);

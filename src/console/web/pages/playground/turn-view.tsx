@@ -198,6 +198,6 @@ function indented(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json), null, 2);
   } catch {
-    return json; // still on its way, or what the model wrote is no JSON
+    return json; // still on its way, or what the model wrote is not JSON
   }
 }

@@ -71,7 +71,7 @@ const nameMarker = /^<!-- (\S+) -->$/m;
 
 /**
  * The text with the sections of these results between the markers, by the name of each. A section whose benchmark was
- * not run stays: it says of which day and machine it is. Throws when a marker is missing.
+ * not run stays: it says from which day and machine it is. Throws when a marker is missing.
  */
 export function withResults(text: string, results: ReadonlyMap<string, KeptResult>): string {
   const begin = text.indexOf(beginMarker);

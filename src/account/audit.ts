@@ -41,7 +41,7 @@ export const serverEntry = (
   detail: detail.slice(0, detailMaxLength),
 });
 
-/** As `by` of an entry: a command, and the user of the system whose it is. */
+/** For `by` of an entry: a command, and the system user who ran it. */
 export const byCommandOf = (user: string): string => `command line (${user})`;
 
 export type AuditEntry = Readonly<{

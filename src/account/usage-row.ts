@@ -17,7 +17,7 @@ export type UsageRow = Readonly<{
   estimated: boolean;
 }>;
 
-/** What a line of the journal says of a reply; lines about no reply have null there, which none of these is. */
+/** The columns of a journal line that a usage row needs. They are null in lines about no reply, which are not passed here. */
 export type JournalReply = Readonly<{
   at: Ms;
   billingKey: string;

@@ -67,7 +67,7 @@ export class LargeBodies {
   }
 
   /**
-   * Reads a body as a request of `dialect`. Its `prepared` turns are to be disposed of when the request has ended. Refused
+   * Reads a body as a request of `dialect`. Its `prepared` turns must be disposed of when the request has ended. Refused
    * as busy when open requests take all the room. `earlier`: what was found for its references already.
    */
   async readAsk(
@@ -87,7 +87,7 @@ export class LargeBodies {
     return prepared.kind === "refused" ? prepared.refusal : refuse("internal");
   }
 
-  /** Reads a body of POST /v1/tokenize; the turns of its `ask` are to be disposed of, too. `dialect` reads its messages. */
+  /** Reads a body of POST /v1/tokenize; the turns of its `ask` must be disposed of, too. `dialect` reads its messages. */
   async readTokenize(
     head: RequestHead,
     { body, bytes, cancelSignal }: LargeBody,

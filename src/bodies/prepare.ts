@@ -29,7 +29,7 @@ export type PrepareOrder = Readonly<{
   /** Its size as the client sent it. */
   bodyBytes: number;
   models: readonly Model[];
-  /** Whether stored responses that it refers to are to be found first. */
+  /** Whether stored responses that it refers to must be found first. */
   finds: boolean;
   /** What was found of them. */
   earlier: EarlierTexts | null;
@@ -46,7 +46,7 @@ export type RenderedTurns = Readonly<{ texts: EncodedTexts; extraTokens: number 
 
 export type Prepared =
   | Readonly<{ kind: "refused"; refusal: Refusal }>
-  /** It refers to stored responses, which are to be found first. */
+  /** It refers to stored responses, which must be found first. */
   | Readonly<{ kind: "refers"; references: References }>
   | Readonly<{ kind: "text"; text: string; modelId: string | null; returnTokens: boolean }>
   | Readonly<{ kind: "request"; modelId: string; namesModel: boolean; ask: PackedAsk; turns: WrittenTurns }>

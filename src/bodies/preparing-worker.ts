@@ -17,7 +17,7 @@ declare const self: Worker;
 
 /** Linux gives the main thread 9 times the share of this one where both want the same core. */
 const niceness = 10;
-/** What a body left behind is collected once nothing else is to be read. */
+/** Garbage of a body is collected once there is nothing else to read. */
 const restMs = 1_000;
 
 let dialects: Dialects;

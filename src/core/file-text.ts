@@ -34,6 +34,6 @@ function decoded(bytes: Uint8Array, encoding: string): string | null {
   }
 }
 
-/** How a file stands in a prompt: marked off from what the user says of it. */
+/** How a file stands in a prompt: marked off from what the user says about it. */
 export const fileAsText = (name: string | null, text: string): string =>
   `<document${name === null ? "" : ` name=${JSON.stringify(name)}`}>\n${text}\n</document>`;

@@ -295,7 +295,7 @@ export const largeBodyIdleMs = 2 * 60_000;
 export const largeSettingsMaxLength = 2 * 1024 * 1024;
 /** What every object of a response repeats of them and of its instructions, as the text that it is: as much of each. */
 export const largeEchoMaxLength = 2 * largeSettingsMaxLength;
-/** Parts of a request that are to be fetched or read; no more than this could be in its time. */
+/** Parts of a request that must be fetched or read; no more than this could be in its time. */
 export const mediaPartsMax = 1_000;
 
 /** Counts that a node made, by content. */

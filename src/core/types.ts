@@ -72,7 +72,7 @@ export type Part =
   /** A file whose text was not read yet; `url` as of an image. It is a text part before a node is asked. */
   | Readonly<{ kind: "file"; url: string; name: string | null }>;
 export type MediaPart = Exclude<Part, { kind: "text" }>;
-/** A part that is to be fetched or read before a node is asked, and in how many places of the conversation it stands. */
+/** A part that must be fetched or read before a node is asked, and in how many places of the conversation it stands. */
 export type UnreadyPart = Readonly<{ part: MediaPart; places: number }>;
 
 /** A finished tool call in the conversation's history; `arguments` is what the client sent: usually JSON text of an object. */
@@ -150,11 +150,11 @@ export interface PreparedTurns extends Disposable {
   /** Inline images, and the bytes that they take of the body. */
   readonly images: number;
   readonly imageBytes: number;
-  /** Parts that are to be fetched or read before a node is asked, each once. */
+  /** Parts that must be fetched or read before a node is asked, each once. */
   readonly unready: readonly UnreadyPart[];
   /** With those parts replaced by what was found under their keys, or left out, and the size of the body that this is. */
   withMedia(found: ReadonlyMap<string, Part>): Promise<Readonly<{ turns: PreparedTurns; bodyBytes: number }>>;
-  /** What of it is to be counted, and tokens beside that; a refusal where it cannot be read again. Never rejects. */
+  /** What of it must be counted, and tokens beside that; a refusal where it cannot be read again. Never rejects. */
   render(): Promise<Readonly<{ texts: EncodedTexts; extraTokens: number }> | Refusal>;
 }
 

@@ -6,7 +6,7 @@ import { isRefusal } from "../core/refusals.ts";
 import type { Ask, CoderBilling, Endpoint, FinishReason, Model, Piece, Refusal, Usage } from "../core/types.ts";
 import type { Earlier, References, StoredResponse } from "./stored-responses.ts";
 
-/** What a reply says of itself in every event: minted by the gateway, never taken from a node. */
+/** What a reply says about itself in every event: minted by the gateway, never taken from a node. */
 export type ReplyIdentity = Readonly<{ requestId: string; createdSeconds: number }>;
 
 /** The end of an answer as a client sees it. */

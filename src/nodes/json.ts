@@ -9,7 +9,7 @@ export function record(value: unknown): Record<string, unknown> | null {
 }
 
 /**
- * Parses an event or a body of a node; undefined when it is not JSON, or more of it than is to be parsed. Python nodes
+ * Parses an event or a body of a node; undefined when it is not JSON, or more of it than may be parsed. Python nodes
  * write NaN and Infinity, which JSON does not have: they are read as null, outside of strings only.
  */
 export function parseNodeJson(text: string): unknown {

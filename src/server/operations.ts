@@ -111,7 +111,7 @@ export const operations = {
 
   async "accounts delete"(work: CommandWork, { email }: { email: string }): Promise<ErasedAccount> {
     const { id } = await work.accounts.show(email);
-    // The e-mail is to be forgotten, so that the entry must not have it.
+    // The e-mail must be forgotten, so the entry must not contain it.
     const detail = "its e-mail, key, password, sessions, notes and stored responses were erased";
     return eraseAccount(work, email, () => work.auditLog.append(entryOf(work, "account.delete", id, detail)));
   },

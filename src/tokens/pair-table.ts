@@ -10,7 +10,7 @@ export const tokenBits = 18;
 /** Three quarters full with o200k_base: a search that finds looks at 2.5 slots on average, mostly of one cache line. */
 const slotsLog2 = 18;
 const slotMask = 2 ** slotsLog2 - 1;
-/** 256 KiB; says of 9 in 10 pairs that are not merged that they are not. */
+/** 256 KiB; recognizes 9 in 10 of the pairs that are not merged. */
 const filterBitsLog2 = 21;
 /** Bits of the right token that stand beside the left one; the others stand beside the merged one. */
 const lowBits = 32 - tokenBits;

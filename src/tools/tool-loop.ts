@@ -223,7 +223,7 @@ class Answer {
     return this.#ask.format === null;
   }
 
-  /** The answer's ending, or null where calls of ours are to be run: see the table above. */
+  /** The answer's ending, or null where calls of ours must be run: see the table above. */
   #afterRound(ending: Ending, round: RoundSink): Ending | null {
     if (ending.kind === "failed") {
       // (1) A client that left while it waited for a node is charged for the rounds before.

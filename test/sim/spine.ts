@@ -29,7 +29,7 @@ const models = [
   "open-05-3BIT-REAP",
 ] as const;
 
-/** What is known of a request after its end, whatever became of the process. */
+/** What is known about a request after its end, whatever became of the process. */
 /** "misfit": what was delivered was not what was asked for, and is charged. "unheard": its client left before the first byte and before the charge was written, and pays nothing. */
 type Fate = "refused" | "whole" | "misfit" | "failed" | "left" | "unheard" | "killed";
 

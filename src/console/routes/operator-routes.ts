@@ -156,7 +156,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
         const requests = open === 1 ? "a request that is" : `${open} requests that are`;
         return fail("conflict", `${email} has ${requests} open. Disable it, and delete it when they have ended.`);
       }
-      // The e-mail is to be forgotten, so that the entry must not have it.
+      // The e-mail must be forgotten, so the entry must not contain it.
       const detail = "its e-mail, key, password, sessions and notes were erased";
       await accountData.erase(record, () => audit(call, "account.delete", call.id, detail));
       return show(call.id);

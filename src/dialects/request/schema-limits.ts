@@ -16,7 +16,7 @@ const nameKeywords: ReadonlySet<string> = new Set([
   "dependentSchemas",
 ]);
 
-/** How the keys of an object are to be read. */
+/** How to read the keys of an object. */
 type Reading = "keywords" | "names" | "data";
 
 const tooMany = `has more than ${schemaValuesMax} values`;

@@ -3,7 +3,7 @@
 import type { Ask, Turn } from "../../core/types.ts";
 import type { Item } from "../stored-responses.ts";
 
-/** The last turn of a conversation that is to be summarised. */
+/** The last turn of a conversation that must be summarized. */
 const compactionTurn: Turn = {
   role: "user",
   content: [

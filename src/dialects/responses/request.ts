@@ -93,7 +93,7 @@ export type ResponsesAsk = Ask &
     store: boolean;
     previousResponseId: string | null;
     /**
-     * The request's own input, if it is to be kept with the response: as items, or of a large body as their JSON text. Of
+     * The request's own input, if it must be kept with the response: as items, or of a large body as their JSON text. Of
      * POST /v1/responses/compact the user's messages of the conversation, which its reply repeats.
      */
     input: readonly Item[] | string;

@@ -147,7 +147,7 @@ export class NodePool {
 
   /**
    * Applies another configuration. Running generations end where they are; those who wait stay in line. Nodes among the
-   * arrivals are starting until then, and another program than before: what was known of it does not count.
+   * arrivals are starting until then, and another program than before: what was known about it does not count.
    */
   reconfigure(
     configs: readonly NodeConfig[],
@@ -311,7 +311,7 @@ export class NodePool {
 
 const none: ReadonlySet<string> = new Set();
 
-/** The nodes of another configuration: those that stayed where they were are kept, with what is known of them. */
+/** The nodes of another configuration: those that stayed where they were are kept, with what is known about them. */
 export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(
   before: ReadonlyMap<string, Known>,
   configs: readonly NodeConfig[],

@@ -80,7 +80,7 @@ export class PooledNode {
   readonly #parts: PooledNodeParts;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
-  /** Until then nothing is to be sent there. */
+  /** Nothing may be sent there before then. */
   #arriving = false;
   #lookedAt = false;
   #silentLooks = 0;

@@ -63,7 +63,7 @@ export class Persistence {
     return this.#stalled;
   }
 
-  /** Looks whether the files are where they were, though nothing is to be written. Throws as `commit`. */
+  /** Checks that the files are in place, although there is nothing to write. Throws like `commit`. */
   look(): void {
     if (!this.#stalled && !this.#try(() => this.#writer.checkPlace())) void this.#probeUntilWritable();
   }

@@ -213,7 +213,7 @@ export const searchCalls = sqliteTable(
   (table) => [primaryKey({ columns: [table.accountId, table.day] })],
 );
 
-/** What `PRAGMA user_version` says of a ledger with these tables. */
+/** What `PRAGMA user_version` says about a ledger with these tables. */
 export const schemaVersion = 4;
 
 /** With the row that a table has from the start, where it has one. */

@@ -1,4 +1,4 @@
-// What the disk says of accounts, recomputed from the journal alone: I1 balances are the sums of the lines, I2 signs and
+// What the disk says about accounts, recomputed from the journal alone: I1 balances are the sums of the lines, I2 signs and
 // bounds of quotas, I5 charges follow from their tokens and rates, I10 every line has its account. The numbers are those
 // of src/README.md. (I3, one line a billing key, is a UNIQUE constraint.)
 import type { Database } from "bun:sqlite";

@@ -7,7 +7,7 @@ import { type AddressBytes, formatAddress, isOwnAddress, isPublicAddress, parseA
 export type Resolve = (name: string, cancelSignal: AbortSignal) => Promise<readonly string[]>;
 
 export type Destination = Readonly<{
-  /** Checked addresses in the form that is dialed, in the order in which they are to be tried. */
+  /** Checked addresses in the form that is dialed, in the order in which to try them. */
   addresses: readonly string[];
   port: number;
   /** What the certificate must be for; null for plain http. */

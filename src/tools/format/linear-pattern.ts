@@ -1,6 +1,6 @@
 // A client's pattern, run in time that is linear in the text however the pattern was made: all ways through it are
 // followed at once, so nothing is ever tried again. Only whether it matches is told, which needs no captures; what a
-// look-around says of each place is found first, by a walk of its own. What cannot be run so has no LinearPattern:
+// look-around says about each place is found first, by a walk of its own. What cannot be run so has no LinearPattern:
 // references to captures, changes of flags in the middle, and patterns that are too large when written out.
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { patternStepsMax } from "../../core/limits.ts";
@@ -164,7 +164,7 @@ export class LinearPattern {
   }
 }
 
-/** Which characters a class has, as the engine says of each by itself. */
+/** Which characters a class has, according to the engine, asked for each alone. */
 class CharacterClass {
   readonly #expression: RegExp;
   /** Of the first characters: 0 is not known yet, 1 no, 2 yes. */

@@ -30,7 +30,7 @@ type Failed = Extract<Ending, { kind: "failed" }>;
 /** What must fit: the answer's text, or the arguments of the tool that is forced as a form to fill in. */
 type Form = Readonly<{ tool: string | null; schema: string | null }>;
 
-/** True for requests whose answers are to be checked; the others need no round but their own. */
+/** True for requests whose answers must be checked; the others need only their own round. */
 export const wantsForm = (ask: Ask): boolean => ask.format !== null || formTool(ask) !== null;
 
 /** `round`, whose answers fit the format of their Ask; an Ask without one goes straight to it. */

@@ -80,7 +80,7 @@ class PageReader {
     this.#lengthMax = lengthMax;
   }
 
-  /** White space goes at the end, hence twice as much as is wanted. */
+  /** White space is removed at the end, hence twice as much as needed. */
   get isFull(): boolean {
     return this.#main.length >= 2 * this.#lengthMax || this.#all.length >= readAheadFactor * this.#lengthMax;
   }

@@ -83,7 +83,7 @@ class Update {
       }
       read = await this.#read(path, known);
     } catch (error) {
-      // Gone, forbidden or replaced meanwhile: what was known of it is no longer true; the next scan looks again.
+      // Gone, forbidden or replaced meanwhile: what was known about it is no longer true; the next scan looks again.
       read = { file: { path, modifiedMs: -1, bytes: 0, hash: null, skipped: (error as Error).message }, text: null };
     }
     this.#add(read, known);

@@ -70,7 +70,7 @@ export function fail(answer: Answer, error: Json): void {
   answer.error = quotaSentence(error) ?? (text(error["message"]) || "The answer could not be finished.");
 }
 
-/** What the server says of a budget that does not fit, with both numbers; null for every other error. */
+/** What the server says about a budget that does not fit, with both numbers; null for every other error. */
 function quotaSentence({ spendable, requested }: Json): string | null {
   if (typeof spendable !== "number" || typeof requested !== "number") return null;
   const help = spendable > 0 ? "Set a smaller output budget in the settings, buy credit" : "Buy credit";

@@ -1,5 +1,5 @@
 // The ledger's tables, described once: `migrate.ts` makes and extends them by it, and readers of the main thread
-// are drizzle queries on it. Workers take its types alone (`RowOf`): drizzle would cost each of them 8 MB and 30 ms.
+// are drizzle queries on it. Workers take its types alone (`RowOf`): drizzle would cost each of them 8 MB and 70 ms.
 //
 // A new version may add tables, columns that may be null or have a default (last in their table) and indexes; raise
 // `schemaVersion` with it. Anything else needs a step of its own in `migrate.ts`.

@@ -40,12 +40,12 @@ export const mcpTable = table(
       shown: "all",
     }),
     tools: key("tools", names("names of the server's tools"), {
-      about: "Tools of it that may be used.",
+      about: "Its tools that may be used.",
       otherwise: null,
       shown: "all",
     }),
     /** The longest that one call may take. */
-    timeoutMs: key("timeout_seconds", seconds(1, 3_600), { about: "Of one call.", otherwise: mcpCallTimeoutMs }),
+    timeoutMs: key("timeout_seconds", seconds(1, 3_600), { about: "Limit of one call.", otherwise: mcpCallTimeoutMs }),
   },
   ({ url, apiKey, command, args, environment, ...server }, place, given) => {
     checkReached(given, place);

@@ -126,7 +126,7 @@ export const nodeTable = table(
       shown: "the gateway's",
     }),
     startTimeoutMs: key("start_timeout_seconds", seconds(1, 86_400), {
-      about: "The node must answer in this time, or is started again.",
+      about: "The node must answer within this time, or it is restarted.",
       otherwise: managedStartTimeoutMs,
     }),
   },

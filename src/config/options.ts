@@ -45,7 +45,7 @@ const telemetryTable = table(
     /** Of an OpenTelemetry collector, without /v1/traces. */
     otlpEndpoint: required("otlp_endpoint", address(), "Where traces are sent, by OTLP over HTTP."),
     sampleRatio: key("sample_ratio", number(0, 1), {
-      about: "The part that is traced of the requests whose callers do not say.",
+      about: "The share of requests that is traced, where callers do not decide.",
       otherwise: 1,
     }),
   },
@@ -57,11 +57,11 @@ export type StoredResponsesConfig = Readonly<{ keepMs: Ms; accountBytesMax: numb
 const responsesTable = table(
   {
     keepMs: key("keep_days", days(0, 3_650, "a number of days from 0 (store nothing) to 3650"), {
-      about: "Stored responses live this long.",
+      about: "How long responses are stored.",
       otherwise: storedResponsesKeepDays * dayMs,
     }),
     accountBytesMax: key("keep_max_mib", mebibytes(1, 1_048_576), {
-      about: "Of each account; the oldest go first.",
+      about: "Limit for each account; the oldest are removed first.",
       otherwise: storedResponsesMaxMib * 1024 ** 2,
     }),
   },
@@ -73,9 +73,9 @@ const stripeTable = table(
   {
     secretKey: secret("secret_key", { about: "Sells credit through Stripe." }),
     /** Signs what Stripe tells about payments. */
-    webhookSecret: secret("webhook_secret", { about: "Of the webhook `{base_url}/console/webhooks/stripe`." }),
+    webhookSecret: secret("webhook_secret", { about: "Secret of the webhook `{base_url}/console/webhooks/stripe`." }),
     /** Null = at Stripe. */
-    url: key("url", address(), { about: "Where Stripe's API is.", otherwise: null, shown: "at Stripe" }),
+    url: key("url", address(), { about: "The address of Stripe's API.", otherwise: null, shown: "Stripe's own" }),
   },
   ({ secretKey, webhookSecret, url }, place, given) => {
     for (const name of ["secret_key", "webhook_secret"].filter((name) => !(name in given || `${name}_env` in given))) {
@@ -92,10 +92,10 @@ const backupsTable = table(
     everyMs: required(
       "every_hours",
       hoursOrNone(0.1, 8_760),
-      "A backup is made so often, in the data folder's `backups`.",
+      "How often a backup is made, in the data folder's `backups`.",
     ),
     keep: key("keep", whole(1, 1_000), {
-      about: "So many of those are kept; the oldest go.",
+      about: "How many of those are kept; the oldest are removed.",
       otherwise: scheduledBackupsKeptDefault,
     }),
   },
@@ -177,7 +177,7 @@ export const options = {
   signUp: option(
     "console",
     key("sign_up", yesOrNo(), {
-      about: "Whether strangers may make an account of the plan free.",
+      about: "Whether strangers may create an account on the free plan.",
       otherwise: false,
     }),
     restart,
@@ -191,7 +191,7 @@ export const options = {
         name.toLowerCase(),
       ),
       {
-        about: "Where a proxy in front names the browser's address.",
+        about: "The header in which a proxy in front sends the browser's address.",
         otherwise: null,
         shown: "there is no proxy",
       },
@@ -219,7 +219,7 @@ export const options = {
     "limits",
     key("default_output_tokens", whole(outputTokensMin, outputTokensMax), {
       about:
-        "Output budget of requests that name none, where the catalogue has no `default_output_tokens` for the model.",
+        "Output budget of requests that name none, where the catalog has no `default_output_tokens` for the model.",
       otherwise: outputTokensDefault,
       shown: `${outputTokensDefault}; of a coder model ${outputTokensMax} on chat-completions and messages`,
     }),
@@ -251,7 +251,7 @@ export const options = {
     "metrics",
     secret("token", {
       about: "What a scraper of `/metrics` sends as a bearer token.",
-      shown: "this machine alone may ask, and no proxy",
+      shown: "only this machine may ask, and no proxy",
     }),
     { reload: ({ values }, token) => void (values.metricsToken = token) },
   ),
@@ -263,7 +263,7 @@ export const options = {
     key(
       "usage_days",
       mapped(whole(0, 36_500, "a whole number from 0 (for ever) to 36500"), (days) => (days === 0 ? null : days)),
-      { about: "Older replies are kept as sums of a day.", otherwise: null, shown: "each is kept for ever" },
+      { about: "Older replies are kept as daily sums.", otherwise: null, shown: "each is kept forever" },
     ),
     { reload: (running, days) => running.keepUsage(days) },
   ),

@@ -36,27 +36,30 @@ const provider = mapped(oneOf([...services, "local", "none"]), (word) => word as
 
 const providerTable = table(
   {
-    provider: required("provider", provider, "What `web_search` finds with."),
+    provider: required("provider", provider, "The service that `web_search` uses."),
     url: key("url", address(), {
-      about: "Of your SearXNG; another address of Brave or Tavily.",
+      about: "The address of your SearXNG, or another address of Brave or Tavily.",
       otherwise: null,
       shown: "the service's own",
     }),
     apiKey: apiKey("the service"),
-    timeoutMs: key("timeout_seconds", seconds(1, 60), { about: "Of one search.", otherwise: searchTimeoutMs }),
+    timeoutMs: key("timeout_seconds", seconds(1, 60), { about: "Limit of one search.", otherwise: searchTimeoutMs }),
     pages: key("fetch_pages", whole(0, searchPagesMax), {
-      about: "So many of the first results are read whole.",
+      about: "How many of the first results are read completely.",
       otherwise: null,
       shown: `${searchPagesDefault.searxng}; ${searchPagesDefault.tavily} with Tavily`,
     }),
-    folder: key("folder", path("folder"), { about: 'Of `"local"`: the files that are searched.', otherwise: null }),
+    folder: key("folder", path("folder"), {
+      about: 'For `"local"`: the folder whose files are searched.',
+      otherwise: null,
+    }),
     baseUrl: key("base_url", address(), {
-      about: 'Of `"local"`: the address that files are cited under.',
+      about: 'For `"local"`: the address under which files are cited.',
       otherwise: folderUrlDefault,
       shown: `\`${folderUrlDefault}\``,
     }),
     rescanIntervalMs: key("rescan_seconds", seconds(1, 86_400), {
-      about: "Between two looks for changed files.",
+      about: "Time between two scans for changed files.",
       otherwise: searchRescanIntervalMs,
     }),
   },

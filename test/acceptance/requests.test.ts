@@ -36,6 +36,9 @@ const calling = {
 } as const;
 const schema = { type: "object", properties: { title: { type: "string" } }, required: ["title"] };
 
+const forcesCall = ({ tool_choice: choice }: Sent["body"]): boolean =>
+  choice === "required" || ["any", "tool", "function"].includes(choice?.type);
+
 describe.each(eachDialect)("%s", (name, dialect) => {
   const ask = (...[script, more, asked]: [string?, object?, Asking?]) =>
     answered(stack, dialect, script ?? "text", more, asked);
@@ -54,7 +57,8 @@ describe.each(eachDialect)("%s", (name, dialect) => {
       const asksForJson = [body["response_format"], body["output_config"]?.format, body["text"]?.format].some(
         (format) => format?.type.startsWith("json"),
       );
-      const { text } = toldIn(dialect, written, body["stream"] === true, body);
+      const { text, calls } = toldIn(dialect, written, body["stream"] === true, body);
+      if (forcesCall(body)) return expect(calls).not.toEqual([]);
       if (asksForJson) expect(JSON.parse(text)).toBeObject();
       else expect(text).toBe(compacts ? "" : "Hi there!");
       if (compacts) expect(written).toContain('"type":"compaction"');

@@ -309,9 +309,9 @@ test("reloads are in the audit log, by a command and by a signal, and so is a re
   server.signal("SIGHUP");
   await eventually("the signal is in the log", async () => auditIn(data).some(({ address }) => address === "SIGHUP"));
   expect(auditIn(data).slice(2)).toEqual([
-    { action: "server.reload", operator_id: 0, address: byCommand, detail: "applied: queue" },
+    { action: "server.reload", operator_id: 0, address: byCommand, detail: "applied: queue.max_wait_seconds" },
     { action: "server.reload", operator_id: 0, address: byCommand, detail: expect.stringContaining("refused: ") },
-    { action: "server.reload", operator_id: 0, address: "SIGHUP", detail: "applied: queue" },
+    { action: "server.reload", operator_id: 0, address: "SIGHUP", detail: "applied: queue.max_wait_seconds" },
   ]);
   server.signal("SIGTERM");
   await server.ended();

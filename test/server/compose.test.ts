@@ -77,7 +77,7 @@ describe("a start that fails leaves nothing open", () => {
     ["settings", ["socket:"]],
     ["books", ["tollgate.lock", "tollgate.db", "responses.db", "journal"]],
     ["work", ["journal", "Worker", "search.db"]],
-    ["gateway", ["journal", "Worker", "relay 1", "relay 2"]],
+    ["gateway", ["journal", "Worker"]],
     ["doors", ["journal", "Worker", "relay 1", "relay 2", "socket:"]],
   ])("when the phase %s fails", async (phase, opened) => {
     using start = new FailingStart();

@@ -1,5 +1,6 @@
 // Whether a request may start, and what it holds while it runs. Decided in this order:
-//   (1) a disabled account gets nothing, whoever found its key before that: on another thread, or before a long body
+//   (1) a disabled account gets nothing, whoever found its key before that: on another thread, or before a long body;
+//       nor does one whose plan has not the model
 //   (2) a model of the coder tier, in a dialect that is billed in calls, counts a call and skips (3) and (5)
 //   (3) flood protection
 //   (4) the journal must take writes, else nothing could be charged
@@ -31,6 +32,15 @@ import { coderQuotaReached, quotaExceeded } from "./quota-refusals.ts";
 
 /** What admission reads of an Ask. */
 export type Asked = Pick<Ask, "endpoint" | "coderBilling" | "model" | "outputTokensMax">;
+
+/**
+ * Balance tokens that a request holds: its output budget (spec, "Balance"), of a shop's own model what that budget costs, so
+ * that a free model holds nothing and a dear one holds enough.
+ */
+function heldTokens({ model, outputTokensMax }: Asked): number {
+  if (model.tier !== "own") return outputTokensMax;
+  return billedTokens(ratesOf(model.price), { ...noUsage, output: outputTokensMax });
+}
 
 const freeRates: Rates = { inputCents: 0, cachedInputCents: 0, outputCents: 0 };
 
@@ -71,6 +81,8 @@ export class Admission {
       // (1)
       const loaded = this.#ledger.account(account);
       if (loaded.disabled) return refuse("invalid_api_key");
+      const { plans, id } = ask.model;
+      if (plans !== null && !plans.includes(loaded.plan.id)) return refuse("model_not_in_plan", { model: id });
       // (2)
       if (ask.model.coder && ask.coderBilling === "calls") return this.#admitCall(loaded, ask, requestId, now.wall);
       // (3)
@@ -79,8 +91,9 @@ export class Admission {
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
       // (5)
-      if (!this.#ledger.reserve(loaded, ask.outputTokensMax, now.wall)) {
-        return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), ask.outputTokensMax, now.wall);
+      const held = heldTokens(ask);
+      if (!this.#ledger.reserve(loaded, held, now.wall)) {
+        return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), held, now.wall);
       }
       const hold = new TokenHold(this.#ledger, this.#journal, this.#line, loaded, ask, inputTokens, requestId);
       // (6)
@@ -129,6 +142,7 @@ class TokenHold implements Hold, BalanceWaiter {
   readonly #ask: Asked;
   readonly #requestId: string;
   /** See BalanceWaiter. */
+  readonly budget: number;
   cost: number;
   #state: "waiting" | "begun" | "over" = "waiting";
   #ready: PromiseWithResolvers<Refusal | null> | null = null;
@@ -148,11 +162,8 @@ class TokenHold implements Hold, BalanceWaiter {
     this.#account = account;
     this.#ask = ask;
     this.#requestId = requestId;
+    this.budget = heldTokens(ask);
     this.cost = expectedCost(ask, noUsage, inputTokens);
-  }
-
-  get budget(): number {
-    return this.#ask.outputTokensMax;
   }
 
   get ready(): Promise<Refusal | null> | null {
@@ -171,7 +182,7 @@ class TokenHold implements Hold, BalanceWaiter {
 
   refused(refusal: Refusal): void {
     this.#state = "over";
-    this.#ledger.release(this.#account, this.#ask.outputTokensMax);
+    this.#ledger.release(this.#account, this.budget);
     this.#ready?.resolve(refusal);
   }
 
@@ -192,7 +203,7 @@ class TokenHold implements Hold, BalanceWaiter {
     const billed = billedTokens(rates, usage);
     let fromAllowance: number;
     try {
-      fromAllowance = this.#ledger.settle(this.#account, this.#ask.outputTokensMax, billed, now);
+      fromAllowance = this.#ledger.settle(this.#account, this.budget, billed, now);
     } catch (thrown) {
       // Nothing was changed: the hold stays open and its dispose gives it back.
       if (thrown instanceof StoreUnavailable) return Promise.reject(thrown);
@@ -218,7 +229,7 @@ class TokenHold implements Hold, BalanceWaiter {
     if (this.#state === "over") return;
     const waited = this.#state === "waiting";
     this.#state = "over";
-    this.#ledger.release(this.#account, this.#ask.outputTokensMax);
+    this.#ledger.release(this.#account, this.budget);
     if (waited) this.#line.leave(this.#account, this);
     else this.#line.end(this.#account, this.cost);
     this.#ready?.resolve(givenUp);

@@ -1,7 +1,7 @@
 // Requests with large bodies, which a Worker reads. On the main thread, parsing 32 MiB would stop every stream for a
 // third of a second, or for two seconds if the body is made for it. The main thread gets the bytes of such a body, what
 // a node receives of it, and its settings, but never its conversation as objects.
-import type { KnownModels } from "../core/catalog.ts";
+import { distinctModels, type KnownModels } from "../core/catalog.ts";
 import type { Dialect, PackedAsk, Reading, RequestHead } from "../dialects/dialect.ts";
 import type { EarlierTexts, References } from "../dialects/stored-responses.ts";
 import {
@@ -79,7 +79,7 @@ export class LargeBodies {
     find: FindEarlier | null,
     earlier: EarlierTexts | null = null,
   ): Promise<Reading | Refusal> {
-    const parts = { reading: readingIn(dialect, head), body, bodyBytes: bytes, models: [...models.values()] };
+    const parts = { reading: readingIn(dialect, head), body, bodyBytes: bytes, models: distinctModels({ models }) };
     const read = await this.#read(parts, account, cancelSignal, find, earlier);
     if (isRefusal(read)) return read;
     const { prepared, turns } = read;
@@ -96,7 +96,7 @@ export class LargeBodies {
     { models }: KnownModels,
   ): Promise<TokenizeRequest | Refusal> {
     const reading = { ...readingIn(dialect, head), tokenizes: true };
-    const parts = { reading, body, bodyBytes: bytes, models: [...models.values()] };
+    const parts = { reading, body, bodyBytes: bytes, models: distinctModels({ models }) };
     const read = await this.#read(parts, account, cancelSignal, null, null);
     if (isRefusal(read)) return read;
     const { prepared, turns } = read;

@@ -1,5 +1,6 @@
 // Turns a large body into all that the main thread needs of it, without objects of its conversation. Runs in a Worker,
 // and depends on its argument alone: a Worker that dies loses only what it was doing.
+import { modelsByName } from "../core/catalog.ts";
 import type { Dialect, DialectRequest, Packed, PackedAsk, Reading, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
 import { type EarlierTexts, earlierOf, bytesOf, type References } from "../dialects/stored-responses.ts";
@@ -75,9 +76,7 @@ function requestOf({ reading, bodyBytes, ...order }: PrepareOrder, body: unknown
 }
 
 /** A request needs no more of the catalogue than its models. */
-const catalogOf = ({ models }: Pick<PrepareOrder, "models">) => ({
-  models: new Map(models.map((model) => [model.id, model])),
-});
+const catalogOf = ({ models }: Pick<PrepareOrder, "models">) => ({ models: modelsByName(models) });
 
 function prepareTokenize(value: unknown, order: PrepareOrder, dialect: Dialect): Prepared {
   const read = readTokenize(value, catalogOf(order), (body) => dialect.read(requestOf(order, body)));

@@ -1,6 +1,7 @@
 // tollgate check: reads the configuration and the catalog and asks each node how it is, including nodes that a running
 // server was given by flags. Opens no data folder.
 import { catalogOf } from "../config/configured-catalog.ts";
+import { distinctModels } from "../core/catalog.ts";
 import { checkModelIds, loadConfig } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
 import { isTold, modelInWords, servedModels } from "../nodes/abilities.ts";
@@ -23,10 +24,12 @@ const command: Command = {
     const managed = new Set(config.nodes.filter((node) => node.managed !== undefined).map(({ name }) => name));
     const wrong = nodes.some(({ problem }) => problem !== null);
     if (flags["json"] === true) {
-      console.log(JSON.stringify({ ok: !wrong, config: config.file, models: catalog.models.size, nodes }));
+      console.log(JSON.stringify({ ok: !wrong, config: config.file, models: distinctModels(catalog).length, nodes }));
     } else {
       console.log(`configuration  ok  ${config.file ?? "no file, defaults"}`);
-      console.log(`catalogue      ok  ${catalog.models.size} models, ${config.catalogFile ?? "as it comes"}`);
+      console.log(
+        `catalogue      ok  ${distinctModels(catalog).length} models, ${config.catalogFile ?? "as it comes"}`,
+      );
       for (const { name, url, engine, version, problem, abilities } of nodes) {
         const by = seen.isNodesOfServer ? ", by --node of the running server" : "";
         const found = managed.has(name)

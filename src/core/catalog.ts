@@ -14,10 +14,27 @@ import { type PlanId, planIds } from "./plan-ids.ts";
 import type { EncodingName, Model, Plan, Price } from "./types.ts";
 
 export type Catalog = Readonly<{
+  /** By id and by alias. */
   models: ReadonlyMap<string, Model>;
   plans: Readonly<Record<PlanId, Plan>>;
   creditPacksTokens: readonly number[];
 }>;
+
+/** Models by every name that requests may use: ids and aliases. */
+export const modelsByName = (models: Iterable<Model>): ReadonlyMap<string, Model> => {
+  const all = [...models];
+  return new Map([
+    ...all.flatMap((model) => model.aliases.map((alias) => [alias, model] as const)),
+    ...all.map((model) => [model.id, model] as const),
+  ]);
+};
+
+/** Each model once. */
+export const distinctModels = ({ models }: KnownModels): readonly Model[] => [...new Set(models.values())];
+
+/** Those that lists show. */
+export const listedModels = (catalog: KnownModels): readonly Model[] =>
+  distinctModels(catalog).filter(({ hidden }) => !hidden);
 
 /** What reading a request needs of it. */
 export type KnownModels = Pick<Catalog, "models">;
@@ -58,6 +75,15 @@ export class CatalogError extends Error {
 const encodings = ["o200k_base", "cl100k_base", "p50k_base", "r50k_base"] as const satisfies readonly EncodingName[];
 /** Of models that name none, and of texts that are counted for no model. */
 export const encodingDefault: EncodingName = "o200k_base";
+
+/** What the rows of a catalogue do not say. */
+export const plainModel = {
+  kind: "chat",
+  nodeModel: null,
+  aliases: [],
+  hidden: false,
+  plans: null,
+} as const satisfies Partial<Model>;
 
 // ---------------------------------------------------------------- the file
 
@@ -164,7 +190,7 @@ export function readCatalog(json: unknown, file: string, budget = outputTokensDe
   if (faults.length > 0) throw new CatalogError(faults.map((fault) => `${file}: ${fault}`).join("\n"));
   const plans = new Map(rows.plans.map((row) => [row.id, planOf(row)]));
   return {
-    models: new Map(rows.models.map((row) => [row.id, modelOf(row, budget)])),
+    models: modelsByName(rows.models.map((row) => modelOf(row, budget))),
     plans: Object.fromEntries(planIds.map((id) => [id, plans.get(id)!])) as Record<PlanId, Plan>,
     creditPacksTokens: rows.credit_packs_tokens,
   };
@@ -210,7 +236,9 @@ function modelOf(row: Static<typeof ModelRow>, budget: number): Model {
   const own = row.default_output_tokens;
   return {
     id: row.id,
+    ...plainModel,
     tier: row.tier,
+    readsDepth: row.tier === "hosted",
     contextTokens: row.context_tokens,
     readsImages: row.reads_images,
     structuredOutput: row.structured_output,

@@ -13,6 +13,17 @@ export const outputTokensDefault = 4_096;
 export const stopSequencesMax = 4;
 /** UTF-16 units of the further ones together, which the gateway looks for itself in what other models write. */
 export const furtherStopsMaxLength = 16 * 1024;
+
+// A shop's own models
+/** Of a model of which neither its row nor a node says one: larger than any, so that the node's own answer counts. */
+export const ownModelContextTokensDefault = 1_048_576;
+/** Names of one model beside its id. */
+export const modelNamesMax = 100;
+/** Models that nodes list and nobody configured; a hosted catalogue of all the world's has some 500. */
+export const listedModelsMax = 1_000;
+export const priceMaxDollars = 10_000;
+
+// Windows of requests
 export const floodWindowMs = 60_000;
 export const floodRequestsMax = 120;
 export const hourMs = 3_600_000;

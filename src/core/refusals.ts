@@ -36,6 +36,13 @@ export const refusals = {
     message: "The model `{model}` does not exist. GET /v1/models lists the models.",
     retry: "client",
   },
+  model_not_in_plan: {
+    status: 403,
+    type: "permission_error",
+    code: "model_not_allowed",
+    message: "The model `{model}` is not part of your plan. GET /v1/models lists the models.",
+    retry: "never",
+  },
   context_length_exceeded: {
     status: 400,
     type: invalid,

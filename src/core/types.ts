@@ -26,11 +26,28 @@ export type EncodingName = "o200k_base" | "cl100k_base" | "p50k_base" | "r50k_ba
 
 export type StructuredOutput = "json_schema" | "json_object" | "none";
 
-/** One row of the catalog (`data/catalog.json`). */
+/** What a model is asked for: conversations, vectors of texts, or an order of documents. */
+export type ModelKind = "chat" | "embedding" | "rerank";
+
+/** One model that is served: a row of the catalogue (`data/catalog.json`), one of the shop's own, or one that nodes list. */
 export type Model = Readonly<{
   id: string;
-  /** First-party tiers bill usage.total_tokens at one rate; hosted models bill input, cached input and output apart. */
-  tier: "first-party" | "hosted";
+  kind: ModelKind;
+  /**
+   * First-party tiers bill usage.total_tokens at one rate; hosted models bill input, cached input and output apart. `own`:
+   * as hosted, without what the specification says of the hosted ones alone.
+   */
+  tier: "first-party" | "hosted" | "own";
+  /** The name that nodes know it by; null where the nodes' configuration says, or it is the only model there. */
+  nodeModel: string | null;
+  /** Other names that requests may use. */
+  aliases: readonly string[];
+  /** True where lists of models leave it out; requests may name it. */
+  hidden: boolean;
+  /** Plans that may use it; null: all. */
+  plans: readonly PlanId[] | null;
+  /** True where requests may set how deeply it thinks. */
+  readsDepth: boolean;
   contextTokens: number;
   readsImages: boolean;
   structuredOutput: StructuredOutput;
@@ -49,7 +66,6 @@ export type Model = Readonly<{
 }>;
 
 /** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
-export const readsDepth = ({ tier }: Model): boolean => tier === "hosted";
 
 export type Plan = Readonly<{
   id: PlanId;

@@ -1,8 +1,8 @@
 // GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list. Only `capabilities` are
 // called otherwise by each: a header that only the clients of a dialect send says whose names are wanted.
-import type { Catalog } from "../core/catalog.ts";
+import { type Catalog, listedModels } from "../core/catalog.ts";
 import { outputTokensMax } from "../core/limits.ts";
-import { type Model, readsDepth } from "../core/types.ts";
+import type { Model } from "../core/types.ts";
 
 const created = "2025-01-01T00:00:00Z";
 
@@ -32,7 +32,7 @@ export function modelBody(model: Model, { nodesContext, ownCapabilities }: Model
     max_tokens: outputTokensMax,
     max_output_tokens: Math.min(outputTokensMax, contextTokens),
     /** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
-    reasoning_effort: readsDepth(model),
+    reasoning_effort: model.readsDepth,
     capabilities: (ownCapabilities ?? capabilities)(model),
   };
 }
@@ -47,14 +47,14 @@ function descriptionOf({ readsImages, structuredOutput }: Model): string {
 const capabilities = (model: Model) => ({
   vision: model.readsImages,
   tools: true,
-  reasoning: readsDepth(model),
+  reasoning: model.readsDepth,
   structured_output: model.structuredOutput === "json_schema",
   json_mode: model.structuredOutput !== "none",
 });
 
 /** A page of the list; `after_id`, `before_id` and `limit` are how Anthropic's SDK pages. */
 export function modelsBody(catalog: Catalog, query: URLSearchParams, view: ModelsView): object {
-  const all = [...catalog.models.values()];
+  const all = listedModels(catalog);
   const limit = Math.min(Math.max(Math.trunc(Number(query.get("limit") ?? 1000)) || 1000, 1), 1000);
   const after = all.findIndex((model) => model.id === query.get("after_id")) + 1;
   const before = all.findIndex((model) => model.id === query.get("before_id"));

@@ -255,7 +255,7 @@ function fieldsOf(
   }
   if (constrains) body["response_format"] = responseFormat(format, held?.schema ?? {}, engine, traits);
   // first-party tiers choose their own depth (spec, Behaviours across endpoints)
-  if (ask.model.tier === "hosted" && ask.effort !== null) Object.assign(body, depthOf(ask.effort));
+  if (ask.model.readsDepth && ask.effort !== null) Object.assign(body, depthOf(ask.effort));
   if (unthinking) Object.assign(body, depths.off ?? thinking(false));
   if (traits.cacheSalt) body["cache_salt"] = Bun.hash(`account ${account}`).toString(36);
   const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");

@@ -2,7 +2,7 @@
 // that have a command are started here.
 import { CommandError } from "../core/expected-error.ts";
 import { statSync } from "node:fs";
-import type { Catalog } from "../core/catalog.ts";
+import { type Catalog, distinctModels } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Config, NodeConfig } from "../config/config.ts";
 import { freePort } from "../http/free-port.ts";
@@ -93,7 +93,7 @@ async function foundNode(catalog: Catalog, clock: Clock): Promise<FoundNode> {
 
 /** On a free port. */
 function demoNode(catalog: Catalog, clock: Clock): { node: NodeConfig; stop: () => Promise<void> } {
-  const { url, stop } = startDemoNode({ models: [...catalog.models.values()], clock });
+  const { url, stop } = startDemoNode({ models: distinctModels(catalog), clock });
   return { node: { name: "demo", url, apiKey: null, slots: nodeSlotsDefault, models: { "*": "*" } }, stop };
 }
 

@@ -1,7 +1,7 @@
 // Assembles the relays of a server that has several threads, with what they share with the main thread.
 import { join } from "node:path";
 import type { Accounting } from "../accounting.ts";
-import type { LiveCatalog } from "../core/catalog.ts";
+import { distinctModels, type LiveCatalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Config, splitConfig } from "../config/config.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
@@ -46,7 +46,7 @@ export function startRelays(config: Config, parts: Parts): ServingRelays {
   const { keys, admission } = accounting;
   const unix = join(config.dataFolder, "relays.sock");
   const rulesOf = (configured: Config): Rules => ({
-    models: [...catalog.models.values()],
+    models: distinctModels(catalog),
     plans: catalog.plans,
     creditPacksTokens: catalog.creditPacksTokens,
     options: splitConfig(configured).live,

@@ -2,7 +2,7 @@
 // dialects, the nodes' sockets. What must be decided in one place it asks the main thread. It lies beside main.ts because
 // Workers of its own are found from there in a compiled binary.
 import { assert } from "../core/assert.ts";
-import { LiveCatalog } from "../core/catalog.ts";
+import { LiveCatalog, modelsByName } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { Tracing } from "../telemetry/tracing.ts";
 import type { Parts } from "../gateway.ts";
@@ -143,7 +143,7 @@ class RelayThread {
 }
 
 const catalogOf = ({ models, plans, creditPacksTokens }: Rules) => ({
-  models: new Map(models.map((model) => [model.id, model])),
+  models: modelsByName(models),
   plans,
   creditPacksTokens,
 });

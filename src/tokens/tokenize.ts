@@ -61,7 +61,7 @@ export function readTokenize<Read extends WithAsk>(
 
 /** Messages without a model are counted for one that reads images too. */
 function anyModel({ models }: KnownModels): Model {
-  const all = [...models.values()];
+  const all = [...models.values()].filter(({ kind }) => kind === "chat");
   return all.find(({ readsImages }) => readsImages) ?? all[0]!;
 }
 

@@ -1,4 +1,5 @@
 // The accounting on a database in memory, with a clock that tests set: everything real but the disk.
+import { plainModel } from "../../src/core/catalog.ts";
 import type { Database } from "bun:sqlite";
 import { Accounts } from "../../src/account/accounts.ts";
 import { AuditLog } from "../../src/account/audit.ts";
@@ -42,7 +43,9 @@ export const parPrice: Price = { kind: "flat", cents: 500 };
 export function model(id: string, price: Price = parPrice): Model {
   return {
     id,
+    ...plainModel,
     tier: price.kind === "flat" ? "first-party" : "hosted",
+    readsDepth: price.kind === "split",
     contextTokens: 196_608,
     readsImages: false,
     structuredOutput: "json_schema",

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import committed from "../../data/catalog.json" with { type: "json" };
-import { CatalogError, embeddedCatalog, loadCatalog, readCatalog } from "../../src/core/catalog.ts";
+import { CatalogError, embeddedCatalog, loadCatalog, readCatalog, plainModel } from "../../src/core/catalog.ts";
 import type { Price } from "../../src/core/types.ts";
 
 // Typed from the specification's model table: id, context, input, structured output, US dollars per 1M tokens.
@@ -66,7 +66,9 @@ describe("the committed catalog", () => {
     const hosted = id.startsWith("open-");
     expect(models.get(id)).toEqual({
       id,
+      ...plainModel,
       tier: hosted ? "hosted" : "first-party",
+      readsDepth: hosted,
       contextTokens: contextTokens[context]!,
       readsImages: input === "image",
       structuredOutput: structuredOutput[structured] as "json_schema",

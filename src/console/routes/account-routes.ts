@@ -1,4 +1,5 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
+import { listedModels } from "../../core/catalog.ts";
 import { apiKeyPrefix } from "../../account/keys.ts";
 import { costUsd, ratesOf } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
@@ -68,22 +69,20 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     route("GET", "/events", "account", ({ visitor }) => live.open(visitor)),
 
     route("GET", "/models", "account", (): ConsoleModels => {
-      const models = [...catalog.models.values()].map(
-        ({ id, contextTokens, readsImages, structuredOutput, ...model }) => {
-          const { inputCents, cachedInputCents, outputCents } = ratesOf(model.price);
-          return {
-            id,
-            context_tokens: contextTokens,
-            reads_images: readsImages,
-            structured_output: structuredOutput,
-            price: { input_cents: inputCents, cached_input_cents: cachedInputCents, output_cents: outputCents },
-            flat_price: model.price.kind === "flat",
-            coder: model.coder,
-            served: parts.nodes.serves(id),
-            available: parts.nodes.takes(id),
-          };
-        },
-      );
+      const models = listedModels(catalog).map(({ id, contextTokens, readsImages, structuredOutput, ...model }) => {
+        const { inputCents, cachedInputCents, outputCents } = ratesOf(model.price);
+        return {
+          id,
+          context_tokens: contextTokens,
+          reads_images: readsImages,
+          structured_output: structuredOutput,
+          price: { input_cents: inputCents, cached_input_cents: cachedInputCents, output_cents: outputCents },
+          flat_price: model.price.kind === "flat",
+          coder: model.coder,
+          served: parts.nodes.serves(id),
+          available: parts.nodes.takes(id),
+        };
+      });
       return { models };
     }),
 

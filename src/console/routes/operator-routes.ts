@@ -1,4 +1,5 @@
 // What operators see and do. Every change is written to the audit log in the same commit.
+import { distinctModels } from "../../core/catalog.ts";
 import type { AuditAction } from "../../account/audit.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
@@ -214,7 +215,7 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
           billed_usd: costUsd(billed),
         },
         pending_purchase_requests: purchaseRecords.pendingRequests(null),
-        models: [...catalog.models.keys()].map((model) => {
+        models: distinctModels(catalog).map(({ id: model }) => {
           const day = days.find((each) => each.model === model);
           return {
             model,

@@ -1,9 +1,9 @@
 // A model's capabilities under the names of Anthropic's library: every member that it knows, so that none is looked for in
 // vain.
-import { type Model, readsDepth } from "../../core/types.ts";
+import type { Model } from "../../core/types.ts";
 
 export function capabilities(model: Model) {
-  const depth = supported(readsDepth(model));
+  const depth = supported(model.readsDepth);
   const [yes, no] = [supported(true), supported(false)];
   return {
     batch: no,

@@ -1,7 +1,7 @@
 // The API as one OpenAPI 3.1 description, made from what the program itself uses: the schemas that bodies are checked
 // with, the catalog, and the table of refusals.
 import { version } from "../../../package.json" with { type: "json" };
-import type { Catalog } from "../../core/catalog.ts";
+import { type Catalog, listedModels } from "../../core/catalog.ts";
 import { chatCompletions } from "../../dialects/chat/chat-completions.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { messages } from "../../dialects/messages/messages.ts";
@@ -114,6 +114,7 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   malformed: "A field is not what it must be.",
   unreadable: "The body is not JSON.",
   unknown_model: "There is no such model.",
+  model_not_in_plan: "The account's plan has not this model.",
   context_length_exceeded: "The input is longer than the model's context window.",
   previous_response_not_found: "The earlier response is not stored here.",
   threads_not_kept: "Conversations are not kept here.",
@@ -431,7 +432,7 @@ A request that ends with an error status costs nothing.`;
 
 /** Takes some milliseconds: made at the first request and kept. */
 export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
-  const models = [...catalog.models.keys()];
+  const models = listedModels(catalog).map(({ id }) => id);
   const samples = codeSamples(baseUrl);
   const paths: OpenApiDocument["paths"] = { ...generation(), ...counting(), ...stored(), ...others(models) };
   const withSamples = Object.entries(paths).map(([path, methods]) => {

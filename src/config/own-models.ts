@@ -6,6 +6,7 @@ import {
   outputTokensMax,
   outputTokensMin,
   ownModelContextTokensDefault,
+  ownModelNameMaxLength,
   priceMaxDollars,
 } from "../core/limits.ts";
 import type { Model, ModelKind, PlanId, Price, StructuredOutput } from "../core/types.ts";
@@ -32,7 +33,8 @@ export const nothingTold: ToldOfModel = { contextTokens: null, readsImages: null
 
 const dollarsExpected = `dollars per million tokens, from 0 to ${priceMaxDollars}, in whole cents`;
 const dollars = () => Type.Number({ minimum: 0, maximum: priceMaxDollars, description: dollarsExpected });
-const name = (what: string) => Type.String({ minLength: 1, maxLength: 200, pattern: "^\\S+$", description: what });
+const name = (what: string) =>
+  Type.String({ minLength: 1, maxLength: ownModelNameMaxLength, pattern: "^\\S+$", description: what });
 const oneOf = <const Words extends readonly string[]>(words: Words) =>
   Type.Union(
     words.map((word) => Type.Literal(word as Words[number])),
@@ -41,7 +43,7 @@ const oneOf = <const Words extends readonly string[]>(words: Words) =>
 
 export const OwnModelTable = Type.Object(
   {
-    id: name("a name without spaces, of up to 200 characters"),
+    id: name(`a name without spaces, of up to ${ownModelNameMaxLength} characters`),
     node_model: Type.Optional(name("the name that nodes know the model by")),
     kind: Type.Optional(oneOf(["chat", "embedding", "rerank"])),
     price: Type.Optional(

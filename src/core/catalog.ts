@@ -61,6 +61,9 @@ export class LiveCatalog implements Catalog {
     return this.#current.creditPacksTokens;
   }
 
+  /** The name that nodes know a model by; null where their own configuration says. */
+  readonly nodeModelOf = (modelId: string): string | null => this.models.get(modelId)?.nodeModel ?? null;
+
   replace(catalog: Catalog): void {
     this.#current = catalog;
     for (const plan of Object.values(catalog.plans)) Object.assign(this.plans[plan.id], plan);

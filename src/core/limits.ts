@@ -17,6 +17,7 @@ export const furtherStopsMaxLength = 16 * 1024;
 // A shop's own models
 /** Of a model of which neither its row nor a node says one: larger than any, so that the node's own answer counts. */
 export const ownModelContextTokensDefault = 1_048_576;
+export const ownModelNameMaxLength = 200;
 /** Names of one model beside its id. */
 export const modelNamesMax = 100;
 /** Models that nodes list and nobody configured; a hosted catalogue of all the world's has some 500. */

@@ -65,8 +65,6 @@ export type Model = Readonly<{
   coder: boolean;
 }>;
 
-/** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
-
 export type Plan = Readonly<{
   id: PlanId;
   name: string;

@@ -1,9 +1,10 @@
 // What a node's engine says that it has for the models that it is asked for, and what of the catalogue's promises that does
 // not keep.
-import { modelNameOn, type NodeConfig } from "../config/config.ts";
+import type { NodeConfig } from "../config/config.ts";
+import { distinctModels } from "../core/catalog.ts";
 import type { Model } from "../core/types.ts";
 import { type Engine, factsOf } from "./engine.ts";
-import { servesAmong } from "./queue/pool.ts";
+import { modelNameOn, servesAmong } from "./model-routes.ts";
 import type { Capability, ModelFacts } from "./model-facts.ts";
 
 /** A model as its node knows it. */
@@ -21,14 +22,22 @@ export type Abilities = Readonly<{
   below: readonly string[];
 }>;
 
-/** The models of the catalogue that are asked for on a node; "*" stands for those that no node names. */
-export function servedModels<Node extends Pick<NodeConfig, "models">>(
+/** The models that are asked for on a node; "*" stands for those that no node names. */
+export function servedModels<Node extends Pick<NodeConfig, "models"> & Readonly<{ engine?: Engine | null }>>(
   nodes: readonly Node[],
   models: ReadonlyMap<string, Model>,
 ): (node: Node) => readonly Model[] {
-  const serves = servesAmong(nodes);
-  return (node) => [...models.values()].filter(({ id }) => serves(node, id));
+  const serves = servesAmong(
+    () => nodes.map(knownOf),
+    (id) => models.get(id)?.nodeModel ?? null,
+  );
+  return (node) => distinctModels({ models }).filter(({ id }) => serves(knownOf(node), id));
 }
+
+const knownOf = ({ models, engine = null }: Pick<NodeConfig, "models"> & Readonly<{ engine?: Engine | null }>) => ({
+  models,
+  engine,
+});
 
 /** Of the models that are asked for; null where the engine tells none. */
 export function leastContext({ models }: Abilities): number | null {
@@ -47,7 +56,7 @@ export function abilitiesOf(
   if (engine.kind === "demo") return { models: [], below: [] };
   const asked = new Map<string, Asked>();
   for (const model of served) {
-    const facts = factsOf(engine, modelNameOn(models, model.id, engine.chatModels));
+    const facts = factsOf(engine, modelNameOn(models, model, engine));
     if (facts === null) continue;
     const known = asked.get(facts.name);
     if (known === undefined) asked.set(facts.name, { facts, models: [model] });

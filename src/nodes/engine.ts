@@ -35,7 +35,7 @@ const owners: Readonly<Record<string, EngineKind>> = {
 };
 
 /** These answer by whatever name they are asked, with the one model that they have. */
-const answersToAnyName: ReadonlySet<EngineKind> = new Set(["sglang", "llama.cpp", "tgi"]);
+export const answersToAnyName: ReadonlySet<EngineKind> = new Set(["sglang", "llama.cpp", "tgi"]);
 
 /**
  * The engine that gave this list of models; null where it is none. `known`: the engine that it was: what does not change

@@ -1,6 +1,7 @@
 // Asks a node once how it is, for `tollgate check`, `doctor`, and for `tollgate nodes` while no server runs.
 import type { Clock } from "../core/clock.ts";
-import { modelNameOn, type NodeConfig } from "../config/config.ts";
+import type { NodeConfig } from "../config/config.ts";
+import { modelNameOn } from "./model-routes.ts";
 import { nodeConnectTimeoutMs, nodeProbeTimeoutMs, nodeTrialTimeoutMs } from "../core/limits.ts";
 import type { Model } from "../core/types.ts";
 import { type Abilities, abilitiesOf, leastContext } from "./abilities.ts";
@@ -46,7 +47,7 @@ export async function inspectNode(node: NodeConfig, served: readonly Model[], cl
   const asking: Asking = { client, basePath, apiKey, timeoutMs: nodeProbeTimeoutMs };
   try {
     const { health, engine, problem } = await lookAt(asking);
-    const names = [...new Set(served.map(({ id }) => modelNameOn(node.models, id, engine?.chatModels ?? [])))];
+    const names = [...new Set(served.map((model) => modelNameOn(node.models, model, engine)))];
     if (engine === null) {
       const answers = health === "well" && (await eachAnswers(asking, names));
       return { ...unasked, well: health === "well", problem: answers ? null : `${url}: ${problem}` };

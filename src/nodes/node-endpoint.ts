@@ -2,7 +2,8 @@
 // gets a place on it, is the pool's to decide, which may be on another thread.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
-import { modelNameOn, type NodeConfig } from "../config/config.ts";
+import type { NodeConfig } from "../config/config.ts";
+import { modelNameOn, type NodeModelOf } from "./model-routes.ts";
 import {
   nodeAfterFinishMs,
   nodeConnectTimeoutMs,
@@ -82,6 +83,7 @@ export type EndpointOptions = Readonly<{
   /** Seam for tests: how sockets are opened. */
   dial?: Dial | undefined;
   estimate?: EstimateOfPrompt | null | undefined;
+  nodeModelOf?: NodeModelOf | undefined;
 }>;
 
 export class NodeEndpoint {
@@ -92,14 +94,19 @@ export class NodeEndpoint {
   readonly #client: NodeClient;
   readonly #basePath: string;
   readonly #estimate: EstimateOfPrompt | null;
+  readonly #nodeModelOf: NodeModelOf;
   #lookedAgain: Readonly<{ found: Promise<void>; until: Ms }> | null = null;
   /** By a look of its own, of which nobody was told yet. */
   #found: Engine | null = null;
   /** By the model's name on the node. */
   readonly #shapes = new Map<string, KnownShapes<Channel>>();
 
-  constructor(config: NodeConfig, { clock, limits, dial, estimate = null }: EndpointOptions) {
+  constructor(
+    config: NodeConfig,
+    { clock, limits, dial, estimate = null, nodeModelOf = notConfigured }: EndpointOptions,
+  ) {
     this.#estimate = estimate;
+    this.#nodeModelOf = nodeModelOf;
     this.config = config;
     this.#clock = clock;
     this.#limits = limits;
@@ -181,7 +188,7 @@ export class NodeEndpoint {
   }
 
   #nameOf(modelId: string): string {
-    return modelNameOn(this.config.models, modelId, this.engine.chatModels);
+    return modelNameOn(this.config.models, { id: modelId, nodeModel: this.#nodeModelOf(modelId) }, this.engine);
   }
 
   /** Whether the context that the engine tells may be too small for what is asked. */
@@ -355,6 +362,8 @@ type RequestBody = (NodeRequest | LargeNodeRequest)["body"];
 
 const byteLengthOf = (body: RequestBody): number =>
   typeof body === "string" ? Buffer.byteLength(body) : body.reduce((sum, part) => sum + part.length, 0);
+
+const notConfigured: NodeModelOf = () => null;
 
 /** A request that was not sent: it says nothing of the node. */
 function refusedHere(refusal: Refusal): Outcome {

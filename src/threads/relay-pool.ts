@@ -13,7 +13,8 @@ import {
   type NodeOutcome,
   NodeEndpoint,
 } from "../nodes/node-endpoint.ts";
-import { nodesAfter, type PoolFollower, servesAmong } from "../nodes/queue/pool.ts";
+import { type NodeModelOf, servesAmong } from "../nodes/model-routes.ts";
+import { nodesAfter, type PoolFollower } from "../nodes/queue/pool.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import { assert } from "../core/assert.ts";
 import type { AccountId, Ask, Ending, Model, Refusal, Sink, Slot } from "../core/types.ts";
@@ -27,9 +28,17 @@ export class RelayPool implements PoolFollower {
   readonly #estimate: EstimateOfPrompt | null;
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #nodes = new Map<string, KnownNode>();
-  #serves = servesAmong([]);
+  readonly #nodeModelOf: NodeModelOf;
+  #serves: ReturnType<typeof servesAmong>;
 
-  constructor(mainThread: MainThreadClient, clock: Clock, estimate: EstimateOfPrompt | null = null) {
+  constructor(
+    mainThread: MainThreadClient,
+    clock: Clock,
+    estimate: EstimateOfPrompt | null = null,
+    nodeModelOf: NodeModelOf = () => null,
+  ) {
+    this.#nodeModelOf = nodeModelOf;
+    this.#serves = servesAmong(() => [], nodeModelOf);
     this.#mainThread = mainThread;
     this.#clock = clock;
     this.#estimate = estimate;
@@ -72,12 +81,16 @@ export class RelayPool implements PoolFollower {
   nodesChanged(configs: readonly NodeConfig[]): void {
     const { nodes, gone } = nodesAfter(this.#nodes, configs, (config): KnownNode => {
       const limits = endpointLimitsDefault;
-      const endpoint = new NodeEndpoint(config, { clock: this.#clock, limits, estimate: this.#estimate });
+      const options = { clock: this.#clock, limits, estimate: this.#estimate, nodeModelOf: this.#nodeModelOf };
+      const endpoint = new NodeEndpoint(config, options);
       return { endpoint, health: "well" };
     });
     this.#nodes = nodes;
     for (const { endpoint } of gone) endpoint.close();
-    this.#serves = servesAmong(configs);
+    this.#serves = servesAmong(
+      () => [...this.#nodes.values()].map(({ endpoint }) => knownOf(endpoint)),
+      this.#nodeModelOf,
+    );
   }
 
   engineFound(node: string, engine: Engine): void {
@@ -92,10 +105,12 @@ export class RelayPool implements PoolFollower {
 
   *#wellFor(modelId: string): Iterable<NodeEndpoint> {
     for (const { endpoint, health } of this.#nodes.values()) {
-      if (health === "well" && this.#serves(endpoint.config, modelId)) yield endpoint;
+      if (health === "well" && this.#serves(knownOf(endpoint), modelId)) yield endpoint;
     }
   }
 }
+
+const knownOf = ({ config: { models }, engine }: NodeEndpoint) => ({ models, engine });
 
 const none: ReadonlySet<string> = new Set();
 

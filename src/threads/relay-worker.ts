@@ -54,10 +54,13 @@ class RelayThread {
     this.#tracing = new Tracing(this.#log);
     const batcher = new MessageBatcher<Operation>((json) => self.postMessage(json));
     this.#mainThread = new MainThreadClient(batcher, () => Atomics.load(versions, 0));
-    this.#pool = new RelayPool(this.#mainThread, systemClock, (ask, account, cancelSignal) =>
-      this.#counts.ofUncounted(ask, account, cancelSignal),
-    );
     this.#catalog = new LiveCatalog(catalogOf(rules));
+    this.#pool = new RelayPool(
+      this.#mainThread,
+      systemClock,
+      (ask, account, cancelSignal) => this.#counts.ofUncounted(ask, account, cancelSignal),
+      this.#catalog.nodeModelOf,
+    );
     this.#counter = new Counter({ log: this.#log });
     this.#counts = new TokenCounts(this.#counter, this.#pool, systemClock);
     this.#checker = new AnswerChecker({ log: this.#log });

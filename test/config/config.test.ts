@@ -7,7 +7,6 @@ import {
   ConfigError,
   isBehindProxy,
   loadConfig,
-  modelNameOn,
   readConfig,
 } from "../../src/config/config.ts";
 

@@ -12,6 +12,7 @@ import { type Engine, unknownEngine } from "../engine.ts";
 import { busy } from "../failure/failure.ts";
 import { LookTurns } from "../health/look-turns.ts";
 import type { Arrivals } from "../managed/managed-nodes.ts";
+import { type NodeModelOf, servesAmong } from "../model-routes.ts";
 import { NodeCounting } from "../node-counting.ts";
 import {
   alikeAmong,
@@ -39,8 +40,12 @@ export type PoolOptions = Readonly<{
   /** Seam for tests: how sockets are opened. */
   dial?: Dial;
   estimate?: EstimateOfPrompt;
+  /** Absent: no model's name on nodes is configured apart from them. */
+  nodeModelOf?: NodeModelOf;
   /** Looks at the nodes at the start and while they are idle. Off: only at those that went down; engines are unknown. */
   looks?: boolean;
+  /** Called when a node is known to run something else than before. */
+  onEngines?: () => void;
   /** Called when a node was looked at for the first time. */
   onFirstLook?: (node: NodeState) => void;
   /** Others that speak to the same nodes; absent: nobody does. */
@@ -96,11 +101,15 @@ export class NodePool {
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #expiry: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
+  readonly #nodeModelOf: NodeModelOf;
+  #serves: ReturnType<typeof servesAmong>;
 
   constructor(nodes: readonly NodeConfig[], options: PoolOptions) {
     this.#options = options;
     this.#limits = { ...defaultLimits, ...options.limits };
     this.#queue = new SlotQueue(options.queueMaxWaitMs);
+    this.#nodeModelOf = options.nodeModelOf ?? (() => null);
+    this.#serves = servesAmong(() => [], this.#nodeModelOf);
     this.reconfigure(nodes, options.queueMaxWaitMs, options.arrivals);
   }
 
@@ -167,18 +176,28 @@ export class NodePool {
       this.#options.follower?.engineFound(name, unknownEngine);
       this.#options.follower?.healthChanged(name, "starting");
     }
-    const serves = servesAmong(configs);
+    this.#serves = servesAmong(() => [...this.#nodes.values()].map(knownOf), this.#nodeModelOf);
+    this.#configureQueue();
+  }
+
+  /** After anything changed that decides which nodes serve which models. */
+  #configureQueue(): void {
     this.#queue.configure(
-      configs.map((config) => ({
-        name: config.name,
-        slots: config.slots,
-        serves: (modelId) => serves(config, modelId),
+      [...this.#nodes.values()].map((node) => ({
+        name: node.config.name,
+        slots: node.config.slots,
+        serves: (modelId) => this.#serves(knownOf(node), modelId),
         // one that kept its name and moved is believed to be well until a request meets it
-        health: nodes.get(config.name)!.health,
+        health: node.health,
       })),
     );
     this.#disarmExpiry();
     this.#armExpiry();
+  }
+
+  /** Models were added or have other names on nodes. */
+  modelsChanged(): void {
+    this.#configureQueue();
   }
 
   /** Requests that run at this address, also of nodes that are no longer configured. */
@@ -199,9 +218,8 @@ export class NodePool {
 
   /** The least context in tokens that a node of the model tells of it; null where none does. */
   contextTokensOf(modelId: string): number | null {
-    const serves = servesAmong(this.configs);
-    const told = [...this.#nodes.values()].flatMap(({ config, endpoint }) =>
-      serves(config, modelId) ? (endpoint.contextTokensOf(modelId) ?? []) : [],
+    const told = [...this.#nodes.values()].flatMap((node) =>
+      this.#serves(knownOf(node), modelId) ? (node.endpoint.contextTokensOf(modelId) ?? []) : [],
     );
     return told.length === 0 ? null : Math.min(...told);
   }
@@ -278,7 +296,12 @@ export class NodePool {
       onHealth,
       onDoubt: (until) => this.#queue.doubt(config.name, until),
       onTrialFailed: () => this.#queue.trialFailed(config.name),
-      onEngine: (engine) => this.#options.follower?.engineFound(config.name, engine),
+      nodeModelOf: this.#nodeModelOf,
+      onEngine: (engine) => {
+        this.#options.follower?.engineFound(config.name, engine);
+        this.#configureQueue();
+        this.#options.onEngines?.();
+      },
       onFirstLook(node) {
         const state = stateOf(node);
         if (state !== undefined) onFirstLook?.(state);
@@ -330,13 +353,7 @@ export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(
   return { nodes, gone: gone.values() };
 }
 
-/** Which of these nodes serves which model; "*" stands for those that none of them names. */
-export function servesAmong(
-  configs: readonly Pick<NodeConfig, "models">[],
-): (config: Pick<NodeConfig, "models">, modelId: string) => boolean {
-  const named = new Set(configs.flatMap(({ models }) => Object.keys(models)));
-  return ({ models }, modelId) => Object.hasOwn(models, modelId) || ("*" in models && !named.has(modelId));
-}
+const knownOf = ({ config: { models }, endpoint: { engine } }: PooledNode) => ({ models, engine });
 
 /** A request's place in line as a promise. */
 class QueuedPlace implements Place {

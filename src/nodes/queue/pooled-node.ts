@@ -23,6 +23,7 @@ import {
 import type { Ms } from "../../core/types.ts";
 import type { Dial } from "../client/client.ts";
 import { type Engine, engineInWords, unlisted } from "../engine.ts";
+import type { NodeModelOf } from "../model-routes.ts";
 import { type Look, problemOf } from "../health/look.ts";
 import type { LookTurns } from "../health/look-turns.ts";
 import { type EndpointLimits, type EstimateOfPrompt, type NodeOutcome, NodeEndpoint } from "../node-endpoint.ts";
@@ -56,6 +57,7 @@ export type PooledNodeParts = Readonly<{
   looks: boolean;
   dial: Dial | undefined;
   estimate: EstimateOfPrompt | undefined;
+  nodeModelOf: NodeModelOf | undefined;
   limits: EndpointLimits & NodeLimits;
   turns: LookTurns;
   onHealth(health: NodeHealth): void;
@@ -96,8 +98,8 @@ export class PooledNode {
 
   /** With an arrival its program is starting until that settles. */
   constructor(config: NodeConfig, arrival: Promise<void> | null, parts: PooledNodeParts) {
-    const { clock, limits, dial, estimate, looks } = parts;
-    this.endpoint = new NodeEndpoint(config, { clock, limits, dial, estimate });
+    const { clock, limits, dial, estimate, nodeModelOf, looks } = parts;
+    this.endpoint = new NodeEndpoint(config, { clock, limits, dial, estimate, nodeModelOf });
     this.#told = this.endpoint.engine;
     this.#parts = parts;
     this.since = clock.wall();

@@ -1,0 +1,60 @@
+// Which nodes serve a model, and what they call it. A node's configuration names models, or takes with "*" those that no node
+// names; of a shop's own models it then takes those that its engine lists.
+//
+//   the node names it                                        -> serves it
+//   another node names it, or this one has no "*"            -> does not
+//   its name on nodes is not configured                      -> serves it
+//   the engine lists it                                      -> serves it
+//   the engine lists nothing, or takes any name              -> serves it where no engine lists it
+import type { NodeConfig } from "../config/config.ts";
+import type { Model } from "../core/types.ts";
+import { answersToAnyName, type Engine, factsOf } from "./engine.ts";
+
+/** The name that nodes know a model by; null where it is not configured. */
+export type NodeModelOf = (modelId: string) => string | null;
+
+type Asked = Pick<Model, "id" | "nodeModel">;
+type Known = Readonly<{ models: NodeConfig["models"]; engine: Engine | null }>;
+
+/** The name under which a node is asked for a model. */
+export function modelNameOn(models: NodeConfig["models"], { id, nodeModel }: Asked, engine: Engine | null): string {
+  const name = models[id] ?? models["*"] ?? id;
+  if (name !== "*") return name;
+  if (nodeModel !== null) return (engine === null ? null : factsOf(engine, nodeModel))?.name ?? nodeModel;
+  const listed = engine?.chatModels ?? [];
+  return listed.includes(id) ? id : (listed[0] ?? id);
+}
+
+/** Whether a node, which is one of these, serves a model; it looks at the nodes as they are then. */
+export function servesAmong(
+  nodes: () => readonly Known[],
+  nodeModelOf: NodeModelOf,
+): (node: Known, modelId: string) => boolean {
+  const named = new Set(nodes().flatMap(({ models }) => Object.keys(models)));
+  return ({ models, engine }, modelId) => {
+    if (Object.hasOwn(models, modelId)) return true;
+    if (!Object.hasOwn(models, "*") || named.has(modelId)) return false;
+    const nodeModel = nodeModelOf(modelId);
+    if (nodeModel === null || models["*"] !== "*") return true;
+    if (lists(engine, nodeModel)) return true;
+    return mayHave(engine) && !nodes().some((other) => lists(other.engine, nodeModel));
+  };
+}
+
+const namesOf = new WeakMap<Engine, ReadonlySet<string>>();
+
+/** Names with the tag of Ollama that may be left out are known without it as well. */
+function lists(engine: Engine | null, nodeModel: string): boolean {
+  if (engine === null) return false;
+  let names = namesOf.get(engine);
+  if (names === undefined) {
+    names = new Set(engine.models.flatMap(({ name }) => [name, name.replace(/:latest$/, "")]));
+    namesOf.set(engine, names);
+  }
+  return names.has(nodeModel);
+}
+
+const mayHave = (engine: Engine | null): boolean =>
+  engine === null ||
+  engine.models.length === 0 ||
+  engine.kind === "demo" || (answersToAnyName.has(engine.kind) && engine.models.length === 1);

@@ -182,19 +182,6 @@ describe("a configuration", () => {
     ]);
   });
 
-  // models of the node, what the node lists, the name it is asked for as "core-3"
-  const names: [Record<string, string>, string[], string][] = [
-    [{ "core-3": "qwen" }, ["llama"], "qwen"],
-    [{ "core-2": "qwen", "*": "llama" }, ["qwen"], "llama"],
-    [{ "*": "*" }, ["qwen", "core-3"], "core-3"],
-    [{ "*": "*" }, ["qwen", "llama"], "qwen"],
-    [{ "core-3": "*" }, ["qwen"], "qwen"],
-    [{ "*": "*" }, [], "core-3"],
-  ];
-  test.each(names)("asks a node with models %j that lists %j for %s", (models, listed, name) => {
-    expect(modelNameOn(models, "core-3", listed)).toBe(name);
-  });
-
   test("finds its catalog beside the file", () => {
     const config = readConfig("/etc/tollgate/gate.toml", '[catalog]\nfile = "mine.json"', {}, {});
     expect(config.catalogFile).toBe("/etc/tollgate/mine.json");

@@ -1,0 +1,188 @@
+// What is served: the catalogue alone, with what nodes list, or a shop's own models.
+import { describe, expect, test } from "bun:test";
+import { ownModelContextTokensDefault } from "../../src/core/limits.ts";
+import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { readOwnModels } from "../../src/config/own-models.ts";
+import type { Capabilities } from "../../src/nodes/model-facts.ts";
+import type { EngineKind } from "../../src/nodes/engine.ts";
+import { type ModelSources, servedModels } from "../../src/server/served-models.ts";
+
+type Listed = readonly [name: string, contextTokens?: number | null, capabilities?: Capabilities];
+
+const node = (
+  listed: readonly Listed[],
+  kind: EngineKind = "ollama",
+  models: Record<string, string> = { "*": "*" },
+) => ({
+  models,
+  engine: {
+    kind,
+    version: null,
+    models: listed.map(([name, contextTokens = null, capabilities = {}]) => ({ name, contextTokens, capabilities })),
+    chatModels: listed.map(([name]) => name),
+  },
+});
+
+const served = (sources: Partial<ModelSources>) =>
+  servedModels({
+    catalog: embeddedCatalog(),
+    own: [],
+    nodes: [],
+    outputTokens: undefined,
+    servesListed: true,
+    showsListed: false,
+    ...sources,
+  });
+const own = (...rows: Parameters<typeof readOwnModels>[0]) =>
+  readOwnModels(rows, ["free", "plus", "standard", "pro"], (path, problem) => {
+    throw new Error(`${path.join(".")} ${problem}`);
+  });
+
+describe("with no models configured", () => {
+  test("the 21 of the specification are served as they are", () => {
+    expect(served({})).toEqual([...embeddedCatalog().models.values()]);
+    expect(served({ nodes: [node([["core-3"]], "demo")] })).toHaveLength(21);
+  });
+
+  test("what nodes list is served beside them for nothing, and lists leave it out", () => {
+    const [model] = served({ nodes: [node([["qwen3:8b", 40_960, { images: false }], ["core-3"]])] }).slice(21);
+    expect(model).toMatchObject({
+      id: "qwen3:8b",
+      kind: "chat",
+      tier: "own",
+      nodeModel: "qwen3:8b",
+      hidden: true,
+      contextTokens: 40_960,
+      readsImages: false,
+      price: { kind: "split", inputCents: 0, cachedInputCents: 0, outputCents: 0 },
+    });
+    expect(served({ nodes: [node([["qwen3:8b"]])], showsListed: true }).at(-1)).toMatchObject({ hidden: false });
+  });
+
+  test("a tag that may be left out is left out in another name", () => {
+    expect(served({ nodes: [node([["llama3:latest"]])] }).at(-1)).toMatchObject({
+      id: "llama3:latest",
+      aliases: ["llama3"],
+    });
+    expect(served({ nodes: [node([["llama3:latest"], ["llama3"]])] })[21]).toMatchObject({ aliases: [] });
+  });
+
+  test("nothing without a price is served where strangers sign up", () => {
+    expect(served({ nodes: [node([["qwen3:8b"]])], servesListed: false })).toHaveLength(21);
+  });
+
+  test("neither the demo node, nor one whose models are named, nor odd names add any", () => {
+    const nodes = [
+      node([["made-up"]], "demo"),
+      node([["qwen"]], "vllm", { "core-3": "qwen" }),
+      node([["with space"], ["x".repeat(201)], [""]]),
+    ];
+    expect(served({ nodes })).toHaveLength(21);
+  });
+
+  test("a model is what its engine says it is for", () => {
+    const models = served({ nodes: [node([["e", null, { embeddings: true, chat: false }], ["bge-reranker"]])] }).slice(
+      21,
+    );
+    expect(models.map(({ kind }) => kind)).toEqual(["embedding", "rerank"]);
+  });
+
+  test("a market of models adds a thousand at most", () => {
+    const many = Array.from({ length: 5_000 }, (_, index): Listed => [`m${index}`]);
+    expect(served({ nodes: [node(many)] })).toHaveLength(21 + 1_000);
+  });
+});
+
+describe("a shop's own models", () => {
+  test("are the only ones, with what their nodes tell of what their rows leave out", () => {
+    const nodes = [node([["qwen3:8b", 40_960, { images: false }]]), node([["qwen3:8b", 8_192], ["other"]])];
+    expect(served({ own: own({ id: "house", node_model: "qwen3:8b" }), nodes })).toEqual([
+      {
+        id: "house",
+        kind: "chat",
+        tier: "own",
+        nodeModel: "qwen3:8b",
+        aliases: [],
+        hidden: false,
+        plans: null,
+        readsDepth: true,
+        contextTokens: 8_192,
+        readsImages: false,
+        structuredOutput: "json_schema",
+        price: { kind: "split", inputCents: 0, cachedInputCents: 0, outputCents: 0 },
+        budgetLimitsAnswer: true,
+        outputTokensDefault: { calls: 65_536, tokens: 65_536 },
+        encoding: "o200k_base",
+        coder: false,
+      },
+    ]);
+  });
+
+  test("are as their rows say, whatever nodes tell", () => {
+    const rows = own({
+      id: "m",
+      context: 1_000,
+      images: true,
+      default_output_tokens: 7,
+      reasoning: false,
+      hidden: true,
+    });
+    const nodes = [node([["m", 8_192, { images: false }]])];
+    expect(served({ own: rows, nodes, outputTokens: 99 })[0]).toMatchObject({
+      contextTokens: 1_000,
+      readsImages: true,
+      readsDepth: false,
+      hidden: true,
+      outputTokensDefault: { calls: 7 },
+    });
+  });
+
+  test("read images and any length where nobody says otherwise", () => {
+    expect(served({ own: own({ id: "m" }), outputTokens: 99 })[0]).toMatchObject({
+      contextTokens: ownModelContextTokensDefault,
+      readsImages: true,
+      outputTokensDefault: { tokens: 99 },
+    });
+  });
+
+  // price of a row, cents of a million tokens: input, cached, output
+  const prices: [Parameters<typeof readOwnModels>[0][number]["price"], number, number, number][] = [
+    [0, 0, 0, 0],
+    [0.07, 7, 7, 7],
+    [{ input: 0.29, cached: 0.03, output: 1.13 }, 29, 3, 113],
+    [{ input: 2.5, output: 10 }, 250, 250, 1_000],
+    [{ output: 1 }, 0, 0, 100],
+  ];
+  test.each(prices)(
+    "with the price %j cost %i, %i and %i cents",
+    (price, inputCents, cachedInputCents, outputCents) => {
+      const [model] = own({ id: "m", price: price! });
+      expect(model!.price).toEqual({ kind: "split", inputCents, cachedInputCents, outputCents });
+    },
+  );
+
+  // rows, what is wrong with them
+  const wrong: [Parameters<typeof readOwnModels>[0], string][] = [
+    [[{ id: "a" }, { id: "a" }], 'models.1.id must be unique, "a" is named in models.0.id as well'],
+    [
+      [{ id: "a", aliases: ["b"] }, { id: "b" }],
+      'models.0.aliases.0 must be unique, "b" is named in models.1.id as well',
+    ],
+    [
+      [{ id: "a", aliases: ["c", "c"] }],
+      'models.0.aliases.1 must be unique, "c" is named in models.0.aliases.0 as well',
+    ],
+    [[{ id: "a", plans: ["gold"] }], "models.0.plans.0 must be one of free, plus, standard, pro"],
+    [
+      [{ id: "a", price: 0.005 }],
+      "models.0.price must be dollars per million tokens, from 0 to 10000, in whole cents, is 0.005",
+    ],
+    [
+      [{ id: "a", price: { cached: 0.001 } }],
+      "models.0.price.cached must be dollars per million tokens, from 0 to 10000, in whole cents, is 0.001",
+    ],
+  ];
+  test.each(wrong)("%j are refused", (rows, problem) => {
+    expect(() => own(...rows)).toThrow(problem);
+  });
+});

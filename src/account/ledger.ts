@@ -78,7 +78,8 @@ export class Ledger implements JournalListener {
 
   /** Reserves tokens if they fit into what is spendable; says whether they did. */
   reserve(account: LoadedAccount, tokens: number, now: Ms): boolean {
-    if (tokens > this.spendable(account, now)) return false;
+    // what holds nothing costs nothing, also for an account that is below zero
+    if (tokens > 0 && tokens > this.spendable(account, now)) return false;
     account.held += tokens;
     account.holds += 1;
     this.heldTokens += tokens;

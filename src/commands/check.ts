@@ -1,8 +1,8 @@
 // tollgate check: reads the configuration and the catalog and asks each node how it is, including nodes that a running
 // server was given by flags. Opens no data folder.
-import { catalogOf } from "../config/configured-catalog.ts";
+import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { distinctModels } from "../core/catalog.ts";
-import { checkModelIds, loadConfig } from "../config/config.ts";
+import { loadConfig } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
 import { isTold, modelInWords, servedModels } from "../nodes/abilities.ts";
 import { inspectNode } from "../nodes/inspect.ts";
@@ -16,8 +16,7 @@ const command: Command = {
   async run({ flags, environment }) {
     const seen = await asRunningServer(flags, environment);
     const config = await loadConfig(seen.flags, environment);
-    const catalog = await catalogOf(config);
-    checkModelIds(config, catalog);
+    const catalog = await checkedCatalogOf(config);
     checkPrograms(config.nodes, environment as Record<string, string>);
     const servedBy = servedModels(config.nodes, catalog.models);
     const nodes = await Promise.all(config.nodes.map((node) => inspectNode(node, servedBy(node), systemClock)));

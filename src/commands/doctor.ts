@@ -1,9 +1,9 @@
 // tollgate doctor: checks everything that a server depends on, beside a running one or before the first start:
 // configuration, nodes, the data folder and its disk, the database, open files and the clock.
-import { catalogOf } from "../config/configured-catalog.ts";
+import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
-import { checkModelIds, type Config, dataFolderOf, type Environment, loadConfig } from "../config/config.ts";
+import { type Config, dataFolderOf, type Environment, loadConfig } from "../config/config.ts";
 import { isTold, modelInWords, servedModels, type ServedModel } from "../nodes/abilities.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import type { Catalog } from "../core/catalog.ts";
@@ -51,8 +51,7 @@ async function configurationFindings(flags: Flags, environment: Environment): Pr
     const seen = await asRunningServer(flags, environment);
     isOfServer = seen.isNodesOfServer;
     config = await loadConfig(seen.flags, environment);
-    catalog = await catalogOf(config);
-    checkModelIds(config, catalog);
+    catalog = await checkedCatalogOf(config);
   } catch (error) {
     if (!isExpected(error)) throw error;
     return (error as Error).message.split("\n").map((line) => problem("configuration", line));

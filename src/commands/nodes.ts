@@ -1,7 +1,7 @@
 // tollgate nodes: the state of the inference nodes, from the running server or by asking them.
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, loadConfig } from "../config/config.ts";
-import { catalogOf } from "../config/configured-catalog.ts";
+import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { abilitiesInWords, servedModels } from "../nodes/abilities.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
@@ -21,7 +21,7 @@ const command: Command = {
     else {
       const node = flags["node"] as readonly string[] | undefined;
       const config = await loadConfig({ ...configFlags(flags), node }, environment);
-      const servedBy = servedModels(config.nodes, (await catalogOf(config)).models);
+      const servedBy = servedModels(config.nodes, (await checkedCatalogOf(config)).models);
       nodes = await Promise.all(
         config.nodes.map(async (named): Promise<NodeReport> => {
           const inspected = await inspectNode(named, servedBy(named), systemClock);

@@ -2,18 +2,20 @@
 // over the file, the file over the defaults. Every error names where the value came from and what was expected.
 import { dirname } from "node:path";
 import { type TSchema, Type } from "@sinclair/typebox";
-import type { Catalog } from "../core/catalog.ts";
+import { type Catalog, modelsByName } from "../core/catalog.ts";
 import { nearest } from "../core/nearest.ts";
 import { misfitsOf } from "../core/schema-errors.ts";
 import { namesThisMachine } from "../core/this-machine.ts";
 import { ConfigError, type Environment, Faults, type Reading } from "./faults.ts";
+import { modelOf, nothingTold, sharedNames, shopBudgetOf } from "./models.ts";
 import type { AnyOption, ConfigFlags, FileTables } from "./option.ts";
 import { type FixedOptions, type LiveOptions, type OptionName, options, type OptionValues } from "./options.ts";
 import { type Keys, schemaOf } from "./rows.ts";
 
 export { ConfigError, type Environment } from "./faults.ts";
 export type { McpConfig } from "./mcp.ts";
-export { type ManagedConfig, type ManagedNodeConfig, modelNameOn, type NodeConfig } from "./nodes.ts";
+export type { OwnModel } from "./models.ts";
+export type { ManagedConfig, ManagedNodeConfig, NodeConfig } from "./nodes.ts";
 export type { ConfigFlags } from "./option.ts";
 export type {
   BackupSchedule,
@@ -124,12 +126,13 @@ export function splitConfig(config: Config): Readonly<{ live: LiveOptions; fixed
  * What the schema of the file cannot know: each model id of [nodes.models] and [[mcp]] is an id of the catalog.
  * Throws ConfigError naming the nearest id.
  */
-export function checkModelIds({ file, nodes, mcp }: Config, { models }: Catalog): void {
+export function checkModelIds({ file, nodes, mcp, models: own }: Config, { models }: Catalog): void {
   const meantFor = (id: string, otherwise: string): string => {
     const meant = nearest(id, models.keys());
     return `must be a model id of the catalog, ${meant === null ? otherwise : `did you mean "${meant}"?`}`;
   };
   const lines = [
+    ...sharedNames(own).map((problem) => `${file}: ${problem}`),
     ...nodes.flatMap((node) =>
       Object.keys(node.models)
         .filter((id) => id !== "*" && !models.has(id))
@@ -149,6 +152,10 @@ export function checkModelIds({ file, nodes, mcp }: Config, { models }: Catalog)
   ];
   if (lines.length > 0) throw new ConfigError(lines.join("\n"));
 }
+
+/** A shop's own models as their rows say, before their nodes told anything. */
+export const ownModelsOf = ({ models, outputTokensDefault }: Pick<Config, "models" | "outputTokensDefault">) =>
+  modelsByName(models.map((model) => modelOf(model, nothingTold, shopBudgetOf(outputTokensDefault))));
 
 /** {base_url} and {site_url} of a server that listens on `port`; the site is at the base unless the file says otherwise. */
 export function addressesOf(config: Config, port: number): { baseUrl: string; siteUrl: string } {

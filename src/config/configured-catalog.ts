@@ -1,6 +1,6 @@
 // Loads the catalog that a configuration names: a file of its own, or the one that comes with the program.
 import { type Catalog, embeddedCatalog, loadCatalog } from "../core/catalog.ts";
-import type { Config } from "./config.ts";
+import { checkModelIds, type Config, ownModelsOf } from "./config.ts";
 
 /** Throws CatalogError. */
 export const catalogOf = ({
@@ -10,3 +10,11 @@ export const catalogOf = ({
   catalogFile === null
     ? Promise.resolve(embeddedCatalog(outputTokensDefault))
     : loadCatalog(catalogFile, outputTokensDefault);
+
+/** The same with the shop's own models in place of the catalog's, if it names any. Throws ConfigError for names that are wrong. */
+export async function checkedCatalogOf(config: Config): Promise<Catalog> {
+  const catalog = await catalogOf(config);
+  const configured = config.models.length === 0 ? catalog : { ...catalog, models: ownModelsOf(config) };
+  checkModelIds(config, configured);
+  return configured;
+}

@@ -209,10 +209,3 @@ const ggufNode = (file: string): NodeConfig => ({
     startTimeoutMs: managedStartTimeoutMs,
   },
 });
-
-/** The name under which a node is asked for a public model id; `listed` are the models that the node says it has. */
-export function modelNameOn(models: NodeConfig["models"], publicId: string, listed: readonly string[]): string {
-  const name = models[publicId] ?? models["*"] ?? publicId;
-  if (name !== "*") return name;
-  return listed.includes(publicId) ? publicId : (listed[0] ?? publicId);
-}

@@ -108,12 +108,13 @@ export function section<Value, C extends Change<Value | null>>(
   };
 }
 
-/** An option that is all tables of one name, each with a `name` of its own. `ofFlags`: see `nodesOfFlags`. */
+/** An option that is all tables of one name, each with a `name` of its own, or another key that is `unique`. `ofFlags`: see `nodesOfFlags`. */
 export function list<Item, C extends Change<readonly Item[]>>(
   table: string,
   kind: TableKind<Item>,
   change: C,
   ofFlags: (flags: ConfigFlags, faults: Faults) => readonly Item[] | null = () => null,
+  unique = "name",
 ): Option<readonly Item[], C> {
   return {
     table,
@@ -128,8 +129,8 @@ export function list<Item, C extends Change<readonly Item[]>>(
       const written = (tables[table] as readonly FileTable[] | undefined) ?? [];
       return written.map((item, index) => {
         const place = new Place(reading, [table, index]);
-        const first = written.findIndex(({ name }) => name === item["name"]);
-        if (first !== index) place.at("name").fault(`must be unique, is also the name of ${table}[${first}]`);
+        const first = written.findIndex((other) => other[unique] === item[unique]);
+        if (first !== index) place.at(unique).fault(`must be unique, is also the ${unique} of ${table}[${first}]`);
         return kind.read(item, place);
       });
     },

@@ -32,6 +32,7 @@ import {
   yesOrNo,
 } from "./kinds.ts";
 import { mcpTable } from "./mcp.ts";
+import { modelTable } from "./models.ts";
 import { nodesOfFlags, nodeTable } from "./nodes.ts";
 import { list, option, outside, type Restart, restart, section } from "./option.ts";
 import { key, required, secret, table } from "./rows.ts";
@@ -214,6 +215,17 @@ export const options = {
     },
     { name: "catalog" },
   ),
+  /** A shop's own; none: those of the catalog are served. */
+  models: list("models", modelTable, { reload: (running, models) => running.useModels(models) }, undefined, "id"),
+  /** What nodes list is served beside the catalog, if the shop names no models; this shows it in lists, too. */
+  listNodeModels: option(
+    "catalog",
+    key("list_node_models", yesOrNo(), {
+      about: "Whether lists of models show what nodes list beside the catalog.",
+      otherwise: false,
+    }),
+    { reload: (running, shows) => running.showListedModels(shows) },
+  ),
   /** For models whose row in the catalogue says nothing of it. */
   outputTokensDefault: option(
     "limits",
@@ -223,7 +235,7 @@ export const options = {
       otherwise: outputTokensDefault,
       shown: `${outputTokensDefault}; of a coder model ${outputTokensMax} on chat-completions and messages`,
     }),
-    { reload: (running, _budget, { catalog }) => running.useCatalog(catalog) },
+    { reload: (running, budget, { catalog }) => running.useOutputBudget(budget, catalog) },
   ),
   /** Variables win over the file: whoever looks for a fault need not edit it. */
   logLevel: option(

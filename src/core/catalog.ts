@@ -23,10 +23,9 @@ export type Catalog = Readonly<{
 /** Models by every name that requests may use: ids and aliases. */
 export const modelsByName = (models: Iterable<Model>): ReadonlyMap<string, Model> => {
   const all = [...models];
-  return new Map([
-    ...all.flatMap((model) => model.aliases.map((alias) => [alias, model] as const)),
-    ...all.map((model) => [model.id, model] as const),
-  ]);
+  const byName = new Map(all.map((model) => [model.id, model]));
+  for (const model of all) for (const alias of model.aliases) if (!byName.has(alias)) byName.set(alias, model);
+  return byName;
 };
 
 /** Each model once. */

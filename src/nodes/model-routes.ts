@@ -57,4 +57,5 @@ function lists(engine: Engine | null, nodeModel: string): boolean {
 const mayHave = (engine: Engine | null): boolean =>
   engine === null ||
   engine.models.length === 0 ||
-  engine.kind === "demo" || (answersToAnyName.has(engine.kind) && engine.models.length === 1);
+  engine.kind === "demo" ||
+  (answersToAnyName.has(engine.kind) && engine.models.length === 1);

@@ -13,15 +13,8 @@ import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
 import { openAccounting } from "../accounting.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
-import {
-  addressesOf,
-  checkModelIds,
-  type ConfigFlags,
-  type Environment,
-  isBehindProxy,
-  loadConfig,
-} from "../config/config.ts";
-import { catalogOf } from "../config/configured-catalog.ts";
+import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
+import { catalogOf, checkedCatalogOf } from "../config/configured-catalog.ts";
 import { reloadDetail } from "../console/server-care.ts";
 import { LiveCatalog } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
@@ -64,6 +57,7 @@ import { OwnedTools } from "./owned-tools.ts";
 import { Reloader, type ReloadOutcome } from "./reload.ts";
 import { RunningParts } from "./running.ts";
 import { ScheduledBackups } from "./scheduled-backups.ts";
+import { ServedModels } from "./served-models.ts";
 import { startRelays } from "./threads.ts";
 
 export type Given = Readonly<{
@@ -147,8 +141,7 @@ async function readSettings({ flags, environment }: Given, opened: AsyncDisposab
   const config = await loadConfig(flags, environment);
   checkFolderRights(config.dataFolder, socketFile(config.dataFolder));
   if (flags.gguf !== undefined) checkModelFile(flags.gguf);
-  const catalog = new LiveCatalog(await catalogOf(config));
-  checkModelIds(config, catalog);
+  const catalog = new LiveCatalog(await checkedCatalogOf(config));
   const live = new LiveConfig(config);
   const clock = systemClock;
   const log = openLog({
@@ -231,9 +224,18 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
     queueMaxWaitMs: config.queueMaxWaitMs,
     ...(followedNodes === null ? {} : { follower: followedNodes }),
     log: ({ level, node, message }) => log(level, message, { node }),
+    nodeModelOf: catalog.nodeModelOf,
+    onEngines: () => served.update(),
     estimate: (ask, account, cancelSignal) => counts.ofUncounted(ask, account, cancelSignal),
     onFirstLook,
   });
+  const served = new ServedModels({
+    live: catalog,
+    catalog: await catalogOf(config),
+    config,
+    nodes: () => pool.states(),
+  });
+  served.onChange = () => pool.modelsChanged();
   const serving = await findServingNodes(config, flags.demo === true, {
     catalog,
     clock,
@@ -259,6 +261,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
   return {
     followedNodes,
     pool,
+    served,
     serving,
     counts,
     checker,
@@ -275,7 +278,7 @@ type Gateway = ReturnType<typeof openGateway>;
 function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, tracing, port, onFatal } = earlier;
   const { programEnvironment } = earlier;
-  const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, serving, ownedTools } = earlier;
+  const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
       ? null
@@ -303,6 +306,11 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     clock,
     log,
   });
+  let adopted = config;
+  served.onChange = () => {
+    pool.modelsChanged();
+    void relays?.adopt(adopted);
+  };
   const reloader = new Reloader(config, {
     clock,
     async load() {
@@ -319,13 +327,16 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
       pool,
       ownedTools,
       backups,
-      catalog,
+      served,
       tracing,
     }),
     environment: programEnvironment,
     log,
     adopting: (next) => live.adopting(next),
-    adopted: async (next) => relays?.adopt(next),
+    adopted: async (next) => {
+      adopted = next;
+      await relays?.adopt(next);
+    },
   });
   const commandsWork: CommandsWork = {
     ...accounting,

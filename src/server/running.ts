@@ -4,12 +4,13 @@ import type {
   BackupSchedule,
   McpConfig,
   NodeConfig,
+  OwnModel,
   SearchConfig,
   StoredResponsesConfig,
   TelemetryConfig,
 } from "../config/config.ts";
 import type { LiveValues, Running } from "../config/running.ts";
-import type { Catalog, LiveCatalog } from "../core/catalog.ts";
+import type { Catalog } from "../core/catalog.ts";
 import type { Ms } from "../core/types.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { StoredResponsesFile } from "../store/responses/stored-responses.ts";
@@ -17,6 +18,7 @@ import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { ServingNodes } from "./nodes.ts";
 import type { OwnedTools } from "./owned-tools.ts";
+import { type ServedModels, textOf } from "./served-models.ts";
 import type { ScheduledBackups } from "./scheduled-backups.ts";
 
 type Parts = Readonly<{
@@ -28,7 +30,7 @@ type Parts = Readonly<{
   pool: NodePool;
   ownedTools: OwnedTools;
   backups: Pick<ScheduledBackups, "follow">;
-  catalog: LiveCatalog;
+  served: ServedModels;
   tracing: Tracing;
 }>;
 
@@ -80,15 +82,24 @@ export class RunningParts implements Running {
   }
 
   useCatalog(next: Catalog): void {
-    const { catalog, watch } = this.#parts;
-    catalog.replace(next);
+    const { served, watch } = this.#parts;
+    served.useCatalog(next);
     watch.plansChanged();
   }
 
+  useOutputBudget(tokens: number, next: Catalog): void {
+    this.#parts.served.useCatalog(next, tokens);
+  }
+
+  useModels(models: readonly OwnModel[]): void {
+    this.#parts.served.useModels(models);
+  }
+
+  showListedModels(shows: boolean): void {
+    this.#parts.served.showListed(shows);
+  }
+
   isOtherCatalog(next: Catalog): boolean {
-    return textOf(this.#parts.catalog) !== textOf(next);
+    return textOf(this.#parts.served.catalog) !== textOf(next);
   }
 }
-
-const textOf = ({ models, plans, creditPacksTokens }: Catalog): string =>
-  JSON.stringify([[...models], plans, creditPacksTokens]);

@@ -1,7 +1,14 @@
 // Which models are served: a shop's own where it names any; else those of the catalogue, and beside them what nodes list.
-import { type Catalog, distinctModels } from "../core/catalog.ts";
-import { modelOf, nothingTold, type OwnModel, type ToldOfModel, unpricedModel } from "../config/own-models.ts";
-import type { NodeConfig } from "../config/config.ts";
+import { type Catalog, distinctModels, type LiveCatalog, modelsByName } from "../core/catalog.ts";
+import {
+  modelOf,
+  nothingTold,
+  type OwnModel,
+  shopBudgetOf,
+  type ToldOfModel,
+  unpricedModel,
+} from "../config/models.ts";
+import type { Config, NodeConfig } from "../config/config.ts";
 import { listedModelsMax, ownModelNameMaxLength } from "../core/limits.ts";
 import type { Model, ModelKind } from "../core/types.ts";
 import type { Engine } from "../nodes/engine.ts";
@@ -14,7 +21,7 @@ export type ModelSources = Readonly<{
   own: readonly OwnModel[];
   nodes: readonly Readonly<{ models: NodeConfig["models"]; engine: Engine }>[];
   /** Output budget of requests that name none, where the shop says one. */
-  outputTokens: number | undefined;
+  outputTokens: number | null;
   /** What nodes list is served beside the catalogue. Off where strangers can sign up: it has no price. */
   servesListed: boolean;
   /** GET /v1/models has it, too. */
@@ -67,3 +74,81 @@ function toldOf(facts: readonly ModelFacts[], nodeModel: string): ToldOfModel {
     readsImages: images.length === 0 ? null : images.every(Boolean),
   };
 }
+
+type Parts = Readonly<{
+  /** What all of the server looks models up in. */
+  live: LiveCatalog;
+  /** Of the file. */
+  catalog: Catalog;
+  config: Pick<Config, "models" | "listNodeModels" | "outputTokensDefault" | "signUp">;
+  nodes(): ModelSources["nodes"];
+}>;
+
+/** Keeps the live catalog to what is configured and what the nodes tell. */
+export class ServedModels {
+  /** Called when other models are served, or the same ones otherwise. */
+  onChange: () => void = () => {};
+  readonly #live: LiveCatalog;
+  readonly #nodes: Parts["nodes"];
+  readonly #servesListed: boolean;
+  #catalog: Catalog;
+  #own: readonly OwnModel[];
+  #showsListed: boolean;
+  #budget: number;
+
+  constructor({ live, catalog, config, nodes }: Parts) {
+    this.#live = live;
+    this.#catalog = catalog;
+    this.#nodes = nodes;
+    this.#own = config.models;
+    this.#showsListed = config.listNodeModels;
+    this.#budget = config.outputTokensDefault;
+    this.#servesListed = !config.signUp;
+  }
+
+  /** The file's. */
+  get catalog(): Catalog {
+    return this.#catalog;
+  }
+
+  /** Whether the configuration names models. */
+  get areOwn(): boolean {
+    return this.#own.length > 0;
+  }
+
+  useCatalog(catalog: Catalog, budget = this.#budget): void {
+    this.#catalog = catalog;
+    this.#budget = budget;
+    this.update();
+  }
+
+  useModels(own: readonly OwnModel[]): void {
+    this.#own = own;
+    this.update();
+  }
+
+  showListed(shows: boolean): void {
+    this.#showsListed = shows;
+    this.update();
+  }
+
+  /** After the nodes may tell something else. */
+  update(): void {
+    const { plans, creditPacksTokens } = this.#catalog;
+    const models = servedModels({
+      catalog: this.#catalog,
+      own: this.#own,
+      nodes: this.#nodes(),
+      outputTokens: shopBudgetOf(this.#budget),
+      servesListed: this.#servesListed,
+      showsListed: this.#showsListed,
+    });
+    const next = { models: modelsByName(models), plans, creditPacksTokens };
+    if (textOf(next) === textOf(this.#live)) return;
+    this.#live.replace(next);
+    this.onChange();
+  }
+}
+
+export const textOf = ({ models, plans, creditPacksTokens }: Catalog): string =>
+  JSON.stringify([[...models], plans, creditPacksTokens]);

@@ -15,8 +15,8 @@ setDefaultTimeout(120_000);
 
 type Reloaded = Readonly<{ applied: string[]; needsRestart: string[] }>;
 type Body = Readonly<{
+  model?: string;
   max_tokens?: number;
-
   tools?: { function?: { name?: string } }[];
 }>;
 
@@ -107,7 +107,65 @@ class Site implements AsyncDisposable {
 
 const nodeTable = ({ url }: Node): string => `[[nodes]]\nname = "own"\nurl = "${url}"\nslots = 1\n`;
 
+/** A shop's own models leave nothing of the catalog's to look at: they have a test of their own. */
+const ofModels = { models: true, listNodeModels: true } as const satisfies Partial<Record<keyof LiveOptions, true>>;
+
 describe.each([[1], [2]])("with %i threads", (threads) => {
+  test("what nodes list is served, then a shop's own models alone, then the catalog's again", async () => {
+    let asked: Body = {};
+    using node = new Node("from one", (body) => void (asked = body));
+    await using site = new Site();
+    const server = `[server]\nport = 0\nthreads = ${threads}\n${nodeTable(node)}`;
+    await site.start(server);
+    const listed = async (): Promise<string[]> => {
+      const { data } = (await (await site.fetch("/v1/models")).json()) as { data: { id: string }[] };
+      return data.map(({ id }) => id);
+    };
+    const answers = async (model: string): Promise<unknown> => {
+      const reply = await site.chat({ model });
+      const { error } = (await reply.json()) as { error?: { code: string } };
+      return reply.status === 200 ? asked.model : error?.code;
+    };
+    // Which thread answers is chance: each is asked.
+    const expectAnswers = async (wanted: Readonly<Record<string, string>>): Promise<void> => {
+      for (let time = 0; time < 4; time++) {
+        for (const [model, told] of Object.entries(wanted))
+          expect([model, await answers(model)]).toEqual([model, told]);
+      }
+    };
+
+    await eventually("the node was looked at", async () => (await answers("m")) === "m");
+    await expectAnswers({ m: "m", "core-3": "m", house: "model_not_found" });
+    expect(await listed()).toHaveLength(21);
+
+    site.write(`${server}[catalog]\nlist_node_models = true\n`);
+    expect(await site.reload()).toEqual({ applied: ["catalog.list_node_models"], needsRestart: [] });
+    expect((await listed()).slice(20)).toEqual([expect.any(String), "m"]);
+
+    site.write(`${server}
+      [[models]]
+      id = "house"
+      node_model = "m"
+      aliases = ["gpt-4o"]
+      [[models]]
+      id = "secret"
+      node_model = "m"
+      hidden = true
+      [[models]]
+      id = "dear"
+      plans = ["free"]`);
+    expect(await site.reload()).toEqual({ applied: ["models", "catalog.list_node_models"], needsRestart: [] });
+    expect(await listed()).toEqual(["house", "dear"]);
+    await expectAnswers({ house: "m", "gpt-4o": "m", secret: "m", "core-3": "model_not_found", m: "model_not_found" });
+    await expectAnswers({ dear: "model_not_allowed" });
+
+    site.write(server);
+    expect(await site.reload()).toEqual({ applied: ["models"], needsRestart: [] });
+    expect(await listed()).toHaveLength(21);
+    await expectAnswers({ m: "m", "core-3": "m", house: "model_not_found" });
+    await site.stop();
+  });
+
   test("every option that a reload applies is in force after it", async () => {
     let asked: Body = {};
     const keep = (body: Body): void => void (asked = body);
@@ -188,7 +246,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
         return made();
       },
     } satisfies Record<
-      Exclude<keyof LiveOptions, "queueMaxWaitMs" | "stopGraceMs">,
+      Exclude<keyof LiveOptions, "queueMaxWaitMs" | "stopGraceMs" | keyof typeof ofModels>,
       (now: boolean) => Promise<unknown>
     >;
     const all = async (now: boolean): Promise<Record<string, unknown>> => {
@@ -243,7 +301,9 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       usage_days = 5
       [backups]
       every_hours = 1`);
-    const live = Object.values(options).flatMap(({ name, change }) => (change.reload === null ? [] : name));
+    const live = Object.entries(options).flatMap(([key, { name, change }]) =>
+      change.reload === null || key in ofModels ? [] : name,
+    );
     expect(await site.reload()).toEqual({ applied: live, needsRestart: [] });
     expect(await site.reload()).toEqual({ applied: [], needsRestart: [] });
     expect(await all(true)).toEqual({

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { ownModelContextTokensDefault } from "../../src/core/limits.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { readOwnModels } from "../../src/config/own-models.ts";
+import { checkModelIds, ownModelsOf, readConfig } from "../../src/config/config.ts";
 import type { Capabilities } from "../../src/nodes/model-facts.ts";
 import type { EngineKind } from "../../src/nodes/engine.ts";
 import { type ModelSources, servedModels } from "../../src/server/served-models.ts";
@@ -28,15 +28,13 @@ const served = (sources: Partial<ModelSources>) =>
     catalog: embeddedCatalog(),
     own: [],
     nodes: [],
-    outputTokens: undefined,
+    outputTokens: null,
     servesListed: true,
     showsListed: false,
     ...sources,
   });
-const own = (...rows: Parameters<typeof readOwnModels>[0]) =>
-  readOwnModels(rows, ["free", "plus", "standard", "pro"], (path, problem) => {
-    throw new Error(`${path.join(".")} ${problem}`);
-  });
+const own = (...rows: readonly string[]) =>
+  readConfig("gate.toml", rows.map((row) => `[[models]]\n${row}\n`).join(""), {}, {}).models;
 
 describe("with no models configured", () => {
   test("the 21 of the specification are served as they are", () => {
@@ -96,7 +94,7 @@ describe("with no models configured", () => {
 describe("a shop's own models", () => {
   test("are the only ones, with what their nodes tell of what their rows leave out", () => {
     const nodes = [node([["qwen3:8b", 40_960, { images: false }]]), node([["qwen3:8b", 8_192], ["other"]])];
-    expect(served({ own: own({ id: "house", node_model: "qwen3:8b" }), nodes })).toEqual([
+    expect(served({ own: own('id = "house"\nnode_model = "qwen3:8b"'), nodes })).toEqual([
       {
         id: "house",
         kind: "chat",
@@ -119,14 +117,9 @@ describe("a shop's own models", () => {
   });
 
   test("are as their rows say, whatever nodes tell", () => {
-    const rows = own({
-      id: "m",
-      context: 1_000,
-      images: true,
-      default_output_tokens: 7,
-      reasoning: false,
-      hidden: true,
-    });
+    const rows = own(
+      'id = "m"\ncontext = 1000\nimages = true\ndefault_output_tokens = 7\nreasoning = false\nhidden = true',
+    );
     const nodes = [node([["m", 8_192, { images: false }]])];
     expect(served({ own: rows, nodes, outputTokens: 99 })[0]).toMatchObject({
       contextTokens: 1_000,
@@ -138,7 +131,7 @@ describe("a shop's own models", () => {
   });
 
   test("read images and any length where nobody says otherwise", () => {
-    expect(served({ own: own({ id: "m" }), outputTokens: 99 })[0]).toMatchObject({
+    expect(served({ own: own('id = "m"'), outputTokens: 99 })[0]).toMatchObject({
       contextTokens: ownModelContextTokensDefault,
       readsImages: true,
       outputTokensDefault: { tokens: 99 },
@@ -146,43 +139,40 @@ describe("a shop's own models", () => {
   });
 
   // price of a row, cents of a million tokens: input, cached, output
-  const prices: [Parameters<typeof readOwnModels>[0][number]["price"], number, number, number][] = [
-    [0, 0, 0, 0],
-    [0.07, 7, 7, 7],
-    [{ input: 0.29, cached: 0.03, output: 1.13 }, 29, 3, 113],
-    [{ input: 2.5, output: 10 }, 250, 250, 1_000],
-    [{ output: 1 }, 0, 0, 100],
-  ];
-  test.each(prices)(
-    "with the price %j cost %i, %i and %i cents",
-    (price, inputCents, cachedInputCents, outputCents) => {
-      const [model] = own({ id: "m", price: price! });
-      expect(model!.price).toEqual({ kind: "split", inputCents, cachedInputCents, outputCents });
-    },
-  );
+  test.each([
+    ["0", 0, 0, 0],
+    ["0.07", 7, 7, 7],
+    ["{ input = 0.29, cached = 0.03, output = 1.13 }", 29, 3, 113],
+    ["{ input = 2.5, output = 10 }", 250, 250, 1_000],
+    ["{ output = 1 }", 0, 0, 100],
+  ])("with the price %s cost %i, %i and %i cents", (price, inputCents, cachedInputCents, outputCents) => {
+    const [model] = own(`id = "m"\nprice = ${price}`);
+    expect(model!.price).toEqual({ kind: "split", inputCents, cachedInputCents, outputCents });
+  });
 
+  const dollars = "dollars per million tokens from 0 to 10000, in whole cents";
   // rows, what is wrong with them
-  const wrong: [Parameters<typeof readOwnModels>[0], string][] = [
-    [[{ id: "a" }, { id: "a" }], 'models.1.id must be unique, "a" is named in models.0.id as well'],
-    [
-      [{ id: "a", aliases: ["b"] }, { id: "b" }],
-      'models.0.aliases.0 must be unique, "b" is named in models.1.id as well',
-    ],
-    [
-      [{ id: "a", aliases: ["c", "c"] }],
-      'models.0.aliases.1 must be unique, "c" is named in models.0.aliases.0 as well',
-    ],
-    [[{ id: "a", plans: ["gold"] }], "models.0.plans.0 must be one of free, plus, standard, pro"],
-    [
-      [{ id: "a", price: 0.005 }],
-      "models.0.price must be dollars per million tokens, from 0 to 10000, in whole cents, is 0.005",
-    ],
-    [
-      [{ id: "a", price: { cached: 0.001 } }],
-      "models.0.price.cached must be dollars per million tokens, from 0 to 10000, in whole cents, is 0.001",
-    ],
-  ];
-  test.each(wrong)("%j are refused", (rows, problem) => {
+  test.each([
+    [['id = "a"', 'id = "a"'], "gate.toml:4: models[1].id must be unique, is also the id of models[0]"],
+    [['id = "a"\nplans = ["gold"]'], "models[0].plans[0] must be one of "],
+    [['id = "a"\nprice = 0.005'], `gate.toml:3: models[0].price must be ${dollars}, is 0.005`],
+    [['id = "a"\nprice = { cached = 0.001 }'], `models[0].price.cached must be ${dollars}, is 0.001`],
+    [['id = "a"\nprice = "1"'], `models[0].price must be ${dollars}, or a table such as `],
+    [['id = "a b"'], "models[0].id must be a name without spaces"],
+    [["price = 1"], "models[0].id is missing"],
+  ])("%j are refused", (rows, problem) => {
     expect(() => own(...rows)).toThrow(problem);
+  });
+
+  test("that share a name are refused", () => {
+    const config = readConfig(
+      "gate.toml",
+      '[[models]]\nid = "a"\naliases = ["b", "c", "c"]\n[[models]]\nid = "b"',
+      {},
+      {},
+    );
+    expect(() => checkModelIds(config, { ...embeddedCatalog(), models: ownModelsOf(config) })).toThrow(
+      'gate.toml: model "a": "c" is a name of "a", too\ngate.toml: model "b": "b" is a name of "a", too',
+    );
   });
 });

@@ -1,6 +1,6 @@
 // What the chat-completions dialect reads: a request body -> ChatAsk.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { isRefusal, refuse } from "../../core/refusals.ts";
+import { isRefusal } from "../../core/refusals.ts";
 import {
   type Ask,
   type Call,
@@ -32,6 +32,7 @@ import {
   wholeBetween,
 } from "../request/field.ts";
 import { readFile, readImage } from "../request/media-part.ts";
+import { namedModel } from "../request/named-model.ts";
 import { fileNotHere, hostedToolNotRun, leftOut } from "../request/not-served.ts";
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
 import { clampBudget, efforts, stopSequences } from "../request/settings.ts";
@@ -122,8 +123,8 @@ export function read({ body: value, bodyBytes, catalog }: DialectRequest): ChatA
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
   const request = value as Body;
-  const model = catalog.models.get(request.model);
-  if (model === undefined) return refuse("unknown_model", { model: request.model });
+  const model = namedModel(catalog, request.model);
+  if (isRefusal(model)) return model;
 
   const turns = readTurns(request.messages, model);
   if (isRefusal(turns)) return turns;

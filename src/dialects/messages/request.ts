@@ -35,6 +35,7 @@ import {
   whole,
 } from "../request/field.ts";
 import { readFile, readImage, refusesImages } from "../request/media-part.ts";
+import { namedModel } from "../request/named-model.ts";
 import { fileNotHere, hostedToolNotRun, leftOut, nothingToCall } from "../request/not-served.ts";
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
 import { clampBudget, efforts, stopSequences } from "../request/settings.ts";
@@ -126,8 +127,8 @@ export function read({ body: value, bodyBytes, catalog }: DialectRequest): Messa
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
   const request = value as Body;
-  const model = catalog.models.get(request.model);
-  if (model === undefined) return refuse("unknown_model", { model: request.model });
+  const model = namedModel(catalog, request.model);
+  if (isRefusal(model)) return model;
   if (request.thread != null) return refuse("threads_not_kept");
 
   const turns = readTurns(request.system ?? "", request.messages, model);

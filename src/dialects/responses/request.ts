@@ -19,6 +19,7 @@ import {
   whole,
   wholeBetween,
 } from "../request/field.ts";
+import { namedModel } from "../request/named-model.ts";
 import { leftOut } from "../request/not-served.ts";
 import { OfferedTools, type ToolSelection } from "./offered-tools.ts";
 import { echoOf } from "./response-object.ts";
@@ -153,8 +154,8 @@ type CheckedContext = RequestContext &
   Readonly<{ alone: boolean }>;
 
 function readChecked(request: ResponsesBody & Item, context: CheckedContext): ResponsesAsk | Refusal {
-  const model = context.catalog.models.get(request.model);
-  if (model === undefined) return refuse("unknown_model", { model: request.model });
+  const model = namedModel(context.catalog, request.model);
+  if (isRefusal(model)) return model;
   if (request.conversation != null) {
     return malformed("conversation: conversations are not kept here; send the items, or previous_response_id");
   }

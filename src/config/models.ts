@@ -1,0 +1,169 @@
+// [[models]]: a shop's own models, one each, and what becomes of them with what their nodes tell.
+import { Type } from "@sinclair/typebox";
+import { encodingDefault } from "../core/catalog.ts";
+import {
+  modelNamesMax,
+  outputTokensDefault,
+  outputTokensMax,
+  outputTokensMin,
+  ownModelContextTokensDefault,
+  ownModelNameMaxLength,
+  priceMaxDollars,
+} from "../core/limits.ts";
+import { planIds } from "../core/plan-ids.ts";
+import type { Model, Price } from "../core/types.ts";
+import { type Kind, listOf, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
+import { key, required, table } from "./rows.ts";
+
+const name = (): Kind<string> =>
+  textLike(`^\\S{1,${ownModelNameMaxLength}}$`, `a name without spaces, of up to ${ownModelNameMaxLength} characters`);
+
+const dollarsExpected = `dollars per million tokens from 0 to ${priceMaxDollars}, in whole cents`;
+const dollars = () => Type.Number({ minimum: 0, maximum: priceMaxDollars, description: dollarsExpected });
+const cents = (dollars: number): number => Math.round(dollars * 100);
+/** 0.07 * 100 is 7.000000000000001: what is no whole cent differs by far more. */
+const isWholeCents = (dollars: number): boolean => Math.abs(dollars * 100 - cents(dollars)) < 1e-6;
+
+type WrittenPrice = number | Readonly<{ input?: number; cached?: number; output?: number }>;
+const free: Price = { kind: "split", inputCents: 0, cachedInputCents: 0, outputCents: 0 };
+
+/** Cached input costs what other input costs unless the row says otherwise. */
+const priceKind: Kind<Price> = {
+  schema: Type.Union(
+    [
+      dollars(),
+      Type.Object(
+        { input: Type.Optional(dollars()), cached: Type.Optional(dollars()), output: Type.Optional(dollars()) },
+        { additionalProperties: false },
+      ),
+    ],
+    { description: `${dollarsExpected}, or a table such as { input = 0.5, cached = 0.05, output = 2 }` },
+  ),
+  read(written: WrittenPrice, place) {
+    const {
+      input = 0,
+      cached = input,
+      output = 0,
+    } = typeof written === "number" ? { input: written, output: written } : written;
+    for (const [key, price] of Object.entries(typeof written === "number" ? { "": written } : written)) {
+      if (!isWholeCents(price)) (key === "" ? place : place.at(key)).mustBe(dollarsExpected, price);
+    }
+    return { kind: "split", inputCents: cents(input), cachedInputCents: cents(cached), outputCents: cents(output) };
+  },
+};
+
+export const modelTable = table(
+  {
+    id: required("id", name(), "The name that requests use."),
+    nodeModel: key("node_model", name(), {
+      about: "The name that nodes know it by. Those that list it serve it.",
+      otherwise: null,
+      shown: "the id",
+    }),
+    kind: key("kind", oneOf(["chat", "embedding", "rerank"]), {
+      about: "What it is for. Only chat models have an endpoint so far.",
+      otherwise: "chat" as const,
+    }),
+    price: key("price", priceKind, {
+      about: "For input, cached input and output, or one number for all.",
+      otherwise: free,
+      shown: "0: it costs nothing",
+    }),
+    contextTokens: key("context", whole(1, 100_000_000), {
+      about: "Its context in tokens.",
+      otherwise: null,
+      shown: "what its nodes tell",
+    }),
+    readsImages: key("images", yesOrNo(), {
+      about: "Whether it reads images.",
+      otherwise: null,
+      shown: "what its nodes tell, else true",
+    }),
+    structuredOutput: key("structured_output", oneOf(["json_schema", "json_object", "none"]), {
+      about: "The most that answers can be held to.",
+      otherwise: "json_schema" as const,
+    }),
+    readsDepth: key("reasoning", yesOrNo(), {
+      about: "Whether requests may set how deeply it thinks.",
+      otherwise: true,
+    }),
+    outputTokens: key("default_output_tokens", whole(outputTokensMin, outputTokensMax), {
+      about: "Output budget of requests that name none.",
+      otherwise: null,
+      shown: "`[limits]`, else as long as the model writes",
+    }),
+    /** Null = all. */
+    plans: key("plans", listOf(oneOf(planIds), "a list of one or more plans", 1), {
+      about: "Plans that may use it.",
+      otherwise: null,
+      shown: "all",
+    }),
+    aliases: key("aliases", listOf(name(), `a list of up to ${modelNamesMax} names`), {
+      about: "Other names that requests may use, for programs that insist on theirs.",
+      otherwise: [] as readonly string[],
+      shown: "none",
+    }),
+    hidden: key("hidden", yesOrNo(), {
+      about: "Whether lists of models leave it out; requests may name it.",
+      otherwise: false,
+    }),
+  },
+  (model, place) => {
+    if (model.aliases.length > modelNamesMax) place.at("aliases").fault(`must be at most ${modelNamesMax} names`);
+    return { ...model, nodeModel: model.nodeModel ?? model.id };
+  },
+);
+
+/** One row; null where it says nothing: then what the nodes tell holds. */
+export type OwnModel = Readonly<ReturnType<typeof modelTable.read>>;
+
+/** What is wrong with names that stand for two models, in words; the schema of a row cannot know the others. */
+export function sharedNames(models: readonly OwnModel[]): string[] {
+  const owners = new Map<string, string>();
+  return models
+    .flatMap(({ id, aliases }) => [id, ...aliases].map((name) => [name, id] as const))
+    .flatMap(([name, id]) => {
+      const other = owners.get(name);
+      if (other === undefined) owners.set(name, id);
+      return other === undefined ? [] : [`model "${id}": ${JSON.stringify(name)} is a name of "${other}", too`];
+    });
+}
+
+/** What the nodes of a model tell of it; null where they tell nothing. */
+export type ToldOfModel = Readonly<{ contextTokens: number | null; readsImages: boolean | null }>;
+export const nothingTold: ToldOfModel = { contextTokens: null, readsImages: null };
+
+/** A model of which nothing but its name was said, such as one that a node lists. */
+export const unpricedModel = (id: string): OwnModel => ({
+  id,
+  nodeModel: id,
+  kind: "chat",
+  price: free,
+  contextTokens: null,
+  readsImages: null,
+  structuredOutput: "json_schema",
+  readsDepth: true,
+  outputTokens: null,
+  plans: null,
+  aliases: [],
+  hidden: false,
+});
+
+/** `budget`: of requests that name none, where the shop says one; else such an answer is as long as the model makes it. */
+export function modelOf({ outputTokens: own, ...model }: OwnModel, told: ToldOfModel, budget: number | null): Model {
+  const outputTokens = own ?? budget ?? outputTokensMax;
+  return {
+    ...model,
+    tier: "own",
+    contextTokens: model.contextTokens ?? told.contextTokens ?? ownModelContextTokensDefault,
+    readsImages: model.readsImages ?? told.readsImages ?? true,
+    budgetLimitsAnswer: true,
+    outputTokensDefault: { calls: outputTokens, tokens: outputTokens },
+    encoding: encodingDefault,
+    coder: false,
+  };
+}
+
+/** What the shop says of requests that name no budget; the usual number is the specification's, and not the shop's. */
+export const shopBudgetOf = (outputTokens: number): number | null =>
+  outputTokens === outputTokensDefault ? null : outputTokens;

@@ -14,6 +14,7 @@ import {
   type AccountId,
   type Ask,
   type Hold,
+  type Model,
   type Moment,
   type Ms,
   type Refusal,
@@ -39,7 +40,13 @@ export type Asked = Pick<Ask, "endpoint" | "coderBilling" | "model" | "outputTok
  */
 function heldTokens({ model, outputTokensMax }: Asked): number {
   if (model.tier !== "own") return outputTokensMax;
-  return billedTokens(ratesOf(model.price), { ...noUsage, output: outputTokensMax });
+  return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), { ...noUsage, output: outputTokensMax }));
+}
+
+/** A shop's own model without a price. */
+function isFree({ tier, price }: Model): boolean {
+  const { inputCents, cachedInputCents, outputCents } = ratesOf(price);
+  return tier === "own" && inputCents + cachedInputCents + outputCents === 0;
 }
 
 const freeRates: Rates = { inputCents: 0, cachedInputCents: 0, outputCents: 0 };
@@ -92,7 +99,8 @@ export class Admission {
       if (!this.#journal.writable) return refuse("quota_unverified");
       // (5)
       const held = heldTokens(ask);
-      if (!this.#ledger.reserve(loaded, held, now.wall)) {
+      if (isFree(ask.model)) this.#ledger.reserveNothing(loaded);
+      else if (!this.#ledger.reserve(loaded, held, now.wall)) {
         return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), held, now.wall);
       }
       const hold = new TokenHold(this.#ledger, this.#journal, this.#line, loaded, ask, inputTokens, requestId);

@@ -78,12 +78,16 @@ export class Ledger implements JournalListener {
 
   /** Reserves tokens if they fit into what is spendable; says whether they did. */
   reserve(account: LoadedAccount, tokens: number, now: Ms): boolean {
-    // what holds nothing costs nothing, also for an account that is below zero
-    if (tokens > 0 && tokens > this.spendable(account, now)) return false;
+    if (tokens > this.spendable(account, now)) return false;
     account.held += tokens;
     account.holds += 1;
     this.heldTokens += tokens;
     return true;
+  }
+
+  /** For a request that can cost nothing, which an account below zero may make as well. */
+  reserveNothing(account: LoadedAccount): void {
+    account.holds += 1;
   }
 
   release(account: LoadedAccount, tokens: number): void {

@@ -69,6 +69,9 @@ export function chatModelsOf(models: readonly ModelFacts[]): readonly string[] {
 const isNamedOtherwise = (name: string): boolean =>
   /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i.test(name);
 
+/** The name without Ollama's tag, where that may be left out. */
+export const withoutTag = (name: string): string => (name.endsWith(latest) ? name.slice(0, -latest.length) : name);
+
 /** Whether this is the model that the configuration means: Ollama's names have a tag that may be left out. */
 export const isNamed = (listed: string, name: string): boolean =>
   listed === name ||

@@ -8,6 +8,7 @@
 //   the engine lists nothing, or takes any name              -> serves it where no engine lists it
 import type { NodeConfig } from "../config/config.ts";
 import type { Model } from "../core/types.ts";
+import { withoutTag } from "./model-facts.ts";
 import { answersToAnyName, type Engine, factsOf } from "./engine.ts";
 
 /** The name that nodes know a model by; null where it is not configured. */
@@ -48,7 +49,7 @@ function lists(engine: Engine | null, nodeModel: string): boolean {
   if (engine === null) return false;
   let names = namesOf.get(engine);
   if (names === undefined) {
-    names = new Set(engine.models.flatMap(({ name }) => [name, name.replace(/:latest$/, "")]));
+    names = new Set(engine.models.flatMap(({ name }) => [name, withoutTag(name)]));
     namesOf.set(engine, names);
   }
   return names.has(nodeModel);

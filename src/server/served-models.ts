@@ -12,7 +12,7 @@ import type { Config, NodeConfig } from "../config/config.ts";
 import { listedModelsMax, ownModelNameMaxLength } from "../core/limits.ts";
 import type { Model, ModelKind } from "../core/types.ts";
 import type { Engine } from "../nodes/engine.ts";
-import { isNamed, type ModelFacts } from "../nodes/model-facts.ts";
+import { isNamed, type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
 
 export type ModelSources = Readonly<{
   /** Models of the catalogue's file. */
@@ -44,13 +44,16 @@ export function servedModels({
   const listed = nodes
     .filter(({ models, engine }) => models["*"] === "*" && engine.kind !== "demo")
     .flatMap(({ engine }) => engine.models)
-    .filter(({ name }) => /^\S+$/.test(name) && name.length <= ownModelNameMaxLength && !catalog.models.has(name));
+    .filter(
+      ({ name }) =>
+        name !== "" && !name.includes(" ") && name.length <= ownModelNameMaxLength && !catalog.models.has(name),
+    );
   const byName = new Map(listed.slice(0, listedModelsMax).map((model) => [model.name, model]));
   const names = new Set(byName.keys());
   return [
     ...ofCatalog,
     ...[...byName.values()].map((model) => {
-      const short = model.name.replace(/:latest$/, "");
+      const short = withoutTag(model.name);
       const aliases = short === model.name || names.has(short) || catalog.models.has(short) ? [] : [short];
       const row = { ...unpricedModel(model.name), kind: kindOf(model), hidden: !showsListed, aliases };
       return modelOf(row, toldOf(facts, model.name), outputTokens);
@@ -59,7 +62,7 @@ export function servedModels({
 }
 
 function kindOf({ name, capabilities }: ModelFacts): ModelKind {
-  if (capabilities.rerank === true || /rerank/i.test(name)) return "rerank";
+  if (capabilities.rerank === true || name.toLowerCase().includes("rerank")) return "rerank";
   return capabilities.embeddings === true && capabilities.chat !== true ? "embedding" : "chat";
 }
 

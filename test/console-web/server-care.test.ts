@@ -56,10 +56,10 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
       await appendFile(file, "\n[queue]\nmax_wait_seconds = 7\n[console]\nsign_up = true\n");
       await reload();
       const fact = (name: string) => configuration().locator(`dt:text-is("${name}") + dd`);
-      await expectEventually(() => fact("Changed").textContent(), "queue");
-      await expectEventually(() => fact("Needs a restart").textContent(), "console");
+      await expectEventually(() => fact("Changed").textContent(), "queue.max_wait_seconds");
+      await expectEventually(() => fact("Needs a restart").textContent(), "console.sign_up");
       expect(((await readAt()) ?? "") > (before ?? "")).toBe(true);
-      await expectAudited("server.reload", "applied: queue; needs a restart: console");
+      await expectAudited("server.reload", "applied: queue.max_wait_seconds; needs a restart: console.sign_up");
       expect(head.problems).toEqual([]);
     },
     timeLimit,

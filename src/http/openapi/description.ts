@@ -44,6 +44,7 @@ const ofGeneration = [
   "busy",
   "node_failed",
   "model_unavailable",
+  "model_not_in_plan",
   "answer_misfit",
   "not_called",
   "stopping",

@@ -238,7 +238,7 @@ describe("the checking process", () => {
 });
 
 describe("hostile schemas", () => {
-  const count = longForm ? 500 : 40;
+  const count = longForm ? 250 : 40;
   test(`${count} of them: none stops the event loop for 50 ms, and every one gets a verdict`, async () => {
     const checker = checkerOf();
     const verdicts = new Set<string>();
@@ -262,5 +262,5 @@ describe("hostile schemas", () => {
     expect([...verdicts]).toContain("slow"); // the patterns did what they are there for
     if (longForm) expect([...verdicts]).toContain("refused"); // forty are too few for every kind
     expect([...verdicts]).not.toContain("failed");
-  }, 240_000);
+  }, 900_000);
 });

@@ -19,7 +19,7 @@ type Known = Readonly<{ models: NodeConfig["models"]; engine: Engine | null }>;
 
 /** The name under which a node is asked for a model. */
 export function modelNameOn(models: NodeConfig["models"], { id, nodeModel }: Asked, engine: Engine | null): string {
-  const name = models[id] ?? models["*"] ?? id;
+  const name = Object.hasOwn(models, id) ? models[id]! : (models["*"] ?? id);
   if (name !== "*") return name;
   if (nodeModel !== null) return (engine === null ? null : factsOf(engine, nodeModel))?.name ?? nodeModel;
   const listed = engine?.chatModels ?? [];

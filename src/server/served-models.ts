@@ -44,10 +44,7 @@ export function servedModels({
   const listed = nodes
     .filter(({ models, engine }) => models["*"] === "*" && engine.kind !== "demo")
     .flatMap(({ engine }) => engine.models)
-    .filter(
-      ({ name }) =>
-        name !== "" && !name.includes(" ") && name.length <= ownModelNameMaxLength && !catalog.models.has(name),
-    );
+    .filter(({ name }) => isName(name) && name.length <= ownModelNameMaxLength && !catalog.models.has(name));
   const byName = new Map(listed.slice(0, listedModelsMax).map((model) => [model.name, model]));
   const names = new Set(byName.keys());
   return [
@@ -60,6 +57,9 @@ export function servedModels({
     }),
   ];
 }
+
+/** A router may list a pattern such as `openai/*`, which is no model. */
+const isName = (name: string): boolean => name !== "" && !name.includes(" ") && !name.includes("*");
 
 function kindOf({ name, capabilities }: ModelFacts): ModelKind {
   if (capabilities.rerank === true || name.toLowerCase().includes("rerank")) return "rerank";

@@ -31,6 +31,12 @@ describe("the name on a node", () => {
     },
   );
 
+  test("of a model that is called as members of objects are is its own", () => {
+    expect(modelNameOn({ "*": "*" }, { id: "constructor", nodeModel: "constructor" }, engine(["constructor"]))).toBe(
+      "constructor",
+    );
+  });
+
   test("is that of the one model of an engine that takes any name", () => {
     const llama = engine(["/models/qwen.gguf"], "llama.cpp");
     expect(modelNameOn({ "*": "*" }, { id: "qwen", nodeModel: "qwen" }, llama)).toBe("/models/qwen.gguf");

@@ -73,7 +73,7 @@ describe("with no models configured", () => {
     const nodes = [
       node([["made-up"]], "demo"),
       node([["qwen"]], "vllm", { "core-3": "qwen" }),
-      node([["with space"], ["x".repeat(201)], [""]]),
+      node([["with space"], ["x".repeat(201)], [""], ["openai/*"]]),
     ];
     expect(served({ nodes })).toHaveLength(21);
   });

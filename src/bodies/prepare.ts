@@ -75,7 +75,7 @@ function requestOf({ reading, bodyBytes, ...order }: PrepareOrder, body: unknown
   return { route, id, search, headers: new Headers([...headers]), body, bodyBytes, catalog: catalogOf(order) };
 }
 
-/** A request needs no more of the catalogue than its models. */
+/** A request needs no more of the catalog than its models. */
 const catalogOf = ({ models }: Pick<PrepareOrder, "models">) => ({ models: modelsByName(models) });
 
 function prepareTokenize(value: unknown, order: PrepareOrder, dialect: Dialect): Prepared {

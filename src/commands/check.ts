@@ -27,7 +27,7 @@ const command: Command = {
     } else {
       console.log(`configuration  ok  ${config.file ?? "no file, defaults"}`);
       console.log(
-        `catalogue      ok  ${distinctModels(catalog).length} models, ${config.catalogFile ?? "as it comes"}`,
+        `catalog        ok  ${distinctModels(catalog).length} models, ${config.catalogFile ?? "as it comes"}`,
       );
       for (const { name, url, engine, version, problem, abilities } of nodes) {
         const by = seen.isNodesOfServer ? ", by --node of the running server" : "";
@@ -36,7 +36,7 @@ const command: Command = {
           : `${engine ?? "an engine that does not say which it is"}${version === null ? "" : ` ${version}`} at ${url}${by}`;
         console.log(`node ${name}  ${problem === null ? `ok  ${found}` : `WRONG  ${problem}`}`);
         for (const model of abilities.models.filter(isTold)) console.log(`  ${model.name}  ${modelInWords(model)}`);
-        for (const line of abilities.below) console.log(`  below the catalogue: ${line}`);
+        for (const line of abilities.below) console.log(`  below the catalog: ${line}`);
       }
       if (seen.unasked !== null) console.log(`server         not asked: ${seen.unasked}`);
       if (config.nodes.length === 0)

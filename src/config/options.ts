@@ -201,7 +201,7 @@ export const options = {
   ),
   /** Null = credit is not sold: an operator grants it. */
   stripe: section("stripe", stripeTable, "none", restart),
-  /** Null = the catalogue that comes with the program. What a file says may be another, too, while its name is the same. */
+  /** Null = the catalog that comes with the program. What a file says may be another, too, while its name is the same. */
   catalogFile: option(
     "catalog",
     key("file", path("file"), {
@@ -226,7 +226,7 @@ export const options = {
     }),
     { reload: (running, shows) => running.showListedModels(shows) },
   ),
-  /** For models whose row in the catalogue says nothing of it. */
+  /** For models whose row in the catalog says nothing of it. */
   outputTokensDefault: option(
     "limits",
     key("default_output_tokens", whole(outputTokensMin, outputTokensMax), {

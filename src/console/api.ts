@@ -242,7 +242,7 @@ export const OperatorNode = Type.Object({
   abilities: Type.Array(
     Type.Object({ name: Type.String(), context_tokens: Type.Union([count(), Type.Null()]), words: Type.String() }),
   ),
-  /** What of the catalogue's promises that does not keep, in words. */
+  /** What of the catalog's promises that does not keep, in words. */
   below: Type.Array(Type.String()),
   /** Requests it runs, of those it may run at once. */
   busy: count(),

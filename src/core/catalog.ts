@@ -78,7 +78,7 @@ const encodings = ["o200k_base", "cl100k_base", "p50k_base", "r50k_base"] as con
 /** Of models that name none, and of texts that are counted for no model. */
 export const encodingDefault: EncodingName = "o200k_base";
 
-/** What the rows of a catalogue do not say. */
+/** What the rows of a catalog do not say. */
 export const plainModel = {
   kind: "chat",
   nodeModel: null,

@@ -20,7 +20,7 @@ export const ownModelContextTokensDefault = 1_048_576;
 export const ownModelNameMaxLength = 200;
 /** Names of one model beside its id. */
 export const modelNamesMax = 100;
-/** Models that nodes list and nobody configured; a hosted catalogue of all the world's has some 500. */
+/** Models that nodes list and nobody configured; a hosted catalog of all the world's has some 500. */
 export const listedModelsMax = 1_000;
 export const priceMaxDollars = 10_000;
 

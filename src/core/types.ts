@@ -29,7 +29,7 @@ export type StructuredOutput = "json_schema" | "json_object" | "none";
 /** What a model is asked for: conversations, vectors of texts, or an order of documents. */
 export type ModelKind = "chat" | "embedding" | "rerank";
 
-/** One model that is served: a row of the catalogue (`data/catalog.json`), one of the shop's own, or one that nodes list. */
+/** One model that is served: a row of the catalog (`data/catalog.json`), one of the shop's own, or one that nodes list. */
 export type Model = Readonly<{
   id: string;
   kind: ModelKind;

@@ -1,4 +1,4 @@
-// What a node's engine says that it has for the models that it is asked for, and what of the catalogue's promises that does
+// What a node's engine says that it has for the models that it is asked for, and what of the catalog's promises that does
 // not keep.
 import type { NodeConfig } from "../config/config.ts";
 import { distinctModels } from "../core/catalog.ts";
@@ -47,7 +47,7 @@ export function leastContext({ models }: Abilities): number | null {
 
 type Asked = Readonly<{ facts: ModelFacts; models: Model[] }>;
 
-/** `served`: the models of the catalogue that are asked for on this node. */
+/** `served`: the models of the catalog that are asked for on this node. */
 export function abilitiesOf(
   engine: Engine,
   { models }: Pick<NodeConfig, "models">,
@@ -91,7 +91,7 @@ function below({ facts: { name, contextTokens, capabilities }, models }: Asked):
 /** `most`: of what is counted. */
 function promised(models: readonly Model[], most?: number): string {
   if (models.length === 1) return `${models[0]!.id} promises ${most ?? "that"}`;
-  return `${models.length} models of the catalogue promise ${most === undefined ? "that" : `up to ${most}`}`;
+  return `${models.length} models of the catalog promise ${most === undefined ? "that" : `up to ${most}`}`;
 }
 
 /** A model's abilities in a few words; empty where its engine says nothing of them. */

@@ -11,7 +11,7 @@ const mostTimesEstimate = 2;
 /** Asked for where the prompt may fill the context: if it does, the node says so, with its numbers. */
 const leastAnswerTokens = 16;
 
-/** The context of the model as the engine tells it; null where it tells none. The demo node tells the catalogue's own. */
+/** The context of the model as the engine tells it; null where it tells none. The demo node tells the catalog's own. */
 export function contextTold(engine: Engine, nodeModel: string): number | null {
   return engine.kind === "demo" ? null : (factsOf(engine, nodeModel)?.contextTokens ?? null);
 }

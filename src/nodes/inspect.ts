@@ -32,7 +32,7 @@ export type Inspection = Readonly<{
 /**
  * Asks for the node's model list and what else its engine tells; where that does not say whether it takes requests, it is
  * asked for one token. Takes at most some seconds and never throws. Nodes that a gateway starts itself are not asked.
- * `served`: the models of the catalogue that it is configured for.
+ * `served`: the models of the catalog that it is configured for.
  */
 export async function inspectNode(node: NodeConfig, served: readonly Model[], clock: Clock): Promise<Inspection> {
   const { name, url, slots, apiKey, managed } = node;

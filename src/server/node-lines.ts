@@ -27,7 +27,7 @@ export type NodeReport = Readonly<{
   context: number | null;
   /** What the engine says of the models that it is asked for. */
   abilities: readonly ServedModel[];
-  /** What of the catalogue's promises that does not keep, in words. */
+  /** What of the catalog's promises that does not keep, in words. */
   below: readonly string[];
   /** Public model id -> the name the node knows it by. */
   models: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-// Which models are served: a shop's own where it names any; else those of the catalogue, and beside them what nodes list.
+// Which models are served: a shop's own where it names any; else those of the catalog, and beside them what nodes list.
 import { type Catalog, distinctModels, type LiveCatalog, modelsByName } from "../core/catalog.ts";
 import {
   modelOf,
@@ -15,14 +15,14 @@ import type { Engine } from "../nodes/engine.ts";
 import { isNamed, type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
 
 export type ModelSources = Readonly<{
-  /** Models of the catalogue's file. */
+  /** Models of the catalog's file. */
   catalog: Catalog;
-  /** Rows of `[[models]]`; none: the catalogue's models are served. */
+  /** Rows of `[[models]]`; none: the catalog's models are served. */
   own: readonly OwnModel[];
   nodes: readonly Readonly<{ models: NodeConfig["models"]; engine: Engine }>[];
   /** Output budget of requests that name none, where the shop says one. */
   outputTokens: number | null;
-  /** What nodes list is served beside the catalogue. Off where strangers can sign up: it has no price. */
+  /** What nodes list is served beside the catalog. Off where strangers can sign up: it has no price. */
   servesListed: boolean;
   /** GET /v1/models has it, too. */
   showsListed: boolean;

@@ -1,5 +1,5 @@
 // What `check`, `doctor` and `nodes` find out of a node while no server runs: whether requests work there, and what of the
-// catalogue it is below.
+// catalog it is below.
 import { afterEach, describe, expect, test } from "bun:test";
 import type { NodeConfig } from "../../src/config/config.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -49,13 +49,13 @@ test("a list that is known to be whole is believed, and no token is asked for", 
   expect(await inspect(recordedNode("ollama"), { "*": "tiny-chat" })).toMatchObject({ problem: null });
 });
 
-test("what an engine has, and what of the catalogue that is below", async () => {
+test("what an engine has, and what of the catalog that is below", async () => {
   const found = await inspect(recordedNode("ollama"), { "*": "tiny-chat" });
   expect(found).toMatchObject({ engine: "ollama", version: "0.0.0", context: 4_096, models: ["tiny-chat:latest"] });
   expect(found.abilities.models.map(abilitiesInWords)).toEqual(["tools, thinking, no images"]);
   expect(found.abilities.below).toEqual([
-    "tiny-chat:latest has a context of 4096 tokens: 2 models of the catalogue promise up to 262144",
-    "tiny-chat:latest reads no images: 2 models of the catalogue promise that",
+    "tiny-chat:latest has a context of 4096 tokens: 2 models of the catalog promise up to 262144",
+    "tiny-chat:latest reads no images: 2 models of the catalog promise that",
   ]);
   const embedding = wholeReply("200 OK", '{"capabilities":["embedding"]}');
   const other = await inspect(recordedNode("ollama", { "/api/show": embedding }), { [hostedModel.id]: "tiny-chat" });

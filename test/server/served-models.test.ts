@@ -1,4 +1,4 @@
-// What is served: the catalogue alone, with what nodes list, or a shop's own models.
+// What is served: the catalog alone, with what nodes list, or a shop's own models.
 import { describe, expect, test } from "bun:test";
 import { ownModelContextTokensDefault } from "../../src/core/limits.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";

@@ -101,7 +101,7 @@ const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
         ))}
       {node.below.length > 0 && (
         <>
-          <dt>Below the catalogue</dt>
+          <dt>Below the catalog</dt>
           <dd>{node.below.map(sentence).join(" ")}</dd>
         </>
       )}

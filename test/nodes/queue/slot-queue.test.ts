@@ -347,8 +347,13 @@ test("10,000 who wait cost no more per event than 100", () => {
     return user + system;
   };
   cost(100);
-  const best = (waiting: number): number => Math.min(...Array.from({ length: 5 }, () => cost(waiting)));
-  expect(best(10_000) / best(100)).toBeLessThan(20);
+  // Some systems count processor time in steps of a few milliseconds, so that a short run may cost nothing.
+  const costOfFive = (waiting: number): number => {
+    let sum = 0;
+    for (let run = 0; run < 5; run++) sum += cost(waiting);
+    return Math.max(sum, 5_000);
+  };
+  expect(costOfFive(10_000) / costOfFive(100)).toBeLessThan(20);
 });
 
 test("health is kept by name", () => {

@@ -12,7 +12,7 @@ import type { Config, NodeConfig } from "../config/config.ts";
 import { listedModelsMax, ownModelNameMaxLength } from "../core/limits.ts";
 import type { Model, ModelKind } from "../core/types.ts";
 import type { Engine } from "../nodes/engine.ts";
-import { isNamed, type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
+import { type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
 
 export type ModelSources = Readonly<{
   /** Models of the catalog's file. */
@@ -37,7 +37,10 @@ export function servedModels({
   servesListed,
   showsListed,
 }: ModelSources): readonly Model[] {
-  const facts = nodes.flatMap(({ engine }) => (engine.kind === "demo" ? [] : engine.models));
+  const facts = Map.groupBy(
+    nodes.flatMap(({ engine }) => (engine.kind === "demo" ? [] : engine.models)),
+    ({ name }) => withoutTag(name),
+  );
   if (own.length > 0) return own.map((model) => modelOf(model, toldOf(facts, model.nodeModel), outputTokens));
   const ofCatalog = distinctModels(catalog);
   if (!servesListed) return ofCatalog;
@@ -67,9 +70,9 @@ function kindOf({ name, capabilities }: ModelFacts): ModelKind {
 }
 
 /** The least of what its nodes tell, so that a request goes to any of them. */
-function toldOf(facts: readonly ModelFacts[], nodeModel: string): ToldOfModel {
-  const told = facts.filter(({ name }) => isNamed(name, nodeModel));
-  if (told.length === 0) return nothingTold;
+function toldOf(facts: ReadonlyMap<string, readonly ModelFacts[]>, nodeModel: string): ToldOfModel {
+  const told = facts.get(withoutTag(nodeModel));
+  if (told === undefined) return nothingTold;
   const contexts = told.flatMap(({ contextTokens }) => contextTokens ?? []);
   const images = told.flatMap(({ capabilities }) => capabilities.images ?? []);
   return {

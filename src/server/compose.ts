@@ -306,10 +306,9 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     clock,
     log,
   });
-  let adopted = config;
   served.onChange = () => {
     pool.modelsChanged();
-    void relays?.adopt(adopted);
+    void relays?.adopt();
   };
   const reloader = new Reloader(config, {
     clock,
@@ -333,10 +332,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     environment: programEnvironment,
     log,
     adopting: (next) => live.adopting(next),
-    adopted: async (next) => {
-      adopted = next;
-      await relays?.adopt(next);
-    },
+    adopted: async (next) => relays?.adopt(next),
   });
   const commandsWork: CommandsWork = {
     ...accounting,

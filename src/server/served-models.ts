@@ -117,11 +117,6 @@ export class ServedModels {
     return this.#catalog;
   }
 
-  /** Whether the configuration names models. */
-  get areOwn(): boolean {
-    return this.#own.length > 0;
-  }
-
   useCatalog(catalog: Catalog, budget = this.#budget): void {
     this.#catalog = catalog;
     this.#budget = budget;

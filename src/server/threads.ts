@@ -21,8 +21,8 @@ export type ServingRelays = OtherThreads &
     unix: string;
     /** Resolves when they listen; rejects with what the system says about the address. */
     listen(): Promise<void>;
-    /** Resolves when all go by what of another configuration concerns them. */
-    adopt(config: Config): Promise<void>;
+    /** Resolves when all go by what concerns them of another configuration, or of other models with the same one. */
+    adopt(config?: Config): Promise<void>;
     /** Resolves when they take no new work; `stopped` when they have ended, after `graceMs` and a moment at most. */
     stop(graceMs: number): Promise<Readonly<{ stopped: Promise<unknown> }>>;
   }>;
@@ -52,6 +52,7 @@ export function startRelays(config: Config, parts: Parts): ServingRelays {
     options: splitConfig(configured).live,
     secrets: secrets(),
   });
+  let adopted = config;
   const relays = new Relays(
     config.threads,
     { fixed: splitConfig(config).fixed, port, unix, sealingKey, rules: rulesOf(config) },
@@ -77,7 +78,10 @@ export function startRelays(config: Config, parts: Parts): ServingRelays {
       for (const counted of await relays.reports()) all.addCounted(counted as readonly Counted[]);
       return all;
     },
-    adopt: (next) => relays.adopt(rulesOf(next)),
+    adopt(next = adopted) {
+      adopted = next;
+      return relays.adopt(rulesOf(next));
+    },
     stop: (graceMs) => relays.stop(graceMs),
   };
 }

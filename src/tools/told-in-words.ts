@@ -24,6 +24,7 @@ export function toldInWords(round: Round, { log, repeated }: ToldInWordsParts): 
     repeated?.();
   };
   return (ask, sink) => {
+    if (ask.tools.length === 0 && ask.format === null) return round(ask, sink); // there is nothing to be held to
     let refused = false;
     /** (1) */
     const held: Round = async (asked, sink) => {

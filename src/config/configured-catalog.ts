@@ -11,10 +11,13 @@ export const catalogOf = ({
     ? Promise.resolve(embeddedCatalog(outputTokensDefault))
     : loadCatalog(catalogFile, outputTokensDefault);
 
-/** The same with the shop's own models in place of the catalog's, if it names any. Throws ConfigError for names that are wrong. */
-export async function checkedCatalogOf(config: Config): Promise<Catalog> {
-  const catalog = await catalogOf(config);
+/** A shop's own models in place of the catalog's, if it names any. Throws ConfigError for names that are wrong. */
+export function configuredCatalog(config: Config, catalog: Catalog): Catalog {
   const configured = config.models.length === 0 ? catalog : { ...catalog, models: ownModelsOf(config) };
   checkModelIds(config, configured);
   return configured;
 }
+
+/** What is configured, of a file that was not read yet. Throws CatalogError and ConfigError. */
+export const checkedCatalogOf = async (config: Config): Promise<Catalog> =>
+  configuredCatalog(config, await catalogOf(config));

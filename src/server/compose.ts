@@ -14,7 +14,7 @@ import { serverEntry, theServer } from "../account/audit.ts";
 import { openAccounting } from "../accounting.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
 import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
-import { catalogOf, checkedCatalogOf } from "../config/configured-catalog.ts";
+import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import { reloadDetail } from "../console/server-care.ts";
 import { LiveCatalog } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
@@ -141,7 +141,8 @@ async function readSettings({ flags, environment }: Given, opened: AsyncDisposab
   const config = await loadConfig(flags, environment);
   checkFolderRights(config.dataFolder, socketFile(config.dataFolder));
   if (flags.gguf !== undefined) checkModelFile(flags.gguf);
-  const catalog = new LiveCatalog(await checkedCatalogOf(config));
+  const fileCatalog = await catalogOf(config);
+  const catalog = new LiveCatalog(configuredCatalog(config, fileCatalog));
   const live = new LiveConfig(config);
   const clock = systemClock;
   const log = openLog({
@@ -163,6 +164,7 @@ async function readSettings({ flags, environment }: Given, opened: AsyncDisposab
     config,
     live,
     life,
+    fileCatalog,
     catalog,
     clock,
     log,
@@ -216,7 +218,8 @@ async function openBooks(earlier: Given & Settings, opened: AsyncDisposableStack
 type Work = Awaited<ReturnType<typeof openWork>>;
 
 async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposableStack) {
-  const { config, live, catalog, clock, log, metrics, port, programEnvironment, flags, onFirstLook } = earlier;
+  const { config, live, fileCatalog, catalog, clock, log, metrics, port, programEnvironment, flags, onFirstLook } =
+    earlier;
   const { accounting, storedResponses, sealingKey } = earlier;
   const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
   const pool = new NodePool([], {
@@ -231,7 +234,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
   });
   const served = new ServedModels({
     live: catalog,
-    catalog: await catalogOf(config),
+    catalog: fileCatalog,
     config,
     nodes: () => pool.states(),
   });

@@ -1,7 +1,7 @@
 // Applies a changed configuration to the running server without touching open streams: each option that is another one as
 // its row in `config/options.ts` says. All that can fail is done before anything changes, so that a wrong file changes nothing.
 import { type Config, optionEntries } from "../config/config.ts";
-import { catalogOf, checkedCatalogOf } from "../config/configured-catalog.ts";
+import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import type { AnyOption } from "../config/option.ts";
 import type { Running } from "../config/running.ts";
 import type { Clock } from "../core/clock.ts";
@@ -91,7 +91,7 @@ export class Reloader {
     const loadedAt = clock.wall();
     const next = await load();
     const derived = { catalog: await catalogOf(next) };
-    await checkedCatalogOf(next);
+    configuredCatalog(next, derived.catalog);
     checkPrograms(next.nodes, environment());
 
     adopting(next);

@@ -4,7 +4,7 @@ import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { distinctModels } from "../core/catalog.ts";
 import { loadConfig } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
-import { isTold, modelInWords, servedModels } from "../nodes/abilities.ts";
+import { isTold, modelInWords, modelsOn } from "../nodes/abilities.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { checkPrograms } from "../server/nodes.ts";
@@ -18,7 +18,7 @@ const command: Command = {
     const config = await loadConfig(seen.flags, environment);
     const catalog = await checkedCatalogOf(config);
     checkPrograms(config.nodes, environment as Record<string, string>);
-    const servedBy = servedModels(config.nodes, catalog.models);
+    const servedBy = modelsOn(config.nodes, catalog.models);
     const nodes = await Promise.all(config.nodes.map((node) => inspectNode(node, servedBy(node), systemClock)));
     const managed = new Set(config.nodes.filter((node) => node.managed !== undefined).map(({ name }) => name));
     const wrong = nodes.some(({ problem }) => problem !== null);

@@ -4,7 +4,7 @@ import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
 import { type Config, dataFolderOf, type Environment, loadConfig } from "../config/config.ts";
-import { isTold, modelInWords, servedModels, type ServedModel } from "../nodes/abilities.ts";
+import { isTold, modelInWords, modelsOn, type ServedModel } from "../nodes/abilities.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Model } from "../core/types.ts";
@@ -59,7 +59,7 @@ async function configurationFindings(flags: Flags, environment: Environment): Pr
   const { file, nodes } = config;
   const text = file === null ? "" : readFileSync(file, "utf8");
   const mode = file === null ? 0 : statSync(file).mode;
-  const servedBy = servedModels(nodes, catalog.models);
+  const servedBy = modelsOn(nodes, catalog.models);
   const named = nodes.filter(({ managed }) => managed === undefined); // serve itself starts the others
   return [
     ...configFindings(config, text, mode),

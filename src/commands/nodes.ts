@@ -2,7 +2,7 @@
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, loadConfig } from "../config/config.ts";
 import { checkedCatalogOf } from "../config/configured-catalog.ts";
-import { abilitiesInWords, servedModels } from "../nodes/abilities.ts";
+import { abilitiesInWords, modelsOn } from "../nodes/abilities.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
@@ -21,7 +21,7 @@ const command: Command = {
     else {
       const node = flags["node"] as readonly string[] | undefined;
       const config = await loadConfig({ ...configFlags(flags), node }, environment);
-      const servedBy = servedModels(config.nodes, (await checkedCatalogOf(config)).models);
+      const servedBy = modelsOn(config.nodes, (await checkedCatalogOf(config)).models);
       nodes = await Promise.all(
         config.nodes.map(async (named): Promise<NodeReport> => {
           const inspected = await inspectNode(named, servedBy(named), systemClock);

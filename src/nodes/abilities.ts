@@ -23,7 +23,7 @@ export type Abilities = Readonly<{
 }>;
 
 /** The models that are asked for on a node; "*" stands for those that no node names. */
-export function servedModels<Node extends Pick<NodeConfig, "models"> & Readonly<{ engine?: Engine | null }>>(
+export function modelsOn<Node extends Pick<NodeConfig, "models"> & Readonly<{ engine?: Engine | null }>>(
   nodes: readonly Node[],
   models: ReadonlyMap<string, Model>,
 ): (node: Node) => readonly Model[] {

@@ -7,7 +7,7 @@ import type { ClientOptions } from "./client/client.ts";
 import { type Answer, get, isAnswer } from "./client/get.ts";
 import { type Asking, type EngineTold, rootOf, tellingRoutes } from "./engine-routes.ts";
 import { parseNodeJson, record } from "./json.ts";
-import { chatModelsOf, isNamed, type ListedModel, listedModels, type ModelFacts } from "./model-facts.ts";
+import { chatModelsOf, isNamed, type ListedModel, listedModels, type ModelFacts, withoutTag } from "./model-facts.ts";
 
 export type EngineKind =
   "vllm" | "sglang" | "tensorrt-llm" | "llama.cpp" | "ollama" | "lm-studio" | "tgi" | "demo" | "unknown";
@@ -94,10 +94,26 @@ async function kindByRoutes({ client, basePath, apiKey, timeoutMs }: Asking): Pr
 const listedShownMax = 20;
 
 /** What is known of the model that the node calls so; null where it lists none of that name. */
-export function factsOf({ kind, models }: Engine, nodeModel: string): ModelFacts | null {
-  const named = models.find(({ name }) => isNamed(name, nodeModel));
-  if (named !== undefined) return named;
-  return answersToAnyName.has(kind) && models.length === 1 ? models[0]! : null;
+export function factsOf(engine: Engine, nodeModel: string): ModelFacts | null {
+  const { kind, models } = engine;
+  return listedAs(engine, nodeModel) ?? (answersToAnyName.has(kind) && models.length === 1 ? models[0]! : null);
+}
+
+/** By name, made once for an engine: each request looks a model up, and a router lists a thousand. */
+const modelsByName = new WeakMap<Engine, ReadonlyMap<string, ModelFacts>>();
+
+/** What it lists under the name, with or without Ollama's tag that may be left out; null where it lists no such name. */
+export function listedAs(engine: Engine, nodeModel: string): ModelFacts | null {
+  let byName = modelsByName.get(engine);
+  if (byName === undefined) {
+    const { models } = engine;
+    byName = new Map([
+      ...models.map((model) => [withoutTag(model.name), model] as const),
+      ...models.map((model) => [model.name, model] as const),
+    ]);
+    modelsByName.set(engine, byName);
+  }
+  return byName.get(nodeModel) ?? null;
 }
 
 /** That it does not list all of the names, in words; null where it does, or where its list does not say. */

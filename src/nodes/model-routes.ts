@@ -8,8 +8,7 @@
 //   the engine lists nothing, or takes any name              -> serves it where no engine lists it
 import type { NodeConfig } from "../config/config.ts";
 import type { Model } from "../core/types.ts";
-import { withoutTag } from "./model-facts.ts";
-import { answersToAnyName, type Engine, factsOf } from "./engine.ts";
+import { answersToAnyName, type Engine, factsOf, listedAs } from "./engine.ts";
 
 /** The name that nodes know a model by; null where it is not configured. */
 export type NodeModelOf = (modelId: string) => string | null;
@@ -42,18 +41,8 @@ export function servesAmong(
   };
 }
 
-const namesOf = new WeakMap<Engine, ReadonlySet<string>>();
-
-/** Names with the tag of Ollama that may be left out are known without it as well. */
-function lists(engine: Engine | null, nodeModel: string): boolean {
-  if (engine === null) return false;
-  let names = namesOf.get(engine);
-  if (names === undefined) {
-    names = new Set(engine.models.flatMap(({ name }) => [name, withoutTag(name)]));
-    namesOf.set(engine, names);
-  }
-  return names.has(nodeModel);
-}
+const lists = (engine: Engine | null, nodeModel: string): boolean =>
+  engine !== null && listedAs(engine, nodeModel) !== null;
 
 const mayHave = (engine: Engine | null): boolean =>
   engine === null ||

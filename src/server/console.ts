@@ -1,5 +1,5 @@
 // Assembles the console of a server.
-import { type Abilities, abilitiesInWords, abilitiesOf, leastContext, servedModels } from "../nodes/abilities.ts";
+import { type Abilities, abilitiesInWords, abilitiesOf, leastContext, modelsOn } from "../nodes/abilities.ts";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
@@ -60,7 +60,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   const nodes = {
     states: () => {
       const states = pool.states();
-      const servedBy = servedModels(states, catalog.models);
+      const servedBy = modelsOn(states, catalog.models);
       return states.map((node) => nodeOf(node, abilitiesOf(node.engine, node, servedBy(node))));
     },
     get waiting() {

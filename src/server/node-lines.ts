@@ -1,6 +1,6 @@
 // Describes nodes in lines for people: what `serve` prints about each after the first look, and why none can serve.
 import type { Catalog } from "../core/catalog.ts";
-import { abilitiesOf, leastContext, servedModels, type ServedModel } from "../nodes/abilities.ts";
+import { abilitiesOf, leastContext, modelsOn, type ServedModel } from "../nodes/abilities.ts";
 import { engineInWords } from "../nodes/engine.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
@@ -62,7 +62,7 @@ export function healthOf(unready: string | null, pool: Pick<NodePool, "states">)
 /** What a running server answers to the `nodes` command. */
 export function nodeReports(pool: NodePool, catalog: Pick<Catalog, "models">): NodeReport[] {
   const states = pool.states();
-  const servedBy = servedModels(states, catalog.models);
+  const servedBy = modelsOn(states, catalog.models);
   return states.map((node) => {
     const { name, url, health, since, problem, lastError, busy, slots, engine, models } = node;
     const abilities = abilitiesOf(engine, node, servedBy(node));

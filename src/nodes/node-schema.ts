@@ -213,14 +213,16 @@ class Cleaner {
       case "maxLength":
       case "minItems":
       case "maxItems":
-        return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= this.#grammar.repeatsMax
+        return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= this.#grammar.repeatsMax
           ? value
           : undefined;
       case "minimum":
       case "maximum":
       case "exclusiveMinimum":
       case "exclusiveMaximum":
-        return typeof value === "boolean" || Math.abs(Number(value)) <= Number.MAX_SAFE_INTEGER ? value : undefined;
+        return typeof value === "boolean" || (typeof value === "number" && Math.abs(value) <= Number.MAX_SAFE_INTEGER)
+          ? value
+          : undefined;
       case "properties":
       case "$defs":
       case "definitions":
@@ -297,7 +299,8 @@ class Cleaner {
 
   #contradictions(result: Schema): void {
     for (const [least, most] of bounds) {
-      if (!(Number(result[least]) > Number(result[most]))) continue;
+      const [low, high] = [result[least], result[most]];
+      if (typeof low !== "number" || typeof high !== "number" || low <= high) continue;
       this.isWhole = false;
       delete result[least];
       delete result[most];

@@ -87,7 +87,9 @@ describe("spoiled requests", () => {
           const isStream = type.startsWith("text/event-stream");
           // This node calls no tool, not even one that it must call.
           if (reply.status >= 500 && !said.includes("without the tool call that tool_choice demands"))
-            throw new Error(`${endpoint} answers ${reply.status} ${said} to ${text.slice(0, 20_000)}`);
+            throw new Error(
+              `${endpoint} answers ${reply.status} ${said} (${gateway.log.slice(-2).join("; ")}) to ${text.slice(0, 20_000)}`,
+            );
           const view = viewOf(endpoint, isStream, said);
           if (view.faults.length > 0 || (reply.status === 200) !== view.complete) {
             throw new Error(`${endpoint} answers ${reply.status} ${said.slice(0, 2_000)} to ${text.slice(0, 20_000)}`);

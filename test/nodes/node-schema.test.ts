@@ -35,6 +35,12 @@ describe("what no engine gets", () => {
     ["types nobody knows", { type: ["string", "any"] }, { type: ["string"] }],
     ["an enum of nothing", { type: "string", enum: [] }, { type: "string" }],
     ["bounds that leave no room", { type: "integer", minimum: 5, maximum: 1 }, { type: "integer" }],
+    [
+      "bounds that are no numbers",
+      { type: "number", minimum: "5", maximum: { toString: 1, valueOf: 1 } },
+      { type: "number" },
+    ],
+    ["bounds that are both objects", { type: "array", minItems: { valueOf: 1 }, maxItems: [] }, { type: "array" }],
     ["bounds of floats that are none", { type: "number", maximum: 1e300 }, { type: "number" }],
     ["bounds of integers between two", { type: "integer", minimum: 0.5 }, { type: "integer", minimum: 1 }],
     [

@@ -90,7 +90,8 @@ export function failureOfEvent(ask: Ask, payload: string, begun: boolean): Failu
   if (fault !== null) return begun ? { ...fault, elsewhere: false } : fault;
   const event = record(parseNodeJson(payload));
   const error = record(event?.["error"]) ?? event;
-  const code = Number(error?.["code"] ?? error?.["http_status_code"] ?? error?.["status"]);
+  const said = error?.["code"] ?? error?.["http_status_code"] ?? error?.["status"];
+  const code = typeof said === "string" || typeof said === "number" ? Number(said) : Number.NaN;
   const words = `${error?.["type"] ?? ""} ${error?.["message"] ?? ""} ${typeof event?.["error"] === "string" ? event["error"] : ""}`;
   if (code === 429 || code === 503 || /overloaded|queue is full|server busy|rate.?limit/i.test(words))
     return { ...nodeBusy(cause), elsewhere: !begun };

@@ -166,7 +166,7 @@ export async function admit(
     const hold = admitted instanceof Promise ? await admitted : admitted;
     if (isRefusal(hold)) return { refused: hold, ask };
     prepared.move();
-    return { account, ...read, hold };
+    return { account, ask: read.ask, writer: read.writer, hold };
   } catch (error) {
     if (error instanceof StoreUnavailable) return { refused: refuse("quota_unverified"), ask };
     throw error;
@@ -191,7 +191,7 @@ export async function readAsk(
   const find = storedResponses === null ? null : (references: References) => storedResponses.find(account, references);
   if (isLarge(body)) return largeBodies!.readAsk(head, body, account, dialect, catalog, find);
   const { json, bytes } = body;
-  const request: DialectRequest = { ...head, body: json, bodyBytes: bytes, catalog };
+  const request: DialectRequest = { head, body: json, bodyBytes: bytes, catalog };
   const references = dialect.references?.(json) ?? null;
   // One that nests too deep is refused by its dialect; nothing is found for it, nor could it be written for a Worker.
   if (references === null || find === null || tooDeep(json)) return dialect.read(request);

@@ -166,9 +166,9 @@ export class LargeBodies {
   }
 }
 
-const readingIn = ({ name }: Dialect, { headers, ...address }: RequestHead): PrepareOrder["reading"] => ({
+const readingIn = ({ name }: Dialect, { route, id, search, headers }: RequestHead): PrepareOrder["reading"] => ({
   dialect: name,
-  ...address,
+  ...{ route, id, search },
   headers: [...headers],
   tokenizes: false,
 });

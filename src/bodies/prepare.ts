@@ -72,7 +72,8 @@ export const sizeOf = ({ bodyBytes, earlier }: Pick<PrepareOrder, "bodyBytes" | 
 
 function requestOf({ reading, bodyBytes, ...order }: PrepareOrder, body: unknown): DialectRequest {
   const { route, id, search, headers } = reading;
-  return { route, id, search, headers: new Headers([...headers]), body, bodyBytes, catalog: catalogOf(order) };
+  const head = { route, id, search, headers: new Headers([...headers]) };
+  return { head, body, bodyBytes, catalog: catalogOf(order) };
 }
 
 /** A request needs no more of the catalog than its models. */

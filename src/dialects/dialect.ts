@@ -79,16 +79,16 @@ export type RequestHead = Readonly<{
   headers: Headers;
 }>;
 
-export type DialectRequest = RequestHead &
-  Readonly<{
-    /** Parsed, and not checked yet. */
-    body: unknown;
-    /** Its size as sent. */
-    bodyBytes: number;
-    catalog: KnownModels;
-    /** What was found for its references. */
-    earlier?: Earlier | undefined;
-  }>;
+export type DialectRequest = Readonly<{
+  head: RequestHead;
+  /** Parsed, and not checked yet. */
+  body: unknown;
+  /** Its size as sent. */
+  bodyBytes: number;
+  catalog: KnownModels;
+  /** What was found for its references. */
+  earlier?: Earlier | undefined;
+}>;
 
 /** A checked request, and what writes its reply. */
 export type Reading = Readonly<{ ask: Ask; writer: Writer }>;

@@ -13,7 +13,7 @@ import type { AccountId, Ask } from "../core/types.ts";
 import { addressesOf, type ApiRoutes } from "./api-routes.ts";
 import { CollectOutlet, type ReplyParts } from "./outlets/collect-outlet.ts";
 import { Heartbeat } from "./outlets/heartbeat.ts";
-import { headOf, incomingOf, type RawBody } from "./incoming.ts";
+import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { refusalReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
@@ -64,7 +64,7 @@ export class Inference implements LiveRequests {
       for (const { path, counted } of dialect.routes) {
         if (counted !== undefined) continue;
         api.add("POST", path, (request, connection, id) =>
-          this.#answer(request, connection, dialect, headOf(request, path, id)),
+          this.#answer(request, connection, dialect, new ArrivedHead(request, path, id)),
         );
       }
     }

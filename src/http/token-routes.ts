@@ -10,7 +10,7 @@ import { countInput, readTokenize, tokenize, type TokenizeRequest } from "../tok
 import type { AccountId, Refusal } from "../core/types.ts";
 import { BodyTurns } from "./body-turns.ts";
 import type { ApiRoutes } from "./api-routes.ts";
-import { accountOf, headOf, type KnownKeys, readBody } from "./incoming.ts";
+import { accountOf, ArrivedHead, type KnownKeys, readBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 import type { Site } from "./site.ts";
@@ -42,7 +42,7 @@ export class TokenRoutes {
       for (const { path, counted } of dialect.routes) {
         if (counted === undefined) continue;
         const count = (request: Request, id: string) =>
-          this.countInput(request, headOf(request, path, id), dialect, counted);
+          this.countInput(request, new ArrivedHead(request, path, id), dialect, counted);
         api.add("POST", path, (request, _connection, id) => count(request, id));
       }
     }
@@ -50,7 +50,7 @@ export class TokenRoutes {
 
   /** `dialect` reads its `messages`. */
   tokenize(request: Request, dialect: Dialect): Promise<Response> {
-    const head = headOf(request, tokenizePath, "");
+    const head = new ArrivedHead(request, tokenizePath, "");
     return this.#answer(request, dialect, async (body, account, cancelSignal) => {
       const wanted = await this.#readTokenize(head, body, account, dialect);
       if (isRefusal(wanted)) return wanted;
@@ -68,7 +68,7 @@ export class TokenRoutes {
     const { catalog, largeBodies } = this.#parts;
     if (isLarge(body)) return largeBodies!.readTokenize(head, body, account, dialect, catalog);
     return readTokenize(body.json, catalog, (json) =>
-      dialect.read({ ...head, body: json, bodyBytes: body.bytes, catalog }),
+      dialect.read({ head, body: json, bodyBytes: body.bytes, catalog }),
     );
   }
 

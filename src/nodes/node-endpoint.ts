@@ -164,7 +164,7 @@ export class NodeEndpoint {
 
   #generateOnce({ ask, account, nodeModel, cancelSignal, sink, began }: Attempt): Promise<Outcome> {
     const { apiKey, thinkTagOpened = [] } = this.config;
-    const { body, ...expected } = this.#nodeRequest(ask, account, nodeModel);
+    const { body, expected } = this.#nodeRequest(ask, account, nodeModel);
     const opened = ask.effort !== "off" && thinkTagOpened.some((name) => name === nodeModel || name === "*");
     const path = `${this.#basePath}/chat/completions`;
     const head = requestHead("POST", path, this.#client.origin.hostHeader, apiKey, byteLengthOf(body));

@@ -117,10 +117,10 @@ export type Expected = Readonly<{
 }>;
 
 /** `body` is JSON text. */
-export type NodeRequest = Expected & Readonly<{ body: string }>;
+export type NodeRequest = Readonly<{ body: string; expected: Expected }>;
 
 /** What a node is asked of a large body: the same JSON text in UTF-8, in parts, so that nothing of it is copied. */
-export type LargeNodeRequest = Expected & Readonly<{ body: readonly Buffer[] }>;
+export type LargeNodeRequest = Readonly<{ body: readonly Buffer[]; expected: Expected }>;
 
 type RequestFields = Readonly<{
   model: string;
@@ -141,7 +141,7 @@ export function nodeRequest(
   depths: NodeConfig["depth"] = {},
 ): NodeRequest {
   const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, depths);
-  return { body: JSON.stringify({ model, messages, ...rest }), ...expected };
+  return { body: JSON.stringify({ model, messages, ...rest }), expected };
 }
 
 /** Those fields of a request that are not of its prompt: SGLang counts nothing that asks for a stream. */
@@ -169,7 +169,7 @@ export function largeNodeRequest(
   depths: NodeConfig["depth"] = {},
 ): LargeNodeRequest {
   const fields = fieldsOf(ask, account, nodeModel, engine, depths);
-  return { body: largeBody(ask.prepared, fields), ...fields.expected };
+  return { body: largeBody(ask.prepared, fields), expected: fields.expected };
 }
 
 function largeBody(
@@ -232,9 +232,9 @@ function fieldsOf(
   const held = constrains && format.kind === "json_schema" ? nodeSchema(format.schema, engine) : null;
   const isFree = told.schema === true || sendsTools || engine === "unknown" || held?.isWhole === false;
   const inWords = format !== null && isFree && (textIsCallOf === null || told.schema === true);
-  const additions = [inWords ? formatPrompt(format) : "", told.call === true ? callPrompt(tools) : ""];
-
-  const addition = additions.filter((each) => each !== "").join("\n\n");
+  const formatWords = inWords ? formatPrompt(format) : "";
+  const callWords = told.call === true ? callPrompt(tools) : "";
+  const addition = formatWords + (formatWords === "" || callWords === "" ? "" : "\n\n") + callWords;
   const body: Record<string, unknown> = {
     stream: true,
     stream_options: traits.runningUsage

@@ -136,8 +136,8 @@ describe("tools", () => {
     });
   });
   test("Ollama: the parameters as the answer's schema", () => {
-    const { body, textIsCallOf } = nodeRequest(askOf(named), 1, "m", "ollama");
-    expect(textIsCallOf).toBe("get_time");
+    const { body, expected } = nodeRequest(askOf(named), 1, "m", "ollama");
+    expect(expected.textIsCallOf).toBe("get_time");
     const parsed = JSON.parse(body) as Body;
     expect(parsed).not.toHaveProperty("tools");
     expect(parsed["response_format"]).toMatchObject({
@@ -320,7 +320,10 @@ test("llama.cpp does not think before a call that must be made, of whichever too
 describe("stop sequences", () => {
   const stop = ["a", "b", "c", "d", "e", "f"];
   const stopsOf = (changes: Partial<Ask>, engine: EngineKind) => {
-    const { body, stops } = nodeRequest(askOf({ stop, ...changes }), 7, "node-model", engine);
+    const {
+      body,
+      expected: { stops },
+    } = nodeRequest(askOf({ stop, ...changes }), 7, "node-model", engine);
     return { sent: (JSON.parse(body) as Body)["stop"], stops };
   };
   test("four are the node's, the others ours", () => {

@@ -136,7 +136,7 @@ export type RequestContext = Readonly<{
 export const compactPath = "/v1/responses/compact";
 
 export function readRequest(request: DialectRequest, context: RequestContext): ResponsesAsk | Refusal {
-  const alone = request.route === compactPath;
+  const alone = request.head.route === compactPath;
   const value = alone ? compactBody(request.body) : request.body;
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;

@@ -25,7 +25,8 @@ type Body = Readonly<{ words: string; rules?: string | null; budget?: number | n
 /** `loud`: from the query, and told back with the reply. */
 type ToyAsk = Ask & Readonly<{ loud: boolean }>;
 
-function read({ route, id, search, headers, body, bodyBytes, catalog }: DialectRequest): ToyAsk | Refusal {
+function read({ head, body, bodyBytes, catalog }: DialectRequest): ToyAsk | Refusal {
+  const { route, id, search, headers } = head;
   const model = catalog.models.get(id);
   if (model === undefined) return refuse("unknown_model", { model: id });
   const wrong = bodySchema.refusal(body);

@@ -10,7 +10,16 @@ import { parseNodeJson, record } from "./json.ts";
 import { chatModelsOf, isNamed, type ListedModel, listedModels, type ModelFacts, withoutTag } from "./model-facts.ts";
 
 export type EngineKind =
-  "vllm" | "sglang" | "tensorrt-llm" | "llama.cpp" | "ollama" | "lm-studio" | "tgi" | "demo" | "unknown";
+  | "vllm"
+  | "sglang"
+  | "tensorrt-llm"
+  | "llama.cpp"
+  | "ollama"
+  | "lm-studio"
+  | "tgi"
+  | "transformers"
+  | "demo"
+  | "unknown";
 
 export type Engine = Readonly<{
   kind: EngineKind;
@@ -81,14 +90,16 @@ async function kindOf(asking: Asking, listed: Answer, list: readonly ListedModel
 /** Engines whose model list says nothing about them answer on routes of their own. */
 async function kindByRoutes({ client, basePath, apiKey, timeoutMs }: Asking): Promise<EngineKind> {
   const root = rootOf(basePath);
-  const [version, info] = await Promise.all(
-    ["/api/version", "/info"].map((path) => get(client, root + path, apiKey, timeoutMs)),
+  const [version, info, loading] = await Promise.all(
+    ["/api/version", "/info", "/load_model"].map((path) => get(client, root + path, apiKey, timeoutMs)),
   );
   const told = (answer: typeof version) =>
     answer !== undefined && isAnswer(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
   if (typeof told(version)?.["version"] === "string") return "ollama";
   if (told(info)?.["max_total_tokens"] !== undefined) return "tgi";
-  return "unknown";
+  // `transformers serve` says nothing of itself, but loads models on demand: it alone has this route, for POST
+  const isLoading = loading !== undefined && isAnswer(loading) && loading.status === 405;
+  return isLoading && loading.headers.get("allow") === "POST" ? "transformers" : "unknown";
 }
 
 const listedShownMax = 20;

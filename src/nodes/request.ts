@@ -20,7 +20,11 @@ type EngineTraits = Readonly<{
    * `schema`: the engine ignores tool_choice: the parameters as the answer's schema, the text becomes the call.
    */
   forcedTool: "native" | "required" | "required-unthinking" | "schema";
+  /** It holds answers to a schema; else it reads them in words. */
+  formats: boolean;
   jsonObject: boolean;
+  /** Whether it ends an answer before a stop sequence. */
+  stops: boolean;
   /** It says which stop sequence ended an answer. */
   saysStop: boolean;
   /** Sampling fields beyond the common ones: ours -> the engine's name. */
@@ -52,7 +56,9 @@ const plain: EngineTraits = {
   runningUsage: false,
   cacheSalt: false,
   forcedTool: "required",
+  formats: true,
   jsonObject: true,
+  stops: true,
   saysStop: false,
   sampling: {},
   parallelToolCalls: true,
@@ -104,6 +110,17 @@ const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   },
   "lm-studio": { ...plain, jsonObject: false },
   tgi: { ...plain, forcedTool: "native" },
+  // ignores efforts, formats and forced tools; writes a stop sequence out before it ends there, and ends thoughts for it too
+  transformers: {
+    ...plain,
+    formats: false,
+    stops: false,
+    parallelToolCalls: false,
+    depth: (effort) =>
+      effort === "off"
+        ? thinking(false)
+        : { chat_template_kwargs: { ...thinking(true).chat_template_kwargs, reasoning_effort: effortWords[effort] } },
+  },
   demo: plain,
   unknown: plain,
 };
@@ -228,9 +245,9 @@ function fieldsOf(
       : { kind: "json_schema", name: textIsCallOf, schema: toolParameters(forced!, engine), strict: null };
 
   // never a schema and tools in one request: the schema would win, or the engine refuses
-  const constrains = format !== null && !sendsTools && told.schema !== true;
+  const constrains = format !== null && traits.formats && !sendsTools && told.schema !== true;
   const held = constrains && format.kind === "json_schema" ? nodeSchema(format.schema, engine) : null;
-  const isFree = told.schema === true || sendsTools || engine === "unknown" || held?.isWhole === false;
+  const isFree = !constrains || engine === "unknown" || held?.isWhole === false;
   const inWords = format !== null && isFree && (textIsCallOf === null || told.schema === true);
   const formatWords = inWords ? formatPrompt(format) : "";
   const callWords = told.call === true ? callPrompt(tools) : "";
@@ -246,7 +263,9 @@ function fieldsOf(
   if (sentStops.length > 0) body["stop"] = sentStops;
   addSampling(body, ask.sampling, traits, sendsTools && engine === "llama.cpp");
   if (sendsTools) {
-    body["tools"] = tools.map((tool) => nodeTool(tool, engine, told.schema === true));
+    // SGLang lets a tool that is forced by name have any arguments, also `160`, unless it is strict
+    const isStrict = forced !== null && engine === "sglang";
+    body["tools"] = tools.map((tool) => nodeTool(tool, engine, told.schema === true, isStrict));
     if (forced !== null)
       body["tool_choice"] =
         traits.forcedTool === "native" ? { type: "function", function: { name: forced.name } } : "required";
@@ -275,26 +294,27 @@ function forcedTool({ toolChoice, tools }: Ask): Tool | null {
 
 /**
  * Stop sequences that the node gets, and those that are looked for here: what is beyond the number that every engine takes,
- * and all where the client is to hear which one it was and the engine does not say it.
+ * and all where the engine does not stop as it should, or does not say which one it was and the client is to hear it.
  */
 function stopsFor(
   { endpoint, stop }: Ask,
-  { saysStop }: EngineTraits,
+  { stops, saysStop }: EngineTraits,
   textIsCall: boolean,
 ): readonly [sent: readonly string[], ours: readonly string[]] {
   const fits = stop.reduce((length, sequence) => length + sequence.length, 0) <= furtherStopsMaxLength;
-  if (endpoint === "/v1/messages" && !saysStop && !textIsCall && fits) return [[], stop];
+  const isNamed = endpoint === "/v1/messages" && !saysStop;
+  if ((isNamed || !stops) && !textIsCall && fits) return [[], stop];
   return [stop.slice(0, stopSequencesMax), textIsCall ? [] : stop.slice(stopSequencesMax)];
 }
 
 /** `inWords`: the node refused a schema, so it gets none, and the model reads it. */
-function nodeTool(tool: Tool, engine: EngineKind, inWords: boolean): Record<string, unknown> {
+function nodeTool(tool: Tool, engine: EngineKind, inWords: boolean, isStrict: boolean): Record<string, unknown> {
   const described: Record<string, unknown> = { name: tool.name };
   const words = inWords ? `JSON Schema of the arguments: ${JSON.stringify(tool.parameters)}` : null;
   const description = [tool.description, words].filter((text) => text !== null).join("\n\n");
   if (tool.description !== null || inWords) described["description"] = description;
   described["parameters"] = inWords ? anyArguments : toolParameters(tool, engine);
-  if (tool.strict === true && !inWords) described["strict"] = true;
+  if ((isStrict || tool.strict === true) && !inWords) described["strict"] = true;
   return { type: "function", function: described };
 }
 

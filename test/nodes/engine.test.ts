@@ -102,6 +102,15 @@ describe("which engine, as recorded", () => {
       },
     ],
     [
+      "transformers-cache",
+      {
+        kind: "transformers",
+        version: null,
+        models: [{ name: "tollgate/tiny-chat", contextTokens: null, capabilities: {} }],
+        chatModels: ["tollgate/tiny-chat"],
+      },
+    ],
+    [
       "vllm-router",
       {
         kind: "vllm",
@@ -113,7 +122,7 @@ describe("which engine, as recorded", () => {
   ];
   for (const [engine, expected] of told)
     test(engine, async () => expect(await engineOn(opened(recordedNode(engine)))).toEqual(expected));
-  test("transformers lists nothing", async () =>
+  test("transformers that is pinned to a folder lists nothing", async () =>
     expect(await engineOn(opened(recordedNode("transformers")))).toBeNull());
   test("what is known is not asked for again while the list is the same, but for what Ollama has loaded", async () => {
     for (const [engine, again] of [

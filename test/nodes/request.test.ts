@@ -82,6 +82,13 @@ describe("reasoning depth", () => {
     const body = JSON.parse(nodeRequest(askOf({ effort: "high" }), 1, "gpt-oss:20b", "ollama").body) as Body;
     expect(body["reasoning_effort"]).toBe("high");
   });
+  test("transformers: in the template's settings alone", () => {
+    expect(depth("off", "transformers")).toEqual(off);
+    expect(depth("max", "transformers")).toEqual({
+      chat_template_kwargs: { enable_thinking: true, thinking: true, reasoning_effort: "high" },
+      reasoning_effort: undefined,
+    });
+  });
   test("nothing for first-party tiers, unknown engines, or no setting", () => {
     expect(Object.values(depth("high", "vllm", { model: firstPartyModel }))).toEqual([undefined, undefined]);
     expect(Object.values(depth("off", "unknown"))).toEqual([undefined, undefined]);
@@ -135,6 +142,15 @@ describe("tools", () => {
       chat_template_kwargs: { enable_thinking: false },
     });
   });
+  test("SGLang constrains a forced tool's arguments only where it is strict", () => {
+    const strict = (changes: Partial<Ask>, engine: EngineKind) =>
+      (bodyOf(changes, engine)["tools"] as { function: { strict?: boolean } }[]).map((tool) => tool.function.strict);
+    expect(strict(named, "sglang")).toEqual([true]);
+    expect(strict({ tools: tools.slice(0, 1), toolChoice: "required" }, "sglang")).toEqual([true]);
+    expect(strict({ tools, toolChoice: "required" }, "sglang")).toEqual([undefined, undefined]);
+    expect(strict(named, "vllm")).toEqual([undefined]);
+    expect(strict({ ...named, told: { schema: true } }, "sglang")).toEqual([undefined]);
+  });
   test("Ollama: the parameters as the answer's schema", () => {
     const { body, expected } = nodeRequest(askOf(named), 1, "m", "ollama");
     expect(expected.textIsCallOf).toBe("get_time");
@@ -159,7 +175,8 @@ describe("tools", () => {
         ({ role }) => role === "system",
       )?.content;
     expect(system({})).toBeUndefined();
-    expect(system({}, "unknown")).toContain('{"type":"array"}');
+    for (const engine of ["unknown", "transformers"] as const) expect(system({}, engine)).toContain('{"type":"array"}');
+    expect(bodyOf({ format }, "transformers")).not.toHaveProperty("response_format");
     expect(system({ tools })).toContain('{"type":"array"}');
     const turns = [{ role: "system", content: "Be brief." } as const, ...askOf().turns];
     expect(system({ tools, turns })).toStartWith("Be brief.\n\nYour final answer must be JSON");
@@ -338,6 +355,9 @@ describe("stop sequences", () => {
       const expected = says ? { sent: ["a", "b", "c", "d"], stops: ["e", "f"] } : { sent: undefined, stops: stop };
       expect(stopsOf({ endpoint: "/v1/messages" }, engine)).toEqual(expected);
     }
+  });
+  test("all are ours where the engine writes them out before it stops", () => {
+    expect(stopsOf({}, "transformers")).toEqual({ sent: undefined, stops: stop });
   });
   test("long ones are the node's all the same", () => {
     const long = ["x".repeat(20_000)];

@@ -92,6 +92,8 @@ export const nodeIdleLookIntervalMs = 15_000;
 export const nodeSilentLooksMax = 3;
 export const nodeLooksAtOnceMax = 32;
 export const nodeProbeTimeoutMs = 3_000;
+/** Where no model is named, the first requests wait so long for the node's list: `transformers serve` takes 6 s for its first. */
+export const nodeFirstLookMaxMs = 10_000;
 /** A token that an operator's command asks for, of a model that may have to be loaded. */
 export const nodeTrialTimeoutMs = 30_000;
 /** A node that said 429 or 503 gets no new request for this long. */

@@ -9,6 +9,7 @@ import {
   nodeConnectTimeoutMs,
   nodeCoolOffMs,
   nodeCountBytesMax,
+  nodeFirstLookMaxMs,
   nodeFirstPieceMs,
   nodeIdleSocketMs,
   nodeProbeTimeoutMs,
@@ -84,6 +85,8 @@ export type EndpointOptions = Readonly<{
   dial?: Dial | undefined;
   estimate?: EstimateOfPrompt | null | undefined;
   nodeModelOf?: NodeModelOf | undefined;
+  /** Whether requests wait for a first look where the configuration leaves it to the engine what models are called. */
+  looks?: boolean | undefined;
 }>;
 
 export class NodeEndpoint {
@@ -96,6 +99,9 @@ export class NodeEndpoint {
   readonly #estimate: EstimateOfPrompt | null;
   readonly #nodeModelOf: NodeModelOf;
   #lookedAgain: Readonly<{ found: Promise<void>; until: Ms }> | null = null;
+  /** Requests wait for a look: nobody has said yet what the node's models are called. */
+  #looksFirst: boolean;
+  #looking: Promise<Look> | null = null;
   /** By a look of its own, of which nobody was told yet. */
   #found: Engine | null = null;
   /** By the model's name on the node. */
@@ -103,8 +109,9 @@ export class NodeEndpoint {
 
   constructor(
     config: NodeConfig,
-    { clock, limits, dial, estimate = null, nodeModelOf = notConfigured }: EndpointOptions,
+    { clock, limits, dial, estimate = null, nodeModelOf = notConfigured, looks = false }: EndpointOptions,
   ) {
+    this.#looksFirst = looks && config.managed === undefined && Object.values(config.models).includes("*");
     this.#estimate = estimate;
     this.#nodeModelOf = nodeModelOf;
     this.config = config;
@@ -135,6 +142,7 @@ export class NodeEndpoint {
       firstPieceMs = this.#clock.monotonic() - askedAt;
       beganThere?.();
     };
+    if (this.#looksFirst) await this.#firstLook(cancelSignal);
     const nodeModel = this.#nameOf(ask.model.id);
     const once = (ask: Ask, nodeModel: string) =>
       this.#generateOnce({ ask, account, nodeModel, cancelSignal, sink, began });
@@ -286,6 +294,18 @@ export class NodeEndpoint {
     return request === null ? null : this.count(request, cancelSignal);
   }
 
+  /** Until the engine is known, or says something else; one that is silent for long is asked all the same. */
+  async #firstLook(cancelSignal: AnyCancelSignal): Promise<void> {
+    const until = this.#clock.monotonic() + nodeFirstLookMaxMs;
+    while (this.#looksFirst && this.engine.models.length === 0) {
+      const { engine, silent } = await (this.#looking ?? this.look(null));
+      if (engine !== null) this.engine = this.#found = engine;
+      if (cancelSignal.aborted) return;
+      if (!silent || this.#clock.monotonic() >= until) break;
+    }
+    this.#looksFirst = false;
+  }
+
   /** The engine as it is now; one look for all who ask at the same time. */
   #lookAgain(known: Engine | null = null): Promise<void> {
     const now = this.#clock.monotonic();
@@ -328,8 +348,11 @@ export class NodeEndpoint {
   }
 
   /** How it is. `known`: the engine that it was, which is not found out again where its models are the same. */
-  look(known: Engine | null): Promise<Look> {
-    return lookAt(this.#asking, known);
+  async look(known: Engine | null): Promise<Look> {
+    const looking = (this.#looking = lookAt(this.#asking, known));
+    const look = await looking;
+    if (this.#looking === looking) this.#looking = null;
+    return look;
   }
 
   /** What decides whether it takes a kind of request: its engine, and what the model is there. */

@@ -82,7 +82,7 @@ export class RelayPool implements PoolFollower {
     const { nodes, gone } = nodesAfter(this.#nodes, configs, (config): KnownNode => {
       const limits = endpointLimitsDefault;
       const options = { clock: this.#clock, limits, estimate: this.#estimate, nodeModelOf: this.#nodeModelOf };
-      const endpoint = new NodeEndpoint(config, options);
+      const endpoint = new NodeEndpoint(config, { ...options, looks: true });
       return { endpoint, health: "well" };
     });
     this.#nodes = nodes;

@@ -99,7 +99,7 @@ export class PooledNode {
   /** With an arrival its program is starting until that settles. */
   constructor(config: NodeConfig, arrival: Promise<void> | null, parts: PooledNodeParts) {
     const { clock, limits, dial, estimate, nodeModelOf, looks } = parts;
-    this.endpoint = new NodeEndpoint(config, { clock, limits, dial, estimate, nodeModelOf });
+    this.endpoint = new NodeEndpoint(config, { clock, limits, dial, estimate, nodeModelOf, looks });
     this.#told = this.endpoint.engine;
     this.#parts = parts;
     this.since = clock.wall();

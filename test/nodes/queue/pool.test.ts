@@ -287,6 +287,42 @@ describe("looks", () => {
     leaving.abort();
     await ending;
   });
+  test("requests that come before its list wait for the first look, which says what to ask for", async () => {
+    const list = Promise.withResolvers<void>();
+    const node = nodeOf(async ({ method, path }, reply) => {
+      if (method === "POST") return reply.write(answer);
+      if (path !== "/v1/models") return reply.write(wholeReply("404 x", ""));
+      await list.promise;
+      return reply.write(listOf("listed"));
+    });
+    const pool = poolOf([config(node, { slots: 2, models: { "*": "*" } })], {
+      looks: true,
+      limits: { idleLookIntervalMs: 60_000 },
+    });
+    const slots = [granted(await pool.enter(askOf(), 1, never)), granted(await pool.enter(askOf(), 2, never))];
+    const endings = slots.map((slot) => generate(slot));
+    await until(() => node.requests.length > 0);
+    list.resolve();
+    expect((await Promise.all(endings)).map(({ kind }) => kind)).toEqual(["end", "end"]);
+    for (const slot of slots) slot[Symbol.dispose]();
+    const models = (path: string) =>
+      node.requests.filter((each) => each.path === path).map(({ body }) => /"model":"(\w+)"/.exec(body)?.[1]);
+    expect(models("/v1/chat/completions")).toEqual(["listed", "listed"]);
+    expect(models("/v1/models")).toHaveLength(1);
+  });
+  test("one that says nothing of its models, or cannot be reached, is waited for no further", async () => {
+    const node = nodeOf(({ method }, reply) => reply.write(method === "POST" ? answer : wholeReply("404 x", "")));
+    const pool = poolOf([config(node, { models: { "*": "*" } })], { looks: true });
+    const slot = granted(await pool.enter(askOf(), 1, never));
+    expect(await generate(slot)).toMatchObject({ kind: "end" });
+    slot[Symbol.dispose]();
+    const gone = new RawNode(() => {});
+    gone.stop();
+    const without = poolOf([config(gone, { models: { "*": "*" } })], { looks: true });
+    const other = granted(await without.enter(askOf(), 1, never));
+    expect(await generate(other)).toMatchObject({ kind: "failed", refusal: { refusal: "busy" } });
+    other[Symbol.dispose]();
+  });
   test("one that lists others than those that it is asked for is told, until it has answered", async () => {
     const node = nodeOf(lists);
     const pool = poolOf([config(node, { models: { "*": "qwen" } })], { looks: true });

@@ -405,6 +405,119 @@ describe.each(longForm ? [1, 2] : [1])("%i thread(s)", (threads) => {
       timeLimit,
     );
 
+    // -------------------------------------------------------------------------------------------- told in words
+
+    /** A call that must be made; and a schema. Nodes are held to neither here. */
+    const demanding = forced[endpoint]("get", false);
+    const simple = { type: "object", properties: { a: { type: "integer" } }, required: ["a"] };
+    const asJson: object = {
+      "/v1/chat/completions": { response_format: { type: "json_schema", json_schema: { name: "a", schema: simple } } },
+      "/v1/messages": { output_config: { format: { type: "json_schema", schema: simple } } },
+      "/v1/responses": { text: { format: { type: "json_schema", name: "a", schema: simple } } },
+    }[endpoint];
+    const isTold = ({ body }: RawRequest): boolean => /You must call|must be JSON that matches/.test(body);
+    const chats = (): number => node.requests.filter(({ path }) => path.endsWith("/chat/completions")).length;
+    const leavesOut = whole(
+      textEvent("I would "),
+      textEvent("rather not."),
+      finishEvent(),
+      usageEvent(50, 400),
+      doneEvent,
+    );
+    const makesIt = whole(callEvent("get", '{"a":1}'), finishEvent("tool_calls"), usageEvent(90, 7), doneEvent);
+    const refusesSchema = wholeReply("400 Bad Request", '{"error":{"message":"grammar error: not supported"}}');
+    const fits = whole(textEvent('{"a":1}'), finishEvent(), usageEvent(70, 6), doneEvent);
+    const dies: Script = (_, reply) => reply.write(wholeReply("500 Internal Server Error", "{}"));
+
+    /** Both ways in one go: what the node answers to the request, and to the one in words. */
+    async function repeated(script: string, more: object, first: Buffer | string, second: Script): Promise<Asked[]> {
+      scripts.set(script, (request, reply) => (isTold(request) ? second(request, reply) : reply.write(first)));
+      const all: Asked[] = [];
+      for (const stream of [true, false]) {
+        const before = chats();
+        all.push(await ask(endpoint, stream, script, more));
+        expect(chats()).toBeGreaterThanOrEqual(before + 2); // one more where a connection was reset
+      }
+      return all;
+    }
+
+    test(
+      "a call that came only in words is paid for once: the client's own prompt and what was delivered",
+      async () => {
+        for (const asked of await repeated("told-call", demanding, leavesOut, (_, reply) => reply.write(makesIt))) {
+          expect([asked.status, asked.view.complete, asked.view.error, asked.view.text]).toEqual([200, true, null, ""]);
+          expect(asked.body).not.toContain("rather");
+          expect(asked.view.usage).toMatchObject({ input: 50, output: 7 });
+          expectPaid(asked, { input: 50, output: 7, estimated: false });
+        }
+      },
+      timeLimit,
+    );
+    test(
+      "an answer to a schema that was told in words is paid for once",
+      async () => {
+        for (const asked of await repeated("told-schema", asJson, refusesSchema, (_, reply) => reply.write(fits))) {
+          expect([asked.status, asked.view.complete, asked.view.text]).toEqual([200, true, '{"a":1}']);
+          expect(asked.view.usage).toMatchObject({ input: 70, output: 6 });
+          expectPaid(asked, { input: 70, output: 6, estimated: false });
+        }
+      },
+      timeLimit,
+    );
+    test(
+      "what fails in words too, or meets a node that fails then, is free",
+      async () => {
+        const again: [string, object, Buffer | string, Script][] = [
+          ["told-twice", demanding, leavesOut, (_, reply) => reply.write(leavesOut)],
+          ["told-dies", demanding, leavesOut, dies],
+          ["told-resets", demanding, leavesOut, (_, reply) => reply.reset()],
+          ["told-schema-dies", asJson, refusesSchema, dies],
+        ];
+        for (const [script, more, first, second] of again)
+          for (const asked of await repeated(script, more, first, second)) {
+            expect([script, asked.view.complete, asked.view.error === null]).toEqual([script, false, false]);
+            expect(asked.body).not.toContain("rather");
+            expectFree(asked);
+          }
+      },
+      timeLimit,
+    );
+    test(
+      "a client that leaves while it is asked again pays nothing, and one that leaves within the call pays for that",
+      async () => {
+        const part = chunk(callEvent("get", '{"a":'));
+        for (const [script, read] of [
+          ["told-silence", Buffer.alloc(0)],
+          ["told-part", part],
+        ] as const) {
+          scripts.set(script, (request, reply) =>
+            reply.write(isTold(request) ? Buffer.concat([Buffer.from(streamHead), read]) : leavesOut),
+          );
+          const account = await gateway.account(credit, "pro");
+          const leave = new AbortController();
+          const before = chats();
+          const asking = send(
+            account,
+            endpoint,
+            bodyOf(endpoint, hosted, `play ${script}`, { stream: true, ...demanding }),
+            leave.signal,
+          );
+          if (read === part) {
+            let received = "";
+            for await (const bytes of (await asking).body!) {
+              received += new TextDecoder().decode(bytes);
+              if (/a\\?":/.test(received)) break;
+            }
+          } else await eventually("the node is asked again", async () => chats() === before + 2);
+          leave.abort();
+          await asking.catch(() => {});
+          if (read === part) expectPaid(await paid(account), { input: 50 });
+          else expectFree(await paid(account));
+        }
+      },
+      timeLimit,
+    );
+
     // -------------------------------------------------------------------------------------------- line ends
 
     test(

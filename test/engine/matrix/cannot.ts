@@ -6,13 +6,9 @@ import type { EngineName } from "./engines.ts";
 type Reasons = Partial<Record<CheckName, string>>;
 
 export const cannot: Partial<Record<EngineName, Reasons>> = {
-  "llama.cpp": {
-    "named stop sequence": "it does not say which stop sequence ended an answer",
-  },
   ollama: {
     "cached tokens": "it reports none",
     "exact counts": "it has no route that counts",
-    "named stop sequence": "it does not say which stop sequence ended an answer",
   },
   transformers: {
     "cached tokens": "it reports none",
@@ -23,7 +19,6 @@ export const cannot: Partial<Record<EngineName, Reasons>> = {
   "llama-cpp-python": {
     "cached tokens": "it reports none",
     "exact counts": "it has no route that counts a chat",
-    "named stop sequence": "it does not say which stop sequence ended an answer",
   },
   "sglang-router": {
     models: "it lists one model, unknown, without a context",

@@ -54,7 +54,8 @@ export type EngineRecipe = Readonly<{
 
 const contextTokens = 4_096;
 const seconds = 1_000;
-export const readyLimitMs = 400 * seconds;
+/** On two busy cores SGLang has taken ten minutes. */
+export const readyLimitMs = 900 * seconds;
 
 export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
   "llama.cpp": {
@@ -274,7 +275,11 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
       const config = { model_list: [{ model_name: serves, litellm_params: behind, model_info }] };
       mkdirSync(at("run"), { recursive: true });
       writeFileSync(at(`run/litellm-${serves}.yaml`), JSON.stringify(config)); // YAML takes JSON
-      return { LITELLM_LOCAL_MODEL_COST_MAP: "True", LITELLM_LOG: "ERROR" };
+      return {
+        LITELLM_LOCAL_MODEL_COST_MAP: "True",
+        LITELLM_LOG: "ERROR",
+        LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY: "true",
+      };
     },
     readyPath: "/v1/models",
     behind: "vllm",

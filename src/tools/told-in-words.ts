@@ -4,7 +4,7 @@
 //   (1) the schema is refused                              -> the same without it, its text in the prompt
 //   (2) a call must be made: what comes waits for it
 //       (a) it comes                                       -> all flows on
-//       (b) the answer ends by itself, without one         -> the same again, the demand in the prompt
+//       (b) the answer ends without one, or with another   -> the same again, the demand in the prompt
 //       (c) it ends otherwise: budget, stop string, filter -> as it is
 //   (3) (b) a second time                                  -> an error that says so
 import type { Log } from "../core/log.ts";
@@ -43,11 +43,12 @@ export function toldInWords(round: Round, { log, repeated }: ToldInWordsParts): 
 
 /** (2) and (3) */
 async function called(round: Round, ask: Ask, sink: Sink, again: () => void): Promise<Ending> {
-  const waiting = new UntilCall(sink);
+  const names = namesDemanded(ask);
+  const waiting = new UntilCall(sink, names);
   const first = await round(ask, waiting);
   if (!waiting.endsWithout(first)) return waiting.released(first);
   again();
-  const second = new UntilCall(sink);
+  const second = new UntilCall(sink, names);
   const last = await round({ ...ask, told: { ...ask.told, call: true } }, second);
   if (isRefused(last) || second.endsWithout(last))
     return { kind: "failed", refusal: refuse("not_called"), elsewhere: false };
@@ -65,6 +66,10 @@ function demandsCall({ tools, toolChoice }: Ask): boolean {
   return toolChoice === "required" || toolChoice.mayAnswer !== true;
 }
 
+/** Models write calls of tools that nobody offered, where nothing holds them. */
+const namesDemanded = ({ tools, toolChoice }: Ask): ReadonlySet<string> =>
+  new Set(typeof toolChoice === "object" ? [toolChoice.named] : tools.map(({ name }) => name));
+
 /** The client pays for its own prompt and for the answer that it gets. */
 const billedUsage = (first: Usage, last: Usage): Usage => ({
   ...last,
@@ -74,17 +79,19 @@ const billedUsage = (first: Usage, last: Usage): Usage => ({
 
 type Ended = Extract<Ending, { kind: "end" }>;
 
-/** Keeps what comes until the first call. */
+/** Keeps what comes until the first call of one of the names. */
 class UntilCall implements Sink {
   readonly #sink: Sink;
+  readonly #names: ReadonlySet<string>;
   #waiting: Piece[] | null = [];
 
-  constructor(sink: Sink) {
+  constructor(sink: Sink, names: ReadonlySet<string>) {
     this.#sink = sink;
+    this.#names = names;
   }
 
   piece(piece: Piece): void {
-    if (piece.kind === "call") this.#release();
+    if (piece.kind === "call" && this.#names.has(piece.name)) this.#release();
     if (this.#waiting === null) this.#sink.piece(piece);
     else this.#waiting.push(piece);
   }
@@ -95,7 +102,8 @@ class UntilCall implements Sink {
 
   /** Whether the model says that its answer is whole, and there is no call in it. */
   endsWithout(ending: Ending): ending is Ended {
-    return this.#waiting !== null && ending.kind === "end" && ending.reason === "stop" && ending.stopSequence === null;
+    if (this.#waiting === null || ending.kind !== "end" || ending.stopSequence !== null) return false;
+    return ending.reason === "stop" || ending.reason === "tool_calls";
   }
 
   /** The ending of what goes out now. A client that left has received nothing of what waited. */

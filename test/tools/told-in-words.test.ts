@@ -77,6 +77,23 @@ describe("a call that must be made", () => {
     expect(ending).toMatchObject({ usage: usage(10, 7), estimated: true });
     expect(repeats).toBe(1);
   });
+  test("of another tool than the demanded one is none", async () => {
+    const other: readonly Piece[] = [{ kind: "call", index: 0, id: "b", name: "read_file" }];
+    const named = askOf({ tools: [toolOf("get"), toolOf("put")], toolChoice: { named: "put" } });
+    for (const [ask, wrong, right] of [
+      [required, other, "get"],
+      [named, call, "put"],
+    ] as const) {
+      const { asks, log, ending } = await serve(
+        ask,
+        { pieces: wrong, ending: ends({ reason: "tool_calls" }) },
+        { pieces: [{ kind: "call", index: 0, id: "c", name: right }], ending: ends({ reason: "tool_calls" }) },
+      );
+      expect(asks.map(({ told }) => told)).toEqual([undefined, { call: true }]);
+      expect(log.filter((each) => !each.startsWith("node"))).toEqual(["call"]);
+      expect(ending).toMatchObject({ reason: "tool_calls" });
+    }
+  });
   test("that is left out twice is an error that says so, and free", async () => {
     const answer = { pieces: [said("Hello")] };
     const { asks, log, ending } = await serve(required, answer, answer);

@@ -89,6 +89,12 @@ const rows: readonly Row[] = [
     ofSchema: true,
   },
   {
+    words: ["sequence_bias"], // transformers, of a bias that is a whole number, or for a token that there is not
+    concerns: ({ sampling }) => sampling.logit_bias !== undefined,
+    reason: (model) => `The model \`${model}\` does not take this logit_bias here: leave it out.`,
+    unlike: true,
+  },
+  {
     words: ["validation error"], // llama-cpp-python, of what other engines take
     concerns: () => true,
     reason: () => "The model does not accept this combination of parameters or messages.",

@@ -12,6 +12,11 @@ export const cannot: Partial<Record<EngineName, Reasons>> = {
   },
   transformers: {
     "cached tokens": "it reports none",
+    "forced tool": "it forces none, and the tiny model does not do what it is told in words: an error says so",
+    "any of two tools": "the same",
+    "JSON schema":
+      "it holds no answer to a schema, and the tiny model writes none that it is told in words: an error says so",
+    "odd JSON schemas": "the same",
     "exact counts": "it has no route that counts",
     "prompt too long": "it names no context and refuses no prompt",
     models: "it names no context",

@@ -64,6 +64,15 @@ describe("recorded errors", () => {
   });
 });
 
+test("a bias that transformers does not take, as recorded in its stream", () => {
+  const said = '{"error": "`sequence_bias` has to be a dict with floats as values, but is {(999999,): 1}."}';
+  const ask = askOf({ sampling: { logit_bias: { "999999": 1 } } });
+  const failure = failureOfEvent(ask, said, false);
+  expect(failure).toMatchObject({ blames: "client", elsewhere: "unlike" });
+  expect(messageOf(failure.refusal)).toMatch(/does not take this logit_bias here/);
+  expect(failureOfEvent(askOf(), said, false)).toMatchObject({ blames: "node" });
+});
+
 // As the engines' sources say it; each is a status 400 or 500.
 test.each([
   ["registry.ollama.ai/library/tiny:latest does not support tools", askOf({ tools: [toolOf("f")] }), /takes no tools/],

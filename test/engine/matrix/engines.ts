@@ -44,6 +44,8 @@ export type EngineRecipe = Readonly<{
   load?(start: Start): void;
   /** The engine that a router stands before. */
   behind?: EngineName;
+  /** It does not say what its model is called: the configuration does. */
+  namesNoModel?: true;
   /** Of one request, in tokens, as it is started here. */
   contextTokens: number;
   /** What the gateway must find it to be; null where it does not say. */
@@ -254,6 +256,7 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
     ],
     readyPath: "/v1/models",
     behind: "vllm",
+    namesNoModel: true,
     contextTokens,
     kind: null,
   },

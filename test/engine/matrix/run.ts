@@ -12,7 +12,7 @@ import { model } from "../engine.ts";
 import { cannot } from "./cannot.ts";
 import { type CheckName, checks, Trial } from "./checks.ts";
 import { type EngineName, engineNames, engines, enginesFolder, installEngine } from "./engines.ts";
-import { RunningEngine } from "./running-engine.ts";
+import { modelName, RunningEngine } from "./running-engine.ts";
 import { Tap } from "./tap.ts";
 
 type Column = { name: EngineName; version: string; cells: Map<CheckName, string> };
@@ -34,8 +34,9 @@ async function columnOf(
   console.log(`${name}: starting ${column.version}`);
   await using engine = port === null ? await RunningEngine.start(name) : RunningEngine.at(name, port);
   using tap = await Tap.before(engine.port);
+  const named = engines[name].namesNoModel === true ? `[nodes.models]\n"*" = "${modelName}"\n` : "";
   await using gateway = await GatewayProcess.start({
-    config: `[[nodes]]\nname = "engine"\nurl = "${tap.url}"\nslots = ${slots}\n`,
+    config: `[[nodes]]\nname = "engine"\nurl = "${tap.url}"\nslots = ${slots}\n${named}`,
   });
   for (const check of wanted) {
     if (port !== null && endsEngine.has(check)) continue;

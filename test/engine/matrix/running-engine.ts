@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { eventually } from "../../fixtures/eventually.ts";
 import { type EngineName, type EngineRecipe, engines, enginesFolder, readyLimitMs } from "./engines.ts";
 
-const modelName = "tiny-chat";
+export const modelName = "tiny-chat";
 
 /** What runs is ended with this process, however that ends. */
 const groups = new Set<number>();

@@ -22,6 +22,8 @@ const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = 
   "keys rotate": () => import("./commands/keys-rotate.ts"),
   usage: () => import("./commands/usage.ts"),
   nodes: () => import("./commands/nodes.ts"),
+  models: () => import("./commands/models.ts"),
+  "models suggest": () => import("./commands/models-suggest.ts"),
   reload: () => import("./commands/reload-command.ts"),
   health: () => import("./commands/health.ts"),
   backup: () => import("./commands/backup.ts"),

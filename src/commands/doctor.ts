@@ -16,6 +16,7 @@ import { clockFinding, fileLimitFinding } from "./doctor-machine.ts";
 import { isExpected } from "../core/expected-error.ts";
 import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
 import type { Health } from "../server/node-lines.ts";
+import { type SeenModels, seenModels } from "./models-report.ts";
 import { asRunningServer } from "./started-with.ts";
 
 const command: Command = {
@@ -64,6 +65,7 @@ async function configurationFindings(flags: Flags, environment: Environment): Pr
   return [
     ...configFindings(config, text, mode),
     ...(await Promise.all(named.map((node) => nodeFindings(node, servedBy(node), isOfServer)))).flat(),
+    ...modelFindings(await seenModels(flags, environment)),
   ];
 }
 
@@ -82,6 +84,23 @@ async function nodeFindings(
     ...abilities.models.filter(isTold).map((model) => ok(what, `${model.name}: ${modelInWords(model)}`)),
     ...abilities.below.map((line) => warning(what, line)),
     ...(engine === "ollama" ? abilities.models.flatMap((model) => ollamaFinding(what, model, served)) : []),
+  ];
+}
+
+const missingShownMax = 20;
+
+/** What a shop names and no node has; a node that is down is told of already, as is one that only the server starts. */
+function modelFindings({ report: { served }, config, isOfServer }: SeenModels): readonly Finding[] {
+  if (config.models.length === 0 && config.catalogFile === null) return [];
+  // Without a server its own nodes do not run: those that it starts, or the demo node where none is named.
+  const asked = config.nodes.filter(({ managed }) => managed === undefined);
+  if (!isOfServer && (asked.length === 0 || asked.length < config.nodes.length)) return [];
+  const missing = served.filter((model) => model.missing !== null);
+  const told = missing.slice(0, missingShownMax).map(({ id, missing }) => warning(`model ${id}`, missing!));
+  if (missing.length <= missingShownMax) return told;
+  return [
+    ...told,
+    warning("models", `${missing.length - missingShownMax} more are served by no node: tollgate models`),
   ];
 }
 

@@ -35,6 +35,8 @@ tollgate usage EMAIL [--limit N]
     Replies, newest first.
 
 tollgate nodes              the inference nodes: how they are, since when, and what is wrong
+tollgate models             what the nodes offer, what is served of it, under which name and at which price, what no node has
+tollgate models suggest     prints the [[models]] for what the nodes list, to be pasted into the configuration
 tollgate reload             has the running server apply its changed configuration, and says what needs a restart
 tollgate health             exit code 0 where the server of the data folder runs and takes requests, else 1
 tollgate search QUERY       what the configured web search finds, as a model reads it; [--results N]

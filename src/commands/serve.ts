@@ -33,10 +33,18 @@ const command: Command = {
     }
     const hangUps = new HangUps();
     const listening = Promise.withResolvers<void>();
+    const lookedAt = new Set<string>();
     await using server = await compose({
       flags: given,
       environment,
-      onFirstLook: (node) => void listening.promise.then(() => console.log(nodeLine(node))),
+      onFirstLook: (node) =>
+        void listening.promise.then(() => {
+          console.log(nodeLine(node));
+          if (lookedAt.has(node.name)) return;
+          lookedAt.add(node.name);
+          // Once: what a reload brings is not the start.
+          if (lookedAt.size === server.nodeNames.length) console.log(server.understoodNames());
+        }),
       onFatal: endAtOnce,
     });
     const stopped = firstStopSignal(systemClock, () => process.exit(1));

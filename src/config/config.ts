@@ -7,7 +7,7 @@ import { nearest } from "../core/nearest.ts";
 import { misfitsOf } from "../core/schema-errors.ts";
 import { namesThisMachine } from "../core/this-machine.ts";
 import { ConfigError, type Environment, Faults, type Reading } from "./faults.ts";
-import { modelOf, nothingTold, sharedNames, shopBudgetOf } from "./models.ts";
+import { modelOf, nothingTold, sharedNames, shopBudgetOf, type ToldOfModel } from "./models.ts";
 import type { AnyOption, ConfigFlags, FileTables } from "./option.ts";
 import { type FixedOptions, type LiveOptions, type OptionName, options, type OptionValues } from "./options.ts";
 import { type Keys, schemaOf } from "./rows.ts";
@@ -153,9 +153,11 @@ export function checkModelIds({ file, nodes, mcp, models: own }: Config, { model
   if (lines.length > 0) throw new ConfigError(lines.join("\n"));
 }
 
-/** A shop's own models as their rows say, before their nodes told anything. */
-export const ownModelsOf = ({ models, outputTokensDefault }: Pick<Config, "models" | "outputTokensDefault">) =>
-  modelsByName(models.map((model) => modelOf(model, nothingTold, shopBudgetOf(outputTokensDefault))));
+/** A shop's own models as their rows say, and of what these leave out as `told`: at the start no node told anything. */
+export const ownModelsOf = (
+  { models, outputTokensDefault }: Pick<Config, "models" | "outputTokensDefault">,
+  told: ToldOfModel = nothingTold,
+) => modelsByName(models.map((model) => modelOf(model, told, shopBudgetOf(outputTokensDefault))));
 
 /** {base_url} and {site_url} of a server that listens on `port`; the site is at the base unless the file says otherwise. */
 export function addressesOf(config: Config, port: number): { baseUrl: string; siteUrl: string } {

@@ -9,7 +9,7 @@ import { NodeClient, originOf } from "./client/client.ts";
 import { isAnswer, post } from "./client/get.ts";
 import { unlisted } from "./engine.ts";
 import type { Asking } from "./engine-routes.ts";
-import { lookAt } from "./health/look.ts";
+import { type Look, lookAt } from "./health/look.ts";
 import { parseNodeJson, record } from "./json.ts";
 
 export type Inspection = Readonly<{
@@ -35,16 +35,13 @@ export type Inspection = Readonly<{
  * `served`: the models of the catalog that it is configured for.
  */
 export async function inspectNode(node: NodeConfig, served: readonly Model[], clock: Clock): Promise<Inspection> {
-  const { name, url, slots, apiKey, managed } = node;
+  const { name, url, slots, managed } = node;
   const nothing: Abilities = { models: [], below: [] };
   const unknown = { engine: null, version: null, context: null, models: [], abilities: nothing, problem: null };
   const unasked = { name, url, slots, well: false, ...unknown };
   // It runs with the gateway that starts it, maybe on a port that is chosen then.
   if (managed !== undefined) return unasked;
-  const address = new URL(url);
-  const basePath = address.pathname.replace(/\/$/, "");
-  const client = new NodeClient(originOf(address), { clock, connectTimeoutMs: nodeConnectTimeoutMs });
-  const asking: Asking = { client, basePath, apiKey, timeoutMs: nodeProbeTimeoutMs };
+  const asking = askingOf(node, clock);
   try {
     const { health, engine, problem } = await lookAt(asking);
     const names = [...new Set(served.map((model) => modelNameOn(node.models, model, engine)))];
@@ -64,8 +61,26 @@ export async function inspectNode(node: NodeConfig, served: readonly Model[], cl
     const context = leastContext(abilities);
     return { ...unasked, ...told, well: true, context, abilities, problem: answers ? null : absent };
   } finally {
-    client.close();
+    asking.client.close();
   }
+}
+
+/** Looks at a node once; null where it runs only with the gateway that starts it. Never throws. */
+export async function lookOnce(node: NodeConfig, clock: Clock): Promise<Look | null> {
+  if (node.managed !== undefined) return null;
+  const asking = askingOf(node, clock);
+  try {
+    return await lookAt(asking);
+  } finally {
+    asking.client.close();
+  }
+}
+
+function askingOf({ url, apiKey }: NodeConfig, clock: Clock): Asking {
+  const address = new URL(url);
+  const basePath = address.pathname.replace(/\/$/, "");
+  const client = new NodeClient(originOf(address), { clock, connectTimeoutMs: nodeConnectTimeoutMs });
+  return { client, basePath, apiKey, timeoutMs: nodeProbeTimeoutMs };
 }
 
 /** So many names are tried: each may have to be loaded. */

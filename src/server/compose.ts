@@ -50,6 +50,7 @@ import { gaugesOf } from "./gauges.ts";
 import { cannotListen, listen } from "./listening.ts";
 import { LiveConfig } from "./live-config.ts";
 import { lookForLostResponses } from "./lost-responses.ts";
+import { modelReport, seenNode, understoodNames } from "./model-report.ts";
 import { noNodeServes } from "./node-lines.ts";
 import { checkModelFile, findServingNodes } from "./nodes.ts";
 import type { Work as CommandsWork } from "./operations.ts";
@@ -80,6 +81,9 @@ export type ComposedServer = AsyncDisposable &
     dataFolder: string;
     /** Which nodes it works with and why, in one line. */
     nodes: string;
+    nodeNames: readonly string[];
+    /** Which names requests may use, in one line. */
+    understoodNames(): string;
     /** Has the configuration read again; `by` goes into the audit log. Never rejects. */
     reload(by: string): Promise<void>;
   }>;
@@ -113,6 +117,9 @@ export async function compose(given: Given): Promise<ComposedServer> {
     url: doors.url,
     dataFolder: config.dataFolder,
     nodes: work.serving.description,
+    nodeNames: work.pool.states().map(({ name }) => name),
+    understoodNames: () =>
+      understoodNames(modelReport(settings.catalog, work.served.areOwn, work.pool.states().map(seenNode))),
     accounting: books.accounting,
     log,
     get openRequests() {
@@ -370,7 +377,7 @@ function unreadyReason({ violations }: LedgerState): string | null {
 async function openDoors(earlier: Given & Settings & Books & Work & Gateway, opened: AsyncDisposableStack) {
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, watch, storedResponses, sealingKey } = earlier;
-  const { pool, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
+  const { pool, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
   const { relays, backups, reloader, noteReload, commandsWork, unready } = earlier;
 
   const webConsole = await makeConsole(config, {
@@ -392,6 +399,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     work: commandsWork,
     pool,
     catalog,
+    served,
     reloader,
     noteReload,
     unready: () => unready((reason) => reason), // whoever reaches the socket may know all

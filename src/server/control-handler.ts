@@ -6,8 +6,10 @@ import { CommandError } from "../core/expected-error.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { Handler } from "./control-socket.ts";
 import { healthOf, nodeReports } from "./node-lines.ts";
+import { modelReport, seenNode } from "./model-report.ts";
 import { isOperationName, type OperationArguments, type OperationName, runOperation, type Work } from "./operations.ts";
 import type { Reloader, ReloadOutcome } from "./reload.ts";
+import type { ServedModels } from "./served-models.ts";
 
 /** What `check` and `doctor` must know to see what a running server sees, and its configuration does not say. */
 export type StartedWith = Readonly<{
@@ -21,6 +23,7 @@ export type ControlParts = Readonly<{
   work: Work;
   pool: NodePool;
   catalog: Pick<Catalog, "models">;
+  served: Pick<ServedModels, "areOwn">;
   reloader: Pick<Reloader, "apply">;
   /** Records in the audit log who reloaded the configuration, and the result. */
   noteReload(by: string, outcome: ReloadOutcome): Promise<void>;
@@ -32,7 +35,7 @@ export type ControlParts = Readonly<{
 }>;
 
 export function controlHandler(parts: ControlParts): Handler {
-  const { work, pool, catalog, reloader, noteReload, unready, notices, started } = parts;
+  const { work, pool, catalog, served, reloader, noteReload, unready, notices, started } = parts;
   return async (operation, given, progress, user) => {
     if (operation === "reload") {
       const applying = reloader.apply();
@@ -43,6 +46,7 @@ export function controlHandler(parts: ControlParts): Handler {
     if (operation === "health") return healthOf(unready(), pool);
     if (operation === "started with") return started;
     if (operation === "nodes") return nodeReports(pool, catalog);
+    if (operation === "models") return modelReport(catalog, served.areOwn, pool.states().map(seenNode));
     if (operation === "notices") return notices();
     if (isOperationName(operation)) {
       return runOperation(operation, { ...work, user }, given as OperationArguments<OperationName>, progress);

@@ -61,10 +61,11 @@ export function servedModels({
   ];
 }
 
-/** A router may list a pattern such as `openai/*`, which is no model. */
-const isName = (name: string): boolean => name !== "" && !name.includes(" ") && !name.includes("*");
+/** A router may list a pattern such as `openai/*`, which is no model. What `[[models]]` could not say is none either. */
+const isName = (name: string): boolean =>
+  name !== "" && !name.includes("*") && name.isWellFormed() && !/[\s\p{Cc}]/u.test(name);
 
-function kindOf({ name, capabilities }: ModelFacts): ModelKind {
+export function kindOf({ name, capabilities }: ModelFacts): ModelKind {
   if (capabilities.rerank === true || name.toLowerCase().includes("rerank")) return "rerank";
   return capabilities.embeddings === true && capabilities.chat !== true ? "embedding" : "chat";
 }
@@ -110,6 +111,11 @@ export class ServedModels {
     this.#showsListed = config.listNodeModels;
     this.#budget = config.outputTokensDefault;
     this.#servesListed = !config.signUp;
+  }
+
+  /** Whether the shop names its models. */
+  get areOwn(): boolean {
+    return this.#own.length > 0;
   }
 
   /** The file's. */

@@ -46,6 +46,24 @@ test("beside a running server with a node that is well, nothing is wrong", async
   expect(detailOf(report, "disk flushes")).toMatch(/half within [\d.]+ ms, 99 in 100 within [\d.]+ ms/);
 });
 
+test("a model of the configuration that no node has is named, and what its row does not promise is no fault", async () => {
+  using folder = temporaryFolder();
+  const data = [{ id: "llama", object: "model", owned_by: "vllm", max_model_len: 8_192 }];
+  using node = Bun.serve({ port: 0, fetch: () => Response.json({ object: "list", data }) });
+  const config = join(folder.path, "gate.toml");
+  const box = `[[nodes]]\nname = "box"\nurl = "http://127.0.0.1:${node.port}/v1"\n`;
+  writeFileSync(config, `${box}[[models]]\nid = "llama"\n[[models]]\nid = "house"\nnode_model = "qwen3:8b"\n`);
+  const report = await doctor("--config", config, "--data", join(folder.path, "none"));
+  expect(report.findings).toContainEqual({ what: "model house", level: "warning", detail: "no node lists qwen3:8b" });
+  expect(JSON.stringify(report.findings)).not.toContain("promise");
+  expect(levels(report)).not.toHaveProperty("model llama");
+  const suggestion = await run(["models", "suggest", "--config", config, "--data", join(folder.path, "none")]);
+  expect(suggestion).toMatchObject({
+    code: 1,
+    stderr: "tollgate: the configuration has everything that the nodes list",
+  });
+});
+
 test("a proxy that a running server has seen and was not told of is a warning", async () => {
   using folder = temporaryFolder();
   const node = startDemoNode({ models: [{ id: "core-3", contextTokens: 1 }], clock: systemClock });

@@ -50,6 +50,7 @@ const ServedBadge = ({ model }: { model: ConsoleModel }): VNode => {
 };
 
 function priceOf({ flat_price, price }: ConsoleModel): string {
+  if (price.input_cents + price.cached_input_cents + price.output_cents === 0) return "free: no price set";
   if (flat_price) return `${cents(price.input_cents)} flat`;
   return `${cents(price.input_cents)} / ${cents(price.cached_input_cents)} / ${cents(price.output_cents)}`;
 }

@@ -1,0 +1,27 @@
+// tollgate models suggest: prints the [[models]] for what nodes list, to be pasted into the configuration.
+import { CommandError } from "../core/expected-error.ts";
+import { planIds } from "../core/plan-ids.ts";
+import { suggestedModels, suggestionText } from "../server/suggested-models.ts";
+import { type Command, folderFlags } from "./command.ts";
+import { seenModels } from "./models-report.ts";
+
+const command: Command = {
+  words: [],
+  flags: { ...folderFlags, node: { type: "string", multiple: true } },
+  async run({ flags, environment }) {
+    const { report, config, unseen } = await seenModels(flags, environment);
+    const suggestion = suggestedModels(report, config);
+    if (suggestion.models.length === 0) throw new CommandError(whyNone(report.offered.length, unseen));
+    if (flags["json"] === true) console.log(JSON.stringify(suggestion.models));
+    else console.log(suggestionText(suggestion, config, planIds));
+    return 0;
+  },
+};
+export default command;
+
+function whyNone(offered: number, unseen: readonly string[]): string {
+  if (offered > 0) return "the configuration has everything that the nodes list";
+  if (unseen.length > 0)
+    return `no model is listed: ${unseen.join(", ")} cannot be asked now; start the server and try again`;
+  return "no node lists a model: name one with --node URL, or start an engine on this machine";
+}

@@ -1,0 +1,72 @@
+// tollgate models: what nodes offer, what is served of it and at which price, and what no node has.
+import { type ModelReport, type PriceInDollars, shownName } from "../server/model-report.ts";
+import { type Command, folderFlags } from "./command.ts";
+import { seenModels } from "./models-report.ts";
+import { formatTable } from "./table.ts";
+
+const command: Command = {
+  words: [],
+  flags: { ...folderFlags, node: { type: "string", multiple: true } },
+  async run({ flags, environment }) {
+    const { report, unseen } = await seenModels(flags, environment);
+    if (flags["json"] === true) console.log(JSON.stringify(report));
+    else {
+      console.log(servedTable(report));
+      console.log(`\n${offeredText(report)}`);
+      for (const line of missingLines(report)) console.log(line);
+      if (unseen.length > 0) console.log(`Not asked, or down: ${unseen.join(", ")}.`);
+      if (
+        report.offered.some(({ served_as: ids }) => ids.length === 0) ||
+        report.served.some(({ by }) => by === "nodes")
+      ) {
+        console.log("tollgate models suggest prints [[models]] for what the nodes list.");
+      }
+    }
+    return 0;
+  },
+};
+export default command;
+
+function servedTable({ served }: ModelReport): string {
+  const rows = served.map(({ id, aliases, price, nodes, missing, node_model, context, plans, by, hidden }) => [
+    shownName(id),
+    aliases.map(shownName).join(", "),
+    priceInWords(price),
+    missing === null ? nodes.join(", ") : "none",
+    node_model === null ? null : shownName(node_model),
+    context,
+    plans === null ? "all" : plans.join(", "),
+    by + (hidden ? ", hidden" : ""),
+  ]);
+  const price = "USD/1M input / cached / output";
+  return formatTable(["served", "also as", price, "nodes", "name there", "context", "plans", "by"], rows);
+}
+
+const priceInWords = (price: PriceInDollars | null): string =>
+  price === null ? "free: no price set" : `${price.input} / ${price.cached} / ${price.output}`;
+
+const namesShownMax = 5;
+
+/** A line for each reason why no node has a model. */
+function missingLines({ served }: ModelReport): string[] {
+  const byReason = Map.groupBy(served, ({ missing }) => missing);
+  return [...byReason].flatMap(([missing, models]) => {
+    if (missing === null) return [];
+    const more = models.length > namesShownMax ? ` and ${models.length - namesShownMax} more` : "";
+    const names = models.slice(0, namesShownMax).map(({ id }) => shownName(id));
+    return [`No node answers ${names.join(", ")}${more}: ${missing}.`];
+  });
+}
+
+function offeredText({ offered }: ModelReport): string {
+  if (offered.length === 0) return "No node lists a model.";
+  const rows = offered.map(({ node, name, kind, context, can, cannot, served_as: ids }) => [
+    node,
+    shownName(name),
+    kind,
+    context,
+    [...can.filter((each) => each !== "chat"), ...cannot.map((each) => `no ${each}`)].join(", "),
+    ids.length === 0 ? "not served" : ids.length > 3 ? `${ids[0]} and ${ids.length - 1} more` : ids.join(", "),
+  ]);
+  return formatTable(["node", "offers", "kind", "context", "can", "served as"], rows);
+}

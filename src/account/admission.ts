@@ -27,7 +27,7 @@ import type { Flood } from "./flood.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
-import { billedTokens, ratesOf, type Rates } from "./price.ts";
+import { billedTokens, isFreeOfCharge, ratesOf, type Rates } from "./price.ts";
 import { coderWindowOf, dayOf } from "./quota.ts";
 import { coderQuotaReached, quotaExceeded } from "./quota-refusals.ts";
 
@@ -44,10 +44,7 @@ function heldTokens({ model, outputTokensMax }: Asked): number {
 }
 
 /** A shop's own model without a price. */
-function isFree({ tier, price }: Model): boolean {
-  const { inputCents, cachedInputCents, outputCents } = ratesOf(price);
-  return tier === "own" && inputCents + cachedInputCents + outputCents === 0;
-}
+const isFree = ({ tier, price }: Model): boolean => tier === "own" && isFreeOfCharge(ratesOf(price));
 
 const freeRates: Rates = { inputCents: 0, cachedInputCents: 0, outputCents: 0 };
 
@@ -256,7 +253,7 @@ function expectedCost({ model, outputTokensMax }: Asked, spent: Usage, inputToke
   const output = model.budgetLimitsAnswer ? outputTokensMax : Math.max(outputTokensMax, outputTokensDefault);
   const inputFresh = spent.inputFresh + inputTokens;
   const tokens = billedTokens(rates, { ...spent, inputFresh, output: Math.max(output, spent.output) });
-  return rates.inputCents + rates.outputCents === 0 ? 0 : Math.max(1, tokens);
+  return isFreeOfCharge(rates) ? 0 : Math.max(1, tokens);
 }
 
 /**
@@ -326,6 +323,7 @@ function replyOf(ask: Asked, usage: Usage, rates: Rates, billed: number, estimat
     inputCents: rates.inputCents,
     cachedInputCents: rates.cachedInputCents,
     outputCents: rates.outputCents,
+    parts: rates.parts,
     billedTokens: billed,
     estimated,
   };

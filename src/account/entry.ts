@@ -1,5 +1,5 @@
 // One line of the journal: a charge, a purchase or a counted call. Balances are always the sums of these lines.
-import type { AccountId, Endpoint, Ms } from "../core/types.ts";
+import type { AccountId, CentParts, Endpoint, Ms } from "../core/types.ts";
 import type { Period, Quota } from "./quota.ts";
 
 export type EntryKind =
@@ -42,6 +42,8 @@ export type Reply = Readonly<{
   inputCents: number;
   cachedInputCents: number;
   outputCents: number;
+  /** Beside the whole cents; absent where there are none. */
+  parts?: CentParts | undefined;
   billedTokens: number;
   /** True where the node gave no usable usage and the gateway counted by itself. */
   estimated: boolean;

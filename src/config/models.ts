@@ -8,6 +8,7 @@ import {
   outputTokensMin,
   ownModelContextTokensDefault,
   ownModelNameMaxLength,
+  partsPerCent,
   priceMaxDollars,
 } from "../core/limits.ts";
 import { planIds } from "../core/plan-ids.ts";
@@ -18,11 +19,13 @@ import { key, required, table } from "./rows.ts";
 const name = (): Kind<string> =>
   textLike(`^\\S{1,${ownModelNameMaxLength}}$`, `a name without spaces, of up to ${ownModelNameMaxLength} characters`);
 
-const dollarsExpected = `dollars per million tokens from 0 to ${priceMaxDollars}, in whole cents`;
+const dollarsExpected = `dollars per million tokens from 0 to ${priceMaxDollars}, with up to 6 decimals`;
 const dollars = () => Type.Number({ minimum: 0, maximum: priceMaxDollars, description: dollarsExpected });
-const cents = (dollars: number): number => Math.round(dollars * 100);
-/** 0.07 * 100 is 7.000000000000001: what is no whole cent differs by far more. */
-const isWholeCents = (dollars: number): boolean => Math.abs(dollars * 100 - cents(dollars)) < 1e-6;
+/** Parts of cents. Dividing whole numbers gives the nearest double, which is what a decimal of the file is read as. */
+const partsPerDollar = 100 * partsPerCent;
+const partsOf = (dollars: number): number => Math.round(dollars * partsPerDollar);
+const isExact = (dollars: number): boolean => partsOf(dollars) / partsPerDollar === dollars;
+const centsOf = (parts: number): number => Math.floor(parts / partsPerCent);
 
 type WrittenPrice = number | Readonly<{ input?: number; cached?: number; output?: number }>;
 const free: Price = { kind: "split", inputCents: 0, cachedInputCents: 0, outputCents: 0 };
@@ -46,11 +49,27 @@ const priceKind: Kind<Price> = {
       output = 0,
     } = typeof written === "number" ? { input: written, output: written } : written;
     for (const [key, price] of Object.entries(typeof written === "number" ? { "": written } : written)) {
-      if (!isWholeCents(price)) (key === "" ? place : place.at(key)).mustBe(dollarsExpected, price);
+      if (!isExact(price)) (key === "" ? place : place.at(key)).mustBe(dollarsExpected, price);
     }
-    return { kind: "split", inputCents: cents(input), cachedInputCents: cents(cached), outputCents: cents(output) };
+    return priceOf(partsOf(input), partsOf(cached), partsOf(output));
   },
 };
+
+/** Of rates in parts of cents. */
+function priceOf(input: number, cachedInput: number, output: number): Price {
+  const price = {
+    kind: "split",
+    inputCents: centsOf(input),
+    cachedInputCents: centsOf(cachedInput),
+    outputCents: centsOf(output),
+  } as const;
+  const parts = {
+    input: input % partsPerCent,
+    cachedInput: cachedInput % partsPerCent,
+    output: output % partsPerCent,
+  };
+  return parts.input + parts.cachedInput + parts.output === 0 ? price : { ...price, parts };
+}
 
 export const modelTable = table(
   {

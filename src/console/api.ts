@@ -90,6 +90,7 @@ const newPassword = () =>
     description: `a password of ${passwordMinLength} to ${passwordMaxLength} characters`,
   });
 const knownPassword = () => Type.String({ maxLength: passwordMaxLength, writeOnly: true, description: "the password" });
+const cents = () => Type.Number({ minimum: 0 });
 const planId = () => oneOf(planIds);
 
 /** Every failure. `code` is fixed, `message` is a sentence for people. */
@@ -310,8 +311,8 @@ export const ConsoleModels = Type.Object({
       context_tokens: count(),
       reads_images: Type.Boolean(),
       structured_output: oneOf(["json_schema", "json_object", "none"]),
-      /** US cents per 1,000,000 model tokens; a flat price has three equal ones. */
-      price: Type.Object({ input_cents: count(), cached_input_cents: count(), output_cents: count() }),
+      /** US cents per 1,000,000 model tokens, maybe with parts of one; a flat price has three equal ones. */
+      price: Type.Object({ input_cents: cents(), cached_input_cents: cents(), output_cents: cents() }),
       flat_price: Type.Boolean(),
       /** Counted in calls on chat-completions and messages. */
       coder: Type.Boolean(),

@@ -33,6 +33,8 @@ export const coderWindowMs = 4 * hourMs; // 00:00, 04:00, ... UTC
 
 // Balance: 1,000,000 balance tokens are worth 500 cents (spec, "Balance")
 export const centsPerMillionBalanceTokens = 500;
+/** Prices are exact to so many parts of a cent per million tokens, six decimals of a dollar. */
+export const partsPerCent = 10_000;
 export const creditPurchaseMinTokens = 1_000_000;
 export const creditPurchaseMaxTokens = 100_000_000;
 

@@ -16,10 +16,22 @@ export type Endpoint = `/${string}`;
 /** What a request to a model of the coder tier costs: one of the account's calls, or its tokens. A fact of the dialect. */
 export type CoderBilling = "calls" | "tokens";
 
-/** US cents per 1,000,000 model tokens, whole numbers (spec, model table). */
+/**
+ * US cents per 1,000,000 model tokens, whole numbers (spec, model table). A shop's own model may cost fractions of a cent:
+ * `parts` stand beside the cents, and are absent where there are none.
+ */
 export type Price =
   | Readonly<{ kind: "flat"; cents: number }>
-  | Readonly<{ kind: "split"; inputCents: number; cachedInputCents: number; outputCents: number }>;
+  | Readonly<{
+      kind: "split";
+      inputCents: number;
+      cachedInputCents: number;
+      outputCents: number;
+      parts?: CentParts;
+    }>;
+
+/** Ten-thousandths of a cent, 0 to 9,999 each. */
+export type CentParts = Readonly<{ input: number; cachedInput: number; output: number }>;
 
 /** A tokenizer by which tokens can be counted without a node, as the tiktoken package calls it. */
 export type EncodingName = "o200k_base" | "cl100k_base" | "p50k_base" | "r50k_base";

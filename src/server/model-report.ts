@@ -1,6 +1,6 @@
 // What nodes offer, what is served of it, under which name and at which price, and what is missing: for the `models`
 // command, for `doctor` and for the start.
-import { ratesOf } from "../account/price.ts";
+import { dollarsShown, isFreeOfCharge, ratesOf } from "../account/price.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { distinctModels, type KnownModels } from "../core/catalog.ts";
 import type { Model, ModelKind } from "../core/types.ts";
@@ -126,9 +126,14 @@ function whyMissing({ nodeModel }: Model, silent: readonly string[]): string {
 
 /** Null where it costs nothing. */
 function priceInDollars({ price }: Model): PriceInDollars | null {
-  const { inputCents, cachedInputCents, outputCents } = ratesOf(price);
-  if (inputCents + cachedInputCents + outputCents === 0) return null;
-  return { input: inputCents / 100, cached: cachedInputCents / 100, output: outputCents / 100 };
+  const rates = ratesOf(price);
+  const { inputCents, cachedInputCents, outputCents, parts } = rates;
+  if (isFreeOfCharge(rates)) return null;
+  return {
+    input: dollarsShown(inputCents, parts?.input),
+    cached: dollarsShown(cachedInputCents, parts?.cachedInput),
+    output: dollarsShown(outputCents, parts?.output),
+  };
 }
 
 const namesShownMax = 12;

@@ -1,6 +1,7 @@
 // Prices against BigInt arithmetic that shares nothing with the program, and against the formulas that look right.
 import { expect, test } from "bun:test";
 import { billedTokens, costUsd, ratesOf } from "../../src/account/price.ts";
+import { randomOf } from "../fixtures/random.ts";
 import type { Price } from "../../src/core/types.ts";
 
 // spec, model table: every different rate in cents per 1,000,000 tokens
@@ -74,6 +75,24 @@ test("a split price bills each kind of token at its rate and rounds once; roundi
   }
   expect(replies).toBeGreaterThan(200_000);
   expect(partsDiffer / replies).toBeGreaterThan(0.1);
+});
+
+test("prices of parts of a cent are exact, too: half up, once, as if the unit were the part", () => {
+  const random = randomOf(20_261_122);
+  const whole = (below: number): number => Math.floor(random() * below);
+  for (let round = 0; round < 200_000; round += 1) {
+    const size = 10 ** (1 + whole(7));
+    const usage = { inputFresh: whole(size), inputCached: whole(size), output: whole(size), reasoning: 0 };
+    const cents = [whole(3), whole(3), whole(round % 2 === 0 ? 3 : 1_000_000)] as const;
+    const parts = { input: whole(10_000), cachedInput: whole(10_000), output: round % 3 === 0 ? 5_000 : whole(10_000) };
+    const rates = { inputCents: cents[0], cachedInputCents: cents[1], outputCents: cents[2], parts };
+    const sum =
+      BigInt(usage.inputFresh) * BigInt(cents[0] * 10_000 + parts.input) +
+      BigInt(usage.inputCached) * BigInt(cents[1] * 10_000 + parts.cachedInput) +
+      BigInt(usage.output) * BigInt(cents[2] * 10_000 + parts.output);
+    const expected = Number((2n * sum + 5_000_000n) / 10_000_000n);
+    if (billedTokens(rates, usage) !== expected) throw new Error(JSON.stringify({ rates, usage, expected }));
+  }
 });
 
 test("a flat price bills input, cached input and output alike, reasoning within the output", () => {

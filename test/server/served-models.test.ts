@@ -150,13 +150,28 @@ describe("a shop's own models", () => {
     expect(model!.price).toEqual({ kind: "split", inputCents, cachedInputCents, outputCents });
   });
 
-  const dollars = "dollars per million tokens from 0 to 10000, in whole cents";
+  test.each([
+    ["0.005", [0, 5_000], [0, 5_000], [0, 5_000]],
+    ["{ input = 0.000001, output = 1.234567 }", [0, 1], [0, 1], [123, 4_567]],
+    ["{ input = 9999.999999, cached = 0.29, output = 0 }", [999_999, 9_999], [29, 0], [0, 0]],
+  ])("with the price %s cost parts of cents exactly", (price, input, cached, output) => {
+    const [model] = own(`id = "m"\nprice = ${price}`);
+    expect(model!.price).toEqual({
+      kind: "split",
+      inputCents: input[0]!,
+      cachedInputCents: cached[0]!,
+      outputCents: output[0]!,
+      parts: { input: input[1]!, cachedInput: cached[1]!, output: output[1]! },
+    });
+  });
+
+  const dollars = "dollars per million tokens from 0 to 10000, with up to 6 decimals";
   // rows, what is wrong with them
   test.each([
     [['id = "a"', 'id = "a"'], "gate.toml:4: models[1].id must be unique, is also the id of models[0]"],
     [['id = "a"\nplans = ["gold"]'], "models[0].plans[0] must be one of "],
-    [['id = "a"\nprice = 0.005'], `gate.toml:3: models[0].price must be ${dollars}, is 0.005`],
-    [['id = "a"\nprice = { cached = 0.001 }'], `models[0].price.cached must be ${dollars}, is 0.001`],
+    [['id = "a"\nprice = 0.0000005'], `gate.toml:3: models[0].price must be ${dollars}, is 5e-7`],
+    [['id = "a"\nprice = { cached = 0.0010001 }'], `models[0].price.cached must be ${dollars}, is 0.0010001`],
     [['id = "a"\nprice = "1"'], `models[0].price must be ${dollars}, or a table such as `],
     [['id = "a b"'], "models[0].id must be a name without spaces"],
     [["price = 1"], "models[0].id is missing"],

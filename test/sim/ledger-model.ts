@@ -68,9 +68,10 @@ export type Expected = Readonly<{
 
 const waiting = ({ holds }: ModelAccount) => [...holds].filter(([, { begun }]) => !begun);
 
+/** `rates` in cents a million, with four decimals at most. */
 function chargeOf(rates: readonly number[], tokens: readonly number[]): bigint {
-  const sum = tokens.reduce((total, count, i) => total + BigInt(count) * BigInt(rates[i] ?? 0), 0n);
-  return (2n * sum + 500n) / 1000n;
+  const sum = tokens.reduce((total, count, i) => total + BigInt(count) * BigInt(Math.round((rates[i] ?? 0) * 1e4)), 0n);
+  return (2n * sum + 5_000_000n) / 10_000_000n;
 }
 
 export class LedgerModel {

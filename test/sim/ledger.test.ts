@@ -21,6 +21,16 @@ const prices: readonly (readonly [Price, readonly number[]])[] = [
   [{ kind: "flat", cents: 780 }, [780, 780, 780]],
   [{ kind: "split", inputCents: 195, cachedInputCents: 20, outputCents: 390 }, [195, 20, 390]],
   [{ kind: "split", inputCents: 383, cachedInputCents: 39, outputCents: 1912 }, [383, 39, 1912]],
+  [
+    {
+      kind: "split",
+      inputCents: 0,
+      cachedInputCents: 0,
+      outputCents: 12,
+      parts: { input: 5_000, cachedInput: 1, output: 3_457 },
+    },
+    [0.5, 0.0001, 12.3457],
+  ],
 ];
 
 type Open = {

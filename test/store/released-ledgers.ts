@@ -150,4 +150,10 @@ export const releasedLedgers: readonly string[] = [
     PRIMARY KEY (account_id, day)
   ) STRICT, WITHOUT ROWID;
   `,
+  // Prices of fractions of a cent: ten-thousandths, beside the whole cents of older and of most lines.
+  `
+  ALTER TABLE journal ADD COLUMN input_parts INTEGER;
+  ALTER TABLE journal ADD COLUMN cached_input_parts INTEGER;
+  ALTER TABLE journal ADD COLUMN output_parts INTEGER;
+  `,
 ];

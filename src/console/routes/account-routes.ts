@@ -1,7 +1,7 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
 import { listedModels } from "../../core/catalog.ts";
 import { apiKeyPrefix } from "../../account/keys.ts";
-import { costUsd, ratesOf } from "../../account/price.ts";
+import { centsShown, costUsd, ratesOf } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
 import { RecentTries } from "../../account/recent-tries.ts";
 import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../../core/limits.ts";
@@ -70,13 +70,17 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
 
     route("GET", "/models", "account", (): ConsoleModels => {
       const models = listedModels(catalog).map(({ id, contextTokens, readsImages, structuredOutput, ...model }) => {
-        const { inputCents, cachedInputCents, outputCents } = ratesOf(model.price);
+        const { inputCents, cachedInputCents, outputCents, parts: fine } = ratesOf(model.price);
         return {
           id,
           context_tokens: contextTokens,
           reads_images: readsImages,
           structured_output: structuredOutput,
-          price: { input_cents: inputCents, cached_input_cents: cachedInputCents, output_cents: outputCents },
+          price: {
+            input_cents: centsShown(inputCents, fine?.input),
+            cached_input_cents: centsShown(cachedInputCents, fine?.cachedInput),
+            output_cents: centsShown(outputCents, fine?.output),
+          },
           flat_price: model.price.kind === "flat",
           coder: model.coder,
           served: parts.nodes.serves(id),

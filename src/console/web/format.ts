@@ -54,7 +54,8 @@ export function bytes(size: number): string {
   return `${scaled.toFixed(power > 0 && scaled < 99.95 ? 1 : 0)} ${byteUnits[power]}`;
 }
 
-export const cents = (amount: number): string => dollars(amount / 100);
+/** Prices of models are told in full. */
+export const cents = (amount: number): string => money(amount / 100, 2, 6);
 
 export const moment = (time: number | string): string => dateTime.format(new Date(time));
 export const date = (time: number | string): string => dateOnly.format(new Date(time));

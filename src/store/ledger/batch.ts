@@ -25,6 +25,9 @@ export const journalColumns = [
   "output_cents",
   "billed_tokens",
   "estimated",
+  "input_parts",
+  "cached_input_parts",
+  "output_parts",
 ] as const;
 
 type Line = RowOf<typeof journal>;
@@ -48,7 +51,7 @@ export function accountsNotMade(changes: Batch["changes"], refused: readonly Ref
   return notMade;
 }
 
-const noReply = [null, null, null, null, null, null, null, null, null, null, null] as const;
+const noReply = [null, null, null, null, null, null, null, null, null, null, null, null, null, null] as const;
 
 export function rowOf(entry: Entry): JournalRow {
   const { billingKey, kind, account, at, period, used, creditDelta, reply } = entry;
@@ -72,6 +75,9 @@ export function rowOf(entry: Entry): JournalRow {
     reply.outputCents,
     reply.billedTokens,
     reply.estimated ? 1 : 0,
+    reply.parts?.input ?? null,
+    reply.parts?.cachedInput ?? null,
+    reply.parts?.output ?? null,
   ];
 }
 

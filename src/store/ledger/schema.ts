@@ -89,6 +89,10 @@ export const journal = sqliteTable(
     outputCents: integer("output_cents"),
     billedTokens: integer("billed_tokens"),
     estimated: integer({ mode: "boolean" }),
+    /** Ten-thousandths of a cent beside the whole cents; null where there are none. */
+    inputParts: integer("input_parts"),
+    cachedInputParts: integer("cached_input_parts"),
+    outputParts: integer("output_parts"),
   },
   (table) => [index("journal_by_account").on(table.accountId, table.sequence)],
 );
@@ -214,7 +218,7 @@ export const searchCalls = sqliteTable(
 );
 
 /** What `PRAGMA user_version` says about a ledger with these tables. */
-export const schemaVersion = 4;
+export const schemaVersion = 5;
 
 /** With the row that a table has from the start, where it has one. */
 export const ledgerTables: readonly Readonly<{ table: SQLiteTable; firstRow?: Readonly<Record<string, unknown>> }>[] = [

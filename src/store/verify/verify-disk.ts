@@ -64,6 +64,11 @@ export class DiskVerifier {
   }
 }
 
+/** Parts of cents of a line; see billedTokens of account/price.ts. */
+const fine =
+  "(input_fresh * coalesce(input_parts, 0) + input_cached * coalesce(cached_input_parts, 0)" +
+  " + output * coalesce(output_parts, 0))";
+
 function prepare(database: Database) {
   const check = (sql: string) => database.prepare<Broken, [after: AccountId, last: AccountId]>(sql);
   return {
@@ -132,7 +137,8 @@ function prepare(database: Database) {
           SELECT account_id AS account, billing_key || ' is billed ' || billed_tokens AS detail FROM journal
           WHERE account_id > ?1 AND account_id <= ?2 AND kind IN ('charge', 'coder_usage') AND (
             billed_tokens <> used - credit_delta OR billed_tokens <> (500 + 2 * (input_fresh * input_cents
-              + input_cached * cached_input_cents + output * output_cents)) / 1000)`),
+              + input_cached * cached_input_cents + output * output_cents + ${fine} / 10000)
+              + (${fine} % 10000 >= 5000)) / 1000)`),
       ],
       [
         "I2",

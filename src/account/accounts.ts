@@ -4,6 +4,7 @@ import { assert } from "../core/assert.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { creditGrantMaxTokens, emailMaxLength } from "../core/limits.ts";
+import { firstPlan, isPlan, limitOf, planOf } from "../core/plans.ts";
 import { StoreUnavailable, type AccountId, type PlanId } from "../core/types.ts";
 import type { InSameCommit, Journal } from "./journal.ts";
 import { hashApiKey, mintApiKey, type Keys } from "./keys.ts";
@@ -11,7 +12,7 @@ import type { Ledger } from "./ledger.ts";
 import { LoadedAccount } from "./loaded-account.ts";
 import { Passwords, type PasswordTurn } from "./passwords.ts";
 import { coderWindowName, coderWindowOf, dayName, dayOf } from "./quota.ts";
-import type { AccountRecord, AccountRecords } from "./records.ts";
+import type { AccountRecord, AccountRecords, PlanCount } from "./records.ts";
 import type { UsageRow } from "./usage-row.ts";
 
 /** A request about an account cannot be carried out; the message is one line for whoever asked. */
@@ -50,18 +51,18 @@ export type AccountSummary = Readonly<{
   created_at: string;
 }>;
 
-/** In the words of `tollgate accounts show --json`; amounts in balance tokens. */
+/** In the words of `tollgate accounts show --json`; amounts in balance tokens, null where the plan does not limit them. */
 export type AccountView = Readonly<{
   id: AccountId;
   email: string;
   plan: PlanId;
   disabled: boolean;
-  allowance: Readonly<{ day: string; granted: number; left: number }>;
+  allowance: Readonly<{ day: string; granted: number | null; left: number | null }>;
   credit: number;
   reserved: number;
-  spendable: number;
-  coder_calls: Readonly<{ window: string; used: number; limit: number }>;
-  searches: Readonly<{ day: string; used: number; limit: number }>;
+  spendable: number | null;
+  coder_calls: Readonly<{ window: string; used: number; limit: number | null }>;
+  searches: Readonly<{ day: string; used: number; limit: number | null }>;
 }>;
 
 /** A broken invariant: its number, the account (null where it is nobody's) and what does not fit. */
@@ -118,6 +119,16 @@ export class Accounts {
     return this.#lastId === 0;
   }
 
+  /** Of accounts for which none is named. */
+  get planOfNew(): PlanId {
+    return firstPlan(this.#parts.plans).id;
+  }
+
+  /** How many accounts there are of each plan, also of those that are not configured. */
+  byPlan(): readonly PlanCount[] {
+    return this.#parts.records.byPlan();
+  }
+
   /** Whether an account may see all the others, and is not disabled. */
   get hasOperator(): boolean {
     return this.#parts.records.operators().length > 0;
@@ -125,7 +136,7 @@ export class Accounts {
 
   /** Throws AccountError for a bad or known e-mail, a bad plan or a bad amount. */
   async create(
-    { email, plan = "free", credit = 0, password, operator = false }: NewAccount,
+    { email, plan = this.planOfNew, credit = 0, password, operator = false }: NewAccount,
     inSameCommit?: (account: AccountId) => void,
     turn?: PasswordTurn,
   ): Promise<CreatedAccount> {
@@ -141,7 +152,7 @@ export class Accounts {
     const id = (this.#lastId += 1);
     const key = mintApiKey();
     const keyHash = hashApiKey(key);
-    const account = new LoadedAccount(id, plans[planId], 0, keyHash);
+    const account = new LoadedAccount(id, planOf(plans, planId), 0, keyHash);
     ledger.add(account);
     this.#creating.add(folded);
     try {
@@ -214,17 +225,18 @@ export class Accounts {
   /** Acts at once: today's use stays, the amounts are the new plan's. */
   async changePlan(email: string, plan: string, inSameCommit?: (before: AccountRecord) => void): Promise<void> {
     const before = this.#byEmail(email);
-    return this.changePlanById(before.id, this.#plan(plan), () => inSameCommit?.(before));
+    return this.changePlanById(before.id, plan, () => inSameCommit?.(before));
   }
 
   async changePlanById(id: AccountId, plan: PlanId, inSameCommit?: InSameCommit): Promise<void> {
     const { ledger, journal, plans } = this.#parts;
     this.checkNotErased(id);
+    this.#plan(plan);
     const account = ledger.account(this.#byId(id).id);
     const sequence = journal.change({ change: "plan", account: id, plan });
     inSameCommit?.();
     await journal.durable(sequence);
-    account.plan = plans[plan];
+    account.plan = planOf(plans, plan); // a reload may have taken it away by now
   }
 
   /**
@@ -441,22 +453,25 @@ export class Accounts {
     const now = clock.wall();
     const account = ledger.account(id);
     const day = dayName(dayOf(now));
+    const { unlimited } = account.plan;
     return {
       id,
       plan: account.plan.id,
-      allowance: { day, granted: account.plan.tokensPerDay, left: ledger.allowanceLeft(account, now) },
+      allowance: unlimited
+        ? { day, granted: null, left: null }
+        : { day, granted: account.plan.tokensPerDay, left: ledger.allowanceLeft(account, now) },
       credit: account.credit,
       reserved: account.held,
-      spendable: ledger.spendable(account, now),
+      spendable: unlimited ? null : ledger.spendable(account, now),
       coder_calls: {
         window: coderWindowName(coderWindowOf(now)),
         used: ledger.use(account, "coder_calls", coderWindowOf(now)).used,
-        limit: account.plan.coderCallsPerWindow,
+        limit: limitOf(account.plan.coderCallsPerWindow),
       },
       searches: {
         day,
         used: ledger.use(account, "searches", dayOf(now)).used,
-        limit: account.plan.searchesPerDay,
+        limit: limitOf(account.plan.searchesPerDay),
       },
     };
   }
@@ -523,10 +538,10 @@ export class Accounts {
 
   #plan(plan: string): PlanId {
     const { plans } = this.#parts;
-    if (!Object.hasOwn(plans, plan)) {
+    if (!isPlan(plans, plan)) {
       throw new AccountError(`no plan is called ${plan}; the plans are ${Object.keys(plans).join(", ")}`);
     }
-    return plan as PlanId;
+    return plan;
   }
 
   #byEmail(email: string): AccountRecord {

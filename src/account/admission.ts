@@ -7,7 +7,8 @@
 //   (5) the output budget is reserved from the balance
 //   (6) it begins, or waits for the account's others to settle (balance-line.ts)
 import { assert } from "../core/assert.ts";
-import { busyRetrySeconds, outputTokensDefault } from "../core/limits.ts";
+import { busyRetrySeconds, floodRequestsMax, outputTokensDefault } from "../core/limits.ts";
+import { allows } from "../core/plans.ts";
 import { refuse } from "../core/refusals.ts";
 import {
   StoreUnavailable,
@@ -67,8 +68,22 @@ export class Admission {
 
   /** Counts a malformed request for flood protection; it reserves nothing. `now` is monotonic. */
   countRequest(account: AccountId, now: Ms): Refusal | null {
-    const seconds = this.#flood.count(account, now);
+    return this.#count(account, now, this.#requestsPerMinute(account));
+  }
+
+  #count(account: AccountId, now: Ms, requestsMax: number): Refusal | null {
+    const seconds = this.#flood.count(account, now, requestsMax);
     return seconds === 0 ? null : refuse("too_many_requests", { seconds });
+  }
+
+  /** The usual number where the disk cannot be read: such a request is refused for that, if it is not malformed. */
+  #requestsPerMinute(account: AccountId): number {
+    try {
+      return this.#ledger.account(account).plan.requestsPerMinute;
+    } catch (thrown) {
+      if (thrown instanceof StoreUnavailable) return floodRequestsMax;
+      throw thrown;
+    }
   }
 
   /** Refuses, and counts, a request whose window is full already: before anything is done for it that costs time. */
@@ -85,12 +100,11 @@ export class Admission {
       // (1)
       const loaded = this.#ledger.account(account);
       if (loaded.disabled) return refuse("invalid_api_key");
-      const { plans, id } = ask.model;
-      if (plans !== null && !plans.includes(loaded.plan.id)) return refuse("model_not_in_plan", { model: id });
+      if (!allows(loaded.plan, ask.model)) return refuse("model_not_in_plan", { model: ask.model.id });
       // (2)
       if (ask.model.coder && ask.coderBilling === "calls") return this.#admitCall(loaded, ask, requestId, now.wall);
       // (3)
-      const flooded = this.countRequest(account, now.monotonic);
+      const flooded = this.#count(account, now.monotonic, loaded.plan.requestsPerMinute);
       if (flooded !== null) return flooded;
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
@@ -146,6 +160,8 @@ class TokenHold implements Hold, BalanceWaiter {
   readonly #account: LoadedAccount;
   readonly #ask: Asked;
   readonly #requestId: string;
+  /** It began without a balance, and does not end with a debt: a reload may have brought the plan one. */
+  readonly #unlimited: boolean;
   /** See BalanceWaiter. */
   readonly budget: number;
   cost: number;
@@ -167,6 +183,7 @@ class TokenHold implements Hold, BalanceWaiter {
     this.#account = account;
     this.#ask = ask;
     this.#requestId = requestId;
+    this.#unlimited = account.plan.unlimited;
     this.budget = heldTokens(ask);
     this.cost = expectedCost(ask, noUsage, inputTokens);
   }
@@ -208,7 +225,7 @@ class TokenHold implements Hold, BalanceWaiter {
     const billed = billedTokens(rates, usage);
     let fromAllowance: number;
     try {
-      fromAllowance = this.#ledger.settle(this.#account, this.budget, billed, now);
+      fromAllowance = this.#ledger.settle(this.#account, this.budget, billed, now, this.#unlimited);
     } catch (thrown) {
       // Nothing was changed: the hold stays open and its dispose gives it back.
       if (thrown instanceof StoreUnavailable) return Promise.reject(thrown);

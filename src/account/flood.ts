@@ -1,10 +1,16 @@
-// Flood protection: 120 counted requests per account in a fixed window of 60 s that opens with the first of them.
+// Flood protection: 120 counted requests per account, or as many as its plan says, in a fixed window of 60 s that opens with
+// the first of them.
 //
 // Windows are durations: `now` is monotonic, so that a wall clock that steps opens none and locks nobody out.
 import { floodRequestsMax, floodWindowMs } from "../core/limits.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 
-type FloodWindow = { readonly opensAt: Ms; requests: number };
+type FloodWindow = {
+  readonly opensAt: Ms;
+  requests: number;
+  /** Of the plan, when the latest was counted. */
+  max: number;
+};
 
 export class Flood {
   // Windows live in two generations, the younger of which takes all new ones. At most every 60 s the older one is
@@ -14,22 +20,23 @@ export class Flood {
   #youngSince: Ms = -Infinity;
 
   /** Counts a request; returns 0 when it may pass, else the whole seconds to the window's end, 1 to 60. */
-  count(account: AccountId, now: Ms): number {
+  count(account: AccountId, now: Ms, max = floodRequestsMax): number {
     if (now - this.#youngSince >= floodWindowMs) this.#age(now);
 
     const window = this.#young.get(account) ?? this.#old.get(account);
     if (window === undefined || now - window.opensAt >= floodWindowMs) {
-      this.#young.set(account, { opensAt: now, requests: 1 });
+      this.#young.set(account, { opensAt: now, requests: 1, max });
       return 0;
     }
     window.requests += 1;
-    return window.requests <= floodRequestsMax ? 0 : Math.ceil((window.opensAt + floodWindowMs - now) / 1000);
+    window.max = max;
+    return window.requests <= max ? 0 : Math.ceil((window.opensAt + floodWindowMs - now) / 1000);
   }
 
-  /** Whether a request would be refused now. */
+  /** Whether a request would be refused now, as far as is known without a look at the plan. */
   isFull(account: AccountId, now: Ms): boolean {
     const window = this.#young.get(account) ?? this.#old.get(account);
-    return window !== undefined && now - window.opensAt < floodWindowMs && window.requests >= floodRequestsMax;
+    return window !== undefined && now - window.opensAt < floodWindowMs && window.requests >= window.max;
   }
 
   /** Windows in memory. */

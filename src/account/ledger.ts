@@ -7,6 +7,7 @@
 // the Hold sees to. A charge is booked in full, also above the reservation: allowance first, then credit, below 0.
 import { assert } from "../core/assert.ts";
 import type { Catalog } from "../core/catalog.ts";
+import { planOf } from "../core/plans.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { quotaOf, type Entry } from "./entry.ts";
 import type { JournalListener } from "./journal.ts";
@@ -99,12 +100,12 @@ export class Ledger implements JournalListener {
 
   /**
    * Replaces a reservation of `held` tokens by a charge of `billed` and returns how much of it the allowance of
-   * `now`'s day paid; the credit paid the rest. When it throws (StoreUnavailable), nothing was changed.
+   * `now`'s day paid; the credit paid the rest. `unlimited`: the allowance pays all, whatever the plan is now. When it throws (StoreUnavailable), nothing was changed.
    */
-  settle(account: LoadedAccount, held: number, billed: number, now: Ms): number {
+  settle(account: LoadedAccount, held: number, billed: number, now: Ms, unlimited = false): number {
     const use = this.use(account, "allowance", dayOf(now));
     this.release(account, held);
-    const fromAllowance = Math.min(billed, Math.max(0, account.plan.tokensPerDay - use.used));
+    const fromAllowance = unlimited ? billed : Math.min(billed, Math.max(0, account.plan.tokensPerDay - use.used));
     use.used += fromAllowance;
     account.credit -= billed - fromAllowance;
     return fromAllowance;
@@ -190,7 +191,7 @@ export class Ledger implements JournalListener {
     assert(record !== null, `account ${id} exists`);
     const account = new LoadedAccount(
       id,
-      this.#plans[record.plan],
+      planOf(this.#plans, record.plan),
       record.credit,
       record.keyHash,
       record.disabledAt !== null,

@@ -20,6 +20,8 @@ export type AccountRecord = Readonly<{
   disabledAt: Ms | null;
 }>;
 
+export type PlanCount = Readonly<{ plan: PlanId; accounts: number }>;
+
 export interface AccountRecords {
   byId(account: AccountId): AccountRecord | null;
   byEmail(email: string): AccountRecord | null;
@@ -32,6 +34,8 @@ export interface AccountRecords {
   lastId(): AccountId;
   /** How many accounts there are, without those that were erased. Looks at all of them. */
   count(): number;
+  /** How many accounts there are of each plan, without those that are disabled. Looks at all of them. */
+  byPlan(): readonly PlanCount[];
   /** Operators that are not disabled. */
   operators(): readonly AccountId[];
   used(account: AccountId, quota: Quota, period: Period): number;

@@ -4,13 +4,16 @@ import { formatPairs } from "./table.ts";
 
 export function formatAccount(account: AccountView): string {
   const { allowance, coder_calls, searches } = account;
+  const isLimited = account.spendable !== null;
   return formatPairs([
     ["id", String(account.id)],
     ["e-mail", account.email],
     ["plan", account.plan],
     ["disabled", account.disabled],
-    ["spendable now", account.spendable],
-    [`allowance of ${allowance.day}`, `${whole(allowance.left)} of ${whole(allowance.granted)} left`],
+    ["spendable now", isLimited ? account.spendable : "anything: the plan is not limited"],
+    ...(isLimited
+      ? [[`allowance of ${allowance.day}`, `${whole(allowance.left)} of ${whole(allowance.granted)} left`] as const]
+      : []),
     ["purchased credit", account.credit],
     ["reserved by open requests", account.reserved],
     [`coder calls since ${coder_calls.window}`, `${whole(coder_calls.used)} of ${whole(coder_calls.limit)} used`],
@@ -18,4 +21,4 @@ export function formatAccount(account: AccountView): string {
   ]);
 }
 
-const whole = (value: number): string => value.toLocaleString("en-US");
+const whole = (value: number | null): string => (value === null ? "any number" : value.toLocaleString("en-US"));

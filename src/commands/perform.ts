@@ -1,5 +1,5 @@
 // Performs an operation on a data folder, whether a server is running on it or not.
-import { catalogOf } from "../config/configured-catalog.ts";
+import { catalogOf, offeredPlans } from "../config/configured-catalog.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -78,7 +78,7 @@ async function performHere<Name extends OperationName>(
   const config = await loadConfig(configFlags(flags), environment);
   const accounting = await openAccounting({
     dataFolder,
-    catalog: await catalogOf(config),
+    catalog: { plans: offeredPlans(config.plans, await catalogOf(config)) },
     siteUrl: addressesOf(config, config.port).siteUrl,
     clock: systemClock,
     onFatal: endAtOnce,

@@ -51,12 +51,13 @@ const command: Command = {
     hangUps.follow(() => void server.reload("SIGHUP"));
 
     const { accounting, url, dataFolder, nodes } = server;
-    if (accounting.accounts.none) console.log(await createOperator(accounting));
+    if (accounting.accounts.none) console.log(await createOperator(accounting, server.largestPlan));
     else if (!accounting.accounts.hasOperator) {
       console.log(
         "No account is an operator: tollgate accounts create EMAIL --operator --password PASSWORD makes one.",
       );
     }
+    for (const notice of server.planNotices()) console.log(`${notice}.`);
     console.log(`Tollgate ${version} listening on ${url}, data in ${dataFolder}`);
     console.log(nodes);
     listening.resolve();
@@ -89,10 +90,10 @@ function endAtOnce(error: Error): void {
 }
 
 /** Without an account nobody could sign in; its password and key are shown this once. */
-async function createOperator({ accounts, auditLog }: Accounting): Promise<string> {
+async function createOperator({ accounts, auditLog }: Accounting, plan: string): Promise<string> {
   const password = generatedPassword();
-  const { api_key } = await accounts.create({ email: operatorEmail, plan: "pro", password, operator: true }, (id) =>
-    auditLog.append(serverEntry(systemClock.wall(), "first start", "account.create", id, "plan pro, an operator")),
+  const { api_key } = await accounts.create({ email: operatorEmail, plan, password, operator: true }, (id) =>
+    auditLog.append(serverEntry(systemClock.wall(), "first start", "account.create", id, `plan ${plan}, an operator`)),
   );
   return [
     "A first account was made. Its password and API key are shown this once:",

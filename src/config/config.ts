@@ -3,6 +3,8 @@
 import { dirname } from "node:path";
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type Catalog, modelsByName } from "../core/catalog.ts";
+import { plansMax } from "../core/limits.ts";
+import { planIds } from "../core/plan-ids.ts";
 import { nearest } from "../core/nearest.ts";
 import { misfitsOf } from "../core/schema-errors.ts";
 import { namesThisMachine } from "../core/this-machine.ts";
@@ -90,9 +92,43 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
   const faults = new Faults(file, toml);
   const reading: Reading = { faults, environment, folder: dirname(file ?? "."), keys: new Set() };
   const sources = { tables: parseTables(toml, faults), flags, reading };
-  const values = optionEntries.map(([name, option]) => [name, option.read(sources)] as const);
+  const read = optionEntries.map(([name, option]) => [name, option.read(sources)] as const);
   faults.throwIfAny();
-  return { file, ...(Object.fromEntries(values) as OptionValues), keys: [...reading.keys] };
+  const values = Object.fromEntries(read) as OptionValues;
+  checkTogether(values, faults);
+  faults.throwIfAny();
+  return { file, ...values, keys: [...reading.keys] };
+}
+
+/** What rows say of each other: plans that are there, models that are there, and no name for two models. */
+function checkTogether({ models, plans, mcp }: OptionValues, faults: Faults): void {
+  if (plans.length > plansMax) faults.at(["plans"], `must be at most ${plansMax} tables`);
+  const ids: readonly string[] = plans.length === 0 ? planIds : plans.map(({ id }) => id);
+  const plansOf = (list: "models" | "mcp", rows: readonly Readonly<{ plans: readonly string[] | null }>[]): void => {
+    for (const [row, { plans: named }] of rows.entries()) {
+      for (const [index, id] of (named ?? []).entries()) {
+        if (ids.includes(id)) continue;
+        const expected = `must be one of ${ids.map((each) => `"${each}"`).join(", ")}, is ${JSON.stringify(id)}`;
+        faults.at([list, row, "plans", index], expected);
+      }
+    }
+  };
+  plansOf("models", models);
+  plansOf("mcp", mcp);
+  for (const { row, key, problem } of sharedNames(models)) faults.at(["models", row, ...key], problem);
+  // Without models of the shop's own, what nodes list may be named too, and nobody knows it yet.
+  const known = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]));
+  for (const [row, { models: named }] of plans.entries()) {
+    for (const [index, name] of (models.length === 0 ? [] : (named ?? [])).entries()) {
+      if (known.has(name)) continue;
+      const meant = nearest(name, known);
+      const hint = meant === null ? "" : `, did you mean ${JSON.stringify(meant)}?`;
+      faults.at(
+        ["plans", row, "models", index],
+        `must be a name of one of [[models]], is ${JSON.stringify(name)}${hint}`,
+      );
+    }
+  }
 }
 
 function parseTables(toml: string, faults: Faults): FileTables {
@@ -126,13 +162,12 @@ export function splitConfig(config: Config): Readonly<{ live: LiveOptions; fixed
  * What the schema of the file cannot know: each model id of [nodes.models] and [[mcp]] is an id of the catalog.
  * Throws ConfigError naming the nearest id.
  */
-export function checkModelIds({ file, nodes, mcp, models: own }: Config, { models }: Catalog): void {
+export function checkModelIds({ file, nodes, mcp }: Config, { models }: Catalog): void {
   const meantFor = (id: string, otherwise: string): string => {
     const meant = nearest(id, models.keys());
     return `must be a model id of the catalog, ${meant === null ? otherwise : `did you mean "${meant}"?`}`;
   };
   const lines = [
-    ...sharedNames(own).map((problem) => `${file}: ${problem}`),
     ...nodes.flatMap((node) =>
       Object.keys(node.models)
         .filter((id) => id !== "*" && !models.has(id))

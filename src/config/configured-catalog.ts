@@ -1,5 +1,7 @@
 // Loads the catalog that a configuration names: a file of its own, or the one that comes with the program.
 import { type Catalog, embeddedCatalog, loadCatalog } from "../core/catalog.ts";
+import { type Plans, plansById } from "../core/plans.ts";
+import type { Plan } from "../core/types.ts";
 import type { ToldOfModel } from "./models.ts";
 import { checkModelIds, type Config, ownModelsOf } from "./config.ts";
 
@@ -12,9 +14,14 @@ export const catalogOf = ({
     ? Promise.resolve(embeddedCatalog(outputTokensDefault))
     : loadCatalog(catalogFile, outputTokensDefault);
 
-/** A shop's own models in place of the catalog's, if it names any. Throws ConfigError for names that are wrong. */
+/** A shop's own plans in place of the catalog's, if it names any. */
+export const offeredPlans = (own: readonly Plan[], { plans }: Pick<Catalog, "plans">): Plans =>
+  own.length === 0 ? plans : plansById(own);
+
+/** A shop's own models and plans in place of the catalog's, if it names any. Throws ConfigError for names that are wrong. */
 export function configuredCatalog(config: Config, catalog: Catalog, told?: ToldOfModel): Catalog {
-  const configured = config.models.length === 0 ? catalog : { ...catalog, models: ownModelsOf(config, told) };
+  const models = config.models.length === 0 ? catalog.models : ownModelsOf(config, told);
+  const configured = { ...catalog, models, plans: offeredPlans(config.plans, catalog) };
   checkModelIds(config, configured);
   return configured;
 }

@@ -1,6 +1,6 @@
 // [[mcp]]: one MCP server each, whose tools models may call.
 import { mcpCallTimeoutMs } from "../core/limits.ts";
-import { planIds } from "../core/plan-ids.ts";
+import { planId } from "./plans.ts";
 import type { Place } from "./faults.ts";
 import { anyText, endpoint, listOf, names, oneOf, seconds, text, textLike, variables } from "./kinds.ts";
 import { apiKey, type FileTable, key, required, table } from "./rows.ts";
@@ -34,7 +34,7 @@ export const mcpTable = table(
     }),
     /** Who may use it: null = every model, every plan, every tool of the server. */
     models: key("models", names("model ids"), { about: "Models that may use it.", otherwise: null, shown: "all" }),
-    plans: key("plans", listOf(oneOf(planIds), "a list of one or more plans", 1), {
+    plans: key("plans", listOf(planId(), "a list of one or more plans", 1), {
       about: "Plans that may use it.",
       otherwise: null,
       shown: "all",

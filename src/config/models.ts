@@ -11,9 +11,9 @@ import {
   partsPerCent,
   priceMaxDollars,
 } from "../core/limits.ts";
-import { planIds } from "../core/plan-ids.ts";
 import type { Model, Price } from "../core/types.ts";
 import { type Kind, listOf, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
+import { planId } from "./plans.ts";
 import { key, required, table } from "./rows.ts";
 
 const name = (): Kind<string> =>
@@ -112,7 +112,7 @@ export const modelTable = table(
       shown: "`[limits]`, else as long as the model writes",
     }),
     /** Null = all. */
-    plans: key("plans", listOf(oneOf(planIds), "a list of one or more plans", 1), {
+    plans: key("plans", listOf(planId(), "a list of one or more plans", 1), {
       about: "Plans that may use it.",
       otherwise: null,
       shown: "all",
@@ -136,15 +136,21 @@ export const modelTable = table(
 /** One row; null where it says nothing: then what the nodes tell holds. */
 export type OwnModel = Readonly<ReturnType<typeof modelTable.read>>;
 
-/** What is wrong with names that stand for two models, in words; the schema of a row cannot know the others. */
-export function sharedNames(models: readonly OwnModel[]): string[] {
+/** Names that stand for two models, and where they stand: the schema of a row cannot know the others. */
+type SharedName = Readonly<{ row: number; key: readonly (string | number)[]; problem: string }>;
+export function sharedNames(models: readonly OwnModel[]): SharedName[] {
   const owners = new Map<string, string>();
   return models
-    .flatMap(({ id, aliases }) => [id, ...aliases].map((name) => [name, id] as const))
-    .flatMap(([name, id]) => {
+    .flatMap(({ id, aliases }, row) => [
+      { name: id, id, row, key: ["id"] },
+      ...aliases.map((name, index) => ({ name, id, row, key: ["aliases", index] })),
+    ])
+    .flatMap(({ name, id, row, key }) => {
       const other = owners.get(name);
       if (other === undefined) owners.set(name, id);
-      return other === undefined ? [] : [`model "${id}": ${JSON.stringify(name)} is a name of "${other}", too`];
+      return other === undefined
+        ? []
+        : { row, key, problem: `must be unique: ${JSON.stringify(name)} is a name of ${JSON.stringify(other)}, too` };
     });
 }
 

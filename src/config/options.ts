@@ -33,6 +33,7 @@ import {
 } from "./kinds.ts";
 import { mcpTable } from "./mcp.ts";
 import { modelTable } from "./models.ts";
+import { planTable } from "./plans.ts";
 import { nodesOfFlags, nodeTable } from "./nodes.ts";
 import { list, option, outside, type Restart, restart, section } from "./option.ts";
 import { key, required, secret, table } from "./rows.ts";
@@ -210,13 +211,21 @@ export const options = {
       shown: "those of data/catalog.json",
     }),
     {
-      reload: (running, _file, { catalog }) => running.useCatalog(catalog),
+      reload: (running, _file, offered) => running.offer(offered),
       differs: (running, { catalog }) => running.isOtherCatalog(catalog),
     },
     { name: "catalog" },
   ),
   /** A shop's own; none: those of the catalog are served. */
-  models: list("models", modelTable, { reload: (running, models) => running.useModels(models) }, undefined, "id"),
+  models: list(
+    "models",
+    modelTable,
+    { reload: (running, _models, offered) => running.offer(offered) },
+    undefined,
+    "id",
+  ),
+  /** A shop's own; none: those of the catalog are offered. */
+  plans: list("plans", planTable, { reload: (running, _plans, offered) => running.offer(offered) }, undefined, "id"),
   /** What nodes list is served beside the catalog, if the shop names no models; this shows it in lists, too. */
   listNodeModels: option(
     "catalog",

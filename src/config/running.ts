@@ -3,7 +3,7 @@ import type { Catalog } from "../core/catalog.ts";
 import type { LogLevel } from "../core/log.ts";
 import type { Ms } from "../core/types.ts";
 import type { McpConfig } from "./mcp.ts";
-import type { OwnModel } from "./models.ts";
+import type { Derived } from "./option.ts";
 import type { NodeConfig } from "./nodes.ts";
 import type { BackupSchedule, StoredResponsesConfig, TelemetryConfig } from "./options.ts";
 import type { SearchConfig } from "./search.ts";
@@ -29,10 +29,10 @@ export interface Running {
   /** Replies that are older are kept as sums of a day; null: each is kept. */
   keepUsage(days: number | null): void;
   backUp(schedule: BackupSchedule | null): void;
-  useCatalog(catalog: Catalog): void;
+  /** A catalog with a shop's own models and plans, where it has any: all at once. */
+  offer(offered: Derived): void;
   /** Of requests that name none; the catalog says it of each of its models. */
   useOutputBudget(tokens: number, catalog: Catalog): void;
-  useModels(models: readonly OwnModel[]): void;
   /** Whether lists of models show what nodes list beside the catalog. */
   showListedModels(shows: boolean): void;
   /** Whether it says something else than the one in force. */

@@ -58,7 +58,6 @@ import {
   passwordMaxLength,
   passwordMinLength,
 } from "../core/limits.ts";
-import { planIds } from "../core/plan-ids.ts";
 
 // ---------------------------------------------------------------- shapes shared by several
 
@@ -91,7 +90,7 @@ const newPassword = () =>
   });
 const knownPassword = () => Type.String({ maxLength: passwordMaxLength, writeOnly: true, description: "the password" });
 const cents = () => Type.Number({ minimum: 0 });
-const planId = () => oneOf(planIds);
+const planId = () => Type.String({ minLength: 1, maxLength: 64, description: "the id of a plan" });
 
 /** Every failure. `code` is fixed, `message` is a sentence for people. */
 export const ApiError = Type.Object({
@@ -135,6 +134,8 @@ export const Session = Type.Object({
   base_url: Type.Union([Type.String(), Type.Null()]),
   /** True where answers come from the built-in demo node and are synthetic. */
   demo: Type.Boolean(),
+  /** In the order in which they are offered. */
+  plans: Type.Array(Type.Object({ id: planId(), name: Type.String() })),
 });
 export type Session = Static<typeof Session>;
 
@@ -180,15 +181,15 @@ export type BrowserSessions = Static<typeof BrowserSessions>;
 
 /** The live numbers of the account. */
 export const AccountNumbers = Type.Object({
-  /** Allowance left + credit - reserved; below 0 after a charge above its reservation. */
-  spendable: tokens(),
-  allowance: Type.Object({ granted: tokens(), left: tokens(), renews_at: time() }),
+  /** Allowance left + credit - reserved; below 0 after a charge above its reservation. Null here and below: no limit. */
+  spendable: nullable(tokens()),
+  allowance: Type.Object({ granted: nullable(tokens()), left: nullable(tokens()), renews_at: time() }),
   credit: tokens(),
   reserved: Type.Object({ tokens: tokens(), requests: count() }),
   /** Requests whose reply has not ended, coder calls included. */
   requests_in_flight: count(),
-  coder_calls: Type.Object({ left: count(), limit: count(), renews_at: time() }),
-  searches: Type.Object({ left: count(), limit: count(), renews_at: time() }),
+  coder_calls: Type.Object({ left: nullable(count()), limit: nullable(count()), renews_at: time() }),
+  searches: Type.Object({ left: nullable(count()), limit: nullable(count()), renews_at: time() }),
 });
 export type AccountNumbers = Static<typeof AccountNumbers>;
 
@@ -423,10 +424,14 @@ export const PlanPage = Type.Object({
     Type.Object({
       id: planId(),
       name: Type.String(),
+      /** There is no balance; `tokens_per_day` is 0. */
+      unlimited: Type.Boolean(),
       tokens_per_day: count(),
       worth_usd: Type.Number(),
-      coder_calls_per_window: count(),
-      searches_per_day: count(),
+      /** Null: no limit. */
+      coder_calls_per_window: nullable(count()),
+      searches_per_day: nullable(count()),
+      requests_per_minute: nullable(count()),
     }),
   ),
   packs: Type.Array(Type.Object({ tokens: count(), price_usd: Type.Number() })),

@@ -21,16 +21,19 @@ export function numbersOf(
     reserved: { tokens: reserved, requests: openReservations },
     requests_in_flight: requestsInFlight,
     coder_calls: {
-      left: Math.max(0, coder_calls.limit - coder_calls.used),
+      left: leftOf(coder_calls),
       limit: coder_calls.limit,
       renews_at: timeOf((coderWindowOf(now) + 1) * coderWindowMs),
     },
     searches: {
-      left: Math.max(0, searches.limit - searches.used),
+      left: leftOf(searches),
       limit: searches.limit,
       renews_at: tomorrow,
     },
   };
 }
+
+const leftOf = ({ used, limit }: Readonly<{ used: number; limit: number | null }>): number | null =>
+  limit === null ? null : Math.max(0, limit - used);
 
 export const timeOf = (at: number): string => new Date(at).toISOString();

@@ -5,18 +5,20 @@ import embedded from "../../data/catalog.json" with { type: "json" };
 import {
   creditPurchaseMaxTokens,
   creditPurchaseMinTokens,
+  floodRequestsMax,
   outputTokensDefault,
   outputTokensMax,
   outputTokensMin,
 } from "./limits.ts";
 import { formatPath, misfitsOf } from "./schema-errors.ts";
-import { type PlanId, planIds } from "./plan-ids.ts";
+import { planIds } from "./plan-ids.ts";
+import { type Plans, plansById, replacePlans } from "./plans.ts";
 import type { EncodingName, Model, Plan, Price } from "./types.ts";
 
 export type Catalog = Readonly<{
   /** By id and by alias. */
   models: ReadonlyMap<string, Model>;
-  plans: Readonly<Record<PlanId, Plan>>;
+  plans: Plans;
   creditPacksTokens: readonly number[];
 }>;
 
@@ -44,12 +46,16 @@ export type KnownModels = Pick<Catalog, "models">;
  */
 export class LiveCatalog implements Catalog {
   /** The plans' objects stay the same forever, because the accounts in memory hold them. */
-  readonly plans: Catalog["plans"];
+  readonly #plans: Record<string, Plan>;
   #current: Catalog;
 
   constructor(catalog: Catalog) {
     this.#current = catalog;
-    this.plans = structuredClone(catalog.plans);
+    this.#plans = structuredClone(catalog.plans);
+  }
+
+  get plans(): Catalog["plans"] {
+    return this.#plans;
   }
 
   get models(): Catalog["models"] {
@@ -65,7 +71,7 @@ export class LiveCatalog implements Catalog {
 
   replace(catalog: Catalog): void {
     this.#current = catalog;
-    for (const plan of Object.values(catalog.plans)) Object.assign(this.plans[plan.id], plan);
+    replacePlans(this.#plans, catalog.plans);
   }
 }
 
@@ -193,7 +199,7 @@ export function readCatalog(json: unknown, file: string, budget = outputTokensDe
   const plans = new Map(rows.plans.map((row) => [row.id, planOf(row)]));
   return {
     models: modelsByName(rows.models.map((row) => modelOf(row, budget))),
-    plans: Object.fromEntries(planIds.map((id) => [id, plans.get(id)!])) as Record<PlanId, Plan>,
+    plans: plansById(planIds.map((id) => plans.get(id)!)),
     creditPacksTokens: rows.credit_packs_tokens,
   };
 }
@@ -266,9 +272,13 @@ function priceOf({ cents, input_cents, cached_input_cents, output_cents }: Stati
 function planOf(row: Static<typeof PlanRow>): Plan {
   return {
     id: row.id,
+    as: row.id,
     name: row.name,
     tokensPerDay: row.tokens_per_day,
     coderCallsPerWindow: row.coder_calls_per_window,
     searchesPerDay: row.searches_per_day,
+    requestsPerMinute: floodRequestsMax,
+    models: null,
+    unlimited: false,
   };
 }

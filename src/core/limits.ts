@@ -27,6 +27,11 @@ export const priceMaxDollars = 10_000;
 // Windows of requests
 export const floodWindowMs = 60_000;
 export const floodRequestsMax = 120;
+/** What is not limited has this much: more than can be used, and so little that sums stay exact. */
+export const amountMax = 1_000_000_000_000_000;
+export const dailyAllowanceMaxTokens = 1_000_000_000_000;
+export const planNameMaxLength = 60;
+export const plansMax = 100;
 export const hourMs = 3_600_000;
 export const dayMs = 24 * hourMs;
 export const coderWindowMs = 4 * hourMs; // 00:00, 04:00, ... UTC

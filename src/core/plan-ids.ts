@@ -1,4 +1,6 @@
-// The ids of the plans, from the smallest to the largest; a catalog says what each has. Browsers import it, too.
+// The ids of the specification's plans, from the smallest to the largest; a catalog says what each has. A shop that names
+// plans of its own has those instead.
 
 export const planIds = ["free", "plus", "standard", "pro"] as const;
-export type PlanId = (typeof planIds)[number];
+/** The id of any plan. */
+export type PlanId = string;

@@ -77,12 +77,20 @@ export type Model = Readonly<{
   coder: boolean;
 }>;
 
+/** What is not limited is `amountMax` of core/limits.ts. */
 export type Plan = Readonly<{
   id: PlanId;
+  /** Whose rights it has: its own id, unless it is not configured. */
+  as: PlanId;
   name: string;
   tokensPerDay: number;
   coderCallsPerWindow: number;
   searchesPerDay: number;
+  requestsPerMinute: number;
+  /** Names of the models that it may use; null: all. */
+  models: readonly string[] | null;
+  /** There is no balance: usage is recorded as used of the day's allowance, which has no end. */
+  unlimited: boolean;
 }>;
 
 /** Model tokens of one reply. `reasoning` is a part of `output`; `inputFresh` excludes `inputCached`. */

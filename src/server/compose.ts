@@ -21,6 +21,7 @@ import { systemClock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
 import { folderLookIntervalMs } from "../core/limits.ts";
 import { openLog, usualLogFormat } from "../core/log.ts";
+import { lastPlan, unconfiguredPlans } from "../core/plans.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
 import { startServer } from "../http/app.ts";
 import { holdFreePort } from "../http/free-port.ts";
@@ -81,6 +82,10 @@ export type ComposedServer = AsyncDisposable &
     dataFolder: string;
     /** Which nodes it works with and why, in one line. */
     nodes: string;
+    /** The id of the last plan that is offered. */
+    largestPlan: string;
+    /** Which accounts are on plans that are not configured, in words. */
+    planNotices(): readonly string[];
     nodeNames: readonly string[];
     /** Which names requests may use, in one line. */
     understoodNames(): string;
@@ -117,6 +122,8 @@ export async function compose(given: Given): Promise<ComposedServer> {
     url: doors.url,
     dataFolder: config.dataFolder,
     nodes: work.serving.description,
+    largestPlan: lastPlan(settings.catalog.plans).id,
+    planNotices: () => unconfiguredPlans(settings.catalog.plans, books.accounting.accounts.byPlan()),
     nodeNames: work.pool.states().map(({ name }) => name),
     understoodNames: () =>
       understoodNames(modelReport(settings.catalog, work.served.areOwn, work.pool.states().map(seenNode))),
@@ -403,7 +410,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     reloader,
     noteReload,
     unready: () => unready((reason) => reason), // whoever reaches the socket may know all
-    notices: webConsole.notices,
+    notices: () => [...webConsole.notices(), ...unconfiguredPlans(catalog.plans, accounting.accounts.byPlan())],
     started: { config: config.file === null ? null : resolve(config.file), nodes: flags.node ?? [] },
   });
   const control = openControlSocket(config.dataFolder, handler, isExpected);

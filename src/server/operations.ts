@@ -33,7 +33,7 @@ export type RotatedKey = Readonly<{ email: string; api_key: string }>;
 /** Whatever changes something leaves an entry in the audit log, in one commit with what it changed. */
 export const operations = {
   "accounts create"(work: CommandWork, account: NewAccount): Promise<CreatedAccount> {
-    const { plan = "free", credit = 0, operator = false } = account;
+    const { plan = work.accounts.planOfNew, credit = 0, operator = false } = account;
     const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
     return work.accounts.create(account, (id) => work.auditLog.append(entryOf(work, "account.create", id, detail)));
   },

@@ -92,7 +92,7 @@ export class OwnedTools {
     return new ToolLoop({
       provider: this.#provider === null ? null : countedSearch(this.#searchInForce, metrics),
       searches,
-      serverTools: ({ model }, account) => this.#servers.toolsFor(model, ledger.account(account).plan.id),
+      serverTools: ({ model }, account) => this.#servers.toolsFor(model, ledger.account(account).plan.as),
       clock,
       log,
     });

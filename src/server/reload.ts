@@ -90,7 +90,8 @@ export class Reloader {
     const { clock, load, running, pool, environment, adopting, adopted } = this.#parts;
     const loadedAt = clock.wall();
     const next = await load();
-    const derived = { catalog: await catalogOf(next) };
+    const { models, plans } = next;
+    const derived = { catalog: await catalogOf(next), models, plans };
     configuredCatalog(next, derived.catalog);
     checkPrograms(next.nodes, environment());
 

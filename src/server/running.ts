@@ -4,11 +4,11 @@ import type {
   BackupSchedule,
   McpConfig,
   NodeConfig,
-  OwnModel,
   SearchConfig,
   StoredResponsesConfig,
   TelemetryConfig,
 } from "../config/config.ts";
+import type { Derived } from "../config/option.ts";
 import type { LiveValues, Running } from "../config/running.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Ms } from "../core/types.ts";
@@ -81,18 +81,14 @@ export class RunningParts implements Running {
     this.#parts.backups.follow(schedule);
   }
 
-  useCatalog(next: Catalog): void {
+  offer(offered: Derived): void {
     const { served, watch } = this.#parts;
-    served.useCatalog(next);
+    served.offer(offered);
     watch.plansChanged();
   }
 
   useOutputBudget(tokens: number, next: Catalog): void {
-    this.#parts.served.useCatalog(next, tokens);
-  }
-
-  useModels(models: readonly OwnModel[]): void {
-    this.#parts.served.useModels(models);
+    this.#parts.served.useBudget(tokens, next);
   }
 
   showListedModels(shows: boolean): void {

@@ -9,8 +9,10 @@ import {
   unpricedModel,
 } from "../config/models.ts";
 import type { Config, NodeConfig } from "../config/config.ts";
+import { offeredPlans } from "../config/configured-catalog.ts";
+import type { Derived } from "../config/option.ts";
 import { listedModelsMax, ownModelNameMaxLength } from "../core/limits.ts";
-import type { Model, ModelKind } from "../core/types.ts";
+import type { Model, ModelKind, Plan } from "../core/types.ts";
 import type { Engine } from "../nodes/engine.ts";
 import { type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
 
@@ -87,7 +89,7 @@ type Parts = Readonly<{
   live: LiveCatalog;
   /** Of the file. */
   catalog: Catalog;
-  config: Pick<Config, "models" | "listNodeModels" | "outputTokensDefault" | "signUp">;
+  config: Pick<Config, "models" | "plans" | "listNodeModels" | "outputTokensDefault" | "signUp">;
   nodes(): ModelSources["nodes"];
 }>;
 
@@ -100,6 +102,8 @@ export class ServedModels {
   readonly #servesListed: boolean;
   #catalog: Catalog;
   #own: readonly OwnModel[];
+  /** Of the shop; none: the file's. */
+  #plans: readonly Plan[];
   #showsListed: boolean;
   #budget: number;
 
@@ -108,6 +112,7 @@ export class ServedModels {
     this.#catalog = catalog;
     this.#nodes = nodes;
     this.#own = config.models;
+    this.#plans = config.plans;
     this.#showsListed = config.listNodeModels;
     this.#budget = config.outputTokensDefault;
     this.#servesListed = !config.signUp;
@@ -123,14 +128,18 @@ export class ServedModels {
     return this.#catalog;
   }
 
-  useCatalog(catalog: Catalog, budget = this.#budget): void {
+  /** All at once: models name plans, and plans models. */
+  offer({ catalog, models, plans }: Derived): void {
     this.#catalog = catalog;
-    this.#budget = budget;
+    this.#own = models;
+    this.#plans = plans;
     this.update();
   }
 
-  useModels(own: readonly OwnModel[]): void {
-    this.#own = own;
+  /** `catalog`: with that budget. */
+  useBudget(budget: number, catalog: Catalog): void {
+    this.#catalog = catalog;
+    this.#budget = budget;
     this.update();
   }
 
@@ -141,7 +150,8 @@ export class ServedModels {
 
   /** After the nodes may tell something else. */
   update(): void {
-    const { plans, creditPacksTokens } = this.#catalog;
+    const { creditPacksTokens } = this.#catalog;
+    const plans = offeredPlans(this.#plans, this.#catalog);
     const models = servedModels({
       catalog: this.#catalog,
       own: this.#own,

@@ -1,11 +1,11 @@
 // Which requests may start, the order of the checks, and what is held and charged.
 import { describe, expect, test } from "bun:test";
 import { isRefusal } from "../../src/core/refusals.ts";
-import type { Hold, PlanId } from "../../src/core/types.ts";
+import type { Hold } from "../../src/core/types.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";
-import { ask, coderAsk, model, noon, Office, output, plans } from "./office.ts";
+import { ask, coderAsk, model, noon, Office, output, plans, type SpecPlan } from "./office.ts";
 
-async function officeWith(plan: PlanId = "free", credit = 0) {
+async function officeWith(plan: SpecPlan = "free", credit = 0) {
   const office = new Office();
   const { id } = await office.accounts.create({ email: "a@x", plan, credit });
   const show = () => office.accounts.show("a@x");

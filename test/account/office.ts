@@ -23,14 +23,19 @@ import { MemoryStorage, memoryDatabase } from "../store/memory-storage.ts";
 
 const plan = (id: PlanId, tokensPerDay: number, coderCallsPerWindow: number, searchesPerDay: number): Plan => ({
   id,
+  as: id,
   name: id,
   tokensPerDay,
   coderCallsPerWindow,
   searchesPerDay,
+  requestsPerMinute: 120,
+  models: null,
+  unlimited: false,
 });
 
 /** Spec: "Balance", "Coder call allowance", "Web searches per day". */
-export const plans: Readonly<Record<PlanId, Plan>> = {
+export type SpecPlan = "free" | "plus" | "standard" | "pro";
+export const plans: Readonly<Record<SpecPlan, Plan>> = {
   free: plan("free", 30_000, 3, 3),
   plus: plan("plus", 80_000, 20, 30),
   standard: plan("standard", 265_000, 40, 50),

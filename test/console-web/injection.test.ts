@@ -249,6 +249,7 @@ const session: Session = {
   version: payloads.join(" "),
   base_url: payloads.join(" "),
   demo: true,
+  plans: payloads.slice(0, 2).map((name) => ({ id: "free", name })),
 };
 
 const usageRow = (payload: string, index: number): UsageRow => ({
@@ -318,8 +319,10 @@ const plan: PlanPage = {
       name: payloads.join(" "),
       tokens_per_day: 1,
       worth_usd: 1,
+      unlimited: false,
       coder_calls_per_window: 1,
       searches_per_day: 1,
+      requests_per_minute: 120,
     },
   ],
   packs: [{ tokens: 1_000_000, price_usd: 5 }],

@@ -229,6 +229,10 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
         if (now) await site.server.says(/"event":"request"/);
         return site.server.stderr.includes('"event":"request"');
       },
+      plans: async () =>
+        ((await (await site.fetch("/console/api/session")).json()) as { plans: { id: string }[] }).plans.map(
+          ({ id }) => id,
+        ),
       metricsToken: async () => (await site.fetch("/metrics", { headers: { authorization: "Bearer scrape" } })).status,
       telemetry: async (now: boolean) => {
         await (await site.chat()).text();
@@ -263,6 +267,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       mcp: false,
       storedResponses: 200,
       catalogFile: false,
+      plans: ["free", "plus", "standard", "pro"],
       outputTokensDefault: 4_096,
       logLevel: false,
       metricsToken: 200,
@@ -289,6 +294,12 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       keep_max_mib = 1
       [catalog]
       file = "catalog.json"
+      [[plans]]
+      id = "first"
+      [[plans]]
+      id = "pro"
+      tokens_per_day = 665000
+      searches_per_day = 60
       [limits]
       default_output_tokens = 5
       [log]
@@ -313,6 +324,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       mcp: true,
       storedResponses: 404,
       catalogFile: true,
+      plans: ["first", "pro"],
       outputTokensDefault: 5,
       logLevel: true,
       metricsToken: 401,

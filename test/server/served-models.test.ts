@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { ownModelContextTokensDefault } from "../../src/core/limits.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { checkModelIds, ownModelsOf, readConfig } from "../../src/config/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import type { Capabilities } from "../../src/nodes/model-facts.ts";
 import type { EngineKind } from "../../src/nodes/engine.ts";
 import { type ModelSources, servedModels } from "../../src/server/served-models.ts";
@@ -179,15 +179,11 @@ describe("a shop's own models", () => {
     expect(() => own(...rows)).toThrow(problem);
   });
 
-  test("that share a name are refused", () => {
-    const config = readConfig(
-      "gate.toml",
-      '[[models]]\nid = "a"\naliases = ["b", "c", "c"]\n[[models]]\nid = "b"',
-      {},
-      {},
-    );
-    expect(() => checkModelIds(config, { ...embeddedCatalog(), models: ownModelsOf(config) })).toThrow(
-      'gate.toml: model "a": "c" is a name of "a", too\ngate.toml: model "b": "b" is a name of "a", too',
+  test("that share a name are refused, with the line", () => {
+    const toml = '[[models]]\nid = "a"\naliases = ["b", "c", "c"]\n[[models]]\nid = "b"';
+    expect(() => readConfig("gate.toml", toml, {}, {})).toThrow(
+      'gate.toml:3: models[0].aliases[2] must be unique: "c" is a name of "a", too\n' +
+        'gate.toml:5: models[1].id must be unique: "b" is a name of "a", too',
     );
   });
 });

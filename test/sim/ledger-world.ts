@@ -1,11 +1,10 @@
 // The accounting beside its model, with a disk that does what the simulation says: what every simulation here shares.
 import { expect } from "bun:test";
-import type { PlanId } from "../../src/core/types.ts";
-import { Office } from "../account/office.ts";
+import { Office, type SpecPlan } from "../account/office.ts";
 import { randomOf } from "../fixtures/random.ts";
 import { LedgerModel } from "./ledger-model.ts";
 
-export const planIds: readonly PlanId[] = ["free", "plus", "standard", "pro"];
+export const planIds: readonly SpecPlan[] = ["free", "plus", "standard", "pro"];
 export const dayMs = 86_400_000;
 
 export type SimulatedAccount = { name: string; id: number; key: string; oldKeys: string[] };

@@ -1,6 +1,7 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
 import { listedModels } from "../../core/catalog.ts";
 import { apiKeyPrefix } from "../../account/keys.ts";
+import { planOf } from "../../core/plans.ts";
 import { centsShown, costUsd, ratesOf } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
 import { RecentTries } from "../../account/recent-tries.ts";
@@ -54,7 +55,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       const todays = spentSince(today);
       const days30 = spentSince(0);
       return {
-        plan: { id: account.plan, name: catalog.plans[account.plan].name },
+        plan: { id: account.plan, name: planOf(catalog.plans, account.plan).name },
         numbers: numbersOf(parts, account.id, live.requests.openRequestsOf(account.id)),
         last_requests: [...page.rows],
         spend: {

@@ -74,7 +74,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     routeWithBody("/operator/accounts", "operator", NewConsoleAccount, (call): Promise<CreatedAccount> => {
-      const { plan = "free", credit = 0, operator = false } = call.body;
+      const { plan = accounts.planOfNew, credit = 0, operator = false } = call.body;
       const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
       return accounts.create(call.body, (id) => audit(call, "account.create", id, detail));
     }),

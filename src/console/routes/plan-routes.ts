@@ -2,6 +2,7 @@
 import { costUsd } from "../../account/price.ts";
 import type { PurchaseRequest as StoredRequest, Wanted } from "../../account/purchases.ts";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
+import { isPlan, limitOf } from "../../core/plans.ts";
 import { Checkout, NewPurchaseRequest, type PlanPage, type PurchaseRequest } from "../api.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
@@ -22,10 +23,12 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         plans: Object.values(catalog.plans).map((plan) => ({
           id: plan.id,
           name: plan.name,
-          tokens_per_day: plan.tokensPerDay,
-          worth_usd: costUsd(plan.tokensPerDay),
-          coder_calls_per_window: plan.coderCallsPerWindow,
-          searches_per_day: plan.searchesPerDay,
+          unlimited: plan.unlimited,
+          tokens_per_day: plan.unlimited ? 0 : plan.tokensPerDay,
+          worth_usd: plan.unlimited ? 0 : costUsd(plan.tokensPerDay),
+          coder_calls_per_window: limitOf(plan.coderCallsPerWindow),
+          searches_per_day: limitOf(plan.searchesPerDay),
+          requests_per_minute: limitOf(plan.requestsPerMinute),
         })),
         packs: catalog.creditPacksTokens.map((tokens) => ({ tokens, price_usd: costUsd(tokens) })),
         custom: {
@@ -44,6 +47,9 @@ export function planRoutes(parts: ConsoleParts): Route[] {
 
     routeWithBody("/plan/requests", "account", NewPurchaseRequest, async ({ visitor: { account }, body }) => {
       const { note = "", ...wanted } = body;
+      if (wanted.kind === "plan" && !isPlan(catalog.plans, wanted.plan)) {
+        return fail("invalid_request", "There is no such plan.");
+      }
       if (wanted.kind === "plan" && wanted.plan === account.plan) {
         return fail("invalid_request", `The account has the plan ${wanted.plan} already.`);
       }

@@ -69,7 +69,7 @@ const tooManyTries = (seconds: number) =>
   fail("too_many_attempts", `Too many tries. Try again in ${Math.ceil(seconds / 60)} min.`, seconds);
 
 function sessionOf(
-  { signUp, version, samplesUrl, demo }: ConsoleParts,
+  { signUp, version, samplesUrl, demo, catalog }: ConsoleParts,
   account: Pick<Visitor["account"], "id" | "email" | "plan" | "operator"> | null,
 ): Session {
   return {
@@ -81,5 +81,6 @@ function sessionOf(
     version,
     base_url: samplesUrl,
     demo,
+    plans: Object.values(catalog.plans).map(({ id, name }) => ({ id, name })),
   };
 }

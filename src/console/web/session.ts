@@ -12,6 +12,12 @@ export const operatorNumbers = signal<OperatorNumbers | null>(null);
 /** False while the event stream is broken: the numbers may be old. */
 export const live = signal(true);
 
+/** Ids of the plans that an account may have, and the one that it has, which may be configured no longer. */
+export function planChoices(present?: string): readonly string[] {
+  const ids = session.value?.plans.map(({ id }) => id) ?? [];
+  return present === undefined || ids.includes(present) ? ids : [present, ...ids];
+}
+
 const listenAgainMs = 2_000;
 
 let events: EventSource | null = null;

@@ -3,7 +3,7 @@ import type { Database } from "bun:sqlite";
 import { and, asc, desc, eq, gt, gte, inArray, isNull, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Period, Quota } from "../../account/quota.ts";
-import type { AccountRecord, AccountRecords } from "../../account/records.ts";
+import type { AccountRecord, AccountRecords, PlanCount } from "../../account/records.ts";
 import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
 import { dayMs } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
@@ -43,6 +43,10 @@ export class SqliteRecords implements AccountRecords {
 
   count(): number {
     return read(() => this.#queries.count.get())?.count ?? 0;
+  }
+
+  byPlan(): readonly PlanCount[] {
+    return read(() => this.#queries.byPlan.all());
   }
 
   operators(): readonly AccountId[] {
@@ -117,6 +121,12 @@ function prepare(database: Database) {
       .select({ count: sql<number>`count(*)` })
       .from(accounts)
       .where(sql`NOT ${isErased}`)
+      .prepare(),
+    byPlan: db
+      .select({ plan: accounts.plan, accounts: sql<number>`count(*)` })
+      .from(accounts)
+      .where(isNull(accounts.disabledAt))
+      .groupBy(accounts.plan)
       .prepare(),
     operators: db
       .select({ id: accounts.id })

@@ -137,9 +137,11 @@ export class LedgerWatch {
   /** What a Worker is told first: bounds that hold for periods that begin from now on. */
   #opening(): VerifyCall {
     const { databaseFile: file, plans, clock } = this.#options;
+    // What began under other plans may end in the next period.
+    const later = this.#boundsAreOld ? 2 : 1;
     this.#boundsAreOld = false;
     const now = clock.wall();
-    const since = { day: dayOf(now) + 1, window: coderWindowOf(now) + 1 };
+    const since = { day: dayOf(now) + later, window: coderWindowOf(now) + later };
     return { order: "open", file, bounds: boundsOf(plans), since };
   }
 

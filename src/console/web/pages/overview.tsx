@@ -10,7 +10,7 @@ import { Empty, Loaded } from "../parts/states.tsx";
 import { UsageTable } from "../parts/usage-table.tsx";
 import { get } from "../request.ts";
 import { useResource } from "../resource.ts";
-import { numbers } from "../session.ts";
+import { numbers, session } from "../session.ts";
 
 export function OverviewPage(): VNode {
   const overview = useResource(() => get<Overview>("/overview"), "overview");
@@ -18,12 +18,18 @@ export function OverviewPage(): VNode {
   return (
     <Page
       title="Overview"
-      lead={overview.value === null ? undefined : <>You are on the {overview.value.plan.name} plan.</>}
+      lead={
+        overview.value === null || session.value?.plans.length === 1 ? undefined : (
+          <>You are on the {overview.value.plan.name} plan.</>
+        )
+      }
       actions={
         <>
-          <a class="button" href="/plan">
-            Add credit
-          </a>
+          {overview.value?.numbers.spendable !== null && (
+            <a class="button" href="/plan">
+              Add credit
+            </a>
+          )}
           <a class="button primary" href="/playground">
             Open the playground
           </a>
@@ -46,7 +52,11 @@ export function OverviewPage(): VNode {
 /** A request that ended has a row and a price: the list and the sums are asked for again. */
 function useReloadAfterRequests(reload: () => void): void {
   const current = numbers.value;
-  const moved = current === null ? null : `${current.allowance.left} ${current.credit} ${current.coder_calls.left}`;
+  // Where nothing is limited, only that requests began and ended can be seen.
+  const moved =
+    current === null
+      ? null
+      : `${current.allowance.left ?? current.requests_in_flight} ${current.credit} ${current.coder_calls.left}`;
   const before = useRef(moved);
   useEffect(() => {
     if (before.current !== null && moved !== before.current) reload();
@@ -54,24 +64,29 @@ function useReloadAfterRequests(reload: () => void): void {
   }, [moved]);
 }
 
-const Balance = ({ of }: { of: AccountNumbers }): VNode => (
+const Balance = ({ of }: { of: AccountNumbers }): VNode | null =>
+  of.spendable === null ? null : <LimitedBalance of={of} spendable={of.spendable} />;
+
+const LimitedBalance = ({ of, spendable }: { of: AccountNumbers; spendable: number }): VNode => (
   <section class="card hero" aria-label="Balance">
     <div>
       <span class="figure-name">To spend now</span>
-      <strong class={of.spendable < 0 ? "big below" : "big"}>{count(of.spendable)}</strong>
-      <span class="quiet">tokens, worth {worth(of.spendable)}</span>
+      <strong class={spendable < 0 ? "big below" : "big"}>{count(spendable)}</strong>
+      <span class="quiet">tokens, worth {worth(spendable)}</span>
     </div>
     <div class="stack">
-      <Meter
-        name="Today's allowance"
-        left={of.allowance.left}
-        of={of.allowance.granted}
-        about={
-          <>
-            Renews in <Countdown to={of.allowance.renews_at} />
-          </>
-        }
-      />
+      {of.allowance.left !== null && of.allowance.granted !== null && of.allowance.granted > 0 && (
+        <Meter
+          name="Today's allowance"
+          left={of.allowance.left}
+          of={of.allowance.granted}
+          about={
+            <>
+              Renews in <Countdown to={of.allowance.renews_at} />
+            </>
+          }
+        />
+      )}
       <dl class="facts">
         <dt>Purchased credit</dt>
         <dd class="number">{count(of.credit)}</dd>
@@ -101,32 +116,31 @@ const Limits = ({ of, spend }: { of: AccountNumbers; spend: Overview["spend"] })
       </div>
       <p class="quiet small-text">{dollars(spend.days30_usd)} in the last 30 days</p>
     </div>
-    <div class="card">
-      <Meter
-        name="Coder calls"
-        left={of.coder_calls.left}
-        of={of.coder_calls.limit}
-        about={
-          <>
-            New window in <Countdown to={of.coder_calls.renews_at} />
-          </>
-        }
-      />
-    </div>
-    <div class="card">
-      <Meter
-        name="Web searches"
-        left={of.searches.left}
-        of={of.searches.limit}
-        about={
-          <>
-            Renew in <Countdown to={of.searches.renews_at} />
-          </>
-        }
-      />
-    </div>
+    <LimitCard name="Coder calls" limit={of.coder_calls} renews="New window in" />
+    <LimitCard name="Web searches" limit={of.searches} renews="Renew in" />
   </section>
 );
+
+type LimitCardProps = Readonly<{ name: string; limit: AccountNumbers["searches"]; renews: string }>;
+
+/** What is not limited, or not there, is not shown. */
+function LimitCard({ name, limit: { left, limit, renews_at }, renews }: LimitCardProps): VNode | null {
+  if (left === null || limit === null || limit === 0) return null;
+  return (
+    <div class="card">
+      <Meter
+        name={name}
+        left={left}
+        of={limit}
+        about={
+          <>
+            {renews} <Countdown to={renews_at} />
+          </>
+        }
+      />
+    </div>
+  );
+}
 
 const LastRequests = ({ rows }: { rows: Overview["last_requests"] }): VNode => (
   <section class="card flush">

@@ -21,22 +21,33 @@ import { Empty, isFirstLoad, Loaded } from "../parts/states.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
+import { numbers } from "../session.ts";
 
 type Plan = PlanPageReply["plans"][number];
 
 export function PlanPage(): VNode {
   const page = useResource(() => get<PlanPageReply>("/plan"), "plan");
   const models = useResource(() => get<ConsoleModels>("/models"), "models");
+  const isAlone = page.value?.plans.length === 1;
+  const isUnlimited = page.value !== null && currentOf(page.value)?.unlimited === true;
   return (
-    <Page title="Plan and credit" lead="The daily allowance is spent first; purchased credit never expires.">
+    <Page
+      title={isAlone ? "Balance" : "Plan and credit"}
+      lead={isUnlimited ? "Nothing here is limited; usage is recorded." : leadOf(page.value)}
+    >
       <Loaded resource={page} lines={10}>
         {(value) => (
           <div class="stack-large">
-            <Plans page={value} onRequested={page.reload} />
-            <div class="grid-2">
-              <Credit page={value} onRequested={page.reload} />
-              <Requests page={value} onChanged={page.reload} />
-            </div>
+            {!isAlone && <Plans page={value} onRequested={page.reload} />}
+            {!isUnlimited && (
+              <>
+                {isAlone && <AlonePlan page={value} />}
+                <div class="grid-2">
+                  <Credit page={value} onRequested={page.reload} />
+                  <Requests page={value} onChanged={page.reload} />
+                </div>
+              </>
+            )}
           </div>
         )}
       </Loaded>
@@ -50,6 +61,58 @@ export function PlanPage(): VNode {
     </Page>
   );
 }
+
+/** Null where the account's plan is not configured anymore: it works as the first. */
+const currentOf = ({ plan, plans }: PlanPageReply): Plan | undefined => plans.find(({ id }) => id === plan) ?? plans[0];
+
+const leadOf = (page: PlanPageReply | null): string =>
+  page?.plans.every((plan) => plan.tokens_per_day === 0) === true
+    ? "Purchased credit never expires."
+    : "The daily allowance is spent first; purchased credit never expires.";
+
+/** What there is, without a choice. */
+function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
+  const plan = currentOf(page);
+  const spendable = numbers.value?.spendable ?? null;
+  if (plan === undefined) return null;
+  return (
+    <section class="card stack" aria-label="Balance">
+      {spendable !== null && (
+        <div>
+          <span class="figure-name">To spend now</span>
+          <p class="figure">{count(spendable)}</p>
+          <p class="quiet small-text">tokens, worth {worth(spendable)}</p>
+        </div>
+      )}
+      <PlanFacts plan={plan} isAllowanceShown />
+    </section>
+  );
+}
+
+/** What is not limited, or not there, is not shown. */
+function PlanFacts({ plan, isAllowanceShown = false }: { plan: Plan; isAllowanceShown?: boolean }): VNode {
+  const facts = [
+    isAllowanceShown && plan.tokens_per_day > 0 ? `${count(plan.tokens_per_day)} tokens a day` : null,
+    factOf(plan.coder_calls_per_window, "coder calls in 4 hours"),
+    factOf(plan.searches_per_day, "web searches a day"),
+    factOf(plan.requests_per_minute, "requests a minute"),
+  ];
+  return (
+    <ul>
+      {facts.map(
+        (fact) =>
+          fact !== null && (
+            <li key={fact}>
+              <Icon name="check" size={14} /> {fact}
+            </li>
+          ),
+      )}
+    </ul>
+  );
+}
+
+const factOf = (amount: number | null, what: string): string | null =>
+  amount === null || amount === 0 ? null : `${count(amount)} ${what}`;
 
 type PartProps = Readonly<{ page: PlanPageReply; onRequested: () => void }>;
 
@@ -65,21 +128,14 @@ function Plans({ page, onRequested }: PartProps): VNode {
             {plan.id === page.plan && <span class="badge accent">Your plan</span>}
             {plan.id === asked && <span class="badge warn">Requested</span>}
           </div>
-          <div>
-            <p class="figure">{count(plan.tokens_per_day)}</p>
-            <p class="quiet small-text">tokens a day, worth {price(plan.worth_usd)}</p>
-          </div>
-          <ul>
-            <li>
-              <Icon name="check" size={14} /> {count(plan.coder_calls_per_window)} coder calls in 4 hours
-            </li>
-            <li>
-              <Icon name="check" size={14} /> {count(plan.searches_per_day)} web searches a day
-            </li>
-            <li>
-              <Icon name="check" size={14} /> 120 requests a minute
-            </li>
-          </ul>
+          {plan.unlimited && <p class="figure">No balance</p>}
+          {plan.tokens_per_day > 0 && (
+            <div>
+              <p class="figure">{count(plan.tokens_per_day)}</p>
+              <p class="quiet small-text">tokens a day, worth {price(plan.worth_usd)}</p>
+            </div>
+          )}
+          <PlanFacts plan={plan} />
           {plan.id !== page.plan && (
             <button
               type="button"

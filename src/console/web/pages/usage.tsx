@@ -82,21 +82,27 @@ function Sums({ summary }: { summary: UsageSummary }): VNode {
   const current = numbers.value ?? overview.value?.numbers ?? null;
   return (
     <section class="grid-4" aria-label="Balance and spend">
-      <Figure
-        name="To spend now"
-        value={current && count(current.spendable)}
-        about={current && worth(current.spendable)}
-      />
-      <Figure
-        name="Today's allowance"
-        value={current && count(current.allowance.left)}
-        about={current && `of ${count(current.allowance.granted)} a day`}
-      />
-      <Figure
-        name="Purchased credit"
-        value={current && count(current.credit)}
-        about={current && worth(current.credit)}
-      />
+      {current?.spendable !== null && (
+        <>
+          <Figure
+            name="To spend now"
+            value={current && count(current.spendable)}
+            about={current && worth(current.spendable)}
+          />
+          {current?.allowance.granted !== 0 && (
+            <Figure
+              name="Today's allowance"
+              value={current && count(current.allowance.left ?? 0)}
+              about={current && `of ${count(current.allowance.granted ?? 0)} a day`}
+            />
+          )}
+          <Figure
+            name="Purchased credit"
+            value={current && count(current.credit)}
+            about={current && worth(current.credit)}
+          />
+        </>
+      )}
       <Figure
         name="API spend, 30 days"
         value={dollars(summary.days30.cost_usd)}

@@ -97,6 +97,10 @@ const Navigation = (): VNode => (
 );
 
 /** Loads the page's file as soon as somebody points at the link: it is there when it is clicked. */
+/** With one plan there is nothing to choose on its page. */
+const nameOf = ({ path, name }: PageEntry): string =>
+  path === "/plan" && session.value?.plans.length === 1 ? "Balance" : name;
+
 const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
   <a
     href={page.path}
@@ -104,16 +108,21 @@ const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
     onPointerEnter={() => void page.load().catch(() => {})}
   >
     <Icon name={page.icon} />
-    <span>{page.name}</span>
+    <span>{nameOf(page)}</span>
   </a>
 );
 
-const Balance = (): VNode | null =>
-  numbers.value === null ? null : (
-    <a class="balance-chip" href="/" aria-label={`${count(numbers.value.spendable)} tokens to spend`}>
-      {count(numbers.value.spendable)}
+const Balance = (): VNode | null => {
+  const spendable = numbers.value?.spendable ?? null;
+  return spendable === null ? null : (
+    <a class="balance-chip" href="/" aria-label={`${count(spendable)} tokens to spend`}>
+      {count(spendable)}
     </a>
   );
+};
+
+const toSpend = (spendable: number | null): string =>
+  spendable === null ? "No balance to keep" : `${count(spendable)} tokens to spend`;
 
 function SideFoot(): VNode {
   const leave = (): void => void signOut().catch((error: Error) => toast(error.message, "failed"));
@@ -123,7 +132,7 @@ function SideFoot(): VNode {
         <a href="/account" title={account.value?.email}>
           {account.value?.email}
         </a>
-        <span class="quiet">{numbers.value === null ? " " : `${count(numbers.value.spendable)} tokens to spend`}</span>
+        <span class="quiet">{numbers.value === null ? " " : toSpend(numbers.value.spendable)}</span>
       </div>
       <div class="side-tools">
         <ThemeChoice />

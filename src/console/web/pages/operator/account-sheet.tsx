@@ -1,7 +1,6 @@
 // One account as its operator sees it: balance, last requests, and changes of plan, credit, password and state.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
-import { planIds } from "../../../../core/plan-ids.ts";
 import type {
   AccountDeletion,
   CreditGrant,
@@ -22,7 +21,7 @@ import { toast } from "../../parts/toasts.tsx";
 import { UsageTable } from "../../parts/usage-table.tsx";
 import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
-import { account as own } from "../../session.ts";
+import { account as own, planChoices } from "../../session.ts";
 
 const usageRows = 10;
 const passwordMinLength = 8;
@@ -83,11 +82,17 @@ const Facts = ({ account }: { account: OperatorAccount }): VNode => (
     </div>
     <dl class="facts">
       <dt>To spend now</dt>
-      <dd class="number">{count(account.numbers.spendable)} tokens</dd>
-      <dt>Allowance left today</dt>
       <dd class="number">
-        {count(account.numbers.allowance.left)} of {count(account.numbers.allowance.granted)}
+        {account.numbers.spendable === null ? "Not limited" : `${count(account.numbers.spendable)} tokens`}
       </dd>
+      {account.numbers.allowance.granted !== null && account.numbers.allowance.granted > 0 && (
+        <>
+          <dt>Allowance left today</dt>
+          <dd class="number">
+            {count(account.numbers.allowance.left ?? 0)} of {count(account.numbers.allowance.granted)}
+          </dd>
+        </>
+      )}
       <dt>Credit</dt>
       <dd class="number">
         {count(account.credit)}, {worth(account.credit)}
@@ -225,7 +230,7 @@ function PlanForm({ account, onChanged }: FormProps): VNode {
             value={plan}
             onChange={(event) => setPlan(event.currentTarget.value as OperatorAccount["plan"])}
           >
-            {planIds.map((id) => (
+            {planChoices(account.plan).map((id) => (
               <option key={id}>{id}</option>
             ))}
           </select>

@@ -1,7 +1,6 @@
 // The dialog that creates an account and shows its key once.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { type PlanId, planIds } from "../../../../core/plan-ids.ts";
 import type { CreatedAccount, NewConsoleAccount } from "../../../api.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -9,13 +8,14 @@ import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
 import { Field } from "../../parts/field.tsx";
 import { post } from "../../request.ts";
 import { useAction } from "../../resource.ts";
+import { planChoices } from "../../session.ts";
 
 const passwordMinLength = 8;
 
 export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onMade: () => void }): VNode {
   const [email, setEmail] = useState("");
   const [password, setPassword] = useState("");
-  const [plan, setPlan] = useState<PlanId>("free");
+  const [plan, setPlan] = useState(planChoices()[0] ?? "");
   const [operator, setOperator] = useState(false);
   const [made, setMade] = useState<CreatedAccount | null>(null);
   const action = useAction();
@@ -76,8 +76,8 @@ export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onM
         </Field>
         <Field label="Plan">
           {(control) => (
-            <select {...control} value={plan} onChange={(event) => setPlan(event.currentTarget.value as PlanId)}>
-              {planIds.map((id) => (
+            <select {...control} value={plan} onChange={(event) => setPlan(event.currentTarget.value)}>
+              {planChoices().map((id) => (
                 <option key={id}>{id}</option>
               ))}
             </select>

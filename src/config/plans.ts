@@ -1,0 +1,75 @@
+// [[plans]]: a shop's own plans, one each, in the order in which they are offered.
+import { amountMax, dailyAllowanceMaxTokens, floodRequestsMax, planNameMaxLength } from "../core/limits.ts";
+import type { Plan } from "../core/types.ts";
+import { type Kind, listOf, mapped, textLike, whole, yesOrNo } from "./kinds.ts";
+import { key, required, table } from "./rows.ts";
+
+/** It begins with a letter: an object keeps such keys in their order. */
+export const planId = (): Kind<string> =>
+  textLike("^[A-Za-z][A-Za-z0-9_-]{0,31}$", "the id of a plan: up to 32 letters, digits, dashes and underscores");
+
+/** Null: nothing is said. */
+const amount = (most: number): Kind<number | null> => mapped(whole(0, most), (value): number | null => value);
+
+export const planTable = table(
+  {
+    id: required("id", planId(), "The name that accounts and commands use."),
+    name: key("name", textLike(`^\\S(?:.{0,${planNameMaxLength - 2}}\\S)?$`, "a name"), {
+      about: "As the console shows it.",
+      otherwise: null,
+      shown: "the id, with a capital",
+    }),
+    tokensPerDay: key("tokens_per_day", amount(dailyAllowanceMaxTokens), {
+      about: "Balance tokens of each day; what it does not cover is taken from purchased credit.",
+      otherwise: null,
+      shown: "0",
+    }),
+    requestsPerMinute: key(
+      "requests_per_minute",
+      mapped(whole(1, 1_000_000), (value): number | null => value),
+      {
+        about: "Flood protection: so many requests in a minute.",
+        otherwise: null,
+        shown: `${floodRequestsMax}; of an unlimited plan any number`,
+      },
+    ),
+    searchesPerDay: key("searches_per_day", amount(1_000_000), {
+      about: "Web searches that found something.",
+      otherwise: null,
+      shown: "0; of an unlimited plan any number",
+    }),
+    coderCallsPerWindow: key("coder_calls", amount(1_000_000), {
+      about: "Calls of the coder tier in 4 hours.",
+      otherwise: null,
+      shown: "0; of an unlimited plan any number",
+    }),
+    /** Null = all. */
+    models: key("models", listOf(textLike("^\\S+$", "the name of a model"), "a list of one or more models", 1), {
+      about: "Models that it may use.",
+      otherwise: null,
+      shown: "all",
+    }),
+    unlimited: key("unlimited", yesOrNo(), {
+      about: "No balance at all: usage is recorded, and nothing is refused.",
+      otherwise: false,
+    }),
+  },
+  (row, place): Plan => {
+    const { id, unlimited, tokensPerDay, requestsPerMinute, searchesPerDay, coderCallsPerWindow } = row;
+    if (unlimited && tokensPerDay !== null) {
+      place.at("tokens_per_day").fault("must be absent: an unlimited plan has no balance");
+    }
+    const unsaid = unlimited ? amountMax : 0;
+    return {
+      id,
+      as: id,
+      name: row.name ?? id.charAt(0).toUpperCase() + id.slice(1),
+      tokensPerDay: tokensPerDay ?? unsaid,
+      coderCallsPerWindow: coderCallsPerWindow ?? unsaid,
+      searchesPerDay: searchesPerDay ?? unsaid,
+      requestsPerMinute: requestsPerMinute ?? (unlimited ? amountMax : floodRequestsMax),
+      models: row.models,
+      unlimited,
+    };
+  },
+);

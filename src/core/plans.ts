@@ -1,0 +1,74 @@
+// Plans by id, in the order in which they are offered: the first is that of new accounts, the last that of the first
+// operator. An account may have one that is no longer configured: it keeps its name and works as the first.
+import { amountMax } from "./limits.ts";
+import type { Model, Plan, PlanId } from "./types.ts";
+
+export type Plans = Readonly<Record<PlanId, Plan>>;
+
+export const plansById = (plans: Iterable<Plan>): Plans =>
+  Object.fromEntries([...plans].map((plan) => [plan.id, plan]));
+
+export const isPlan = (plans: Plans, id: PlanId): boolean => Object.hasOwn(plans, id);
+
+export const firstPlan = (plans: Plans): Plan => Object.values(plans)[0]!;
+export const lastPlan = (plans: Plans): Plan => Object.values(plans).at(-1)!;
+
+/** An amount of a plan as others are told it; null: it is not limited. */
+export const limitOf = (amount: number): number | null => (amount === amountMax ? null : amount);
+
+/** What stands in for plans that are not there, by the plans that are: each once, as accounts in memory hold them. */
+const standIns = new WeakMap<Plans, Map<PlanId, Plan>>();
+
+/** The plan of an account, whether it is configured or not. */
+export function planOf(plans: Plans, id: PlanId): Plan {
+  if (isPlan(plans, id)) return plans[id]!;
+  const ofPlans = standInsOf(plans);
+  const known = ofPlans.get(id);
+  if (known !== undefined) return known;
+  const plan = standInFor(plans, id);
+  ofPlans.set(id, plan);
+  return plan;
+}
+
+function standInsOf(plans: Plans): Map<PlanId, Plan> {
+  let ofPlans = standIns.get(plans);
+  if (ofPlans === undefined) standIns.set(plans, (ofPlans = new Map<PlanId, Plan>()));
+  return ofPlans;
+}
+
+const standInFor = (plans: Plans, id: PlanId): Plan => ({ ...firstPlan(plans), id, name: id });
+
+/** Makes `live` what `next` is, in place: accounts in memory hold the objects, whatever becomes of their plans. */
+export function replacePlans(live: Record<PlanId, Plan>, next: Plans): void {
+  const ofPlans = standInsOf(live);
+  const known = new Map<PlanId, Plan>([...ofPlans, ...Object.entries(live)]);
+  for (const id of Object.keys(live)) delete live[id];
+  ofPlans.clear();
+  for (const plan of Object.values(next)) {
+    live[plan.id] = Object.assign(known.get(plan.id) ?? {}, plan);
+    known.delete(plan.id);
+  }
+  for (const [id, plan] of known) ofPlans.set(id, Object.assign(plan, standInFor(live, id)));
+}
+
+/** Whether accounts of the plan may use the model. */
+export const allows = (
+  { as, models: allowed }: Plan,
+  { id, plans, aliases }: Pick<Model, "id" | "plans" | "aliases">,
+) =>
+  (plans === null || plans.includes(as)) &&
+  (allowed === null || allowed.includes(id) || aliases.some((alias) => allowed.includes(alias)));
+
+/** Accounts by plans that are not configured, in words; none: there are none. */
+export function unconfiguredPlans(
+  plans: Plans,
+  accounts: readonly Readonly<{ plan: PlanId; accounts: number }>[],
+): readonly string[] {
+  return accounts
+    .filter(({ plan }) => !isPlan(plans, plan))
+    .map(({ plan, accounts: count }) => {
+      const are = count === 1 ? "1 account is" : `${count} accounts are`;
+      const first = firstPlan(plans).id;
+      return `${are} on the plan "${plan}", which is not configured: what "${first}" has holds; add it to [[plans]], or tollgate accounts plan EMAIL ${first}`;
+    });
+}

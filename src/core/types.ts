@@ -94,7 +94,14 @@ export type Plan = Readonly<{
 }>;
 
 /** Model tokens of one reply. `reasoning` is a part of `output`; `inputFresh` excludes `inputCached`. */
-export type Usage = Readonly<{ inputFresh: number; inputCached: number; output: number; reasoning: number }>;
+export type Usage = Readonly<{
+  inputFresh: number;
+  inputCached: number;
+  output: number;
+  reasoning: number;
+  /** Of `inputFresh`: what the node put into its prompt cache. Told to clients, not billed; absent where nothing is said. */
+  cacheWritten?: number;
+}>;
 export const noUsage: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
 
 export type Effort = "off" | "minimal" | "low" | "medium" | "high" | "max";

@@ -17,7 +17,7 @@ import { KnownShapes } from "./fast-path/known-shapes.ts";
 import type { RunningNumbers, Simple, Template } from "./fast-path/template.ts";
 import { mayBeginThought, ThinkTags } from "./think-tags.ts";
 import { ToolCalls } from "./tool-calls.ts";
-import { charactersPerTokenMax, reportedUsage, usageOf } from "./usage.ts";
+import { charactersPerTokenMax, reportedCacheWrites, reportedUsage, usageOf } from "./usage.ts";
 
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
 export type Channel = "text" | "reasoning" | number;
@@ -76,6 +76,7 @@ export class AnswerReader implements KnownEvents {
   #logprobsLength = 0;
   /** The latest report while the answer runs, then the final one. */
   #reported: RunningNumbers | null = null;
+  #cacheWritten = 0;
   /** The one object that running reports of known events are written into. */
   readonly #running: RunningNumbers = {};
   #reportIsFinal = false;
@@ -207,6 +208,7 @@ export class AnswerReader implements KnownEvents {
   #usage() {
     return usageOf(this.#ask, this.#reported, {
       reportedAtEnd: this.#reportedAtEnd,
+      cacheWritten: this.#cacheWritten,
       outputMax: this.#outputMax,
       deltas: this.#deltas,
       characters: this.#characters,
@@ -262,7 +264,9 @@ export class AnswerReader implements KnownEvents {
       if (isText(choice["finish_reason"])) this.#takeFinish(choice["finish_reason"], choice);
     }
     // The report of its own, after the finish chunk, may say more (cached tokens) than the running one on it.
-    if (this.#finish !== null) this.#takeReport(reportedUsage(event), choices.length === 0);
+    if (this.#finish === null) return;
+    this.#takeReport(reportedUsage(event), choices.length === 0);
+    this.#cacheWritten = Math.max(this.#cacheWritten, reportedCacheWrites(event));
   }
 
   #takeDelta(delta: Record<string, unknown>, logprobs: unknown): void {

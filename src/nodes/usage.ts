@@ -32,6 +32,13 @@ export function reportedUsage(event: Record<string, unknown>): RunningNumbers | 
   };
 }
 
+/** What the event says that the prompt cache took in; 0 where it says nothing of it. */
+export function reportedCacheWrites(event: Record<string, unknown>): number {
+  const details = record(record(event["usage"])?.["prompt_tokens_details"]);
+  const tokens = details?.["created_cache_tokens"] ?? details?.["cache_write_tokens"]; // vLLM; OpenAI's own, by routers
+  return typeof tokens === "number" && Number.isSafeInteger(tokens) && tokens > 0 ? tokens : 0;
+}
+
 /** Undefined where absent, NaN where present but no number, so that it is seen as absurd. */
 function number(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
@@ -42,6 +49,8 @@ function number(value: unknown): number | undefined {
 export type Seen = Readonly<{
   /** The node's report came with its finish reason or after it; else it is the running one, which may be behind. */
   reportedAtEnd: boolean;
+  /** See reportedCacheWrites. */
+  cacheWritten: number;
   /** Tokens that the answer could have, as the reader sees to it. */
   outputMax: number;
   deltas: number;
@@ -60,8 +69,10 @@ export function usageOf(ask: Ask, reported: RunningNumbers | null, seen: Seen): 
   if (reported === null || !makesSense(ask, reported, seen)) return { usage: own, estimated: true };
   const { prompt = 0, output: said = 0, cached = 0, reasoning = 0 } = reported;
   const output = seen.reportedAtEnd ? said : Math.max(said, Math.min(seen.deltas, seen.outputMax));
+  const cacheWritten = Math.min(seen.cacheWritten, prompt - cached);
   return {
     usage: {
+      ...(cacheWritten > 0 ? { cacheWritten } : {}),
       inputFresh: prompt - cached,
       inputCached: cached,
       output,

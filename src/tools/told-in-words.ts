@@ -72,9 +72,9 @@ const namesDemanded = ({ tools, toolChoice }: Ask): ReadonlySet<string> =>
 
 /** The client pays for its own prompt and for the answer that it gets. */
 const billedUsage = (first: Usage, last: Usage): Usage => ({
-  ...last,
-  inputFresh: first.inputFresh,
-  inputCached: first.inputCached,
+  ...first,
+  output: last.output,
+  reasoning: last.reasoning,
 });
 
 type Ended = Extract<Ending, { kind: "end" }>;

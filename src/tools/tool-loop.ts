@@ -346,6 +346,9 @@ function freeName(name: string, taken: readonly Tool[]): string {
 }
 
 const sumOf = (a: Usage, b: Usage): Usage => ({
+  ...(a.cacheWritten === undefined && b.cacheWritten === undefined
+    ? {}
+    : { cacheWritten: (a.cacheWritten ?? 0) + (b.cacheWritten ?? 0) }),
   inputFresh: a.inputFresh + b.inputFresh,
   inputCached: a.inputCached + b.inputCached,
   output: a.output + b.output,

@@ -198,6 +198,15 @@ describe("usage", () => {
   for (const [name, report, expected] of accepted)
     test(`accepted: ${name}`, () => expect(usage(report)).toMatchObject({ usage: expected, estimated: false }));
 
+  const written = (tokens: unknown): unknown => {
+    const ending = usage({ ...good, prompt_tokens_details: { cached_tokens: 4, created_cache_tokens: tokens } });
+    return ending.kind === "end" ? ending.usage.cacheWritten : ending;
+  };
+  test("what the cache took in (vLLM), at most what was read anew, and nothing that is no number of tokens", () => {
+    expect([5, 6, 7, 1e15].map(written)).toEqual([5, 6, 6, 6]);
+    for (const none of [0, -1, 1.5, 1e300, "5", null, {}, []]) expect(written(none)).toBeUndefined();
+  });
+
   const absurd: [string, object | null][] = [
     ["missing", null],
     ["empty", {}],

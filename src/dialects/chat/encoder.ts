@@ -250,7 +250,10 @@ function usageBody(model: Model, usage: Usage): object {
     prompt_tokens,
     completion_tokens,
     total_tokens,
-    prompt_tokens_details: { cached_tokens: usage.inputCached },
+    prompt_tokens_details: {
+      cached_tokens: usage.inputCached,
+      ...(usage.cacheWritten === undefined ? {} : { cache_write_tokens: usage.cacheWritten }),
+    },
     completion_tokens_details: { reasoning_tokens: usage.reasoning },
   };
 }

@@ -113,10 +113,11 @@ function failureCode(refusal: RefusalName): string {
   }
 }
 
-/** Both details always: the schema wants them from every model. */
+/** Both details always: the schema wants them from every model. What the cache took in where the node tells it. */
 export function usageBody(usage: Usage): string {
   const input = usage.inputFresh + usage.inputCached;
-  return `{"input_tokens":${input},"input_tokens_details":{"cached_tokens":${usage.inputCached}},"output_tokens":${usage.output},"output_tokens_details":{"reasoning_tokens":${usage.reasoning}},"total_tokens":${input + usage.output}}`;
+  const written = usage.cacheWritten === undefined ? "" : `,"cache_write_tokens":${usage.cacheWritten}`;
+  return `{"input_tokens":${input},"input_tokens_details":{"cached_tokens":${usage.inputCached}${written}},"output_tokens":${usage.output},"output_tokens_details":{"reasoning_tokens":${usage.reasoning}},"total_tokens":${input + usage.output}}`;
 }
 
 // ---------------------------------------------------------------------------------------------------------------

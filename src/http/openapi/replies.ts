@@ -4,11 +4,13 @@ import { anything, either, flag, list, object, only, orNull, ref, text, whole } 
 
 const tokens = (description: string): JsonSchema => whole(description);
 
+const cacheWrites = tokens("What the node put into its prompt cache, where it tells it; not billed.");
+
 const chatUsage = object({
   prompt_tokens: tokens("Input, cached or not."),
   completion_tokens: tokens("Output, thoughts included."),
   total_tokens: tokens("Their sum."),
-  "prompt_tokens_details?": object({ cached_tokens: whole() }, "Of hosted models."),
+  "prompt_tokens_details?": object({ cached_tokens: whole(), "cache_write_tokens?": cacheWrites }, "Of hosted models."),
   "completion_tokens_details?": object({ reasoning_tokens: whole() }, "Of hosted models."),
 });
 
@@ -176,7 +178,7 @@ const outputItem = either(
 
 const responsesUsage = object({
   input_tokens: whole(),
-  input_tokens_details: object({ cached_tokens: whole() }),
+  input_tokens_details: object({ cached_tokens: whole(), "cache_write_tokens?": cacheWrites }),
   output_tokens: whole(),
   output_tokens_details: object({ reasoning_tokens: whole() }),
   total_tokens: whole(),

@@ -1,12 +1,9 @@
 // Reads fields of JSON that a node sent; any field may be missing or of another type.
+import { isRecord } from "../core/is-record.ts";
 import { jsonExcess, jsonStringEnd } from "../core/outside-json.ts";
 
 /** The value as an object with unknown fields, or null. */
-export function record(value: unknown): Record<string, unknown> | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : null;
-}
+export const record = (value: unknown): Record<string, unknown> | null => (isRecord(value) ? value : null);
 
 /**
  * Parses an event or a body of a node; undefined when it is not JSON, or more of it than may be parsed. Python nodes

@@ -348,7 +348,8 @@ function serverResultText(content: unknown): string {
     if (typeof entry === "string") return entry;
     if (isRecord(entry) && typeof entry.text === "string") return entry.text;
     if (isRecord(entry) && entry.type === "web_search_result") {
-      return [entry.title, entry.url, textCarriedIn(entry.encrypted_content)].filter((line) => line !== "").join("\n");
+      const lines = [entry.title, entry.url, textCarriedIn(entry.encrypted_content)];
+      return lines.filter((line) => typeof line === "string" && line !== "").join("\n");
     }
     return JSON.stringify(entry ?? null);
   }

@@ -141,7 +141,8 @@ class ItemReader {
     const { query, queries, sources } = (item.action ?? {}) as Item;
     const asked = query ?? (Array.isArray(queries) ? queries[0] : undefined);
     if (typeof asked !== "string") return null; // it opened a page, say: nothing that a model here could do
-    const urls = (Array.isArray(sources) ? (sources as (Item | null)[]) : []).flatMap((source) => source?.url ?? []);
+    const given = Array.isArray(sources) ? (sources as (Item | null)[]) : [];
+    const urls = given.map((source) => source?.url).filter((url) => typeof url === "string");
     const found = urls.length === 0 ? "It was searched; the answer says what was found." : `Found:\n${urls.join("\n")}`;
     this.#ran(item, searchFunctionName, JSON.stringify({ query: asked }), found);
     return null;

@@ -1,6 +1,7 @@
 // Makes one small JSON value that fits a JSON schema, for the demo node's structured answers and tool arguments.
 // Read: type, enum, const, required, properties, items, prefixItems, minItems, minLength, minimum and its kin,
 // multipleOf, format, simple patterns, allOf, anyOf, oneOf and local $ref. Not read: not, if, dependent*, contains.
+import { isRecord } from "../../core/is-record.ts";
 import { textFitting } from "./demo-pattern.ts";
 
 type Schema = Record<string, unknown>;
@@ -35,7 +36,7 @@ class InstanceMaker {
     this.#values += 1;
     if (depth > depthMax || this.#values > valuesMax) return null;
     if (given === true) return anyText;
-    if (!isSchema(given)) return null;
+    if (!isRecord(given)) return null;
     const schema = this.#flatten(given, depth);
     if ("const" in schema) return schema["const"];
     if (Array.isArray(schema["enum"])) return schema["enum"][variant % schema["enum"].length] ?? null;
@@ -66,8 +67,8 @@ class InstanceMaker {
       const { $ref, allOf, anyOf, oneOf, ...rest } = schema;
       const choices = anyOf ?? oneOf;
       if (typeof $ref === "string") schema = merge(this.#resolve($ref), { ...schema, $ref: undefined });
-      else if (Array.isArray(allOf)) schema = allOf.filter(isSchema).reduce(merge, { ...rest, anyOf, oneOf });
-      else if (Array.isArray(choices)) schema = merge(rest, choiceOf(choices.filter(isSchema), depth));
+      else if (Array.isArray(allOf)) schema = allOf.filter(isRecord).reduce(merge, { ...rest, anyOf, oneOf });
+      else if (Array.isArray(choices)) schema = merge(rest, choiceOf(choices.filter(isRecord), depth));
       else return schema;
     }
     return {};
@@ -77,17 +78,16 @@ class InstanceMaker {
   #resolve(reference: string): Schema {
     let at = this.#root;
     for (const step of reference.split("/").slice(1)) {
-      const key = decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~");
-      at = typeof at === "object" && at !== null ? (at as Schema)[key] : undefined;
+      at = typeof at === "object" && at !== null ? (at as Schema)[keyOf(step)] : undefined;
     }
-    return reference.startsWith("#") && isSchema(at) ? at : {};
+    return reference.startsWith("#") && isRecord(at) ? at : {};
   }
 
   #object(schema: Schema, depth: number): Schema {
-    const properties = isSchema(schema["properties"]) ? schema["properties"] : {};
-    const names = new Set(Array.isArray(schema["required"]) ? schema["required"].map(String) : []);
+    const properties = isRecord(schema["properties"]) ? schema["properties"] : {};
+    const names = new Set(Array.isArray(schema["required"]) ? schema["required"].filter(isText) : []);
     if (names.size === 0 && depth < optionalDepthMax) Object.keys(properties).forEach((name) => names.add(name));
-    const least = Math.min(Number(schema["minProperties"] ?? 0), Math.max(0, valuesMax - this.#values));
+    const least = Math.min(numberOr(0, schema["minProperties"]), Math.max(0, valuesMax - this.#values));
     for (const name of Object.keys(properties)) if (names.size < least) names.add(name);
     for (let index = 1; names.size < least; index++) names.add(`key${index}`);
     const others = schema["additionalProperties"] ?? true;
@@ -98,8 +98,8 @@ class InstanceMaker {
 
   #array(schema: Schema, property: string, depth: number): unknown[] {
     const first = Array.isArray(schema["prefixItems"]) ? schema["prefixItems"] : [];
-    const wanted = Math.max(Number(schema["minItems"] ?? 0), depth < optionalDepthMax ? Math.max(1, first.length) : 0);
-    const length = Math.min(wanted, Number(schema["maxItems"] ?? wanted), Math.max(0, valuesMax - this.#values));
+    const wanted = Math.max(numberOr(0, schema["minItems"]), depth < optionalDepthMax ? Math.max(1, first.length) : 0);
+    const length = Math.min(wanted, numberOr(wanted, schema["maxItems"]), Math.max(0, valuesMax - this.#values));
     return Array.from({ length }, (_, index) =>
       this.make(first[index] ?? schema["items"] ?? true, property, index, depth + 1),
     );
@@ -113,8 +113,8 @@ class InstanceMaker {
     const suffix = variant === 0 ? "" : ` ${variant + 1}`;
     const text = (this.#fill(property) ?? anyText) + suffix;
     return text
-      .padEnd(Math.min(Number(schema["minLength"] ?? 0), textMax), ".")
-      .slice(0, Number(schema["maxLength"] ?? textMax));
+      .padEnd(Math.min(numberOr(0, schema["minLength"]), textMax), ".")
+      .slice(0, numberOr(textMax, schema["maxLength"]));
   }
 }
 
@@ -131,15 +131,25 @@ const formats: Readonly<Record<string, string>> = {
   uuid: "00000000-0000-4000-8000-000000000000",
 };
 
-function isSchema(value: unknown): value is Schema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+/** A step of a JSON pointer in a URL as the key that it names. */
+function keyOf(step: string): string {
+  try {
+    return decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~");
+  } catch {
+    return step; // a percent sign that begins no escape: it leads nowhere
+  }
 }
+
+const isText = (value: unknown): value is string => typeof value === "string";
+
+/** What a schema says where a number belongs may be an object, which need not have a number's value. */
+const numberOr = (otherwise: number, value: unknown): number => (typeof value === "number" ? value : otherwise);
 
 /** `over` wins, but the properties and required names of both stay. */
 function merge(under: Schema, over: Schema): Schema {
   const merged: Schema = { ...under };
   for (const [key, value] of Object.entries(over)) if (value !== undefined) merged[key] = value;
-  if (isSchema(under["properties"]) && isSchema(over["properties"])) {
+  if (isRecord(under["properties"]) && isRecord(over["properties"])) {
     merged["properties"] = { ...under["properties"], ...over["properties"] };
   }
   if (Array.isArray(under["required"]) && Array.isArray(over["required"])) {
@@ -179,7 +189,7 @@ function numberFitting(schema: Schema, variant: number, whole: boolean): number 
     typeof maximum === "number" ? maximum : Number.POSITIVE_INFINITY,
     typeof exclusiveMaximum === "number" ? exclusiveMaximum - beyond : Number.POSITIVE_INFINITY,
   );
-  if (low > high) return (Number(minimum ?? exclusiveMinimum) + Number(maximum ?? exclusiveMaximum)) / 2;
+  if (low > high) return (numberOr(low, minimum ?? exclusiveMinimum) + numberOr(high, maximum ?? exclusiveMaximum)) / 2;
   const value = Math.min(Math.max(1, low) + variant, high);
   if (step === 0) return value;
   const above = Math.ceil(value / step) * step;

@@ -92,7 +92,9 @@ export function failureOfEvent(ask: Ask, payload: string, begun: boolean): Failu
   const error = record(event?.["error"]) ?? event;
   const said = error?.["code"] ?? error?.["http_status_code"] ?? error?.["status"];
   const code = typeof said === "string" || typeof said === "number" ? Number(said) : Number.NaN;
-  const words = `${error?.["type"] ?? ""} ${error?.["message"] ?? ""} ${typeof event?.["error"] === "string" ? event["error"] : ""}`;
+  const words = [error?.["type"], error?.["message"], event?.["error"]]
+    .filter((text) => typeof text === "string")
+    .join(" ");
   if (code === 429 || code === 503 || /overloaded|queue is full|server busy|rate.?limit/i.test(words))
     return { ...nodeBusy(cause), elsewhere: !begun };
   // vLLM and SGLang find out that a request is at fault when its stream has a status already.

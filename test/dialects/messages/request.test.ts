@@ -223,6 +223,8 @@ describe("conversation", () => {
     ]);
     expect(turns(assistant(...search))).toEqual([...expected]);
     expect(turns(assistant(...search.slice(0, 2)))).toEqual([{ ...expected[0], calls: [] }]); // no result, no call
+    const strange = { type: "web_search_result", url: { toString: 1, valueOf: 1 }, title: [["Bun"]] };
+    expect(turns(assistant(search[1]!, { ...search[2], content: [strange] }))[1]).toMatchObject({ content: "" });
     const failed = { ...search[2], content: { type: "web_search_tool_result_error", error_code: "unavailable" } };
     expect(turns(assistant(search[1]!, failed))[1]).toMatchObject({ content: expect.stringContaining("unavailable") });
   });

@@ -409,7 +409,8 @@ describe("conversation", () => {
   });
 
   test("searches and calls of servers' tools become calls with their results", () => {
-    const action = { type: "search", query: "bun", sources: [{ type: "url", url: "https://bun.com/" }] };
+    const strange = { type: "url", url: { toString: 1, valueOf: 1 } };
+    const action = { type: "search", query: "bun", sources: [strange, { type: "url", url: "https://bun.com/" }] };
     const mcp = { type: "mcp_call", id: "mcp_1", server_label: "files", name: "read", arguments: '{"path":"a"}' };
     expect(
       turns(

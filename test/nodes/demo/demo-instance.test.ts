@@ -4,6 +4,8 @@ import { instanceOf } from "../../../src/nodes/demo/demo-instance.ts";
 import { textFitting } from "../../../src/nodes/demo/demo-pattern.ts";
 
 describe("an instance", () => {
+  /** It has no value as a number or a text: coercing it throws. */
+  const strange = { toString: 1, valueOf: 1 };
   const tree = {
     $ref: "#/$defs/tree",
     $defs: {
@@ -56,6 +58,12 @@ describe("an instance", () => {
     ],
     ["any of several", { anyOf: [{ type: "integer" }, { type: "string" }] }, 1],
     ["nothing allowed", false, null],
+    ["a number's bound that is an object", { minItems: strange, maxItems: strange, prefixItems: [true] }, ["example"]],
+    ["a text's bound that is an object", { type: "string", minLength: strange, maxLength: strange }, "example"],
+    ["a range of which an end is an object", { type: "number", minimum: strange, maximum: 0.5 }, 0.5],
+    ["no room above an end that is an object", { minimum: strange, exclusiveMinimum: 3, maximum: 2 }, 2.75],
+    ["names that are objects", { type: "object", minProperties: strange, required: [strange, "a"] }, { a: "example" }],
+    ["a reference with half an escape", { $ref: "#/%" }, "example"],
     ["a reference to nowhere", { $ref: "#/$defs/gone" }, "example"],
   ];
   test.each(rows)("fits %s", (_, schema, value) => {

@@ -112,6 +112,15 @@ test.each([400, 422])(
   },
 );
 
+test("an error whose fields are objects without a value as text is the node's failure", () => {
+  const strange = { toString: 1, valueOf: 1 };
+  for (const event of [{ error: { code: strange, type: strange, message: strange } }, { message: strange }])
+    expect(failureOfEvent(askOf(), JSON.stringify(event), false)).toMatchObject({
+      blames: "node",
+      refusal: { refusal: "node_failed" },
+    });
+});
+
 test("a refused schema is told from other faults of a request", () => {
   const words = (message: string) => JSON.stringify({ error: { message, code: 400 } });
   expect(failureOfStatus(withSchema, 400, words("Failed to compile json grammar: no")).ofSchema).toBe(true);

@@ -1,5 +1,6 @@
 // The playground's conversation, independent of a dialect: settings, turns and the answer in progress.
 import { signal } from "@preact/signals";
+import { isRecord } from "../../../../core/is-record.ts";
 
 export type DialectName = "chat-completions" | "messages" | "responses";
 
@@ -152,6 +153,3 @@ function parsed(text: string): unknown {
     return error;
   }
 }
-
-export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

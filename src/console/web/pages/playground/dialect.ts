@@ -1,14 +1,7 @@
 // What the playground needs of a dialect: to turn a conversation into a body, and events into the answer.
+import { isRecord } from "../../../../core/is-record.ts";
 import { count } from "../../format.ts";
-import {
-  type Answer,
-  isRecord,
-  readSchema,
-  readTools,
-  type Settings,
-  stopSequences,
-  type Turn,
-} from "./conversation.ts";
+import { type Answer, readSchema, readTools, type Settings, stopSequences, type Turn } from "./conversation.ts";
 
 export interface PlaygroundDialect {
   readonly name: string;

@@ -1,6 +1,6 @@
 // What is wrong with a configuration, collected, so that one start reports every fault; and where a value stands in it.
 import { formatPath, show } from "../core/schema-errors.ts";
-import { lineOf, lineOfSyntaxError } from "./toml-lines.ts";
+import { type Lines, linesOf, lineOfSyntaxError } from "./toml-lines.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -22,6 +22,7 @@ export class Faults {
   #ofFlags = 0;
   readonly #file: string | null;
   readonly #toml: string;
+  #lineOf: Lines | null = null;
 
   constructor(file: string | null, toml: string) {
     this.#file = file;
@@ -40,7 +41,8 @@ export class Faults {
 
   at(path: readonly (string | number)[], problem: string): void {
     // An item of a list in one line has the line of the list.
-    const line = lineOf(this.#toml, path) ?? lineOf(this.#toml, path.slice(0, -1));
+    this.#lineOf ??= linesOf(this.#toml);
+    const line = this.#lineOf(path) ?? this.#lineOf(path.slice(0, -1));
     this.add(`${this.#file}${line === null ? "" : `:${line}`}: ${formatPath(path)} ${problem}`);
   }
 

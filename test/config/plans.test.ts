@@ -70,3 +70,17 @@ test.each([
 test("a plan may name models that only nodes list", () => {
   expect(plan('id = "a"\nmodels = ["qwen3:8b"]')?.models).toEqual(["qwen3:8b"]);
 });
+
+test("a thousand faults, and a fault of syntax behind a thousand rows, are told within processor time that nobody notices", () => {
+  const rows = Array.from({ length: 1_000 }, (_, row) => `[[models]]\nid = "m${row}"\naliases = ["a"]\n`).join("");
+  const processorMs = (work: () => void): number => {
+    const { user, system } = process.cpuUsage();
+    work();
+    const { user: later, system: laterSystem } = process.cpuUsage();
+    return (later - user + laterSystem - system) / 1_000;
+  };
+  expect(processorMs(() => expect(() => read(rows)).toThrow("gate.toml:3000: models[999].aliases[0]"))).toBeLessThan(
+    5_000,
+  );
+  expect(processorMs(() => expect(() => read(`${rows}id = = 1\n`)).toThrow("gate.toml:3001: "))).toBeLessThan(5_000);
+});

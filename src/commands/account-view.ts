@@ -16,9 +16,13 @@ export function formatAccount(account: AccountView): string {
       : []),
     ["purchased credit", account.credit],
     ["reserved by open requests", account.reserved],
-    [`coder calls since ${coder_calls.window}`, `${whole(coder_calls.used)} of ${whole(coder_calls.limit)} used`],
-    [`searches of ${searches.day}`, `${whole(searches.used)} of ${whole(searches.limit)} used`],
+    ...used(`coder calls since ${coder_calls.window}`, coder_calls),
+    ...used(`searches of ${searches.day}`, searches),
   ]);
 }
+
+/** What a plan does not have is not shown. */
+const used = (what: string, { used, limit }: Readonly<{ used: number; limit: number | null }>) =>
+  limit === 0 && used === 0 ? [] : [[what, `${whole(used)} of ${whole(limit)} used`] as const];
 
 const whole = (value: number | null): string => (value === null ? "any number" : value.toLocaleString("en-US"));

@@ -8,7 +8,7 @@ const secretInFile = /^\s*(?:api_key|secret_key|webhook_secret|token)\s*=/m;
 
 /** `text` is the file's, `mode` its permissions; both of no matter where there is no file. */
 export function configFindings(config: Config, text: string, mode: number): Finding[] {
-  const { file, host, baseUrl, siteUrl, nodes, addressHeader, metricsToken } = config;
+  const { file, host, baseUrl, siteUrl, nodes, addressHeader, metricsToken, search, plans } = config;
   const found: Finding[] = [];
   if (file !== null && secretInFile.test(text) && (mode & 0o044) !== 0) {
     found.push(
@@ -36,6 +36,9 @@ export function configFindings(config: Config, text: string, mode: number): Find
         "address_header of [console] is missing: behind a proxy all browsers count as one for sign-in tries",
       ),
     );
+  }
+  if (search !== null && plans.length > 0 && plans.every(({ searchesPerDay }) => searchesPerDay === 0)) {
+    found.push(warning(what, "[search] finds nothing for anybody: no plan has searches_per_day"));
   }
   if (nodes.length === 0) {
     found.push(warning(what, "no nodes: serve looks for an engine on this machine, then starts the demo node"));

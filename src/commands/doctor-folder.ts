@@ -1,6 +1,7 @@
 // Checks what a data folder depends on: its disk, the time that a flush takes, and the database in it.
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import type { PlanCount } from "../account/records.ts";
 import { diskReserveBytes } from "../core/limits.ts";
 import { type DatabaseFacts, databaseFacts } from "../store/database-facts.ts";
 import { databaseName, missingLedger } from "../store/folder/data-folder.ts";
@@ -28,17 +29,21 @@ export type FolderLook = Readonly<{
   findings: readonly Finding[];
   /** Of the journal; null if there is none. */
   newestLineAt: Ms | null;
+  byPlan: readonly PlanCount[];
 }>;
+
+const unknown = { newestLineAt: null, byPlan: [] };
 
 /** Takes a few seconds, which `progress` is told of. */
 export async function folderFindings(folder: string, progress: (line: string) => void): Promise<FolderLook> {
-  if (!mayLookInto(folder)) return { findings: [], newestLineAt: null }; // the look at the server has told it
-  if (!existsSync(folder)) return { findings: futureFindings(folder), newestLineAt: null };
+  if (!mayLookInto(folder)) return { findings: [], ...unknown }; // the look at the server has told it
+  if (!existsSync(folder)) return { findings: futureFindings(folder), ...unknown };
   progress("flushing the disk 200 times, which takes a few seconds");
   const database = databaseLook(join(folder, databaseName));
   return {
     findings: [folderFinding(folder), spaceFinding(folder), await flushFinding(folder), ...database.findings],
     newestLineAt: database.newestLineAt,
+    byPlan: database.byPlan,
   };
 }
 
@@ -116,13 +121,13 @@ async function flushFinding(folder: string): Promise<Finding> {
 function databaseLook(file: string): FolderLook {
   const what = "database";
   const missing = missingLedger(dirname(file));
-  if (missing !== null) return { findings: [problem(what, missing)], newestLineAt: null };
-  if (!existsSync(file)) return { findings: [ok(what, "not made yet")], newestLineAt: null };
+  if (missing !== null) return { findings: [problem(what, missing)], ...unknown };
+  if (!existsSync(file)) return { findings: [ok(what, "not made yet")], ...unknown };
   try {
     const facts = databaseFacts(file);
-    return { findings: [databaseFinding(facts)], newestLineAt: facts.newestLineAt };
+    return { findings: [databaseFinding(facts)], newestLineAt: facts.newestLineAt, byPlan: facts.byPlan };
   } catch (error) {
-    return { findings: [problem(what, `${file} cannot be read: ${(error as Error).message}`)], newestLineAt: null };
+    return { findings: [problem(what, `${file} cannot be read: ${(error as Error).message}`)], ...unknown };
   }
 }
 

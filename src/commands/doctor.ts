@@ -7,6 +7,7 @@ import { type Config, dataFolderOf, type Environment, loadConfig } from "../conf
 import { isTold, modelInWords, modelsOn, type ServedModel } from "../nodes/abilities.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import type { Catalog } from "../core/catalog.ts";
+import { type Plans, unconfiguredPlans } from "../core/plans.ts";
 import type { Model } from "../core/types.ts";
 import { type Command, type Flags, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
@@ -31,10 +32,15 @@ const command: Command = {
     };
     const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
     const server = await serverFindings(dataFolder);
-    tell(await configurationFindings(flags, environment));
-    tell(server);
+    const configured = await configurationFindings(flags, environment);
+    tell(configured.findings);
+    tell(server.findings);
     const folder = await folderFindings(dataFolder, (line) => console.error(line));
     tell(folder.findings);
+    // A running server tells it by the plans that it has.
+    if (!server.runs && configured.plans !== null) {
+      tell(unconfiguredPlans(configured.plans, folder.byPlan).map((line) => warning("plans", line)));
+    }
     tell([fileLimitFinding(), clockFinding(dataFolder, folder.newestLineAt, systemClock.wall())]);
     const isWell = findings.every(({ level }) => level !== "problem");
     if (isJson) console.log(JSON.stringify({ ok: isWell, findings }));
@@ -44,7 +50,10 @@ const command: Command = {
 export default command;
 
 /** The configuration and its nodes; the rest is looked at also where it is wrong. */
-async function configurationFindings(flags: Flags, environment: Environment): Promise<readonly Finding[]> {
+async function configurationFindings(
+  flags: Flags,
+  environment: Environment,
+): Promise<Readonly<{ findings: readonly Finding[]; plans: Plans | null }>> {
   let config: Config;
   let catalog: Catalog;
   let isOfServer: boolean;
@@ -55,18 +64,22 @@ async function configurationFindings(flags: Flags, environment: Environment): Pr
     catalog = await checkedCatalogOf(config);
   } catch (error) {
     if (!isExpected(error)) throw error;
-    return (error as Error).message.split("\n").map((line) => problem("configuration", line));
+    return {
+      findings: (error as Error).message.split("\n").map((line) => problem("configuration", line)),
+      plans: null,
+    };
   }
   const { file, nodes } = config;
   const text = file === null ? "" : readFileSync(file, "utf8");
   const mode = file === null ? 0 : statSync(file).mode;
   const servedBy = modelsOn(nodes, catalog.models);
   const named = nodes.filter(({ managed }) => managed === undefined); // serve itself starts the others
-  return [
+  const findings = [
     ...configFindings(config, text, mode),
     ...(await Promise.all(named.map((node) => nodeFindings(node, servedBy(node), isOfServer)))).flat(),
     ...modelFindings(await seenModels(flags, environment)),
   ];
+  return { findings, plans: catalog.plans };
 }
 
 async function nodeFindings(
@@ -90,7 +103,21 @@ async function nodeFindings(
 const missingShownMax = 20;
 
 /** What a shop names and no node has; a node that is down is told of already, as is one that only the server starts. */
-function modelFindings({ report: { served }, config, isOfServer }: SeenModels): readonly Finding[] {
+function modelFindings(seen: SeenModels): readonly Finding[] {
+  return [...missingModels(seen), ...unknownModelsOfPlans(seen)];
+}
+
+/** With [[models]] a wrong name is refused; without them it may be one that a node lists later. */
+function unknownModelsOfPlans({ report: { served }, config: { plans } }: SeenModels): readonly Finding[] {
+  const names = new Set(served.flatMap(({ id, aliases }) => [id, ...aliases]));
+  return plans.flatMap(({ id, models }) =>
+    (models ?? [])
+      .filter((name) => !names.has(name))
+      .map((name) => warning(`plan ${id}`, `names the model ${name}, which is not served`)),
+  );
+}
+
+function missingModels({ report: { served }, config, isOfServer }: SeenModels): readonly Finding[] {
   if (config.models.length === 0 && config.catalogFile === null) return [];
   // Without a server its own nodes do not run: those that it starts, or the demo node where none is named.
   const asked = config.nodes.filter(({ managed }) => managed === undefined);
@@ -112,20 +139,21 @@ function ollamaFinding(what: string, { name, contextTokens }: ServedModel, serve
   return [warning(what, `the context of ${name} ${now}: longer prompts are refused; to raise it, ${how}`)];
 }
 
-async function serverFindings(dataFolder: string): Promise<readonly Finding[]> {
+async function serverFindings(dataFolder: string): Promise<Readonly<{ findings: readonly Finding[]; runs: boolean }>> {
   const what = "server";
   try {
     const health = await askRunningServer(dataFolder, "health", {}, () => {});
-    if (health === null) return [ok(what, "none runs on the data folder")];
+    if (health === null) return { findings: [ok(what, "none runs on the data folder")], runs: false };
     const { unready } = health.result as Health;
     const notices = (await askRunningServer(dataFolder, "notices", {}, () => {}))?.result as
       readonly string[] | undefined;
-    return [
+    const findings = [
       unready === null ? ok(what, "runs on the data folder and answers") : problem(what, unready),
       ...(notices ?? []).map((notice) => warning(what, notice)),
     ];
+    return { findings, runs: true };
   } catch (error) {
     if (!isExpected(error)) throw error;
-    return [problem(what, (error as Error).message)];
+    return { findings: [problem(what, (error as Error).message)], runs: true };
   }
 }

@@ -101,7 +101,11 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
 }
 
 /** What rows say of each other: plans that are there, models that are there, and no name for two models. */
-function checkTogether({ models, plans, mcp }: OptionValues, faults: Faults): void {
+function checkTogether({ models, plans, mcp, signUp }: OptionValues, faults: Faults): void {
+  const [first] = plans;
+  if (signUp && first?.unlimited === true) {
+    faults.at(["console", "sign_up"], `must be false: strangers would get the plan "${first.id}", which is unlimited`);
+  }
   if (plans.length > plansMax) faults.at(["plans"], `must be at most ${plansMax} tables`);
   const ids: readonly string[] = plans.length === 0 ? planIds : plans.map(({ id }) => id);
   const plansOf = (list: "models" | "mcp", rows: readonly Readonly<{ plans: readonly string[] | null }>[]): void => {

@@ -1,5 +1,6 @@
 // Reads facts about the ledger's file, beside a running server or without one.
 import { statSync } from "node:fs";
+import type { PlanCount } from "../account/records.ts";
 import type { Ms } from "../core/types.ts";
 import { schemaVersion } from "./ledger/schema.ts";
 import { openForReading } from "./open.ts";
@@ -15,6 +16,8 @@ export type DatabaseFacts = Readonly<{
   logBytes: number;
   /** Wall-clock time of the newest line of the journal; null while there is none. */
   newestLineAt: Ms | null;
+  /** Accounts of each plan; of an older file none are counted. */
+  byPlan: readonly PlanCount[];
 }>;
 
 /** Throws what SQLite throws. */
@@ -33,6 +36,14 @@ export function databaseFacts(file: string): DatabaseFacts {
       logBytes: sizeOf(`${file}-wal`),
       newestLineAt:
         version === 0 ? null : value<number>("SELECT at AS value FROM journal ORDER BY sequence DESC LIMIT 1"),
+      byPlan:
+        version === schemaVersion
+          ? database
+              .query<PlanCount, []>(
+                "SELECT plan, count(*) AS accounts FROM accounts WHERE disabled_at IS NULL GROUP BY plan",
+              )
+              .all()
+          : [],
     };
   } finally {
     database.close();

@@ -195,3 +195,23 @@ test("a clock behind the journal's newest line is a problem", () => {
   const look = (newestLineAt: number | null) => clockFinding(join(folder.path, "data"), newestLineAt, now).level;
   expect([look(null), look(now - 1), look(now + 120_000)]).toEqual(["ok", "ok", "problem"]);
 });
+
+test("accounts on a plan that is not configured are told of, beside a running server and without one", async () => {
+  using folder = temporaryFolder();
+  const data = join(folder.path, "data");
+  const config = join(folder.path, "gate.toml");
+  const offer = (id: string) => writeFileSync(config, `[[plans]]\nid = "${id}"\n`);
+  offer("gold");
+  expect((await run(["accounts", "create", "a@x.org", "--data", data, "--config", config])).code).toBe(0);
+  const words = ["--data", data, "--config", config];
+  expect(JSON.stringify(await doctor(...words))).not.toContain("not configured");
+  offer("base");
+  const told = '1 account is on the plan "gold", which is not configured: what "base" has holds';
+  expect(detailOf(await doctor(...words), "plans")).toContain(told);
+  await using server = await Server.start([...words, "--port", "0", "--demo"]);
+  expect(server.stdout).toContain(told);
+  const ofServer = (await doctor(...words)).findings.filter(
+    ({ what, level }) => what === "server" && level === "warning",
+  );
+  expect(ofServer.map(({ detail }) => detail)).toEqual([expect.stringContaining(told)]);
+});

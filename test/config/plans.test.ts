@@ -55,6 +55,10 @@ test.each([
   ['[[plans]]\nid = "a"\ntokens = 1', "gate.toml:3: plans[0].tokens is unknown"],
   ['[[plans]]\nid = "a"\nunlimited = true\ntokens_per_day = 1', "gate.toml:4: plans[0].tokens_per_day must be absent"],
   [
+    '[[plans]]\nid = "a"\nunlimited = true\n[console]\nsign_up = true',
+    'gate.toml:5: console.sign_up must be false: strangers would get the plan "a", which is unlimited',
+  ],
+  [
     '[[plans]]\nid = "a"\n[[models]]\nid = "m"\nplans = ["a", "free"]',
     'gate.toml:5: models[0].plans[1] must be one of "a", is "free"',
   ],

@@ -44,6 +44,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "commands/new-password.ts": "the operator's terminal",
   "commands/search.ts": "results shown to the operator who asked",
   "server/console.ts": "our own files",
+  "core/catalog.ts": [/^[A-Za-z0-9][\w.:@/+-]*$/],
   "server/model-report.ts": [/^[!-~][ -~]*$/],
   "server/served-models.ts": [/[\s\p{Cc}]/u],
   "server/suggested-models.ts": [/^[^\s\p{Cc}]+$/u, /[\u007f-\u009f\u2028\u2029]/g, /^[\w.:-]+$/],

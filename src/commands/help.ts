@@ -12,7 +12,8 @@ tollgate serve [--config FILE] [--host H] [--port N] [--data DIR] [--node URL]..
     --threads lets so many cores serve clients, beside the one that keeps the books for them.
     SIGTERM stops it when the open requests have ended; SIGHUP reads the configuration again.
 
-tollgate accounts create EMAIL [--plan free|plus|standard|pro] [--credit TOKENS] [--password P] [--operator]
+tollgate accounts create EMAIL [--plan PLAN] [--credit TOKENS] [--password P] [--operator]
+    Plans are free, plus, standard and pro, or those of [[plans]]; without --plan it is the first.
 tollgate accounts list
 tollgate accounts show EMAIL
 tollgate accounts plan EMAIL PLAN

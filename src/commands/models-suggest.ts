@@ -13,7 +13,10 @@ const command: Command = {
     const suggestion = suggestedModels(report, config);
     if (suggestion.models.length === 0) throw new CommandError(whyNone(report.offered.length, unseen));
     if (flags["json"] === true) console.log(JSON.stringify(suggestion.models));
-    else console.log(suggestionText(suggestion, config, planIds));
+    else
+      console.log(
+        suggestionText(suggestion, config, config.plans.length === 0 ? planIds : config.plans.map(({ id }) => id)),
+      );
     return 0;
   },
 };

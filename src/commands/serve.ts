@@ -4,7 +4,7 @@ import { serverEntry } from "../account/audit.ts";
 import type { Accounting } from "../accounting.ts";
 import type { ConfigFlags } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
-import { compose } from "../server/compose.ts";
+import { compose, type ComposedServer } from "../server/compose.ts";
 import { nodeLine } from "../server/node-lines.ts";
 import { firstStopSignal, HangUps } from "../server/signals.ts";
 import { dropStartLeftovers } from "../server/start-leftovers.ts";
@@ -34,6 +34,7 @@ const command: Command = {
     const hangUps = new HangUps();
     const listening = Promise.withResolvers<void>();
     const lookedAt = new Set<string>();
+    let isFirstStart = false;
     await using server = await compose({
       flags: given,
       environment,
@@ -43,7 +44,9 @@ const command: Command = {
           if (lookedAt.has(node.name)) return;
           lookedAt.add(node.name);
           // Once: what a reload brings is not the start.
-          if (lookedAt.size === server.nodeNames.length) console.log(server.understoodNames());
+          if (lookedAt.size !== server.nodeNames.length) return;
+          console.log(server.understoodNames());
+          if (isFirstStart) console.log(firstRequest(server));
         }),
       onFatal: endAtOnce,
     });
@@ -51,7 +54,8 @@ const command: Command = {
     hangUps.follow(() => void server.reload("SIGHUP"));
 
     const { accounting, url, dataFolder, nodes } = server;
-    if (accounting.accounts.none) console.log(await createOperator(accounting, server.largestPlan));
+    isFirstStart = accounting.accounts.none;
+    if (isFirstStart) console.log(await createOperator(accounting, server.largestPlan));
     else if (!accounting.accounts.hasOperator) {
       console.log(
         "No account is an operator: tollgate accounts create EMAIL --operator --password PASSWORD makes one.",
@@ -87,6 +91,15 @@ function flagsOf(flags: Flags): ConfigFlags {
 function endAtOnce(error: Error): void {
   console.error(`tollgate: ${error.message}`);
   process.exit(1);
+}
+
+/** To be pasted into a shell, with the key that was shown; this server and its models as they are. */
+function firstRequest({ url, sampleModel }: Pick<ComposedServer, "url" | "sampleModel">): string {
+  const body = JSON.stringify({ model: sampleModel(), messages: [{ role: "user", content: "Say hello" }] });
+  return [
+    "A first request, with the key above in TOLLGATE_KEY; samples for other clients are on the console's key page:",
+    `  curl ${url}/v1/chat/completions -H "authorization: Bearer $TOLLGATE_KEY" -H "content-type: application/json" -d '${body}'`,
+  ].join("\n");
 }
 
 /** Without an account nobody could sign in; its password and key are shown this once. */

@@ -317,6 +317,8 @@ export const ConsoleModels = Type.Object({
       flat_price: Type.Boolean(),
       /** Counted in calls on chat-completions and messages. */
       coder: Type.Boolean(),
+      /** Whether the account may ask it for answers: its plan has it, and it is for that. */
+      usable: Type.Boolean(),
       /** Whether a configured node serves it, and whether one of those can take requests now. */
       served: Type.Boolean(),
       available: Type.Boolean(),

@@ -37,6 +37,18 @@ export const distinctModels = ({ models }: KnownModels): readonly Model[] => [..
 export const listedModels = (catalog: KnownModels): readonly Model[] =>
   distinctModels(catalog).filter(({ hidden }) => !hidden);
 
+/** The model of written samples. */
+export const usualSampleModel = "core-3";
+/** It stands in JSON, in shells and in five languages as it is. */
+const samplesAs = /^[A-Za-z0-9][\w.:@/+-]*$/;
+
+/** A model of this server for samples: the written one where it is served, else one that every plan may ask for answers. */
+export function sampleModelOf(catalog: KnownModels): string {
+  if (catalog.models.get(usualSampleModel)?.kind === "chat") return usualSampleModel;
+  const able = listedModels(catalog).filter(({ id, kind }) => kind === "chat" && samplesAs.test(id));
+  return (able.find(({ plans }) => plans === null) ?? able[0])?.id ?? usualSampleModel;
+}
+
 /** What reading a request needs of it. */
 export type KnownModels = Pick<Catalog, "models">;
 

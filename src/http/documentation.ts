@@ -2,7 +2,7 @@
 // They need no key, and reveal nothing about this server that `GET /v1/models` does not.
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import type { Catalog } from "../core/catalog.ts";
+import { type Catalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import type { Page, SiteFiles } from "../docs/page-shell.ts";
 import { type ChosenForm, chooseForm, type Forms } from "./content-encoding.ts";
 import type { ApiFacts } from "./openapi/description.ts";
@@ -88,9 +88,9 @@ async function make(facts: ApiFacts, siteFiles: DocumentationOptions["siteFiles"
   ]);
   const written = describeApi(facts);
   const { baseUrl, catalog } = facts;
-  // The samples are written with one model's id; a catalog of a shop's own may not have it.
-  const model = catalog.models.has(sampleModel) ? sampleModel : (catalog.models.keys().next().value ?? sampleModel);
-  const description = model === sampleModel ? written : withModel(written, model);
+  // The samples are written with one model's id; a shop of its own may not have it.
+  const model = sampleModelOf(catalog);
+  const description = model === usualSampleModel ? written : withModel(written, model);
   const about = { name: description.info.title, baseUrl, model };
   return {
     description: await fileOf(JSON.stringify(description), {
@@ -105,9 +105,6 @@ async function make(facts: ApiFacts, siteFiles: DocumentationOptions["siteFiles"
     ),
   };
 }
-
-/** The model of the samples, where this server has it. */
-const sampleModel = "core-3";
 
 /** Another model stands in every sample and example; ids that only begin alike stay. */
 const withModel = <Value>(description: Value, model: string): Value =>

@@ -16,7 +16,7 @@ import { LargeBodies } from "../bodies/large-bodies.ts";
 import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import { reloadDetail } from "../console/server-care.ts";
-import { LiveCatalog } from "../core/catalog.ts";
+import { LiveCatalog, sampleModelOf } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
 import { folderLookIntervalMs } from "../core/limits.ts";
@@ -82,6 +82,8 @@ export type ComposedServer = AsyncDisposable &
     dataFolder: string;
     /** Which nodes it works with and why, in one line. */
     nodes: string;
+    /** A model that samples name. */
+    sampleModel(): string;
     /** The id of the last plan that is offered. */
     largestPlan: string;
     /** Which accounts are on plans that are not configured, in words. */
@@ -122,6 +124,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
     url: doors.url,
     dataFolder: config.dataFolder,
     nodes: work.serving.description,
+    sampleModel: () => sampleModelOf(settings.catalog),
     largestPlan: lastPlan(settings.catalog.plans).id,
     planNotices: () => unconfiguredPlans(settings.catalog.plans, books.accounting.accounts.byPlan()),
     nodeNames: work.pool.states().map(({ name }) => name),

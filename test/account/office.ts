@@ -16,6 +16,7 @@ import { ConsoleRecords } from "../../src/store/ledger/console-records.ts";
 import { BatchingJournal } from "../../src/store/ledger/journal.ts";
 import { SqliteRecords } from "../../src/store/ledger/sqlite-records.ts";
 import { verify } from "../../src/store/verify/verify.ts";
+import type { Plans } from "../../src/core/plans.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Hold, Model, Moment, Plan, PlanId, Price, Refusal, Usage } from "../../src/core/types.ts";
 import type { Endpoint } from "../fixtures/endpoints.ts";
@@ -106,12 +107,12 @@ export class Office {
   readonly auditLog: AuditLog;
 
   /** Opens on what an earlier office left, as a restart does. */
-  constructor(database = memoryDatabase(), passwords: Passwords = new Passwords(cheapHasher)) {
+  constructor(database = memoryDatabase(), passwords: Passwords = new Passwords(cheapHasher), offered: Plans = plans) {
     const clock = { wall: () => this.now, monotonic: () => 0 };
     this.database = database;
     this.storage = new MemoryStorage(database);
     this.records = new SqliteRecords(database);
-    this.ledger = new Ledger(this.records, plans);
+    this.ledger = new Ledger(this.records, offered);
     this.keys = new Keys(this.records, this.ledger);
     this.journal = new BatchingJournal(this.storage, this.ledger, clock);
     this.searches = new Searches(this.ledger, this.records, this.journal);
@@ -121,9 +122,9 @@ export class Office {
       ledger: this.ledger,
       keys: this.keys,
       journal: this.journal,
-      plans,
+      plans: offered,
       clock,
-      verify: () => verify(database, this.ledger, plans),
+      verify: () => verify(database, this.ledger, offered),
       passwords,
     });
     this.consoleRecords = new ConsoleRecords(database);

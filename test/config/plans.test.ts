@@ -66,7 +66,10 @@ test.each([
     '[[plans]]\nid = "a"\nmodels = ["hose"]\n[[models]]\nid = "house"',
     'gate.toml:3: plans[0].models[0] must be a name of one of [[models]], is "hose", did you mean "house"?',
   ],
-  ['[[mcp]]\nname = "x"\nurl = "http://h/"\nplans = ["gold"]', 'mcp[0].plans[0] must be one of "free", "plus", "standard", "pro", is "gold"'],
+  [
+    '[[mcp]]\nname = "x"\nurl = "http://h/"\nplans = ["gold"]',
+    'mcp[0].plans[0] must be one of "free", "plus", "standard", "pro", is "gold"',
+  ],
 ])("%j is refused", (toml, problem) => {
   expect(() => read(toml)).toThrow(problem);
 });

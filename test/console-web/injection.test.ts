@@ -282,6 +282,7 @@ const models: ConsoleModels = {
     price: { input_cents: 1, cached_input_cents: 1, output_cents: 1 },
     flat_price: false,
     coder: false,
+    usable: true,
     served: true,
     available: true,
   })),

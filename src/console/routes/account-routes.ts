@@ -1,7 +1,7 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
 import { listedModels } from "../../core/catalog.ts";
 import { apiKeyPrefix } from "../../account/keys.ts";
-import { planOf } from "../../core/plans.ts";
+import { allows, planOf } from "../../core/plans.ts";
 import { centsShown, costUsd, ratesOf } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
 import { RecentTries } from "../../account/recent-tries.ts";
@@ -69,7 +69,8 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
 
     route("GET", "/events", "account", ({ visitor }) => live.open(visitor)),
 
-    route("GET", "/models", "account", (): ConsoleModels => {
+    route("GET", "/models", "account", ({ visitor: { account } }): ConsoleModels => {
+      const plan = planOf(catalog.plans, account.plan);
       const models = listedModels(catalog).map(({ id, contextTokens, readsImages, structuredOutput, ...model }) => {
         const { inputCents, cachedInputCents, outputCents, parts: fine } = ratesOf(model.price);
         return {
@@ -84,6 +85,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
           },
           flat_price: model.price.kind === "flat",
           coder: model.coder,
+          usable: model.kind === "chat" && allows(plan, { id, ...model }),
           served: parts.nodes.serves(id),
           available: parts.nodes.takes(id),
         };

@@ -124,7 +124,7 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   text_too_long: "The text is too long to be counted.",
   unsupported_encoding: "The body is compressed in another way than gzip, br, zstd or deflate.",
   upgrade_required: "WebSockets are not served.",
-  too_many_requests: `The account made more than ${floodRequestsMax} requests in a minute.`,
+  too_many_requests: `The account made more requests in a minute than its plan has: ${floodRequestsMax}, unless the plan says otherwise.`,
   quota_exceeded: "The output budget does not fit into the balance.",
   coder_quota_reached: "The coder calls of this window are used up.",
   busy: "No node can take the request now.",

@@ -97,8 +97,9 @@ type SampleModel = Pick<ConsoleModels["models"][number], "id" | "context_tokens"
 
 /** A model that works here: the one of all our examples where a node serves it, else the first that one does. */
 function sampleModel(models: ConsoleModels["models"]): SampleModel {
-  const served = models.filter(({ served, coder }) => served && !coder);
-  return served.find(({ id }) => id === usualModel.id) ?? served[0] ?? models[0] ?? usualModel;
+  const usable = models.filter(({ usable, coder }) => usable && !coder);
+  const served = usable.filter((model) => model.served);
+  return served.find(({ id }) => id === usualModel.id) ?? served[0] ?? usable[0] ?? usualModel;
 }
 
 /** Until the list is there. */

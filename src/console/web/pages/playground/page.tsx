@@ -124,7 +124,8 @@ export function PlaygroundPage(): VNode {
 function useFirstModel(models: ConsoleModels | null): void {
   useEffect(() => {
     if (models === null || settings.value.model !== "") return;
-    const first = models.models.find(({ served, coder }) => served && !coder) ?? models.models[0];
+    const able = models.models.filter(({ usable, coder }) => usable && !coder);
+    const first = able.find(({ served }) => served) ?? able[0] ?? models.models[0];
     if (first !== undefined) change({ model: first.id });
   }, [models]);
 }

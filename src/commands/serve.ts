@@ -65,7 +65,7 @@ const command: Command = {
     console.log(`Tollgate ${version} listening on ${url}, data in ${dataFolder}`);
     console.log(nodes);
     listening.resolve();
-    watchFlushTime(dataFolder, server.log);
+    using _flushTime = watchFlushTime(dataFolder, server.log);
     dropStartLeftovers(() => server.openRequests === 0);
 
     await stopped;

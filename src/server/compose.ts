@@ -253,9 +253,8 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
     live: catalog,
     catalog: fileCatalog,
     config,
-    nodes: () => pool.states(),
+    nodes: pool,
   });
-  served.onChange = () => pool.modelsChanged();
   const serving = await findServingNodes(config, flags.demo === true, {
     catalog,
     clock,
@@ -326,10 +325,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     clock,
     log,
   });
-  served.onChange = () => {
-    pool.modelsChanged();
-    void relays?.adopt();
-  };
+  served.onChange = () => void relays?.adopt();
   const reloader = new Reloader(config, {
     clock,
     async load() {

@@ -1,5 +1,5 @@
 // Assembles the console of a server.
-import { type Abilities, abilitiesInWords, abilitiesOf, leastContext, modelsOn } from "../nodes/abilities.ts";
+import { abilitiesInWords } from "../nodes/abilities.ts";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
@@ -22,6 +22,7 @@ import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { UsageFile } from "../store/usage/usage-file.ts";
 import { AccountExports } from "./account-exports.ts";
+import { nodeReports } from "./node-lines.ts";
 import { eraseAccount, type Work } from "./operations.ts";
 import type { Reloader } from "./reload.ts";
 
@@ -60,8 +61,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   const nodes = {
     states: () => {
       const states = pool.states();
-      const servedBy = modelsOn(states, catalog.models);
-      return states.map((node) => nodeOf(node, abilitiesOf(node.engine, node, servedBy(node))));
+      return nodeReports(states, catalog).map((report, at) => nodeOf(report, states[at]!.quickness));
     },
     get waiting() {
       return pool.waiting;
@@ -150,31 +150,22 @@ function filesIn(folder: string): BackupFile[] {
   return files.toSorted((one, other) => other.madeAt - one.madeAt);
 }
 
-const nodeOf = (node: NodeState, abilities: Abilities): OperatorNode => {
-  const { name, url, health, since, problem, lastError, engine, busy, slots, models, quickness } = node;
-  return {
-    name,
-    url,
-    health,
-    since: new Date(since).toISOString(),
-    problem,
-    last_error: lastError === null ? null : { at: new Date(lastError.at).toISOString(), message: lastError.message },
-    engine: engine.kind,
-    version: engine.version,
-    context_tokens: leastContext(abilities),
-    abilities: abilities.models.map((model) => ({
-      name: model.name,
-      context_tokens: model.contextTokens,
-      words: abilitiesInWords(model),
-    })),
-    below: [...abilities.below],
-    busy,
-    slots,
-    first_token_ms: quickness.firstPieceMs,
-    tokens_per_second: quickness.tokensPerSecond,
-    models: { ...models },
-  };
-};
+const nodeOf = (
+  { context, abilities, ...report }: ReturnType<typeof nodeReports>[number],
+  { firstPieceMs, tokensPerSecond }: NodeState["quickness"],
+): OperatorNode => ({
+  ...report,
+  context_tokens: context,
+  abilities: abilities.map((model) => ({
+    name: model.name,
+    context_tokens: model.contextTokens,
+    words: abilitiesInWords(model),
+  })),
+  below: [...report.below],
+  first_token_ms: firstPieceMs,
+  tokens_per_second: tokensPerSecond,
+  models: { ...report.models },
+});
 
 /** Their names hold a hash of their content. */
 function siteFilesAmong(paths: readonly string[]): SiteFiles | null {

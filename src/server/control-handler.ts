@@ -45,7 +45,7 @@ export function controlHandler(parts: ControlParts): Handler {
     }
     if (operation === "health") return healthOf(unready(), pool);
     if (operation === "started with") return started;
-    if (operation === "nodes") return nodeReports(pool, catalog);
+    if (operation === "nodes") return nodeReports(pool.states(), catalog);
     if (operation === "models") return modelReport(catalog, served.areOwn, pool.states().map(seenNode));
     if (operation === "notices") return notices();
     if (isOperationName(operation)) {

@@ -59,9 +59,8 @@ export function healthOf(unready: string | null, pool: Pick<NodePool, "states">)
   return { unready, nodes: reason === null ? null : [reason, ...each].join("; ") };
 }
 
-/** What a running server answers to the `nodes` command. */
-export function nodeReports(pool: NodePool, catalog: Pick<Catalog, "models">): NodeReport[] {
-  const states = pool.states();
+/** What a running server tells of its nodes, in their order. */
+export function nodeReports(states: readonly NodeState[], catalog: Pick<Catalog, "models">) {
   const servedBy = modelsOn(states, catalog.models);
   return states.map((node) => {
     const { name, url, health, since, problem, lastError, busy, slots, engine, models } = node;
@@ -81,6 +80,6 @@ export function nodeReports(pool: NodePool, catalog: Pick<Catalog, "models">): N
       abilities: abilities.models,
       below: abilities.below,
       models,
-    };
+    } satisfies NodeReport;
   });
 }

@@ -90,12 +90,16 @@ type Parts = Readonly<{
   /** Of the file. */
   catalog: Catalog;
   config: Pick<Config, "models" | "plans" | "listNodeModels" | "outputTokensDefault" | "signUp">;
-  nodes(): ModelSources["nodes"];
+  nodes: Readonly<{
+    states(): ModelSources["nodes"];
+    /** Called when other models are served, or the same ones otherwise. */
+    modelsChanged(): void;
+  }>;
 }>;
 
 /** Keeps the live catalog to what is configured and what the nodes tell. */
 export class ServedModels {
-  /** Called when other models are served, or the same ones otherwise. */
+  /** Called after that. */
   onChange: () => void = () => {};
   readonly #live: LiveCatalog;
   readonly #nodes: Parts["nodes"];
@@ -155,7 +159,7 @@ export class ServedModels {
     const models = servedModels({
       catalog: this.#catalog,
       own: this.#own,
-      nodes: this.#nodes(),
+      nodes: this.#nodes.states(),
       outputTokens: shopBudgetOf(this.#budget),
       servesListed: this.#servesListed,
       showsListed: this.#showsListed,
@@ -163,6 +167,7 @@ export class ServedModels {
     const next = { models: modelsByName(models), plans, creditPacksTokens };
     if (textOf(next) === textOf(this.#live)) return;
     this.#live.replace(next);
+    this.#nodes.modelsChanged();
     this.onChange();
   }
 }

@@ -1,6 +1,6 @@
 // tollgate serve: first start, what keeps it from starting, stopping and reloading.
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startDemoNode } from "../../src/nodes/demo/demo.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -25,7 +25,7 @@ describe.concurrent("a first start", () => {
 
     server.signal("SIGTERM");
     expect(await server.ended()).toBe(0);
-    expect(existsSync(join(data, "tollgate.sock"))).toBe(false);
+    expect(readdirSync(data).filter((name) => /\.sock|flush-test/.test(name))).toEqual([]);
 
     await using again = await Server.start(["--port", "0", "--data", data]);
     expect(again.stdout).not.toContain("API key");
@@ -44,7 +44,11 @@ describe.concurrent("a first start", () => {
     await using server = await Server.start(["--port", "0", "--data", folder.path]);
     server.signal("SIGKILL");
     await server.ended();
+    const flushed = (): string[] => readdirSync(folder.path).filter((name) => name.includes("flush-test"));
+    const left = flushed();
+    expect(left).toHaveLength(1); // it was still being measured
     await using again = await Server.start(["--port", "0", "--data", folder.path]);
+    expect(flushed()).not.toContain(left[0]);
     const { code, stdout } = await run(["accounts", "list", "--data", folder.path]);
     expect([code, stdout]).toEqual([0, expect.stringContaining("operator@localhost")]);
     expect(again.stderr).not.toContain("error");

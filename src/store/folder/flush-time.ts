@@ -1,4 +1,5 @@
 // Checks whether the data folder's disk really flushes: the promise that a charge survives a power cut depends on it.
+import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { flushMedianMinUs, flushSamplePauseMs, flushSamples, flushSlowestPercentMaxMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
@@ -9,8 +10,18 @@ import { startWorker, WorkerClient } from "../../core/workers.ts";
 /** How long flushes took: half of them at most the median, 99 in 100 at most the slowest percent. */
 export type FlushTimes = Readonly<{ medianMs: Ms; slowestPercentMs: Ms }>;
 
-/** Measures in the background for a few seconds and logs a warning where the disk is too quick or too slow. */
-export function watchFlushTime(dataFolder: string, log: Log): void {
+/** Of the file that is written; the id of the process follows, as a server and a command may measure at the same time. */
+const fileNameStart = "tollgate.flush-test-";
+
+const fileIn = (dataFolder: string): string => join(dataFolder, `${fileNameStart}${process.pid}`);
+
+/**
+ * Measures in the background for a few seconds and logs a warning where the disk is too quick or too slow. Disposing it
+ * before then leaves no file behind; what a server that was killed left goes now.
+ */
+export function watchFlushTime(dataFolder: string, log: Log): Disposable {
+  const left = readdirSync(dataFolder).filter((name) => name.startsWith(fileNameStart));
+  for (const name of left) rmSync(join(dataFolder, name), { force: true });
   measureFlushTime(dataFolder).then(
     (flushedMs) => {
       const warning = flushWarning(flushedMs);
@@ -19,6 +30,7 @@ export function watchFlushTime(dataFolder: string, log: Log): void {
     (error: Error) =>
       log("warn", `flushes of the disk could not be measured: ${error.message}`, { folder: dataFolder }),
   );
+  return { [Symbol.dispose]: () => rmSync(fileIn(dataFolder), { force: true }) };
 }
 
 /** The time of each of 200 flushes; takes a few seconds. Rejects where the folder cannot be written. */
@@ -31,8 +43,7 @@ export async function measureFlushTime(dataFolder: string): Promise<readonly Ms[
     },
     close: { order: "close" },
   });
-  // A server and a command may measure at the same time.
-  const file = join(dataFolder, `tollgate.flush-test-${process.pid}`);
+  const file = fileIn(dataFolder);
   try {
     return await worker.call({ order: "measure", file, samples: flushSamples, pauseMs: flushSamplePauseMs });
   } finally {

@@ -124,7 +124,17 @@ export type Turn =
   | Readonly<{ role: "system"; content: string }>
   | Readonly<{ role: "user"; content: string | readonly Part[] }>
   | Readonly<{ role: "assistant"; content: string | null; reasoning: string | null; calls: readonly Call[] }>
-  | Readonly<{ role: "tool"; callId: string; content: string | readonly Part[] }>;
+  | Readonly<{ role: "tool"; callId: string; content: string | readonly Part[] }>
+  /** What a plain completion goes on with, as the client wrote it: a text, or (then that is empty) its tokens. */
+  | Readonly<{ role: "prompt"; content: string; tokens: readonly number[] | null }>;
+
+/** What a plain completion asks for beside its prompt. */
+export type PlainCompletion = Readonly<{
+  /** What is to follow the answer; null: nothing is said of it. */
+  suffix: string | null;
+  /** The answer begins with the prompt. */
+  echo: boolean;
+}>;
 
 export type Tool = Readonly<{
   name: string;
@@ -207,6 +217,8 @@ export type Ask = Readonly<{
   /** Of a large body, what comes before `turns`. */
   prepared?: PreparedTurns;
   turns: readonly Turn[];
+  /** Present where the model goes on with a prompt (the one turn) without a chat template; the budget then ends the answer. */
+  plain?: PlainCompletion;
   tools: readonly Tool[];
   toolChoice: ToolChoice;
   parallelToolCalls: boolean | null;

@@ -2,6 +2,7 @@
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
 import { chatCompletions } from "./chat/chat-completions.ts";
+import { completions } from "./completions/completions.ts";
 import type { Dialect } from "./dialect.ts";
 import { messages } from "./messages/messages.ts";
 import { responsesDialect } from "./responses/responses.ts";
@@ -17,7 +18,12 @@ export type DialectContext = Readonly<{
 
 export type OpenDialect = (context: DialectContext) => Dialect;
 
-export const everyDialect: readonly OpenDialect[] = [() => chatCompletions, () => messages, responsesDialect];
+export const everyDialect: readonly OpenDialect[] = [
+  () => chatCompletions,
+  () => messages,
+  responsesDialect,
+  () => completions,
+];
 
 /** The dialects of a server. */
 export class Dialects {

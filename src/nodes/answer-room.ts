@@ -1,4 +1,5 @@
 // How long an answer a node is asked for: the client's budget, as far as the node's context leaves room beside the prompt.
+import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { Ask } from "../core/types.ts";
 import { type Engine, factsOf } from "./engine.ts";
 import type { Overflow } from "./failure/overflow.ts";
@@ -29,7 +30,7 @@ export function answerRoom(ask: Ask, contextTokens: number, promptTokens: number
 
 /** The same request with a budget of at most `room`; null where it has no larger one. */
 export const askWithin = (ask: Ask, room: number): Ask | null =>
-  room >= 1 && room < ask.outputTokensMax && ask.model.budgetLimitsAnswer ? { ...ask, outputTokensMax: room } : null;
+  room >= 1 && room < ask.outputTokensMax && budgetLimitsAnswer(ask) ? { ...ask, outputTokensMax: room } : null;
 
 /** Whether the prompt alone is longer than the node's context, so that no smaller budget helps. */
 export const isPromptTooLong = ({ promptTokens, promptTokensMin, contextTokens }: Overflow): boolean =>

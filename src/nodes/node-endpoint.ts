@@ -1,5 +1,6 @@
 // One node as it is spoken to: its connections, its engine, and the requests that are made for it. How it is, and who
 // gets a place on it, is the pool's to decide, which may be on another thread.
+import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
@@ -29,6 +30,7 @@ import { KnownShapes } from "./fast-path/known-shapes.ts";
 import { type Look, lookAt } from "./health/look.ts";
 import type { Channel } from "./reader.ts";
 import { countedBody, type LargeNodeRequest, largeNodeRequest, type NodeRequest, nodeRequest } from "./request.ts";
+import { countedPrompt, isPlain, notTaken, plainRequest } from "./plain-request.ts";
 import { loadModel, promptOnOllama } from "./ollama.ts";
 import { requestHead } from "./client/request-head.ts";
 import { askForCount, countRequestOfAsk, countRequestOfText, type CountRequest } from "./token-count.ts";
@@ -146,7 +148,9 @@ export class NodeEndpoint {
     const nodeModel = this.#nameOf(ask.model.id);
     const once = (ask: Ask, nodeModel: string) =>
       this.#generateOnce({ ask, account, nodeModel, cancelSignal, sink, began });
-    const fitted = this.#mayNotFit(ask, nodeModel) ? await this.#fitted(ask, account, nodeModel, cancelSignal) : ask;
+    const untaken = isPlain(ask) ? notTaken(ask, this.engine.kind) : null;
+    const fitted =
+      untaken ?? (this.#mayNotFit(ask, nodeModel) ? await this.#fitted(ask, account, nodeModel, cancelSignal) : ask);
     let result = isRefusal(fitted) ? refusedHere(fitted) : await once(fitted, nodeModel);
     if (result.failure?.lacksModel === true) {
       await this.#lookAgain();
@@ -173,15 +177,17 @@ export class NodeEndpoint {
   #generateOnce({ ask, account, nodeModel, cancelSignal, sink, began }: Attempt): Promise<Outcome> {
     const { apiKey, thinkTagOpened = [] } = this.config;
     const { body, expected } = this.#nodeRequest(ask, account, nodeModel);
-    const opened = ask.effort !== "off" && thinkTagOpened.some((name) => name === nodeModel || name === "*");
-    const path = `${this.#basePath}/chat/completions`;
-    const head = requestHead("POST", path, this.#client.origin.hostHeader, apiKey, byteLengthOf(body));
+    const opened =
+      ask.effort !== "off" &&
+      ask.plain === undefined &&
+      thinkTagOpened.some((name) => name === nodeModel || name === "*");
+    const head = requestHead("POST", this.#pathFor(ask), this.#client.origin.hostHeader, apiKey, byteLengthOf(body));
     return generate({
       ask,
       request: typeof body === "string" ? [head, body] : [head, ...body],
       expected,
       thinkTagOpened: opened,
-      shapes: this.#shapesOf(nodeModel),
+      shapes: this.#shapesOf(ask, nodeModel),
       client: this.#client,
       limits: this.#limits,
       cancelSignal,
@@ -204,7 +210,7 @@ export class NodeEndpoint {
     const contextTokens = contextTold(this.engine, nodeModel);
     // What Ollama loads on demand has a context that it tells only then.
     if (contextTokens === null) return this.engine.kind === "ollama" && !surelyFits(ask, ollamaContextMinTokens, 0);
-    const answerTokens = ask.model.budgetLimitsAnswer ? ask.outputTokensMax : 0;
+    const answerTokens = budgetLimitsAnswer(ask) ? ask.outputTokensMax : 0;
     return !surelyFits(ask, contextTokens, answerTokens);
   }
 
@@ -218,7 +224,7 @@ export class NodeEndpoint {
     const { kind } = this.engine;
     if (kind === "ollama") return this.#fittedForOllama(ask, account, nodeModel, cancelSignal);
     const contextTokens = contextTold(this.engine, nodeModel)!;
-    if (!ask.model.budgetLimitsAnswer) return ask;
+    if (!budgetLimitsAnswer(ask)) return ask;
     // llama-server ends an answer where its context is full, as it would end it for its budget.
     if (kind === "llama.cpp") return askWithin(ask, contextTokens) ?? ask;
     const promptTokens = await this.#counted(ask, nodeModel, cancelSignal);
@@ -242,7 +248,7 @@ export class NodeEndpoint {
     if (contextTokens === null || surelyFits(ask, contextTokens, ask.outputTokensMax)) return ask;
     const estimate = (await this.#estimate?.(ask, account, cancelSignal)) ?? estimatedInput(ask);
     const isUnclear = estimate * estimateErrorMax > contextTokens && estimate < contextTokens * estimateErrorMax;
-    const isSmall = ask.prepared === undefined && ask.bodyBytes <= nodeCountBytesMax;
+    const isSmall = ask.prepared === undefined && ask.plain === undefined && ask.bodyBytes <= nodeCountBytesMax;
     const said =
       isUnclear && isSmall && !cancelSignal.aborted
         ? await promptOnOllama(
@@ -282,8 +288,7 @@ export class NodeEndpoint {
   async #reasonOfSilence(ask: Ask, nodeModel: string): Promise<Failure | null> {
     const counted = Buffer.concat(this.#countedBody(ask, nodeModel) as Buffer[]);
     const body = `${counted.toString("utf8", 0, counted.length - 1)},"max_tokens":1}`;
-    const path = `${this.#basePath}/chat/completions`;
-    const answer = await post(this.#client, path, body, this.config.apiKey, this.#limits.probeTimeoutMs);
+    const answer = await post(this.#client, this.#pathFor(ask), body, this.config.apiKey, this.#limits.probeTimeoutMs);
     return isAnswer(answer) && answer.status >= 400 ? failureOfStatus(ask, answer.status, answer.body) : null;
   }
 
@@ -318,10 +323,15 @@ export class NodeEndpoint {
     return this.#lookedAgain.found;
   }
 
-  #shapesOf(nodeModel: string): KnownShapes<Channel> {
-    let shapes = this.#shapes.get(nodeModel);
-    if (shapes === undefined) this.#shapes.set(nodeModel, (shapes = new KnownShapes()));
+  #shapesOf(ask: Ask, nodeModel: string): KnownShapes<Channel> {
+    const key = ask.plain === undefined ? nodeModel : `plain ${nodeModel}`;
+    let shapes = this.#shapes.get(key);
+    if (shapes === undefined) this.#shapes.set(key, (shapes = new KnownShapes()));
     return shapes;
+  }
+
+  #pathFor(ask: Ask): string {
+    return `${this.#basePath}${ask.plain === undefined ? "/chat/completions" : "/completions"}`;
   }
 
   countRequestOfAsk(ask: Ask): CountRequest | null {
@@ -329,12 +339,14 @@ export class NodeEndpoint {
   }
 
   #countedBody(ask: Ask, nodeModel: string): readonly Buffer[] {
-    return countedBody(ask, nodeModel, this.engine.kind, this.config.depth);
+    const { kind } = this.engine;
+    return isPlain(ask) ? countedPrompt(ask, nodeModel, kind) : countedBody(ask, nodeModel, kind, this.config.depth);
   }
 
   #nodeRequest(ask: Ask, account: AccountId, nodeModel: string): NodeRequest | LargeNodeRequest {
     const { depth } = this.config;
     const { kind } = this.engine;
+    if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind);
     if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, depth);
     return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, depth);
   }

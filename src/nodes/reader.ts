@@ -7,6 +7,7 @@
 // The first finish reason and the first usage report after it win; everything later is ignored. All that a node says counts
 // toward the budget, or the context where no budget limits the answer: text, reasoning, names and arguments of calls.
 import { AnswerText } from "./answer-text.ts";
+import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import { answerLogprobsMaxLength, answerMaxLength } from "../core/limits.ts";
 import type { Ask, Ending, FinishReason, Sink } from "../core/types.ts";
 import type { KnownEvents } from "./client/events.ts";
@@ -52,7 +53,7 @@ export class AnswerReader implements KnownEvents {
   readonly #textIsCallOf: string | null;
   readonly #thinkTagOpened: boolean;
   /** False once the answer's start was seen, so that a usual token costs one comparison. */
-  #mayThink = true;
+  #mayThink: boolean;
   /** Made for an answer that begins like a thought. */
   #tags: ThinkTags | null = null;
   /** Tokens that the answer may have, and UTF-16 units, for a node that sends many tokens in one event. */
@@ -91,9 +92,12 @@ export class AnswerReader implements KnownEvents {
     this.#textIsCallOf = textIsCallOf;
     this.#thinkTagOpened = thinkTagOpened;
     this.#shapes = shapes;
-    const { budgetLimitsAnswer, contextTokens } = ask.model;
-    this.#outputMax = budgetLimitsAnswer ? Math.min(ask.outputTokensMax, contextTokens) : contextTokens;
-    this.#charactersMax = Math.min(this.#outputMax * charactersPerTokenMax, answerMaxLength);
+    const { contextTokens } = ask.model;
+    this.#outputMax = budgetLimitsAnswer(ask) ? Math.min(ask.outputTokensMax, contextTokens) : contextTokens;
+    // A prompt that is repeated is none of the budget's tokens.
+    const tokensMax = ask.plain?.echo === true ? contextTokens : this.#outputMax;
+    this.#charactersMax = Math.min(tokensMax * charactersPerTokenMax, answerMaxLength);
+    this.#mayThink = ask.plain === undefined;
     this.#calls = new ToolCalls(ask.tools, ask.parallelToolCalls !== false, pieces);
     this.#text = new AnswerText(stops, {
       text: (literal, given) => pieces.piece({ kind: "text", literal, logprobs: given }),
@@ -231,9 +235,14 @@ export class AnswerReader implements KnownEvents {
     const choices = event["choices"];
     if (!Array.isArray(choices) || choices.length !== 1) return null;
     const choice = record(choices[0]);
-    const delta = record(choice?.["delta"]);
-    if (choice === null || delta === null || !isFirst(choice)) return null;
+    if (choice === null || !isFirst(choice)) return null;
     if (isPresent(choice["finish_reason"]) || isPresent(choice["logprobs"])) return null;
+    if (this.#ask.plain !== undefined) {
+      const { text } = choice;
+      return isText(text) ? { channel: "text", text, usage: reportedUsage(event) } : null;
+    }
+    const delta = record(choice["delta"]);
+    if (delta === null) return null;
     const { content, tool_calls: calls } = delta;
     const reasoning = reasoningOf(delta);
     const usage = reportedUsage(event);
@@ -259,7 +268,8 @@ export class AnswerReader implements KnownEvents {
     if (this.#finish === null) this.#takeReport(reportedUsage(event), false);
     const delta = record(choice?.["delta"]);
     if (choice !== null && this.#finish === null) {
-      if (delta !== null) this.#takeDelta(delta, choice["logprobs"]);
+      if (this.#ask.plain !== undefined) this.#takePlain(choice);
+      else if (delta !== null) this.#takeDelta(delta, choice["logprobs"]);
       if (this.#done) return; // cut at the budget
       if (isText(choice["finish_reason"])) this.#takeFinish(choice["finish_reason"], choice);
     }
@@ -267,6 +277,13 @@ export class AnswerReader implements KnownEvents {
     if (this.#finish === null) return;
     this.#takeReport(reportedUsage(event), choices.length === 0);
     this.#cacheWritten = Math.max(this.#cacheWritten, reportedCacheWrites(event));
+  }
+
+  /** A choice of a plain completion. Tokens without a text, half a character say, have log probabilities too. */
+  #takePlain({ text, logprobs }: Record<string, unknown>): void {
+    const given = isPresent(logprobs) ? this.#logprobs(logprobs) : null;
+    if (isText(text)) this.#takeText("text", text, given);
+    else if (given !== null) this.#takeLiteral("text", '""', 0, given);
   }
 
   #takeDelta(delta: Record<string, unknown>, logprobs: unknown): void {

@@ -3,13 +3,14 @@
 import { parseNodeJson, record } from "./json.ts";
 import { furtherStopsMaxLength, stopSequencesMax } from "../core/limits.ts";
 import type { NodeConfig } from "../config/config.ts";
+import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { EngineKind } from "./engine.ts";
 import { callPrompt, formatPrompt } from "./in-words.ts";
 import { nodeSchema, toolParameters } from "./node-schema.ts";
 import type { AccountId, Ask, Effort, Format, PreparedTurns, Sampling, Tool, Turn } from "../core/types.ts";
 
 /** What an engine takes beyond what all take. */
-type EngineTraits = Readonly<{
+export type EngineTraits = Readonly<{
   /** stream_options.continuous_usage_stats: usage with every event, for answers that are cut. */
   runningUsage: boolean;
   /** cache_salt: accounts cannot learn from timing what others asked. */
@@ -27,6 +28,8 @@ type EngineTraits = Readonly<{
   stops: boolean;
   /** It says which stop sequence ended an answer. */
   saysStop: boolean;
+  /** What of a plain completion it knows beside the prompt. Several take the fields without a word and do nothing. */
+  plain: Readonly<{ suffix: boolean; echo: boolean }>;
   /** Sampling fields beyond the common ones: ours -> the engine's name. */
   sampling: Readonly<Partial<Record<keyof Sampling, string>>>;
   parallelToolCalls: boolean;
@@ -60,18 +63,20 @@ const plain: EngineTraits = {
   jsonObject: true,
   stops: true,
   saysStop: false,
+  plain: { suffix: false, echo: false },
   sampling: {},
   parallelToolCalls: true,
   depth: noDepth,
 };
 
-const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
+export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   vllm: {
     ...plain,
     runningUsage: true,
     cacheSalt: true,
     forcedTool: "native",
     saysStop: true,
+    plain: { suffix: false, echo: true },
     sampling: fullSampling,
     depth: depthByTemplate,
   },
@@ -81,6 +86,7 @@ const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
     cacheSalt: true,
     forcedTool: "native",
     saysStop: true,
+    plain: { suffix: false, echo: true }, // a suffix has a meaning only where it was started with a completion template
     sampling: fullSampling,
     depth: depthByTemplate,
   },
@@ -103,6 +109,7 @@ const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   ollama: {
     ...plain,
     forcedTool: "schema",
+    plain: { suffix: true, echo: false },
     depth: (effort, nodeModel) => {
       if (effort === "off") return { reasoning_effort: "none" };
       return nodeModel.includes("gpt-oss") ? { reasoning_effort: effortWords[effort] } : {};
@@ -121,8 +128,8 @@ const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
         ? thinking(false)
         : { chat_template_kwargs: { ...thinking(true).chat_template_kwargs, reasoning_effort: effortWords[effort] } },
   },
-  demo: plain,
-  unknown: plain,
+  demo: { ...plain, plain: { suffix: true, echo: false } },
+  unknown: { ...plain, plain: { suffix: true, echo: true } }, // OpenAI's own form, which a router may pass on
 };
 
 /** What is to be known of the answer. */
@@ -214,15 +221,22 @@ function largeBody(
 
 const comma = Buffer.from(",");
 
-/** Prepared turns: their messages in UTF-8, separated by commas, and where the system message's text ends, or -1. */
+/** Prepared turns: their messages in UTF-8, separated by commas (of a prompt, it alone), and where the system message's text ends, or -1. */
 export function writtenTurns(turns: readonly Turn[]): Readonly<{ messages: Uint8Array; systemEnd: number }> {
+  if (turns[0]?.role === "prompt") return { messages: encoder.encode(promptJson(turns[0])), systemEnd: -1 };
   const messages = messagesOf(turns, "");
   const first = messages[0];
   // {"role":"system","content":"..."}: the text ends before its quote and the brace
   const systemEnd = first?.["role"] === "system" ? Buffer.byteLength(JSON.stringify(first)) - 2 : -1;
-  // The encoder's arrays have a buffer of their own, which may be moved to another thread.
-  return { messages: new TextEncoder().encode(JSON.stringify(messages).slice(1, -1)), systemEnd };
+  return { messages: encoder.encode(JSON.stringify(messages).slice(1, -1)), systemEnd };
 }
+
+/** Its arrays have a buffer of their own, which may be moved to another thread. */
+const encoder = new TextEncoder();
+
+/** As it stands in the request for a node. */
+export const promptJson = ({ content, tokens }: Extract<Turn, { role: "prompt" }>): string =>
+  JSON.stringify(tokens ?? content);
 
 function fieldsOf(
   ask: Ask,
@@ -252,13 +266,8 @@ function fieldsOf(
   const formatWords = inWords ? formatPrompt(format) : "";
   const callWords = told.call === true ? callPrompt(tools) : "";
   const addition = formatWords + (formatWords === "" || callWords === "" ? "" : "\n\n") + callWords;
-  const body: Record<string, unknown> = {
-    stream: true,
-    stream_options: traits.runningUsage
-      ? { include_usage: true, continuous_usage_stats: true }
-      : { include_usage: true },
-  };
-  if (ask.model.budgetLimitsAnswer) body["max_tokens"] = ask.outputTokensMax;
+  const body = streamFields(traits);
+  if (budgetLimitsAnswer(ask)) body["max_tokens"] = ask.outputTokensMax;
   const [sentStops, stops] = stopsFor(ask, traits, textIsCallOf !== null);
   if (sentStops.length > 0) body["stop"] = sentStops;
   addSampling(body, ask.sampling, traits, sendsTools && engine === "llama.cpp");
@@ -276,7 +285,7 @@ function fieldsOf(
   // first-party tiers choose their own depth (spec, Behaviours across endpoints)
   if (ask.model.readsDepth && ask.effort !== null) Object.assign(body, depthOf(ask.effort));
   if (unthinking) Object.assign(body, depths.off ?? thinking(false));
-  if (traits.cacheSalt) body["cache_salt"] = Bun.hash(`account ${account}`).toString(36);
+  Object.assign(body, cacheSaltOf(account, traits));
   const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");
   return { model: nodeModel, messages, rest: body, addition, expected: { textIsCallOf, stops } };
 
@@ -284,6 +293,16 @@ function fieldsOf(
     return depths[effort] ?? traits.depth(effort, nodeModel);
   }
 }
+
+/** Answers are always asked for as a stream. */
+export const streamFields = ({ runningUsage }: EngineTraits): Record<string, unknown> => ({
+  stream: true,
+  stream_options: runningUsage ? { include_usage: true, continuous_usage_stats: true } : { include_usage: true },
+});
+
+/** What keeps the accounts' prompt caches apart. */
+export const cacheSaltOf = (account: AccountId, { cacheSalt }: EngineTraits): Record<string, unknown> =>
+  cacheSalt ? { cache_salt: Bun.hash(`account ${account}`).toString(36) } : {};
 
 /** The one tool that must be called, or null. `required` with a single tool says the same. */
 function forcedTool({ toolChoice, tools }: Ask): Tool | null {
@@ -296,7 +315,7 @@ function forcedTool({ toolChoice, tools }: Ask): Tool | null {
  * Stop sequences that the node gets, and those that are looked for here: what is beyond the number that every engine takes,
  * and all where the engine does not stop as it should, or does not say which one it was and the client is to hear it.
  */
-function stopsFor(
+export function stopsFor(
   { endpoint, stop }: Ask,
   { stops, saysStop }: EngineTraits,
   textIsCall: boolean,
@@ -320,7 +339,7 @@ function nodeTool(tool: Tool, engine: EngineKind, inWords: boolean, isStrict: bo
 
 const anyArguments = { type: "object", properties: {}, additionalProperties: true };
 
-function addSampling(
+export function addSampling(
   body: Record<string, unknown>,
   sampling: Sampling,
   traits: EngineTraits,
@@ -376,6 +395,8 @@ function messagesOfTurn(turn: Turn): Record<string, unknown>[] {
       return [{ role: "user", content: `<system>\n${turn.content}\n</system>` }];
     case "user":
       return [{ role: "user", content: contentOf(turn.content) }];
+    case "prompt":
+      return []; // has no place in a conversation
     case "assistant": {
       const message: Record<string, unknown> = {
         role: "assistant",

@@ -16,18 +16,22 @@ const chatPaths: Partial<Record<EngineKind, string>> = {
   "llama.cpp": "/v1/chat/completions/input_tokens",
 };
 
+/** Where it counts a prompt alone. */
+const promptPaths: Partial<Record<EngineKind, string>> = {
+  vllm: "/tokenize",
+  sglang: "/tokenize",
+  "llama.cpp": "/tokenize",
+};
+
 /**
  * Null where this engine cannot count the request: images become tokens only when they are prefilled, files when they
- * are read. `chatBody` writes the body with which the engine would be asked to answer, without what its counter refuses.
+ * are read; given tokens need no counting. `body` writes the body with which the engine would be asked to answer, without what its counter refuses.
  */
-export function countRequestOfAsk(
-  ask: Ask,
-  chatBody: () => readonly Buffer[],
-  engine: EngineKind,
-): CountRequest | null {
-  const path = chatPaths[engine];
+export function countRequestOfAsk(ask: Ask, body: () => readonly Buffer[], engine: EngineKind): CountRequest | null {
+  const path = (ask.plain === undefined ? chatPaths : promptPaths)[engine];
+  if (ask.turns.some((turn) => turn.role === "prompt" && turn.tokens !== null)) return null;
   const media = (ask.prepared !== undefined && hasMedia(ask.prepared)) || ask.turns.some(turnHasMedia);
-  return path === undefined || media ? null : { path, body: chatBody() };
+  return path === undefined || media ? null : { path, body: body() };
 }
 
 const hasMedia = ({ images, unready }: PreparedTurns): boolean => images > 0 || unready.length > 0;

@@ -87,7 +87,7 @@ function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: Run
   const whole = [prompt, output, cached, reasoning].every((count) => Number.isSafeInteger(count) && count >= 0);
   return (
     whole &&
-    prompt > 0 && // every chat template adds tokens, also to an empty prompt
+    (prompt > 0 || isEmptyPrompt(ask)) && // every chat template adds tokens, also to an empty prompt
     (output > 0 || seen.deltas === 0) &&
     !saysTooLittle(output, seen) &&
     prompt + output <= ask.model.contextTokens &&
@@ -95,6 +95,9 @@ function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: Run
     reasoning <= output
   );
 }
+
+const isEmptyPrompt = ({ turns: [turn] }: Ask): boolean =>
+  turn?.role === "prompt" && turn.content === "" && turn.tokens === null;
 
 /**
  * Text and events must both say so: a node may put much text into one event, and a proxy may cut one token into many

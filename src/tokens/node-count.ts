@@ -62,8 +62,8 @@ export class TokenCounts {
     cancelSignal: AbortSignal,
     nodeCancelSignal = cancelSignal,
   ): Promise<TokenCount | Refusal> {
-    const { model, prepared, turns, tools, toolChoice, effort, format, webSearch } = ask;
-    const rest = [turns, tools, toolChoice, effort, format, webSearch];
+    const { model, prepared, turns, tools, toolChoice, effort, format, webSearch, plain } = ask;
+    const rest = [plain, turns, tools, toolChoice, effort, format, webSearch];
     // What the count depends on, and nothing else of the request.
     const content = () => JSON.stringify([model.id, prepared?.messages.toString() ?? null, ...rest]);
     const count = async (): Promise<TokenCount | Refusal> => {

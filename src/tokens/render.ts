@@ -28,7 +28,8 @@ const searchTokens = 160;
 
 export function renderAsk(ask: Ask): Rendering {
   const { texts, extraTokens: turnsTokens } = renderTurns(ask.turns);
-  let extraTokens = promptTokens + turnsTokens;
+  let extraTokens = (ask.plain === undefined ? promptTokens : 0) + turnsTokens;
+  if (ask.plain !== undefined && ask.plain.suffix !== null) texts.push(ask.plain.suffix);
   if (ask.tools.length > 0) {
     extraTokens += toolsTokens;
     for (const tool of ask.tools) texts.push(toolText(tool));
@@ -52,6 +53,9 @@ function renderTurn(turn: Turn, texts: string[]): number {
     case "system":
       texts.push(turn.content);
       return turnTokens;
+    case "prompt":
+      texts.push(turn.content);
+      return turn.tokens?.length ?? 0;
     case "user":
       return turnTokens + renderContent(turn.content, texts);
     case "tool":

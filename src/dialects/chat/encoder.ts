@@ -1,13 +1,14 @@
 // What the chat-completions dialect writes: an answer's pieces as the events of a stream, or collected as one message. What
 // is said of an answer is decided once, in ChatEncoder; Chunks and Message are the two ways to write it down.
 import type { ByteWriter } from "../../core/byte-writer.ts";
-import type { Model, Piece, Refusal, Usage } from "../../core/types.ts";
+import type { Piece, Refusal } from "../../core/types.ts";
 import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";
 import { argumentsObject } from "../reply/call-arguments.ts";
 import { DeltaFrame } from "../reply/delta-frame.ts";
 import { errorBody } from "../reply/error-object.ts";
 import { LiteralText } from "../reply/literal-text.ts";
 import { RoundBreaks, roundBreak } from "../reply/round-breaks.ts";
+import { usageBody } from "../reply/usage-object.ts";
 import type { ChatAsk } from "./request.ts";
 
 type LiteralKind = "text" | "reasoning";
@@ -238,22 +239,4 @@ function annotationBody(
 ): string {
   const url_citation = { start_index: start + shift, end_index: end + shift, url, title };
   return JSON.stringify({ type: "url_citation", url_citation });
-}
-
-/** Hosted models add the details (spec, usage table). */
-function usageBody(model: Model, usage: Usage): object {
-  const prompt_tokens = usage.inputFresh + usage.inputCached;
-  const completion_tokens = usage.output;
-  const total_tokens = prompt_tokens + completion_tokens;
-  if (model.tier === "first-party") return { prompt_tokens, completion_tokens, total_tokens };
-  return {
-    prompt_tokens,
-    completion_tokens,
-    total_tokens,
-    prompt_tokens_details: {
-      cached_tokens: usage.inputCached,
-      ...(usage.cacheWritten === undefined ? {} : { cache_write_tokens: usage.cacheWritten }),
-    },
-    completion_tokens_details: { reasoning_tokens: usage.reasoning },
-  };
 }

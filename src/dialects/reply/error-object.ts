@@ -1,4 +1,4 @@
-// The error body of the two dialects that come from OpenAI.
+// The error body of the dialects that come from OpenAI.
 import { factsOf, messageOf, refusals } from "../../core/refusals.ts";
 import type { Refusal } from "../../core/types.ts";
 

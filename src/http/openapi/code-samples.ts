@@ -98,6 +98,23 @@ for chunk in stream:
         print(chunk.choices[0].delta.content or "", end="")`,
       ),
     },
+    createCompletion: {
+      shell: curlPost(`${base}/v1/completions`, { model: "core-3", prompt: "Once upon a time", max_tokens: 32 }),
+      javaScript: openaiJs(
+        base,
+        `const completion = await client.completions.create({
+  model: "core-3",
+  prompt: "Once upon a time",
+  max_tokens: 32,
+});
+console.log(completion.choices[0].text);`,
+      ),
+      python: openaiPython(
+        base,
+        `completion = client.completions.create(model="core-3", prompt="Once upon a time", max_tokens=32)
+print(completion.choices[0].text)`,
+      ),
+    },
     createMessage: {
       shell: curlPost(
         `${base}/v1/messages`,

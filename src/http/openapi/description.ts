@@ -16,7 +16,7 @@ import type {
 import { bodyMaxBytes, floodRequestsMax } from "../../core/limits.ts";
 import { type RefusalName, refusals, refuse } from "../../core/refusals.ts";
 import { codeSamples } from "./code-samples.ts";
-import { chatEvents, messagesEvents, replySchemas, responsesEvents } from "./replies.ts";
+import { chatEvents, completionsEvents, messagesEvents, replySchemas, responsesEvents } from "./replies.ts";
 import { requestSchemas } from "./requests.ts";
 import { ref, text } from "./shape.ts";
 
@@ -215,6 +215,24 @@ function generation(): Readonly<Record<string, { post: Operation }>> {
           ...errorReplies(chatCompletions, [...ofGeneration, "coder_quota_reached"]),
         },
         "x-events": chatEvents,
+      },
+    },
+    "/v1/completions": {
+      post: {
+        operationId: "createCompletion",
+        tags: ["Completions"],
+        summary: "Go on with a text",
+        description:
+          "What editors and evaluations ask: the prompt goes to the model as it stands, without a chat template. Reserves the " +
+          "output budget from the balance, and charges what was used.",
+        requestBody: body(ref("CompletionsRequest"), {
+          plain: { model: "core-3", prompt: "Once upon a time", max_tokens: 32 },
+        }),
+        responses: {
+          "200": reply("The text, or its events.", ref("Completion"), true),
+          ...errorReplies(chatCompletions, ofGeneration),
+        },
+        "x-events": completionsEvents,
       },
     },
     "/v1/messages": {
@@ -424,7 +442,7 @@ function others(models: readonly string[]): OpenApiDocument["paths"] {
 
 // ---------------------------------------------------------------- the whole
 
-const introduction = `One address, one key and one prepaid balance for every model, in three dialects: what a client
+const introduction = `One address, one key and one prepaid balance for every model, in three dialects and as plain completions: what a client
 library sends to another service it can send here, with only its base address changed.
 
 A key goes into \`Authorization: Bearer\` or \`x-api-key\`. Every reply has the header \`x-request-id\`.
@@ -448,13 +466,14 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
     info: {
       title: "Tollgate",
       version,
-      summary: "Language-model inference in three dialects.",
+      summary: "Language-model inference in three dialects, and plain completions.",
       description: introduction,
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: baseUrl }],
     tags: [
       { name: "Chat completions", description: "The dialect of most clients." },
+      { name: "Completions", description: "Plain completions, without a conversation." },
       { name: "Messages", description: "The dialect of Anthropic's clients." },
       { name: "Responses", description: "The dialect of Codex, and what it stores." },
       { name: "Counting tokens", description: "Free counts in each dialect." },

@@ -80,6 +80,29 @@ const chat = {
   }),
 } satisfies Record<string, JsonSchema>;
 
+const completionLogprobs = object({
+  tokens: list(text()),
+  token_logprobs: list(anything()),
+  top_logprobs: list(anything()),
+  text_offset: list(anything()),
+});
+
+/** An event of a stream is the same object. */
+const completion = (finish: JsonSchema, usage: "usage" | "usage?"): JsonSchema =>
+  object({
+    id: text(),
+    object: only("text_completion"),
+    created: whole("Unix time in seconds."),
+    model: text(),
+    choices: list(object({ index: only(0), text: text(), logprobs: orNull(completionLogprobs), finish_reason: finish })),
+    [usage]: chatUsage,
+  });
+
+const completions = {
+  Completion: completion(finishReason, "usage"),
+  CompletionEvent: completion({ enum: [...finishReason.enum!, null] }, "usage?"),
+} satisfies Record<string, JsonSchema>;
+
 const messagesUsage = object({
   input_tokens: tokens("Input; of hosted models what was not cached."),
   output_tokens: tokens("Output, thoughts included."),
@@ -360,6 +383,7 @@ const errors = {
 
 export const replySchemas: Readonly<Record<string, JsonSchema>> = {
   ...chat,
+  ...completions,
   ...messages,
   ...responses,
   ...models,
@@ -378,6 +402,16 @@ export const chatEvents: Events = {
       "the line `data: [DONE]` " +
       "ends the stream. A failed stream ends with an error object instead. Lines that begin with `:` keep the connection open.",
     schema: ref("ChatCompletionChunk"),
+  },
+};
+
+export const completionsEvents: Events = {
+  data: {
+    description:
+      "Text that goes on. The event with the `finish_reason` has the `usage` (a last one without choices where " +
+      "`stream_options.include_usage` is true), then the line `data: [DONE]` ends the stream. A failed stream ends with an " +
+      "error object instead. Lines that begin with `:` keep the connection open.",
+    schema: ref("CompletionEvent"),
   },
 };
 

@@ -2,6 +2,7 @@
 // details of messages, tools and items where the schemas themselves are loose.
 import type { TSchema } from "@sinclair/typebox";
 import { chatCompletionsBody } from "../../dialects/chat/request.ts";
+import { completionsBody, completionTokensDefault } from "../../dialects/completions/request.ts";
 import { messagesBody } from "../../dialects/messages/request.ts";
 import { responsesBody } from "../../dialects/responses/request.ts";
 import type { JsonSchema } from "../../docs/openapi-document.ts";
@@ -184,6 +185,40 @@ const messagesContent: JsonSchema = {
   description: "A text, or content blocks.",
 };
 
+const choices: Detail = { prose: "1: send a request for each answer." };
+
+const completionsDetails: Details = {
+  model,
+  prompt: {
+    prose:
+      "What the model goes on with, as it stands: no chat template is put around it. A text, the model's own tokens where " +
+      "its engine reads tokens, or a list of one of these.",
+  },
+  suffix: {
+    prose:
+      "What is to follow the answer, where the engine fills in the middle by itself (Ollama). Refused elsewhere: write the " +
+      "model's own tokens for it into `prompt`.",
+  },
+  max_tokens: { prose: `${budget}. Default ${completionTokensDefault}. It ends the answer of every model.` },
+  stream,
+  stream_options: {
+    prose:
+      "`include_usage: true`: the usage of a stream comes in a last event of its own, whose `choices` are empty; else it is " +
+      "in the event with the `finish_reason`.",
+  },
+  echo: { prose: "`true`: the answer begins with the prompt. Refused where the engine does not do it." },
+  n: choices,
+  best_of: choices,
+  stop: { prose: "Texts that end the answer. Of hosted models the first 4 count, of others all." },
+  ...sampling,
+  top_k: { prose: "Passed on to nodes that know it." },
+  min_p: { prose: "Passed on to nodes that know it." },
+  repetition_penalty: { prose: "Passed on to nodes that know it." },
+  seed: { prose: "Passed on to the node." },
+  logit_bias: { prose: "From token ids to biases of -100 to 100; passed on to the node." },
+  logprobs: { prose: "How many alternatives of each token are told, with their log probabilities; passed on to the node." },
+};
+
 const messagesDetails: Details = {
   model,
   max_tokens: {
@@ -346,6 +381,7 @@ export function requestSchemas(models: readonly string[]): Readonly<Record<strin
   const { input: _, stream: __, ...compacted } = responses.properties!;
   return {
     ChatCompletionsRequest: chat,
+    CompletionsRequest: bodyOf(completionsBody, completionsDetails, models),
     ChatTool: object({
       type: only("function"),
       function: object({

@@ -201,7 +201,7 @@ function toolName(messages: readonly DemoMessage[], result: DemoMessage): string
 }
 
 /** The answer up to the first stop sequence, which is not part of it. */
-function cutAtStop(text: string, stop: unknown): { text: string; stopReason: string | null } {
+export function cutAtStop(text: string, stop: unknown): { text: string; stopReason: string | null } {
   let cut: { text: string; stopReason: string | null } = { text, stopReason: null };
   for (const sequence of Array.isArray(stop) ? stop : [stop]) {
     const at = typeof sequence === "string" && sequence !== "" ? cut.text.indexOf(sequence) : -1;
@@ -232,7 +232,7 @@ const messageTokens = ({ content, tool_calls }: DemoMessage): number =>
   256 * imagesIn(content) +
   (tool_calls === undefined ? 0 : pieces(JSON.stringify(tool_calls)).length);
 
-const quote = (text: string): string => `"${text.length > quotedMax ? `${text.slice(0, quotedMax)}...` : text}"`;
+export const quote = (text: string): string => `"${text.length > quotedMax ? `${text.slice(0, quotedMax)}...` : text}"`;
 
 /** Cuts a text into tokens: a space and up to six letters each, never through a surrogate pair. */
-const pieces = (text: string): string[] => text.match(piecePattern) ?? [];
+export const pieces = (text: string): string[] => text.match(piecePattern) ?? [];

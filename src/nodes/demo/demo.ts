@@ -1,7 +1,9 @@
 // The demo node: a real HTTP server on a loopback port that speaks the OpenAI-compatible node protocol with made-up
 // answers, so that Tollgate can be tried, and its whole path tested, where no inference engine runs.
 import type { Clock } from "../../core/clock.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { answerTo, type DemoAnswer, type DemoRequest, type DemoToken } from "./demo-answer.ts";
+import { plainAnswerTo, type PlainDemoRequest } from "./demo-completion.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
 export interface DemoNode {
@@ -44,6 +46,7 @@ export function startDemoNode({ models, clock, tokensPerSecond = tokensPerSecond
       "/health": () => new Response(""),
       "/v1/models": () => Response.json({ object: "list", data: list }),
       "/v1/chat/completions": { POST: complete },
+      "/v1/completions": { POST: completePlainly },
     },
     fetch: ({ url }) => failure(404, "NotFoundError", `There is no ${new URL(url).pathname} here`),
   });
@@ -55,7 +58,22 @@ export function startDemoNode({ models, clock, tokensPerSecond = tokensPerSecond
     if (request === null) {
       return failure(400, "BadRequestError", "The body must be a JSON object with a list of messages");
     }
-    const answer = answerTo(request, text);
+    return answered(text, request, answerTo(request, text), chatForm);
+  }
+
+  async function completePlainly(incoming: Request): Promise<Response> {
+    const text = await incoming.text();
+    const request = parseObject(text) as PlainDemoRequest | null;
+    if (request === null) return failure(400, "BadRequestError", "The body must be a JSON object");
+    return answered(text, request, plainAnswerTo(request), plainForm);
+  }
+
+  async function answered(
+    text: string,
+    request: Pick<DemoRequest, "model" | "stream" | "stream_options">,
+    answer: DemoAnswer,
+    form: AnswerForm,
+  ): Promise<Response> {
     if (answer.promptTokens > contextTokens) {
       const requested = `you requested ${answer.promptTokens} tokens in the messages`;
       return failure(
@@ -65,25 +83,61 @@ export function startDemoNode({ models, clock, tokensPerSecond = tokensPerSecond
       );
     }
     const head = {
-      id: `chatcmpl-demo-${Bun.hash(text).toString(16)}`,
+      id: `${form.idPrefix}-demo-${Bun.hash(text).toString(16)}`,
       created: Math.floor(clock.wall() / 1000),
       model: String(request.model ?? models[0]?.id ?? "demo"),
     };
-    if (request.stream === true) return streamed(framesOf(request, answer, head), pauseMs);
+    if (request.stream === true) return streamed(framesOf(request, answer, head, form), pauseMs);
     if (pauseMs > 0) await Bun.sleep(pauseMs * answer.tokens.length);
-    return Response.json(completionOf(answer, head));
+    return Response.json({
+      object: form.object,
+      ...head,
+      choices: [{ index: 0, ...form.whole(answer), finish_reason: answer.finish, stop_reason: answer.stopReason }],
+      usage: usageOf(answer, answer.tokens.length, reasonedIn(answer)),
+    });
   }
 }
 
 type Head = Readonly<{ id: string; created: number; model: string }>;
 
-function parseRequest(text: string): DemoRequest | null {
-  let json: unknown;
+/** How answers of a route are written. */
+type AnswerForm = Readonly<{
+  idPrefix: string;
+  object: string;
+  eventObject: string;
+  /** What the first choice of an event has; of null, one without a token. */
+  event(token: DemoToken | null): object;
+  /** What the choice of a whole answer has. */
+  whole(answer: DemoAnswer): object;
+}>;
+
+const chatForm: AnswerForm = {
+  idPrefix: "chatcmpl",
+  object: "chat.completion",
+  eventObject: "chat.completion.chunk",
+  event: (token) => ({ delta: token === null ? {} : deltaOf(token) }),
+  whole: (answer) => ({ message: messageOf(answer) }),
+};
+
+const plainForm: AnswerForm = {
+  idPrefix: "cmpl",
+  object: "text_completion",
+  eventObject: "text_completion",
+  event: (token) => ({ text: token?.kind === "content" ? token.text : "", logprobs: null }),
+  whole: (answer) => ({ text: textOf(answer, "content"), logprobs: null }),
+};
+
+function parseObject(text: string): object | null {
   try {
-    json = parseOutsideJson(text);
+    const json: unknown = parseOutsideJson(text);
+    return isRecord(json) ? json : null;
   } catch {
     return null; // answered as a bad request
   }
+}
+
+function parseRequest(text: string): DemoRequest | null {
+  const json = parseObject(text);
   const messages = (json as { messages?: unknown } | null)?.messages;
   const valid = Array.isArray(messages) && messages.every((message) => typeof message === "object" && message !== null);
   return valid ? (json as DemoRequest) : null;
@@ -107,22 +161,30 @@ function streamed(frames: Iterator<string>, pauseMs: number): Response {
 }
 
 /** The events of a stream: role, one per token, the finish reason, usage if it was asked for, the terminator. */
-function* framesOf(request: DemoRequest, answer: DemoAnswer, head: Head): Generator<string> {
+function* framesOf(
+  request: Pick<DemoRequest, "stream_options">,
+  answer: DemoAnswer,
+  head: Head,
+  form: AnswerForm,
+): Generator<string> {
   const { include_usage, continuous_usage_stats } = request.stream_options ?? {};
   let produced = 0;
   let reasoned = 0;
   const frame = (choices: readonly object[], usage: object | null): string =>
-    `data: ${JSON.stringify({ object: "chat.completion.chunk", ...head, choices, ...(usage === null ? {} : { usage }) })}\n\n`;
+    `data: ${JSON.stringify({ object: form.eventObject, ...head, choices, ...(usage === null ? {} : { usage }) })}\n\n`;
   const running = () => (continuous_usage_stats === true ? usageOf(answer, produced, reasoned) : null);
-  const choice = (delta: object, finish_reason: string | null = null) => [{ index: 0, delta, finish_reason }];
+  const choice = (said: object, finish_reason: string | null = null) => [{ index: 0, ...said, finish_reason }];
 
-  yield frame(choice({ role: "assistant", content: "" }), running());
+  if (form === chatForm) yield frame(choice({ delta: { role: "assistant", content: "" } }), running());
   for (const token of answer.tokens) {
     produced += 1;
     if (token.kind === "reasoning") reasoned += 1;
-    yield frame(choice(deltaOf(token)), running());
+    yield frame(choice(form.event(token)), running());
   }
-  yield frame([{ index: 0, delta: {}, finish_reason: answer.finish, stop_reason: answer.stopReason }], running());
+  yield frame(
+    [{ index: 0, ...form.event(null), finish_reason: answer.finish, stop_reason: answer.stopReason }],
+    running(),
+  );
   if (include_usage === true) yield frame([], usageOf(answer, produced, reasoned));
   yield "data: [DONE]\n\n";
 }
@@ -142,10 +204,13 @@ function deltaOf(token: DemoToken): object {
   }
 }
 
-function completionOf(answer: DemoAnswer, head: Head): object {
-  const { tokens, finish, stopReason } = answer;
-  const textOf = (kind: "reasoning" | "content"): string =>
-    tokens.map((token) => (token.kind === kind ? token.text : "")).join("");
+const textOf = ({ tokens }: DemoAnswer, kind: "reasoning" | "content"): string =>
+  tokens.map((token) => (token.kind === kind ? token.text : "")).join("");
+
+const reasonedIn = ({ tokens }: DemoAnswer): number => tokens.filter(({ kind }) => kind === "reasoning").length;
+
+function messageOf(answer: DemoAnswer): object {
+  const { tokens } = answer;
   const calls = tokens.flatMap((token) =>
     token.kind === "call"
       ? [
@@ -157,18 +222,11 @@ function completionOf(answer: DemoAnswer, head: Head): object {
         ]
       : [],
   );
-  const message = {
-    role: "assistant",
-    content: calls.length > 0 ? null : textOf("content"),
-    reasoning_content: textOf("reasoning") || null,
-    ...(calls.length > 0 ? { tool_calls: calls } : {}),
-  };
-  const reasoned = tokens.filter(({ kind }) => kind === "reasoning").length;
   return {
-    object: "chat.completion",
-    ...head,
-    choices: [{ index: 0, message, finish_reason: finish, stop_reason: stopReason }],
-    usage: usageOf(answer, tokens.length, reasoned),
+    role: "assistant",
+    content: calls.length > 0 ? null : textOf(answer, "content"),
+    reasoning_content: textOf(answer, "reasoning") || null,
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
   };
 }
 

@@ -60,16 +60,21 @@ export function failureOfStatus(ask: Ask, status: number, body: string): Failure
     const refusal = refuse("model_unavailable", { model: ask.model.id });
     return { refusal, elsewhere: true, cause, blames: "operator", lacksModel: true };
   }
-  // (4) the configuration does not fit the node
+  // (4) it has no such route
+  if (ask.plain !== undefined && (status === 404 || status === 405 || status === 501)) {
+    const reason = `The model \`${ask.model.id}\` gives no plain completions here: ask it at /v1/chat/completions.`;
+    return { refusal: refuse("malformed", { reason }), elsewhere: "unlike", cause, blames: "client" };
+  }
+  // (5) the configuration does not fit the node
   if (status === 401 || status === 403 || status === 404) return { ...nodeFailed(cause), blames: "operator" };
-  // (5) the node refuses what the client asked of the model: the request was built here from checked values, so what
+  // (6) the node refuses what the client asked of the model: the request was built here from checked values, so what
   // remains is a combination that this model or engine does not take, or a size that something before it does not
   if (status === 400 || status === 422) return notAccepted(cause);
   if (status === 413) {
     const reason = "The request is too large for the model.";
     return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, blames: "client" };
   }
-  // (6) everything else, redirects too: the node is at fault
+  // (7) everything else, redirects too: the node is at fault
   return nodeFailed(cause);
 }
 

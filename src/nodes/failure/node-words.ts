@@ -61,8 +61,8 @@ function promptOf(ask: Ask): (words: readonly string[], at: number) => boolean {
 }
 
 /** Every text that the client wrote; null where that is too much to look through. */
-function textsOf({ turns, tools, format, stop }: Ask): readonly string[] | null {
-  const texts = [...stop, ...turns.flatMap(textsOfTurn)];
+function textsOf({ turns, tools, format, stop, plain }: Ask): readonly string[] | null {
+  const texts = [...stop, plain?.suffix ?? "", ...turns.flatMap(textsOfTurn)];
   if (texts.reduce((sum, { length }) => sum + length, 0) > promptMaxLength) return null;
   const settings = JSON.stringify([tools, format]);
   return settings.length > promptMaxLength ? null : [...texts, settings];

@@ -1,0 +1,21 @@
+// The plain-completions dialect: POST /v1/completions, by which editors have a model fill in the middle of a file.
+import { refusals } from "../../core/refusals.ts";
+import { defineDialect } from "../dialect.ts";
+import { errorBody } from "../reply/error-object.ts";
+import { CompletionEncoder } from "./encoder.ts";
+import { coderBilling, type CompletionAsk, endpoint, read } from "./request.ts";
+
+export const completions = defineDialect<CompletionAsk>({
+  name: "completions",
+  endpoint,
+  routes: [{ path: endpoint }],
+  coderBilling,
+  keyHeaders: [],
+  clientHeaders: [],
+  replyIdPrefix: "cmpl-",
+  storesResponses: false,
+  read,
+  encoder: (ask, identity, form) => new CompletionEncoder(ask, identity, form),
+  statusOf: ({ refusal }) => refusals[refusal].status,
+  errorBody,
+});

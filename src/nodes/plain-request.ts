@@ -1,0 +1,76 @@
+// Ask -> the JSON body of a plain completion for one engine: the client's prompt as it stands, without a chat template. As
+// in request.ts, only fields named here are ever sent.
+import { refuse } from "../core/refusals.ts";
+import type { AccountId, Ask, PlainCompletion, Refusal } from "../core/types.ts";
+import type { EngineKind } from "./engine.ts";
+import {
+  addSampling,
+  cacheSaltOf,
+  engineTraits,
+  type LargeNodeRequest,
+  type NodeRequest,
+  promptJson,
+  stopsFor,
+  streamFields,
+} from "./request.ts";
+
+export type PlainAsk = Ask & Readonly<{ plain: PlainCompletion }>;
+export const isPlain = (ask: Ask): ask is PlainAsk => ask.plain !== undefined;
+
+/** What the engine would leave undone without a word; null where it knows all that is asked for. */
+export function notTaken({ model, plain }: PlainAsk, engine: EngineKind): Refusal | null {
+  const knows = engineTraits[engine].plain;
+  if (plain.suffix !== null && !knows.suffix) {
+    const instead = "write the prompt in the model's own form for filling in the middle";
+    return refuse("malformed", { reason: `suffix: the model ${model.id} takes none here; ${instead}` });
+  }
+  if (plain.echo && !knows.echo) {
+    return refuse("malformed", { reason: `echo: the model ${model.id} does not repeat its prompt here` });
+  }
+  return null;
+}
+
+/** The request for a node that knows the model as `nodeModel`. */
+export function plainRequest(
+  ask: PlainAsk,
+  account: AccountId,
+  nodeModel: string,
+  engine: EngineKind,
+): NodeRequest | LargeNodeRequest {
+  const { plain, sampling } = ask;
+  const traits = engineTraits[engine];
+  const { logprobs: _, top_logprobs: logprobs, ...others } = sampling;
+  const rest: Record<string, unknown> = { ...streamFields(traits), max_tokens: ask.outputTokensMax };
+  // Looked for here, they would be found in the prompt as well.
+  const [sentStops, stops] = plain.echo ? [ask.stop, []] : stopsFor(ask, traits, false);
+  if (sentStops.length > 0) rest["stop"] = sentStops;
+  addSampling(rest, others, traits, false);
+  if (logprobs !== undefined) rest["logprobs"] = logprobs;
+  if (plain.suffix !== null) rest["suffix"] = plain.suffix;
+  if (plain.echo) rest["echo"] = true;
+  Object.assign(rest, cacheSaltOf(account, traits));
+  const body = withPrompt(ask, nodeModel, "prompt", rest);
+  const expected = { textIsCallOf: null, stops };
+  return typeof body === "string" ? { body, ...expected } : { body, ...expected };
+}
+
+/** The body with which the node counts the prompt, as it would read it. */
+export function countedPrompt(ask: PlainAsk, nodeModel: string, engine: EngineKind): readonly Buffer[] {
+  const ofLlama = engine === "llama.cpp";
+  const body = withPrompt(ask, nodeModel, ofLlama ? "content" : "prompt", ofLlama ? { add_special: true } : {});
+  return typeof body === "string" ? [Buffer.from(body)] : body;
+}
+
+function withPrompt(
+  { turns, prepared }: PlainAsk,
+  nodeModel: string,
+  field: "prompt" | "content",
+  rest: Readonly<Record<string, unknown>>,
+): string | readonly Buffer[] {
+  const begin = `{"model":${JSON.stringify(nodeModel)},"${field}":`;
+  const more = JSON.stringify(rest);
+  const end = more === "{}" ? "}" : `,${more.slice(1)}`;
+  if (prepared !== undefined) return [Buffer.from(begin), prepared.messages, Buffer.from(end)];
+  const [prompt] = turns;
+  return begin + (prompt?.role === "prompt" ? promptJson(prompt) : '""') + end;
+}

@@ -204,7 +204,7 @@ const homes: readonly Home[] = [
     // string literals are what a node's event was made of
     sign: /\bJSON\.parse\((?!(?:\w+\.)*literal\)|literals\[|`"|joined\(block\.literals\)|\(this\.#text\.empty)/,
     // what looks through it; what we wrote ourselves; the operator's; browsers
-    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|nodes\/json\.ts$|dialects\/(stored-responses|chat\/encoder)\.ts$|tools\/format\/answer-validator\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|store\/|threads\/|tokens\/sequences\.ts$|server\/|commands\/|console\/web\/)/,
+    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|nodes\/json\.ts$|dialects\/(stored-responses|chat\/encoder|completions\/logprobs)\.ts$|tools\/format\/answer-validator\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|store\/|threads\/|tokens\/sequences\.ts$|server\/|commands\/|console\/web\/)/,
     example: "JSON.parse(text)",
   },
   {

@@ -3,6 +3,7 @@
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, PlainCompletion, Refusal } from "../core/types.ts";
 import type { EngineKind } from "./engine.ts";
+import { noSuffix } from "./failure/client-faults.ts";
 import {
   addSampling,
   cacheSaltOf,
@@ -20,12 +21,9 @@ export const isPlain = (ask: Ask): ask is PlainAsk => ask.plain !== undefined;
 /** What the engine would leave undone without a word; null where it knows all that is asked for. */
 export function notTaken({ model, plain }: PlainAsk, engine: EngineKind): Refusal | null {
   const knows = engineTraits[engine].plain;
-  if (plain.suffix !== null && !knows.suffix) {
-    const instead = "write the prompt in the model's own form for filling in the middle";
-    return refuse("malformed", { reason: `suffix: the model ${model.id} takes none here; ${instead}` });
-  }
+  if (plain.suffix !== null && !knows.suffix) return refuse("malformed", { reason: noSuffix(model.id) });
   if (plain.echo && !knows.echo) {
-    return refuse("malformed", { reason: `echo: the model ${model.id} does not repeat its prompt here` });
+    return refuse("malformed", { reason: `echo: the model \`${model.id}\` does not repeat its prompt here.` });
   }
   return null;
 }
@@ -41,8 +39,7 @@ export function plainRequest(
   const traits = engineTraits[engine];
   const { logprobs: _, top_logprobs: logprobs, ...others } = sampling;
   const rest: Record<string, unknown> = { ...streamFields(traits), max_tokens: ask.outputTokensMax };
-  // Looked for here, they would be found in the prompt as well.
-  const [sentStops, stops] = plain.echo ? [ask.stop, []] : stopsFor(ask, traits, false);
+  const [sentStops, stops] = stopsFor(ask, traits, false);
   if (sentStops.length > 0) rest["stop"] = sentStops;
   addSampling(rest, others, traits, false);
   if (logprobs !== undefined) rest["logprobs"] = logprobs;

@@ -76,7 +76,7 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
     cacheSalt: true,
     forcedTool: "native",
     saysStop: true,
-    plain: { suffix: false, echo: true },
+    plain: { suffix: true, echo: true }, // it says so where the model cannot
     sampling: fullSampling,
     depth: depthByTemplate,
   },

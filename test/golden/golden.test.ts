@@ -4,21 +4,23 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRefusal } from "../../src/core/refusals.ts";
-import { viewOf } from "../fixtures/client-view.ts";
-import { askIn, type DialectName, dialectNames, dialects } from "./dialects.ts";
+import { type ViewedEndpoint, viewOf } from "../fixtures/client-view.ts";
+import { askIn, type AnyDialectName, dialectNames, dialects } from "./dialects.ts";
 import { compact, indented } from "./indented.ts";
 import { replyOf, streamOf, ways } from "./player.ts";
 import { saidIn } from "./said.ts";
-import { modelOf, scenarios } from "./scenarios.ts";
-import { endpointOf } from "../fixtures/endpoints.ts";
+import { modelOf, type Scenario, scenarios } from "./scenarios.ts";
 
 const folder = join(import.meta.dir, "replies");
 const rewrites = process.env["TOLLGATE_GOLDEN"] === "write";
 
+const isText = ({ steps }: Scenario): boolean => steps.every(({ kind }) => kind === "text" || kind === "silence");
+const dialectsOf = (scenario: Scenario): readonly AnyDialectName[] =>
+  scenario.only ?? (isText(scenario) ? [...dialectNames, "completions"] : dialectNames);
 const cases = Object.entries(scenarios).flatMap(([name, scenario]) =>
-  (scenario.only ?? dialectNames).map((dialect) => [name, dialect, scenario] as const),
+  dialectsOf(scenario).map((dialect) => [name, dialect, scenario] as const),
 );
-const fileOf = (name: string, dialect: DialectName, form: "sse" | "json"): string => `${name}.${dialect}.${form}`;
+const fileOf = (name: string, dialect: AnyDialectName, form: "sse" | "json"): string => `${name}.${dialect}.${form}`;
 
 /** The committed text of a file, which is first made this one where files are rewritten. */
 function golden(file: string, now: string): string {
@@ -50,7 +52,7 @@ describe.each(cases)("%s, %s", (name, dialect, scenario) => {
   });
 
   test("a client finds both whole, and the same in both", () => {
-    const endpoint = endpointOf(dialects[dialect]);
+    const endpoint = dialects[dialect].endpoint as ViewedEndpoint;
     const streamed = viewOf(endpoint, true, streamOf(dialect, ask, scenario, "strings"));
     const whole = viewOf(endpoint, false, replyOf(dialect, ask, scenario, "strings"));
     expect([streamed.faults, whole.faults]).toEqual([[], []]);

@@ -5,7 +5,7 @@ import { Collected } from "../../src/dialects/reply/collected.ts";
 import type { AnswerEnd, Encoder } from "../../src/dialects/dialect.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Piece, Refusal } from "../../src/core/types.ts";
-import { type DialectName, dialects, identity, opened } from "./dialects.ts";
+import { type AnyDialectName, dialects, identity, opened } from "./dialects.ts";
 import { writerOf } from "../fixtures/reading.ts";
 
 export type Step =
@@ -22,7 +22,7 @@ export type Way = "strings" | "bytes";
 export const ways: readonly Way[] = ["strings", "bytes"];
 
 /** The whole stream. */
-export function streamOf(name: DialectName, ask: Ask, { steps, end }: Answer, way: Way): string {
+export function streamOf(name: AnyDialectName, ask: Ask, { steps, end }: Answer, way: Way): string {
   const encoder = writerOf(ask).encoder(identity, "events");
   const out = new ByteWriter(64); // small, so that it has to grow
   for (const step of steps) write(encoder, step, way, out);
@@ -45,7 +45,7 @@ function write(encoder: Encoder, step: Step, way: Way, out: ByteWriter): void {
 }
 
 /** The whole reply of a request that does not stream; the error document if the answer fails. */
-export function replyOf(name: DialectName, ask: Ask, { steps, end }: Answer, way: Way): string {
+export function replyOf(name: AnyDialectName, ask: Ask, { steps, end }: Answer, way: Way): string {
   if (isRefusal(end)) return dialects[name].errorBody(end, identity.requestId);
   const collected = new Collected(writerOf(ask).encoder(identity, "whole"));
   for (const step of steps) {

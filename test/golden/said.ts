@@ -1,9 +1,9 @@
 // What an answer says, derived from its pieces alone.
-import type { DialectName } from "./dialects.ts";
+import type { AnyDialectName } from "./dialects.ts";
 import type { Answer } from "./player.ts";
 
 /** All of its text; chat-completions has one string for it, in which rounds are paragraphs. */
-export function saidIn(name: DialectName, { steps }: Pick<Answer, "steps">): string {
+export function saidIn(name: AnyDialectName, { steps }: Pick<Answer, "steps">): string {
   const rounds: string[] = [""];
   for (const step of steps) {
     if (step.kind === "text") rounds.push(rounds.pop()! + (JSON.parse(step.literal) as string));

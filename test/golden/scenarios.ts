@@ -1,8 +1,8 @@
-// The one table of answers, in no dialect, that all three dialects are held to: each has a golden file for its stream
+// The one table of answers, in no dialect, that all dialects are held to: each has a golden file for its stream
 // and one for its reply in `replies/`. TOLLGATE_GOLDEN=write rewrites them.
 import type { AnswerEnd } from "../../src/dialects/dialect.ts";
 import type { Source } from "../../src/core/types.ts";
-import type { Bodies, DialectName } from "./dialects.ts";
+import type { Bodies, AnyDialectName } from "./dialects.ts";
 import { call, cites, fragments, outcome, reasoning, search, serverCall, text } from "./pieces.ts";
 import type { Answer } from "./player.ts";
 
@@ -13,7 +13,7 @@ export type Scenario = Answer &
     /** What the request has beside a prompt. */
     bodies?: Bodies;
     /** Where the answer cannot come in every dialect. */
-    only?: readonly DialectName[];
+    only?: readonly AnyDialectName[];
   }>;
 
 const stop: AnswerEnd = {
@@ -53,8 +53,11 @@ const oddText =
 export const scenarios: Readonly<Record<string, Scenario>> = {
   text: { model: "core-3", steps: text("Hi ", "there", "!"), end: stop },
   "usage-apart": {
-    only: ["chat"],
-    bodies: { chat: { stream_options: { include_usage: true } } },
+    only: ["chat", "completions"],
+    bodies: {
+      chat: { stream_options: { include_usage: true } },
+      completions: { stream_options: { include_usage: true } },
+    },
     steps: text("Hi ", "there", "!"),
     end: stop,
   },
@@ -113,6 +116,29 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
       ...text(...oddText.split(""), oddText),
       // a node may escape what need not be
       { kind: "text", literal: '"Gr\\u00fc\\u00DFe \\ud83d\\ude00 \\/ \\u0022"', logprobs: null },
+    ],
+    end: stop,
+  },
+  "plain-logprobs": {
+    only: ["completions"],
+    bodies: { completions: { logprobs: 1 } },
+    steps: [
+      {
+        kind: "text",
+        literal: '"Hi"', // as vLLM and SGLang give them
+        logprobs: '{"tokens":["Hi"],"token_logprobs":[-0.1],"top_logprobs":[{"Hi":-0.1}],"text_offset":[0]}',
+      },
+      {
+        kind: "text",
+        literal: '" \ud83d\ude00"', // as llama-server does
+        logprobs:
+          '{"content":[{"token":" \ud83d\ude00","logprob":-0.2,"top_logprobs":[{"token":"__proto__","logprob":-0.2}]}]}',
+      },
+      {
+        kind: "text",
+        literal: '""',
+        logprobs: '{"content":[{"token":"","logprob":-0.3}]}',
+      },
     ],
     end: stop,
   },

@@ -1,5 +1,6 @@
 // What the plain-completions dialect reads: a request body -> CompletionAsk.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { stopSequencesMax } from "../../core/limits.ts";
 import { isRefusal } from "../../core/refusals.ts";
 import type { Ask, PlainCompletion, Refusal, Sampling, Turn } from "../../core/types.ts";
 import type { DialectRequest } from "../dialect.ts";
@@ -77,6 +78,10 @@ export function read({ body, bodyBytes, catalog }: DialectRequest): CompletionAs
   if (isRefusal(prompt)) return prompt;
   const stop = stopSequences(request.stop, model, "stop");
   if (isRefusal(stop)) return stop;
+  // Those beyond are looked for here, and would be found in the prompt.
+  if (request.echo === true && stop.length > stopSequencesMax) {
+    return malformed(`stop must have at most ${stopSequencesMax} sequences with echo`);
+  }
 
   const sampling: Record<string, unknown> = {};
   for (const name of forwarded) if (request[name] != null) sampling[name] = request[name];

@@ -94,7 +94,9 @@ const completion = (finish: JsonSchema, usage: "usage" | "usage?"): JsonSchema =
     object: only("text_completion"),
     created: whole("Unix time in seconds."),
     model: text(),
-    choices: list(object({ index: only(0), text: text(), logprobs: orNull(completionLogprobs), finish_reason: finish })),
+    choices: list(
+      object({ index: only(0), text: text(), logprobs: orNull(completionLogprobs), finish_reason: finish }),
+    ),
     [usage]: chatUsage,
   });
 

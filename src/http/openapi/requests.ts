@@ -216,7 +216,9 @@ const completionsDetails: Details = {
   repetition_penalty: { prose: "Passed on to nodes that know it." },
   seed: { prose: "Passed on to the node." },
   logit_bias: { prose: "From token ids to biases of -100 to 100; passed on to the node." },
-  logprobs: { prose: "How many alternatives of each token are told, with their log probabilities; passed on to the node." },
+  logprobs: {
+    prose: "How many alternatives of each token are told, with their log probabilities; passed on to the node.",
+  },
 };
 
 const messagesDetails: Details = {

@@ -22,7 +22,22 @@ type Row = Readonly<{
   ofSchema?: true;
 }>;
 
+export const noSuffix = (model: string): string =>
+  `suffix: the model \`${model}\` takes none here; write the prompt in its own form for filling in the middle.`;
+
 const rows: readonly Row[] = [
+  {
+    words: ["suffix is only supported", "suffix is not currently supported"], // vLLM, and before 0.32
+    concerns: ({ plain }) => plain !== undefined && plain.suffix !== null,
+    reason: noSuffix,
+    unlike: true,
+  },
+  {
+    words: ["either prompt or prompt_embeds must be provided"], // vLLM
+    concerns: ({ plain }) => plain !== undefined,
+    reason: (model) => `prompt: the model \`${model}\` has to read something: an empty one is not taken here.`,
+    unlike: true,
+  },
   {
     words: [
       "image input is not supported", // llama-server without a projector

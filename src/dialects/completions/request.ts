@@ -94,7 +94,7 @@ export function read({ body, bodyBytes, catalog }: DialectRequest): CompletionAs
     turns: [prompt],
     // An empty suffix is what editors send at the end of a file.
     plain: {
-      suffix: request.suffix == null || request.suffix === "" ? null : request.suffix,
+      suffix: request.suffix == null || request.suffix === "" ? null : request.suffix.toWellFormed(),
       echo: request.echo === true,
     },
     tools: [],
@@ -112,13 +112,16 @@ export function read({ body, bodyBytes, catalog }: DialectRequest): CompletionAs
   };
 }
 
+/** An editor may cut a file in the middle of a character, which not every engine reads. */
+const textTurn = (content: string): Turn => ({ role: "prompt", content: content.toWellFormed(), tokens: null });
+
 /** One prompt, or a list of one. */
 function readPrompt(given: Body["prompt"]): Turn | Refusal {
-  if (typeof given === "string") return { role: "prompt", content: given, tokens: null };
+  if (typeof given === "string") return textTurn(given);
   const [first] = given;
   if (typeof first === "number") return { role: "prompt", content: "", tokens: given as number[] };
   if (given.length > 1) return malformed("prompt must be one prompt: send a request for each of several");
-  if (typeof first === "string") return { role: "prompt", content: first, tokens: null };
+  if (typeof first === "string") return textTurn(first);
   if (first === undefined || first.length === 0) return malformed("prompt must not be an empty list");
   return { role: "prompt", content: "", tokens: first };
 }

@@ -442,8 +442,8 @@ function others(models: readonly string[]): OpenApiDocument["paths"] {
 
 // ---------------------------------------------------------------- the whole
 
-const introduction = `One address, one key and one prepaid balance for every model, in three dialects and as plain completions: what a client
-library sends to another service it can send here, with only its base address changed.
+const introduction = `One address, one key and one prepaid balance for every model, in three dialects and as plain
+completions: what a client library sends to another service it can send here, with only its base address changed.
 
 A key goes into \`Authorization: Bearer\` or \`x-api-key\`. Every reply has the header \`x-request-id\`.
 Fields that an endpoint does not know are ignored; fields that it knows are checked, and a refusal names the wrong one.

@@ -27,9 +27,19 @@ export const noSuffix = (model: string): string =>
 
 const rows: readonly Row[] = [
   {
-    words: ["suffix is only supported", "suffix is not currently supported"], // vLLM, and before 0.32
+    words: [
+      "suffix is only supported", // vLLM
+      "suffix is not currently supported", // vLLM before 0.32
+      "does not support insert", // Ollama
+    ],
     concerns: ({ plain }) => plain !== undefined && plain.suffix !== null,
     reason: noSuffix,
+    unlike: true,
+  },
+  {
+    words: ["array into go struct field completionrequest.prompt"], // Ollama
+    concerns: ({ plain }) => plain !== undefined,
+    reason: (model) => `prompt: the model \`${model}\` reads no tokens here: send a text.`,
     unlike: true,
   },
   {

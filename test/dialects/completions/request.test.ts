@@ -26,6 +26,7 @@ describe("the prompt", () => {
     ["tokens", [5, 6, 7], tokens],
     ["a list of tokens in a list", [[5, 6, 7]], tokens],
     ["nothing", "", { ...text, content: "" }],
+    ["a text that was cut in a character", "\udca9 Once", { ...text, content: "\ufffd Once" }],
   ])("%s", (_, prompt, turn) => {
     expect(asked({ prompt }).turns as unknown[]).toEqual([turn]);
   });

@@ -260,3 +260,23 @@ describe("a tool call of the demo node", () => {
     ]);
   });
 });
+
+test("a plain completion goes on with its prompt, streamed and not, up to its budget and stop", async () => {
+  const send = (body: object) =>
+    fetch(`${node.url}/completions`, { method: "POST", body: JSON.stringify({ model: "core-3", ...body }) });
+  const whole = (await (await send({ prompt: "Once upon", max_tokens: 4 })).json()) as Json;
+  expect(whole).toMatchObject({
+    object: "text_completion",
+    choices: [{ text: " (synthetic: what Tollga", finish_reason: "length" }],
+    usage: { prompt_tokens: 2, completion_tokens: 4 },
+  });
+  const streamed = await (await send({ prompt: "Once upon", max_tokens: 4, stream: true })).text();
+  const texts = [...streamed.matchAll(/"text":"([^"]*)"/g)].map(([, text]) => text);
+  expect([texts.join(""), streamed.endsWith("data: [DONE]\n\n")]).toEqual([whole["choices"][0].text, true]);
+  const stopped = (await (await send({ prompt: [1, 2, 3], stop: ": what" })).json()) as Json;
+  expect(stopped).toMatchObject({
+    choices: [{ text: " (synthetic", finish_reason: "stop" }],
+    usage: { prompt_tokens: 3 },
+  });
+  expect((await fetch(`${node.url}/completions`, { method: "POST", body: "[]" })).status).toBe(400);
+});

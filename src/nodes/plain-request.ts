@@ -48,7 +48,7 @@ export function plainRequest(
   Object.assign(rest, cacheSaltOf(account, traits));
   const body = withPrompt(ask, nodeModel, "prompt", rest);
   const expected = { textIsCallOf: null, stops };
-  return typeof body === "string" ? { body, ...expected } : { body, ...expected };
+  return typeof body === "string" ? { body, expected } : { body, expected };
 }
 
 /** The body with which the node counts the prompt, as it would read it. */

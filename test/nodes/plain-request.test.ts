@@ -66,7 +66,7 @@ describe("what an engine would leave undone is refused, not charged", () => {
 
 test("stops beyond the fourth are looked for here", () => {
   const stop = ["a", "b", "c", "d", "e"];
-  expect([bodyOf({ stop })["stop"], plainRequest(plainAsk({ stop }), 7, "m", "vllm").stops]).toEqual([
+  expect([bodyOf({ stop })["stop"], plainRequest(plainAsk({ stop }), 7, "m", "vllm").expected.stops]).toEqual([
     ["a", "b", "c", "d"],
     ["e"],
   ]);

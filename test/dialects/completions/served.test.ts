@@ -21,6 +21,7 @@ import {
   streamHead,
   wholeReply,
 } from "../../fixtures/raw-node.ts";
+import { headOf } from "../../fixtures/reading.ts";
 import { recordedNode } from "../../fixtures/recorded-node.ts";
 
 setDefaultTimeout(60_000);
@@ -217,7 +218,7 @@ test.each([
     ...{ ...prepared.ask, model: known, turns: [] },
     prepared: preparedOf({ messages }),
   }).ask;
-  const small = completions.read({ ...order.reading, headers: new Headers(), body: json, bodyBytes: 1, catalog });
+  const small = completions.read({ head: headOf(completions), body: json, bodyBytes: 1, catalog });
   if (!isPlain(large) || !("ask" in small) || !isPlain(small.ask)) throw new Error("it is no plain completion");
   const sent = (ask: typeof large) =>
     [plainRequest(ask, 1, "m", "ollama").body, countedPrompt(ask, "m", "vllm")].map(textOf);

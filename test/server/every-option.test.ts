@@ -8,6 +8,7 @@ import catalogRows from "../../data/catalog.json" with { type: "json" };
 import type { FixedOptions, LiveOptions } from "../../src/config/config.ts";
 import { options } from "../../src/config/options.ts";
 import { eventually } from "../fixtures/eventually.ts";
+import { makeDataFolder } from "../fixtures/first-ledger.ts";
 import { OtlpCollector } from "../fixtures/otlp-collector.ts";
 import { run, Server, temporaryFolder } from "../commands/program.ts";
 
@@ -67,8 +68,8 @@ class Site implements AsyncDisposable {
 
   async start(toml: string): Promise<void> {
     this.write(toml);
+    if (this.#key === "") this.#key = await makeDataFolder(this.data);
     this.server = await Server.start(["--data", this.data, "--config", this.#config]);
-    this.#key ||= /API key +(sk-tg-\S+)/.exec(this.server.stdout)![1]!;
   }
 
   async stop(): Promise<void> {

@@ -48,7 +48,8 @@ export function planRoutes(parts: ConsoleParts): Route[] {
     routeWithBody("/plan/requests", "account", NewPurchaseRequest, async ({ visitor: { account }, body }) => {
       const { note = "", ...wanted } = body;
       if (wanted.kind === "plan" && !isPlan(catalog.plans, wanted.plan)) {
-        return fail("invalid_request", "There is no such plan.");
+        const ids = Object.keys(catalog.plans).map((id) => JSON.stringify(id));
+        return fail("invalid_request", `The body must be {"kind":"plan","plan":P} with P one of ${ids.join(", ")}.`);
       }
       if (wanted.kind === "plan" && wanted.plan === account.plan) {
         return fail("invalid_request", `The account has the plan ${wanted.plan} already.`);

@@ -76,7 +76,7 @@ function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
   const spendable = numbers.value?.spendable ?? null;
   if (plan === undefined) return null;
   return (
-    <section class="card stack" aria-label="Balance">
+    <section class="card plan" aria-label="Balance">
       {spendable !== null && (
         <div>
           <span class="figure-name">To spend now</span>

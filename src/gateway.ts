@@ -17,7 +17,7 @@ import { isRefusal, refuse } from "./core/refusals.ts";
 import { GapSink } from "./telemetry/gap-sink.ts";
 import { RequestRecord, type RoundRecord } from "./telemetry/request-record.ts";
 import type { Media, ReadyAsk } from "./tools/media/media.ts";
-import { expectedInput } from "./tools/expected-input.ts";
+import { expectedInput, mostInput } from "./tools/expected-input.ts";
 import { needsMedia } from "./tools/media/media-parts.ts";
 import type { Checker } from "./tools/format/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
@@ -29,6 +29,7 @@ import {
   type Ask,
   type Ending,
   type Hold,
+  type ModelKind,
   type Moment,
   type Refusal,
   type Sink,
@@ -47,8 +48,8 @@ export type Parts = Readonly<{
   catalog: Catalog;
   admission: {
     /** `now` is monotonic. */
-    countRequest(account: AccountId, now: number): Soon<Refusal | null>;
-    refuseFlooded(account: AccountId, now: number): Soon<Refusal | null>;
+    countRequest(account: AccountId, now: number, kind: ModelKind): Soon<Refusal | null>;
+    refuseFlooded(account: AccountId, now: number, kind: ModelKind): Soon<Refusal | null>;
     /** `inputTokens`: what the request is expected to read. */
     admit(account: AccountId, ask: Ask, inputTokens: number, requestId: string, now: Moment): Soon<Hold | Refusal>;
   };
@@ -141,7 +142,8 @@ export async function admit(
     // So is one of large bodies before any is read.
     const refers = isLarge(body) || (dialect.references?.(body.json) ?? null) !== null;
     if (refers && parts.isForOthers?.(null) === true) return "for others";
-    const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.monotonic()) : null;
+    const { modelKind } = dialect;
+    const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.monotonic(), modelKind) : null;
     if (flooded !== null) return { refused: flooded, ask };
     const read = await readAsk(incoming.head, body, account, dialect, parts);
     if (!isRefusal(read)) {
@@ -157,7 +159,7 @@ export async function admit(
     if (isRefusal(read)) {
       // Parameters that cannot be served count for flood protection, an unknown model does not (design, order of checks).
       const counted =
-        read.refusal === "unknown_model" ? null : await parts.admission.countRequest(account, now.monotonic);
+        read.refusal === "unknown_model" ? null : await parts.admission.countRequest(account, now.monotonic, modelKind);
       return { refused: counted ?? read, ask };
     }
     if (parts.isForOthers?.(read.ask) === true) return "for others";
@@ -340,7 +342,7 @@ async function withCountedInput<Charged extends Exclude<Ending, { kind: "failed"
 ): Promise<Charged> {
   const counted = (await parts.countInput?.(ask, account)) ?? null;
   if (counted === null) return ending;
-  const inputFresh = Math.min(counted, ask.model.contextTokens);
+  const inputFresh = Math.min(counted, mostInput(ask));
   return { ...ending, usage: { ...ending.usage, inputFresh, inputCached: 0 } };
 }
 

@@ -7,7 +7,12 @@
 //   (5) the output budget is reserved from the balance
 //   (6) it begins, or waits for the account's others to settle (balance-line.ts)
 import { assert } from "../core/assert.ts";
-import { busyRetrySeconds, floodRequestsMax, outputTokensDefault } from "../core/limits.ts";
+import {
+  busyRetrySeconds,
+  floodRequestsMax,
+  inputRequestsPerMinuteDefault,
+  outputTokensDefault,
+} from "../core/limits.ts";
 import { allows } from "../core/plans.ts";
 import { refuse } from "../core/refusals.ts";
 import {
@@ -16,6 +21,7 @@ import {
   type Ask,
   type Hold,
   type Model,
+  type ModelKind,
   type Moment,
   type Ms,
   type Refusal,
@@ -24,7 +30,7 @@ import {
 } from "../core/types.ts";
 import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
 import type { Reply } from "./entry.ts";
-import type { Flood } from "./flood.ts";
+import { Flood } from "./flood.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
@@ -37,9 +43,12 @@ export type Asked = Pick<Ask, "endpoint" | "coderBilling" | "model" | "outputTok
 
 /**
  * Balance tokens that a request holds: its output budget (spec, "Balance"), of a shop's own model what that budget costs, so
- * that a free model holds nothing and a dear one holds enough.
+ * that a free model holds nothing and a dear one holds enough. What has no output holds what its input is expected to cost.
  */
-function heldTokens({ model, outputTokensMax }: Asked): number {
+function heldTokens({ model, outputTokensMax }: Asked, inputTokens: number): number {
+  if (model.kind !== "chat") {
+    return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), { ...noUsage, inputFresh: inputTokens }));
+  }
   if (model.tier !== "own") return outputTokensMax;
   return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), { ...noUsage, output: outputTokensMax }));
 }
@@ -51,28 +60,38 @@ const freeRates: Rates = { inputCents: 0, cachedInputCents: 0, outputCents: 0 };
 
 export class Admission {
   readonly #ledger: Ledger;
-  readonly #flood: Flood;
+  readonly #floods: Readonly<Record<ModelKind, Flood>>;
+  /** Of an account, to models of embeddings and reranking. */
+  inputRequestsPerMinute = inputRequestsPerMinuteDefault;
   readonly #journal: Journal;
   readonly #siteUrl: string;
   /** Those who were admitted and wait for others of their account to settle. */
   readonly line: Pick<BalanceLine, "length" | "maxWaitMs" | "onWaiting" | "look">;
   readonly #line: BalanceLine;
 
-  constructor(ledger: Ledger, flood: Flood, journal: Journal, siteUrl: string) {
+  /** `ofInputs`: the window of requests to models of embeddings and reranking. */
+  constructor(
+    ledger: Ledger,
+    flood: Flood,
+    journal: Journal,
+    siteUrl: string,
+    ofInputs = new Flood(),
+  ) {
     this.#ledger = ledger;
-    this.#flood = flood;
+    this.#floods = { chat: flood, embedding: ofInputs, rerank: ofInputs };
     this.#journal = journal;
     this.#siteUrl = siteUrl;
     this.line = this.#line = new BalanceLine(ledger, journal, siteUrl);
   }
 
   /** Counts a malformed request for flood protection; it reserves nothing. `now` is monotonic. */
-  countRequest(account: AccountId, now: Ms): Refusal | null {
-    return this.#count(account, now, this.#requestsPerMinute(account));
+  countRequest(account: AccountId, now: Ms, kind: ModelKind = "chat"): Refusal | null {
+    return this.#count(account, now, kind, kind === "chat" ? this.#requestsPerMinute(account) : 0);
   }
 
-  #count(account: AccountId, now: Ms, requestsMax: number): Refusal | null {
-    const seconds = this.#flood.count(account, now, requestsMax);
+  /** `ofPlan`: what the account's plan allows of requests for answers. */
+  #count(account: AccountId, now: Ms, kind: ModelKind, ofPlan: number): Refusal | null {
+    const seconds = this.#floods[kind].count(account, now, kind === "chat" ? ofPlan : this.inputRequestsPerMinute);
     return seconds === 0 ? null : refuse("too_many_requests", { seconds });
   }
 
@@ -87,8 +106,8 @@ export class Admission {
   }
 
   /** Refuses, and counts, a request whose window is full already: before anything is done for it that costs time. */
-  refuseFlooded(account: AccountId, now: Ms): Refusal | null {
-    return this.#flood.isFull(account, now) ? this.countRequest(account, now) : null;
+  refuseFlooded(account: AccountId, now: Ms, kind: ModelKind = "chat"): Refusal | null {
+    return this.#floods[kind].isFull(account, now) ? this.countRequest(account, now, kind) : null;
   }
 
   /**
@@ -104,12 +123,12 @@ export class Admission {
       // (2)
       if (ask.model.coder && ask.coderBilling === "calls") return this.#admitCall(loaded, ask, requestId, now.wall);
       // (3)
-      const flooded = this.#count(account, now.monotonic, loaded.plan.requestsPerMinute);
+      const flooded = this.#count(account, now.monotonic, ask.model.kind, loaded.plan.requestsPerMinute);
       if (flooded !== null) return flooded;
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
       // (5)
-      const held = heldTokens(ask);
+      const held = heldTokens(ask, inputTokens);
       if (isFree(ask.model)) this.#ledger.reserveNothing(loaded);
       else if (!this.#ledger.reserve(loaded, held, now.wall)) {
         return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), held, now.wall);
@@ -184,7 +203,7 @@ class TokenHold implements Hold, BalanceWaiter {
     this.#ask = ask;
     this.#requestId = requestId;
     this.#unlimited = account.plan.unlimited;
-    this.budget = heldTokens(ask);
+    this.budget = heldTokens(ask, inputTokens);
     this.cost = expectedCost(ask, noUsage, inputTokens);
   }
 
@@ -267,7 +286,10 @@ const givenUp: Refusal = refuse("busy", { seconds: busyRetrySeconds });
  */
 function expectedCost({ model, outputTokensMax }: Asked, spent: Usage, inputTokens: number): number {
   const rates = ratesOf(model.price);
-  const output = model.budgetLimitsAnswer ? outputTokensMax : Math.max(outputTokensMax, outputTokensDefault);
+  const output =
+    model.budgetLimitsAnswer || model.kind !== "chat"
+      ? outputTokensMax
+      : Math.max(outputTokensMax, outputTokensDefault);
   const inputFresh = spent.inputFresh + inputTokens;
   const tokens = billedTokens(rates, { ...spent, inputFresh, output: Math.max(output, spent.output) });
   return isFreeOfCharge(rates) ? 0 : Math.max(1, tokens);

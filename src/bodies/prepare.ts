@@ -1,16 +1,18 @@
 // Turns a large body into all that the main thread needs of it, without objects of its conversation. Runs in a Worker,
 // and depends on its argument alone: a Worker that dies loses only what it was doing.
 import { modelsByName } from "../core/catalog.ts";
+import { hasInputs } from "../core/inputs.ts";
 import type { Dialect, DialectRequest, Packed, PackedAsk, Reading, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
 import { type EarlierTexts, earlierOf, bytesOf, type References } from "../dialects/stored-responses.ts";
 import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax, smallBodyTokensMax } from "../core/limits.ts";
 import { JsonScan } from "../core/outside-json.ts";
+import { writtenInputs } from "../nodes/inputs/inputs-request.ts";
 import { promptStart } from "../nodes/queue/prompt-start.ts";
 import { writtenTurns } from "../nodes/request.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { encodeTexts } from "../tokens/encoded-texts.ts";
-import { renderTurns } from "../tokens/render.ts";
+import { renderInputTexts, renderTurns } from "../tokens/render.ts";
 import { readTokenize } from "../tokens/tokenize.ts";
 import { unreadyParts, withParts } from "../tools/media/media-parts.ts";
 import type { Ask, EncodedTexts, Model, Part, PreparedTurns, Refusal, Turn, UnreadyPart } from "../core/types.ts";
@@ -90,7 +92,7 @@ function preparedAsk(read: Reading | Refusal, { wanted, found }: PrepareOrder, n
   if (isRefusal(read)) return { kind: "refused", refusal: read };
   const ask = found === null ? read.ask : withParts(read.ask, found);
   if (wanted === "texts") {
-    const { texts, extraTokens } = renderTurns(ask.turns);
+    const { texts, extraTokens } = hasInputs(ask) ? renderInputTexts(ask) : renderTurns(ask.turns);
     return { kind: "texts", rendering: { texts: encodeTexts(texts), extraTokens } };
   }
   const turns = written(ask);
@@ -120,12 +122,16 @@ function tooLarge(what: string, lengthMax: number): Refusal {
   return refuse("malformed", { reason });
 }
 
-function written({ turns, bodyBytes }: Ask): WrittenTurns {
+function written(ask: Ask): WrittenTurns {
+  const { turns, bodyBytes } = ask;
   const unready = [...unreadyParts(turns).values()].slice(0, mediaPartsMax);
   // What stands in their places decides how the messages around them are written.
-  const { messages, systemEnd } = unready.length > 0 ? notYet() : writtenTurns(turns);
+  const { messages, systemEnd } = unready.length > 0 ? notYet() : writtenFor(ask);
   return { messages, systemEnd, start: promptStart(turns), ...imagesOf(turns), unready, bodyBytes };
 }
+
+const writtenFor = (ask: Ask): ReturnType<typeof writtenTurns> =>
+  hasInputs(ask) ? { messages: writtenInputs(ask), systemEnd: -1 } : writtenTurns(ask.turns);
 
 /** New each time, because its bytes are moved to the main thread. */
 const notYet = (): ReturnType<typeof writtenTurns> => ({ messages: new Uint8Array(), systemEnd: -1 });

@@ -80,7 +80,7 @@ export const modelTable = table(
       shown: "the id",
     }),
     kind: key("kind", oneOf(["chat", "embedding", "rerank"]), {
-      about: "What it is for. Only chat models have an endpoint so far.",
+      about: "What it is for: answers, embeddings or reranking.",
       otherwise: "chat" as const,
     }),
     price: key("price", priceKind, {

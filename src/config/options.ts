@@ -2,6 +2,8 @@
 // and the variables that win over the file, and what becomes of a change while the server runs. The schema that files are
 // checked with, the value that the program reads, the reference and what a reload does all follow from it.
 import {
+  inputRequestsPerMinuteDefault,
+  inputRequestsPerMinuteMax,
   outputTokensDefault,
   outputTokensMax,
   outputTokensMin,
@@ -245,6 +247,15 @@ export const options = {
       shown: `${outputTokensDefault}; of a coder model ${outputTokensMax} on chat-completions and messages`,
     }),
     { reload: (running, budget, { catalog }) => running.useOutputBudget(budget, catalog) },
+  ),
+  inputRequestsPerMinute: option(
+    "limits",
+    key("embedding_requests_per_minute", whole(1, inputRequestsPerMinuteMax), {
+      about:
+        "Requests for embeddings and reranking of an account in a minute, which are counted apart from all others.",
+      otherwise: inputRequestsPerMinuteDefault,
+    }),
+    { reload: (running, requests) => running.limitInputRequests(requests) },
   ),
   /** Variables win over the file: whoever looks for a fault need not edit it. */
   logLevel: option(

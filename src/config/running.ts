@@ -24,6 +24,8 @@ export interface Running {
   /** Throws what the operator can put right; then nothing has changed. */
   useSearch(search: SearchConfig | null): Promise<void>;
   useMcpServers(servers: readonly McpConfig[]): void;
+  /** Requests of an account in a minute to models of embeddings and reranking. */
+  limitInputRequests(perMinute: number): void;
   limitStoredResponses(limits: StoredResponsesConfig): void;
   trace(telemetry: TelemetryConfig | null): Promise<void>;
   /** Replies that are older are kept as sums of a day; null: each is kept. */

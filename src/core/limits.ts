@@ -32,6 +32,9 @@ export const amountMax = 1_000_000_000_000_000;
 export const dailyAllowanceMaxTokens = 1_000_000_000_000;
 export const planNameMaxLength = 60;
 export const plansMax = 100;
+/** Embeddings and reranking have a window of their own: a file of 33 KB, put into a chat, is 39 requests at once. */
+export const inputRequestsPerMinuteDefault = 3_000;
+export const inputRequestsPerMinuteMax = 1_000_000;
 export const hourMs = 3_600_000;
 export const dayMs = 24 * hourMs;
 export const coderWindowMs = 4 * hourMs; // 00:00, 04:00, ... UTC
@@ -412,6 +415,27 @@ export const publicConnectTimeoutMs = 5_000;
 export const childLogLineMaxLength = 1_000;
 export const childLogLinesPerMinuteMax = 60;
 
+// Embeddings and reranking
+/** Texts, or documents, of one request; OpenAI takes 2,048. */
+export const inputsMax = 16_384;
+/** What models put around each text: two tokens, and four around a query with its document. */
+export const tokensAroundInput = 4;
+/** An input comes to no more tokens than this for each of its bytes: some scripts are taken apart before they are read. */
+export const inputTokensPerByteMax = 2;
+/** No model makes vectors of more numbers. */
+export const vectorDimensionsMax = 65_536;
+/** Of a node's answer what is read for one input: 8,192 numbers of 20 characters, and names beside them. */
+export const inputAnswerMaxBytes = 192 * 1024;
+/** Of a node's answer what is read at all: 2,048 vectors of 4,096 numbers as text are 184 MB. */
+export const inputsAnswerMaxBytes = 192 * 1024 * 1024;
+/** All that stands around the list of an answer. */
+export const inputsAnswerFrameMaxLength = 64 * 1024;
+/** What replies that are made or going out may take, each twice, on each thread that serves clients. */
+export const inputsRepliesBytesMax = 1_024 * 1024 * 1024;
+export const inputsRepliesAccountBytesMax = 448 * 1024 * 1024;
+/** A larger reply goes out in such steps, and the room for each is taken in them. */
+export const inputsReplyStepBytes = 256 * 1024;
+
 // What a request is expected to read, before a node has counted it
 /** English has 4 bytes a token and Chinese 3; dense code, digits and rare scripts come to 2, and seldom to 1. */
 export const expectedBytesPerToken = 2;
@@ -499,6 +523,7 @@ assert(passwordMinLength < passwordMaxLength, "there are passwords");
 assert(toolResultMaxLength < toolResultsOfRoundMaxLength, "a round has room for more than one result");
 assert(countingAccountBytesMax < countingBytesMax, "an account leaves room to others: texts to count");
 assert(largeBodiesAccountBytesMax < largeBodiesBytesMax, "an account leaves room to others: large bodies");
+assert(2 * inputsAnswerMaxBytes < inputsRepliesAccountBytesMax, "every allowed answer finds room");
 assert(mediaAccountHeldBytesMax < mediaHeldBytesMax, "an account leaves room to others: media");
 assert(inflatingAccountMax < inflatingMax, "an account leaves turns to others: compressed bodies");
 assert(pdfReadersAccountMax < pdfReadersMax, "an account leaves turns to others: PDFs");

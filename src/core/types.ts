@@ -209,6 +209,32 @@ export interface PreparedTurns extends Disposable {
   render(): Promise<Readonly<{ texts: EncodedTexts; extraTokens: number }> | Refusal>;
 }
 
+/** What each vector is written as: a list of numbers, or its 32-bit floats in base64. */
+export type VectorFormat = "float" | "base64";
+
+/**
+ * What a model that holds no conversation is asked for: a vector of each input, or how well each fits a query. The inputs
+ * are the Ask's turns, one turn of the user each.
+ */
+export type Inputs = Readonly<{ count: number }> &
+  (
+    | Readonly<{
+        kind: "vectors";
+        /** Of all inputs, where they came as lists of tokens; their turns have the lists as JSON then. */
+        tokens: number | null;
+        format: VectorFormat;
+        /** Numbers of each vector; null: as many as the model makes. */
+        dimensions: number | null;
+      }>
+    | Readonly<{
+        kind: "scores";
+        query: string;
+        /** The best so many are answered, which is no more than `count`. */
+        best: number;
+        returnsDocuments: boolean;
+      }>
+  );
+
 /** A client's request in no dialect. */
 export type Ask = Readonly<{
   endpoint: Endpoint;
@@ -219,6 +245,8 @@ export type Ask = Readonly<{
   turns: readonly Turn[];
   /** Present where the model goes on with a prompt (the one turn) without a chat template; the budget then ends the answer. */
   plain?: PlainCompletion;
+  /** Only of requests to models of embeddings and reranking. */
+  inputs?: Inputs;
   tools: readonly Tool[];
   toolChoice: ToolChoice;
   parallelToolCalls: boolean | null;
@@ -267,6 +295,8 @@ export type Piece =
   | Readonly<{ kind: "owned-call"; call: Call; tool: ServerTool | null }>
   /** What came of the owned call that began last; the next one begins after it. */
   | Readonly<{ kind: "owned-result"; outcome: ToolOutcome }>
+  /** What an input came to, as JSON: its vector, or the number that is its score. No answer has this and other pieces. */
+  | Readonly<{ kind: "input"; index: number; json: string }>
   /** The text ends with a reference to a source, which stands from `start` to `end` (UTF-16 units) of all its text. */
   | Readonly<{ kind: "citation"; source: Source; start: number; end: number }>;
 

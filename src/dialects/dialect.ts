@@ -3,7 +3,17 @@
 import type { ByteWriter } from "../core/byte-writer.ts";
 import type { KnownModels } from "../core/catalog.ts";
 import { isRefusal } from "../core/refusals.ts";
-import type { Ask, CoderBilling, Endpoint, FinishReason, Model, Piece, Refusal, Usage } from "../core/types.ts";
+import type {
+  Ask,
+  CoderBilling,
+  Endpoint,
+  FinishReason,
+  Model,
+  ModelKind,
+  Piece,
+  Refusal,
+  Usage,
+} from "../core/types.ts";
 import type { Earlier, References, StoredResponse } from "./stored-responses.ts";
 
 /** What a reply says about itself in every event: minted by the gateway, never taken from a node. */
@@ -54,6 +64,8 @@ export type DialectFacts = Readonly<{
   /** By this it is named in usage, metrics and logs, and an error at or below it has the dialect's form. */
   endpoint: Endpoint;
   routes: readonly DialectRoute[];
+  /** What the models are for that its requests name, and by which they are counted for flood protection. */
+  modelKind: ModelKind;
   /** Whether a request to a model of the coder tier is one of the account's calls, or costs its tokens. */
   coderBilling: CoderBilling;
   /** Headers in which its clients send the key beside `Authorization: Bearer`; in lower case. They hold on every route. */

@@ -4,7 +4,9 @@ import type { Clock } from "../core/clock.ts";
 import { chatCompletions } from "./chat/chat-completions.ts";
 import { completions } from "./completions/completions.ts";
 import type { Dialect } from "./dialect.ts";
+import { embeddings } from "./embeddings/embeddings.ts";
 import { messages } from "./messages/messages.ts";
+import { rerank } from "./rerank/rerank.ts";
 import { responsesDialect } from "./responses/responses.ts";
 
 /** What a dialect may need of the server that speaks it. */
@@ -23,6 +25,8 @@ export const everyDialect: readonly OpenDialect[] = [
   () => messages,
   responsesDialect,
   () => completions,
+  () => embeddings,
+  () => rerank,
 ];
 
 /** The dialects of a server. */

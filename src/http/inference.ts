@@ -5,6 +5,8 @@ import type { Clock } from "../core/clock.ts";
 import type { Dialect, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
 import { type Admitted, admit, isRefused, type Parts, type Refused, serve, type Soon } from "../gateway.ts";
+import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
+import { inputsRepliesAccountBytesMax, inputsRepliesBytesMax, inputsReplyStepBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { ActiveSet } from "../core/active-set.ts";
 import type { RequestRecord } from "../telemetry/request-record.ts";
@@ -12,6 +14,7 @@ import type { TokenCounts } from "../tokens/node-count.ts";
 import type { AccountId, Ask } from "../core/types.ts";
 import { addressesOf, type ApiRoutes } from "./api-routes.ts";
 import { CollectOutlet, type ReplyParts } from "./outlets/collect-outlet.ts";
+import { InputsOutlet } from "./outlets/inputs-outlet.ts";
 import { Heartbeat } from "./outlets/heartbeat.ts";
 import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
@@ -25,6 +28,14 @@ import { StreamOutlet } from "./outlets/stream-outlet.ts";
 export const idleTimeoutSeconds = 120;
 /** What is cut at a stop has this long to say so to its client. */
 export const cutMs = 2_000;
+
+/** In steps, so that there are as many places as bytes allow. */
+const inputsRepliesLimits: ByteBudgetLimits = {
+  places: inputsRepliesBytesMax / inputsReplyStepBytes,
+  bytes: inputsRepliesBytesMax,
+  accountPlaces: inputsRepliesAccountBytesMax / inputsReplyStepBytes,
+  accountBytes: inputsRepliesAccountBytesMax,
+};
 
 /** What is used of a server. */
 export interface Connection {
@@ -51,6 +62,8 @@ export class Inference implements LiveRequests {
   readonly #heartbeat = new Heartbeat();
   readonly #open = new ActiveSet<{ outlet: StreamOutlet | CollectOutlet; served: Promise<void> | null }>();
   readonly #openOf = new Map<AccountId, number>();
+  /** What replies to many inputs take. */
+  readonly #inputsReplies = new ByteBudget(inputsRepliesLimits);
   /** Browsers that are signed in to it may ask without a key. */
   site: Site | null = null;
 
@@ -145,7 +158,9 @@ export class Inference implements LiveRequests {
     };
     const outlet = ask.stream
       ? new StreamOutlet(reply, request.signal, this.#heartbeat)
-      : new CollectOutlet(reply, request.signal);
+      : ask.inputs === undefined
+        ? new CollectOutlet(reply, request.signal)
+        : new InputsOutlet(reply, request.signal, this.#inputsReplies, account);
     if (outlet instanceof StreamOutlet && outlet.showsInput) this.#countInput(ask, account, outlet);
     // A non-streaming reply is silent until it is complete; the exemption sticks to the connection, so it is undone.
     if (!ask.stream) connection?.timeout(request, 0);
@@ -155,6 +170,7 @@ export class Inference implements LiveRequests {
       this.#open.leave(opened);
       watch.ended(record, watched);
       this.#closeOf(account);
+      if (outlet instanceof InputsOutlet) outlet.close();
       if (!ask.stream) connection?.timeout(request, idleTimeoutSeconds);
     };
     opened.member!.served = serve(admitted, outlet, parts, record).then(ended, (thrown: unknown) => {

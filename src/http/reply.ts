@@ -6,7 +6,7 @@ import { requestAddress } from "./request-address.ts";
 
 const json = "application/json; charset=utf-8";
 
-export const jsonReply = (body: string, requestId: string, status = 200): Response =>
+export const jsonReply = (body: string | ReadableStream, requestId: string, status = 200): Response =>
   new Response(body, { status, headers: { "content-type": json, "x-request-id": requestId, "request-id": requestId } });
 
 export const streamHeaders = (requestId: string): Record<string, string> => ({

@@ -66,7 +66,7 @@ export function chatModelsOf(models: readonly ModelFacts[]): readonly string[] {
 }
 
 /** A name that says what the model is for, where the engine does not. Those of Hugging Face have their owner before it. */
-const isNamedOtherwise = (name: string): boolean =>
+export const isNamedOtherwise = (name: string): boolean =>
   /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i.test(name);
 
 /** The name without Ollama's tag, where that may be left out. */

@@ -2,7 +2,9 @@
 // gets a place on it, is the pool's to decide, which may be on another thread.
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
+import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
+import { hasInputs } from "../core/inputs.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { modelNameOn, type NodeModelOf } from "./model-routes.ts";
 import {
@@ -31,6 +33,8 @@ import { type Look, lookAt } from "./health/look.ts";
 import type { Channel } from "./reader.ts";
 import { countedBody, type LargeNodeRequest, largeNodeRequest, type NodeRequest, nodeRequest } from "./request.ts";
 import { countedPrompt, isPlain, notTaken, plainRequest } from "./plain-request.ts";
+import { askForInputs, type InputsOutcome } from "./inputs/inputs-exchange.ts";
+import { bodyOfTextEmbeddingsInference, inputsBody, pathOf } from "./inputs/inputs-request.ts";
 import { loadModel, promptOnOllama } from "./ollama.ts";
 import { requestHead } from "./client/request-head.ts";
 import { askForCount, countRequestOfAsk, countRequestOfText, type CountRequest } from "./token-count.ts";
@@ -146,17 +150,25 @@ export class NodeEndpoint {
     };
     if (this.#looksFirst) await this.#firstLook(cancelSignal);
     const nodeModel = this.#nameOf(ask.model.id);
-    const once = (ask: Ask, nodeModel: string) =>
-      this.#generateOnce({ ask, account, nodeModel, cancelSignal, sink, began });
+    const isConversation = !hasInputs(ask);
+    const once = (ask: Ask, nodeModel: string) => {
+      const attempt = { ask, account, nodeModel, cancelSignal, sink, began };
+      return isConversation ? this.#generateOnce(attempt) : this.#inputsOnce(attempt);
+    };
     const untaken = isPlain(ask) ? notTaken(ask, this.engine.kind) : null;
-    const fitted =
-      untaken ?? (this.#mayNotFit(ask, nodeModel) ? await this.#fitted(ask, account, nodeModel, cancelSignal) : ask);
+    const mayNotFit = isConversation && this.#mayNotFit(ask, nodeModel);
+    const fitted = untaken ?? (mayNotFit ? await this.#fitted(ask, account, nodeModel, cancelSignal) : ask);
     let result = isRefusal(fitted) ? refusedHere(fitted) : await once(fitted, nodeModel);
     if (result.failure?.lacksModel === true) {
       await this.#lookAgain();
       const now = this.#nameOf(ask.model.id);
       if (now !== nodeModel && !cancelSignal.aborted) result = await once(ask, now);
-    } else if (result.failure?.overflow !== undefined && !isRefusal(fitted) && !cancelSignal.aborted) {
+    } else if (
+      isConversation &&
+      result.failure?.overflow !== undefined &&
+      !isRefusal(fitted) &&
+      !cancelSignal.aborted
+    ) {
       const again = await this.#instead(ask, fitted, nodeModel, result.failure.overflow, cancelSignal);
       result = isRefusal(again)
         ? withFailure(result, { ...result.failure, refusal: again })
@@ -194,6 +206,19 @@ export class NodeEndpoint {
       sink,
       began,
     });
+  }
+
+  /** Vectors or scores. Only text-embeddings-inference ranks at an address of its own, in a form of its own. */
+  async #inputsOnce({ ask, ...attempt }: Attempt): Promise<Outcome> {
+    assert(hasInputs(ask), "what holds no conversation has inputs");
+    const send = (path: string, body: readonly Buffer[]): Promise<InputsOutcome> => {
+      const head = requestHead("POST", path, this.#client.origin.hostHeader, this.config.apiKey, byteLengthOf(body));
+      return askForInputs({ ...attempt, ask, request: [head, ...body], client: this.#client, limits: this.#limits });
+    };
+    const result = await send(this.#basePath + pathOf(ask.inputs), inputsBody(ask, attempt.nodeModel));
+    if (!result.unrouted || ask.inputs.kind === "vectors" || attempt.cancelSignal.aborted) return result;
+    const second = await send(`${rootOf(this.#basePath)}/rerank`, bodyOfTextEmbeddingsInference(ask));
+    return second.unrouted ? result : second;
   }
 
   get #asking(): Asking {

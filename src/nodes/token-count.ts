@@ -31,7 +31,8 @@ export function countRequestOfAsk(ask: Ask, body: () => readonly Buffer[], engin
   const path = (ask.plain === undefined ? chatPaths : promptPaths)[engine];
   if (ask.turns.some((turn) => turn.role === "prompt" && turn.tokens !== null)) return null;
   const media = (ask.prepared !== undefined && hasMedia(ask.prepared)) || ask.turns.some(turnHasMedia);
-  return path === undefined || media ? null : { path, body: body() };
+  // Inputs are no conversation.
+  return path === undefined || media || ask.inputs !== undefined ? null : { path, body: body() };
 }
 
 const hasMedia = ({ images, unready }: PreparedTurns): boolean => images > 0 || unready.length > 0;

@@ -1,5 +1,6 @@
 // Reads a node's report of its token usage from all the places where engines put it, and checks it before anybody is
 // billed.
+import { bytesRead, hasInputs, tokensOf, withinContext } from "../core/inputs.ts";
 import { record } from "./json.ts";
 import type { RunningNumbers } from "./fast-path/template.ts";
 import type { Ask, Usage } from "../core/types.ts";
@@ -76,7 +77,7 @@ export function usageOf(ask: Ask, reported: RunningNumbers | null, seen: Seen): 
       inputFresh: prompt - cached,
       inputCached: cached,
       output,
-      reasoning: reasoning > 0 ? reasoning : Math.min(output, tokensOf(seen.reasoningDeltas, seen.reasoningCharacters)),
+      reasoning: reasoning > 0 ? reasoning : Math.min(output, tokensIn(seen.reasoningDeltas, seen.reasoningCharacters)),
     },
     estimated: false,
   };
@@ -109,17 +110,18 @@ const saysTooLittle = (output: number, { characters, deltas }: Seen): boolean =>
 
 function estimate(ask: Ask, seen: Seen): Usage {
   // A node that got the budget kept to it, whatever our count says.
-  const output = Math.min(tokensOf(seen.deltas, seen.characters), seen.outputMax);
+  const output = Math.min(tokensIn(seen.deltas, seen.characters), seen.outputMax);
   return {
     inputFresh: estimatedInput(ask),
     inputCached: 0,
     output,
-    reasoning: Math.min(output, tokensOf(seen.reasoningDeltas, seen.reasoningCharacters)),
+    reasoning: Math.min(output, tokensIn(seen.reasoningDeltas, seen.reasoningCharacters)),
   };
 }
 
-/** Our own count of a request's input tokens, at most the model's context. */
+/** Our own count of a request's input tokens, at most the model's context; of each input where there are several. */
 export function estimatedInput(ask: Ask): number {
+  if (hasInputs(ask)) return withinContext(ask, tokensOf(ask) ?? Math.ceil(bytesRead(ask) / charactersPerToken));
   let bytes = ask.bodyBytes - (ask.prepared?.imageBytes ?? 0);
   let images = ask.prepared?.images ?? 0;
   for (const turn of ask.turns) {
@@ -135,6 +137,6 @@ export function estimatedInput(ask: Ask): number {
 }
 
 /** Engines send about one token a delta, and whole calls or several tokens in one: the larger count is nearer. */
-function tokensOf(deltas: number, characters: number): number {
+function tokensIn(deltas: number, characters: number): number {
   return Math.max(deltas, Math.ceil(characters / charactersPerToken));
 }

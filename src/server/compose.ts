@@ -216,6 +216,7 @@ async function openBooks(earlier: Given & Settings, opened: AsyncDisposableStack
   });
   opened.defer(() => accounting.close());
   accounting.admission.line.maxWaitMs = config.queueMaxWaitMs;
+  accounting.admission.inputRequestsPerMinute = config.inputRequestsPerMinute;
   const storedResponses =
     config.storedResponses === null
       ? null

@@ -65,6 +65,10 @@ export class RunningParts implements Running {
     this.#parts.ownedTools.useServers(servers);
   }
 
+  limitInputRequests(perMinute: number): void {
+    this.#parts.accounting.admission.inputRequestsPerMinute = perMinute;
+  }
+
   limitStoredResponses(limits: StoredResponsesConfig): void {
     this.#parts.storedResponses?.limit(limits);
   }

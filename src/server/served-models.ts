@@ -14,7 +14,7 @@ import type { Derived } from "../config/option.ts";
 import { listedModelsMax, ownModelNameMaxLength } from "../core/limits.ts";
 import type { Model, ModelKind, Plan } from "../core/types.ts";
 import type { Engine } from "../nodes/engine.ts";
-import { type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
+import { isNamedOtherwise, type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
 
 export type ModelSources = Readonly<{
   /** Models of the catalog's file. */
@@ -69,7 +69,8 @@ const isName = (name: string): boolean =>
 
 export function kindOf({ name, capabilities }: ModelFacts): ModelKind {
   if (capabilities.rerank === true || name.toLowerCase().includes("rerank")) return "rerank";
-  return capabilities.embeddings === true && capabilities.chat !== true ? "embedding" : "chat";
+  if (capabilities.chat === true) return "chat";
+  return capabilities.embeddings === true || isNamedOtherwise(name) ? "embedding" : "chat";
 }
 
 /** The least of what its nodes tell, so that a request goes to any of them. */

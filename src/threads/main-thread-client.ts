@@ -13,6 +13,7 @@ import {
   type AccountId,
   type Ask,
   type Hold,
+  type ModelKind,
   type Refusal,
   type Slot,
   StoreUnavailable,
@@ -68,12 +69,12 @@ export class MainThreadClient {
     return this.#accounts.get(keyHash) ?? this.#accountOf(keyHash);
   }
 
-  countRequest(account: AccountId): Promise<Refusal | null> {
-    return this.#count(account, false);
+  countRequest(account: AccountId, _now: number, kind: ModelKind): Promise<Refusal | null> {
+    return this.#count(account, kind, false);
   }
 
-  refuseFlooded(account: AccountId): Promise<Refusal | null> {
-    return this.#count(account, true);
+  refuseFlooded(account: AccountId, _now: number, kind: ModelKind): Promise<Refusal | null> {
+    return this.#count(account, kind, true);
   }
 
   /** Rejects with StoreUnavailable. */
@@ -193,8 +194,8 @@ export class MainThreadClient {
     return null;
   }
 
-  async #count(account: AccountId, ifFull: boolean): Promise<Refusal | null> {
-    const answer = await this.#ask({ op: "count", id: this.#nextId++, account, ifFull });
+  async #count(account: AccountId, kind: ModelKind, ifFull: boolean): Promise<Refusal | null> {
+    const answer = await this.#ask({ op: "count", id: this.#nextId++, account, kind, ifFull });
     assert(answer.answer === "counted", "a request is counted");
     return answer.refusal;
   }

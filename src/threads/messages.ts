@@ -9,14 +9,14 @@ import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Engine } from "../nodes/engine.ts";
 import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
-import type { AccountId, CoderBilling, Endpoint, Model, Refusal, Usage } from "../core/types.ts";
+import type { AccountId, CoderBilling, Endpoint, Model, ModelKind, Refusal, Usage } from "../core/types.ts";
 
 /** From a relay, carried out in order. */
 export type Operation =
   /** Whose key it is. */
   | Readonly<{ op: "account"; id: number; keyHash: string }>
   /** Counts a request for flood protection that is not admitted; with `ifFull` only where its window is full already. */
-  | Readonly<{ op: "count"; id: number; account: AccountId; ifFull: boolean }>
+  | Readonly<{ op: "count"; id: number; account: AccountId; kind: ModelKind; ifFull: boolean }>
   | Readonly<{
       op: "admit";
       id: number;

@@ -16,6 +16,7 @@ import {
   type AccountId,
   type Hold,
   type Model,
+  type ModelKind,
   type Moment,
   type Ms,
   type Refusal,
@@ -29,8 +30,8 @@ export type RelaySessionParts = Readonly<{
   /** Of all keys: another number when one became void. */
   keysVersion: () => number;
   admission: {
-    countRequest(account: AccountId, now: Ms): Refusal | null;
-    refuseFlooded(account: AccountId, now: Ms): Refusal | null;
+    countRequest(account: AccountId, now: Ms, kind: ModelKind): Refusal | null;
+    refuseFlooded(account: AccountId, now: Ms, kind: ModelKind): Refusal | null;
     admit(account: AccountId, ask: Asked, inputTokens: number, requestId: string, now: Moment): Hold | Refusal;
   };
   models: () => ReadonlyMap<string, Model>;
@@ -119,10 +120,10 @@ export class RelaySession {
     }
   }
 
-  #count({ id, account, ifFull }: Extract<Operation, { op: "count" }>): void {
+  #count({ id, account, kind, ifFull }: Extract<Operation, { op: "count" }>): void {
     const { admission, clock } = this.#parts;
     const now = clock.monotonic();
-    const refusal = ifFull ? admission.refuseFlooded(account, now) : admission.countRequest(account, now);
+    const refusal = ifFull ? admission.refuseFlooded(account, now, kind) : admission.countRequest(account, now, kind);
     this.#batcher.put({ answer: "counted", id, refusal });
   }
 

@@ -2,6 +2,8 @@
 // result is an estimate, a little high rather than low: everything is counted once, with what common templates (ChatML,
 // Llama 3, Qwen's tool instructions) write around it.
 import { inlineImageHeader, type ImageSize } from "../core/image-header.ts";
+import { hasInputs, type InputsAsk, tokensOf } from "../core/inputs.ts";
+import { tokensAroundInput } from "../core/limits.ts";
 import type { Ask, Part, Tool, Turn } from "../core/types.ts";
 
 export type Rendering = Readonly<{
@@ -27,6 +29,7 @@ const reasoningTokens = 6;
 const searchTokens = 160;
 
 export function renderAsk(ask: Ask): Rendering {
+  if (hasInputs(ask)) return renderInputs(ask);
   const { texts, extraTokens: turnsTokens } = renderTurns(ask.turns);
   let extraTokens = (ask.plain === undefined ? promptTokens : 0) + turnsTokens;
   if (ask.plain !== undefined && ask.plain.suffix !== null) texts.push(ask.plain.suffix);
@@ -38,6 +41,27 @@ export function renderAsk(ask: Ask): Rendering {
   if (ask.webSearch) extraTokens += searchTokens;
   return { texts, extraTokens };
 }
+
+/**
+ * Inputs of their own, without a template: tokens are tokens, and a query is read with each document. It is counted once,
+ * by its length for the others.
+ */
+function renderInputs(ask: InputsAsk): Rendering {
+  const { inputs } = ask;
+  const tokens = tokensOf(ask);
+  if (tokens !== null) return { texts: [], extraTokens: tokens };
+  const { texts } = renderInputTexts(ask);
+  const around = inputs.count * tokensAroundInput;
+  if (inputs.kind === "vectors") return { texts, extraTokens: around };
+  const again = Math.ceil(Buffer.byteLength(inputs.query) / inputBytesPerToken) * (inputs.count - 1);
+  return { texts: [...texts, inputs.query], extraTokens: around + again };
+}
+
+/** What of the inputs is a text: of a large body, in the Worker that has it. */
+export const renderInputTexts = (ask: InputsAsk): Readonly<{ texts: string[]; extraTokens: number }> =>
+  tokensOf(ask) === null ? { texts: renderTurns(ask.turns).texts, extraTokens: 0 } : { texts: [], extraTokens: 0 };
+
+const inputBytesPerToken = 4;
 
 /** The turns alone. */
 export function renderTurns(turns: readonly Turn[]): Readonly<{ texts: string[]; extraTokens: number }> {

@@ -1,6 +1,7 @@
 // Estimates how many tokens a request will read, before anybody has counted them: too many rather than too few, and
 // from lengths alone, since it runs for every request. It is not what is charged; that is counted.
 import { isPdf, pdfStartWithinBytes } from "../core/file-text.ts";
+import { expectedTokens, hasInputs, mostTokens } from "../core/inputs.ts";
 import { expectedBytesPerToken, expectedImageTokens } from "../core/limits.ts";
 import type { Ask, Part } from "../core/types.ts";
 
@@ -8,7 +9,9 @@ import type { Ask, Part } from "../core/types.ts";
  * At most the model's context, which is the most that a round is charged. `offeredBytes`: what the model reads that is no
  * part of the request, the operator's tools.
  */
-export function expectedInput({ model, bodyBytes, prepared, turns }: Ask, offeredBytes = 0): number {
+export function expectedInput(ask: Ask, offeredBytes = 0): number {
+  if (hasInputs(ask)) return expectedTokens(ask);
+  const { model, bodyBytes, prepared, turns } = ask;
   let textBytes = bodyBytes + offeredBytes;
   let tokens = 0;
   const add = (part: Part, places: number): void => {
@@ -27,6 +30,9 @@ export function expectedInput({ model, bodyBytes, prepared, turns }: Ask, offere
   tokens += Math.ceil(Math.max(0, textBytes) / expectedBytesPerToken);
   return Math.min(tokens, model.contextTokens);
 }
+
+/** The most that a request can have read, whoever counts it. */
+export const mostInput = (ask: Ask): number => (hasInputs(ask) ? mostTokens(ask) : ask.model.contextTokens);
 
 /**
  * A file's text is not known before it was read: one that comes with the request has seldom more tokens than bytes, but

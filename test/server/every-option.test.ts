@@ -225,6 +225,8 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
         await (await site.chat({ model: "open-05-3BIT-REAP" })).text();
         return asked.max_tokens;
       },
+      // What is malformed is counted, too.
+      inputRequestsPerMinute: async () => (await site.fetch("/v1/embeddings", { body: {} })).status,
       logLevel: async (now: boolean) => {
         await (await site.chat()).text();
         if (now) await site.server.says(/"event":"request"/);
@@ -270,6 +272,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       catalogFile: false,
       plans: ["free", "plus", "standard", "pro"],
       outputTokensDefault: 4_096,
+      inputRequestsPerMinute: 400,
       logLevel: false,
       metricsToken: 200,
       telemetry: false,
@@ -303,6 +306,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       searches_per_day = 60
       [limits]
       default_output_tokens = 5
+      embedding_requests_per_minute = 1
       [log]
       level = "debug"
       [metrics]
@@ -327,6 +331,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       catalogFile: true,
       plans: ["first", "pro"],
       outputTokensDefault: 5,
+      inputRequestsPerMinute: 429,
       logLevel: true,
       metricsToken: 401,
       telemetry: true,

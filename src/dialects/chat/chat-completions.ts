@@ -9,6 +9,7 @@ export const chatCompletions = defineDialect<ChatAsk>({
   name: "chat-completions",
   endpoint,
   routes: [{ path: endpoint }],
+  modelKind: "chat",
   coderBilling,
   keyHeaders: [],
   clientHeaders: [],

@@ -58,6 +58,8 @@ export class ChatEncoder implements Encoder {
       case "owned-result":
         this.#breaks.roundEnded(); // this dialect has no form for what a server does by itself
         return "";
+      case "input":
+        return ""; // of requests that hold no conversation
       default:
         return piece satisfies never;
     }

@@ -10,6 +10,7 @@ export const messages = defineDialect<MessagesAsk>({
   name: "messages",
   endpoint,
   routes: [{ path: endpoint }, { path: "/v1/messages/count_tokens", counted: (tokens) => ({ input_tokens: tokens }) }],
+  modelKind: "chat",
   coderBilling,
   keyHeaders: ["x-api-key"],
   /** Its SDKs say the version that they speak. */

@@ -140,6 +140,8 @@ export class MessagesEncoder implements Encoder {
         return this.#begin(newBlock("owned-result", resultOf(piece.outcome, this.#shown!)));
       case "citation":
         return this.#cite(citationBody(piece.source));
+      case "input":
+        return ""; // of requests that hold no conversation
       default:
         return piece satisfies never;
     }

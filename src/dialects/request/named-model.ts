@@ -1,15 +1,16 @@
-// Finds the model that a request for an answer names.
+// Finds the model that a request names.
 import type { KnownModels } from "../../core/catalog.ts";
 import { refuse } from "../../core/refusals.ts";
-import type { Model, Refusal } from "../../core/types.ts";
+import type { Model, ModelKind, Refusal } from "../../core/types.ts";
 import { malformed } from "./field.ts";
 
-/** By its id or an alias; a refusal where there is none, or where it gives no answers. */
-export function namedModel({ models }: KnownModels, name: string): Model | Refusal {
+/** By its id or an alias; a refusal where there is none, or where it is for something else than `kind`. */
+export function namedModel({ models }: KnownModels, name: string, kind: ModelKind = "chat"): Model | Refusal {
   const model = models.get(name);
   if (model === undefined) return refuse("unknown_model", { model: name });
-  if (model.kind === "chat") return model;
-  return malformed(`model must be one that gives answers: ${model.id} is for ${uses[model.kind]}`);
+  if (model.kind === kind) return model;
+  return malformed(`model must be one ${wanted[kind]}: ${model.id} ${uses[model.kind]}`);
 }
 
-const uses = { embedding: "embeddings", rerank: "reranking" } as const;
+const wanted = { chat: "that gives answers", embedding: "that makes embeddings", rerank: "that reranks" } as const;
+const uses = { chat: "gives answers", embedding: "is for embeddings", rerank: "is for reranking" } as const;

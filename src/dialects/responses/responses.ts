@@ -31,6 +31,7 @@ export function responsesDialect({ sealingKey, clock, storesResponses }: Dialect
         counted: (tokens) => ({ object: "response.input_tokens", input_tokens: tokens }),
       },
     ],
+    modelKind: "chat",
     coderBilling,
     keyHeaders: [],
     clientHeaders: [],

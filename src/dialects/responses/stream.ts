@@ -66,6 +66,8 @@ export class ResponsesEncoder implements Encoder {
         return started + this.#endOwned(piece.outcome);
       case "citation":
         return started + this.#cite(piece);
+      case "input":
+        return ""; // of requests that hold no conversation
       default:
         return piece satisfies never;
     }

@@ -40,7 +40,11 @@ export class CollectOutlet implements Outlet, EventListenerObject {
   }
 
   end(end: AnswerEnd): void {
-    this.#respond(jsonReply(this.#collected.end(end), this.#reply.requestId));
+    this.#respond(this.replyOf(this.#collected.end(end), this.#reply.requestId));
+  }
+
+  protected replyOf(json: string, requestId: string): Response {
+    return jsonReply(json, requestId);
   }
 
   fail(refusal: Refusal): void {

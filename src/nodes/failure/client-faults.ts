@@ -120,6 +120,19 @@ const rows: readonly Row[] = [
     unlike: true,
   },
   {
+    words: ["matryoshka", "dimensions"], // vLLM, SGLang
+    concerns: ({ inputs }) => inputs?.kind === "vectors" && inputs.dimensions !== null,
+    reason: (model) => `The model \`${model}\` does not make vectors of other dimensions: leave dimensions out.`,
+    unlike: true,
+  },
+  {
+    // llama-server, whose vocabulary has no such tokens; Ollama, which takes texts alone
+    words: ["invalid tokens", "invalid input type", "out of vocabulary", "out-of-vocab"],
+    concerns: ({ inputs }) => inputs?.kind === "vectors" && inputs.tokens !== null,
+    reason: (model) => `The model \`${model}\` does not take these tokens here: send input as texts.`,
+    unlike: true,
+  },
+  {
     words: ["validation error"], // llama-cpp-python, of what other engines take
     concerns: () => true,
     reason: () => "The model does not accept this combination of parameters or messages.",

@@ -26,6 +26,7 @@ const wordings: readonly RegExp[] = [
   /maximum context length is (?<context>\d{1,15}) tokens.{0,40}requested (?<prompt>\d{1,15}) tokens in the messages/s,
   /maximum context length is (?<context>\d{1,15}) tokens.{0,200}?requested (?:about )?(?<total>\d{1,15}) tokens/s,
   /maximum context length is (?<context>\d{1,15})/,
+  /input \((?<prompt>\d{1,15}) tokens\) is too large to process.{0,80}batch size: (?<context>\d{1,15})/s, // llama-server, of embeddings
   /input \((?<prompt>\d{1,15}) tokens\) is longer than the model's context length \((?<context>\d{1,15})/, // SGLang
   /token count exceeds the model's maximum context length of (?<context>\d{1,15})/, // SGLang
   /max_(?:completion_)?tokens is too large: (?<output>\d{1,15})\.\s?This model supports at most (?<context>\d{1,15}) completion tokens/, // SGLang

@@ -99,6 +99,7 @@ export const toy = defineDialect<ToyAsk>({
     { path: `${endpoint}/*:stream` },
     { path: `${endpoint}/*:count`, counted: (tokens) => ({ counted: tokens }) },
   ],
+  modelKind: "chat",
   coderBilling,
   keyHeaders: ["x-toy-key"],
   clientHeaders: ["x-toy-language"],

@@ -1,0 +1,30 @@
+// How many tokens the inputs of a request for vectors or scores may come to, by what is known before a model has read them.
+import { expectedBytesPerToken, inputTokensPerByteMax, tokensAroundInput } from "./limits.ts";
+import type { Ask, Inputs } from "./types.ts";
+
+export type InputsAsk = Ask & Readonly<{ inputs: Inputs }>;
+export const hasInputs = (ask: Ask): ask is InputsAsk => ask.inputs !== undefined;
+
+type Given = Pick<Ask, "bodyBytes" | "model"> & Readonly<{ inputs: Inputs }>;
+
+/** All that the model reads: the query with each of its documents. */
+export const bytesRead = ({ bodyBytes, inputs }: Pick<Given, "bodyBytes" | "inputs">): number =>
+  bodyBytes + (inputs.kind === "scores" ? (inputs.count - 1) * Buffer.byteLength(inputs.query) : 0);
+
+/** Too many rather than too few: what is reserved. */
+export const expectedTokens = (given: Given): number =>
+  withinContext(given, (tokensOf(given) ?? Math.ceil(bytesRead(given) / expectedBytesPerToken)) + around(given));
+
+/** A report of more makes no sense. */
+export const mostTokens = (given: Given): number =>
+  withinContext(given, (tokensOf(given) ?? bytesRead(given) * inputTokensPerByteMax) + around(given));
+
+/** Where they came as tokens. */
+export const tokensOf = ({ inputs }: Pick<Given, "inputs">): number | null =>
+  inputs.kind === "vectors" ? inputs.tokens : null;
+
+/** No input can have more than its model reads at once. */
+export const withinContext = ({ inputs, model }: Pick<Given, "inputs" | "model">, tokens: number): number =>
+  Math.min(tokens, inputs.count * model.contextTokens);
+
+const around = ({ inputs }: Given): number => inputs.count * tokensAroundInput;

@@ -1,0 +1,54 @@
+// The embeddings dialect: POST /v1/embeddings, as OpenAI has it.
+import { refusals } from "../../core/refusals.ts";
+import type { Ask, Model, Piece } from "../../core/types.ts";
+import { type AnswerEnd, defineDialect, type Encoder } from "../dialect.ts";
+import { errorBody } from "../reply/error-object.ts";
+import { InputResults } from "../reply/input-results.ts";
+import { coderBilling } from "../request/inputs.ts";
+import { endpoint, read } from "./request.ts";
+
+export const embeddings = defineDialect<Ask>({
+  name: "embeddings",
+  endpoint,
+  routes: [{ path: endpoint }],
+  modelKind: "embedding",
+  coderBilling,
+  keyHeaders: [],
+  clientHeaders: [],
+  replyIdPrefix: "embd-",
+  storesResponses: false,
+  read,
+  encoder: ({ model }) => new VectorList(model),
+  statusOf: ({ refusal }) => refusals[refusal].status,
+  errorBody,
+});
+
+/** A reply is one document: there are no events. */
+class VectorList implements Encoder {
+  readonly #model: Model;
+  readonly #vectors = new InputResults();
+
+  constructor(model: Model) {
+    this.#model = model;
+  }
+
+  piece(piece: Piece): string {
+    return this.#vectors.piece(piece);
+  }
+
+  keepAlive(): string {
+    return "";
+  }
+
+  end({ usage: { inputFresh } }: AnswerEnd): string {
+    const data = this.#vectors.entries
+      .sort(([one], [other]) => one - other)
+      .map(([index, vector]) => `{"object":"embedding","index":${index},"embedding":${vector}}`);
+    const usage = JSON.stringify({ prompt_tokens: inputFresh, total_tokens: inputFresh });
+    return `{"object":"list","data":[${data.join(",")}],"model":${JSON.stringify(this.#model.id)},"usage":${usage}}`;
+  }
+
+  failure(): string {
+    return "";
+  }
+}

@@ -1,0 +1,87 @@
+// The outlet of a reply that lists what many inputs came to. It may be 200 MB, so what such replies take, until their
+// clients have read them, is limited; and one that is large goes out as fast as its client reads, not all at once.
+import type { ByteBudget } from "../../core/byte-budget.ts";
+import { busyRetrySeconds, inputsReplyStepBytes } from "../../core/limits.ts";
+import { refuse } from "../../core/refusals.ts";
+import type { AccountId, Piece } from "../../core/types.ts";
+import { jsonReply } from "../reply.ts";
+import { CollectOutlet, type ReplyParts } from "./collect-outlet.ts";
+
+export class InputsOutlet extends CollectOutlet {
+  readonly #room: Room;
+
+  constructor(reply: ReplyParts, client: AbortSignal, budget: ByteBudget, account: AccountId) {
+    super(reply, client);
+    this.#room = new Room(budget, account);
+  }
+
+  override piece(piece: Piece): void {
+    if (this.cancelSignal.aborted) return;
+    // Twice: as it came, and in the reply.
+    if (piece.kind === "input" && !this.#room.take(2 * piece.json.length)) {
+      return this.cut(refuse("busy", { seconds: busyRetrySeconds }));
+    }
+    super.piece(piece);
+  }
+
+  protected override replyOf(json: string, requestId: string): Response {
+    if (json.length <= inputsReplyStepBytes) return jsonReply(json, requestId);
+    const bytes = Buffer.from(json);
+    const room = this.#room.moved();
+    let at = 0;
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull(client) {
+          const step = bytes.subarray(at, at + inputsReplyStepBytes);
+          at += step.length;
+          client.enqueue(step);
+          if (at < bytes.length) return;
+          room.leave();
+          client.close();
+        },
+        cancel: () => room.leave(),
+      },
+      { highWaterMark: 0 },
+    );
+    return jsonReply(body, requestId);
+  }
+
+  /** The request is over: what its reply takes is the reply's to give back from here on. */
+  close(): void {
+    this.#room.leave();
+  }
+}
+
+/** What one reply takes of the budget, in steps, so that small ones are not looked at often. */
+class Room {
+  readonly #budget: ByteBudget;
+  readonly #account: AccountId;
+  #steps = 0;
+  #bytes = 0;
+
+  constructor(budget: ByteBudget, account: AccountId) {
+    this.#budget = budget;
+    this.#account = account;
+  }
+
+  take(bytes: number): boolean {
+    this.#bytes += bytes;
+    while (this.#steps * inputsReplyStepBytes < this.#bytes) {
+      if (!this.#budget.enter(this.#account, inputsReplyStepBytes)) return false;
+      this.#steps++;
+    }
+    return true;
+  }
+
+  /** The same with another owner; this one has nothing then. */
+  moved(): Room {
+    const other = new Room(this.#budget, this.#account);
+    other.#steps = this.#steps;
+    this.#steps = 0;
+    return other;
+  }
+
+  leave(): void {
+    for (; this.#steps > 0; this.#steps--) this.#budget.leave(this.#account, inputsReplyStepBytes);
+  }
+}

@@ -1,0 +1,149 @@
+// One request for vectors or scores to one node, and its answer: a single document, not a stream.
+import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
+import type { InputsAsk } from "../../core/inputs.ts";
+import { nodeErrorBodyMaxBytes } from "../../core/limits.ts";
+import { type Ending, noUsage, type Sink } from "../../core/types.ts";
+import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "../client/client.ts";
+import { type Failure, failureOfStatus, nodeBusy, nodeFailed } from "../failure/failure.ts";
+import type { GenerationLimits, Outcome } from "../generation.ts";
+import { InputsAnswer } from "./inputs-answer.ts";
+
+export type InputsParts = Readonly<{
+  ask: InputsAsk;
+  /** Head and body. */
+  request: readonly RequestPart[];
+  client: NodeClient;
+  limits: GenerationLimits;
+  cancelSignal: AnyCancelSignal;
+  sink: Sink;
+  /** Called once, when the first item is there. */
+  began: () => void;
+}>;
+
+/** `unrouted`: it knows no such address, so that it may know another. */
+export type InputsOutcome = Outcome & Readonly<{ unrouted: boolean }>;
+
+/** Resolves once, never rejects. */
+export function askForInputs(parts: InputsParts): Promise<InputsOutcome> {
+  const exchange = new InputsExchange(parts);
+  exchange.start();
+  return exchange.outcome;
+}
+
+class InputsExchange implements ExchangeHandler, EventListenerObject {
+  readonly #settled = Promise.withResolvers<InputsOutcome>();
+  readonly #parts: InputsParts;
+  readonly #answer: InputsAnswer;
+  #exchange: Exchange | null = null;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #status = 0;
+  #errorBody: Buffer[] = [];
+  #errorBodyBytes = 0;
+  #begun = false;
+  #heard = false;
+  #silentQuarters = 0;
+  #over = false;
+
+  constructor(parts: InputsParts) {
+    this.#parts = parts;
+    this.#answer = new InputsAnswer(parts.ask, parts.sink);
+  }
+
+  get outcome(): Promise<InputsOutcome> {
+    return this.#settled.promise;
+  }
+
+  start(): void {
+    const { cancelSignal, client, request } = this.#parts;
+    if (cancelSignal.aborted) return this.#settle(cancelled);
+    cancelSignal.addEventListener("abort", this);
+    this.#watch();
+    this.#exchange = client.send(request, this);
+  }
+
+  /** The client left. */
+  handleEvent(): void {
+    this.#exchange?.abort();
+    this.#settle(cancelled);
+  }
+
+  head(status: number): void {
+    this.#status = status;
+    this.#heard = true;
+  }
+
+  body(bytes: Buffer, start: number, end: number): void {
+    if (this.#over) return;
+    this.#heard = true;
+    if (this.#status !== 200) return this.#keepErrorBody(bytes, start, end);
+    this.#answer.push(bytes, start, end);
+    if (!this.#begun && this.#answer.begun) {
+      this.#begun = true;
+      this.#parts.began();
+    }
+    if (this.#answer.failure !== null) this.#fail(this.#answer.failure);
+  }
+
+  readEnd(): void {}
+
+  end(): void {
+    if (this.#over) return;
+    this.#settle(this.#status === 200 ? this.#answer.end() : this.#answer.fail(this.#failureOfErrorBody()));
+  }
+
+  fault({ kind, cause }: ExchangeFault): void {
+    if (this.#over) return;
+    if (kind === "unreachable") return this.#settle(this.#answer.fail(nodeBusy(cause)), true);
+    if (this.#status !== 0 && this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
+    this.#fail(nodeFailed(cause, !this.#answer.begun));
+  }
+
+  #keepErrorBody(bytes: Buffer, start: number, end: number): void {
+    const room = nodeErrorBodyMaxBytes - this.#errorBodyBytes;
+    const part = Buffer.from(bytes.subarray(start, Math.min(end, start + room)));
+    this.#errorBody.push(part);
+    this.#errorBodyBytes += part.length;
+    if (this.#errorBodyBytes >= nodeErrorBodyMaxBytes) this.#fail(this.#failureOfErrorBody());
+  }
+
+  #failureOfErrorBody(): Failure {
+    return failureOfStatus(this.#parts.ask, this.#status, Buffer.concat(this.#errorBody).toString("utf8"));
+  }
+
+  #fail(failure: Failure): void {
+    this.#exchange?.abort();
+    this.#settle(this.#answer.fail(failure));
+  }
+
+  #settle(ending: Ending, unreachable = false): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#parts.cancelSignal.removeEventListener("abort", this);
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    const { failure } = this.#answer;
+    this.#settled.resolve({
+      ending,
+      failure: ending.kind === "failed" ? failure : null,
+      unreachable,
+      responded: this.#status !== 0,
+      overloaded: this.#status === 429 || this.#status === 503,
+      wordless: false,
+      unrouted: this.#status === 404 && failure?.lacksModel !== true,
+    });
+  }
+
+  /** As of a generation: silence is measured in quarters of the limit. */
+  #watch(): void {
+    const { firstPieceMs, stallMs } = this.#parts.limits;
+    const limitMs = this.#status === 0 ? firstPieceMs : stallMs;
+    this.#timer = setTimeout(() => {
+      this.#silentQuarters = this.#heard ? 0 : this.#silentQuarters + 1;
+      this.#heard = false;
+      if (this.#silentQuarters < 4) this.#watch();
+      else this.#fail(nodeFailed(this.#status === 0 ? "no answer in time" : "stalled", this.#status === 0));
+    }, limitMs / 4);
+  }
+}
+
+/** Nothing of it went out. */
+const cancelled: Ending = { kind: "cancelled", usage: noUsage, estimated: false };

@@ -1,0 +1,125 @@
+// Takes the JSON of a list apart as it comes: the objects of the list, one by one, and what stands around it. An answer of
+// 2,048 vectors is 45 to 184 MB, so it is neither kept whole nor parsed at once.
+import { inputAnswerMaxBytes, inputsAnswerFrameMaxLength, jsonDepthMax } from "../../core/limits.ts";
+
+const quote = 0x22;
+const comma = 0x2c;
+const openBracket = 0x5b;
+const backslash = 0x5c;
+const closeBracket = 0x5d;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const space = 0x20;
+
+/** Names of the list in the answers that engines give. */
+const listBegins = /"(?:data|results)"\s{0,99}:\s{0,99}$/;
+/** More of a name cannot be looked at. */
+const listBeginsWithin = 256;
+
+export class ListScanner {
+  /** Takes the JSON of an object of the list; false: it wants no more. */
+  readonly #item: (json: string) => boolean;
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+  /** Where the list's objects are; null: outside of it. */
+  #listDepth: number | null = null;
+  #wasList = false;
+  /** What the reads before brought of an object that goes on; null: none does. */
+  #begun: Buffer[] | null = null;
+  #begunBytes = 0;
+  #frame = "";
+  /** Why it takes no more. */
+  fault: string | null = null;
+
+  constructor(item: (json: string) => boolean) {
+    this.#item = item;
+  }
+
+  /** All that is not in the list, whose brackets are empty here. */
+  get frame(): string {
+    return this.#frame;
+  }
+
+  push(bytes: Buffer, start: number, end: number): void {
+    if (this.fault !== null) return;
+    /** From where on what comes is the frame's, or the object's that has begun. */
+    let from = start;
+    for (let at = start; at < end; at++) {
+      const code = bytes[at]!;
+      if (this.#inString) {
+        if (this.#escaped) this.#escaped = false;
+        else if (code === backslash) this.#escaped = true;
+        else if (code === quote) this.#inString = false;
+        continue;
+      }
+      const betweenItems = this.#depth === this.#listDepth;
+      switch (code) {
+        case quote:
+          if (betweenItems) return this.#fail("a list with something else than objects");
+          this.#inString = true;
+          break;
+        case openBracket:
+        case openBrace:
+          if (betweenItems) {
+            if (code !== openBrace) return this.#fail("a list with something else than objects");
+            this.#begun = [];
+            this.#begunBytes = 0;
+            from = at;
+          } else if (code === openBracket && this.#begun === null && this.#isList(bytes, from, at)) {
+            this.#addToFrame(bytes, from, at + 1);
+            this.#listDepth = this.#depth + 1;
+            this.#wasList = true;
+          }
+          if (++this.#depth > jsonDepthMax) return this.#fail("an answer that nests too deep");
+          break;
+        case closeBracket:
+        case closeBrace:
+          this.#depth--;
+          if (betweenItems) {
+            this.#listDepth = null;
+            from = at;
+          } else if (this.#begun !== null && this.#depth === this.#listDepth) {
+            this.#keep(bytes, from, at + 1);
+            if (this.fault !== null) return;
+            const [first, ...rest] = this.#begun as [Buffer, ...Buffer[]];
+            this.#begun = null;
+            const json = (rest.length === 0 ? first : Buffer.concat([first, ...rest])).toString("utf8");
+            if (!this.#item(json)) return this.#fail("an item that is none");
+          }
+          break;
+        default:
+          if (betweenItems && code !== comma && code > space)
+            return this.#fail("a list with something else than objects");
+      }
+    }
+    if (this.#begun !== null) this.#keep(bytes, from, end);
+    else if (this.#listDepth === null) this.#addToFrame(bytes, from, end);
+  }
+
+  #isList(bytes: Buffer, from: number, at: number): boolean {
+    if (this.#wasList) return false;
+    if (this.#depth === 0) return true;
+    if (this.#depth !== 1) return false;
+    const before =
+      this.#frame.slice(-listBeginsWithin) + bytes.toString("latin1", Math.max(from, at - listBeginsWithin), at);
+    return listBegins.test(before);
+  }
+
+  /** Copied: the read's buffer is used again. */
+  #keep(bytes: Buffer, from: number, to: number): void {
+    this.#begunBytes += to - from;
+    if (this.#begunBytes > inputAnswerMaxBytes) return this.#fail("an item that is too long");
+    this.#begun!.push(Buffer.from(bytes.subarray(from, to)));
+  }
+
+  #addToFrame(bytes: Buffer, from: number, to: number): void {
+    if (this.#frame.length + to - from > inputsAnswerFrameMaxLength) return this.#fail("too much beside its list");
+    this.#frame += bytes.toString("latin1", from, to);
+  }
+
+  #fail(what: string): void {
+    this.fault = what;
+    this.#begun = null;
+  }
+}

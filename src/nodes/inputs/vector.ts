@@ -1,0 +1,121 @@
+// Reads a vector out of the JSON of an answer's item without parsing its numbers, and writes it in the other form where a
+// node gave that one.
+import type { VectorFormat } from "../../core/types.ts";
+import { parseNodeJson, record } from "../json.ts";
+
+export type Vector = Readonly<{ index: number; dimensions: number; json: string }>;
+
+/** Null for what is none. */
+export function vectorOf(item: string, format: VectorFormat): Vector | null {
+  const start = valueStart(item);
+  if (start < 0) return null;
+  const isText = item[start] === '"';
+  const end = item.indexOf(isText ? '"' : "]", start + 1) + 1;
+  if (end === 0) return null;
+  const rest = record(parseNodeJson(`${item.slice(0, start)}0${item.slice(end)}`));
+  const index = rest?.["index"];
+  if (rest?.["embedding"] !== 0 || !Number.isSafeInteger(index)) return null;
+  const written = item.slice(start, end);
+  const dimensions = isText ? floatsInBase64(written) : numbersIn(written);
+  if (dimensions === null) return null;
+  const json = isText === (format === "base64") ? written : isText ? asNumbers(written) : asBase64(written);
+  return json === null ? null : { index: index as number, dimensions, json };
+}
+
+/** Where the value of "embedding" begins; -1: nowhere. The word may be a value, too. */
+function valueStart(item: string): number {
+  const name = '"embedding"';
+  for (let at = item.indexOf(name); at >= 0; at = item.indexOf(name, at)) {
+    at = pastSpace(item, at + name.length);
+    if (item[at] !== ":") continue;
+    at = pastSpace(item, at + 1);
+    return item[at] === "[" || item[at] === '"' ? at : -1;
+  }
+  return -1;
+}
+
+function pastSpace(text: string, from: number): number {
+  let at = from;
+  while (isSpace(text.charCodeAt(at))) at++;
+  return at;
+}
+
+const isSpace = (code: number): boolean =>
+  code === 0x20 || (code >= 0x09 && code <= 0x0d && code !== 0x0b && code !== 0x0c);
+
+/** How many 32-bit floats a JSON string of base64 holds; null: it is none, or holds no floats. */
+function floatsInBase64(literal: string): number | null {
+  if (!/^"[A-Za-z0-9+/]+={0,2}"$/.test(literal)) return null;
+  const characters = literal.length - 2;
+  const padding = literal.endsWith('=="') ? 2 : literal.endsWith('="') ? 1 : 0;
+  const bytes = (characters / 4) * 3 - padding;
+  return characters % 4 === 0 && bytes % 4 === 0 ? bytes / 4 : null;
+}
+
+/** Not finite numbers are none in JSON. */
+function asNumbers(literal: string): string | null {
+  const bytes = Buffer.from(literal.slice(1, -1), "base64");
+  const numbers = Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readFloatLE(index * 4));
+  return numbers.every(Number.isFinite) ? JSON.stringify(numbers) : null;
+}
+
+function asBase64(list: string): string | null {
+  const numbers = parseNodeJson(list) as readonly number[];
+  const bytes = Buffer.alloc(numbers.length * 4);
+  numbers.forEach((number, index) => bytes.writeFloatLE(number, index * 4));
+  return `"${bytes.toString("base64")}"`;
+}
+
+// The states of a JSON number, and what stands between two of them.
+const value = 0;
+const minus = 1;
+const zero = 2;
+const whole = 3;
+const point = 4;
+const fraction = 5;
+const exponent = 6;
+const exponentSign = 7;
+const exponentDigits = 8;
+const between = 9;
+
+/** How many numbers the JSON of a list has; null where it is no list of numbers, or an empty one. */
+function numbersIn(list: string): number | null {
+  let state = value;
+  let numbers = 1;
+  const last = list.length - 1;
+  for (let at = 1; at < last; at++) {
+    const code = list.charCodeAt(at);
+    if (code >= 0x30 && code <= 0x39) {
+      if (state === whole || state === fraction || state === exponentDigits) continue;
+      if (state === value || state === minus) state = code === 0x30 ? zero : whole;
+      else if (state === point) state = fraction;
+      else if (state === exponent || state === exponentSign) state = exponentDigits;
+      else return null;
+    } else if (code === 0x2c) {
+      if (!endsNumber(state)) return null;
+      numbers++;
+      state = value;
+    } else if (code === 0x2e) {
+      if (state !== zero && state !== whole) return null;
+      state = point;
+    } else if (code === 0x2d) {
+      if (state === value) state = minus;
+      else if (state === exponent) state = exponentSign;
+      else return null;
+    } else if (code === 0x65 || code === 0x45) {
+      if (state !== zero && state !== whole && state !== fraction) return null;
+      state = exponent;
+    } else if (code === 0x2b) {
+      if (state !== exponent) return null;
+      state = exponentSign;
+    } else if (isSpace(code)) {
+      if (state === value) continue;
+      if (!endsNumber(state)) return null;
+      state = between;
+    } else return null;
+  }
+  return endsNumber(state) ? numbers : null;
+}
+
+const endsNumber = (state: number): boolean =>
+  state === zero || state === whole || state === fraction || state === exponentDigits || state === between;

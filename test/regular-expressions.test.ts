@@ -154,6 +154,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /maximum context length is (?<context>\d{1,15}) tokens.{0,40}requested (?<prompt>\d{1,15}) tokens in the messages/s,
     /maximum context length is (?<context>\d{1,15}) tokens.{0,200}?requested (?:about )?(?<total>\d{1,15}) tokens/s,
     /maximum context length is (?<context>\d{1,15})/,
+    /input \((?<prompt>\d{1,15}) tokens\) is too large to process.{0,80}batch size: (?<context>\d{1,15})/s,
     /input \((?<prompt>\d{1,15}) tokens\) is longer than the model's context length \((?<context>\d{1,15})/,
     /token count exceeds the model's maximum context length of (?<context>\d{1,15})/,
     /max_(?:completion_)?tokens is too large: (?<output>\d{1,15})\.\s?This model supports at most (?<context>\d{1,15}) completion tokens/,
@@ -193,6 +194,8 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /EPROTO|WRONG_VERSION/,
     /SSL|TLS|certificate/,
   ],
+  "nodes/inputs/list-scanner.ts": [within(512, /"(?:data|results)"\s{0,99}:\s{0,99}$/)], // twice listBeginsWithin
+  "nodes/inputs/vector.ts": [within(192 * 1_024, /^"[A-Za-z0-9+/]+={0,2}"$/)], // inputAnswerMaxBytes
   "nodes/inspect.ts": "the operator's configuration",
   "nodes/json.ts": [/-?(?:NaN|Infinity)/g],
   "nodes/managed/managed-node.ts": "the operator's configuration",

@@ -7,6 +7,7 @@ import { embeddedCatalog } from "../../src/core/catalog.ts";
 import type { CodeSample, OpenApiDocument, Operation } from "../../src/docs/openapi-document.ts";
 import { describeApi } from "../../src/http/openapi/description.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
+import { InputsNode, inputsConfig } from "../fixtures/inputs-node.ts";
 import { missing } from "../fixtures/optional.ts";
 
 setDefaultTimeout(120_000);
@@ -34,12 +35,28 @@ const operationsOf = ({ paths }: OpenApiDocument): Operation[] =>
 
 let gateway: GatewayProcess;
 let served: OpenApiDocument;
+/** The demo node has no models for these. */
+const ofInputs = new Set(["createEmbedding", "rerank"]);
+const node = new InputsNode();
+let withInputs: GatewayProcess;
+let servedWithInputs: OpenApiDocument;
+const descriptionOf = async ({ url }: GatewayProcess): Promise<OpenApiDocument> =>
+  (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument;
 beforeAll(async () => {
   gateway = await GatewayProcess.start({ config: "" });
-  served = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as OpenApiDocument;
+  withInputs = await GatewayProcess.start({
+    config: inputsConfig(node, [
+      ["bge-m3", "embedding"],
+      ["bge-reranker-v2-m3", "rerank"],
+    ]),
+  });
+  served = await descriptionOf(gateway);
+  servedWithInputs = await descriptionOf(withInputs);
 });
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
+  await withInputs[Symbol.asyncDispose]();
+  node[Symbol.dispose]();
 });
 
 /** A stored response of its own for each sample, because one of them deletes it. */
@@ -52,13 +69,16 @@ async function storedResponse(): Promise<string> {
   return ((await reply.json()) as { id: string }).id;
 }
 
-async function run(sample: CodeSample): Promise<{ code: number; output: string; errors: string }> {
+async function run(
+  sample: CodeSample,
+  { folder, operatorKey }: GatewayProcess,
+): Promise<{ code: number; output: string; errors: string }> {
   const child = Bun.spawn(commands[sample.lang](sample.source), {
     cwd: clients, // where the libraries are
     env: {
       PATH: process.env["PATH"],
-      HOME: gateway.folder,
-      TOLLGATE_KEY: gateway.operatorKey,
+      HOME: folder,
+      TOLLGATE_KEY: operatorKey,
       RESPONSE_ID: await storedResponse(),
     },
     stdout: "pipe",
@@ -76,10 +96,11 @@ const planned = operationsOf(describeApi({ catalog: embeddedCatalog(), baseUrl: 
 describe.each(planned.map(({ operationId }) => operationId))("the samples of %s", (operationId) => {
   test.concurrent.each(Object.keys(without) as CodeSample["lang"][])("%s", async (language) => {
     if (without[language]) return;
-    const operation = operationsOf(served).find((each) => each.operationId === operationId)!;
+    const [asked, described] = ofInputs.has(operationId) ? [withInputs, servedWithInputs] : [gateway, served];
+    const operation = operationsOf(described).find((each) => each.operationId === operationId)!;
     const sample = operation["x-codeSamples"]!.find(({ lang }) => lang === language)!;
-    expect(sample.source).toContain(gateway.url);
-    const { code, output, errors } = await run(sample);
+    expect(sample.source).toContain(asked.url);
+    const { code, output, errors } = await run(sample, asked);
     expect([code, errors]).toEqual([0, ""]);
     if (operationId !== "deleteResponse") expect(output).not.toBe("");
     expect(/"error"|'error'|error:/.test(output.replaceAll(/["']?error["']?: ?(?:null|None)/g, ""))).toBe(

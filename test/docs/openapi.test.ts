@@ -8,6 +8,8 @@ import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { chatCompletionsBody } from "../../src/dialects/chat/request.ts";
 import { Dialects } from "../../src/dialects/registry.ts";
+import { embeddingsBody } from "../../src/dialects/embeddings/request.ts";
+import { rerankBody } from "../../src/dialects/rerank/request.ts";
 import { messagesBody } from "../../src/dialects/messages/request.ts";
 import { responsesBody } from "../../src/dialects/responses/request.ts";
 import type { JsonSchema, Method, OpenApiDocument, Operation } from "../../src/docs/openapi-document.ts";
@@ -59,6 +61,8 @@ describe("the description", () => {
     ["ChatCompletionsRequest", chatCompletionsBody],
     ["MessagesRequest", messagesBody],
     ["ResponsesRequest", responsesBody],
+    ["EmbeddingsRequest", embeddingsBody],
+    ["RerankRequest", rerankBody],
   ])("%s has every field that the dialect checks, under the dialect's conditions", (name, checked) => {
     const { properties = {}, required } = description.components.schemas[name]!;
     const plain = plainSchema(checked);

@@ -68,6 +68,12 @@ const plainGet = (address: string): Samples => ({
   python: `from urllib.request import urlopen\n\nreply = urlopen("${address}")\nprint(reply.status, reply.read().decode())`,
 });
 
+const ranked = {
+  model: "bge-reranker-v2-m3",
+  query: "What is a toll gate?",
+  documents: ["A gate where a fee is paid.", "A kind of bread."],
+};
+
 /** By operation id; `base` is {base_url}. */
 export function codeSamples(base: string): Readonly<Record<string, readonly CodeSample[]>> {
   const samples: Readonly<Record<string, Samples>> = {
@@ -222,6 +228,24 @@ try:
     urlopen(request)
 except HTTPError as refused:
     print(refused.code, json.load(refused))`,
+    },
+    createEmbedding: {
+      shell: curlPost(`${base}/v1/embeddings`, { model: "bge-m3", input: ["What is a toll gate?"] }),
+      javaScript: openaiJs(
+        base,
+        `const { data } = await client.embeddings.create({ model: "bge-m3", input: ["What is a toll gate?"] });
+console.log(data[0].embedding.length);`,
+      ),
+      python: openaiPython(
+        base,
+        `reply = client.embeddings.create(model="bge-m3", input=["What is a toll gate?"])
+print(len(reply.data[0].embedding))`,
+      ),
+    },
+    rerank: {
+      shell: curlPost(`${base}/v1/rerank`, ranked),
+      javaScript: fetchJs(`${base}/v1/rerank`, "POST", JSON.stringify(ranked, null, 2)),
+      python: pythonRequest(`${base}/v1/rerank`, "POST", JSON.stringify(ranked)),
     },
     deleteResponse: {
       shell: curlWith("DELETE", `"${base}/v1/responses/$RESPONSE_ID"`),

@@ -13,7 +13,7 @@ import type {
   Parameter,
   Reply,
 } from "../../docs/openapi-document.ts";
-import { bodyMaxBytes, floodRequestsMax } from "../../core/limits.ts";
+import { bodyMaxBytes, floodRequestsMax, inputRequestsPerMinuteDefault } from "../../core/limits.ts";
 import { type RefusalName, refusals, refuse } from "../../core/refusals.ts";
 import { codeSamples } from "./code-samples.ts";
 import { chatEvents, completionsEvents, messagesEvents, replySchemas, responsesEvents } from "./replies.ts";
@@ -282,6 +282,61 @@ function generation(): Readonly<Record<string, { post: Operation }>> {
   };
 }
 
+/** Of requests that hold no conversation. */
+const ofInputs = [
+  ...ofEveryRoute,
+  ...ofBodies,
+  ...ofModels,
+  "context_length_exceeded",
+  "too_many_requests",
+  "quota_exceeded",
+  "busy",
+  "node_failed",
+  "model_unavailable",
+  "model_not_in_plan",
+  "stopping",
+] as const satisfies readonly RefusalName[];
+
+function withInputs(): OpenApiDocument["paths"] {
+  return {
+    "/v1/embeddings": {
+      post: {
+        operationId: "createEmbedding",
+        tags: ["Embeddings and reranking"],
+        summary: "Vectors of texts",
+        description: `As OpenAI has it, for models of the kind \`embedding\`. An account may make ${inputRequestsPerMinuteDefault} such requests a minute unless the operator says otherwise; they are counted apart from all others, together with reranking.`,
+        requestBody: body(ref("EmbeddingsRequest"), {
+          plain: { model: "bge-m3", input: ["What is a toll gate?", "A gate where a fee is paid."] },
+        }),
+        responses: {
+          "200": reply("A vector of each input.", ref("Embeddings")),
+          ...errorReplies(chatCompletions, ofInputs),
+        },
+      },
+    },
+    "/v1/rerank": {
+      post: {
+        operationId: "rerank",
+        tags: ["Embeddings and reranking"],
+        summary: "Order documents by a query",
+        description: "As Jina, Cohere and vLLM have it, for models of the kind `rerank`.",
+        requestBody: body(ref("RerankRequest"), {
+          plain: {
+            model: "bge-reranker-v2-m3",
+            query: "What is a toll gate?",
+            documents: ["A gate where a fee is paid.", "A kind of bread."],
+            top_n: 1,
+          },
+        }),
+        responses: {
+          "200": reply("The best documents, best first.", ref("Ranking")),
+          ...errorReplies(chatCompletions, ofInputs),
+        },
+      },
+    },
+  };
+}
+
 function stored(): OpenApiDocument["paths"] {
   const refused = errorReplies(chatCompletions, [...ofEveryRoute, "malformed", "not_found"]);
   const { 400: _, ...refusedById } = refused;
@@ -451,9 +506,16 @@ A request that ends with an error status costs nothing.`;
 
 /** Takes some milliseconds: made at the first request and kept. */
 export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
-  const models = listedModels(catalog).map(({ id }) => id);
+  const listed = listedModels(catalog);
+  const models = listed.map(({ id }) => id);
   const samples = codeSamples(baseUrl);
-  const paths: OpenApiDocument["paths"] = { ...generation(), ...counting(), ...stored(), ...others(models) };
+  const paths: OpenApiDocument["paths"] = {
+    ...generation(),
+    ...withInputs(),
+    ...counting(),
+    ...stored(),
+    ...others(models),
+  };
   const withSamples = Object.entries(paths).map(([path, methods]) => {
     const operations = Object.entries(methods).map(([method, operation]) => [
       method,
@@ -476,6 +538,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
       { name: "Completions", description: "Plain completions, without a conversation." },
       { name: "Messages", description: "The dialect of Anthropic's clients." },
       { name: "Responses", description: "The dialect of Codex, and what it stores." },
+      { name: "Embeddings and reranking", description: "For search in one's own texts." },
       { name: "Counting tokens", description: "Free counts in each dialect." },
       { name: "Models", description: "What can be asked." },
       { name: "Health", description: "For supervisors and balancers." },
@@ -483,7 +546,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
     security: [{ bearer: [] }, { apiKey: [] }],
     paths: Object.fromEntries(withSamples),
     components: {
-      schemas: { ...requestSchemas(models), ...replySchemas },
+      schemas: { ...requestSchemas(listed), ...replySchemas },
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "The account's key." },
         apiKey: {

@@ -383,11 +383,51 @@ const errors = {
   ),
 } satisfies Record<string, JsonSchema>;
 
+// ---------------------------------------------------------------- embeddings and reranking
+
+const inputUsage = object({ prompt_tokens: whole(), total_tokens: whole() });
+
+const inputs = {
+  Embeddings: object({
+    object: only("list"),
+    data: list(
+      object({
+        object: only("embedding"),
+        index: whole("The input's place in the request."),
+        embedding: either(list(number), text("The vector's 32-bit floats in base64.")),
+      }),
+    ),
+    model: text(),
+    usage: inputUsage,
+  }),
+  Ranking: object({
+    id: text(),
+    object: only("list"),
+    model: text(),
+    results: list(
+      object({
+        index: whole("The document's place in the request."),
+        relevance_score: number,
+        "document?": object({ text: text() }),
+      }),
+    ),
+    usage: inputUsage,
+    meta: object(
+      {
+        billed_units: object({ input_tokens: whole() }),
+        tokens: object({ input_tokens: whole(), output_tokens: whole() }),
+      },
+      "The usage as Cohere's clients read it.",
+    ),
+  }),
+} satisfies Record<string, JsonSchema>;
+
 export const replySchemas: Readonly<Record<string, JsonSchema>> = {
   ...chat,
   ...completions,
   ...messages,
   ...responses,
+  ...inputs,
   ...models,
   ...counts,
   ...errors,

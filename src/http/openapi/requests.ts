@@ -3,10 +3,13 @@
 import type { TSchema } from "@sinclair/typebox";
 import { chatCompletionsBody } from "../../dialects/chat/request.ts";
 import { completionsBody, completionTokensDefault } from "../../dialects/completions/request.ts";
+import { embeddingsBody } from "../../dialects/embeddings/request.ts";
 import { messagesBody } from "../../dialects/messages/request.ts";
+import { rerankBody } from "../../dialects/rerank/request.ts";
 import { responsesBody } from "../../dialects/responses/request.ts";
 import type { JsonSchema } from "../../docs/openapi-document.ts";
-import { outputTokensDefault, outputTokensMax, tokenizeTextMaxBytes } from "../../core/limits.ts";
+import { inputsMax, outputTokensDefault, outputTokensMax, tokenizeTextMaxBytes } from "../../core/limits.ts";
+import type { Model, ModelKind } from "../../core/types.ts";
 import { plainSchema } from "./plain-schema.ts";
 import { anything, described, either, flag, list, object, only, orNull, ref, text, whole } from "./shape.ts";
 
@@ -359,10 +362,43 @@ const responsesDetails: Details = {
   moderation: { prose: "Refused: nothing is moderated here." },
 };
 
+// ---------------------------------------------------------------- embeddings and reranking
+
+const embeddingsDetails: Details = {
+  model,
+  input: {
+    prose: `One text or up to ${inputsMax}, or the same as lists of the model's tokens.`,
+    inside: () => ({
+      anyOf: [
+        { type: "string", minLength: 1 },
+        { type: "array", minItems: 1, maxItems: inputsMax, items: { type: "string", minLength: 1 } },
+        { type: "array", minItems: 1, items: { type: "integer" } },
+        { type: "array", minItems: 1, maxItems: inputsMax, items: { type: "array", items: { type: "integer" } } },
+      ],
+    }),
+  },
+  encoding_format: { prose: "What a vector is written as: numbers, or its 32-bit floats, little-endian, in base64." },
+  dimensions: { prose: "Numbers of a vector. Refused where the model makes others." },
+  user: { prose: "Ignored." },
+};
+
+const rerankDetails: Details = {
+  model,
+  query: { prose: "What the documents are compared with." },
+  documents: { prose: "Texts, or objects with `text`." },
+  top_n: { prose: "The best so many are answered; all unless given." },
+  return_documents: { prose: "`true`: results have their documents' texts." },
+};
+
 // ---------------------------------------------------------------- putting together
 
 /** Every field that the dialect checks, in its order; a field without prose is a fault of this file. */
-function bodyOf(checked: TSchema, details: Details, models: readonly string[]): JsonSchema {
+function bodyOf(
+  checked: TSchema,
+  details: Details,
+  listed: readonly Pick<Model, "id" | "kind">[],
+  kind: ModelKind = "chat",
+): JsonSchema {
   const plain = plainSchema(checked);
   const properties = Object.entries(plain.properties!).map(([name, field]): [string, JsonSchema] => {
     const detail = details[name];
@@ -371,12 +407,18 @@ function bodyOf(checked: TSchema, details: Details, models: readonly string[]): 
     return [name, { ...inside, description: detail.prose }];
   });
   const all = Object.fromEntries(properties);
-  all["model"] = { type: "string", enum: models, description: model.prose };
+  all["model"] = { type: "string", ...namesOf(listed, kind), description: model.prose };
   return { ...plain, properties: all, description: "Fields that are not listed are ignored." };
 }
 
-/** The bodies by the names that they have among the description's schemas; `models`: ids of the catalog. */
-export function requestSchemas(models: readonly string[]): Readonly<Record<string, JsonSchema>> {
+/** Where there are none, any name is as good. */
+function namesOf(listed: readonly Pick<Model, "id" | "kind">[], kind: ModelKind): JsonSchema {
+  const ids = listed.filter((model) => model.kind === kind).map(({ id }) => id);
+  return ids.length === 0 ? {} : { enum: ids };
+}
+
+/** The bodies by the names that they have among the description's schemas; `models`: those that are listed. */
+export function requestSchemas(models: readonly Model[]): Readonly<Record<string, JsonSchema>> {
   const chat = bodyOf(chatCompletionsBody, chatDetails, models);
   const messages = bodyOf(messagesBody, messagesDetails, models);
   const responses = bodyOf(responsesBody, responsesDetails, models);
@@ -401,6 +443,8 @@ export function requestSchemas(models: readonly string[]): Readonly<Record<strin
       required: ["model"],
       description: "As POST /v1/responses; never streamed.",
     },
+    EmbeddingsRequest: bodyOf(embeddingsBody, embeddingsDetails, models, "embedding"),
+    RerankRequest: bodyOf(rerankBody, rerankDetails, models, "rerank"),
     TokenizeRequest: {
       type: "object",
       properties: {
@@ -409,7 +453,7 @@ export function requestSchemas(models: readonly string[]): Readonly<Record<strin
           chat.properties!["messages"]!,
           "Messages as on chat-completions, with `tools` and the like.",
         ),
-        model: { type: "string", enum: models, description: "Whose tokens are counted." },
+        model: { type: "string", enum: models.map(({ id }) => id), description: "Whose tokens are counted." },
         return_tokens: flag("`true`: the tokens' ids too, of texts up to 256 KiB."),
       },
       required: [],

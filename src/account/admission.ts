@@ -70,13 +70,7 @@ export class Admission {
   readonly #line: BalanceLine;
 
   /** `ofInputs`: the window of requests to models of embeddings and reranking. */
-  constructor(
-    ledger: Ledger,
-    flood: Flood,
-    journal: Journal,
-    siteUrl: string,
-    ofInputs = new Flood(),
-  ) {
+  constructor(ledger: Ledger, flood: Flood, journal: Journal, siteUrl: string, ofInputs = new Flood()) {
     this.#ledger = ledger;
     this.#floods = { chat: flood, embedding: ofInputs, rerank: ofInputs };
     this.#journal = journal;

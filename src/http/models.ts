@@ -32,25 +32,29 @@ export function modelBody(model: Model, { nodesContext, ownCapabilities }: Model
     max_tokens: outputTokensMax,
     max_output_tokens: Math.min(outputTokensMax, contextTokens),
     /** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
-    reasoning_effort: model.readsDepth,
+    reasoning_effort: model.kind === "chat" && model.readsDepth,
     capabilities: (ownCapabilities ?? capabilities)(model),
   };
 }
 
-function descriptionOf({ readsImages, structuredOutput }: Model): string {
+function descriptionOf({ kind, readsImages, structuredOutput }: Model): string {
+  if (kind !== "chat") return kind === "embedding" ? "Makes vectors of texts." : "Orders documents by a query.";
   const answers = { json_schema: "JSON that fits a schema", json_object: "JSON", none: null }[structuredOutput];
   const reads = readsImages ? "Reads text, files and images" : "Reads text and files";
   return `${reads}, calls tools${answers === null ? "" : `, answers with ${answers}`}.`;
 }
 
-/** What user interfaces offer switches for. */
-const capabilities = (model: Model) => ({
-  vision: model.readsImages,
-  tools: true,
-  reasoning: model.readsDepth,
-  structured_output: model.structuredOutput === "json_schema",
-  json_mode: model.structuredOutput !== "none",
-});
+/** What user interfaces offer switches for; one that gives no answers has nothing of it. */
+function capabilities({ kind, readsImages, readsDepth, structuredOutput }: Model) {
+  const answers = kind === "chat";
+  return {
+    vision: answers && readsImages,
+    tools: answers,
+    reasoning: answers && readsDepth,
+    structured_output: answers && structuredOutput === "json_schema",
+    json_mode: answers && structuredOutput !== "none",
+  };
+}
 
 /** A page of the list; `after_id`, `before_id` and `limit` are how Anthropic's SDK pages. */
 export function modelsBody(catalog: Catalog, query: URLSearchParams, view: ModelsView): object {

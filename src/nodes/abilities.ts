@@ -76,7 +76,9 @@ function servedModel({ name, contextTokens, capabilities }: ModelFacts): ServedM
   return { name, contextTokens, can: only(true), cannot: only(false) };
 }
 
-function below({ facts: { name, contextTokens, capabilities }, models }: Asked): string[] {
+function below({ facts: { name, contextTokens, capabilities }, models: asked }: Asked): string[] {
+  const models = asked.filter(({ kind }) => kind === "chat"); // the others promise no answers
+  if (models.length === 0) return [];
   const larger = contextTokens === null ? [] : models.filter((model) => model.contextTokens > contextTokens);
   const most = Math.max(...larger.map((model) => model.contextTokens));
   const reading = capabilities.images === false ? models.filter(({ readsImages }) => readsImages) : [];

@@ -136,7 +136,9 @@ function requestFault(ask: Ask, text: string, cause: string): Failure | null {
  */
 export function tooLong(ask: Ask, { promptTokens, promptTokensMin, totalTokens, contextTokens }: Overflow): Refusal {
   const maximum = contextTokens ?? ask.model.contextTokens;
-  const prompt = promptTokens ?? Math.max(promptTokensMin ?? 0, estimatedInput(ask));
+  // Which of several inputs it is, nobody says.
+  const own = ask.inputs === undefined ? estimatedInput(ask) : 0;
+  const prompt = promptTokens ?? Math.max(promptTokensMin ?? 0, own);
   if (prompt > maximum) return refuse("context_length_exceeded", { tokens: prompt, maximum });
   // A prompt that fills the context leaves no place for an answer.
   if (promptTokens === maximum) return refuse("context_length_exceeded", { tokens: prompt, maximum: maximum - 1 });

@@ -5,11 +5,13 @@ import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
 import { type Config, dataFolderOf, type Environment, loadConfig } from "../config/config.ts";
 import { isTold, modelInWords, modelsOn, type ServedModel } from "../nodes/abilities.ts";
+import { type EngineLoad, loadInWords } from "../nodes/engine-load.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import type { Catalog } from "../core/catalog.ts";
 import { type Plans, unconfiguredPlans } from "../core/plans.ts";
 import type { Model } from "../core/types.ts";
 import { type Command, type Flags, folderFlags, textFlag } from "./command.ts";
+import { keepsApart } from "../nodes/request.ts";
 import { askRunningServer } from "../server/control-socket.ts";
 import { configFindings } from "./doctor-config.ts";
 import { folderFindings } from "./doctor-folder.ts";
@@ -87,13 +89,15 @@ async function nodeFindings(
   served: readonly Model[],
   isOfServer: boolean,
 ): Promise<readonly Finding[]> {
-  const { name, engine, version, abilities, problem: wrong } = await inspectNode(node, served, systemClock);
+  const { name, engine, version, abilities, load, problem: wrong } = await inspectNode(node, served, systemClock);
   const what = `node ${name}`;
   if (wrong !== null) return [problem(what, wrong)];
   const is = `${engine ?? "an engine that does not say which it is"}${version === null ? "" : ` ${version}`}`;
   const by = isOfServer ? ", by --node of the running server" : "";
   return [
-    ok(what, `${is}, ${node.slots} slots${by}`),
+    ok(what, `${is}, ${node.slots === "auto" ? "slots by its load" : `${node.slots} slots`}${by}`),
+    ...(node.slots === "auto" ? [loadFinding(what, load)] : []),
+    ...(node.sharePrefixCache === false && !keepsApart(engine ?? "unknown") ? [sharedFinding(what)] : []),
     ...abilities.models.filter(isTold).map((model) => ok(what, `${model.name}: ${modelInWords(model)}`)),
     ...abilities.below.map((line) => warning(what, line)),
     ...(engine === "ollama" ? abilities.models.flatMap((model) => ollamaFinding(what, model, served)) : []),
@@ -130,6 +134,16 @@ function missingModels({ report: { served }, config, isOfServer }: SeenModels): 
     warning("models", `${missing.length - missingShownMax} more are served by no node: tollgate models`),
   ];
 }
+
+function loadFinding(what: string, load: EngineLoad | null): Finding {
+  if (load !== null) return ok(what, `its engine ${loadInWords(load)}`);
+  const how =
+    "start llama-server with --metrics, SGLang with --enable-metrics; other engines than these and vLLM need a number";
+  return warning(what, `slots = "auto", but its engine tells no load at /metrics: ${how}`);
+}
+
+const sharedFinding = (what: string): Finding =>
+  warning(what, "share_prefix_cache = false, but its engine cannot keep accounts apart in what it keeps of prompts");
 
 /** Its default context is small, and what does not fit it cuts off without a word. */
 function ollamaFinding(what: string, { name, contextTokens }: ServedModel, served: readonly Model[]): Finding[] {

@@ -3,10 +3,11 @@ import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, loadConfig } from "../config/config.ts";
 import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { abilitiesInWords, modelsOn } from "../nodes/abilities.ts";
+import { loadInWords } from "../nodes/engine-load.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
-import type { NodeReport } from "../server/node-lines.ts";
+import { loadReport, type NodeReport } from "../server/node-lines.ts";
 import { configFlags } from "./perform.ts";
 import { formatTable } from "./table.ts";
 
@@ -25,13 +26,14 @@ const command: Command = {
       nodes = await Promise.all(
         config.nodes.map(async (named): Promise<NodeReport> => {
           const inspected = await inspectNode(named, servedBy(named), systemClock);
-          const { name, url, slots, well, engine, version, context, abilities, problem } = inspected;
+          const { name, url, slots, load, well, engine, version, context, abilities, problem } = inspected;
           const { models, managed } = named;
           // A program of ours runs with the server alone.
           const health = managed !== undefined || !well ? "down" : "well";
           const unknown = { since: null, last_error: null, busy: null };
           const told = { engine, version, context, abilities: abilities.models, below: abilities.below };
-          return { name, url, health, problem, slots, ...told, models, ...unknown };
+          const room = { slots, slots_auto: slots === null, load: loadReport(load) };
+          return { name, url, health, problem, ...room, ...told, models, ...unknown };
         }),
       );
     }
@@ -39,22 +41,26 @@ const command: Command = {
     else if (nodes.length === 0)
       console.log("No server runs on this data folder, and the configuration names no nodes.");
     else {
-      const rows = nodes.map(({ name, url, health, since, problem, busy, slots, engine, version, context, models }) => [
-        name,
-        url,
-        problem !== null && health === "well" ? "unclear" : health,
-        since === null ? null : since.slice(0, 19).replace("T", " "),
-        busy,
-        slots,
-        engine === null || version === null ? engine : `${engine} ${version}`,
-        context,
-        Object.entries(models)
-          .map(([id, known]) => (id === known ? id : `${id} = ${known}`))
-          .join(", "),
-      ]);
+      const rows = nodes.map((node) => {
+        const { name, url, health, since, problem, busy, slots, engine, version, context, models } = node;
+        return [
+          name,
+          url,
+          problem !== null && health === "well" ? "unclear" : health,
+          since === null ? null : since.slice(0, 19).replace("T", " "),
+          busy,
+          node.slots_auto ? `auto${slots === null ? "" : ` (${slots})`}` : slots,
+          engine === null || version === null ? engine : `${engine} ${version}`,
+          context,
+          Object.entries(models)
+            .map(([id, known]) => (id === known ? id : `${id} = ${known}`))
+            .join(", "),
+        ];
+      });
       const head = ["node", "address", "health", "since (UTC)", "busy", "slots", "engine", "context", "models"];
       console.log(formatTable(head, rows));
-      for (const { name, problem, last_error: error, abilities, below } of nodes) {
+      for (const { name, problem, last_error: error, abilities, below, load } of nodes) {
+        if (load !== null) console.log(`${name}: its engine ${loadInWords({ ...load, cacheUse: load.cache_use })}`);
         for (const model of abilities) {
           const words = abilitiesInWords(model);
           if (words !== "") console.log(`${name}: ${model.name}: ${words}`);

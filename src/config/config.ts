@@ -59,15 +59,27 @@ export const fileTables: readonly FileTableOfKeys[] = [
       },
 );
 
-const fileSchema: TSchema = Type.Object(
-  Object.fromEntries(
-    fileTables.map(({ name, isList, keys }) => {
-      const item = schemaOf(keys, isList ? `a table [[${name}]]` : `a table [${name}]`);
-      return [name, Type.Optional(isList ? Type.Array(item, { description: `one or more tables [[${name}]]` }) : item)];
-    }),
-  ),
-  { additionalProperties: false, description: "a configuration" },
-);
+const schemaOfTables = (more: Readonly<Record<string, TSchema>> = {}): TSchema =>
+  Type.Object(
+    {
+      ...Object.fromEntries(
+        fileTables.map(({ name, isList, keys }) => {
+          const item = schemaOf(keys, isList ? `a table [[${name}]]` : `a table [${name}]`);
+          const all = isList ? Type.Array(item, { description: `one or more tables [[${name}]]` }) : item;
+          return [name, Type.Optional(all)];
+        }),
+      ),
+      ...more,
+    },
+    { additionalProperties: false, description: "a configuration" },
+  );
+const fileSchema = schemaOfTables();
+
+/** Without rows of nodes, [nodes] is a table of what [server] says of all nodes. */
+const ofAllNodes = options.sharePrefixCache.keys;
+const nodesTableSchema = schemaOfTables({
+  nodes: schemaOf(ofAllNodes, "one or more tables [[nodes]], or a table [nodes] for all"),
+});
 
 // ---------------------------------------------------------------- reading
 
@@ -142,10 +154,21 @@ function parseTables(toml: string, faults: Faults): FileTables {
   } catch (error) {
     faults.syntax((error as Error).message);
   }
-  for (const { path, problem } of misfitsOf(fileSchema, tables)) faults.at(path, problem);
+  const ofNodes = (tables as FileTables)["nodes"];
+  const isTable = isTableOfAllNodes(ofNodes);
+  for (const { path, problem } of misfitsOf(isTable ? nodesTableSchema : fileSchema, tables)) faults.at(path, problem);
   faults.throwIfAny();
-  return tables as FileTables;
+  const { nodes, server, ...others } = tables as FileTables;
+  return isTable ? { ...others, server: { ...server, ...nodes } } : (tables as FileTables);
 }
+
+/** A row is likelier meant where a table has other keys: then it is told that it must be [[nodes]]. */
+const isTableOfAllNodes = (written: unknown): boolean =>
+  typeof written === "object" &&
+  written !== null &&
+  !Array.isArray(written) &&
+  Object.keys(written).length > 0 &&
+  Object.keys(written).every((key) => key in ofAllNodes);
 
 /** The data folder: known without the file, so that the commands on accounts need no configuration. */
 export function dataFolderOf(flags: Pick<ConfigFlags, "data">, environment: Environment): string {

@@ -92,6 +92,14 @@ export const whole = (
     },
   });
 
+/** Or one word in its place. */
+export const wholeOr = <const Word extends string>(word: Word, minimum: number, maximum: number): Kind<number | Word> =>
+  as(
+    Type.Union([Type.Literal(word), Type.Integer({ minimum, maximum })], {
+      description: `a whole number from ${minimum} to ${maximum}, or "${word}"`,
+    }),
+  );
+
 export const number = (minimum: number, maximum: number, description = `a number from ${minimum} to ${maximum}`) =>
   as<number>(Type.Number({ minimum, maximum, description }));
 

@@ -17,7 +17,8 @@ import {
   textLike,
   variables,
   webAddress,
-  whole,
+  wholeOr,
+  yesOrNo,
 } from "./kinds.ts";
 import { apiKey, type FileTable, key, required, table } from "./rows.ts";
 
@@ -82,9 +83,16 @@ export const nodeTable = table(
       otherwise: undefined,
     }),
     apiKey: apiKey("the node"),
-    slots: key("slots", whole(1, nodeSlotsMax), {
-      about: "Requests it runs at once; more wait in line.",
+    slots: key("slots", wholeOr("auto", 1, nodeSlotsMax), {
+      about:
+        'Requests it runs at once; more wait in line. `"auto"`: as many as its engine runs without making them wait.',
       otherwise: nodeSlotsDefault,
+    }),
+    /** Absent: as `[server]` says. */
+    sharePrefixCache: key("share_prefix_cache", yesOrNo(), {
+      about: "Whether accounts share what its engine keeps of prompts; see Your own nodes.",
+      otherwise: undefined,
+      shown: "that of `[server]`",
     }),
     /**
      * Public model id -> the name the node knows it by; "*" = any id not named on this or another node. The name "*"

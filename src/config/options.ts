@@ -158,6 +158,16 @@ export const options = {
     restart,
     { flag: "threads" },
   ),
+  /** Null = they do not, where the engine can keep them apart. Without rows of nodes it may stand in [nodes]. */
+  sharePrefixCache: option(
+    "server",
+    key("share_prefix_cache", yesOrNo(), {
+      about: "Whether accounts share what engines keep of prompts, on all nodes; see Your own nodes.",
+      otherwise: null,
+      shown: "they do not, where the engine can tell",
+    }),
+    { reload: (running, shares) => running.sharePrefixCaches(shares) },
+  ),
   dataFolder: outside({ flag: "data", variables: ["TOLLGATE_DATA"], otherwise: "./data" }),
   nodes: list("nodes", nodeTable, { reload: (running, nodes) => running.useNodes(nodes) }, nodesOfFlags),
   queueMaxWaitMs: option(

@@ -21,6 +21,8 @@ export interface Running {
   useNodes(nodes: readonly NodeConfig[]): void;
   /** For a node, and for others of the account. */
   waitAtMost(ms: Ms): void;
+  /** Whether accounts share what engines keep of prompts, on nodes that leave it open; null: where they must. */
+  sharePrefixCaches(shares: boolean | null): void;
   /** Throws what the operator can put right; then nothing has changed. */
   useSearch(search: SearchConfig | null): Promise<void>;
   useMcpServers(servers: readonly McpConfig[]): void;

@@ -249,6 +249,10 @@ export const OperatorNode = Type.Object({
   /** Requests it runs, of those it may run at once. */
   busy: count(),
   slots: count(),
+  /** Whether these follow what its engine has to do. */
+  slots_auto: Type.Boolean(),
+  /** That in words, as it was said last; null where the slots do not follow it, or it is not known. */
+  load: Type.Union([Type.String(), Type.Null()]),
   /** Of the replies that ended in the last minute; null where none did. */
   first_token_ms: Type.Union([Type.Number(), Type.Null()]),
   tokens_per_second: Type.Number(),

@@ -134,6 +134,22 @@ export const busyRetrySeconds = 5;
 export const nodeSlotsDefault = 64;
 export const nodeSlotsMax = 100_000;
 
+// Slots that follow an engine's load
+/** So many to begin with, where the engine does not say how many it runs: one that runs fewer is known by its second answer. */
+export const autoSlotsStart = 16;
+/** Of its cache, from 0 to 1: vLLM sets requests back when it is full, and more requests need more of it with every token. */
+export const autoSlotsCacheFull = 0.95;
+export const autoSlotsCacheRoom = 0.85;
+/** After so many growths their step is doubled. */
+export const autoSlotsGrowthsOfStep = 2;
+/** Each look is a line in the access log of some engines. */
+export const loadIntervalMs = 1_000;
+export const loadFullIntervalMs = 250;
+export const loadUntoldIntervalMs = 60_000;
+/** Without a request so many looks are made before they end. */
+export const autoSlotsIdleLooksMax = 5;
+export const autoSlotsSilentLooksMax = 3;
+
 // Nodes that the gateway starts itself
 /** Loading a large model from a cold disk takes minutes. */
 export const managedStartTimeoutMs = 10 * 60_000;

@@ -1,5 +1,6 @@
 // What engines tell of themselves on routes of their own, above their OpenAI-compatible ones: version, contexts and what
 // their models can do. Each route is one small request; what is not answered, or not as expected, is not known.
+import { nodeSlotsMax } from "../core/limits.ts";
 import type { NodeClient } from "./client/client.ts";
 import { type Answer, get, isAnswer, type NoAnswer, post } from "./client/get.ts";
 import type { EngineKind } from "./engine.ts";
@@ -19,7 +20,12 @@ export type Asking = Readonly<{
 export const rootOf = (basePath: string): string => basePath.replace(/\/v1$/, "");
 
 type Told = Readonly<{ contextTokens: number | null; capabilities: Capabilities }>;
-export type EngineTold = Readonly<{ version: string | null; ofModel(name: string): Told }>;
+export type EngineTold = Readonly<{
+  version: string | null;
+  /** Requests that it runs at once. */
+  requestsMax: number | null;
+  ofModel(name: string): Told;
+}>;
 
 const nothing: Told = { contextTokens: null, capabilities: {} };
 const versionMaxLength = 60;
@@ -37,6 +43,7 @@ export function tellingRoutes(
     case "sglang":
       return told(asking, ["/server_info", "/get_server_info", "/get_model_info"], ([info, older, model]) => ({
         version: info?.["version"] ?? older?.["version"],
+        requestsMax: info?.["max_running_requests"] ?? older?.["max_running_requests"],
         capabilities: {
           ...flag("images", model?.["has_image_understanding"]),
           ...(model?.["is_generation"] === false ? { chat: false, embeddings: true } : {}),
@@ -45,6 +52,7 @@ export function tellingRoutes(
     case "llama.cpp":
       return told(asking, ["/props"], ([props]) => ({
         version: props?.["build_info"],
+        requestsMax: props?.["total_slots"],
         contextTokens: record(props?.["default_generation_settings"])?.["n_ctx"],
         capabilities: {
           ...flag("images", record(props?.["modalities"])?.["vision"]),
@@ -59,12 +67,17 @@ export function tellingRoutes(
     case "ollama":
       return ollamaTold(asking, list, known);
     default:
-      return Promise.resolve({ version: null, ofModel: () => nothing });
+      return Promise.resolve({ version: null, requestsMax: null, ofModel: () => nothing });
   }
 }
 
 type Fields = Record<string, unknown> | null;
-type Found = Readonly<{ version?: unknown; contextTokens?: unknown; capabilities?: Capabilities }>;
+type Found = Readonly<{
+  version?: unknown;
+  requestsMax?: unknown;
+  contextTokens?: unknown;
+  capabilities?: Capabilities;
+}>;
 
 /** Of an engine with one model. */
 async function told(
@@ -74,9 +87,9 @@ async function told(
 ): Promise<EngineTold> {
   const root = rootOf(basePath);
   const answers = await Promise.all(paths.map((path) => get(client, root + path, apiKey, timeoutMs)));
-  const { version, contextTokens, capabilities = {} } = read(answers.map(fieldsOf));
+  const { version, requestsMax, contextTokens, capabilities = {} } = read(answers.map(fieldsOf));
   const ofAll = { contextTokens: contextOf(contextTokens), capabilities };
-  return { version: versionOf(version), ofModel: () => ofAll };
+  return { version: versionOf(version), requestsMax: requestsOf(requestsMax), ofModel: () => ofAll };
 }
 
 const fieldsOf = (answer: Answer | NoAnswer): Fields =>
@@ -84,6 +97,9 @@ const fieldsOf = (answer: Answer | NoAnswer): Fields =>
 
 const versionOf = (value: unknown): string | null =>
   typeof value === "string" && value !== "" ? value.slice(0, versionMaxLength) : null;
+
+const requestsOf = (value: unknown): number | null =>
+  typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= nodeSlotsMax ? value : null;
 
 const flag = (name: keyof Capabilities, value: unknown): Capabilities =>
   typeof value === "boolean" ? { [name]: value } : {};
@@ -124,6 +140,7 @@ async function ollamaTold(
   await Promise.all(Array.from({ length: shownAtOnce }, show));
   return {
     version: versionOf(version?.["version"]),
+    requestsMax: null,
     ofModel(name) {
       const { contextTokens, capabilities } = shown.get(name) ?? nothing;
       const now = [...loaded].find(([other]) => isNamed(other, name))?.[1];

@@ -25,6 +25,8 @@ export type Engine = Readonly<{
   kind: EngineKind;
   /** As it says it; null where it does not. */
   version: string | null;
+  /** Requests that it runs at once; absent: it does not say it. */
+  requestsMax?: number;
   /** All that it lists. */
   models: readonly ModelFacts[];
   /** Names of those that may answer where the configuration names none, the first of them rather than others. */
@@ -58,11 +60,11 @@ export async function engineOf(asking: Asking, listed: Answer, known: Engine | n
   if (sameAsKnown !== null && sameAsKnown.kind !== "ollama") return sameAsKnown;
   const kind = sameAsKnown?.kind ?? (await kindOf(asking, listed, list));
   const told = await tellingRoutes(kind, asking, list, sameAsKnown?.models ?? []);
-  const engine = engineOfTold(kind, list, told, sameAsKnown?.version ?? null);
+  const engine = engineOfTold(kind, list, told, sameAsKnown);
   return Bun.deepEquals(engine, known) ? known : engine;
 }
 
-function engineOfTold(kind: EngineKind, list: readonly ListedModel[], told: EngineTold, knownVersion: string | null) {
+function engineOfTold(kind: EngineKind, list: readonly ListedModel[], told: EngineTold, known: Engine | null) {
   const models = list.map(({ name, contextTokens, capabilities }): ModelFacts => {
     const more = told.ofModel(name);
     return {
@@ -71,7 +73,9 @@ function engineOfTold(kind: EngineKind, list: readonly ListedModel[], told: Engi
       capabilities: { ...capabilities, ...more.capabilities },
     };
   });
-  return { kind, version: told.version ?? knownVersion, models, chatModels: chatModelsOf(models) };
+  const version = told.version ?? known?.version ?? null;
+  const runs = told.requestsMax === null ? {} : { requestsMax: told.requestsMax };
+  return { kind, version, ...runs, models, chatModels: chatModelsOf(models) };
 }
 
 /** By what the list says: the rest comes from elsewhere. */

@@ -7,7 +7,8 @@ import type { Model } from "../core/types.ts";
 import { type Abilities, abilitiesOf, leastContext } from "./abilities.ts";
 import { NodeClient, originOf } from "./client/client.ts";
 import { isAnswer, post } from "./client/get.ts";
-import { unlisted } from "./engine.ts";
+import { type EngineKind, unlisted } from "./engine.ts";
+import { askForLoad, type EngineLoad, isLoad } from "./engine-load.ts";
 import type { Asking } from "./engine-routes.ts";
 import { type Look, lookAt } from "./health/look.ts";
 import { parseNodeJson, record } from "./json.ts";
@@ -15,10 +16,13 @@ import { parseNodeJson, record } from "./json.ts";
 export type Inspection = Readonly<{
   name: string;
   url: string;
-  slots: number;
+  /** Null where they follow its load. */
+  slots: number | null;
+  /** Where they do: what its engine has to do; null where it does not tell it. */
+  load: EngineLoad | null;
   well: boolean;
   /** "vllm", "ollama", ...; null when the node did not say. */
-  engine: string | null;
+  engine: EngineKind | null;
   version: string | null;
   /** In tokens, where the node names it: the least of the models that it is asked for. */
   context: number | null;
@@ -35,10 +39,11 @@ export type Inspection = Readonly<{
  * `served`: the models of the catalog that it is configured for.
  */
 export async function inspectNode(node: NodeConfig, served: readonly Model[], clock: Clock): Promise<Inspection> {
-  const { name, url, slots, managed } = node;
+  const { name, url, managed } = node;
+  const slots = node.slots === "auto" ? null : node.slots;
   const nothing: Abilities = { models: [], below: [] };
   const unknown = { engine: null, version: null, context: null, models: [], abilities: nothing, problem: null };
-  const unasked = { name, url, slots, well: false, ...unknown };
+  const unasked = { name, url, slots, load: null, well: false, ...unknown };
   // It runs with the gateway that starts it, maybe on a port that is chosen then.
   if (managed !== undefined) return unasked;
   const asking = askingOf(node, clock);
@@ -57,9 +62,11 @@ export async function inspectNode(node: NodeConfig, served: readonly Model[], cl
     const absent =
       misfit ?? `lists no model that gives answers, but ${engine.models.map((model) => model.name).join(", ")}`;
     const abilities = abilitiesOf(engine, node, served);
-    const told = { engine: engine.kind, version: engine.version, models: engine.models.map((model) => model.name) };
+    const is = { engine: engine.kind, version: engine.version, models: engine.models.map((model) => model.name) };
     const context = leastContext(abilities);
-    return { ...unasked, ...told, well: true, context, abilities, problem: answers ? null : absent };
+    const told = slots === null ? await askForLoad(asking) : "untold";
+    const load = isLoad(told) ? told : null;
+    return { ...unasked, ...is, load, well: true, context, abilities, problem: answers ? null : absent };
   } finally {
     asking.client.close();
   }

@@ -24,6 +24,7 @@ import { answerRoom, askWithin, contextTold, isPromptTooLong, surelyFits } from 
 import { type Dial, NodeClient, originOf } from "./client/client.ts";
 import { isAnswer, post } from "./client/get.ts";
 import { type Engine, factsOf, unknownEngine } from "./engine.ts";
+import { askForLoad, type LoadAnswer } from "./engine-load.ts";
 import { type Asking, rootOf } from "./engine-routes.ts";
 import { failed, type Failure, failureOfStatus, tooLong } from "./failure/failure.ts";
 import type { Overflow } from "./failure/overflow.ts";
@@ -93,6 +94,8 @@ export type EndpointOptions = Readonly<{
   nodeModelOf?: NodeModelOf | undefined;
   /** Whether requests wait for a first look where the configuration leaves it to the engine what models are called. */
   looks?: boolean | undefined;
+  /** See PrefixCacheRule; absent: that of tests. */
+  saltSeed?: bigint | undefined;
 }>;
 
 export class NodeEndpoint {
@@ -104,6 +107,7 @@ export class NodeEndpoint {
   readonly #basePath: string;
   readonly #estimate: EstimateOfPrompt | null;
   readonly #nodeModelOf: NodeModelOf;
+  readonly #saltSeed: bigint;
   #lookedAgain: Readonly<{ found: Promise<void>; until: Ms }> | null = null;
   /** Requests wait for a look: nobody has said yet what the node's models are called. */
   #looksFirst: boolean;
@@ -115,11 +119,20 @@ export class NodeEndpoint {
 
   constructor(
     config: NodeConfig,
-    { clock, limits, dial, estimate = null, nodeModelOf = notConfigured, looks = false }: EndpointOptions,
+    {
+      clock,
+      limits,
+      dial,
+      estimate = null,
+      nodeModelOf = notConfigured,
+      saltSeed = 0n,
+      looks = false,
+    }: EndpointOptions,
   ) {
     this.#looksFirst = looks && config.managed === undefined && Object.values(config.models).includes("*");
     this.#estimate = estimate;
     this.#nodeModelOf = nodeModelOf;
+    this.#saltSeed = saltSeed;
     this.config = config;
     this.#clock = clock;
     this.#limits = limits;
@@ -371,9 +384,10 @@ export class NodeEndpoint {
   #nodeRequest(ask: Ask, account: AccountId, nodeModel: string): NodeRequest | LargeNodeRequest {
     const { depth } = this.config;
     const { kind } = this.engine;
-    if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind);
-    if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, depth);
-    return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, depth);
+    const cache = { isShared: this.config.sharePrefixCache, seed: this.#saltSeed };
+    if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind, cache);
+    if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, depth, cache);
+    return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, depth, cache);
   }
 
   countRequestOfText(modelId: string, text: string): CountRequest | null {
@@ -390,6 +404,11 @@ export class NodeEndpoint {
     const look = await looking;
     if (this.#looking === looking) this.#looking = null;
     return look;
+  }
+
+  /** What its engine has to do now. */
+  load(): Promise<LoadAnswer> {
+    return askForLoad(this.#asking);
   }
 
   /** What decides whether it takes a kind of request: its engine, and what the model is there. */

@@ -4,9 +4,9 @@ import { refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, PlainCompletion, Refusal } from "../core/types.ts";
 import type { EngineKind } from "./engine.ts";
 import { noSuffix } from "./failure/client-faults.ts";
+import { prefixCacheFields, type PrefixCacheRule, usualPrefixCache } from "./prefix-cache.ts";
 import {
   addSampling,
-  cacheSaltOf,
   engineTraits,
   type LargeNodeRequest,
   type NodeRequest,
@@ -34,6 +34,7 @@ export function plainRequest(
   account: AccountId,
   nodeModel: string,
   engine: EngineKind,
+  prefixCache: PrefixCacheRule = usualPrefixCache,
 ): NodeRequest | LargeNodeRequest {
   const { plain, sampling } = ask;
   const traits = engineTraits[engine];
@@ -45,7 +46,7 @@ export function plainRequest(
   if (logprobs !== undefined) rest["logprobs"] = logprobs;
   if (plain.suffix !== null) rest["suffix"] = plain.suffix;
   if (plain.echo) rest["echo"] = true;
-  Object.assign(rest, cacheSaltOf(account, traits));
+  Object.assign(rest, prefixCacheFields(traits.prefixCache, prefixCache, account));
   const body = withPrompt(ask, nodeModel, "prompt", rest);
   const expected = { textIsCallOf: null, stops };
   return typeof body === "string" ? { body, expected } : { body, expected };

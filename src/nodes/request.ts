@@ -7,14 +7,14 @@ import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { EngineKind } from "./engine.ts";
 import { callPrompt, formatPrompt } from "./in-words.ts";
 import { nodeSchema, toolParameters } from "./node-schema.ts";
+import { prefixCacheFields, type PrefixCacheRule, type PrefixCacheTrait, usualPrefixCache } from "./prefix-cache.ts";
 import type { AccountId, Ask, Effort, Format, PreparedTurns, Sampling, Tool, Turn } from "../core/types.ts";
 
 /** What an engine takes beyond what all take. */
 export type EngineTraits = Readonly<{
   /** stream_options.continuous_usage_stats: usage with every event, for answers that are cut. */
   runningUsage: boolean;
-  /** cache_salt: accounts cannot learn from timing what others asked. */
-  cacheSalt: boolean;
+  prefixCache: PrefixCacheTrait;
   /**
    * How one tool is forced. `native`: the object form. `required`: only that tool, and tool_choice "required".
    * `required-unthinking`: the same with thinking off (llama-server writes text to the budget's end otherwise).
@@ -57,7 +57,7 @@ const noDepth = (): Record<string, unknown> => ({});
 
 const plain: EngineTraits = {
   runningUsage: false,
-  cacheSalt: false,
+  prefixCache: "shared",
   forcedTool: "required",
   formats: true,
   jsonObject: true,
@@ -73,7 +73,7 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   vllm: {
     ...plain,
     runningUsage: true,
-    cacheSalt: true,
+    prefixCache: "salt",
     forcedTool: "native",
     saysStop: true,
     plain: { suffix: true, echo: true }, // it says so where the model cannot
@@ -83,7 +83,7 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   sglang: {
     ...plain,
     runningUsage: true,
-    cacheSalt: true,
+    prefixCache: "salt",
     forcedTool: "native",
     saysStop: true,
     plain: { suffix: false, echo: true }, // a suffix has a meaning only where it was started with a completion template
@@ -93,6 +93,7 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   // refuses fields that it does not know, some versions also unused template settings
   "tensorrt-llm": {
     ...plain,
+    prefixCache: "salt-if-asked",
     runningUsage: true,
     forcedTool: "native",
     sampling: fullSampling,
@@ -101,6 +102,7 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   },
   "llama.cpp": {
     ...plain,
+    prefixCache: "unused-if-asked",
     forcedTool: "required-unthinking",
     sampling: { top_k: "top_k", min_p: "min_p", repetition_penalty: "repeat_penalty" },
     depth: depthByTemplate,
@@ -129,8 +131,11 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
         : { chat_template_kwargs: { ...thinking(true).chat_template_kwargs, reasoning_effort: effortWords[effort] } },
   },
   demo: { ...plain, plain: { suffix: true, echo: false } },
-  unknown: { ...plain, plain: { suffix: true, echo: true } }, // OpenAI's own form, which a router may pass on
+  unknown: { ...plain, prefixCache: "salt-if-asked", plain: { suffix: true, echo: true } }, // OpenAI's own form, which a router may pass on
 };
+
+/** Whether accounts can be kept apart in what the engine keeps of prompts. */
+export const keepsApart = (engine: EngineKind): boolean => engineTraits[engine].prefixCache !== "shared";
 
 /** What is to be known of the answer. */
 export type Expected = Readonly<{
@@ -163,8 +168,9 @@ export function nodeRequest(
   nodeModel: string,
   engine: EngineKind,
   depths: NodeConfig["depth"] = {},
+  prefixCache: PrefixCacheRule = usualPrefixCache,
 ): NodeRequest {
-  const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, depths);
+  const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, depths, prefixCache);
   return { body: JSON.stringify({ model, messages, ...rest }), expected };
 }
 
@@ -178,7 +184,7 @@ export function countedBody(
   engine: EngineKind,
   depths: NodeConfig["depth"] = {},
 ): readonly Buffer[] {
-  const fields = fieldsOf(ask, 0, nodeModel, engine, depths);
+  const fields = fieldsOf(ask, 0, nodeModel, engine, depths, usualPrefixCache);
   const rest = Object.fromEntries(Object.entries(fields.rest).filter(([name]) => !notCounted.has(name)));
   if (ask.prepared !== undefined) return largeBody(ask.prepared, { ...fields, rest });
   return [Buffer.from(JSON.stringify({ model: fields.model, messages: fields.messages, ...rest }))];
@@ -191,8 +197,9 @@ export function largeNodeRequest(
   nodeModel: string,
   engine: EngineKind,
   depths: NodeConfig["depth"] = {},
+  prefixCache: PrefixCacheRule = usualPrefixCache,
 ): LargeNodeRequest {
-  const fields = fieldsOf(ask, account, nodeModel, engine, depths);
+  const fields = fieldsOf(ask, account, nodeModel, engine, depths, prefixCache);
   return { body: largeBody(ask.prepared, fields), expected: fields.expected };
 }
 
@@ -243,7 +250,8 @@ function fieldsOf(
   account: AccountId,
   nodeModel: string,
   engine: EngineKind,
-  depths: NodeConfig["depth"] = {},
+  depths: NonNullable<NodeConfig["depth"]>,
+  prefixCache: PrefixCacheRule,
 ): RequestFields {
   const traits = engineTraits[engine];
   const forced = forcedTool(ask);
@@ -285,7 +293,7 @@ function fieldsOf(
   // first-party tiers choose their own depth (spec, Behaviours across endpoints)
   if (ask.model.readsDepth && ask.effort !== null) Object.assign(body, depthOf(ask.effort));
   if (unthinking) Object.assign(body, depths.off ?? thinking(false));
-  Object.assign(body, cacheSaltOf(account, traits));
+  Object.assign(body, prefixCacheFields(traits.prefixCache, prefixCache, account));
   const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");
   return { model: nodeModel, messages, rest: body, addition, expected: { textIsCallOf, stops } };
 
@@ -299,10 +307,6 @@ export const streamFields = ({ runningUsage }: EngineTraits): Record<string, unk
   stream: true,
   stream_options: runningUsage ? { include_usage: true, continuous_usage_stats: true } : { include_usage: true },
 });
-
-/** What keeps the accounts' prompt caches apart. */
-export const cacheSaltOf = (account: AccountId, { cacheSalt }: EngineTraits): Record<string, unknown> =>
-  cacheSalt ? { cache_salt: Bun.hash(`account ${account}`).toString(36) } : {};
 
 /** The one tool that must be called, or null. `required` with a single tool says the same. */
 function forcedTool({ toolChoice, tools }: Ask): Tool | null {

@@ -28,6 +28,7 @@ import { holdFreePort } from "../http/free-port.ts";
 import { Metrics } from "../http/metrics/metrics.ts";
 import { together } from "../http/other-threads.ts";
 import type { LiveRequests } from "../http/site.ts";
+import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
@@ -246,6 +247,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
     ...(followedNodes === null ? {} : { follower: followedNodes }),
     log: ({ level, node, message }) => log(level, message, { node }),
     nodeModelOf: catalog.nodeModelOf,
+    saltSeed: saltSeedOf(sealingKey),
     onEngines: () => served.update(),
     estimate: (ask, account, cancelSignal) => counts.ofUncounted(ask, account, cancelSignal),
     onFirstLook,
@@ -267,6 +269,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
   });
   opened.defer(() => serving.stop());
   opened.defer(() => pool.close());
+  pool.sharePrefixCaches(config.sharePrefixCache);
   pool.reconfigure(serving.applied.nodes, config.queueMaxWaitMs, serving.applied.arrivals);
   const counter = new Counter({ log });
   opened.defer(() => counter.close());

@@ -1,5 +1,6 @@
 // Assembles the console of a server.
 import { abilitiesInWords } from "../nodes/abilities.ts";
+import { loadInWords } from "../nodes/engine-load.ts";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
@@ -61,7 +62,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   const nodes = {
     states: () => {
       const states = pool.states();
-      return nodeReports(states, catalog).map((report, at) => nodeOf(report, states[at]!.quickness));
+      return nodeReports(states, catalog).map((report, at) => nodeOf(report, states[at]!));
     },
     get waiting() {
       return pool.waiting;
@@ -152,9 +153,11 @@ function filesIn(folder: string): BackupFile[] {
 
 const nodeOf = (
   { context, abilities, ...report }: ReturnType<typeof nodeReports>[number],
-  { firstPieceMs, tokensPerSecond }: NodeState["quickness"],
+  { load, slots, quickness: { firstPieceMs, tokensPerSecond } }: NodeState,
 ): OperatorNode => ({
   ...report,
+  slots,
+  load: load === null ? null : loadInWords(load),
   context_tokens: context,
   abilities: abilities.map((model) => ({
     name: model.name,

@@ -1,6 +1,7 @@
 // What a server's parts tell Prometheus at each scrape, beside what is counted.
 import type { Accounting } from "../accounting.ts";
 import type { Gauge } from "../http/metrics/metric.ts";
+import type { EngineLoad } from "../nodes/engine-load.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import type { LedgerState, LedgerWatch } from "../store/verify/verify-watch.ts";
@@ -40,7 +41,7 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
       value: storedResponses.waitingBytes,
     };
   }
-  for (const { name: node, health, since, lastError, busy, slots } of pool.states()) {
+  for (const { name: node, health, since, lastError, busy, slots, load } of pool.states()) {
     const labels = { node };
     for (const each of ["well", "cooling", "down", "starting"] as const) {
       yield {
@@ -72,7 +73,27 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
     };
     yield { name: "tollgate_node_busy", help: "Requests that the node runs.", value: busy, labels };
     yield { name: "tollgate_node_slots", help: "Requests that the node may run at once.", value: slots, labels };
+    if (load !== null) yield* loadGauges(load, labels);
   }
+}
+
+/** Where slots follow it. */
+function* loadGauges({ running, waiting, cacheUse }: EngineLoad, labels: Readonly<{ node: string }>): Generator<Gauge> {
+  const of = "as it said it last, whoever sent them";
+  yield { name: "tollgate_node_engine_running", help: `Requests that the engine runs, ${of}.`, value: running, labels };
+  yield {
+    name: "tollgate_node_engine_waiting",
+    help: `Requests that wait inside the engine, ${of}.`,
+    value: waiting,
+    labels,
+  };
+  if (cacheUse === null) return;
+  yield {
+    name: "tollgate_node_engine_cache_ratio",
+    help: "The part of the engine's cache that running requests need.",
+    value: cacheUse,
+    labels,
+  };
 }
 
 /** Times are left out until they are known: 0 would be a check in 1970. */

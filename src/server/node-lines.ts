@@ -1,6 +1,7 @@
 // Describes nodes in lines for people: what `serve` prints about each after the first look, and why none can serve.
 import type { Catalog } from "../core/catalog.ts";
 import { abilitiesOf, leastContext, modelsOn, type ServedModel } from "../nodes/abilities.ts";
+import type { EngineLoad } from "../nodes/engine-load.ts";
 import { engineInWords } from "../nodes/engine.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
@@ -20,7 +21,11 @@ export type NodeReport = Readonly<{
   last_error: Readonly<{ at: string; message: string }> | null;
   /** Requests it runs now; null while no server runs. */
   busy: number | null;
-  slots: number;
+  /** Null where they follow what its engine has to do, and no server runs. */
+  slots: number | null;
+  slots_auto: boolean;
+  /** Where they do: what the engine said last of it; null where that is not known. */
+  load: Readonly<{ running: number; waiting: number; cache_use: number | null }> | null;
   engine: string | null;
   version: string | null;
   /** In tokens, where the engine names it: the least of the models that it is asked for. */
@@ -59,11 +64,14 @@ export function healthOf(unready: string | null, pool: Pick<NodePool, "states">)
   return { unready, nodes: reason === null ? null : [reason, ...each].join("; ") };
 }
 
+export const loadReport = (load: EngineLoad | null): NodeReport["load"] =>
+  load === null ? null : { running: load.running, waiting: load.waiting, cache_use: load.cacheUse };
+
 /** What a running server tells of its nodes, in their order. */
 export function nodeReports(states: readonly NodeState[], catalog: Pick<Catalog, "models">) {
   const servedBy = modelsOn(states, catalog.models);
   return states.map((node) => {
-    const { name, url, health, since, problem, lastError, busy, slots, engine, models } = node;
+    const { name, url, health, since, problem, lastError, busy, slots, isAuto, load, engine, models } = node;
     const abilities = abilitiesOf(engine, node, servedBy(node));
     return {
       name,
@@ -74,6 +82,8 @@ export function nodeReports(states: readonly NodeState[], catalog: Pick<Catalog,
       last_error: lastError === null ? null : { at: new Date(lastError.at).toISOString(), message: lastError.message },
       busy,
       slots,
+      slots_auto: isAuto,
+      load: loadReport(load),
       engine: engine.kind,
       version: engine.version,
       context: leastContext(abilities),

@@ -54,7 +54,11 @@ export class RunningParts implements Running {
   waitAtMost(ms: Ms): void {
     const { accounting, pool } = this.#parts;
     accounting.admission.line.maxWaitMs = ms;
-    pool.reconfigure(pool.configs, ms);
+    pool.waitAtMost(ms);
+  }
+
+  sharePrefixCaches(shares: boolean | null): void {
+    this.#parts.pool.sharePrefixCaches(shares);
   }
 
   useSearch(search: SearchConfig | null): Promise<void> {

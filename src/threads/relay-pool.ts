@@ -2,7 +2,7 @@
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
-import { affinityOf } from "../nodes/queue/affinity.ts";
+import { affinityOf, allShare } from "../nodes/queue/affinity.ts";
 import type { Engine } from "../nodes/engine.ts";
 import { busy } from "../nodes/failure/failure.ts";
 import { NodeCounting } from "../nodes/node-counting.ts";
@@ -28,6 +28,8 @@ export class RelayPool implements PoolFollower {
   readonly #estimate: EstimateOfPrompt | null;
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #nodes = new Map<string, KnownNode>();
+  #allShare = false;
+  readonly #saltSeed: bigint;
   readonly #nodeModelOf: NodeModelOf;
   #serves: ReturnType<typeof servesAmong>;
 
@@ -36,7 +38,9 @@ export class RelayPool implements PoolFollower {
     clock: Clock,
     estimate: EstimateOfPrompt | null = null,
     nodeModelOf: NodeModelOf = () => null,
+    saltSeed = 0n,
   ) {
+    this.#saltSeed = saltSeed;
     this.#nodeModelOf = nodeModelOf;
     this.#serves = servesAmong(() => [], nodeModelOf);
     this.#mainThread = mainThread;
@@ -52,7 +56,7 @@ export class RelayPool implements PoolFollower {
     excluded: ReadonlySet<string> = none,
   ): Refusal | Promise<Slot | Refusal> {
     if (cancelSignal.aborted) return busy;
-    const affinity = this.#nodes.size > 1 ? affinityOf(ask, account) : 0;
+    const affinity = this.#nodes.size > 1 ? affinityOf(ask, this.#allShare ? null : account) : 0;
     return this.#mainThread.enter({ account, model: ask.model.id, affinity, excluded }, cancelSignal, (place, node) => {
       const known = this.#nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay was told of");
@@ -81,11 +85,13 @@ export class RelayPool implements PoolFollower {
   nodesChanged(configs: readonly NodeConfig[]): void {
     const { nodes, gone } = nodesAfter(this.#nodes, configs, (config): KnownNode => {
       const limits = endpointLimitsDefault;
-      const options = { clock: this.#clock, limits, estimate: this.#estimate, nodeModelOf: this.#nodeModelOf };
-      const endpoint = new NodeEndpoint(config, { ...options, looks: true });
+      const [estimate, nodeModelOf, saltSeed] = [this.#estimate, this.#nodeModelOf, this.#saltSeed];
+      const options = { clock: this.#clock, limits, estimate, nodeModelOf, saltSeed, looks: true };
+      const endpoint = new NodeEndpoint(config, options);
       return { endpoint, health: "well" };
     });
     this.#nodes = nodes;
+    this.#allShare = allShare(configs);
     for (const { endpoint } of gone) endpoint.close();
     this.#serves = servesAmong(
       () => [...this.#nodes.values()].map(({ endpoint }) => knownOf(endpoint)),

@@ -16,6 +16,7 @@ import { mainServes } from "./main-serves.ts";
 import type { Operation, Rules, ToRelay } from "./messages.ts";
 import { MessageBatcher } from "./message-batcher.ts";
 import { RelayPool } from "./relay-pool.ts";
+import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import type { Opening, Order, Report } from "./relays.ts";
 import { Counter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
@@ -60,6 +61,7 @@ class RelayThread {
       systemClock,
       (ask, account, cancelSignal) => this.#counts.ofUncounted(ask, account, cancelSignal),
       this.#catalog.nodeModelOf,
+      saltSeedOf(opening.sealingKey),
     );
     this.#counter = new Counter({ log: this.#log });
     this.#counts = new TokenCounts(this.#counter, this.#pool, systemClock);

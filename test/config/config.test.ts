@@ -13,6 +13,7 @@ import {
 const read = (toml: string, flags = {}, environment = {}) => readConfig("gate.toml", toml, flags, environment);
 const example = `
 [server]
+share_prefix_cache = true
 host = "127.0.0.2"
 port = 8401
 base_url = "https://api.example.com/"
@@ -61,6 +62,39 @@ every_hours = 12
 keep = 3
 `;
 
+describe("whether accounts share what engines keep of prompts", () => {
+  const row = (more = "") => `[[nodes]]\nname = "a"\nurl = "http://127.0.0.1:1"\n${more}`;
+  test("is told of all nodes in [server], or in [nodes] where no rows stand", () => {
+    for (const table of ["server", "nodes"]) {
+      expect(read(`[${table}]\nshare_prefix_cache = true`)).toMatchObject({ sharePrefixCache: true, nodes: [] });
+    }
+    expect(read("[server]\nport = 9\n[nodes]\nshare_prefix_cache = false")).toMatchObject({
+      port: 9,
+      sharePrefixCache: false,
+    });
+    expect(read(row())).toMatchObject({ sharePrefixCache: null });
+  });
+  test("is told of a node in its row", () => {
+    expect(read(row("share_prefix_cache = false")).nodes[0]).toMatchObject({ sharePrefixCache: false });
+    expect(read(row()).nodes[0]).not.toHaveProperty("sharePrefixCache");
+  });
+  test.each([
+    ["[nodes]\nshare_prefix_cache = 1", "gate.toml:2: nodes.share_prefix_cache must be true or false, is 1"],
+    ['[nodes]\nname = "a"', "gate.toml:1: nodes must be one or more tables [[nodes]]"],
+    ["[nodes]", "gate.toml:1: nodes must be one or more tables [[nodes]]"],
+  ])("%s is told as wrong", (toml, message) => {
+    expect(() => read(toml)).toThrow(message);
+  });
+});
+
+test("slots are a number or follow the engine's load", () => {
+  const slots = (written: string) =>
+    read(`[[nodes]]\nname = "a"\nurl = "http://127.0.0.1:1"\nslots = ${written}`).nodes[0]!.slots;
+  expect([slots("3"), slots('"auto"')]).toEqual([3, "auto"]);
+  expect(() => slots('"many"')).toThrow('nodes[0].slots must be a whole number from 1 to 100000, or "auto", is "many"');
+  expect(() => slots("0")).toThrow("must be a whole number");
+});
+
 describe("a configuration", () => {
   test("is complete without a file, flags and environment", () => {
     expect(readConfig(null, "", {}, {})).toEqual({
@@ -72,6 +106,7 @@ describe("a configuration", () => {
       corsOrigins: [],
       stopGraceMs: 30_000,
       threads: 1,
+      sharePrefixCache: null,
       dataFolder: "./data",
       nodes: [],
       queueMaxWaitMs: 600_000,
@@ -112,6 +147,7 @@ describe("a configuration", () => {
       ],
       stopGraceMs: 30_000,
       threads: 1,
+      sharePrefixCache: true,
       dataFolder: "./data",
       nodes: [
         {
@@ -376,10 +412,14 @@ describe("a wrong configuration", () => {
       "backups without end",
     ],
     [node + node, "gate.toml:5: nodes[1].name must be unique, is also the name of nodes[0]", "a name used twice"],
-    [`${node}slots = 0`, "gate.toml:4: nodes[0].slots must be a whole number from 1 to 100000, is 0", "no slots"],
+    [
+      `${node}slots = 0`,
+      'gate.toml:4: nodes[0].slots must be a whole number from 1 to 100000, or "auto", is 0',
+      "no slots",
+    ],
     [
       `${node}slots = 100001`,
-      "gate.toml:4: nodes[0].slots must be a whole number from 1 to 100000, is 100001",
+      'gate.toml:4: nodes[0].slots must be a whole number from 1 to 100000, or "auto", is 100001',
       "too many slots",
     ],
     [

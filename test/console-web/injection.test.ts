@@ -376,6 +376,8 @@ const nodes: OperatorNodes["nodes"] = payloads.map((payload) => ({
   engine: payload,
   busy: 0,
   slots: 1,
+  slots_auto: true,
+  load: payload,
   first_token_ms: null,
   tokens_per_second: 0,
   models: { [payload]: payload },

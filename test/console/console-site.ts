@@ -45,6 +45,8 @@ export class ConsoleSite {
     context_tokens: 4_096,
     busy: 0,
     slots: 4,
+    slots_auto: false,
+    load: null,
     first_token_ms: null,
     tokens_per_second: 0,
     models: { "*": "*" },

@@ -76,6 +76,7 @@ describe("which engine, as recorded", () => {
       {
         kind: "llama.cpp",
         version: "b1-de3ff81",
+        requestsMax: 2,
         models: [{ name: "tiny", contextTokens: 4_096, capabilities: { images: false, tools: true } }],
         chatModels: ["tiny"],
       },

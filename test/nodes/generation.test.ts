@@ -21,10 +21,12 @@ import {
   usageEvent,
   wholeReply,
 } from "../fixtures/raw-node.ts";
+import { loadLimitsDefault } from "../../src/nodes/queue/load-watch.ts";
 import type { RawReply, RawRequest } from "../fixtures/raw-node.ts";
 
 /** Long enough for a busy machine; tests of a limit shorten it. What follows a finish reason is only waited for. */
 const limits: PoolLimits = {
+  ...loadLimitsDefault,
   firstPieceMs: 60_000,
   stallMs: 60_000,
   afterFinishMs: 80,

@@ -84,3 +84,14 @@ test("engines count the prompt without a template; tokens need no counting", () 
   expect(counted("ollama")).toBeNull();
   expect(counted("vllm", plainAsk({ turns: [{ role: "prompt", content: "", tokens: [1] }] }))).toBeNull();
 });
+
+test("it keeps accounts apart in what engines keep of prompts as a chat does", () => {
+  const body = (isShared: boolean | undefined, engine: "vllm" | "llama.cpp") =>
+    textOf(plainRequest(plainAsk(), 7, "m", engine, { isShared, seed: 0n }).body);
+  expect([undefined, false, true].map((isShared) => body(isShared, "vllm").includes('"cache_salt"'))).toEqual([
+    true,
+    true,
+    false,
+  ]);
+  expect(body(false, "llama.cpp")).toContain('"cache_prompt":false');
+});

@@ -52,6 +52,22 @@ describe("what some engines get", () => {
     expect(salt(1)).toBe(salt(1));
     expect(salt(1)).not.toBe(salt(2));
   });
+  test("accounts are kept apart where the engine can, everywhere that they are asked to be, or not at all", () => {
+    const kept = (isShared: boolean | undefined, seed = 0n) =>
+      Object.fromEntries(
+        engines.flatMap((engine) => {
+          const body = JSON.parse(nodeRequest(askOf(), 1, "m", engine, {}, { isShared, seed }).body) as Body;
+          const fields = ["cache_salt", "cache_prompt"].filter((field) => field in body);
+          return fields.length === 0 ? [] : [[engine, fields.map((field) => body[field] || field)]];
+        }),
+      );
+    const salt = [expect.any(String)];
+    expect(kept(undefined)).toEqual({ vllm: salt, sglang: salt });
+    const everywhere = { vllm: salt, sglang: salt, "tensorrt-llm": salt, unknown: salt };
+    expect(kept(false)).toEqual({ ...everywhere, "llama.cpp": ["cache_prompt"] });
+    expect(kept(true)).toEqual({});
+    expect(kept(undefined, 1n)["vllm"]).not.toEqual(kept(undefined, 2n)["vllm"]); // gateways on one engine
+  });
   test("sampling fields by their names there", () => {
     const sampling = { top_k: 5, repetition_penalty: 1.1 };
     expect(bodyOf({ sampling }, "vllm")).toMatchObject(sampling);

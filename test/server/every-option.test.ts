@@ -209,6 +209,10 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
         (await site.fetch("/v1/models", { headers: { origin: "https://a.example" } })).headers.get(
           "access-control-allow-origin",
         ),
+      sharePrefixCache: async () => {
+        await (await site.chat()).text();
+        return "cache_salt" in asked;
+      },
       nodes: async () => /from (one|the other)/.exec(await (await site.chat()).text())?.[0],
       search: toolsAsked,
       mcp: async (now: boolean) => {
@@ -265,6 +269,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
     const before = await all(false);
     expect(before).toEqual({
       corsOrigins: null,
+      sharePrefixCache: false,
       nodes: "from one",
       search: [],
       mcp: false,
@@ -285,6 +290,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
     site.write(`${server}
       cors_origins = ["https://a.example"]
       stop_grace_seconds = 7
+      share_prefix_cache = false
       ${nodeTable(other)}
       [queue]
       max_wait_seconds = 1
@@ -324,6 +330,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
     expect(await site.reload()).toEqual({ applied: [], needsRestart: [] });
     expect(await all(true)).toEqual({
       corsOrigins: "https://a.example",
+      sharePrefixCache: true,
       nodes: "from the other",
       search: ["web_search"],
       mcp: true,

@@ -6,9 +6,10 @@ import type { Clock } from "../../core/clock.ts";
 import type { NodeConfig } from "../../config/config.ts";
 import { nodeLooksAtOnceMax } from "../../core/limits.ts";
 import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../../core/types.ts";
-import { affinityOf } from "./affinity.ts";
+import { affinityOf, allShare } from "./affinity.ts";
 import type { Dial } from "../client/client.ts";
 import { type Engine, unknownEngine } from "../engine.ts";
+import type { EngineLoad } from "../engine-load.ts";
 import { busy } from "../failure/failure.ts";
 import { LookTurns } from "../health/look-turns.ts";
 import type { Arrivals } from "../managed/managed-nodes.ts";
@@ -42,6 +43,8 @@ export type PoolOptions = Readonly<{
   estimate?: EstimateOfPrompt;
   /** Absent: no model's name on nodes is configured apart from them. */
   nodeModelOf?: NodeModelOf;
+  /** See PrefixCacheRule. */
+  saltSeed?: bigint;
   /** Looks at the nodes at the start and while they are idle. Off: only at those that went down; engines are unknown. */
   looks?: boolean;
   /** Called when a node is known to run something else than before. */
@@ -81,6 +84,10 @@ export type NodeState = Readonly<{
   lastError: LastError | null;
   busy: number;
   slots: number;
+  /** Whether they follow what its engine has to do. */
+  isAuto: boolean;
+  /** What its engine last said of that; null where it is not known, or not asked for. */
+  load: EngineLoad | null;
   engine: Engine;
   models: Readonly<Record<string, string>>;
   quickness: Quickness;
@@ -97,6 +104,10 @@ export class NodePool {
   #nodes = new Map<string, PooledNode>();
   /** No longer configured, or replaced, with requests that run on. */
   #leaving: readonly PooledNode[] = [];
+  /** As they were given: what they leave open may change. */
+  #configs: readonly NodeConfig[] = [];
+  #sharesPrefixCache: boolean | null = null;
+  #allShare = false;
   readonly #lookTurns = new LookTurns(nodeLooksAtOnceMax);
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #expiry: ReturnType<typeof setTimeout> | null = null;
@@ -134,7 +145,7 @@ export class NodePool {
     excluded: ReadonlySet<string> = none,
   ): Slot | Refusal | Promise<Slot | Refusal> {
     if (this.#closed || cancelSignal.aborted) return busy;
-    const affinity = this.#nodes.size > 1 ? affinityOf(ask, account) : 0;
+    const affinity = this.#nodes.size > 1 ? affinityOf(ask, this.#allShare ? null : account) : 0;
     const place = new QueuedPlace(this, ask.model.id, account, affinity, excluded);
     this.#queue.enter(place, this.#now());
     if (place.result !== null) return place.result;
@@ -149,9 +160,15 @@ export class NodePool {
     this.#armExpiry();
   }
 
-  /** As they are configured now. */
-  get configs(): readonly NodeConfig[] {
-    return [...this.#nodes.values()].map(({ config }) => config);
+  /** For as long as a request may wait from now on. */
+  waitAtMost(ms: Ms): void {
+    this.reconfigure(this.#configs, ms);
+  }
+
+  /** Of nodes that leave open whether accounts share what their engines keep of prompts. */
+  sharePrefixCaches(shares: boolean | null): void {
+    this.#sharesPrefixCache = shares;
+    this.reconfigure(this.#configs);
   }
 
   /**
@@ -159,11 +176,15 @@ export class NodePool {
    * arrivals are starting until then, and another program than before: what was known about it does not count.
    */
   reconfigure(
-    configs: readonly NodeConfig[],
+    given: readonly NodeConfig[],
     queueMaxWaitMs = this.#queue.maxWaitMs,
     arrivals: Arrivals = new Map(),
   ): void {
     this.#queue.maxWaitMs = queueMaxWaitMs;
+    this.#configs = given;
+    const sharePrefixCache = this.#sharesPrefixCache;
+    const configs = sharePrefixCache === null ? given : given.map((config) => ({ sharePrefixCache, ...config }));
+    this.#allShare = allShare(configs);
     this.#options.follower?.nodesChanged(configs);
     const before = new Map([...this.#nodes].filter(([name]) => !arrivals.has(name)));
     const { nodes } = nodesAfter(before, configs, (config) => this.#open(config, arrivals.get(config.name)));
@@ -178,6 +199,7 @@ export class NodePool {
     }
     this.#serves = servesAmong(() => [...this.#nodes.values()].map(knownOf), this.#nodeModelOf);
     this.#configureQueue();
+    for (const node of nodes.values()) node.watchLoad();
   }
 
   /** After anything changed that decides which nodes serve which models. */
@@ -185,7 +207,8 @@ export class NodePool {
     this.#queue.configure(
       [...this.#nodes.values()].map((node) => ({
         name: node.config.name,
-        slots: node.config.slots,
+        slots: node.slots,
+        elsewhere: node.elsewhere,
         serves: (modelId) => this.#serves(knownOf(node), modelId),
         // one that kept its name and moved is believed to be well until a request meets it
         health: node.health,
@@ -232,10 +255,11 @@ export class NodePool {
   states(): NodeState[] {
     return this.#queue.states().map((state) => {
       const node = this.#nodes.get(state.name)!;
-      const { endpoint, config, recent, problem, since, lastError } = node;
+      const { endpoint, config, recent, problem, since, lastError, isAuto } = node;
       const { url, models } = config;
       const quickness = recent.quickness(this.#now());
-      return { ...state, url, since, problem, lastError, engine: endpoint.engine, models, quickness };
+      const load = isAuto ? node.load.told : null;
+      return { ...state, isAuto, load, url, since, problem, lastError, engine: endpoint.engine, models, quickness };
     });
   }
 
@@ -297,10 +321,14 @@ export class NodePool {
       onDoubt: (until) => this.#queue.doubt(config.name, until),
       onTrialFailed: () => this.#queue.trialFailed(config.name),
       nodeModelOf: this.#nodeModelOf,
+      saltSeed: this.#options.saltSeed,
       onEngine: (engine) => {
         this.#options.follower?.engineFound(config.name, engine);
         this.#configureQueue();
         this.#options.onEngines?.();
+      },
+      onSlots: (node) => {
+        if (this.#nodes.get(config.name) === node) this.#queue.setSlots(config.name, node.slots, node.elsewhere);
       },
       onFirstLook(node) {
         const state = stateOf(node);
@@ -414,7 +442,7 @@ class NodeSlot implements Slot, Grant {
     this.#pool = pool;
     this.#queue = queue;
     this.#node = node;
-    node.busy++;
+    node.begin();
     if (node.health === "down") this.#trial = setTimeout(() => queue.trialHolds(this.nodeName), trialMs);
   }
 

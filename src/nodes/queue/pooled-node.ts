@@ -27,6 +27,7 @@ import type { NodeModelOf } from "../model-routes.ts";
 import { type Look, problemOf } from "../health/look.ts";
 import type { LookTurns } from "../health/look-turns.ts";
 import { type EndpointLimits, type EstimateOfPrompt, type NodeOutcome, NodeEndpoint } from "../node-endpoint.ts";
+import { type LoadLimits, loadLimitsDefault, LoadWatch } from "./load-watch.ts";
 import { RecentReplies } from "./recent-replies.ts";
 import type { NodeHealth } from "./slot-queue.ts";
 
@@ -36,18 +37,20 @@ export type NodeLog = (event: Readonly<{ level: "info" | "warn" | "error"; node:
 /** What went wrong last that no client is to blame for, in words without an address; `at` by the wall clock. */
 export type LastError = Readonly<{ message: string; at: Ms }>;
 
-export type NodeLimits = Readonly<{
-  probeIntervalMs: Ms;
-  idleLookIntervalMs: Ms;
-  factsIntervalMs: Ms;
-  coolOffMs: Ms;
-}>;
+export type NodeLimits = LoadLimits &
+  Readonly<{
+    probeIntervalMs: Ms;
+    idleLookIntervalMs: Ms;
+    factsIntervalMs: Ms;
+    coolOffMs: Ms;
+  }>;
 
 export const nodeLimitsDefault: NodeLimits = {
   probeIntervalMs: nodeProbeIntervalMs,
   idleLookIntervalMs: nodeIdleLookIntervalMs,
   factsIntervalMs: nodeFactsIntervalMs,
   coolOffMs: nodeCoolOffMs,
+  ...loadLimitsDefault,
 };
 
 export type PooledNodeParts = Readonly<{
@@ -58,6 +61,7 @@ export type PooledNodeParts = Readonly<{
   dial: Dial | undefined;
   estimate: EstimateOfPrompt | undefined;
   nodeModelOf: NodeModelOf | undefined;
+  saltSeed: bigint | undefined;
   limits: EndpointLimits & NodeLimits;
   turns: LookTurns;
   onHealth(health: NodeHealth): void;
@@ -66,6 +70,8 @@ export type PooledNodeParts = Readonly<{
   /** It was down, and a request showed that it still is. */
   onTrialFailed(): void;
   onEngine(engine: Engine): void;
+  /** Its slots, or what others have there, may be other ones. */
+  onSlots(node: PooledNode): void;
   onFirstLook(node: PooledNode): void;
 }>;
 
@@ -79,6 +85,7 @@ export class PooledNode {
   /** Places that are given on it. */
   busy = 0;
   readonly recent = new RecentReplies();
+  readonly load: LoadWatch;
   readonly #parts: PooledNodeParts;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
@@ -98,10 +105,18 @@ export class PooledNode {
 
   /** With an arrival its program is starting until that settles. */
   constructor(config: NodeConfig, arrival: Promise<void> | null, parts: PooledNodeParts) {
-    const { clock, limits, dial, estimate, nodeModelOf, looks } = parts;
-    this.endpoint = new NodeEndpoint(config, { clock, limits, dial, estimate, nodeModelOf, looks });
+    const { clock, limits, dial, estimate, nodeModelOf, saltSeed, looks } = parts;
+    this.endpoint = new NodeEndpoint(config, { clock, limits, dial, estimate, nodeModelOf, saltSeed, looks });
     this.#told = this.endpoint.engine;
     this.#parts = parts;
+    this.load = new LoadWatch({
+      limits,
+      isAuto: () => this.isAuto,
+      ask: () => this.endpoint.load(),
+      engine: () => this.endpoint.engine,
+      busy: () => this.busy,
+      changed: () => parts.onSlots(this),
+    });
     this.since = clock.wall();
     this.#heardAt = clock.monotonic();
     if (arrival !== null) {
@@ -116,6 +131,30 @@ export class PooledNode {
     return this.endpoint.config;
   }
 
+  get isAuto(): boolean {
+    return this.config.slots === "auto";
+  }
+
+  /** Requests that it may run at once. */
+  get slots(): number {
+    return this.config.slots === "auto" ? this.load.slots : this.config.slots;
+  }
+
+  /** Requests that its engine has from others. */
+  get elsewhere(): number {
+    return this.isAuto ? this.load.elsewhere : 0;
+  }
+
+  /** A place on it is given. */
+  begin(): void {
+    this.busy++;
+    if (this.busy === 1) this.watchLoad();
+  }
+
+  watchLoad(): void {
+    if (this.isAuto && this.busy > 0 && !this.#closed) this.load.wake();
+  }
+
   get #isAway(): boolean {
     return this.health === "down" || this.health === "starting";
   }
@@ -123,6 +162,7 @@ export class PooledNode {
   close(): void {
     this.#closed = true;
     this.#disarm();
+    this.load.close();
     this.endpoint.close();
   }
 
@@ -226,6 +266,7 @@ export class PooledNode {
     this.#told = engine;
     this.#answers = false;
     this.endpoint.engine = engine;
+    this.load.restart();
     this.#parts.onEngine(engine);
     // The first time is told by whoever asked for it.
     if (this.#lookedAt) this.#log("info", `answers: ${engineInWords(engine)}`);

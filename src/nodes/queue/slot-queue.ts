@@ -30,6 +30,8 @@ export type NodeHealth = "well" | "cooling" | "down" | "starting";
 export type QueueNode = Readonly<{
   name: string;
   slots: number;
+  /** Requests that it has from others, as far as they are known; absent: none. */
+  elsewhere?: number;
   serves: (modelId: string) => boolean;
   /** Absent: as it was, and well where it is new. */
   health?: NodeHealth;
@@ -193,6 +195,14 @@ export class SlotQueue {
     state.trial = false;
     while (state.busy < state.node.slots && this.#grantNext(state));
     if (state.lines.size > 0) state.trial = true; // the next to end passes it on
+  }
+
+  /** How many it takes at once, and what it has from others, while nothing else about it changes. */
+  setSlots(nodeName: string, slots: number, elsewhere: number): void {
+    const state = this.#nodes.get(nodeName);
+    if (state === undefined || (state.node.slots === slots && state.node.elsewhere === elsewhere)) return;
+    state.node = { ...state.node, slots, elsewhere };
+    this.#fill(state);
   }
 
   setHealth(nodeName: string, health: NodeHealth): void {
@@ -424,6 +434,6 @@ function choose(candidates: readonly NodeState[], affinity: number): NodeState |
   return affine !== null && hasRoom(affine) ? affine : idlest;
 }
 
-function load({ busy, node }: NodeState): number {
-  return busy / node.slots;
+function load({ busy, node: { slots, elsewhere = 0 } }: NodeState): number {
+  return (busy + elsewhere) / (slots + elsewhere);
 }

@@ -15,6 +15,7 @@ import {
   RawNode,
   streamHead,
   textEvent,
+  turns,
   usageEvent,
   wholeReply,
 } from "../../fixtures/raw-node.ts";
@@ -444,6 +445,122 @@ describe("engines", () => {
     await until(() => pool.states().every(({ engine }) => engine.kind === "vllm"));
     const ids = ["core-3", "core-2-pro", "core-3-pro"];
     expect(ids.map((id) => pool.contextTokensOf(id))).toEqual([16_384, 32_768, null]);
+  });
+});
+
+describe("slots that follow the engine's load", () => {
+  /** An engine that runs so many at once; what it is asked is answered when `end` is called. */
+  function engine(runs: number) {
+    const held: RawReply[] = [];
+    const looked = { count: 0 };
+    const others = { count: 0 };
+    const told = { status: "200 OK" };
+    const node = nodeOf(({ path }, reply) => {
+      if (path !== "/metrics") return void held.push(reply);
+      looked.count += 1;
+      const has = held.length + others.count;
+      const running = Math.min(runs, has);
+      const text = `llamacpp:requests_processing ${running}\nllamacpp:requests_deferred ${has - running}\n`;
+      reply.write(wholeReply(told.status, text));
+    });
+    const end = (): void => held.shift()?.write(answer);
+    return { node, held, looked, others, told, end };
+  }
+  const soon = { loadIntervalMs: 1, loadFullIntervalMs: 1, loadUntoldIntervalMs: 1 };
+  const poolOn = (node: RawNode, slots: NodeConfig["slots"] = "auto") =>
+    poolOf([config(node, { slots })], { limits: soon });
+  /** So many requests, which are answered when the engine is told to; each gives its slot back then. */
+  const ask = (pool: NodePool, count: number) =>
+    Array.from({ length: count }, async () => {
+      using slot = granted(await pool.enter(askOf(), 1, never));
+      return await generate(slot);
+    });
+  const state = (pool: NodePool) => pool.states()[0]!;
+
+  test("come to what it runs, and everybody is answered", async () => {
+    const { node, held, end } = engine(3);
+    const pool = poolOn(node);
+    const answers = ask(pool, 40);
+    await until(() => state(pool).slots <= 4);
+    expect(state(pool).load).toMatchObject({ running: 3, cacheUse: null });
+    let most = 0;
+    for (let ended = 0; ended < 40; ended++) {
+      if (ended > 20) most = Math.max(most, held.length);
+      await until(() => held.length > 0);
+      end();
+    }
+    for (const each of answers) expect(await each).toMatchObject({ kind: "end" });
+    expect(most).toBeLessThanOrEqual(6);
+    expect([pool.waiting, state(pool).busy]).toEqual([0, 0]);
+  });
+  test("make room for those in line as soon as they grow", async () => {
+    const { node, held, end } = engine(100);
+    const pool = poolOn(node);
+    const answers = ask(pool, 60);
+    await until(() => held.length === 60); // none has ended
+    for (let ended = 0; ended < 60; ended++) end();
+    await Promise.all(answers);
+  });
+  test("shrink for what others have there", async () => {
+    const { node, others, held, end } = engine(20);
+    const pool = poolOn(node);
+    others.count = 40;
+    const answers = ask(pool, 16);
+    await until(() => state(pool).slots < 8);
+    others.count = 0;
+    await until(() => state(pool).load?.waiting === 0);
+    for (let ended = 0; ended < 16; ended++) {
+      await until(() => held.length > 0);
+      end();
+    }
+    await Promise.all(answers);
+  });
+  test("nobody looks while nothing runs, nor where slots are a number", async () => {
+    const { node, looked, held, end } = engine(4);
+    const pool = poolOn(node);
+    expect(looked.count).toBe(0);
+    const [answered] = ask(pool, 1);
+    await until(() => held.length === 1 && looked.count > 2);
+    end();
+    await answered;
+    await until(() => state(pool).load === null); // it has seen that nothing runs
+    const before = looked.count;
+    pool.reconfigure([config(node, { slots: 4 })]);
+    const [again] = ask(pool, 1);
+    await until(() => held.length === 1);
+    await turns(20);
+    end();
+    await again;
+    expect(looked.count).toBe(before);
+    expect(state(pool)).toMatchObject({ slots: 4, isAuto: false, load: null });
+  });
+  test("follow a number and back at once when the configuration changes, also under requests that run", async () => {
+    const { node, looked, held, end } = engine(4);
+    const pool = poolOn(node, 2);
+    const answers = ask(pool, 8);
+    await until(() => held.length === 2);
+    expect(looked.count).toBe(0);
+    pool.reconfigure([config(node, { slots: "auto" })]);
+    await until(() => held.length === 8 && looked.count > 0);
+    pool.reconfigure([config(node, { slots: 1 })]);
+    expect(state(pool)).toMatchObject({ slots: 1, busy: 8, isAuto: false });
+    for (let ended = 0; ended < 8; ended++) end();
+    await Promise.all(answers);
+  });
+  test("are the usual number where the engine tells no load, and follow it again when it does", async () => {
+    const { node, told, held, end } = engine(2);
+    told.status = "501 Not Implemented";
+    const pool = poolOn(node);
+    const answers = ask(pool, 30);
+    await until(() => held.length === 30);
+    expect(state(pool)).toMatchObject({ slots: 64, load: null });
+    told.status = "200 OK";
+    await until(() => state(pool).slots <= 4);
+    told.status = "501 Not Implemented";
+    await until(() => state(pool).load === null);
+    expect(state(pool).slots).toBeLessThanOrEqual(4); // what it was known to take
+    for (let ended = 0; ended < 30; ended++) end();
+    await Promise.all(answers);
   });
 });
 

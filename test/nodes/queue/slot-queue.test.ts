@@ -80,6 +80,37 @@ describe("which node", () => {
     expect(more).not.toContain(first[0]);
     expect(more.filter((name) => name === more[0]).length).toBe(4);
   });
+  test("what others have on a node counts where the idlest is chosen", () => {
+    const queue = queueOf([node("a", 4), node("b", 4)]);
+    queue.setSlots("a", 4, 4);
+    const chosen = Array.from({ length: 60 }, (_, affinity) => {
+      const affine = enter(queue, new TestPlace(1, "m", affinity)).node!;
+      queue.release(affine);
+      return affine;
+    });
+    expect(new Set(chosen).size).toBe(2); // the prefix comes first
+    queue.setSlots("a", 1, 40);
+    for (let place = 0; place < 4; place++) enter(queue, new TestPlace(1, "m", chosen.indexOf("b")));
+    expect(queue.states().map(({ busy }) => busy)).toEqual([0, 4]);
+  });
+  test("slots that grow go to those who wait, at once; where they shrink, what runs may end", () => {
+    const queue = queueOf([node("a")]);
+    const places = Array.from({ length: 5 }, () => enter(queue, new TestPlace(1)));
+    queue.setSlots("a", 3, 0);
+    queue.check();
+    expect(places.map((place) => place.node)).toEqual(["a", "a", "a", null, null]);
+    queue.setSlots("a", 1, 0);
+    queue.release("a");
+    queue.release("a");
+    queue.check();
+    expect([places[3]!.node, queue.length]).toEqual([null, 2]);
+    queue.release("a");
+    expect(places[3]!.node).toBe("a");
+    queue.setSlots("gone", 9, 9); // it was reconfigured in the meantime
+    queue.setHealth("a", "down");
+    queue.setSlots("a", 9, 0);
+    expect(places[4]!.node).toBeNull();
+  });
   test("different prompt starts spread over the nodes, and one node less moves only its own", () => {
     const choice = (given: readonly QueueNode[], affinity: number) =>
       enter(queueOf(given), new TestPlace(1, "m", affinity)).node!;

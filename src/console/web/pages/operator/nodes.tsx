@@ -57,7 +57,11 @@ const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
       <div class="names">
         <span class="figure-name">Busy slots</span>
         <span class="number">
-          {count(node.busy)} <span class="quiet">of {count(node.slots)}</span>
+          {count(node.busy)}{" "}
+          <span class="quiet">
+            of {count(node.slots)}
+            {node.slots_auto ? ", by its load" : ""}
+          </span>
         </span>
       </div>
       <span
@@ -91,6 +95,12 @@ const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
         {node.engine} {node.version}
         {node.context_tokens !== null && <span class="quiet"> · {count(node.context_tokens)} tokens of context</span>}
       </dd>
+      {node.load !== null && (
+        <>
+          <dt>Its load</dt>
+          <dd>{sentence(node.load)}</dd>
+        </>
+      )}
       {node.abilities
         .filter(({ words }) => words !== "")
         .map(({ name, words }) => (

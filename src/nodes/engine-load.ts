@@ -1,0 +1,76 @@
+// How much an engine has to do: what it runs, what waits inside it and how full its cache is, from what it tells Prometheus.
+// An engine of several parts (data parallel) tells each part's numbers: requests are added up, the fullest cache counts.
+import { type Asking, rootOf } from "./engine-routes.ts";
+import { get, isAnswer } from "./client/get.ts";
+
+export type EngineLoad = Readonly<{
+  running: number;
+  waiting: number;
+  /** From 0 to 1: what requests that run need of it; null where the engine does not tell it. */
+  cacheUse: number | null;
+}>;
+
+/** `untold`: it answered, but with no such numbers. `silent`: it gave no answer. */
+export type LoadAnswer = EngineLoad | "untold" | "silent";
+export const isLoad = (answer: LoadAnswer): answer is EngineLoad => typeof answer === "object";
+
+const meanings: ReadonlyMap<string, "running" | "waiting" | "cacheUse"> = new Map([
+  ["vllm:num_requests_running", "running"],
+  ["vllm:num_requests_waiting", "waiting"],
+  ["vllm:kv_cache_usage_perc", "cacheUse"],
+  ["vllm:gpu_cache_usage_perc", "cacheUse"], // before 0.10
+  ["sglang:num_running_reqs", "running"],
+  ["sglang:num_queue_reqs", "waiting"],
+  ["sglang:token_usage", "cacheUse"],
+  ["llamacpp:requests_processing", "running"],
+  ["llamacpp:requests_deferred", "waiting"],
+  ["llamacpp:kv_cache_usage_ratio", "cacheUse"], // versions of 2025
+]);
+const firstLetters: ReadonlySet<string> = new Set([...meanings.keys()].map((name) => name[0]!));
+
+/** Takes one small request. */
+export async function askForLoad({ client, basePath, apiKey, timeoutMs }: Asking): Promise<LoadAnswer> {
+  const answer = await get(client, `${rootOf(basePath)}/metrics`, apiKey, timeoutMs);
+  if (!isAnswer(answer)) return "silent";
+  return (answer.status === 200 ? loadOf(answer.body) : null) ?? "untold";
+}
+
+/** Of the text form of Prometheus, in one pass; null where it does not tell what runs and what waits. */
+export function loadOf(text: string): EngineLoad | null {
+  const told: { running?: number; waiting?: number; cacheUse?: number } = {};
+  for (let start = 0, end = 0; start < text.length; start = end + 1) {
+    end = text.indexOf("\n", start);
+    if (end < 0) end = text.length;
+    if (!firstLetters.has(text[start]!)) continue;
+    const line = text.slice(start, end);
+    const nameEnd = line.indexOf(" ");
+    const labels = line.indexOf("{");
+    const meaning = meanings.get(line.slice(0, labels < 0 ? nameEnd : Math.min(labels, nameEnd)));
+    if (meaning === undefined || isPartOfSum(line)) continue;
+    const value = valueOf(line);
+    if (value === null) continue;
+    told[meaning] = meaning === "cacheUse" ? Math.max(told.cacheUse ?? 0, value) : (told[meaning] ?? 0) + value;
+  }
+  const { running, waiting, cacheUse = null } = told;
+  return running === undefined || waiting === undefined ? null : { running, waiting, cacheUse };
+}
+
+/** With priorities SGLang tells the sum under the empty one, and beside it each priority's part. */
+const isPartOfSum = (line: string): boolean => line.includes('priority="') && !line.includes('priority=""');
+
+/** What follows the name and its labels, before a time that may follow; null where that is no amount. */
+function valueOf(line: string): number | null {
+  const labelsEnd = line.lastIndexOf("}");
+  const [value = ""] = line
+    .slice(labelsEnd < 0 ? line.indexOf(" ") : labelsEnd + 1)
+    .trimStart()
+    .split(" ", 1);
+  const amount = value === "" ? Number.NaN : Number(value);
+  return Number.isFinite(amount) && amount >= 0 ? amount : null;
+}
+
+/** For people. */
+export function loadInWords({ running, waiting, cacheUse }: EngineLoad): string {
+  const cache = cacheUse === null ? "" : `, cache ${Math.round(100 * Math.min(1, cacheUse))}% full`;
+  return `runs ${running}, ${waiting} waiting${cache}`;
+}

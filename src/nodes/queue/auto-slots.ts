@@ -1,0 +1,73 @@
+// How many requests a node gets at once where its engine decides it: as many as that runs without leaving many waiting.
+// A decider: loads in, a number out.
+//
+//   more waits in the engine than a batch takes in with its next steps, twice in a row  -> our part of what it runs
+//   its cache is nearly full: it would set requests back                                -> an eighth less, when that is reached
+//   next to nothing waits, its cache has room, and all slots are in use                 -> more, in ever larger steps
+//
+// Others that use the engine are seen in its numbers. What waits is taken back from each gateway by its part of the load, so
+// that one that has much of it gives most to one that comes.
+import {
+  autoSlotsCacheFull,
+  autoSlotsCacheRoom,
+  autoSlotsGrowthsOfStep,
+  autoSlotsStart,
+  nodeSlotsMax,
+} from "../../core/limits.ts";
+import type { EngineLoad } from "../engine-load.ts";
+
+export class AutoSlots {
+  #slots: number;
+  #elsewhere = 0;
+  readonly #most: number;
+  #step: number;
+  #growths = 0;
+  #queued = false;
+
+  /** `requestsMax`: what the engine says that it runs at once; null where it does not say it. */
+  constructor(requestsMax: number | null) {
+    this.#most = Math.min(requestsMax ?? nodeSlotsMax, nodeSlotsMax);
+    this.#slots = Math.min(requestsMax ?? autoSlotsStart, this.#most);
+    this.#step = this.#slots;
+  }
+
+  get slots(): number {
+    return this.#slots;
+  }
+
+  /** Requests that the engine has from others. */
+  get elsewhere(): number {
+    return this.#elsewhere;
+  }
+
+  /** `busy`: requests of ours that it has. */
+  take({ running, waiting, cacheUse }: EngineLoad, busy: number): void {
+    const total = Math.max(running + waiting, busy);
+    this.#elsewhere = total - busy;
+    const wasQueued = this.#queued;
+    // What arrived since the engine's last step waits for the next one: with many requests there are always some.
+    this.#queued = waiting > Math.max(1, running >> 3);
+    if (this.#queued) {
+      if (wasQueued && busy > 0) this.#shrink(busy - Math.ceil((waiting * busy) / total));
+    } else if (cacheUse !== null && cacheUse >= autoSlotsCacheFull) {
+      if (busy > 0 && busy <= this.#slots) this.#shrink(busy - Math.max(1, busy >> 3));
+    } else if (busy >= this.#slots && waiting <= running >> 4 && (cacheUse ?? 0) < autoSlotsCacheRoom) this.#grow();
+  }
+
+  forgetOthers(): void {
+    this.#elsewhere = 0;
+    this.#queued = false;
+  }
+
+  #shrink(slots: number): void {
+    this.#slots = Math.max(1, Math.min(this.#slots, slots));
+    this.#step = 1;
+    this.#growths = 0;
+  }
+
+  #grow(): void {
+    this.#slots = Math.min(this.#most, this.#slots + this.#step);
+    this.#growths += 1;
+    if (this.#growths % autoSlotsGrowthsOfStep === 0) this.#step = Math.min(2 * this.#step, this.#slots);
+  }
+}

@@ -23,6 +23,8 @@ export type GatewaySettings = Readonly<{
   threads?: number;
   /** So many configured nodes, which are all the one at `nodePort`; 1 when left out. */
   nodes?: number;
+  /** Other nodes in the place of these, each with its slots. */
+  fleet?: readonly Readonly<{ port: number; slots: number | "auto" }>[];
   /** A model that is served by another node. */
   other?: Readonly<{ model: string; port: number }>;
   /** A program that `npm run build` made; left out or "", the sources are run. */
@@ -41,7 +43,7 @@ export type Gateway = Subject &
 /** Enough for every request at the default output budget. */
 const creditTokens = 1_000_000_000;
 /** More than any benchmark opens, so that no request waits in line. */
-const slots = 20_000;
+const slotsOfAll = 20_000;
 
 export async function startGateway(settings: GatewaySettings): Promise<Gateway> {
   const folder = mkdtempSync(join(tmpdir(), "bench-gateway-"));
@@ -113,8 +115,9 @@ export function openBenchAccounting(dataFolder: string) {
   });
 }
 
-function configText({ nodePort, nodes = 1, other }: GatewaySettings): string {
-  const tables = Array.from({ length: nodes }, (_none, index) => nodeTable(`bench-${index}`, nodePort, "*"));
+function configText({ nodePort, nodes = 1, fleet, other }: GatewaySettings): string {
+  const all = fleet ?? Array.from({ length: nodes }, () => ({ port: nodePort, slots: slotsOfAll }));
+  const tables = all.map(({ port, slots }, index) => nodeTable(`bench-${index}`, port, "*", slots));
   if (other !== undefined) tables.push(nodeTable("other", other.port, other.model));
   return `${tables.join("")}
 [search]
@@ -122,11 +125,11 @@ provider = "none"
 `;
 }
 
-const nodeTable = (name: string, port: number, models: string): string => `
+const nodeTable = (name: string, port: number, models: string, slots: number | "auto" = slotsOfAll): string => `
 [[nodes]]
 name = "${name}"
 url = "http://127.0.0.1:${port}/v1"
-slots = ${slots}
+slots = ${JSON.stringify(slots)}
 [nodes.models]
 "${models}" = "bench"
 `;

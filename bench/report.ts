@@ -50,6 +50,7 @@ export const benches: readonly Bench[] = [
   bench("tokens"),
   bench("count-beside-streams"),
   bench("large-body"),
+  bench("auto-slots"),
   soak("soak"),
 ];
 

@@ -4,10 +4,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { noSpendLimits } from "../src/account/spend-limit.ts";
 import type { Accounting } from "../src/accounting.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
 import { isRefusal } from "../src/core/refusals.ts";
-import type { AccountId, Usage } from "../src/core/types.ts";
+import { type AccountId, defaultKey, type Usage } from "../src/core/types.ts";
 import { readFlags } from "./flags.ts";
 import { openBenchAccounting } from "./gateway.ts";
 import type { Result } from "./result.ts";
@@ -69,8 +70,9 @@ function reserveAndSettle({ ledger }: Accounting, ids: readonly AccountId[], pai
   const startedMs = performance.now();
   for (let pair = 0; pair < pairs; pair++) {
     const account = ledger.account(ids[pair % ids.length]!);
-    if (!ledger.reserve(account, outputTokensMax, now)) throw new Error("the account has run out of balance");
-    ledger.settle(account, outputTokensMax, billedTokens, now);
+    if (ledger.reserve(account, noSpendLimits, outputTokensMax, now) !== null)
+      throw new Error("the account has run out of balance");
+    ledger.settle(account, noSpendLimits, outputTokensMax, billedTokens, now);
   }
   return (pairs * 1_000) / (performance.now() - startedMs);
 }
@@ -95,7 +97,10 @@ async function settleDurably(
       const index = next++;
       const now = firstMs + index;
       const account = ids[index % ids.length]!;
-      const hold = admission.admit(account, ask, 0, `bench-${run}-${index}`, { wall: now, monotonic: now });
+      const hold = admission.admit({ account, key: defaultKey }, ask, 0, `bench-${run}-${index}`, {
+        wall: now,
+        monotonic: now,
+      });
       if (isRefusal(hold)) throw new Error(`refused: ${hold.refusal}`);
       const settledMs = performance.now();
       await hold.settle(usage, false, now);

@@ -33,7 +33,7 @@ const rareReplies = 5;
 const models = [...embeddedCatalog().models.keys()];
 const rare = models.at(-1)!;
 const endpoints = ["/v1/chat/completions", "/v1/messages", "/v1/responses"] as const;
-const everything: UsageFilter = { model: null, endpoint: null, from: null, to: null, text: "" };
+const everything: UsageFilter = { model: null, endpoint: null, key: null, from: null, to: null, text: "" };
 
 type Look = Readonly<{ name: string; rows: number; ms: number[] }>;
 

@@ -1,4 +1,5 @@
 // Assembles the accounting: data folder, database, journal, ledger and the deciders on top of them.
+import { AccountKeys } from "./account/account-keys.ts";
 import { Accounts } from "./account/accounts.ts";
 import { Admission } from "./account/admission.ts";
 import { AuditLog } from "./account/audit.ts";
@@ -11,7 +12,7 @@ import { Searches } from "./account/searches.ts";
 import { Sessions } from "./account/sessions.ts";
 import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
-import { balanceLookMs } from "./core/limits.ts";
+import { balanceLookMs, keysUsedBatch, keysUsedIntervalMs } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { type Backup, backUp } from "./store/backup/backup.ts";
 import { ConsoleRecords } from "./store/ledger/console-records.ts";
@@ -27,6 +28,7 @@ import { WorkerStorage } from "./store/ledger/worker-storage.ts";
 export type Accounting = Readonly<{
   /** For the command line and the console. */
   accounts: Accounts;
+  accountKeys: AccountKeys;
   /** For every request. */
   admission: Admission;
   keys: Keys;
@@ -101,14 +103,17 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
     verify: () => verify(reader, ledger, plans),
   });
   const admission = new Admission(ledger, new Flood(), journal, siteUrl);
+  const accountKeys = new AccountKeys({ records, ledger, keys, journal, accounts, clock });
   const searches = new Searches(ledger, records, journal);
   const sessions = new Sessions(consoleRecords, journal, ledger);
   const auditLog = new AuditLog(consoleRecords, journal);
   const stopLooking = lookWhileWaiting(admission, clock);
+  const writes = setInterval(() => admission.keysUsed.write(keysUsedBatch), keysUsedIntervalMs);
   let watched: LedgerWatch | null = null;
   undo.move(); // from here on `close` does it, which commits what is pending first
   return {
     accounts,
+    accountKeys,
     admission,
     keys,
     searches,
@@ -131,6 +136,8 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
     async close() {
       watched?.close();
       stopLooking();
+      clearInterval(writes);
+      admission.keysUsed.write(Number.POSITIVE_INFINITY);
       reader.close();
       await journal.close();
       folder.release();

@@ -1,6 +1,6 @@
 // The spine: a request's whole life in two functions. Everything else is called from here.
 //
-//   key -> account -> body -> Ask -> Hold -> Slot -> Piece* -> charge on disk -> end
+//   key -> principal -> body -> Ask -> Hold -> Slot -> Piece* -> charge on disk -> end
 //
 // What the client received is charged before it hears the end, an error event too, unless the gateway or a node failed.
 // Every other exit gives the hold back in full, and every refusal is a row of core/refusals.ts.
@@ -13,6 +13,7 @@ import { tooDeep } from "./dialects/request/field.ts";
 import { earlierOf, bytesOf, type References, type StoredResponses } from "./dialects/stored-responses.ts";
 import { busyRetrySeconds, largeBodyMinBytes } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
+import { refusedByLimits } from "./core/key-limits.ts";
 import { isRefusal, refuse } from "./core/refusals.ts";
 import { GapSink } from "./telemetry/gap-sink.ts";
 import { RequestRecord, type RoundRecord } from "./telemetry/request-record.ts";
@@ -31,6 +32,7 @@ import {
   type Hold,
   type ModelKind,
   type Moment,
+  type Principal,
   type Refusal,
   type Sink,
   type Slot,
@@ -44,14 +46,15 @@ export type Soon<Value> = Value | Promise<Value>;
 
 /** The parts of the gateway that a request meets, in the order in which it meets them. */
 export type Parts = Readonly<{
-  keys: { account(key: string): Soon<AccountId | null> };
+  /** Whether a key has expired, or may be used from there, is asked of its limits. */
+  keys: { principal(key: string): Soon<Principal | null> };
   catalog: Catalog;
   admission: {
     /** `now` is monotonic. */
     countRequest(account: AccountId, now: number, kind: ModelKind): Soon<Refusal | null>;
     refuseFlooded(account: AccountId, now: number, kind: ModelKind): Soon<Refusal | null>;
     /** `inputTokens`: what the request is expected to read. */
-    admit(account: AccountId, ask: Ask, inputTokens: number, requestId: string, now: Moment): Soon<Hold | Refusal>;
+    admit(principal: Principal, ask: Ask, inputTokens: number, requestId: string, now: Moment): Soon<Hold | Refusal>;
   };
   /**
    * Whether a request must be served by other parts than these; null: one with a large body, or that refers to a stored
@@ -89,8 +92,10 @@ export type Incoming = Readonly<{
   head: RequestHead;
   /** Null: no key, or two different ones. */
   key: string | null;
-  /** The account of a signed-in browser's request, which brings no key. Null or absent: a key is needed. */
-  signedIn?: (() => AccountId | null) | null;
+  /** Who a signed-in browser's request is from, which brings no key. Null or absent: a key is needed. */
+  signedIn?: (() => Principal | null) | null;
+  /** The client's, as far as it is known. Absent: it is not. */
+  address?: () => string | null;
   /** The body, or why it cannot be read. */
   body(account: AccountId): Promise<Body | Refusal>;
 }>;
@@ -113,7 +118,7 @@ export interface Outlet extends Sink {
   fail(refusal: Refusal): void;
 }
 
-export type Admitted = Readonly<{ account: AccountId; ask: Ask; hold: Hold; writer: Writer }>;
+export type Admitted = Readonly<{ principal: Principal; ask: Ask; hold: Hold; writer: Writer }>;
 /** Why a request is not served; `ask` is null when its body was not read. */
 export type Refused = Readonly<{ refused: Refusal; ask: Ask | null }>;
 export const isRefused = (result: Admitted | Refused): result is Refused => "refused" in result;
@@ -133,9 +138,12 @@ export async function admit(
   /** What a Worker prepared of a large body, until an admitted request has it. (The stack takes 0.1 us.) */
   using prepared = new DisposableStack();
   try {
-    const known = accountOf(incoming, parts);
-    const account = known instanceof Promise ? await known : known;
-    if (account === null) return { refused: refuse("invalid_api_key"), ask };
+    const known = principalOf(incoming, parts);
+    const first = known instanceof Promise ? await known : known;
+    if (first === null) return { refused: refuse("invalid_api_key"), ask };
+    const forbidden = refusedAs(first, incoming, parts);
+    if (forbidden !== null) return { refused: forbidden, ask };
+    const { account } = first;
     const body = await incoming.body(account);
     if (isRefusal(body)) return { refused: body, ask };
     // A small request may refer to a long stored conversation: a flood of them is refused before any is fetched.
@@ -151,10 +159,13 @@ export async function admit(
       prepared.use(ask.prepared);
     }
     // A client may take minutes over its body: a key or session that became void meanwhile starts nothing anymore.
-    const stillKnown = accountOf(incoming, parts);
-    if ((stillKnown instanceof Promise ? await stillKnown : stillKnown) !== account) {
+    const stillKnown = principalOf(incoming, parts);
+    const principal = stillKnown instanceof Promise ? await stillKnown : stillKnown;
+    if (principal === null || principal.account !== account || principal.key !== first.key) {
       return { refused: refuse("invalid_api_key"), ask };
     }
+    const forbiddenNow = refusedAs(principal, incoming, parts);
+    if (forbiddenNow !== null) return { refused: forbiddenNow, ask };
     const now = momentOf(parts.clock);
     if (isRefusal(read)) {
       // Parameters that cannot be served count for flood protection, an unknown model does not (design, order of checks).
@@ -164,11 +175,11 @@ export async function admit(
     }
     if (parts.isForOthers?.(read.ask) === true) return "for others";
     const inputTokens = expectedInputWithTools(read.ask, account, parts);
-    const admitted = parts.admission.admit(account, read.ask, inputTokens, incoming.requestId, now);
+    const admitted = parts.admission.admit(principal, read.ask, inputTokens, incoming.requestId, now);
     const hold = admitted instanceof Promise ? await admitted : admitted;
     if (isRefusal(hold)) return { refused: hold, ask };
     prepared.move();
-    return { account, ask: read.ask, writer: read.writer, hold };
+    return { principal, ask: read.ask, writer: read.writer, hold };
   } catch (error) {
     if (error instanceof StoreUnavailable) return { refused: refuse("quota_unverified"), ask };
     throw error;
@@ -179,8 +190,13 @@ const expectedInputWithTools = (ask: Ask, account: AccountId, { toolLoop }: Pick
   expectedInput(ask, toolLoop?.offeredBytes(ask, account));
 
 /** Whose request it is by what it knows now: for a key that is known, one look into a map. Null: nobody's. */
-const accountOf = ({ key, signedIn }: Incoming, { keys }: Pick<Parts, "keys">): Soon<AccountId | null> =>
-  key === null ? (signedIn?.() ?? null) : keys.account(key);
+const principalOf = ({ key, signedIn }: Incoming, { keys }: Pick<Parts, "keys">): Soon<Principal | null> =>
+  key === null ? (signedIn?.() ?? null) : keys.principal(key);
+
+const refusedAs = ({ limits }: Principal, { address }: Incoming, { clock }: Pick<Parts, "clock">): Refusal | null =>
+  limits === null ? null : refusedByLimits(limits, clock.wall(), address ?? unknownAddress);
+
+const unknownAddress = (): null => null;
 
 /** Reads a body together with the stored responses that it refers to. */
 export async function readAsk(
@@ -229,7 +245,7 @@ const isUnheard = ({ cancelSignal, opened }: Pick<Outlet, "cancelSignal" | "open
  * went is in `record`, for metrics and traces.
  */
 export async function serve(
-  { account, ask, hold: admitted }: Omit<Admitted, "writer">,
+  { principal: { account }, ask, hold: admitted }: Omit<Admitted, "writer">,
   outlet: Outlet,
   parts: Parts,
   record = new RequestRecord("", ask.endpoint, 0, 0),

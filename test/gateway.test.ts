@@ -1,4 +1,5 @@
 // The spine alone, with scripted parts: the order of the checks, what each exit leaves behind, and who is told what.
+import { by } from "./fixtures/principals.ts";
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../src/core/catalog.ts";
 import { chatCompletions } from "../src/dialects/chat/chat-completions.ts";
@@ -68,10 +69,10 @@ class World {
     clock: { wall: () => 1000, monotonic: () => 0 },
     log: (level, event) => this.events.push(`log ${level} ${event}`),
     keys: {
-      account: (key) => {
+      principal: (key) => {
         this.events.push("key");
         if (key === "unreadable") throw new StoreUnavailable("disk");
-        return key === "good" && !this.voided ? 7 : null;
+        return key === "good" && !this.voided ? by(7) : null;
       },
     },
     admission: {
@@ -155,7 +156,7 @@ class World {
 
   async serve(body: object = goodBody): Promise<string[]> {
     const ask = readBody(chatCompletions, body, 50, catalog) as Ask;
-    await serve({ account: 7, ask, hold: this.hold() }, this.outlet(), this.parts);
+    await serve({ principal: by(7), ask, hold: this.hold() }, this.outlet(), this.parts);
     return this.events;
   }
 }
@@ -227,7 +228,7 @@ describe("the order of the checks", () => {
   ] as const)("a %s that became void while the body came, not counted", async (_name, key, json) => {
     const world = new World();
     const incoming = world.incoming(key, json);
-    const signedIn = () => (world.voided ? null : 7);
+    const signedIn = () => (world.voided ? null : by(7));
     const body = async () => {
       world.voided = true;
       return incoming.body(7);
@@ -239,8 +240,8 @@ describe("the order of the checks", () => {
 
   test("a key that another thread knows is asked about again, and waited for", async () => {
     const world = new World();
-    const answers = [7, null];
-    const keys = { account: async () => answers.shift() ?? null };
+    const answers = [by(7), null];
+    const keys = { principal: async () => answers.shift() ?? null };
     const result = await admit(world.incoming("good", goodBody), chatCompletions, { ...world.parts, keys });
     expect(result).toMatchObject({ refused: { refusal: "invalid_api_key" } });
     expect(world.events).toEqual(["body"]);

@@ -52,7 +52,14 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "console/bundle.ts": "our own sources",
   "console/console.ts": [/^[0-9]{1,15}$/, /^application\/json(?:$|[;\s])/i],
   "console/csv.ts": [/^[=+\-@\t\r]/, /[",\r\n]/],
-  "console/forwarded-address.ts": [
+  "core/address.ts": [
+    /^([0-9a-fA-F.:]+)(?:\/([0-9]{1,3}))?$/,
+    /^::ffff:(?=\d+\.)/i,
+    /^(?:0|[1-9][0-9]{0,2})$/,
+    /^(.*:)([0-9]+\.[0-9.]+)$/,
+    /^[0-9a-fA-F]{1,4}$/,
+  ],
+  "http/forwarded-address.ts": [
     /^\[([^\]]*)\](?::\d+)?$/,
     /^([\d.]+):\d+$/,
     /^\d{1,3}(?:\.\d{1,3}){3}$/,
@@ -104,7 +111,6 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     within(260, /^[\w.:[\]-]+$/), // hostMaxLength
     own("our own description", /\bcore-3\b(?![.-])/g),
   ],
-  "http/forwarding.ts": [/^::ffff:(?=\d+\.)/i],
   "http/key-headers.ts": [/^bearer +/i],
   "http/metrics/metric.ts": [/[\\"\n]/, /\\/g, /"/g, /\n/g],
   "http/metrics/metrics-access.ts": [/^bearer +/i],
@@ -268,12 +274,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   ],
   "tools/media/html-entities.ts": [/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{1,31}));/g],
   "tools/media/page-text.ts": [/\s+/g, /\n (?! )/g, /\n{3,}/g],
-  "tools/fetch/public-address.ts": [
-    own("names of our own network interfaces", /%.*$/),
-    /^(?:0|[1-9][0-9]{0,2})$/,
-    /^(.*:)([0-9]+\.[0-9.]+)$/,
-    /^[0-9a-fA-F]{1,4}$/,
-  ],
+  "tools/fetch/public-address.ts": [own("names of our own network interfaces", /%.*$/)],
   "tools/fetch/public-destination.ts": [
     /^[^.]*$|(?:^|\.)(?:localhost|local|internal|home\.arpa|onion|invalid|test|example|alt)$/,
     /^\[(.*)\]$/,

@@ -5,7 +5,7 @@ import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { creditGrantMaxTokens, emailMaxLength } from "../core/limits.ts";
 import { firstPlan, isPlan, limitOf, planOf } from "../core/plans.ts";
-import { StoreUnavailable, type AccountId, type PlanId } from "../core/types.ts";
+import { type AccountId, defaultKey, type PlanId, StoreUnavailable } from "../core/types.ts";
 import type { InSameCommit, Journal } from "./journal.ts";
 import { hashApiKey, mintApiKey, type Keys } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
@@ -483,6 +483,7 @@ export class Accounts {
       billingKey,
       kind: "credit",
       account: account.id,
+      key: defaultKey,
       at: clock.wall(),
       period: 0,
       used: 0,

@@ -1,11 +1,11 @@
 // Whether a request may start, and what it holds while it runs. Decided in this order:
-//   (1) a disabled account gets nothing, whoever found its key before that: on another thread, or before a long body;
-//       nor does one whose plan has not the model
+//   (1) a disabled account gets nothing, nor does a key that is void, whoever found it before that: on another thread, or
+//       before a long body; nor does a model that the plan has not, or the key may not use
 //   (2) a model of the coder tier, in a dialect that is billed in calls, counts a call and skips (3) and (5)
 //   (3) flood protection
 //   (4) the journal must take writes, else nothing could be charged
-//   (5) the output budget is reserved from the balance
-//   (6) it begins, or waits for the account's others to settle (balance-line.ts)
+//   (5) the output budget is reserved from the balance, and from what the key may spend
+//   (6) it begins, or waits for the account's others to settle, or the key's (balance-line.ts)
 import { assert } from "../core/assert.ts";
 import {
   busyRetrySeconds,
@@ -19,11 +19,14 @@ import {
   StoreUnavailable,
   type AccountId,
   type Ask,
+  defaultKey,
   type Hold,
+  type KeyId,
   type Model,
   type ModelKind,
   type Moment,
   type Ms,
+  type Principal,
   type Refusal,
   type Usage,
   noUsage,
@@ -33,10 +36,16 @@ import type { Reply } from "./entry.ts";
 import { Flood } from "./flood.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
+import { KeysUsed } from "./keys-used.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
+import type { LoadedKey } from "./loaded-key.ts";
 import { billedTokens, isFreeOfCharge, ratesOf, type Rates } from "./price.ts";
 import { coderWindowOf, dayOf } from "./quota.ts";
-import { coderQuotaReached, quotaExceeded } from "./quota-refusals.ts";
+import { coderQuotaReached, keyQuotaExceeded, quotaExceeded } from "./quota-refusals.ts";
+import { noSpendLimits, SpendLimit } from "./spend-limit.ts";
+
+/** What admission needs of a Principal: what limits it, the ledger knows. */
+export type Asker = Pick<Principal, "account" | "key">;
 
 /** What admission reads of an Ask. */
 export type Asked = Pick<Ask, "endpoint" | "coderBilling" | "model" | "outputTokensMax">;
@@ -65,12 +74,14 @@ export class Admission {
   inputRequestsPerMinute = inputRequestsPerMinuteDefault;
   readonly #journal: Journal;
   readonly #siteUrl: string;
+  readonly keysUsed: KeysUsed;
   /** Those who were admitted and wait for others of their account to settle. */
   readonly line: Pick<BalanceLine, "length" | "maxWaitMs" | "onWaiting" | "look">;
   readonly #line: BalanceLine;
 
   /** `ofInputs`: the window of requests to models of embeddings and reranking. */
   constructor(ledger: Ledger, flood: Flood, journal: Journal, siteUrl: string, ofInputs = new Flood()) {
+    this.keysUsed = new KeysUsed(journal);
     this.#ledger = ledger;
     this.#floods = { chat: flood, embedding: ofInputs, rerank: ofInputs };
     this.#journal = journal;
@@ -108,26 +119,39 @@ export class Admission {
    * Admits a request with a Hold, or says why not. `inputTokens`: what it is expected to read. `requestId` was minted by the
    * gateway and is used only once.
    */
-  admit(account: AccountId, ask: Asked, inputTokens: number, requestId: string, now: Moment): Hold | Refusal {
+  admit(principal: Asker, ask: Asked, inputTokens: number, requestId: string, now: Moment): Hold | Refusal {
     try {
       // (1)
-      const loaded = this.#ledger.account(account);
+      const loaded = this.#ledger.account(principal.account);
       if (loaded.disabled) return refuse("invalid_api_key");
-      if (!allows(loaded.plan, ask.model)) return refuse("model_not_in_plan", { model: ask.model.id });
+      const key = principal.key > defaultKey ? this.#ledger.key(loaded, principal.key) : null;
+      if (key === null ? principal.key > defaultKey : key.isVoidAt(now.wall)) return refuse("invalid_api_key");
+      const { model } = ask;
+      if (!allows(loaded.plan, model)) return refuse("model_not_in_plan", { model: model.id });
+      if (key !== null && !key.mayUse(model)) return refuse("model_not_for_key", { model: model.id, key: key.name });
+      this.keysUsed.used(loaded, key, principal.key, now.wall);
       // (2)
-      if (ask.model.coder && ask.coderBilling === "calls") return this.#admitCall(loaded, ask, requestId, now.wall);
+      if (ask.model.coder && ask.coderBilling === "calls") {
+        return this.#admitCall(loaded, principal.key, ask, requestId, now.wall);
+      }
       // (3)
-      const flooded = this.#count(account, now.monotonic, ask.model.kind, loaded.plan.requestsPerMinute);
+      const flooded = this.#count(principal.account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
       if (flooded !== null) return flooded;
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
       // (5)
       const held = heldTokens(ask, inputTokens);
+      const spendLimits = key === null ? noSpendLimits : key.spendLimits;
       if (isFree(ask.model)) this.#ledger.reserveNothing(loaded);
-      else if (!this.#ledger.reserve(loaded, held, now.wall)) {
-        return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), held, now.wall);
+      else {
+        const full = this.#ledger.reserve(loaded, spendLimits, held, now.wall);
+        if (full instanceof SpendLimit) return keyQuotaExceeded(full, held, now.wall);
+        if (full !== null) {
+          return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), held, now.wall);
+        }
       }
-      const hold = new TokenHold(this.#ledger, this.#journal, this.#line, loaded, ask, inputTokens, requestId);
+      const by: By = { account: loaded, key: principal.key, spendLimits };
+      const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, inputTokens, requestId);
       // (6)
       const begins = this.#line.enter(loaded, hold, now);
       if (begins === true) hold.begun();
@@ -143,7 +167,7 @@ export class Admission {
     }
   }
 
-  #admitCall(loaded: LoadedAccount, ask: Asked, requestId: string, now: Ms): Hold | Refusal {
+  #admitCall(loaded: LoadedAccount, key: KeyId, ask: Asked, requestId: string, now: Ms): Hold | Refusal {
     if (!this.#journal.writable) return refuse("quota_unverified");
     if (!this.#ledger.takeCoderCall(loaded, now)) {
       const { used } = this.#ledger.use(loaded, "coder_calls", coderWindowOf(now));
@@ -154,6 +178,7 @@ export class Admission {
       billingKey: `call:${requestId}`,
       kind: "coder_call",
       account: loaded.id,
+      key,
       at: now,
       period: coderWindowOf(now),
       used: 1,
@@ -161,9 +186,12 @@ export class Admission {
       reply: null,
     });
     const ready = this.#journal.durable(counted).then(() => null);
-    return new CallHold(this.#ledger, this.#journal, loaded, ask, requestId, ready);
+    return new CallHold(this.#ledger, this.#journal, loaded, key, ask, requestId, ready);
   }
 }
+
+/** Whose request it is, and what it holds its budget against beside the account's balance. */
+type By = Readonly<{ account: LoadedAccount; key: KeyId; spendLimits: readonly SpendLimit[] }>;
 
 /** A reservation of balance tokens: settled once, or given back in full by its dispose. */
 class TokenHold implements Hold, BalanceWaiter {
@@ -171,11 +199,13 @@ class TokenHold implements Hold, BalanceWaiter {
   readonly #journal: Journal;
   readonly #line: BalanceLine;
   readonly #account: LoadedAccount;
+  readonly #key: KeyId;
   readonly #ask: Asked;
   readonly #requestId: string;
   /** It began without a balance, and does not end with a debt: a reload may have brought the plan one. */
   readonly #unlimited: boolean;
   /** See BalanceWaiter. */
+  readonly spendLimits: readonly SpendLimit[];
   readonly budget: number;
   cost: number;
   #state: "waiting" | "begun" | "over" = "waiting";
@@ -185,7 +215,7 @@ class TokenHold implements Hold, BalanceWaiter {
     ledger: Ledger,
     journal: Journal,
     line: BalanceLine,
-    account: LoadedAccount,
+    { account, key, spendLimits }: By,
     ask: Asked,
     inputTokens: number,
     requestId: string,
@@ -194,6 +224,8 @@ class TokenHold implements Hold, BalanceWaiter {
     this.#journal = journal;
     this.#line = line;
     this.#account = account;
+    this.#key = key;
+    this.spendLimits = spendLimits;
     this.#ask = ask;
     this.#requestId = requestId;
     this.#unlimited = account.plan.unlimited;
@@ -217,7 +249,7 @@ class TokenHold implements Hold, BalanceWaiter {
 
   refused(refusal: Refusal): void {
     this.#state = "over";
-    this.#ledger.release(this.#account, this.budget);
+    this.#ledger.release(this.#account, this.spendLimits, this.budget);
     this.#ready?.resolve(refusal);
   }
 
@@ -225,10 +257,12 @@ class TokenHold implements Hold, BalanceWaiter {
     assert(this.#state === "begun", "rounds are run by requests that have begun");
     if (this.cost === 0) return true;
     const before = this.cost;
-    const had = this.#account.expected - before + expectedCost(this.#ask, spent, 0);
-    const isWithin = had <= this.#ledger.balance(this.#account, now);
+    const had = expectedCost(this.#ask, spent, 0) - before;
+    const isWithin =
+      this.#account.expected + had <= this.#ledger.balance(this.#account, now) &&
+      this.spendLimits.every((limit) => limit.expected + had <= limit.left(now));
     this.cost = expectedCost(this.#ask, spent, inputTokens);
-    this.#line.change(this.#account, before, this.cost, now);
+    this.#line.change(this.#account, this.spendLimits, before, this.cost, now);
     return isWithin;
   }
 
@@ -238,7 +272,8 @@ class TokenHold implements Hold, BalanceWaiter {
     const billed = billedTokens(rates, usage);
     let fromAllowance: number;
     try {
-      fromAllowance = this.#ledger.settle(this.#account, this.budget, billed, now, this.#unlimited);
+      const { spendLimits } = this;
+      fromAllowance = this.#ledger.settle(this.#account, spendLimits, this.budget, billed, now, this.#unlimited);
     } catch (thrown) {
       // Nothing was changed: the hold stays open and its dispose gives it back.
       if (thrown instanceof StoreUnavailable) return Promise.reject(thrown);
@@ -250,13 +285,14 @@ class TokenHold implements Hold, BalanceWaiter {
       billingKey: this.#requestId,
       kind: "charge",
       account: this.#account.id,
+      key: this.#key,
       at: now,
       period: dayOf(now),
       used: fromAllowance,
       creditDelta: fromAllowance - billed,
       reply: replyOf(this.#ask, usage, rates, billed, estimated),
     });
-    this.#line.end(this.#account, this.cost, now);
+    this.#line.end(this.#account, this.spendLimits, this.cost, now);
     return this.#journal.durable(sequence);
   }
 
@@ -264,9 +300,9 @@ class TokenHold implements Hold, BalanceWaiter {
     if (this.#state === "over") return;
     const waited = this.#state === "waiting";
     this.#state = "over";
-    this.#ledger.release(this.#account, this.budget);
+    this.#ledger.release(this.#account, this.spendLimits, this.budget);
     if (waited) this.#line.leave(this.#account, this);
-    else this.#line.end(this.#account, this.cost);
+    else this.#line.end(this.#account, this.spendLimits, this.cost);
     this.#ready?.resolve(givenUp);
   }
 }
@@ -298,6 +334,7 @@ class CallHold implements Hold {
   readonly #ledger: Ledger;
   readonly #journal: Journal;
   readonly #account: LoadedAccount;
+  readonly #key: KeyId;
   readonly #ask: Asked;
   readonly #requestId: string;
   #open = true;
@@ -306,6 +343,7 @@ class CallHold implements Hold {
     ledger: Ledger,
     journal: Journal,
     account: LoadedAccount,
+    key: KeyId,
     ask: Asked,
     requestId: string,
     ready: Promise<null>,
@@ -313,6 +351,7 @@ class CallHold implements Hold {
     this.#ledger = ledger;
     this.#journal = journal;
     this.#account = account;
+    this.#key = key;
     this.#ask = ask;
     this.#requestId = requestId;
     this.ready = ready;
@@ -326,6 +365,7 @@ class CallHold implements Hold {
       billingKey: this.#requestId,
       kind: "coder_usage",
       account: this.#account.id,
+      key: this.#key,
       at: now,
       period: 0,
       used: 0,
@@ -341,7 +381,7 @@ class CallHold implements Hold {
 
   #close(): void {
     this.#open = false;
-    this.#ledger.release(this.#account, 0);
+    this.#ledger.release(this.#account, noSpendLimits, 0);
   }
 }
 

@@ -16,6 +16,9 @@
 //   (7) none runs, or expected and its cost fit in                    -> begins
 //
 // So at any time at most one request goes beyond the balance: one that began while none ran.
+//
+// A key with a limit of its own has the same rules a second time, with what it has left in the place of the balance and its
+// own requests in the place of the account's. One that waits for its key's others alone keeps no other key's requests up.
 import { assert } from "../core/assert.ts";
 import { balanceWaitingAccountMax, busyRetrySeconds, queueMaxWaitMs, queuePlacesMax } from "../core/limits.ts";
 import { refuse } from "../core/refusals.ts";
@@ -23,11 +26,14 @@ import { type Moment, type Ms, type Refusal, StoreUnavailable } from "../core/ty
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
-import { quotaExceeded } from "./quota-refusals.ts";
+import { keyQuotaExceeded, quotaExceeded } from "./quota-refusals.ts";
+import type { SpendLimit } from "./spend-limit.ts";
 
 /** A request in line, whose budget is reserved. The effects are called once in all, from within an event. */
 export interface BalanceWaiter {
   readonly budget: number;
+  /** Of its key. */
+  readonly spendLimits: readonly SpendLimit[];
   /** Balance tokens that it is expected to cost. */
   readonly cost: number;
   begun(): void;
@@ -67,18 +73,18 @@ export class BalanceLine {
     this.#wall = now.wall;
     if (waiter.cost === 0) return true;
     const { waiting } = account;
-    if (waiting === null) {
-      if (account.begun === 0 || account.expected + waiter.cost <= this.#ledger.balance(account, now.wall)) {
-        begin(account, waiter.cost);
-        return true;
-      }
-    } else if (waiting.length >= balanceWaitingAccountMax) return busy;
+    if (waiting === null ? this.#fits(account, waiter, now.wall) : this.#passes(account, waiter, now.wall)) {
+      begin(account, waiter);
+      return true;
+    }
+    if (waiting !== null && waiting.length >= balanceWaitingAccountMax) return busy;
     if (this.#length >= queuePlacesMax) return busy;
     const place: BalancePlace = { waiter, since: now.monotonic };
     if (waiting === null) account.waiting = [place];
     else waiting.push(place);
     this.#accounts.add(account);
     account.waitingHeld += waiter.budget;
+    for (const limit of waiter.spendLimits) limit.waitingHeld += waiter.budget;
     this.#length += 1;
     if (this.#length === 1) this.onWaiting();
     return false;
@@ -93,17 +99,22 @@ export class BalanceLine {
   }
 
   /** What a begun request is expected to cost is another amount now. */
-  change(account: LoadedAccount, before: number, after: number, wall: Ms): void {
+  change(account: LoadedAccount, spendLimits: readonly SpendLimit[], before: number, after: number, wall: Ms): void {
     account.expected += after - before;
+    for (const limit of spendLimits) limit.expected += after - before;
     this.#wall = wall;
     this.#decide(account);
   }
 
   /** A begun request has settled, or ended without a charge. */
-  end(account: LoadedAccount, cost: number, wall: Ms = this.#wall): void {
+  end(account: LoadedAccount, spendLimits: readonly SpendLimit[], cost: number, wall: Ms = this.#wall): void {
     if (cost === 0) return;
     account.begun -= 1;
     account.expected -= cost;
+    for (const limit of spendLimits) {
+      limit.begun -= 1;
+      limit.expected -= cost;
+    }
     this.#wall = wall;
     this.#decide(account);
   }
@@ -122,25 +133,70 @@ export class BalanceLine {
     return this.#length > 0;
   }
 
-  #decide(account: LoadedAccount): void {
-    for (let first = account.waiting?.[0]; first !== undefined; first = account.waiting?.[0]) {
-      const decision = this.#decisionFor(account, first.waiter);
-      if (decision === "waits") return;
-      this.#remove(account, 0);
-      if (decision === "begins") {
-        begin(account, first.waiter.cost);
-        first.waiter.begun();
-      } else first.waiter.refused(decision);
+  /** Whether the account and its key have room beside what has begun. Throws StoreUnavailable. */
+  #fits(account: LoadedAccount, { cost, spendLimits }: BalanceWaiter, wall: Ms): boolean {
+    return this.#accountFits(account, cost, wall) && limitsFit(spendLimits, cost, wall);
+  }
+
+  #accountFits(account: LoadedAccount, cost: number, wall: Ms): boolean {
+    return account.begun === 0 || account.expected + cost <= this.#ledger.balance(account, wall);
+  }
+
+  /** Whether it begins though others wait: each of them waits for its key's others, and it has another key. */
+  #passes(account: LoadedAccount, waiter: BalanceWaiter, wall: Ms): boolean {
+    try {
+      const blocked = new Set<SpendLimit>();
+      for (const { waiter: other } of account.waiting!) {
+        if (!waitsForKey(other, blocked, wall)) return false;
+        for (const limit of other.spendLimits) blocked.add(limit);
+      }
+      return !waitsForKey(waiter, blocked, wall) && this.#accountFits(account, waiter.cost, wall);
+    } catch (thrown) {
+      if (thrown instanceof StoreUnavailable) return false; // the next look decides
+      throw thrown;
     }
   }
 
-  #decisionFor(account: LoadedAccount, { budget, cost }: BalanceWaiter): "begins" | "waits" | Refusal {
+  #decide(account: LoadedAccount): void {
+    /** Those at the front who are passed over, because they wait for their keys' others; nearly always none. */
+    let passed = 0;
+    let blocked = noneBlocked;
+    for (let next = account.waiting?.[0]; next !== undefined; next = account.waiting?.[passed]) {
+      const { waiter } = next;
+      const decision = this.#decisionFor(account, waiter, blocked);
+      if (decision === "waits") return;
+      if (decision === "waits for its key") {
+        passed += 1;
+        blocked = new Set([...blocked, ...waiter.spendLimits]);
+        continue;
+      }
+      this.#remove(account, passed);
+      if (decision === "begins") {
+        begin(account, waiter);
+        waiter.begun();
+      } else waiter.refused(decision);
+    }
+  }
+
+  #decisionFor(
+    account: LoadedAccount,
+    waiter: BalanceWaiter,
+    blocked: ReadonlySet<SpendLimit>,
+  ): "begins" | "waits" | "waits for its key" | Refusal {
+    const { budget, cost, spendLimits } = waiter;
     if (account.disabled) return refuse("invalid_api_key");
     if (!this.#journal.writable) return "waits"; // nothing could be charged
     try {
-      const balance = this.#ledger.balance(account, this.#wall);
+      const wall = this.#wall;
+      const balance = this.#ledger.balance(account, wall);
       const left = balance - (account.held - account.waitingHeld);
-      if (budget > left) return quotaExceeded(this.#siteUrl, left, budget, this.#wall); // (6)
+      if (budget > left) return quotaExceeded(this.#siteUrl, left, budget, wall); // (6)
+      for (const limit of spendLimits) {
+        if (budget > limit.left(wall) - (limit.held - limit.waitingHeld)) {
+          return keyQuotaExceeded(limit, budget, wall, limit.waitingHeld);
+        }
+      }
+      if (waitsForKey(waiter, blocked, wall)) return "waits for its key";
       return account.begun === 0 || account.expected + cost <= balance ? "begins" : "waits"; // (7)
     } catch (thrown) {
       if (thrown instanceof StoreUnavailable) return "waits"; // for the next look
@@ -150,7 +206,9 @@ export class BalanceLine {
 
   #remove(account: LoadedAccount, index: number): void {
     const [place] = account.waiting!.splice(index, 1);
-    account.waitingHeld -= place!.waiter.budget;
+    const { budget, spendLimits } = place!.waiter;
+    account.waitingHeld -= budget;
+    for (const limit of spendLimits) limit.waitingHeld -= budget;
     this.#length -= 1;
     if (account.waiting!.length > 0) return;
     account.waiting = null;
@@ -158,9 +216,25 @@ export class BalanceLine {
   }
 }
 
-function begin(account: LoadedAccount, cost: number): void {
+function begin(account: LoadedAccount, { cost, spendLimits }: BalanceWaiter): void {
   account.begun += 1;
   account.expected += cost;
+  for (const limit of spendLimits) {
+    limit.begun += 1;
+    limit.expected += cost;
+  }
 }
+
+/** Throws StoreUnavailable. */
+function limitsFit(spendLimits: readonly SpendLimit[], cost: number, wall: Ms): boolean {
+  for (const limit of spendLimits) if (limit.begun > 0 && limit.expected + cost > limit.left(wall)) return false;
+  return true;
+}
+
+/** Also where one before it waits for the same. Throws StoreUnavailable. */
+const waitsForKey = ({ spendLimits, cost }: BalanceWaiter, blocked: ReadonlySet<SpendLimit>, wall: Ms): boolean =>
+  spendLimits.some((limit) => blocked.has(limit)) || !limitsFit(spendLimits, cost, wall);
+
+const noneBlocked: ReadonlySet<SpendLimit> = new Set();
 
 const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });

@@ -1,5 +1,5 @@
 // One line of the journal: a charge, a purchase or a counted call. Balances are always the sums of these lines.
-import type { AccountId, CentParts, Endpoint, Ms } from "../core/types.ts";
+import type { AccountId, CentParts, Endpoint, KeyId, Ms } from "../core/types.ts";
 import type { Period, Quota } from "./quota.ts";
 
 export type EntryKind =
@@ -19,6 +19,8 @@ export type Entry = Readonly<{
   billingKey: string;
   kind: EntryKind;
   account: AccountId;
+  /** By which it was asked for; the first key where the line is about no request. */
+  key: KeyId;
   at: Ms;
   /** The day or window whose quota was used; 0 where the kind uses none. */
   period: Period;

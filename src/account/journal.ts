@@ -1,7 +1,8 @@
 // What accounts need from a journal. How lines reach the disk is up to the store.
-import type { AccountId, Ms, PlanId } from "../core/types.ts";
+import type { AccountId, KeyId, Ms, PlanId } from "../core/types.ts";
 import type { AuditEntry } from "./audit.ts";
 import type { Entry } from "./entry.ts";
+import type { KeyRecord } from "./records.ts";
 import type { PurchaseRequest } from "./purchases.ts";
 import type { Period } from "./quota.ts";
 import type { SessionRecord } from "./sessions.ts";
@@ -26,6 +27,10 @@ export type AccountChange =
     }>
   | Readonly<{ change: "plan"; account: AccountId; plan: PlanId }>
   | Readonly<{ change: "key"; account: AccountId; keyHash: string; at: Ms }>
+  | Readonly<{ change: "new_key"; key: KeyRecord; account: AccountId }>
+  | Readonly<{ change: "key_name"; account: AccountId; key: KeyId; name: string }>
+  | Readonly<{ change: "revoke_key"; account: AccountId; key: KeyId; at: Ms }>
+  | Readonly<{ change: "key_used"; account: AccountId; key: KeyId; at: Ms }>
   | Readonly<{ change: "password"; account: AccountId; passwordHash: string | null }>
   /** `at` null: the account may be used again. */
   | Readonly<{ change: "disabled"; account: AccountId; at: Ms | null }>

@@ -1,9 +1,10 @@
 // API keys: `sk-tg-` and 43 base62 characters, which is 256 bits. Only a key's SHA-256 is kept, in memory and on disk.
 // A key is found by its whole hash, so the time of a look-up says nothing about how much of a guess was right.
 import { base62Digits } from "../core/base62.ts";
-import type { AccountId } from "../core/types.ts";
+import { defaultKey, type Principal } from "../core/types.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
+import type { LoadedKey } from "./loaded-key.ts";
 import type { AccountRecords } from "./records.ts";
 
 export const apiKeyPrefix = "sk-tg-";
@@ -40,47 +41,71 @@ export function keyHashOf(key: string): string | null {
 
 export class Keys {
   // Only keys that exist are remembered, so wrong ones cannot fill the memory.
-  readonly #accounts = new Map<string, AccountId>();
-  readonly #records: AccountRecords;
+  readonly #principals = new Map<string, Principal>();
+  readonly #records: Pick<AccountRecords, "byKeyHash" | "keyByHash">;
   readonly #ledger: Ledger;
   /** Called when a key is void, in the same moment. */
   onVoid: () => void = () => {};
 
-  constructor(records: AccountRecords, ledger: Ledger) {
+  constructor(records: Pick<AccountRecords, "byKeyHash" | "keyByHash">, ledger: Ledger) {
     this.#records = records;
     this.#ledger = ledger;
   }
 
-  /** The account a key belongs to, or null. Throws StoreUnavailable when the disk must be read and cannot be. */
-  account(key: string): AccountId | null {
+  /**
+   * Who asks by a key, or null; whether it expired is the caller's to see. Throws StoreUnavailable when the disk must be
+   * read and cannot be.
+   */
+  principal(key: string): Principal | null {
     const keyHash = keyHashOf(key);
     return keyHash === null ? null : this.ofHash(keyHash);
   }
 
   /** The same by the key's hash. */
-  ofHash(keyHash: string): AccountId | null {
-    return this.#accounts.get(keyHash) ?? this.#find(keyHash);
+  ofHash(keyHash: string): Principal | null {
+    return this.#principals.get(keyHash) ?? this.#find(keyHash);
   }
 
-  /** Gives the account another key; the one before is void at once, also while the disk still has it. */
+  /** Gives the account another first key; the one before is void at once, also while the disk still has it. */
   replace(account: LoadedAccount, keyHash: string): void {
-    this.#accounts.delete(account.keyHash);
+    this.#principals.delete(account.keyHash);
     account.keyHash = keyHash;
     this.onVoid();
   }
 
-  /** Looks at the account anew when its key comes next: it was disabled. */
-  forget(account: LoadedAccount): void {
-    this.#accounts.delete(account.keyHash);
+  /** A named key is void at once, also while the disk still has it. */
+  revoke(key: LoadedKey): void {
+    key.isVoid = true;
+    this.#principals.delete(key.keyHash);
     this.onVoid();
   }
 
-  #find(keyHash: string): AccountId | null {
+  /** Looks at the account anew when one of its keys comes next: it was disabled. */
+  forget(account: LoadedAccount): void {
+    this.#principals.delete(account.keyHash);
+    for (const { keyHash } of account.keys?.values() ?? []) this.#principals.delete(keyHash);
+    this.onVoid();
+  }
+
+  #find(keyHash: string): Principal | null {
     const record = this.#records.byKeyHash(keyHash);
-    if (record === null) return null;
+    if (record === null) return this.#findNamed(keyHash);
     const account = this.#ledger.account(record.id);
     if (account.keyHash !== keyHash || account.disabled) return null;
-    this.#accounts.set(keyHash, record.id);
-    return record.id;
+    return this.#remember(keyHash, { account: record.id, key: defaultKey, limits: null });
+  }
+
+  #findNamed(keyHash: string): Principal | null {
+    const record = this.#records.keyByHash(keyHash);
+    if (record === null) return null;
+    const account = this.#ledger.account(record.account);
+    const key = this.#ledger.key(account, record.id);
+    if (key === null || key.isVoid || account.disabled) return null;
+    return this.#remember(keyHash, { account: account.id, key: key.id, limits: key.limits });
+  }
+
+  #remember(keyHash: string, principal: Principal): Principal {
+    this.#principals.set(keyHash, principal);
+    return principal;
   }
 }

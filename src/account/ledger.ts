@@ -3,17 +3,21 @@
 //
 //   spendable = max(0, plan's tokens of the day - used today) + credit - held
 //
+// A key with a limit of its own has the same once more: what it may spend, less what it used and what it holds.
+//
 // reserve adds to held; settle turns a reservation into a charge, and release gives it back: each exactly once, which
 // the Hold sees to. A charge is booked in full, also above the reservation: allowance first, then credit, below 0.
 import { assert } from "../core/assert.ts";
 import type { Catalog } from "../core/catalog.ts";
 import { planOf } from "../core/plans.ts";
-import type { AccountId, Ms } from "../core/types.ts";
+import { type AccountId, defaultKey, type KeyId, type Ms } from "../core/types.ts";
 import { quotaOf, type Entry } from "./entry.ts";
 import type { JournalListener } from "./journal.ts";
 import { LoadedAccount } from "./loaded-account.ts";
+import { LoadedKey } from "./loaded-key.ts";
 import { coderWindowOf, dayOf, type Period, type PeriodUse, type Quota } from "./quota.ts";
-import type { AccountRecords } from "./records.ts";
+import type { AccountRecords, KeyRecord } from "./records.ts";
+import { noSpendLimits, SpendLimit } from "./spend-limit.ts";
 
 /** What all accounts in memory hold together; all 0 when no request is open. */
 export type LedgerTotals = Readonly<{
@@ -53,6 +57,24 @@ export class Ledger implements JournalListener {
     return this.#accounts.values();
   }
 
+  /** A named key, or null where the account has none of that number, or it is void. Throws StoreUnavailable. */
+  key(account: LoadedAccount, id: KeyId): LoadedKey | null {
+    return this.keysOf(account).get(id) ?? null;
+  }
+
+  /** The account's named keys that are not void, from disk at their first use. Throws StoreUnavailable. */
+  keysOf(account: LoadedAccount): Map<KeyId, LoadedKey> {
+    if (account.keys !== null) return account.keys;
+    const records = this.#records.keysOf(account.id).filter(({ revokedAt }) => revokedAt === null);
+    return (account.keys = new Map(records.map((record) => [record.id, this.#keyOf(record)])));
+  }
+
+  /** Takes in a key that is on disk. */
+  addKey(account: LoadedAccount, record: KeyRecord): void {
+    if (account.keys === null || account.keys.has(record.id)) return;
+    account.keys.set(record.id, this.#keyOf(record));
+  }
+
   /** Takes in an account whose creation is on its way to disk. */
   add(account: LoadedAccount): void {
     assert(!this.#accounts.has(account.id), "an account is created once");
@@ -77,13 +99,20 @@ export class Ledger implements JournalListener {
     return Math.max(0, account.plan.tokensPerDay - this.use(account, "allowance", dayOf(now)).used);
   }
 
-  /** Reserves tokens if they fit into what is spendable; says whether they did. */
-  reserve(account: LoadedAccount, tokens: number, now: Ms): boolean {
-    if (tokens > this.spendable(account, now)) return false;
+  /** Reserves tokens if they fit into all there is; else says into what they do not. Throws StoreUnavailable. */
+  reserve(
+    account: LoadedAccount,
+    spendLimits: readonly SpendLimit[],
+    tokens: number,
+    now: Ms,
+  ): LoadedAccount | SpendLimit | null {
+    if (tokens > this.spendable(account, now)) return account;
+    for (const limit of spendLimits) if (tokens > limit.left(now) - limit.held) return limit;
     account.held += tokens;
     account.holds += 1;
     this.heldTokens += tokens;
-    return true;
+    for (const limit of spendLimits) limit.held += tokens;
+    return null;
   }
 
   /** For a request that can cost nothing, which an account below zero may make as well. */
@@ -91,23 +120,40 @@ export class Ledger implements JournalListener {
     account.holds += 1;
   }
 
-  release(account: LoadedAccount, tokens: number): void {
+  release(account: LoadedAccount, spendLimits: readonly SpendLimit[], tokens: number): void {
     assert(account.holds > 0 && account.held >= tokens, "only what is held can be given back");
     account.held -= tokens;
     account.holds -= 1;
     this.heldTokens -= tokens;
+    for (const limit of spendLimits) {
+      assert(limit.held >= tokens, "only what is held can be given back");
+      limit.held -= tokens;
+    }
   }
 
   /**
    * Replaces a reservation of `held` tokens by a charge of `billed` and returns how much of it the allowance of
-   * `now`'s day paid; the credit paid the rest. `unlimited`: the allowance pays all, whatever the plan is now. When it throws (StoreUnavailable), nothing was changed.
+   * `now`'s day paid; the credit paid the rest. `unlimited`: the allowance
+   * pays all, whatever the plan is now. When it throws (StoreUnavailable), nothing was changed.
    */
-  settle(account: LoadedAccount, held: number, billed: number, now: Ms, unlimited = false): number {
+  settle(
+    account: LoadedAccount,
+    spendLimits: readonly SpendLimit[],
+    held: number,
+    billed: number,
+    now: Ms,
+    unlimited = false,
+  ): number {
     const use = this.use(account, "allowance", dayOf(now));
-    this.release(account, held);
+    for (const limit of spendLimits) limit.load(now);
+    this.release(account, spendLimits, held);
     const fromAllowance = unlimited ? billed : Math.min(billed, Math.max(0, account.plan.tokensPerDay - use.used));
     use.used += fromAllowance;
     account.credit -= billed - fromAllowance;
+    for (const limit of spendLimits) {
+      if (account.uncommitted === 0) limit.forgetOthers(now);
+      limit.add(dayOf(now), billed);
+    }
     return fromAllowance;
   }
 
@@ -164,6 +210,11 @@ export class Ledger implements JournalListener {
       account.credit -= entry.creditDelta;
       const quota = quotaOf(entry.kind);
       if (quota !== null) this.use(account, quota, entry.period).used -= entry.used;
+      if (entry.kind === "charge" && entry.key > defaultKey) {
+        // One that was revoked meanwhile is not asked for anymore.
+        const limits = account.keys?.get(entry.key)?.spendLimits ?? noSpendLimits;
+        for (const limit of limits) limit.add(entry.period, entry.creditDelta - entry.used);
+      }
     }
     account.uncommitted -= 1;
   }
@@ -196,8 +247,19 @@ export class Ledger implements JournalListener {
       record.keyHash,
       record.disabledAt !== null,
     );
+    account.usedAt = record.keyUsedAt;
     this.#accounts.set(id, account);
     return account;
+  }
+
+  #keyOf({ account, id, name, keyHash, limits, usedAt }: KeyRecord): LoadedKey {
+    const { tokensPerDay = null, tokensPerMonth = null } = limits ?? {};
+    const isLimited = tokensPerDay !== null || tokensPerMonth !== null;
+    const read = (from: Period, before: Period) => this.#records.keyUse(account, id, from, before);
+    const limit = isLimited ? new SpendLimit(name, tokensPerDay, tokensPerMonth, read) : null;
+    const key = new LoadedKey(id, name, keyHash!, limits, limit);
+    key.usedAt = usedAt;
+    return key;
   }
 
   #known(entry: Entry): LoadedAccount {

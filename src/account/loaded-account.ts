@@ -1,6 +1,7 @@
 // An account in memory: its plan, its money, what it holds and what it has used in the current periods.
-import type { AccountId, Plan } from "../core/types.ts";
+import type { AccountId, KeyId, Ms, Plan } from "../core/types.ts";
 import type { BalancePlace } from "./balance-line.ts";
+import type { LoadedKey } from "./loaded-key.ts";
 import type { Period, PeriodUse } from "./quota.ts";
 
 const nothing: Readonly<Record<"allowance" | "coder_calls" | "searches", PeriodUse>> = {
@@ -33,6 +34,11 @@ export class LoadedAccount {
   searches: PeriodUse = nothing.searches;
   /** Null until the first search. */
   searchCalls: SearchCalls | null = null;
+  /** Its named keys that are not void; null until one is used or asked for. */
+  keys: Map<KeyId, LoadedKey> | null = null;
+  /** When its first key was last used; the disk follows in batches. */
+  usedAt: Ms | null = null;
+  isUseUnwritten = false;
   /** Periods that were left while lines were uncommitted: the disk may not know their use yet. Nearly always null. */
   left: PeriodUse[] | null = null;
 

@@ -3,7 +3,8 @@
 // string).
 import { refuse } from "../core/refusals.ts";
 import type { Ms, Refusal } from "../core/types.ts";
-import { nextCoderWindowSeconds, nextDaySeconds } from "./quota.ts";
+import { nextCoderWindowSeconds, nextDaySeconds, nextMonthSeconds } from "./quota.ts";
+import type { SpendLimit } from "./spend-limit.ts";
 
 /** `requested`: the output budget, which does not fit into `spendable`. */
 export const quotaExceeded = (siteUrl: string, spendable: number, requested: number, now: Ms): Refusal =>
@@ -13,6 +14,19 @@ export const quotaExceeded = (siteUrl: string, spendable: number, requested: num
     requested,
     resets_at: nextDaySeconds(now),
   });
+
+/** The same of a key's own limit, beside `waitingHeld`: what others of it hold who wait. */
+export function keyQuotaExceeded(spendLimit: SpendLimit, requested: number, now: Ms, waitingHeld = 0): Refusal {
+  const { left, limit, period } = spendLimit.tightest(now);
+  return refuse("key_quota_exceeded", {
+    key: spendLimit.name,
+    limit,
+    period,
+    spendable: left - spendLimit.held + waitingHeld,
+    requested,
+    resets_at: period === "day" ? nextDaySeconds(now) : nextMonthSeconds(now),
+  });
+}
 
 export const coderQuotaReached = (siteUrl: string, model: string, used: number, limit: number, now: Ms): Refusal =>
   refuse("coder_quota_reached", {

@@ -1,7 +1,8 @@
 // What accounts read from disk. Every call returns the committed state and throws StoreUnavailable when the disk cannot
 // be read.
-import type { AccountId, Ms, PlanId } from "../core/types.ts";
+import type { AccountId, KeyId, KeyLimits, Ms, PlanId } from "../core/types.ts";
 import type { Period, Quota } from "./quota.ts";
+import type { DayUse } from "./spend-limit.ts";
 import type { UsageRow } from "./usage-row.ts";
 
 export type AccountRecord = Readonly<{
@@ -16,16 +17,37 @@ export type AccountRecord = Readonly<{
   operator: boolean;
   createdAt: Ms;
   keyCreatedAt: Ms;
+  /** When its first key was last used, or a little earlier; null where it never was. */
+  keyUsedAt: Ms | null;
   /** Null where the account may be used. */
   disabledAt: Ms | null;
 }>;
 
 export type PlanCount = Readonly<{ plan: PlanId; accounts: number }>;
+/** A named key of an account; those that were revoked are known by their names as long as the account is. */
+export type KeyRecord = Readonly<{
+  account: AccountId;
+  id: KeyId;
+  name: string;
+  /** SHA-256 of the key, base64; null where it was revoked. */
+  keyHash: string | null;
+  limits: KeyLimits | null;
+  createdAt: Ms;
+  /** When it was last used, or a little earlier; null where it never was. */
+  usedAt: Ms | null;
+  revokedAt: Ms | null;
+}>;
 
 export interface AccountRecords {
   byId(account: AccountId): AccountRecord | null;
   byEmail(email: string): AccountRecord | null;
   byKeyHash(keyHash: string): AccountRecord | null;
+  /** The named key of that hash, which is not void. */
+  keyByHash(keyHash: string): KeyRecord | null;
+  /** All named keys of an account, in the order of their numbers. */
+  keysOf(account: AccountId): readonly KeyRecord[];
+  /** Balance tokens that a named key was charged for on the days from `from` to before `before`. */
+  keyUse(account: AccountId, key: KeyId, from: Period, before: Period): readonly DayUse[];
   /** Accounts with an id above `after`, in the order of their ids, at most `limit`. */
   list(after: AccountId, limit: number): readonly AccountRecord[];
   /** The same, of those whose e-mail contains a text, in any case of ASCII letters. */

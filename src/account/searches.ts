@@ -6,7 +6,7 @@
 // failed counts as well: only the service knows whether it did it.
 import { assert } from "../core/assert.ts";
 import { searchCallsPerSearchMax } from "../core/limits.ts";
-import type { AccountId, Ms } from "../core/types.ts";
+import { type AccountId, defaultKey, type Ms } from "../core/types.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount, SearchCalls } from "./loaded-account.ts";
@@ -80,6 +80,7 @@ class TakenSearch implements SearchHold {
       billingKey: `search:${crypto.randomUUID()}`,
       kind: "search",
       account: this.#account.id,
+      key: defaultKey,
       at: this.#takenAt,
       period: dayOf(this.#takenAt),
       used: 1,

@@ -1,12 +1,14 @@
 // What the usage page asks for. An account may have millions of replies, so the implementation keeps an index of its
 // own.
-import type { AccountId, Ms } from "../core/types.ts";
+import type { AccountId, KeyId, Ms } from "../core/types.ts";
 import type { UsageRow } from "./usage-row.ts";
 
 /** Replies that all of it fits. */
 export type UsageFilter = Readonly<{
   model: string | null;
   endpoint: string | null;
+  /** By its number. */
+  key: KeyId | null;
   /** At or after. */
   from: Ms | null;
   /** Before. */
@@ -48,6 +50,7 @@ export type UsageSummary = Readonly<{
   total: UsageSum;
   models: readonly string[];
   endpoints: readonly string[];
+  keys: readonly KeyId[];
 }>;
 
 /** All accounts together, where a summary is asked for. */

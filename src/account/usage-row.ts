@@ -1,5 +1,6 @@
 // A line of the usage page, with the field names of `tollgate usage --json`.
-import type { Ms } from "../core/types.ts";
+import type { KeyId, Ms } from "../core/types.ts";
+import { keyNameOf } from "./key-names.ts";
 import { costUsd } from "./price.ts";
 
 export type UsageRow = Readonly<{
@@ -15,6 +16,8 @@ export type UsageRow = Readonly<{
   billed_tokens: number;
   cost_usd: number;
   estimated: boolean;
+  /** The name of the key that it was asked by. */
+  key: string;
 }>;
 
 /** The columns of a journal line that a usage row needs. They are null in lines about no reply, which are not passed here. */
@@ -29,6 +32,9 @@ export type JournalReply = Readonly<{
   reasoning: number | null;
   billedTokens: number | null;
   estimated: boolean | number | null;
+  keyId: KeyId;
+  /** Null for the first key and for signed-in browsers. */
+  keyName: string | null;
 }>;
 
 export function usageRowOf(line: JournalReply): UsageRow {
@@ -46,5 +52,6 @@ export function usageRowOf(line: JournalReply): UsageRow {
     billed_tokens: billed,
     cost_usd: costUsd(billed),
     estimated: Boolean(line.estimated),
+    key: keyNameOf(line.keyId, line.keyName),
   };
 }

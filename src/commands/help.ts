@@ -30,8 +30,14 @@ tollgate accounts export EMAIL
     All that is kept of the account as JSON: usage, payments, sessions, stored responses, what operators did.
 tollgate accounts delete EMAIL --yes
     Erases e-mail, key, sessions and stored responses; what was used and paid stays, without a name.
+tollgate keys create EMAIL --name N [--limit-day TOKENS] [--limit-month TOKENS] [--expires ISO] [--models a,b]
+                     [--addresses CIDR,CIDR]
+    Another key of the account, which spends its balance within limits of its own (UTC); it is shown this once.
+tollgate keys list EMAIL
+tollgate keys revoke EMAIL ID
+    The key is void at once; what runs may end.
 tollgate keys rotate EMAIL
-    The old key is void at once; the new one is shown this once.
+    Of the key that every account has: the old one is void at once; the new one is shown this once.
 tollgate usage EMAIL [--limit N]
     Replies, newest first.
 

@@ -14,7 +14,18 @@ const command: Command = {
     const rows = await perform(invocation, "usage", { email: words[0]!, limit });
     if (flags["json"] === true) console.log(JSON.stringify(rows));
     else {
-      const headings = ["time", "endpoint", "model", "input", "cached", "output", "reasoning", "billed", "cost USD"];
+      const headings = [
+        "time",
+        "endpoint",
+        "model",
+        "input",
+        "cached",
+        "output",
+        "reasoning",
+        "billed",
+        "cost USD",
+        "key",
+      ];
       const cells = rows.map((row) => [
         row.time,
         row.endpoint,
@@ -25,6 +36,7 @@ const command: Command = {
         row.reasoning,
         row.billed_tokens,
         row.cost_usd,
+        row.key,
         row.estimated ? "estimated" : "",
       ]);
       console.log(formatTable([...headings, ""], cells));

@@ -16,6 +16,10 @@
 //   GET  /console/api/models                        -> ConsoleModels
 //   GET  /console/api/key                           -> KeyState
 //   POST /console/api/key/regenerate    KeyRegeneration -> NewKey         the key is shown this once
+//   GET  /console/api/keys                          -> AccountKeys
+//   POST /console/api/keys              NewAccountKey -> CreatedAccountKey  the key is shown this once; 409 for a taken name
+//   POST /console/api/keys/:id/name     KeyName     -> AccountKey
+//   POST /console/api/keys/:id/revoke               -> Done              void at once
 //   GET  /console/api/usage             UsageQuery  -> UsagePage
 //   GET  /console/api/usage/summary                 -> UsageSummary
 //   GET  /console/api/usage.csv         UsageFilter -> text/csv, streamed
@@ -55,6 +59,8 @@ import {
   creditPurchaseMaxTokens,
   creditPurchaseMinTokens,
   emailMaxLength,
+  keyListMax,
+  keyNameMaxLength,
   passwordMaxLength,
   passwordMinLength,
 } from "../core/limits.ts";
@@ -208,6 +214,8 @@ export const UsageRow = Type.Object({
   cost_usd: Type.Number(),
   /** True where the node gave no usable usage and the gateway counted by itself. */
   estimated: Type.Boolean(),
+  /** The name of the key that it was asked by; "playground" for a signed-in browser. */
+  key: Type.String(),
 });
 export type UsageRow = Static<typeof UsageRow>;
 
@@ -342,6 +350,62 @@ export type KeyRegeneration = Static<typeof KeyRegeneration>;
 export const NewKey = Type.Object({ api_key: Type.String(), created_at: time() });
 export type NewKey = Static<typeof NewKey>;
 
+const keyName = () =>
+  Type.String({
+    minLength: 1,
+    maxLength: keyNameMaxLength,
+    description: `a name of 1 to ${keyNameMaxLength} characters`,
+  });
+const someTokens = () => Type.Integer({ minimum: 1, description: "a whole number of tokens from 1 on" });
+const someTexts = (what: string) =>
+  Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: keyListMax, description: `a list of ${what}` });
+
+/** A key of the account. */
+export const AccountKey = Type.Object({
+  /** Number 1 is the key that every account has, "default": it is regenerated and never revoked. */
+  id: count(),
+  name: Type.String(),
+  created_at: time(),
+  /** To within a few seconds; null where it never was. */
+  last_used_at: nullable(time()),
+  expires_at: nullable(time()),
+  expired: Type.Boolean(),
+  limit_day: nullable(tokens()),
+  limit_month: nullable(tokens()),
+  /** Balance tokens charged today and this month (UTC); null for the first key. */
+  used_day: nullable(tokens()),
+  used_month: nullable(tokens()),
+  /** Null where it may use all. */
+  models: Type.Union([Type.Array(Type.String()), Type.Null()]),
+  addresses: Type.Union([Type.Array(Type.String()), Type.Null()]),
+});
+export type AccountKey = Static<typeof AccountKey>;
+
+export const AccountKeys = Type.Object({ keys: Type.Array(AccountKey), prefix: Type.String() });
+export type AccountKeys = Static<typeof AccountKeys>;
+
+/** What is absent is not limited. */
+export const NewAccountKey = Type.Object(
+  {
+    name: keyName(),
+    expires_at: Type.Optional(time()),
+    limit_day: Type.Optional(someTokens()),
+    limit_month: Type.Optional(someTokens()),
+    models: Type.Optional(someTexts("models")),
+    /** CIDR ranges. */
+    addresses: Type.Optional(someTexts("addresses")),
+  },
+  closed,
+);
+export type NewAccountKey = Static<typeof NewAccountKey>;
+
+/** `api_key` is shown this once. */
+export const CreatedAccountKey = Type.Intersect([AccountKey, Type.Object({ api_key: Type.String() })]);
+export type CreatedAccountKey = Static<typeof CreatedAccountKey>;
+
+export const KeyName = Type.Object({ name: keyName() }, closed);
+export type KeyName = Static<typeof KeyName>;
+
 // ---------------------------------------------------------------- usage
 
 export const UsageFilter = Type.Object(
@@ -349,6 +413,8 @@ export const UsageFilter = Type.Object(
     model: Type.Optional(Type.String({ maxLength: 200 })),
     /** As a row of the list names it. */
     endpoint: Type.Optional(Type.String({ maxLength: 200 })),
+    /** The number of a key, as the summary names it. */
+    key: Type.Optional(Type.String({ pattern: "^[0-9]{0,15}$", description: "the number of a key" })),
     /** At or after. A day such as 2026-03-28 means its first moment in UTC. */
     from: Type.Optional(time()),
     /** Before. */
@@ -399,9 +465,10 @@ export const UsageSummary = Type.Object({
   days: Type.Array(Type.Intersect([Type.Object({ day: Type.String(), model: Type.String() }), UsageSum])),
   days30: UsageSum,
   all_time: UsageSum,
-  /** Models and endpoints that the account ever used, for the filters. */
+  /** Models, endpoints and keys that the account ever used, for the filters. */
   models: Type.Array(Type.String()),
   endpoints: Type.Array(Type.String()),
+  keys: Type.Array(Type.Object({ id: count(), name: Type.String() })),
 });
 export type UsageSummary = Static<typeof UsageSummary>;
 

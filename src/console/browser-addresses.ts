@@ -1,8 +1,7 @@
 // Finds a browser's address as far as it is known: behind a proxy, the other end of the connection is the proxy's.
+import { clientAddress } from "../http/client-address.ts";
 import { forwardingHeaderIn, isNearAddress } from "../http/forwarding.ts";
-import { peerAddress } from "../http/peer-address.ts";
 import type { Log } from "../core/log.ts";
-import { forwardedAddress } from "./forwarded-address.ts";
 
 export type BrowserAddress = Readonly<{
   address: string;
@@ -31,10 +30,9 @@ export class BrowserAddresses {
     );
   }
 
-  of(request: Request, connection: Parameters<typeof peerAddress>[1]): BrowserAddress {
-    const peer = peerAddress(request, connection) ?? "";
-    const named = this.#header === null ? null : request.headers.get(this.#header);
-    if (named !== null) return { address: forwardedAddress(named) ?? peer, isShared: false };
+  of(request: Request, connection: Parameters<typeof clientAddress>[1]): BrowserAddress {
+    const peer = clientAddress(request, connection, this.#header) ?? "";
+    if (this.#header !== null && request.headers.has(this.#header)) return { address: peer, isShared: false };
     // From elsewhere it is a stranger's word, who would like not to be counted by the address.
     const by = isNearAddress(peer) ? forwardingHeaderIn(request.headers) : null;
     if (by !== null && this.#unnamed === null) {

@@ -13,6 +13,7 @@ const columns = [
   "billed_tokens",
   "cost_usd",
   "estimated",
+  "key",
 ] as const satisfies readonly (keyof UsageRow)[];
 
 export const csvHead = `${columns.join(",")}\r\n`;

@@ -1,4 +1,5 @@
 // What the console depends on; `tollgate serve` assembles it.
+import type { AccountKeys } from "../account/account-keys.ts";
 import type { Accounts } from "../account/accounts.ts";
 import type { AuditLog } from "../account/audit.ts";
 import type { KnownBrowsers } from "../account/known-browsers.ts";
@@ -28,6 +29,7 @@ export type NodesView = Readonly<{
 
 export type ConsoleParts = Readonly<{
   accounts: Accounts;
+  accountKeys: AccountKeys;
   sessions: Sessions;
   purchases: Purchases;
   purchaseRecords: PurchaseRecords;

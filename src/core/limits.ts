@@ -171,6 +171,17 @@ export const balanceWaitingAccountMax = 120;
 /** While some wait: between two looks whether a day, a plan, a purchase or the longest wait has changed something. */
 export const balanceLookMs = 1_000;
 
+// Keys of an account
+export const keysMax = 100;
+/** With those that were revoked, which stay for the names of the lines that they made. */
+export const keysEverMax = 5_000;
+export const keyNameMaxLength = 64;
+/** Models or address ranges that a key names. */
+export const keyListMax = 50;
+/** When keys were last used is written down now and then, so many at once: no request waits for it. */
+export const keysUsedIntervalMs = 5_000;
+export const keysUsedBatch = 200;
+
 // Journal
 export const journalGiveUpMs = 10_000; // BUSY or a full disk: retry this long, then the held ends fail
 export const journalBusyMs = 1_000; // a commit waits this long for another program's lock before nothing more is admitted

@@ -43,6 +43,20 @@ export const refusals = {
     message: "The model `{model}` is not part of your plan. GET /v1/models lists the models.",
     retry: "never",
   },
+  model_not_for_key: {
+    status: 403,
+    type: "permission_error",
+    code: "model_not_allowed",
+    message: "The model `{model}` is not one that the API key `{key}` may use.",
+    retry: "never",
+  },
+  address_not_allowed: {
+    status: 403,
+    type: "permission_error",
+    code: "address_not_allowed",
+    message: "This API key may not be used from {address}.",
+    retry: "never",
+  },
   context_length_exceeded: {
     status: 400,
     type: invalid,
@@ -102,6 +116,14 @@ export const refusals = {
     message: "Quota exceeded. Upgrade your plan at {site_url}/plan",
     retry: "never",
     facts: ["spendable", "requested", "resets_at"],
+  },
+  key_quota_exceeded: {
+    status: 429,
+    type: rate,
+    code: "insufficient_quota",
+    message: "Quota exceeded for the API key `{key}`: it may use {limit} tokens a {period}.",
+    retry: "never",
+    facts: ["key", "limit", "spendable", "requested", "resets_at"],
   },
   coder_quota_reached: {
     status: 429,

@@ -6,11 +6,33 @@ import type { RefusalName } from "./refusals.ts";
 
 /** Row id of an account, unique within a data folder. */
 export type AccountId = number;
+/** Number of a key within its account: 1 is the one that every account has, and 0 stands for a signed-in browser. */
+export type KeyId = number;
 /** Wall-clock milliseconds since 1970 (UTC). */
 export type Ms = number;
 /** One moment on both clocks: the wall clock for periods, the other, which never steps, for durations. */
 export type Moment = Readonly<{ wall: Ms; monotonic: Ms }>;
 export type { PlanId };
+/** The key that every account has from its start; nothing limits it. */
+export const defaultKey: KeyId = 1;
+/** A request from the console's playground, which a session allows. */
+export const noKey: KeyId = 0;
+
+/** What a key may be used for; null where nothing is limited. */
+export type KeyLimits = Readonly<{
+  /** From this moment on it is void. */
+  expiresAt: Ms | null;
+  /** Balance tokens of a UTC day, and of a month. */
+  tokensPerDay: number | null;
+  tokensPerMonth: number | null;
+  /** Ids or aliases of models. */
+  models: readonly string[] | null;
+  /** Of clients, as CIDR ranges. */
+  addresses: readonly string[] | null;
+}>;
+
+/** Who asks: the account that pays, and by which of its keys; `limits` is null where the key has none. */
+export type Principal = Readonly<{ account: AccountId; key: KeyId; limits: KeyLimits | null }>;
 /** The address by which a dialect is known. */
 export type Endpoint = `/${string}`;
 /** What a request to a model of the coder tier costs: one of the account's calls, or its tokens. A fact of the dialect. */

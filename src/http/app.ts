@@ -8,9 +8,11 @@ import type { Parts, Soon } from "../gateway.ts";
 import { bodyMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
+import type { AccountId, Refusal } from "../core/types.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes } from "./api-routes.ts";
+import { clientAddress } from "./client-address.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { accountOf, type KnownKeys } from "./incoming.ts";
@@ -69,6 +71,8 @@ export type ServerOptions = Readonly<{
   metricsToken?: string | null;
   /** Whether the configuration says that clients come through a proxy. */
   behindProxy?: boolean;
+  /** The header in which a proxy names its client's address; absent or null: there is none. */
+  addressHeader?: string | null;
   /** Origins of pages that may read the API's replies; ["*"]: all; absent: none. */
   corsOrigins?: readonly string[];
   /** Null: nothing is traced. */
@@ -93,7 +97,7 @@ export const serverBodyMaxBytes = 4 * bodyMaxBytes;
 /** Starts to listen. Throws if the address is taken. */
 export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
   const { host, port, sealingKey, counts, openSite, unready = () => null, gauges = () => [] } = options;
-  const { nodesContext = () => null } = options;
+  const { nodesContext = () => null, addressHeader = null } = options;
   const { metrics = new Metrics(), unix = null, others = null } = options;
   const watch = new RequestWatch({
     metrics,
@@ -109,11 +113,11 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const context = { sealingKey, clock: parts.clock, storesResponses: parts.storedResponses !== null };
   const dialects = new Dialects(context, options.dialects);
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
-  const inference = new Inference(parts, { dialects, keyHeaders, counts, watch });
+  const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader });
   const live = others === null ? inference : together(inference, others);
   const site = openSite?.(live) ?? null;
   inference.site = site;
-  const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site);
+  const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader);
   const documentation = new Documentation({
     facts: () => ({ catalog: parts.catalog, baseUrl: options.baseUrl ?? listening }),
     hasBaseUrl: (options.baseUrl ?? null) !== null,
@@ -148,9 +152,9 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     );
   const crossOrigin = new CrossOrigin(() => options.corsOrigins ?? [], keyHeaders);
   const api = new ApiRoutes(app, crossOrigin, unknownPath)
-    .add("GET", "/v1/models", (request) => listModels(request))
+    .add("GET", "/v1/models", (request, connection) => listModels(request, connection))
     // An id may have slashes, which not every client encodes.
-    .add("GET", "/v1/models/*", (request, _connection, id) => showModel(request, id));
+    .add("GET", "/v1/models/*", (request, connection, id) => showModel(request, connection, id));
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
   for (const dialect of dialects.all) if (dialect.storesResponses) addStoredResponses(dialect);
@@ -213,22 +217,26 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     yield* gauges();
   }
 
+  function whoseIs(request: Request, connection: Connection | null): AccountId | Refusal {
+    return accountOf(request, keyHeaders, parts, site, () => clientAddress(request, connection, addressHeader));
+  }
+
   /** A header may tell for whose libraries the list is. */
   function viewOf(request: Request): ModelsView {
     return { nodesContext, ownCapabilities: dialects.speaking(request.headers)?.capabilities ?? null };
   }
 
-  function listModels(request: Request): Response {
+  function listModels(request: Request, connection: Connection | null): Response {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = accountOf(request, keyHeaders, parts.keys, site);
+    const account = whoseIs(request, connection);
     if (isRefusal(account)) return refusalReply(inference.dialectOf(request), account, requestId);
     const { searchParams } = requestAddress(request);
     return jsonReply(JSON.stringify(modelsBody(parts.catalog, searchParams, viewOf(request))), requestId);
   }
 
-  function showModel(request: Request, id: string): Response {
+  function showModel(request: Request, connection: Connection | null, id: string): Response {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = accountOf(request, keyHeaders, parts.keys, site);
+    const account = whoseIs(request, connection);
     if (isRefusal(account)) return refusalReply(inference.dialectOf(request), account, requestId);
     const model = parts.catalog.models.get(id);
     if (model === undefined) {
@@ -242,8 +250,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     const { endpoint } = dialect;
     const about =
       (act: StoredResponseAction) =>
-      (request: Request, _connection: Connection | null, id: string): Promise<Response> =>
-        stored(request, id, dialect, act);
+      (request: Request, connection: Connection | null, id: string): Promise<Response> =>
+        stored(request, connection, id, dialect, act);
     api
       .add("GET", endpoint, (request) => upgradeRequired(request, dialect))
       .add("GET", `${endpoint}/:id`, about(showResponse))
@@ -253,9 +261,15 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   }
 
   /** A request about one response that the account stored earlier. */
-  async function stored(request: Request, id: string, dialect: Dialect, act: StoredResponseAction): Promise<Response> {
+  async function stored(
+    request: Request,
+    connection: Connection | null,
+    id: string,
+    dialect: Dialect,
+    act: StoredResponseAction,
+  ): Promise<Response> {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = accountOf(request, keyHeaders, parts.keys, site);
+    const account = whoseIs(request, connection);
     const found = isRefusal(account)
       ? account
       : await act(parts.storedResponses, account, id, requestAddress(request).searchParams);

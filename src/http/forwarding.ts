@@ -1,6 +1,7 @@
 // Recognizes requests that a proxy forwards. Proxies send countless headers, so names that only proxies use are
 // recognized by their parts.
-import { isPublicAddress, parseAddress } from "../tools/fetch/public-address.ts";
+import { parseClientAddress } from "../core/address.ts";
+import { isPublicAddress } from "../tools/fetch/public-address.ts";
 
 const exact: ReadonlySet<string> = new Set(["forwarded", "via", "x-real-ip", "cdn-loop", "x-host", "x-url-scheme"]);
 /** Such as x-forwarded-for, cf-connecting-ip, true-client-ip, fly-client-ip, x-envoy-external-address, cf-ray. */
@@ -39,6 +40,6 @@ export function forwardingHeaderIn(headers: Headers): string | null {
 
 /** Whether an address is of this machine or of a network behind the same door, as a proxy's usually is. */
 export function isNearAddress(address: string): boolean {
-  const bytes = parseAddress(address.replace(/^::ffff:(?=\d+\.)/i, ""));
+  const bytes = parseClientAddress(address);
   return bytes !== null && !isPublicAddress(bytes);
 }

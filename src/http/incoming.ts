@@ -4,8 +4,10 @@ import type { LargeBody } from "../bodies/large-bodies.ts";
 import type { RequestHead } from "../dialects/dialect.ts";
 import type { Body, Incoming } from "../gateway.ts";
 import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
+import type { Clock } from "../core/clock.ts";
+import { refusedByLimits } from "../core/key-limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
-import { type AccountId, type Endpoint, type Refusal, StoreUnavailable } from "../core/types.ts";
+import { type AccountId, type Endpoint, noKey, type Principal, type Refusal, StoreUnavailable } from "../core/types.ts";
 import { ArrivingBodies, type ArrivingBody } from "./arriving-bodies.ts";
 import type { BodyTurns } from "./body-turns.ts";
 import { encodingOf, inflate } from "./compressed-body.ts";
@@ -45,28 +47,41 @@ export const incomingOf = (
   keyHeaders: KeyHeaders,
   site: Site | null,
   keepsLarge: boolean,
+  address: () => string | null,
   keep?: (body: RawBody) => void,
 ): Incoming => ({
   requestId,
   head,
   key: keyHeaders.keyOf(request.headers),
-  signedIn: site !== null && keyHeaders.mayBeSignedIn(request.headers) ? () => site.accountOf(request) : null,
+  signedIn:
+    site !== null && keyHeaders.mayBeSignedIn(request.headers) ? () => principalOf(site.accountOf(request)) : null,
+  address,
   body: (account) => readBody(request, account, keepsLarge, null, keep),
 });
 
 /** Keys that are known on this thread. */
-export type KnownKeys = Readonly<{ account(key: string): AccountId | null }>;
+export type KnownKeys = Readonly<{ principal(key: string): Principal | null }>;
+
+/** Of a signed-in browser. */
+const principalOf = (account: AccountId | null): Principal | null =>
+  account === null ? null : { account, key: noKey, limits: null };
 
 /** The account of a route that needs no more than a key, or a page of the site on which somebody is signed in. */
 export function accountOf(
   request: Request,
   keyHeaders: KeyHeaders,
-  keys: KnownKeys,
+  { keys, clock }: Readonly<{ keys: KnownKeys; clock: Clock }>,
   site: Site | null,
+  address: () => string | null,
 ): AccountId | Refusal {
   try {
     const key = keyHeaders.keyOf(request.headers);
-    if (key !== null) return keys.account(key) ?? refuse("invalid_api_key");
+    if (key !== null) {
+      const principal = keys.principal(key);
+      if (principal === null) return refuse("invalid_api_key");
+      const { account, limits } = principal;
+      return (limits === null ? null : refusedByLimits(limits, clock.wall(), address)) ?? account;
+    }
     const signedIn = keyHeaders.mayBeSignedIn(request.headers) ? site?.accountOf(request) : null;
     return signedIn ?? refuse("invalid_api_key");
   } catch (error) {

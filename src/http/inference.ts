@@ -16,6 +16,7 @@ import { addressesOf, type ApiRoutes } from "./api-routes.ts";
 import { CollectOutlet, type ReplyParts } from "./outlets/collect-outlet.ts";
 import { InputsOutlet } from "./outlets/inputs-outlet.ts";
 import { Heartbeat } from "./outlets/heartbeat.ts";
+import { clientAddress } from "./client-address.ts";
 import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { refusalReply } from "./reply.ts";
@@ -49,6 +50,8 @@ export type InferenceOptions = Readonly<{
   keyHeaders: KeyHeaders;
   counts: TokenCounts;
   watch: RequestWatch;
+  /** The header in which a proxy names its client's address; null: there is none. */
+  addressHeader: string | null;
   /**
    * Hands a request to whoever serves it instead: those of `Parts.isForOthers`, and those of signed-in browsers. `body` is
    * it as it came; null: it was not read.
@@ -114,13 +117,14 @@ export class Inference implements LiveRequests {
     dialect: Dialect,
     head: RequestHead,
   ): Promise<Response> {
-    const { keyHeaders, watch, passOn } = this.#options;
+    const { keyHeaders, watch, passOn, addressHeader } = this.#options;
     if (passOn !== undefined && keyHeaders.mayBeSignedIn(request.headers)) return passOn(request, connection, null);
     const record = watch.arrived(dialect.endpoint, request.headers);
     let raw: RawBody = "";
     const keep = passOn === undefined ? undefined : (body: RawBody) => void (raw = body);
     const keepsLarge = this.#parts.largeBodies !== undefined || passOn !== undefined;
-    const incoming = incomingOf(request, head, record.requestId, keyHeaders, this.site, keepsLarge, keep);
+    const address = () => clientAddress(request, connection, addressHeader);
+    const incoming = incomingOf(request, head, record.requestId, keyHeaders, this.site, keepsLarge, address, keep);
     const admitted = await admit(incoming, dialect, this.#parts);
     if (admitted === "for others") {
       assert(passOn !== undefined, "what is for others is passed on to them");
@@ -146,8 +150,9 @@ export class Inference implements LiveRequests {
       return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
     }
     const createdSeconds = Math.floor(record.arrivedWall / 1000);
-    const { account, ask, writer } = admitted;
-    const watched = watch.admitted(record, account, ask);
+    const { principal, ask, writer } = admitted;
+    const { account } = principal;
+    const watched = watch.admitted(record, principal, ask);
     const reply: ReplyParts = {
       ask,
       dialect,

@@ -10,7 +10,9 @@ import { countInput, readTokenize, tokenize, type TokenizeRequest } from "../tok
 import type { AccountId, Refusal } from "../core/types.ts";
 import { BodyTurns } from "./body-turns.ts";
 import type { ApiRoutes } from "./api-routes.ts";
+import { clientAddress } from "./client-address.ts";
 import { accountOf, ArrivedHead, type KnownKeys, readBody } from "./incoming.ts";
+import type { Connection } from "./inference.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 import type { Site } from "./site.ts";
@@ -27,9 +29,11 @@ export class TokenRoutes {
   readonly #parts: TokenParts;
   readonly #counts: TokenCounts;
   readonly #site: Site | null;
+  readonly #addressHeader: string | null;
   readonly #bodyTurns = new BodyTurns();
 
-  constructor(parts: TokenParts, counts: TokenCounts, site: Site | null) {
+  constructor(parts: TokenParts, counts: TokenCounts, site: Site | null, addressHeader: string | null) {
+    this.#addressHeader = addressHeader;
     this.#parts = parts;
     this.#counts = counts;
     this.#site = site;
@@ -37,21 +41,21 @@ export class TokenRoutes {
 
   addRoutesTo(api: ApiRoutes): void {
     const { all, usual } = this.#parts.dialects;
-    api.add("POST", tokenizePath, (request) => this.tokenize(request, usual));
+    api.add("POST", tokenizePath, (request, connection) => this.tokenize(request, connection, usual));
     for (const dialect of all) {
       for (const { path, counted } of dialect.routes) {
         if (counted === undefined) continue;
-        const count = (request: Request, id: string) =>
-          this.countInput(request, new ArrivedHead(request, path, id), dialect, counted);
-        api.add("POST", path, (request, _connection, id) => count(request, id));
+        api.add("POST", path, (request, connection, id) =>
+          this.countInput(request, connection, new ArrivedHead(request, path, id), dialect, counted),
+        );
       }
     }
   }
 
   /** `dialect` reads its `messages`. */
-  tokenize(request: Request, dialect: Dialect): Promise<Response> {
+  tokenize(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
     const head = new ArrivedHead(request, tokenizePath, "");
-    return this.#answer(request, dialect, async (body, account, cancelSignal) => {
+    return this.#answer(request, connection, dialect, async (body, account, cancelSignal) => {
       const wanted = await this.#readTokenize(head, body, account, dialect);
       if (isRefusal(wanted)) return wanted;
       using _conversation = wanted.kind === "messages" ? wanted.ask.prepared : undefined;
@@ -75,11 +79,12 @@ export class TokenRoutes {
   /** `reply` is made of the count. */
   countInput(
     request: Request,
+    connection: Connection | null,
     head: RequestHead,
     dialect: Dialect,
     reply: (tokens: number) => object,
   ): Promise<Response> {
-    return this.#answer(request, dialect, async (body, account, cancelSignal) => {
+    return this.#answer(request, connection, dialect, async (body, account, cancelSignal) => {
       const read = await readAsk(head, body, account, dialect, this.#parts);
       if (isRefusal(read)) return read;
       using _conversation = read.ask.prepared;
@@ -87,9 +92,11 @@ export class TokenRoutes {
     });
   }
 
-  async #answer(request: Request, dialect: Dialect, count: Count): Promise<Response> {
+  async #answer(request: Request, connection: Connection | null, dialect: Dialect, count: Count): Promise<Response> {
     const requestId = mintRequestId(this.#parts.clock.wall());
-    const account = accountOf(request, this.#parts.keyHeaders, this.#parts.keys, this.#site);
+    const account = accountOf(request, this.#parts.keyHeaders, this.#parts, this.#site, () =>
+      clientAddress(request, connection, this.#addressHeader),
+    );
     if (isRefusal(account)) return refusalReply(dialect, account, requestId);
     const body = await readBody(request, account, this.#parts.largeBodies !== undefined, this.#bodyTurns);
     if (isRefusal(body)) return refusalReply(dialect, body, requestId);

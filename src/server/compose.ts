@@ -456,6 +456,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
         beforeListening: releasePort,
         sealingKey,
         openSite: webConsole.openSite,
+        addressHeader: config.addressHeader,
         baseUrl: config.baseUrl,
         siteFiles: webConsole.siteFiles,
         // for everybody: without places on this machine

@@ -56,7 +56,7 @@ type Parts = Readonly<{
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
   const { accounting, catalog, pool, work, reloader, backupSchedule, demo, port, sealingKey, clock, log } = parts;
-  const { accounts, sessions, purchases, purchaseRecords, auditLog, ledger } = accounting;
+  const { accounts, accountKeys, sessions, purchases, purchaseRecords, auditLog, ledger } = accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
   const usage = new UsageFile(config.dataFolder, accounting.databaseFile, log);
   const nodes = {
@@ -88,6 +88,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       openConsole(
         {
           accounts,
+          accountKeys,
           sessions,
           purchases,
           purchaseRecords,

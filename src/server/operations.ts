@@ -1,5 +1,6 @@
 // The operations of commands on a data folder, written once for both ways there: through the socket of a running
 // server, or directly on the folder when no server runs. Arguments and results are JSON.
+import type { CreatedKey, KeyView, NewKey } from "../account/account-keys.ts";
 import {
   AccountError,
   type AccountView,
@@ -13,12 +14,13 @@ import type { UsageRow } from "../account/usage-row.ts";
 import type { Accounting } from "../accounting.ts";
 import type { Backup } from "../store/backup/backup.ts";
 import { systemClock } from "../core/clock.ts";
-import type { AccountId } from "../core/types.ts";
+import { keyNameMaxLength } from "../core/limits.ts";
+import type { AccountId, KeyId } from "../core/types.ts";
 
 /** Tells how far a long operation is, as one line of words. */
 export type Progress = (line: string) => void;
 
-export type Work = Pick<Accounting, "accounts" | "auditLog" | "backup" | "sessions"> &
+export type Work = Pick<Accounting, "accounts" | "accountKeys" | "auditLog" | "backup" | "sessions"> &
   Readonly<{
     /** Removes the stored responses of an account, wherever they are; `forEver`: none of that account are kept anymore. */
     eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
@@ -114,6 +116,21 @@ export const operations = {
     // The e-mail must be forgotten, so the entry must not contain it.
     const detail = "its e-mail, key, password, sessions, notes and stored responses were erased";
     return eraseAccount(work, email, () => work.auditLog.append(entryOf(work, "account.delete", id, detail)));
+  },
+
+  "keys create"(work: CommandWork, { email, key }: { email: string; key: NewKey }): Promise<CreatedKey> {
+    const { id } = work.accountKeys.accountOf(email);
+    return work.accountKeys.create(id, key, () =>
+      work.auditLog.append(entryOf(work, "key.create", id, JSON.stringify(key.name.slice(0, keyNameMaxLength)))),
+    );
+  },
+
+  "keys list": async ({ accountKeys }: Work, { email }: { email: string }): Promise<readonly KeyView[]> =>
+    accountKeys.list(accountKeys.accountOf(email).id),
+
+  "keys revoke"(work: CommandWork, { email, key }: { email: string; key: KeyId }) {
+    const { id } = work.accountKeys.accountOf(email);
+    return work.accountKeys.revoke(id, key, () => work.auditLog.append(entryOf(work, "key.revoke", id, `key ${key}`)));
   },
 
   async "keys rotate"(work: CommandWork, { email }: { email: string }): Promise<RotatedKey> {

@@ -6,6 +6,7 @@ import type {
   Endpoint,
   Ending,
   FinishReason,
+  KeyId,
   Model,
   Ms,
   RefusalName,
@@ -39,6 +40,8 @@ export class RequestRecord {
   outputTokensMax: number | null = null;
   streamed = false;
   account: AccountId | null = null;
+  /** By its number within the account; 0 for a signed-in browser. */
+  key: KeyId | null = null;
   /** HTTP status of the reply; null until its headers are known. */
   status: number | null = null;
   /** Why it was not served, or not to its end. */

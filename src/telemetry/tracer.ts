@@ -157,6 +157,7 @@ function requestAttributes(record: RequestRecord): Attributes {
     "tollgate.request.id": record.requestId,
     "tollgate.stream": record.streamed,
     ...(record.account === null ? {} : { "tollgate.account.id": record.account }),
+    ...(record.key === null ? {} : { "tollgate.key.id": record.key }),
     ...(record.ending === null ? {} : { "tollgate.ending": record.ending }),
     ...(model === null ? {} : { "gen_ai.operation.name": "chat", "gen_ai.request.model": model.id }),
     ...(record.outputTokensMax === null ? {} : { "gen_ai.request.max_tokens": record.outputTokensMax }),

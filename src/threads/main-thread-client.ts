@@ -14,6 +14,7 @@ import {
   type Ask,
   type Hold,
   type ModelKind,
+  type Principal,
   type Refusal,
   type Slot,
   StoreUnavailable,
@@ -35,7 +36,7 @@ export class MainThreadClient {
   readonly #keysVersion: () => number;
   readonly #questions = new Map<number, Question>();
   /** Whose keys they are by their hashes, as long as the version is this one. */
-  readonly #accounts = new Map<string, AccountId>();
+  readonly #principals = new Map<string, Principal>();
   #cachedVersion = 0;
   #nextId = 1;
   #admitting = 0;
@@ -62,11 +63,11 @@ export class MainThreadClient {
     resolve(answer);
   }
 
-  account(key: string): Soon<AccountId | null> {
+  principal(key: string): Soon<Principal | null> {
     const keyHash = keyHashOf(key);
     if (keyHash === null) return null;
     this.#dropVoidKeys();
-    return this.#accounts.get(keyHash) ?? this.#accountOf(keyHash);
+    return this.#principals.get(keyHash) ?? this.#principalOf(keyHash);
   }
 
   countRequest(account: AccountId, _now: number, kind: ModelKind): Promise<Refusal | null> {
@@ -79,7 +80,7 @@ export class MainThreadClient {
 
   /** Rejects with StoreUnavailable. */
   admit(
-    account: AccountId,
+    { account, key }: Principal,
     { endpoint, coderBilling, model, outputTokensMax }: Asked,
     inputTokens: number,
     requestId: string,
@@ -101,7 +102,7 @@ export class MainThreadClient {
       },
     });
     this.#batcher.put({
-      ...{ op: "admit", id, account, endpoint, coderBilling },
+      ...{ op: "admit", id, account, key, endpoint, coderBilling },
       ...{ model: model.id, outputTokensMax, inputTokens, requestId },
     });
     return promise;
@@ -200,24 +201,25 @@ export class MainThreadClient {
     return answer.refusal;
   }
 
-  async #accountOf(keyHash: string): Promise<AccountId | null> {
-    const answer = await this.#ask({ op: "account", id: this.#nextId++, keyHash });
-    assert(answer.answer === "account", "a key is known or not");
+  async #principalOf(keyHash: string): Promise<Principal | null> {
+    const answer = await this.#ask({ op: "principal", id: this.#nextId++, keyHash });
+    assert(answer.answer === "principal", "a key is known or not");
     this.#dropVoidKeys();
+    const { principal, version } = answer;
     // One that was looked up before another became void may be that other.
-    if (answer.account !== null && answer.version === this.#cachedVersion) this.#remember(keyHash, answer.account);
-    return answer.account;
+    if (principal !== null && version === this.#cachedVersion) this.#remember(keyHash, principal);
+    return principal;
   }
 
-  #remember(keyHash: string, account: AccountId): void {
-    if (this.#accounts.size >= keyCacheEntriesMax) this.#accounts.clear();
-    this.#accounts.set(keyHash, account);
+  #remember(keyHash: string, principal: Principal): void {
+    if (this.#principals.size >= keyCacheEntriesMax) this.#principals.clear();
+    this.#principals.set(keyHash, principal);
   }
 
   #dropVoidKeys(): void {
     const version = this.#keysVersion();
     if (version === this.#cachedVersion) return;
-    this.#accounts.clear();
+    this.#principals.clear();
     this.#cachedVersion = version;
   }
 }

@@ -9,18 +9,29 @@ import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Engine } from "../nodes/engine.ts";
 import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
-import type { AccountId, CoderBilling, Endpoint, Model, ModelKind, Refusal, Usage } from "../core/types.ts";
+import type {
+  AccountId,
+  CoderBilling,
+  Endpoint,
+  KeyId,
+  Model,
+  ModelKind,
+  Principal,
+  Refusal,
+  Usage,
+} from "../core/types.ts";
 
 /** From a relay, carried out in order. */
 export type Operation =
   /** Whose key it is. */
-  | Readonly<{ op: "account"; id: number; keyHash: string }>
+  | Readonly<{ op: "principal"; id: number; keyHash: string }>
   /** Counts a request for flood protection that is not admitted; with `ifFull` only where its window is full already. */
   | Readonly<{ op: "count"; id: number; account: AccountId; kind: ModelKind; ifFull: boolean }>
   | Readonly<{
       op: "admit";
       id: number;
       account: AccountId;
+      key: KeyId;
       endpoint: Endpoint;
       coderBilling: CoderBilling;
       model: string;
@@ -48,7 +59,7 @@ export type Operation =
 /** What the main thread answers to a question. */
 export type Answer =
   /** `version`: of all keys, when it was looked up. */
-  | Readonly<{ answer: "account"; id: number; account: AccountId | null; version: number }>
+  | Readonly<{ answer: "principal"; id: number; principal: Principal | null; version: number }>
   | Readonly<{ answer: "counted"; id: number; refusal: Refusal | null }>
   /** `waits`: for its count to be on disk, or for others of its account; "ready" follows, or "refused". */
   | Readonly<{ answer: "admitted"; id: number; waits: boolean }>

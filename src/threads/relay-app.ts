@@ -25,6 +25,8 @@ export type RelayServerOptions = Readonly<{
   port: number;
   /** The complete server's socket. */
   unix: string;
+  /** The header in which a proxy names its client's address; null: there is none. */
+  addressHeader: string | null;
   sealingKey: Uint8Array;
   counts: TokenCounts;
   metrics: Metrics;
@@ -39,7 +41,8 @@ export type RelayServerOptions = Readonly<{
 
 /** Starts to listen beside the other relays. Throws if the address is taken by somebody else. */
 export function startRelayServer(parts: Parts, options: RelayServerOptions): Omit<RunningServer, "url"> {
-  const { host, port, unix, sealingKey, counts, metrics, tracing, logsRequests, corsOrigins, decided } = options;
+  const { host, port, unix, addressHeader, sealingKey, counts, metrics, tracing, logsRequests, corsOrigins, decided } =
+    options;
   const { clock, log } = parts;
   const watch = new RequestWatch({
     metrics,
@@ -55,7 +58,7 @@ export function startRelayServer(parts: Parts, options: RelayServerOptions): Omi
   const loopDelay = new LoopDelay(clock, (delayMs) => metrics.countLoopDelay(delayMs));
   const dialects = new Dialects({ sealingKey, clock, storesResponses: parts.storedResponses !== null });
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
-  const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, passOn: toMain });
+  const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader, passOn: toMain });
   const passing = new ActiveSet<Promise<void>>();
   let stopping = false;
 

@@ -5,7 +5,7 @@
 // it came. The time of a decision is the main thread's own.
 import { assert } from "../core/assert.ts";
 import { type Clock, momentOf } from "../core/clock.ts";
-import type { Asked } from "../account/admission.ts";
+import type { Asked, Asker } from "../account/admission.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Log } from "../core/log.ts";
 import { busy } from "../nodes/failure/failure.ts";
@@ -19,6 +19,7 @@ import {
   type ModelKind,
   type Moment,
   type Ms,
+  type Principal,
   type Refusal,
   StoreUnavailable,
 } from "../core/types.ts";
@@ -26,13 +27,13 @@ import type { Operation, ToRelay } from "./messages.ts";
 import type { MessageBatcher } from "./message-batcher.ts";
 
 export type RelaySessionParts = Readonly<{
-  keys: { ofHash(keyHash: string): AccountId | null };
+  keys: { ofHash(keyHash: string): Principal | null };
   /** Of all keys: another number when one became void. */
   keysVersion: () => number;
   admission: {
     countRequest(account: AccountId, now: Ms, kind: ModelKind): Refusal | null;
     refuseFlooded(account: AccountId, now: Ms, kind: ModelKind): Refusal | null;
-    admit(account: AccountId, ask: Asked, inputTokens: number, requestId: string, now: Moment): Hold | Refusal;
+    admit(asker: Asker, ask: Asked, inputTokens: number, requestId: string, now: Moment): Hold | Refusal;
   };
   models: () => ReadonlyMap<string, Model>;
   pool: { stand(place: Place): void; leave(place: Place): boolean; slotOn(nodeName: string): Grant };
@@ -96,10 +97,10 @@ export class RelaySession {
   #carryOut(operation: Operation): void {
     const { keys, keysVersion, storedResponses } = this.#parts;
     switch (operation.op) {
-      case "account": {
+      case "principal": {
         const version = keysVersion();
-        const account = keys.ofHash(operation.keyHash);
-        return this.#batcher.put({ answer: "account", id: operation.id, account, version });
+        const principal = keys.ofHash(operation.keyHash);
+        return this.#batcher.put({ answer: "principal", id: operation.id, principal, version });
       }
       case "count":
         return this.#count(operation);
@@ -128,13 +129,14 @@ export class RelaySession {
   }
 
   #admit(operation: Extract<Operation, { op: "admit" }>): void {
-    const { id, account, endpoint, coderBilling, model: modelId, outputTokensMax, inputTokens, requestId } = operation;
+    const { id, account, key, model: modelId, inputTokens, requestId, ...asks } = operation;
     const { admission, clock, models } = this.#parts;
     const model = models().get(modelId);
     // The catalog was replaced while the request was on its way here.
     if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: modelId }));
+    const { endpoint, coderBilling, outputTokensMax } = asks;
     const asked = { endpoint, coderBilling, model, outputTokensMax };
-    const hold = admission.admit(account, asked, inputTokens, requestId, momentOf(clock));
+    const hold = admission.admit({ account, key }, asked, inputTokens, requestId, momentOf(clock));
     if (isRefusal(hold)) return this.#refuse(id, hold);
     this.#open.set(id, { account, hold });
     this.#batcher.put({ answer: "admitted", id, waits: hold.ready !== null });

@@ -99,6 +99,7 @@ class RelayThread {
         host: fixed.host,
         port,
         unix,
+        addressHeader: fixed.addressHeader,
         sealingKey,
         counts,
         metrics: this.#metrics,

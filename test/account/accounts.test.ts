@@ -377,6 +377,7 @@ test("the usage lists replies newest first, with what they cost", async () => {
     billed_tokens: 5,
     cost_usd: 0.000025,
     estimated: true,
+    key: "default",
   });
   expect(await office.accounts.billedSince(id, noon + 4_000)).toBe(9);
 });

@@ -1,4 +1,5 @@
 // Which requests may start, the order of the checks, and what is held and charged.
+import { by } from "../fixtures/principals.ts";
 import { describe, expect, test } from "bun:test";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Hold } from "../../src/core/types.ts";
@@ -220,7 +221,9 @@ describe("the order of checks", () => {
     const { office, id } = await officeWith();
     for (let i = 0; i < 120; i += 1) office.admit(id, ask(0));
     const { api_key } = await office.accounts.rotateKey("a@x");
-    expect(office.admit(office.keys.account(api_key)!, ask(0))).toMatchObject({ refusal: "too_many_requests" });
+    expect(office.admit(office.keys.principal(api_key)!.account, ask(0))).toMatchObject({
+      refusal: "too_many_requests",
+    });
   });
 
   test("while the disk takes no writes nothing is admitted", async () => {
@@ -240,7 +243,7 @@ describe("the order of checks", () => {
     office.database.run("DROP TABLE accounts");
     expect(after.admit(id)).toEqual({ refusal: "quota_unverified" });
     expect(after.admit(id, coderAsk())).toEqual({ refusal: "quota_unverified" });
-    expect(() => after.keys.account(`sk-tg-${"0".repeat(43)}`)).toThrow(StoreUnavailable);
+    expect(() => after.keys.principal(`sk-tg-${"0".repeat(43)}`)).toThrow(StoreUnavailable);
   });
 });
 
@@ -543,7 +546,7 @@ describe("a wall clock that steps", () => {
     test(`${step} ms opens no flood window and locks nobody out`, async () => {
       const { office, id } = await officeWith();
       const admit = (wall: number, monotonic: number) =>
-        office.admission.admit(id, ask(0), 0, `req-${crypto.randomUUID()}`, { wall, monotonic });
+        office.admission.admit(by(id), ask(0), 0, `req-${crypto.randomUUID()}`, { wall, monotonic });
       for (let i = 0; i < 120; i += 1) expect(isRefusal(admit(noon + (i % 2) * step, 1_000))).toBe(false);
       expect(admit(noon + step, 31_000)).toEqual({ refusal: "too_many_requests", detail: { seconds: 30 } });
       expect(admit(noon, 60_999)).toEqual({ refusal: "too_many_requests", detail: { seconds: 1 } });

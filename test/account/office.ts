@@ -1,6 +1,8 @@
 // The accounting on a database in memory, with a clock that tests set: everything real but the disk.
+import { by } from "../fixtures/principals.ts";
 import { plainModel } from "../../src/core/catalog.ts";
 import type { Database } from "bun:sqlite";
+import { AccountKeys } from "../../src/account/account-keys.ts";
 import { Accounts } from "../../src/account/accounts.ts";
 import { AuditLog } from "../../src/account/audit.ts";
 import { Admission, type Asked } from "../../src/account/admission.ts";
@@ -101,6 +103,7 @@ export class Office {
   readonly searches: Searches;
   readonly admission: Admission;
   readonly accounts: Accounts;
+  readonly accountKeys: AccountKeys;
   readonly consoleRecords: ConsoleRecords;
   readonly sessions: Sessions;
   readonly purchases: Purchases;
@@ -127,6 +130,8 @@ export class Office {
       verify: () => verify(database, this.ledger, offered),
       passwords,
     });
+    const { records, ledger, keys, journal, accounts } = this;
+    this.accountKeys = new AccountKeys({ records, ledger, keys, journal, accounts, clock });
     this.consoleRecords = new ConsoleRecords(database);
     this.sessions = new Sessions(this.consoleRecords, this.journal, this.ledger);
     this.purchases = new Purchases({
@@ -157,13 +162,13 @@ export class Office {
     return { wall: this.now, monotonic: this.monotonic };
   }
 
-  admit(account: number, asked: Asked = ask(), inputTokens = 0): Hold | Refusal {
-    return this.admission.admit(account, asked, inputTokens, `req-${crypto.randomUUID()}`, this.moment);
+  admit(account: number, asked: Asked = ask(), inputTokens = 0, key?: number): Hold | Refusal {
+    return this.admission.admit(by(account, key), asked, inputTokens, `req-${crypto.randomUUID()}`, this.moment);
   }
 
   /** Admits a request that must be admitted. */
-  hold(account: number, asked: Asked = ask(), inputTokens = 0): Hold {
-    const admitted = this.admit(account, asked, inputTokens);
+  hold(account: number, asked: Asked = ask(), inputTokens = 0, key?: number): Hold {
+    const admitted = this.admit(account, asked, inputTokens, key);
     assert(!isRefusal(admitted), `admitted, not ${JSON.stringify(admitted)}`);
     return admitted;
   }

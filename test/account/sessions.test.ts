@@ -166,16 +166,16 @@ describe("a sign-in with a password that is being changed", () => {
 test("a disabled account's key is void at once, and works again when it is enabled", async () => {
   const office = new Office();
   const { id, api_key } = await office.accounts.create({ email: "a@x" });
-  expect(office.keys.account(api_key)).toBe(id);
+  expect(office.keys.principal(api_key)?.account ?? null).toBe(id);
   office.storage.immediate = false;
   const disabled = office.accounts.setDisabled(id, true);
-  expect(office.keys.account(api_key)).toBeNull();
+  expect(office.keys.principal(api_key)?.account ?? null).toBeNull();
   office.journal.flush();
   office.storage.immediate = true;
   office.storage.succeed();
   await disabled;
-  expect(office.keys.account(api_key)).toBeNull();
-  expect(office.restart().keys.account(api_key)).toBeNull();
+  expect(office.keys.principal(api_key)?.account ?? null).toBeNull();
+  expect(office.restart().keys.principal(api_key)?.account ?? null).toBeNull();
 });
 
 test("an account that the disk did not disable works on", async () => {
@@ -186,7 +186,7 @@ test("an account that the disk did not disable works on", async () => {
   office.journal.flush();
   office.storage.giveUp();
   await expect(disabled).rejects.toBeInstanceOf(StoreUnavailable);
-  expect(office.keys.account(api_key)).toBe(id);
+  expect(office.keys.principal(api_key)?.account ?? null).toBe(id);
 });
 
 test("an account that the disk neither disabled nor enabled is as it was", async () => {
@@ -200,7 +200,7 @@ test("an account that the disk neither disabled nor enabled is as it was", async
     office.journal.flush();
     office.storage.giveUp();
     expect((await changed).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
-    expect(office.keys.account(api_key)).toBe(disabled ? null : id);
+    expect(office.keys.principal(api_key)?.account ?? null).toBe(disabled ? null : id);
   }
 });
 
@@ -214,11 +214,11 @@ test("an account that is being disabled is refused whatever becomes of what was 
     const second = office.accounts.setDisabled(id, true);
     office.storage[outcome]();
     await first;
-    expect(office.keys.account(api_key)).toBeNull();
+    expect(office.keys.principal(api_key)?.account ?? null).toBeNull();
     office.journal.flush();
     office.storage.succeed();
     await second;
-    expect(office.keys.account(api_key)).toBeNull();
-    expect(office.restart().keys.account(api_key)).toBeNull();
+    expect(office.keys.principal(api_key)?.account ?? null).toBeNull();
+    expect(office.restart().keys.principal(api_key)?.account ?? null).toBeNull();
   }
 });

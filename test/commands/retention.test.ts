@@ -25,6 +25,7 @@ function oldReply(number: number, at: number): Entry {
     billingKey: `req_old${String(number).padStart(21, "0")}`,
     kind: "charge",
     account: operator,
+    key: 1,
     at,
     period: Math.floor(at / dayMs),
     used: 0,

@@ -84,6 +84,7 @@ describe("drawing and writing", () => {
       all_time: total,
       models: [],
       endpoints: [],
+      keys: [],
     });
     expect(drawn.columns).toHaveLength(30);
     expect(drawn.columns.at(-1)?.day).toBe("2026-03-28");

@@ -264,6 +264,7 @@ const usageRow = (payload: string, index: number): UsageRow => ({
   billed_tokens: 1,
   cost_usd: 0.000005,
   estimated: true,
+  key: payloads[0]!,
 });
 
 const overview: Overview = {
@@ -297,6 +298,7 @@ const summary: UsageSummary = {
   all_time: sum,
   models: [...payloads],
   endpoints: [...payloads],
+  keys: payloads.map((name, index) => ({ id: index, name })),
 };
 
 const purchase = (payload: string, id: number): PurchaseRequest => ({

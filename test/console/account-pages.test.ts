@@ -11,8 +11,8 @@ test("regenerating the key voids the old one at once and shows the new one this 
   const { id, api_key: old } = browser.account;
   site.office.now += 5_000;
   const { body } = await browser.post("/key/regenerate", { confirm: true });
-  expect(site.office.keys.account(old)).toBeNull();
-  expect(site.office.keys.account(body.api_key)).toBe(id);
+  expect(site.office.keys.principal(old)?.account ?? null).toBeNull();
+  expect(site.office.keys.principal(body.api_key)?.account ?? null).toBe(id);
   const { body: state } = await browser.get("/key");
   expect(state).toEqual({ prefix: "sk-tg-", created_at: body.created_at });
   expect(state.created_at).toBe(new Date(noon + 5_000).toISOString());
@@ -35,7 +35,7 @@ test("the overview has the numbers, what was spent, and the last requests", asyn
           { day: today, model: "core-3", ...sum, billedTokens: 200_000 },
           { day: today, model: "open-01", ...sum, billedTokens: 50_000 },
         ];
-        return Promise.resolve({ days, total: { ...sum, billedTokens: 0 }, models: [], endpoints: [] });
+        return Promise.resolve({ days, total: { ...sum, billedTokens: 0 }, models: [], endpoints: [], keys: [] });
       },
     },
   });
@@ -65,6 +65,7 @@ test("filters and places reach the index as they were meant, and pages are bound
     billed_tokens: 3,
     cost_usd: 0.000015,
     estimated: false,
+    key: "default",
   };
   const site = new ConsoleSite({
     usage: {
@@ -95,7 +96,7 @@ test("filters and places reach the index as they were meant, and pages are bound
       null,
       200,
     ],
-    [id, { model: null, endpoint: null, from: null, to: null, text: "" }, { at: 5, sequence: 6 }, 50],
+    [id, { model: null, endpoint: null, key: null, from: null, to: null, text: "" }, { at: 5, sequence: 6 }, 50],
   ]);
   for (const bad of ["from=yesterday", "limit=x", "after=1", "after=1-x", `endpoint=/${"v".repeat(200)}`, "page=2"]) {
     expect([bad, (await browser.get(`/usage?${bad}`)).status]).toEqual([bad, 400]);

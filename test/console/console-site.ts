@@ -21,6 +21,7 @@ const noUsage: UsageSummary = {
   total: { requests: 0, input: 0, cachedInput: 0, output: 0, reasoning: 0, billedTokens: 0 },
   models: [],
   endpoints: [],
+  keys: [],
 };
 
 export type Options = Partial<ConsoleParts> & Readonly<{ passwords?: Passwords }>;
@@ -66,6 +67,7 @@ export class ConsoleSite {
     const log: Log = (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`);
     this.parts = {
       accounts: office.accounts,
+      accountKeys: office.accountKeys,
       sessions: office.sessions,
       purchases: office.purchases,
       purchaseRecords: office.consoleRecords,

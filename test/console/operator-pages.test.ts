@@ -27,7 +27,7 @@ const audit = async () =>
 test("an account is made, with what it needs to sign in", async () => {
   const given = { email: "new@x", plan: "plus", password: "battery staple", credit: 7 };
   const { body } = await operator.post("/operator/accounts", given);
-  expect(site.office.keys.account(body.api_key)).toBe(body.id);
+  expect(site.office.keys.principal(body.api_key)?.account ?? null).toBe(body.id);
   expect((await site.browser().post("/sign-in", { email: "new@x", password: "battery staple" })).status).toBe(200);
   expect((await operator.get(`/operator/accounts/${body.id}`)).body).toMatchObject({
     email: "new@x",
@@ -85,14 +85,14 @@ test("the same reference for another account is another grant", async () => {
 
 test("a disabled account's key and sessions are refused at once, until it is enabled", async () => {
   const { api_key, id } = customer.account;
-  expect(site.office.keys.account(api_key)).toBe(id);
+  expect(site.office.keys.principal(api_key)?.account ?? null).toBe(id);
   expect((await operator.post(`${path}/state`, { disabled: true })).body.disabled).toBe(true);
-  expect(site.office.keys.account(api_key)).toBeNull();
+  expect(site.office.keys.principal(api_key)?.account ?? null).toBeNull();
   expect((await customer.get("/overview")).status).toBe(401);
   const signIn = () => customer.post("/sign-in", { email: "customer@x", password: "correct horse" });
   expect((await signIn()).body.error.code).toBe("wrong_credentials");
   await operator.post(`${path}/state`, { disabled: false });
-  expect(site.office.keys.account(api_key)).toBe(id);
+  expect(site.office.keys.principal(api_key)?.account ?? null).toBe(id);
   expect((await customer.get("/overview")).status).toBe(401);
   expect((await signIn()).status).toBe(200);
   expect((await audit()).map(([action]: string[]) => action)).toEqual(["account.enable", "account.disable"]);

@@ -446,7 +446,7 @@ describe("sign-up", () => {
     const site = new ConsoleSite({ signUp: true });
     const browser = site.browser();
     const { body: created } = await browser.post("/sign-up", body);
-    expect(site.office.keys.account(created.api_key)).toBe(created.id);
+    expect(site.office.keys.principal(created.api_key)?.account ?? null).toBe(created.id);
     expect((await browser.get("/session")).body.account).toEqual({
       id: created.id,
       email: "new@x",

@@ -221,8 +221,8 @@ describe("the toy, served", () => {
     await (
       await send(key, "/v1/messages", { model: "core-3", max_tokens: 9, messages: [{ role: "user", content: "x" }] })
     ).text();
-    const account = gateway.accounting.keys.account(key)!;
-    const everything = { model: null, endpoint: null, from: null, to: null, text: "" };
+    const account = gateway.accounting.keys.principal(key)?.account ?? null!;
+    const everything = { model: null, endpoint: null, key: null, from: null, to: null, text: "" };
     const found = async (filter: object) =>
       (await usage.page(account, { ...everything, ...filter }, null, 10)).rows.map(({ endpoint }) => endpoint);
     expect((await found({})).sort()).toEqual(["/v1/messages", "/v2/toys"]);

@@ -1,4 +1,5 @@
 // The HTTP side over a real socket, with scripted parts: stopping, and what each address answers.
+import { by } from "../fixtures/principals.ts";
 import { afterEach, describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -43,7 +44,7 @@ function start(options: Partial<ServerOptions> = {}): { url: string; events: str
     [Symbol.dispose]() {},
   };
   const parts: ServerParts = {
-    keys: { account: (key) => (key === "good" ? 1 : null) },
+    keys: { principal: (key) => (key === "good" ? by(1) : null) },
     catalog: embeddedCatalog(),
     admission: { countRequest: () => null, refuseFlooded: () => null, admit: () => holdOf() },
     pool: { enter: () => slot },

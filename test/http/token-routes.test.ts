@@ -1,4 +1,5 @@
 // What counting refuses when too much is waiting, and how each dialect words the refusal.
+import { by } from "../fixtures/principals.ts";
 import { afterAll, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -19,7 +20,7 @@ afterAll(() => counter.close());
 const dialects = new Dialects({ sealingKey: new Uint8Array(32), clock: systemClock, storesResponses: false });
 const routes = new TokenRoutes(
   {
-    keys: { account: (key) => ({ one: 1, other: 2 })[key] ?? null },
+    keys: { principal: (key) => ({ one: by(1), other: by(2) })[key] ?? null },
     catalog: embeddedCatalog(),
     storedResponses: null,
     keyHeaders: new KeyHeaders(["x-api-key"]),
@@ -28,13 +29,14 @@ const routes = new TokenRoutes(
   },
   new TokenCounts(counter, null, systemClock),
   null,
+  null,
 );
 
 const post = (key: string, body: object) =>
   new Request("http://localhost/", { method: "POST", headers: { "x-api-key": key }, body: JSON.stringify(body) });
 const count = (request: Request) =>
-  routes.countInput(request, headOf(messages), messages, (tokens) => ({ input_tokens: tokens }));
-const tokenize = (key: string, text: string) => routes.tokenize(post(key, { text }), chatCompletions);
+  routes.countInput(request, null, headOf(messages), messages, (tokens) => ({ input_tokens: tokens }));
+const tokenize = (key: string, text: string) => routes.tokenize(post(key, { text }), null, chatCompletions);
 
 test("beyond its room an account's counts are busy, to be tried again later; another's are answered meanwhile", async () => {
   const waiting = [tokenize("one", "a ".repeat(100_000)), tokenize("one", "b ".repeat(100_000))];

@@ -13,6 +13,8 @@ type Movement = {
   account: string;
   /** `tokens 2026-03-28`, `calls 2026-03-28 4h`, ...; empty for credit alone. */
   use: string;
+  /** `key 2 2026-03-28`; empty where it is about no named key. */
+  keyUse: string;
   used: bigint;
   credit: bigint;
   purchase: boolean;
@@ -22,22 +24,33 @@ class Money {
   credit = 0n;
   readonly used = new Map<string, bigint>();
 
-  apply({ use, used, credit }: Movement, sign: 1n | -1n): void {
+  apply({ use, keyUse, used, credit }: Movement, sign: 1n | -1n): void {
     this.credit += sign * credit;
+    if (keyUse !== "") this.used.set(keyUse, this.of(keyUse) + sign * (used - credit));
     if (use !== "") this.used.set(use, this.of(use) + sign * used);
   }
 
   of(use: string): bigint {
     return this.used.get(use) ?? 0n;
   }
+
+  /** Of all uses whose names begin so. */
+  sum(beginning: string): bigint {
+    return [...this.used].reduce((sum, [use, used]) => (use.startsWith(beginning) ? sum + used : sum), 0n);
+  }
 }
 
-type ModelRequest = { budget: bigint; cost: bigint; begun: boolean; since: bigint };
+type ModelRequest = { key: number; budget: bigint; cost: bigint; begun: boolean; since: bigint };
+
+/** Limits of a named key. */
+export type ModelKey = Readonly<{ perDay: bigint | null; perMonth: bigint | null }>;
 
 class ModelAccount {
   plan: ModelPlan = "free";
   live = new Money();
   readonly disk = new Money();
+  /** By their numbers; the first key has no limits and is not among them. */
+  readonly keys = new Map<number, ModelKey>();
   /** Open requests in the order in which they came. */
   readonly holds = new Map<string, ModelRequest>();
   searching = 0n;
@@ -53,6 +66,8 @@ function dateName(now: number): string {
 }
 const tokensOf = (now: number) => `tokens ${dateName(now)}`;
 const searchesOf = (now: number) => `searches ${dateName(now)}`;
+const keyOf = (key: number, now: number) => `key ${key} ${dateName(now)}`;
+const keyMonthOf = (key: number, now: number) => `key ${key} ${dateName(now).slice(0, 7)}`;
 const callsOf = (now: number) => `calls ${dateName(now)} ${4 * Math.floor(new Date(now).getUTCHours() / 4)}h`;
 
 export type Expected = Readonly<{
@@ -65,6 +80,8 @@ export type Expected = Readonly<{
   expected: number;
   waiting: number;
 }>;
+
+export type ExpectedOfKey = Readonly<{ day: number; month: number; held: number; expected: number }>;
 
 const waiting = ({ holds }: ModelAccount) => [...holds].filter(([, { begun }]) => !begun);
 
@@ -83,12 +100,16 @@ export class LedgerModel {
   #elapsed = 0n;
   #latest = 0;
   /** Why requests that waited were refused. */
-  readonly refused = new Map<string, "busy" | "quota_exceeded">();
+  readonly refused = new Map<string, "busy" | "quota_exceeded" | "key_quota_exceeded">();
 
   create(account: string, plan: ModelPlan): void {
     const made = new ModelAccount();
     made.plan = plan;
     this.#accounts.set(account, made);
+  }
+
+  addKey(account: string, id: number, key: ModelKey): void {
+    this.#of(account).keys.set(id, key);
   }
 
   changePlan(account: string, plan: ModelPlan): void {
@@ -114,18 +135,26 @@ export class LedgerModel {
     tokens: number,
     [reads, writes, rates]: readonly [number, number, readonly number[]],
     now: number,
-  ): "begins" | "waits" | "quota_exceeded" | "busy" {
+    key = 1,
+  ): "begins" | "waits" | "quota_exceeded" | "key_quota_exceeded" | "busy" {
     const of = this.#of(account);
     const budget = BigInt(tokens);
     this.#pass(now);
     if (budget > this.#balance(of, now) - this.#held(of)) return "quota_exceeded";
+    if (budget > this.#keyLeft(of, key, now) - this.#held(of, key)) return "key_quota_exceeded";
     const isFree = rates.every((rate) => rate === 0);
     const exact = chargeOf(rates, [reads, 0, writes]);
     const cost = isFree ? 0n : exact > 1n ? exact : 1n;
     const line = waiting(of);
-    const begun = isFree || (line.length === 0 && this.#mayBegin(of, cost, now));
+    const stopped = this.#stopped(of, now);
+    const begun =
+      isFree ||
+      (stopped !== "all" &&
+        !stopped.has(key) &&
+        this.#keyMayBegin(of, key, cost, now) &&
+        this.#mayBegin(of, cost, now));
     if (!begun && line.length >= 120) return "busy";
-    of.holds.set(request, { budget, cost, begun, since: this.#elapsed });
+    of.holds.set(request, { key, budget, cost, begun, since: this.#elapsed });
     return begun ? "begins" : "waits";
   }
 
@@ -152,18 +181,20 @@ export class LedgerModel {
   /** `rates` and `tokens` of fresh input, cached input and output. */
   settle(account: string, request: string, rates: readonly number[], tokens: readonly number[], now: number): void {
     const of = this.#of(account);
+    const { key } = of.holds.get(request)!;
     of.holds.delete(request);
     const charge = chargeOf(rates, tokens);
     const left = this.#left(of, now);
     const used = charge < left ? charge : left;
-    this.#move({ account, use: tokensOf(now), used, credit: used - charge, purchase: false });
+    const keyUse = key > 1 ? keyOf(key, now) : "";
+    this.#move({ account, use: tokensOf(now), keyUse, used, credit: used - charge, purchase: false });
     this.#decide(of, now);
   }
 
   takeCall(account: string, now: number): boolean {
     const of = this.#of(account);
     if (of.live.of(callsOf(now)) >= planTable[of.plan].calls) return false;
-    this.#move({ account, use: callsOf(now), used: 1n, credit: 0n, purchase: false });
+    this.#move({ account, use: callsOf(now), keyUse: "", used: 1n, credit: 0n, purchase: false });
     return true;
   }
 
@@ -176,19 +207,19 @@ export class LedgerModel {
 
   endSearch(account: string, takenAt: number, found: boolean): void {
     this.#of(account).searching -= 1n;
-    if (found) this.#move({ account, use: searchesOf(takenAt), used: 1n, credit: 0n, purchase: false });
+    if (found) this.#move({ account, use: searchesOf(takenAt), keyUse: "", used: 1n, credit: 0n, purchase: false });
   }
 
   /** A line that moves nothing (the tokens of a coder call). */
   note(account: string): void {
-    this.#move({ account, use: "", used: 0n, credit: 0n, purchase: false });
+    this.#move({ account, use: "", keyUse: "", used: 0n, credit: 0n, purchase: false });
   }
 
   /** Says whether the reference is new. */
   buy(account: string, tokens: number, reference: string): boolean {
     if (this.#references.has(reference)) return false;
     this.#references.add(reference);
-    this.#move({ account, use: "", used: 0n, credit: BigInt(tokens), purchase: true });
+    this.#move({ account, use: "", keyUse: "", used: 0n, credit: BigInt(tokens), purchase: true });
     return true;
   }
 
@@ -246,12 +277,24 @@ export class LedgerModel {
     };
   }
 
+  expectedOfKey(account: string, key: number, now: number): ExpectedOfKey {
+    const of = this.#of(account);
+    let expected = 0n;
+    for (const one of of.holds.values()) if (one.key === key && one.begun) expected += one.cost;
+    return {
+      day: Number(of.live.of(keyOf(key, now))),
+      month: Number(of.live.sum(keyMonthOf(key, now))),
+      held: Number(this.#held(of, key)),
+      expected: Number(expected),
+    };
+  }
+
   /** Sums over what the disk must have of an account. */
-  onDisk(account: string): { credit: number; tokens: number; calls: number; searches: number } {
+  onDisk(account: string): { credit: number; tokens: number; calls: number; searches: number; keys: number } {
     const { disk } = this.#of(account);
-    const sum = (kind: string) =>
-      Number([...disk.used].reduce((total, [use, used]) => (use.startsWith(kind) ? total + used : total), 0n));
-    return { credit: Number(disk.credit), tokens: sum("tokens"), calls: sum("calls"), searches: sum("searches") };
+    const sum = (kind: string) => Number(disk.sum(kind));
+    const [tokens, calls, searches, keys] = [sum("tokens"), sum("calls"), sum("searches"), sum("key ")];
+    return { credit: Number(disk.credit), tokens, calls, searches, keys };
   }
 
   #move(movement: Movement): void {
@@ -264,10 +307,36 @@ export class LedgerModel {
     return left > 0n ? left : 0n;
   }
 
-  #held(of: ModelAccount): bigint {
+  /** Of one key, or of all. */
+  #held(of: ModelAccount, by: number | null = null): bigint {
     let held = 0n;
-    for (const { budget } of of.holds.values()) held += budget;
+    for (const { key, budget } of of.holds.values()) if (by === null || key === by) held += budget;
     return held;
+  }
+
+  #keyLeft(of: ModelAccount, key: number, now: number): bigint {
+    const { perDay, perMonth } = of.keys.get(key) ?? { perDay: null, perMonth: null };
+    const unlimited = 10n ** 18n;
+    const day = perDay === null ? unlimited : perDay - of.live.of(keyOf(key, now));
+    const month = perMonth === null ? unlimited : perMonth - of.live.sum(keyMonthOf(key, now));
+    return day < month ? day : month;
+  }
+
+  /** Beside what the key's others that have begun are expected to cost. */
+  #keyMayBegin(of: ModelAccount, key: number, cost: bigint, now: number): boolean {
+    const begun = [...of.holds.values()].filter((one) => one.key === key && one.begun && one.cost > 0n);
+    if (begun.length === 0) return true;
+    return begun.reduce((sum, one) => sum + one.cost, 0n) + cost <= this.#keyLeft(of, key, now);
+  }
+
+  /** Keys whose next requests wait for their own, or all, where one waits for the whole account. */
+  #stopped(of: ModelAccount, now: number): Set<number> | "all" {
+    const stopped = new Set<number>();
+    for (const [, { key, cost }] of waiting(of)) {
+      if (!stopped.has(key) && this.#keyMayBegin(of, key, cost, now)) return "all";
+      stopped.add(key);
+    }
+    return stopped;
   }
 
   #balance(of: ModelAccount, now: number): bigint {
@@ -286,16 +355,22 @@ export class LedgerModel {
   }
 
   #decide(of: ModelAccount, now: number): void {
+    const stopped = new Set<number>();
     for (const [request, one] of waiting(of)) {
-      let before = 0n;
-      for (const { begun, budget } of of.holds.values()) if (begun) before += budget;
-      if (one.budget > this.#balance(of, now) - before) this.#refuse(of, request, "quota_exceeded");
-      else if (this.#mayBegin(of, one.cost, now)) one.begun = true;
+      const { key, budget, cost } = one;
+      const beside = (only: boolean) =>
+        [...of.holds.values()]
+          .filter((other) => other.begun && (!only || other.key === key))
+          .reduce((sum, other) => sum + other.budget, 0n);
+      if (budget > this.#balance(of, now) - beside(false)) this.#refuse(of, request, "quota_exceeded");
+      else if (budget > this.#keyLeft(of, key, now) - beside(true)) this.#refuse(of, request, "key_quota_exceeded");
+      else if (stopped.has(key) || !this.#keyMayBegin(of, key, cost, now)) stopped.add(key);
+      else if (this.#mayBegin(of, cost, now)) one.begun = true;
       else return;
     }
   }
 
-  #refuse(of: ModelAccount, request: string, why: "busy" | "quota_exceeded"): void {
+  #refuse(of: ModelAccount, request: string, why: "busy" | "quota_exceeded" | "key_quota_exceeded"): void {
     of.holds.delete(request);
     this.refused.set(request, why);
   }

@@ -7,7 +7,15 @@ import { LedgerModel } from "./ledger-model.ts";
 export const planIds: readonly SpecPlan[] = ["free", "plus", "standard", "pro"];
 export const dayMs = 86_400_000;
 
-export type SimulatedAccount = { name: string; id: number; key: string; oldKeys: string[] };
+export type SimulatedKey = Readonly<{ id: number; key: string; expiresAt: number | null }>;
+export type SimulatedAccount = {
+  name: string;
+  id: number;
+  key: string;
+  oldKeys: string[];
+  /** Named ones that were not revoked. */
+  keys: SimulatedKey[];
+};
 
 export abstract class LedgerWorld {
   office = new Office();
@@ -50,7 +58,7 @@ export abstract class LedgerWorld {
       const email = `a${i}@x`;
       const plan = this.pick(planIds);
       const { id, api_key } = await this.office.accounts.create({ email, plan });
-      this.accounts.push({ name: email, id, key: api_key, oldKeys: [] });
+      this.accounts.push({ name: email, id, key: api_key, oldKeys: [], keys: [] });
       this.model.create(email, plan);
     }
     this.office.storage.immediate = false;
@@ -69,11 +77,45 @@ export abstract class LedgerWorld {
   async rotate(account: SimulatedAccount): Promise<void> {
     await this.drain();
     const rotated = this.office.accounts.rotateKey(account.name);
-    expect(this.office.keys.account(account.key)).toBeNull();
+    expect(this.office.keys.principal(account.key)?.account ?? null).toBeNull();
     this.office.journal.flush();
     this.office.storage.succeed();
     account.oldKeys = [account.key, ...account.oldKeys].slice(0, 3);
     account.key = (await rotated).api_key;
+  }
+
+  /** Another named key, or one less. */
+  async changeKeys(account: SimulatedAccount): Promise<void> {
+    await this.drain();
+    const { office } = this;
+    const [oldest] = account.keys;
+    if (oldest !== undefined && (account.keys.length >= 3 || this.random() < 0.3)) {
+      const revoked = office.accountKeys.revoke(account.id, oldest.id);
+      expect(office.keys.principal(oldest.key)).toBeNull();
+      await this.written(revoked);
+      account.keys.shift();
+      account.oldKeys = [oldest.key, ...account.oldKeys].slice(0, 3);
+      return;
+    }
+    const perDay = this.pick([null, 1_000, 5_000, 20_000, 100_000]);
+    const perMonth = this.pick([null, 30_000, 300_000]);
+    const expiresAt = this.random() < 0.2 ? office.now + 2 * dayMs : null;
+    const wanted = {
+      name: `k${this.below(1e9)}`,
+      ...(perDay === null ? {} : { limit_day: perDay }),
+      ...(perMonth === null ? {} : { limit_month: perMonth }),
+      ...(expiresAt === null ? {} : { expires_at: new Date(expiresAt).toISOString() }),
+    };
+    const { id, api_key: key } = await this.written(office.accountKeys.create(account.id, wanted));
+    account.keys.push({ id, key, expiresAt });
+    const big = (limit: number | null) => (limit === null ? null : BigInt(limit));
+    this.model.addKey(account.name, id, { perDay: big(perDay), perMonth: big(perMonth) });
+  }
+
+  async written<Value>(change: Promise<Value>): Promise<Value> {
+    this.office.journal.flush();
+    this.office.storage.succeed();
+    return change;
   }
 
   /** Seconds, minutes, windows and days pass; the wall clock also steps back. */
@@ -196,14 +238,27 @@ export abstract class LedgerWorld {
       };
       throw new Error(`${account.name} has ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
     }
+    for (const key of account.keys) this.compareKey(account, key);
+  }
+
+  compareKey(account: SimulatedAccount, { id }: SimulatedKey): void {
+    const { ledger, now } = this.office;
+    const limit = ledger.key(ledger.account(account.id), id)?.spendLimits[0];
+    if (limit === undefined) return; // of one without limits, the disk alone knows what it used
+    const expected = this.model.expectedOfKey(account.name, id, now);
+    const found = { ...limit.used(now), held: limit.held, expected: limit.expected };
+    expect([account.name, id, found]).toEqual([account.name, id, expected]);
   }
 
   /** Every account in memory and on disk. */
   async compareAll(): Promise<void> {
     for (const account of this.accounts) {
       this.compare(account);
-      expect(this.office.keys.account(account.key)).toBe(account.id);
-      for (const old of account.oldKeys) expect(this.office.keys.account(old)).toBeNull();
+      expect(this.office.keys.principal(account.key)?.account ?? null).toBe(account.id);
+      for (const { id, key } of account.keys) {
+        expect(this.office.keys.principal(key)).toMatchObject({ account: account.id, key: id });
+      }
+      for (const old of account.oldKeys) expect(this.office.keys.principal(old)?.account ?? null).toBeNull();
       expect(this.onDisk(account)).toEqual(this.model.onDisk(account.name));
     }
     const { holds, heldTokens, expectedTokens, waiting, searchesHeld, uncommitted } = this.office.ledger.totals();
@@ -235,7 +290,12 @@ export abstract class LedgerWorld {
     const sum = (quota: string) =>
       (database.query("SELECT coalesce(sum(used), 0) AS sum FROM quota_use WHERE account_id = ? AND quota = ?").get(id, quota) as { sum: number }) // prettier-ignore
       .sum;
-    return { credit, tokens: sum("allowance"), calls: sum("coder_calls"), searches: sum("searches") };
+    const { keys } = database
+      .query("SELECT coalesce(sum(used), 0) AS keys FROM key_use WHERE account_id = ?")
+      .get(id) as {
+      keys: number;
+    };
+    return { credit, tokens: sum("allowance"), calls: sum("coder_calls"), searches: sum("searches"), keys };
   }
 
   /** Lets what awaited something go on, without a turn of the event loop, in which the journal would send by itself. */

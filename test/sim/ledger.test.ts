@@ -1,6 +1,7 @@
 // The accounting against its model: random requests, purchases, clock steps, crashes and disk faults, compared after
 // every operation. TOLLGATE_LEDGER_OPERATIONS sets how many (15,000 by default, 50,000 in the longer form), TOLLGATE_SEED
 // repeats a run.
+import { by } from "../fixtures/principals.ts";
 import { expect, test } from "bun:test";
 import type { SearchHold } from "../../src/account/searches.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
@@ -69,8 +70,9 @@ class Simulation extends LedgerWorld {
       [0.03, "purchase", () => this.buy(account)],
       [0.02, "plan", () => this.changePlan(account)],
       [0.01, "rotation", () => this.rotate(account)],
+      [0.02, "key", () => this.changeKeys(account)],
       [0.05, "time", () => this.time()],
-      [0.22, "commit", () => this.commit()],
+      [0.2, "commit", () => this.commit()],
       [0.03, "fault", () => this.fault()],
     ];
     let below = 0;
@@ -90,11 +92,21 @@ class Simulation extends LedgerWorld {
     const request = `r${(this.requests += 1)}`;
     const asked = ask(budget, { endpoint: this.pick(endpoints), model: model("core-3", price) });
     const reads = this.pick([0, 100, this.below(20_000), 196_608]);
-    const admitted = this.office.admission.admit(account.id, asked, reads, request, this.office.moment);
+    const key = this.random() < 0.4 ? null : (account.keys[this.below(account.keys.length)] ?? null);
+    const asker = by(account.id, key?.id);
+    const admitted = this.office.admission.admit(asker, asked, reads, request, this.office.moment);
+    if (key !== null && key.expiresAt !== null && key.expiresAt <= this.office.now) {
+      return expect(admitted).toEqual({ refusal: "invalid_api_key" });
+    }
+    if (key !== null) this.count("request by a named key");
     const seconds = this.model.count(account.name, this.office.now);
     if (seconds > 0) return expect(admitted).toEqual({ refusal: "too_many_requests", detail: { seconds } });
-    const expected = this.model.reserve(account.name, request, budget, [reads, budget, rates], this.office.now);
-    if (expected !== "begins" && expected !== "waits") return expect(admitted).toMatchObject({ refusal: expected });
+    const asks = [reads, budget, rates] as const;
+    const expected = this.model.reserve(account.name, request, budget, asks, this.office.now, key?.id);
+    if (expected !== "begins" && expected !== "waits") {
+      this.count(`refused: ${expected}`);
+      return expect(admitted).toMatchObject({ refusal: expected });
+    }
     if (isRefusal(admitted)) throw new Error(`${request} of ${budget} was refused: ${admitted.refusal}`);
     this.count(expected);
     expect([request, admitted.ready === null]).toEqual([request, expected === "begins"]);
@@ -122,7 +134,7 @@ class Simulation extends LedgerWorld {
 
   coderCall(account: SimulatedAccount): void {
     const request = `r${(this.requests += 1)}`;
-    const admitted = this.office.admission.admit(account.id, coderAsk(), 0, request, this.office.moment);
+    const admitted = this.office.admission.admit(by(account.id), coderAsk(), 0, request, this.office.moment);
     if (!this.model.takeCall(account.name, this.office.now)) {
       expect(admitted).toMatchObject({ refusal: "coder_quota_reached" });
       return;
@@ -184,7 +196,7 @@ class Simulation extends LedgerWorld {
   busy(): void {
     const account = this.pick(this.accounts);
     this.office.storage.writable = false;
-    const refused = this.office.admission.admit(account.id, coderAsk(), 0, "never", this.office.moment);
+    const refused = this.office.admission.admit(by(account.id), coderAsk(), 0, "never", this.office.moment);
     expect(refused).toEqual({ refusal: "quota_unverified" });
     this.office.storage.writable = true;
   }

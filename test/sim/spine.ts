@@ -184,7 +184,7 @@ export class Spine extends LedgerWorld {
       expect(status).toBeGreaterThanOrEqual(400);
       return this.#close(request, "refused");
     }
-    expect(admitted.account).toBe(account.id);
+    expect(admitted.principal.account).toBe(account.id);
     const client = new SimulatedClient(admitted, id, Math.floor(this.office.now / 1000), dialect);
     request.client = client;
     client.slow = this.random() < 0.2;
@@ -244,8 +244,9 @@ export class Spine extends LedgerWorld {
           return refused;
         },
         refuseFlooded: (account, now) => admission.refuseFlooded(account, now),
-        admit: (account, ask, inputTokens, id, now) => {
-          const admitted = admission.admit(account, ask, inputTokens, id, now);
+        admit: (principal, ask, inputTokens, id, now) => {
+          const { account } = principal;
+          const admitted = admission.admit(principal, ask, inputTokens, id, now);
           return this.#shadow(request, account, ask, inputTokens, admitted, now.wall);
         },
       },

@@ -1,4 +1,5 @@
 // The accounting on real files with its real Worker: locks, modes, versions, crashes and a busy disk.
+import { by } from "../fixtures/principals.ts";
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
@@ -43,7 +44,7 @@ async function close(accounting: Accounting): Promise<void> {
 const at = (now: number) => ({ wall: now, monotonic: now });
 
 function hold(accounting: Accounting, account: number, asked = ask(10)): Hold {
-  const admitted = accounting.admission.admit(account, asked, 0, crypto.randomUUID(), at(noon));
+  const admitted = accounting.admission.admit(by(account), asked, 0, crypto.randomUUID(), at(noon));
   if (isRefusal(admitted)) throw new Error(admitted.refusal);
   return admitted;
 }
@@ -71,8 +72,8 @@ test("what was settled, bought, counted and changed is there after a restart", a
   expect(second.accounts.none).toBe(false);
   expect(await second.accounts.show("a@x")).toEqual(shown);
   expect(shown).toMatchObject({ credit: 900, coder_calls: { used: 1 }, searches: { used: 1 }, plan: "plus" });
-  expect(second.keys.account(api_key)).toBeNull();
-  expect(second.keys.account(rotated.api_key)).toBe(id);
+  expect(second.keys.principal(api_key)?.account ?? null).toBeNull();
+  expect(second.keys.principal(rotated.api_key)?.account ?? null).toBe(id);
   expect(await second.accounts.signIn("a@x", "p")).toMatchObject({ operator: true });
   expect((await second.accounts.create({ email: "b@x" })).id).toBe(id + 1);
   expect(await second.accounts.verify()).toEqual({ accounts: 2, violations: [] });
@@ -98,7 +99,7 @@ test("1,000 charges at once are a few commits, each charge once", async () => {
   const { id } = await accounting.accounts.create({ email: "a@x", credit: 10_000_000 });
   const now = (i: number) => noon + i * 60_000;
   const settled = Array.from({ length: 1_000 }, (_, i) => {
-    const admitted = accounting.admission.admit(id, ask(10), 0, `r${i}`, at(now(i)));
+    const admitted = accounting.admission.admit(by(id), ask(10), 0, `r${i}`, at(now(i)));
     if (isRefusal(admitted)) throw new Error(admitted.refusal);
     return admitted.settle(output(3), false, noon);
   });
@@ -198,7 +199,7 @@ test("while another program has the database locked, ends wait and nothing is ad
   other.run("BEGIN IMMEDIATE");
   const settled = first.settle(output(5), false, noon);
   await until(() => !accounting.journal.writable);
-  expect(accounting.admission.admit(id, ask(10), 0, "r", at(noon))).toEqual({ refusal: "quota_unverified" });
+  expect(accounting.admission.admit(by(id), ask(10), 0, "r", at(noon))).toEqual({ refusal: "quota_unverified" });
   expect(await accounting.accounts.usage("a@x", 10)).toEqual([]);
   other.run("ROLLBACK");
   other.close();

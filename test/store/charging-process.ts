@@ -1,5 +1,6 @@
 // A process of its own that charges an account as fast as the disk takes it, and prints each request id once its charge
 // is on disk. Killed by accounting.test.ts.  Arguments: data folder, prefix of the request ids.
+import { by } from "../fixtures/principals.ts";
 import { writeSync } from "node:fs";
 import { openAccounting } from "../../src/accounting.ts";
 import { assert } from "../../src/core/assert.ts";
@@ -28,7 +29,7 @@ async function charge(): Promise<never> {
     const requestId = `${prefix}-${(requests += 1)}`;
     // A minute apart, so that flood protection lets all of them pass.
     const now = Date.UTC(2026, 2, 28) + requests * 60_000;
-    const admitted = accounting.admission.admit(id, ask(10), 0, requestId, { wall: now, monotonic: now });
+    const admitted = accounting.admission.admit(by(id), ask(10), 0, requestId, { wall: now, monotonic: now });
     assert(!isRefusal(admitted), "the balance is enough");
     using hold = admitted;
     await hold.settle(output(3), false, now);

@@ -156,4 +156,57 @@ export const releasedLedgers: readonly string[] = [
   ALTER TABLE journal ADD COLUMN cached_input_parts INTEGER;
   ALTER TABLE journal ADD COLUMN output_parts INTEGER;
   `,
+  // Named keys, and by which key each line was asked for.
+  `
+  ALTER TABLE accounts ADD COLUMN key_used_at INTEGER;
+  ALTER TABLE journal ADD COLUMN key_id INTEGER NOT NULL DEFAULT 1;
+
+  CREATE TABLE api_keys (
+    account_id INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    key_hash BLOB UNIQUE,
+    created_at INTEGER NOT NULL,
+    used_at INTEGER,
+    revoked_at INTEGER,
+    expires_at INTEGER,
+    tokens_per_day INTEGER,
+    tokens_per_month INTEGER,
+    models TEXT,
+    addresses TEXT,
+    PRIMARY KEY (account_id, id),
+    CHECK (length(key_hash) = 32)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE key_use (
+    account_id INTEGER NOT NULL,
+    key_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    used INTEGER NOT NULL,
+    PRIMARY KEY (account_id, key_id, day)
+  ) STRICT, WITHOUT ROWID;
+
+  -- The key is part of what sums are told apart by.
+  ALTER TABLE journal_folds RENAME TO journal_folds_before;
+  CREATE TABLE journal_folds (
+    account_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('charge', 'coder_call', 'coder_usage', 'search')),
+    period INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    lines INTEGER NOT NULL,
+    used INTEGER NOT NULL,
+    credit_delta INTEGER NOT NULL,
+    input_fresh INTEGER NOT NULL,
+    input_cached INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    reasoning INTEGER NOT NULL,
+    billed_tokens INTEGER NOT NULL,
+    key_id INTEGER NOT NULL DEFAULT 1,
+    PRIMARY KEY (account_id, day, kind, period, model, endpoint, key_id)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO journal_folds SELECT *, 1 FROM journal_folds_before;
+  DROP TABLE journal_folds_before;
+  `,
 ];

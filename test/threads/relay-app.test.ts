@@ -1,5 +1,7 @@
 // A relay before a complete server, each over real sockets: what is passed on is answered as with one thread, whatever
 // clients write or leave out, and a client that leaves, or a stop, ends it.
+import type { Principal } from "../../src/core/types.ts";
+import { by } from "../fixtures/principals.ts";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
@@ -22,14 +24,14 @@ let logged: string[];
 /** Nothing is left over for `afterEach` where a test has stopped them. */
 let stops: (() => Promise<void>)[];
 /** Whose key it is, which a relay asks another thread for. */
-let keyLookUp: () => Promise<number | null>;
+let keyLookUp: () => Promise<Principal | null>;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "relay-app-"));
   port = freePort("127.0.0.1");
   logged = [];
   stops = [];
-  keyLookUp = async () => 1;
+  keyLookUp = async () => by(1);
 });
 afterEach(async () => {
   for (const stop of stops) await stop();
@@ -40,7 +42,7 @@ const unixSocket = (): string => join(folder, "complete.sock");
 
 function everythingIsForOthers(): Parameters<typeof startServer>[0] {
   return {
-    keys: { account: (key) => (key === "good" ? 1 : null) },
+    keys: { principal: (key) => (key === "good" ? by(1) : null) },
     catalog: embeddedCatalog(),
     admission: {
       countRequest: () => null,
@@ -56,6 +58,7 @@ function everythingIsForOthers(): Parameters<typeof startServer>[0] {
 }
 
 const served = () => ({
+  addressHeader: null,
   sealingKey: new Uint8Array(32),
   counts: new TokenCounts(new Counter({ log: () => {} }), null, systemClock),
 });
@@ -65,7 +68,7 @@ const longerThanAnyTestMs = 3_600_000;
 /** A relay whose stop gives open requests so long. */
 function startRelay(graceMs = 0): { stop: () => Promise<void> } {
   const relay = startRelayServer(
-    { ...everythingIsForOthers(), keys: { account: () => keyLookUp() } },
+    { ...everythingIsForOthers(), keys: { principal: () => keyLookUp() } },
     {
       ...served(),
       host: "127.0.0.1",
@@ -167,7 +170,7 @@ test("a client that left before its request was passed on has nothing answered, 
     asked += 1;
     return new Response("an answer");
   });
-  const key = Promise.withResolvers<number>();
+  const key = Promise.withResolvers<Principal>();
   let looksUp = false;
   keyLookUp = () => {
     looksUp = true;
@@ -177,10 +180,10 @@ test("a client that left before its request was passed on has nothing answered, 
   const client = connect(port, "127.0.0.1", () => client.write(askForImage()));
   await eventually("its key is looked up", async () => looksUp);
   client.destroy();
-  keyLookUp = async () => 1;
+  keyLookUp = async () => by(1);
   await exchange(askForImage()); // the relay has heard of the other's end by then
   expect(asked).toBe(1);
-  key.resolve(1);
+  key.resolve(by(1));
   await exchange(askForImage());
   expect(asked).toBe(2);
   await stop();
@@ -193,7 +196,7 @@ test("what is passed on at a stop, also what was not yet when it began, has its 
     replies.push(reply);
     return reply.promise;
   });
-  const key = Promise.withResolvers<number>();
+  const key = Promise.withResolvers<Principal>();
   const { stop } = startRelay(longerThanAnyTestMs);
   const first = exchange(askForImage());
   await eventually("one is passed on", async () => replies.length === 1);
@@ -205,7 +208,7 @@ test("what is passed on at a stop, also what was not yet when it began, has its 
   const second = exchange(askForImage());
   await eventually("the key of another is looked up", async () => looksUp);
   const stopped = stop();
-  key.resolve(1);
+  key.resolve(by(1));
   await eventually("the other is passed on too", async () => replies.length === 2);
   for (const one of [first, second]) {
     replies.shift()!.resolve(new Response("an answer"));

@@ -181,11 +181,12 @@ export class SimulatedRelays {
 
   async #live({ mainThread }: SimulatedRelay, request: Request, key: string): Promise<Fate> {
     const isVoid = this.#void.has(key);
-    const account = await mainThread.account(key);
-    if (account !== null && isVoid) this.wrong.push(`${request.id} came with a void key and was let in`);
-    if (account === null) return "refused";
+    const principal = await mainThread.principal(key);
+    if (principal !== null && isVoid) this.wrong.push(`${request.id} came with a void key and was let in`);
+    if (principal === null) return "refused";
+    const { account } = principal;
     const admitted = await mainThread.admit(
-      account,
+      principal,
       {
         endpoint: "/v1/chat/completions",
         coderBilling: "calls",

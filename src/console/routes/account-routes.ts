@@ -1,5 +1,8 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
 import { listedModels } from "../../core/catalog.ts";
+import type { KeyView } from "../../account/account-keys.ts";
+import { AccountError } from "../../account/accounts.ts";
+import type { AuditAction } from "../../account/audit.ts";
 import { apiKeyPrefix } from "../../account/keys.ts";
 import { allows, planOf } from "../../core/plans.ts";
 import { centsShown, costUsd, ratesOf } from "../../account/price.ts";
@@ -7,11 +10,15 @@ import { dayOf } from "../../account/quota.ts";
 import { RecentTries } from "../../account/recent-tries.ts";
 import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../../core/limits.ts";
 import {
+  type AccountKey,
+  type AccountKeys,
   type BrowserSessions,
   type ConsoleModels,
   type Done,
+  KeyName,
   KeyRegeneration,
   type KeyState,
+  NewAccountKey,
   type NewKey,
   type Overview,
   PasswordChange,
@@ -22,7 +29,7 @@ import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { jsonReply, withCookies } from "../reply.ts";
-import { type Call, fail, type Route, route, routeWithBody } from "./route.ts";
+import { type Answer, type Call, fail, type Failure, type Route, route, routeWithBody } from "./route.ts";
 import { knownBrowserCookie, knownBrowserText } from "../signed-in.ts";
 import { everything } from "./usage-routes.ts";
 
@@ -30,17 +37,20 @@ const lastRequests = 10;
 const spendDays = 30;
 export const done: Done = { done: true };
 
+/** What operators do to their own accounts. */
+type OwnAction = Extract<AuditAction, "account.password" | `key.${string}`>;
+
 export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
-  const { accounts, sessions, browsers, usage, catalog, auditLog, clock, baseUrl } = parts;
+  const { accounts, accountKeys, sessions, browsers, usage, catalog, auditLog, clock, baseUrl } = parts;
   /** By session: whoever has another one is not disturbed. */
   const passwordTries = new RecentTries(signInTriesMax, signInWindowMs);
   /** By account, the right ones too: each costs as much as a sign-in. */
   const passwordChanges = new RecentTries(signInAddressTriesMax, signInWindowMs);
 
   /** What operators do to their own accounts is in the audit log like all that they do. */
-  const audit = (call: Call<"account", unknown, unknown>, action: "account.password" | "key.rotate"): void => {
+  const audit = (call: Call<"account", unknown, unknown>, action: OwnAction, detail = ""): void => {
     const { account } = call.visitor;
-    if (account.operator) auditLog.append(auditEntry(clock, call, action, account.id, ""));
+    if (account.operator) auditLog.append(auditEntry(clock, call, action, account.id, detail));
   };
 
   return [
@@ -103,6 +113,36 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       return { ...rotated, created_at };
     }),
 
+    route("GET", "/keys", "account", ({ visitor: { account } }): AccountKeys => {
+      return { keys: accountKeys.list(account.id).map(keyOf), prefix: apiKeyPrefix };
+    }),
+
+    routeWithBody("/keys", "account", NewAccountKey, (call) =>
+      orRefused(async () => {
+        const { id } = call.visitor.account;
+        const detail = `"${call.body.name}"`;
+        const { api_key, ...key } = await accountKeys.create(id, call.body, () => audit(call, "key.create", detail));
+        return { ...keyOf(key), api_key };
+      }),
+    ),
+
+    routeWithBody("/keys/:id/name", "account", KeyName, (call) =>
+      orRefused(async () => {
+        const { visitor, id, body } = call;
+        const detail = `key ${id} to "${body.name}"`;
+        return keyOf(
+          await accountKeys.rename(visitor.account.id, id, body.name, () => audit(call, "key.rename", detail)),
+        );
+      }),
+    ),
+
+    route("POST", "/keys/:id/revoke", "account", (call) =>
+      orRefused(async () => {
+        await accountKeys.revoke(call.visitor.account.id, call.id, () => audit(call, "key.revoke", `key ${call.id}`));
+        return done;
+      }),
+    ),
+
     // A stolen session could try out passwords here.
     routeWithBody("/password", "account", PasswordChange, async (call) => {
       const { account, session } = call.visitor;
@@ -163,3 +203,21 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     }),
   ];
 }
+
+const keyOf = ({ models, addresses, ...key }: KeyView): AccountKey => ({
+  ...key,
+  models: models === null ? null : [...models],
+  addresses: addresses === null ? null : [...addresses],
+});
+
+/** What is wrong about a key, in words for whoever asked. */
+async function orRefused<Reply extends Answer>(work: () => Promise<Reply>): Promise<Reply | Failure> {
+  try {
+    return await work();
+  } catch (thrown) {
+    if (thrown instanceof AccountError) return fail("conflict", sentence(thrown.message));
+    throw thrown;
+  }
+}
+
+const sentence = (message: string): string => `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;

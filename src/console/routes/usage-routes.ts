@@ -1,4 +1,5 @@
 // The usage page: replies by filter, sums by day and model, and everything as CSV.
+import { keyNameOf } from "../../account/key-names.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayName, dayOf } from "../../account/quota.ts";
 import type { UsageFilter as Filter, UsagePlace, UsageSum as Sum } from "../../account/usage-queries.ts";
@@ -15,7 +16,7 @@ const pageDefault = 50;
 const summaryDays = 30;
 
 /** The filter that every reply fits. */
-export const everything: Filter = { model: null, endpoint: null, from: null, to: null, text: "" };
+export const everything: Filter = { model: null, endpoint: null, key: null, from: null, to: null, text: "" };
 
 export function usageRoutes(parts: ConsoleParts): Route[] {
   const { usage, clock } = parts;
@@ -27,7 +28,8 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
 
     route("GET", "/usage/summary", "account", async ({ visitor: { account } }): Promise<UsageSummary> => {
       const fromDay = dayOf(clock.wall()) - (summaryDays - 1);
-      const { days, total, models, endpoints } = await usage.summary(account.id, fromDay);
+      const { days, total, models, endpoints, keys } = await usage.summary(account.id, fromDay);
+      const names = new Map(parts.accountKeys.namesOf(account.id).map(({ id, name }) => [id, name]));
       return {
         from: timeOf(fromDay * dayMs),
         days: days.map(({ day, model, ...sum }) => ({ day: dayName(day), model, ...sumOf(sum) })),
@@ -35,6 +37,7 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
         all_time: sumOf(total),
         models: [...models],
         endpoints: [...endpoints],
+        keys: keys.map((id) => ({ id, name: keyNameOf(id, names.get(id) ?? null) })),
       };
     }),
 
@@ -69,13 +72,14 @@ function placeOf(after: string): UsagePlace {
   return { at, sequence };
 }
 
-function filterOf({ model, endpoint, from, to, text }: UsageFilter): Filter | Failure {
+function filterOf({ model, endpoint, key, from, to, text }: UsageFilter): Filter | Failure {
   const moments = [from, to].map((time) => (time === undefined || time === "" ? null : Date.parse(time)));
   if (moments.some((moment) => Number.isNaN(moment))) {
     return fail("invalid_request", "from and to must be times such as 2026-03-28 or 2026-03-28T12:00:00Z.");
   }
   const [fromMs = null, toMs = null] = moments;
-  return { model: model ?? null, endpoint: endpoint ?? null, from: fromMs, to: toMs, text: text ?? "" };
+  const ofKey = key === undefined || key === "" ? null : Number(key);
+  return { model: model ?? null, endpoint: endpoint ?? null, key: ofKey, from: fromMs, to: toMs, text: text ?? "" };
 }
 
 /** Read page by page as the browser takes it, so that millions of rows need no memory. */

@@ -6,7 +6,7 @@ import { refusals } from "../../core/refusals.ts";
 import { ActiveSet, type ActiveHandle } from "../../core/active-set.ts";
 import { RequestRecord } from "../../telemetry/request-record.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
-import type { AccountId, Ask, Endpoint, Ms, Refusal } from "../../core/types.ts";
+import type { Ask, Endpoint, Ms, Principal, Refusal } from "../../core/types.ts";
 import { mintRequestId } from "../../core/request-id.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -50,9 +50,10 @@ export class RequestWatch {
   }
 
   /** The seat is for `ended`. */
-  admitted(record: RequestRecord, account: AccountId, ask: Ask): ActiveHandle<RequestRecord> {
+  admitted(record: RequestRecord, { account, key }: Principal, ask: Ask): ActiveHandle<RequestRecord> {
     this.#describe(record, ask);
     record.account = account;
+    record.key = key;
     return this.#open.join(record);
   }
 
@@ -102,6 +103,7 @@ function fieldsOf(record: RequestRecord): LogFields {
     endpoint: record.endpoint,
     model: record.model?.id ?? null,
     account: record.account,
+    key: record.key,
     status: record.status,
     ending: record.ending,
     refusal: record.refusal,

@@ -107,6 +107,9 @@ const exampleDetail = {
   used: 3,
   limit: 3,
   resets_at: 1_795_392_000,
+  key: "build-bot",
+  period: "day",
+  address: "192.0.2.7",
 } as const;
 
 /** When each happens, in a sentence. */
@@ -116,6 +119,8 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   unreadable: "The body is not JSON.",
   unknown_model: "There is no such model.",
   model_not_in_plan: "The account's plan has not this model.",
+  model_not_for_key: "The key is limited to other models.",
+  address_not_allowed: "The key is limited to other addresses.",
   context_length_exceeded: "The input is longer than the model's context window.",
   previous_response_not_found: "The earlier response is not stored here.",
   threads_not_kept: "Conversations are not kept here.",
@@ -126,6 +131,7 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   upgrade_required: "WebSockets are not served.",
   too_many_requests: `The account made more requests in a minute than its plan has: ${floodRequestsMax}, unless the plan says otherwise.`,
   quota_exceeded: "The output budget does not fit into the balance.",
+  key_quota_exceeded: "The output budget does not fit into what the key may use a day or month.",
   coder_quota_reached: "The coder calls of this window are used up.",
   busy: "No node can take the request now.",
   quota_unverified: "The balance cannot be read or written; nothing was charged.",

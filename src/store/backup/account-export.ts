@@ -17,6 +17,13 @@ const lists: readonly (readonly [name: string, sql: string])[] = [
      WHERE account_id = ?1 ORDER BY id`,
   ],
   ["payments", "SELECT id, tokens, paid_at FROM payments WHERE account_id = ?1 ORDER BY paid_at"],
+  [
+    "keys",
+    `SELECT id, name, created_at, used_at AS last_used_at, revoked_at, expires_at, tokens_per_day, tokens_per_month,
+       models, addresses
+     FROM api_keys WHERE account_id = ?1 ORDER BY id`,
+  ],
+  ["key_use", "SELECT key_id, day, used FROM key_use WHERE account_id = ?1 ORDER BY key_id, day"],
   ["quota_use", "SELECT quota, period, used FROM quota_use WHERE account_id = ?1 ORDER BY quota, period"],
   [
     "audit",
@@ -25,13 +32,13 @@ const lists: readonly (readonly [name: string, sql: string])[] = [
   ],
   [
     "usage_sums",
-    `SELECT day * 86400000 AS at, kind, model, endpoint, lines, used, credit_delta, input_fresh + input_cached AS input,
+    `SELECT day * 86400000 AS at, kind, model, endpoint, key_id, lines, used, credit_delta, input_fresh + input_cached AS input,
        input_cached AS cached_input, output, reasoning, billed_tokens
-     FROM journal_folds WHERE account_id = ?1 ORDER BY day, kind, period, model, endpoint`,
+     FROM journal_folds WHERE account_id = ?1 ORDER BY day, kind, period, model, endpoint, key_id`,
   ],
   [
     "usage",
-    `SELECT billing_key AS id, kind, at, used, credit_delta, endpoint, model, input_fresh + input_cached AS input,
+    `SELECT billing_key AS id, kind, at, used, credit_delta, endpoint, model, key_id, input_fresh + input_cached AS input,
        input_cached AS cached_input, output, reasoning, billed_tokens, estimated
      FROM journal WHERE account_id = ?1 ORDER BY sequence`,
   ],
@@ -46,6 +53,10 @@ const times: ReadonlySet<string> = new Set([
   "decided_at",
   "paid_at",
   "disabled_at",
+  "key_used_at",
+  "last_used_at",
+  "revoked_at",
+  "expires_at",
 ]);
 
 /**
@@ -56,7 +67,7 @@ export function exportAccount(databaseFile: string, email: string): Iterable<str
   const database = openForReading(databaseFile);
   const account = database
     .query(
-      `SELECT id, email, plan, credit, operator, created_at, key_created_at, disabled_at,
+      `SELECT id, email, plan, credit, operator, created_at, key_created_at, key_used_at, disabled_at,
          password_hash IS NOT NULL AS has_password FROM accounts WHERE email = ?`,
     )
     .get(email) as (Row & { id: number }) | null;

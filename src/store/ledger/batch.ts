@@ -2,7 +2,7 @@
 // because a structured clone of the same rows costs 1.5 times as much in all and twice as much on the main thread.
 import { type Entry, quotaOf } from "../../account/entry.ts";
 import type { AccountChange } from "../../account/journal.ts";
-import type { AccountId } from "../../core/types.ts";
+import { type AccountId, defaultKey, type KeyId } from "../../core/types.ts";
 import type { journal, RowOf } from "./schema.ts";
 
 /** The columns of a journal line in the order of `JournalRow`; SQLite gives it its `sequence`. */
@@ -28,6 +28,7 @@ export const journalColumns = [
   "input_parts",
   "cached_input_parts",
   "output_parts",
+  "key_id",
 ] as const;
 
 type Line = RowOf<typeof journal>;
@@ -54,8 +55,8 @@ export function accountsNotMade(changes: Batch["changes"], refused: readonly Ref
 const noReply = [null, null, null, null, null, null, null, null, null, null, null, null, null, null] as const;
 
 export function rowOf(entry: Entry): JournalRow {
-  const { billingKey, kind, account, at, period, used, creditDelta, reply } = entry;
-  if (reply === null) return [billingKey, kind, account, at, period, used, creditDelta, ...noReply];
+  const { billingKey, kind, account, key, at, period, used, creditDelta, reply } = entry;
+  if (reply === null) return [billingKey, kind, account, at, period, used, creditDelta, ...noReply, key];
   return [
     billingKey,
     kind,
@@ -78,6 +79,7 @@ export function rowOf(entry: Entry): JournalRow {
     reply.parts?.input ?? null,
     reply.parts?.cachedInput ?? null,
     reply.parts?.output ?? null,
+    key,
   ];
 }
 
@@ -85,13 +87,24 @@ export function rowOf(entry: Entry): JournalRow {
 export class AccountSum {
   creditDelta = 0;
   readonly uses: { quota: string; period: number; used: number }[] = [];
+  /** Of named keys, by day. */
+  readonly keyUses: { key: KeyId; day: number; used: number }[] = [];
 
-  add([, kind, , , period, used, creditDelta]: JournalRow): void {
+  add(row: JournalRow): void {
+    const [, kind, , , period, used, creditDelta] = row;
+    const key = row[journalColumns.length - 1] as KeyId;
     this.creditDelta += creditDelta;
+    if (kind === "charge" && key > defaultKey) this.#addToKey(key, period, used - creditDelta);
     const quota = quotaOf(kind);
     if (quota === null || used === 0) return;
     const use = this.uses.find((each) => each.quota === quota && each.period === period);
     if (use === undefined) this.uses.push({ quota, period, used });
     else use.used += used;
+  }
+
+  #addToKey(key: KeyId, day: number, billed: number): void {
+    const use = this.keyUses.find((each) => each.key === key && each.day === day);
+    if (use === undefined) this.keyUses.push({ key, day, used: billed });
+    else use.used += billed;
   }
 }

@@ -57,11 +57,11 @@ function prepare(database: Database) {
       "SELECT sequence, at, billing_key FROM journal WHERE sequence > ? ORDER BY sequence LIMIT ?",
     ),
     add: database.prepare<unknown, [after: number, last: number]>(`
-      INSERT INTO journal_folds (account_id, day, kind, period, model, endpoint, ${sums})
-      SELECT account_id, at / ${dayMs}, kind, period, coalesce(model, ''), coalesce(endpoint, ''), count(*), sum(used),
+      INSERT INTO journal_folds (account_id, day, kind, period, model, endpoint, key_id, ${sums})
+      SELECT account_id, at / ${dayMs}, kind, period, coalesce(model, ''), coalesce(endpoint, ''), key_id, count(*), sum(used),
         sum(credit_delta), coalesce(sum(input_fresh), 0), coalesce(sum(input_cached), 0),
         coalesce(sum(output), 0), coalesce(sum(reasoning), 0), coalesce(sum(billed_tokens), 0)
-      FROM journal WHERE ${range} GROUP BY 1, 2, 3, 4, 5, 6
+      FROM journal WHERE ${range} GROUP BY 1, 2, 3, 4, 5, 6, 7
       ON CONFLICT DO UPDATE SET ${addSums}`),
     remove: database.prepare<unknown, [after: number, last: number]>(`DELETE FROM journal WHERE ${range}`),
     setFolded: database.prepare<unknown, [sequence: number, billingKey: string, at: Ms]>(

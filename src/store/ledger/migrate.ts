@@ -45,6 +45,7 @@ export function addWhatLacks(database: Database): void {
             throw new Error(`its table ${name} has no column ${column.name}`);
           database.run(`ALTER TABLE ${name} ADD COLUMN ${definitionOf(column)}`);
         }
+        if (keyOf(database, name) !== primaryKeyOf(table)) rebuild(database, table);
       }
       for (const { config } of indexes) {
         const of = config.columns.map((column) => (column as SQLiteColumn).name).join(", ");
@@ -53,6 +54,28 @@ export function addWhatLacks(database: Database): void {
     }
     database.run(`PRAGMA user_version = ${schemaVersion}`);
   })();
+}
+
+/** The columns that tell the rows of a table apart. */
+const keyOf = (database: Database, table: string): string =>
+  (database.query("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk").all(table) as { name: string }[])
+    .map(({ name }) => name)
+    .join(", ");
+
+function primaryKeyOf(table: SQLiteTable): string {
+  const { columns, primaryKeys } = getTableConfig(table);
+  const names = primaryKeys.flatMap((key) => key.columns.map((column) => column.name));
+  return (names.length > 0 ? names : columns.filter(({ primary }) => primary).map(({ name }) => name)).join(", ");
+}
+
+/** SQLite cannot add a column to the key of a table: its rows go into a new one. */
+function rebuild(database: Database, table: SQLiteTable): void {
+  const { name, columns } = getTableConfig(table);
+  const all = columns.map((column) => column.name).join(", ");
+  database.run(`ALTER TABLE ${name} RENAME TO ${name}_before`);
+  database.run(creationOf(table));
+  database.run(`INSERT INTO ${name} (${all}) SELECT ${all} FROM ${name}_before`);
+  database.run(`DROP TABLE ${name}_before`);
 }
 
 function creationOf(table: SQLiteTable): string {

@@ -50,8 +50,48 @@ export const accounts = sqliteTable(
     keyCreatedAt: integer("key_created_at").notNull(),
     /** Null where the account may be used. */
     disabledAt: integer("disabled_at"),
+    /** Of its first key; written now and then. */
+    keyUsedAt: integer("key_used_at"),
   },
   () => [check("key_hash_is_sha256", sql`length(key_hash) = 32`)],
+);
+
+/** Keys beside the one that every account has. Those that were revoked stay, for the names of the lines that they made. */
+export const apiKeys = sqliteTable(
+  "api_keys",
+  {
+    accountId: integer("account_id").notNull(),
+    /** Counted from 2 within the account. */
+    id: integer().notNull(),
+    name: text().notNull(),
+    /** Null where it was revoked. */
+    keyHash: blob("key_hash", { mode: "buffer" }).unique(),
+    createdAt: integer("created_at").notNull(),
+    usedAt: integer("used_at"),
+    revokedAt: integer("revoked_at"),
+    expiresAt: integer("expires_at"),
+    tokensPerDay: integer("tokens_per_day"),
+    tokensPerMonth: integer("tokens_per_month"),
+    /** JSON, as the next: an array of texts. */
+    models: text(),
+    addresses: text(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.accountId, table.id] }),
+    check("key_hash_is_sha256", sql`length(key_hash) = 32`),
+  ],
+);
+
+/** What named keys were charged for by UTC day; always the sums of the journal lines. */
+export const keyUse = sqliteTable(
+  "key_use",
+  {
+    accountId: integer("account_id").notNull(),
+    keyId: integer("key_id").notNull(),
+    day: integer().notNull(),
+    used: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.keyId, table.day] })],
 );
 
 export const quotaUse = sqliteTable(
@@ -93,6 +133,8 @@ export const journal = sqliteTable(
     inputParts: integer("input_parts"),
     cachedInputParts: integer("cached_input_parts"),
     outputParts: integer("output_parts"),
+    /** By which it was asked for: 1 is the first key, 0 a signed-in browser. */
+    keyId: integer("key_id").notNull().default(1),
   },
   (table) => [index("journal_by_account").on(table.accountId, table.sequence)],
 );
@@ -186,10 +228,11 @@ export const journalFolds = sqliteTable(
     output: integer().notNull(),
     reasoning: integer().notNull(),
     billedTokens: integer("billed_tokens").notNull(),
+    keyId: integer("key_id").notNull().default(1),
   },
   (table) => [
     primaryKey({
-      columns: [table.accountId, table.day, table.kind, table.period, table.model, table.endpoint],
+      columns: [table.accountId, table.day, table.kind, table.period, table.model, table.endpoint, table.keyId],
     }),
   ],
 );
@@ -218,11 +261,13 @@ export const searchCalls = sqliteTable(
 );
 
 /** What `PRAGMA user_version` says about a ledger with these tables. */
-export const schemaVersion = 5;
+export const schemaVersion = 6;
 
 /** With the row that a table has from the start, where it has one. */
 export const ledgerTables: readonly Readonly<{ table: SQLiteTable; firstRow?: Readonly<Record<string, unknown>> }>[] = [
   { table: accounts },
+  { table: apiKeys },
+  { table: keyUse },
   { table: quotaUse },
   { table: journal },
   { table: instance, firstRow: { id: 1, epoch: 0 } },

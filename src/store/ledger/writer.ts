@@ -15,7 +15,7 @@ import { ConsoleWriter } from "./console-writer.ts";
 import { codeOf, messageOf } from "../folder/data-folder.ts";
 import { Folding } from "./folding.ts";
 import { LedgerMisplaced, type LedgerPlace } from "./ledger-place.ts";
-import type { AccountId, Ms } from "../../core/types.ts";
+import { type AccountId, defaultKey, type Ms } from "../../core/types.ts";
 
 const insertLine = `
   INSERT INTO journal (${journalColumns.join(", ")}) VALUES (${journalColumns.map(() => "?").join(", ")})
@@ -116,7 +116,7 @@ export class Writer {
   }
 
   #write(rows: readonly JournalRow[]): void {
-    const { insertLine, addUse, addCredit } = this.#statements;
+    const { insertLine, addUse, addKeyUse, addCredit } = this.#statements;
     const sums = new Map<number, AccountSum>();
     for (const row of rows) {
       if (insertLine.run(...row).changes === 0) continue;
@@ -127,6 +127,7 @@ export class Writer {
     }
     for (const [account, sum] of sums) {
       for (const { quota, period, used } of sum.uses) addUse.run(account, quota, period, used);
+      for (const { key, day, used } of sum.keyUses) addKeyUse.run(account, key, day, used);
       if (sum.creditDelta === 0) continue;
       assert(addCredit.run(sum.creditDelta, account).changes === 1, `account ${account} of the journal exists`);
     }
@@ -158,6 +159,7 @@ export class Writer {
 
   #change(change: AccountChange): void {
     const { create, setPlan, setKey, setPassword, setDisabled, setSearchCalls, erase } = this.#statements;
+    const { addKey, setKeyName, revokeKey, setFirstKeyUsed, setKeyUsed, eraseKeys } = this.#statements;
     switch (change.change) {
       case "create": {
         const { account, email, plan, keyHash, passwordHash, operator, at } = change;
@@ -170,6 +172,25 @@ export class Writer {
       case "key":
         setKey.run(bytesOf(change.keyHash), change.at, change.account);
         return;
+      case "new_key": {
+        const { account, id, name, keyHash, createdAt, limits } = change.key;
+        const { expiresAt = null, tokensPerDay = null, tokensPerMonth = null } = limits ?? {};
+        const lists = [limits?.models, limits?.addresses].map((list) => (list == null ? null : JSON.stringify(list)));
+        const [models = null, addresses = null] = lists;
+        const hash = bytesOf(keyHash!);
+        addKey.run(account, id, name, hash, createdAt, expiresAt, tokensPerDay, tokensPerMonth, models, addresses);
+        return;
+      }
+      case "key_name":
+        setKeyName.run(change.name, change.account, change.key);
+        return;
+      case "revoke_key":
+        revokeKey.run(change.at, change.account, change.key);
+        return;
+      case "key_used":
+        if (change.key === defaultKey) setFirstKeyUsed.run(change.at, change.account);
+        else setKeyUsed.run(change.at, change.account, change.key);
+        return;
       case "password":
         setPassword.run(change.passwordHash, change.account);
         return;
@@ -181,6 +202,7 @@ export class Writer {
         return;
       case "erase":
         erase.run(change.name, bytesOf(change.keyHash), change.at, change.account);
+        eraseKeys.run(change.at, change.account);
         this.#console.erase(change.account);
         return;
       default:
@@ -199,6 +221,38 @@ function prepare(database: Database) {
     addUse: database.prepare<unknown, [number, string, number, number]>(`
       INSERT INTO quota_use (account_id, quota, period, used) VALUES (?, ?, ?, ?)
       ON CONFLICT (account_id, quota, period) DO UPDATE SET used = used + excluded.used`),
+    addKeyUse: database.prepare<unknown, [number, number, number, number]>(`
+      INSERT INTO key_use (account_id, key_id, day, used) VALUES (?, ?, ?, ?)
+      ON CONFLICT (account_id, key_id, day) DO UPDATE SET used = used + excluded.used`),
+    addKey: database.prepare<
+      unknown,
+      [
+        ...[account: number, id: number, name: string, hash: Uint8Array, createdAt: number, expiresAt: number | null],
+        ...[
+          tokensPerDay: number | null,
+          tokensPerMonth: number | null,
+          models: string | null,
+          addresses: string | null,
+        ],
+      ]
+    >(`
+      INSERT INTO api_keys
+        (account_id, id, name, key_hash, created_at, expires_at, tokens_per_day, tokens_per_month, models, addresses)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, id) DO NOTHING`),
+    setKeyName: database.prepare<unknown, [string, number, number]>(
+      "UPDATE api_keys SET name = ? WHERE account_id = ? AND id = ?",
+    ),
+    revokeKey: database.prepare<unknown, [number, number, number]>(
+      "UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?), key_hash = NULL WHERE account_id = ? AND id = ?",
+    ),
+    setFirstKeyUsed: database.prepare<unknown, [number, number]>("UPDATE accounts SET key_used_at = ? WHERE id = ?"),
+    setKeyUsed: database.prepare<unknown, [number, number, number]>(
+      "UPDATE api_keys SET used_at = ? WHERE account_id = ? AND id = ?",
+    ),
+    /** Their names may say whose they were, and where from they were used. */
+    eraseKeys: database.prepare<unknown, [number, number]>(`
+      UPDATE api_keys SET name = 'key ' || id, key_hash = NULL, models = NULL, addresses = NULL,
+        revoked_at = coalesce(revoked_at, ?) WHERE account_id = ?`),
     addCredit: database.prepare<unknown, [number, number]>("UPDATE accounts SET credit = credit + ? WHERE id = ?"),
     create: database.prepare<unknown, [number, string, string, Uint8Array, string | null, number, number, number]>(`
       INSERT INTO accounts (id, email, plan, credit, key_hash, password_hash, operator, created_at, key_created_at)

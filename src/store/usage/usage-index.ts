@@ -1,10 +1,10 @@
-// An index of the journal's replies by account, model, endpoint and time, and their sums by day: in a file of its own,
+// An index of the journal's replies by account, model, endpoint, key and time, and their sums by day: in a file of its own,
 // made by whoever reads it, so that the journal's writer does nothing for it. It says up to which line it knows the
 // journal and is caught up before each look. It holds nothing that the journal does not: when it is lost, or belongs to
 // another journal (a backup was put back), it is made again.
 //
-// A page with any filter is a merge of the combinations of model and endpoint that fit, each in the order of time: at
-// most 63 places in an index that are read side by side, however many replies there are.
+// A page with any filter is a merge of the combinations of model, endpoint and key that fit, each in the order of time:
+// 63 places for each key in an index that are read side by side, however many replies there are.
 import { constants, Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import type {
@@ -17,18 +17,19 @@ import type {
 } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
 import { dayMs, usageIndexSliceLines } from "../../core/limits.ts";
-import type { AccountId } from "../../core/types.ts";
+import type { AccountId, KeyId } from "../../core/types.ts";
 import type { journal, journalFolded, RowOf } from "../ledger/schema.ts";
 
 /** Raised when the tables change: an index of another version is made again. */
-const indexVersion = 1;
+const indexVersion = 2;
 
 const tables = `
   CREATE TABLE kinds (
     id INTEGER PRIMARY KEY,
     model TEXT NOT NULL,
     endpoint TEXT NOT NULL,
-    UNIQUE (model, endpoint)
+    key_id INTEGER NOT NULL,
+    UNIQUE (model, endpoint, key_id)
   ) STRICT;
 
   CREATE TABLE replies (
@@ -68,6 +69,8 @@ const addSums = sums
   .split(", ")
   .map((column) => `${column} = ${column} + excluded.${column}`)
   .join(", ");
+/** SQLite merges at most 500 parts at once. */
+const mergedAtOnce = 400;
 /** Pairs of account and kind whose old replies are let go of in one step. */
 const prunedAtOnce = 200;
 /** What is not in the index yet, read once. */
@@ -77,7 +80,7 @@ const sliceTable = `
     input INTEGER, cached_input INTEGER, output INTEGER, reasoning INTEGER, billed_tokens INTEGER
   ) STRICT`;
 
-type Kind = Readonly<{ id: number; model: string; endpoint: string }>;
+type Kind = Readonly<{ id: number; model: string; endpoint: string; key_id: KeyId }>;
 type SumRow = Readonly<{
   requests: number;
   input: number;
@@ -213,6 +216,7 @@ export class UsageIndex {
       total: totals.map(sumOf).reduce(plus, noUsage),
       models: [...new Set(kinds.map(({ model }) => model))].sort(),
       endpoints: [...new Set(kinds.map(({ endpoint }) => endpoint))].sort(),
+      keys: [...new Set(kinds.map(({ key_id }) => key_id))].sort((one, other) => one - other),
     };
   }
 
@@ -222,21 +226,28 @@ export class UsageIndex {
 
   /** The newest places of each kind that fits, and of the requests that the text names. */
   #places(account: AccountId, filter: UsageFilter, before: UsagePlace, limit: number): UsagePlace[] {
-    const { model, endpoint, text } = filter;
+    const { model, endpoint, key, text } = filter;
     const from = filter.from ?? 0;
     const to = filter.to ?? newest.at;
     const part = text.toLowerCase();
     const asked = this.#statements.kindsOf
       .all(account)
       .map(({ kind_id }) => this.#kind(kind_id))
-      .filter((kind) => (model === null || kind.model === model) && (endpoint === null || kind.endpoint === endpoint));
+      .filter((kind) => (model === null || kind.model === model) && (endpoint === null || kind.endpoint === endpoint))
+      .filter((kind) => key === null || kind.key_id === key);
     const fitting = asked.filter((kind) => kind.model.toLowerCase().includes(part));
-    const found = this.#merged(account, fitting, [from, to, before.at, before.sequence], limit);
+    const found: UsagePlace[] = [];
+    for (let at = 0; at < fitting.length; at += mergedAtOnce) {
+      const some = fitting.slice(at, at + mergedAtOnce);
+      found.push(...this.#merged(account, some, [from, to, before.at, before.sequence], limit));
+    }
     const beginning = requestIdBeginning(text);
     if (beginning !== null) {
       const named = this.#statements.named.all(beginning, `${beginning}{`, account);
       const isAsked = (line: Line) =>
-        asked.some((kind) => kind.model === line.model && kind.endpoint === line.endpoint);
+        asked.some(
+          (kind) => kind.model === line.model && kind.endpoint === line.endpoint && kind.key_id === line.keyId,
+        );
       const isInTime = ({ at, sequence }: Line) =>
         at >= from && at < to && (at < before.at || (at === before.at && sequence < before.sequence));
       const known = new Set(found.map(({ sequence }) => sequence));
@@ -252,7 +263,6 @@ export class UsageIndex {
 
   /** The newest places of some kinds; SQLite reads a compound of ordered parts side by side, no further than needed. */
   #merged(account: AccountId, kinds: readonly Kind[], bounds: readonly number[], limit: number): UsagePlace[] {
-    if (kinds.length === 0) return [];
     const parts = kinds.map(
       ({ id }) => `
         SELECT at, sequence FROM replies WHERE account_id = ?1 AND kind_id = ${id}
@@ -333,18 +343,20 @@ function prepare(database: Database) {
       SELECT ${account}, day, kinds.id, sum(lines), sum(input_fresh + input_cached), sum(input_cached), sum(output),
         sum(reasoning), sum(billed_tokens)
       FROM (SELECT * FROM ${folds}) AS fold
-      JOIN kinds ON kinds.model = fold.model AND kinds.endpoint = fold.endpoint GROUP BY 1, 2, 3`);
+      JOIN kinds ON kinds.model = fold.model AND kinds.endpoint = fold.endpoint AND kinds.key_id = fold.key_id
+      GROUP BY 1, 2, 3`);
   const lineColumns = `at, sequence, billing_key AS billingKey, endpoint, model, input_fresh AS inputFresh,
-    input_cached AS inputCached, output, reasoning, billed_tokens AS billedTokens, estimated`;
+    input_cached AS inputCached, output, reasoning, billed_tokens AS billedTokens, estimated, key_id AS keyId,
+    (SELECT name FROM ledger.api_keys AS k WHERE k.account_id = journal.account_id AND k.id = key_id) AS keyName`;
   return {
     addKinds: database.prepare<unknown, [number, number]>(`
-      INSERT INTO kinds (model, endpoint) SELECT DISTINCT model, endpoint FROM ${slice} ON CONFLICT DO NOTHING`),
+      INSERT INTO kinds (model, endpoint, key_id) SELECT DISTINCT model, endpoint, key_id FROM ${slice} ON CONFLICT DO NOTHING`),
     readSlice: database.prepare<unknown, [number, number]>(`
       INSERT INTO slice
       SELECT account_id, at / ${dayMs}, kinds.id, at, sequence, input_fresh + input_cached, input_cached, output,
         reasoning, billed_tokens
       FROM (SELECT * FROM ${slice}) AS line
-      JOIN kinds ON kinds.model = line.model AND kinds.endpoint = line.endpoint`),
+      JOIN kinds ON kinds.model = line.model AND kinds.endpoint = line.endpoint AND kinds.key_id = line.key_id`),
     emptySlice: database.prepare<unknown, []>("DELETE FROM slice"),
     // in the order of the table, so that neighbors are written together
     addReplies: database.prepare<unknown, []>(`
@@ -356,7 +368,7 @@ function prepare(database: Database) {
     emptyReplies: database.prepare<unknown, []>("DELETE FROM replies"),
     emptyDays: database.prepare<unknown, []>("DELETE FROM days"),
     addFoldedKinds: database.prepare<unknown, []>(`
-      INSERT INTO kinds (model, endpoint) SELECT DISTINCT model, endpoint FROM ${folds} ON CONFLICT DO NOTHING`),
+      INSERT INTO kinds (model, endpoint, key_id) SELECT DISTINCT model, endpoint, key_id FROM ${folds} ON CONFLICT DO NOTHING`),
     addFoldedDays: addFolds("account_id"),
     addAllFoldedDays: addFolds("0"),
     setMarkToFolded: database.prepare<unknown, []>(
@@ -377,7 +389,7 @@ function prepare(database: Database) {
     billingKey: database.prepare<{ billing_key: string }, [number]>(
       "SELECT billing_key FROM ledger.journal WHERE sequence = ?",
     ),
-    kind: database.prepare<Kind, [number]>("SELECT id, model, endpoint FROM kinds WHERE id = ?"),
+    kind: database.prepare<Kind, [number]>("SELECT id, model, endpoint, key_id FROM kinds WHERE id = ?"),
     kindsOf: database.prepare<{ kind_id: number }, [number]>("SELECT DISTINCT kind_id FROM days WHERE account_id = ?"),
     line: database.prepare<Line, [number]>(`SELECT ${lineColumns} FROM ledger.journal WHERE sequence = ?`),
     // the plus keeps SQLite from reading all lines of the account instead

@@ -121,6 +121,26 @@ function prepare(database: Database) {
           WHERE coalesce(sums.used, 0) <> coalesce(uses.used, 0)`),
       ],
       [
+        "I1",
+        check(`
+          WITH lines AS (
+            SELECT account_id, key_id, period AS day, billed_tokens FROM journal
+            WHERE account_id > ?1 AND account_id <= ?2 AND kind = 'charge' AND key_id > 1
+            UNION ALL
+            SELECT account_id, key_id, period, billed_tokens FROM journal_folds
+            WHERE account_id > ?1 AND account_id <= ?2 AND kind = 'charge' AND key_id > 1
+          ), sums AS (
+            SELECT account_id, key_id, day, sum(billed_tokens) AS used FROM lines GROUP BY account_id, key_id, day
+          ), uses AS (
+            SELECT * FROM key_use WHERE account_id > ?1 AND account_id <= ?2
+          )
+          SELECT coalesce(sums.account_id, uses.account_id) AS account,
+            'key ' || coalesce(sums.key_id, uses.key_id) || ' used ' || coalesce(uses.used, 0) || ' on day '
+              || coalesce(sums.day, uses.day) || ', the journal says ' || coalesce(sums.used, 0) AS detail
+          FROM sums FULL JOIN uses USING (account_id, key_id, day)
+          WHERE coalesce(sums.used, 0) <> coalesce(uses.used, 0)`),
+      ],
+      [
         "I2",
         check(`
           SELECT account_id AS account, billing_key || ' has the wrong sign' AS detail FROM journal

@@ -32,6 +32,13 @@ export class MemoryVerifier {
         const disk = this.#statements.used.get(account.id, use.quota, use.period)?.used ?? 0;
         compare(`${use.quota} of ${use.period}`, use.used, disk);
       }
+      for (const { id, spendLimits } of account.keys?.values() ?? []) {
+        for (const limit of spendLimits) {
+          for (const { day, used } of limit.days()) {
+            compare(`key ${id} of ${day}`, used, this.#statements.keyUsed.get(account.id, id, day)?.used ?? 0);
+          }
+        }
+      }
       return violations;
     });
   }
@@ -40,6 +47,9 @@ export class MemoryVerifier {
 function prepare(database: Database) {
   return {
     credit: database.prepare<{ credit: number }, [number]>("SELECT credit FROM accounts WHERE id = ?"),
+    keyUsed: database.prepare<{ used: number }, [number, number, number]>(
+      "SELECT used FROM key_use WHERE account_id = ? AND key_id = ? AND day = ?",
+    ),
     used: database.prepare<{ used: number }, [number, string, number]>(
       "SELECT used FROM quota_use WHERE account_id = ? AND quota = ? AND period = ?",
     ),

@@ -1,7 +1,8 @@
 // Turns an address that a stranger chose into the one destination that may be dialed for it, or into nothing. One
 // parser (WHATWG URL) decides, and its result is dialed: parsing the same text twice is how such checks are bypassed.
 import { Resolver } from "node:dns/promises";
-import { type AddressBytes, formatAddress, isOwnAddress, isPublicAddress, parseAddress } from "./public-address.ts";
+import { type AddressBytes, formatAddress, parseAddress } from "../../core/address.ts";
+import { isOwnAddress, isPublicAddress } from "./public-address.ts";
 
 /** All addresses of a name, as text; empty if it has none. Rejects with an Error when `cancelSignal` is aborted. */
 export type Resolve = (name: string, cancelSignal: AbortSignal) => Promise<readonly string[]>;

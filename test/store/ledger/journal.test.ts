@@ -9,6 +9,7 @@ const entry = (billingKey: string, creditDelta = 1): Entry => ({
   billingKey,
   kind: "credit",
   account: 1,
+  key: 1,
   at: 0,
   period: 0,
   used: 0,

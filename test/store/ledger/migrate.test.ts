@@ -42,7 +42,7 @@ test("the first version's accounts, keys, passwords and balances are as they wer
   const key = mintApiKey();
   const file = await databaseOf(1, dataFolder, key);
   await using accounting = await open(dataFolder);
-  expect(accounting.keys.account(key)).toBe(1);
+  expect(accounting.keys.principal(key)?.account ?? null).toBe(1);
   expect(await accounting.accounts.signIn("a@x", "correct horse")).toMatchObject({
     id: 1,
     email: "a@x",
@@ -91,6 +91,18 @@ function shapeOf(file: string) {
   return { tables: shape.sort((one, other) => (one.name < other.name ? -1 : 1)), firstRows };
 }
 
+test("sums of folded lines from before there were named keys are the first key's", async () => {
+  const dataFolder = join(folder, "folds");
+  const file = await databaseOf(4, dataFolder, mintApiKey());
+  const database = new Database(file);
+  const row = ["1, 3, 'charge', 3, 'core-3', '/v1/messages', 2, 10, -20, 1, 2, 3, 0, 30", "2, 3, 'search', 3, '', '', 1, 1, 0, 0, 0, 0, 0, 0"]; // prettier-ignore
+  for (const values of row) database.run(`INSERT INTO journal_folds VALUES (${values})`);
+  const before = database.query("SELECT * FROM journal_folds").values();
+  migrate(file);
+  expect(database.query("SELECT * FROM journal_folds").values()).toEqual(before.map((values) => [...values, 1]));
+  database.close();
+});
+
 test("each version of the tables that was released has its text here", () => {
   expect(releasedLedgers).toHaveLength(schemaVersion);
 });
@@ -100,7 +112,7 @@ test("a ledger of any version becomes what a new one is, and a new one is what w
   migrate(fresh);
   const expected = shapeOf(fresh);
   expect(expected.tables.map(({ name }) => name)).toHaveLength(ledgerTables.length);
-  expect(expected.tables.flatMap(({ checks }) => checks)).toHaveLength(11);
+  expect(expected.tables.flatMap(({ checks }) => checks)).toHaveLength(12);
   for (let version = 1; version <= schemaVersion; version++) {
     const file = await databaseOf(version, join(folder, `from-${version}`), mintApiKey());
     migrate(file);

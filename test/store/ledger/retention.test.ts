@@ -25,7 +25,7 @@ afterEach(() => {
 });
 
 const bounds = { allowance: 1e12, coder_calls: 1e12, searches: 1e12 };
-const everything: UsageFilter = { model: null, endpoint: null, from: null, to: null, text: "" };
+const everything: UsageFilter = { model: null, endpoint: null, key: null, from: null, to: null, text: "" };
 const models = ["core-3", "core-coder-1"];
 let nextKey = 0;
 
@@ -90,6 +90,7 @@ function entry(kind: EntryKind, at: number, tokens = 100, account = 1, model = m
     billingKey: key,
     kind,
     account,
+    key: 1,
     at,
     period:
       kind === "charge" || kind === "search"

@@ -18,7 +18,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const start = Date.UTC(2026, 2, 1);
 const models = ["core-3", "Core-3-pro", "100%_sure", "open-01"];
 const endpoints = ["/v1/chat/completions", "/v1/messages", "/v1/responses"] as const;
-const everything: UsageFilter = { model: null, endpoint: null, from: null, to: null, text: "" };
+const everything: UsageFilter = { model: null, endpoint: null, key: null, from: null, to: null, text: "" };
 
 type Line = {
   sequence: number;
@@ -29,6 +29,7 @@ type Line = {
   endpoint: string;
   model: string;
   billed: number;
+  key: number;
 };
 
 let journals = 0;
@@ -62,23 +63,26 @@ class Journal {
       endpoint: endpoints[sequence % 3]!,
       model: models[(sequence * 5) % 4]!,
       billed: sequence,
+      key: 1 + ((sequence * 3) % 5),
       ...given,
     };
     const reply = line.kind === "credit" ? null : line;
     this.#database.run(
       `INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta, endpoint, model, input_fresh,
-        input_cached, output, reasoning, billed_tokens, estimated) VALUES (?, ?, ?, ?, 0, 0, 0, ?, ?, 10, 5, 3, 2, ?, 0)`,
-      [line.id, line.kind, line.account, line.at, reply?.endpoint ?? null, reply?.model ?? null, line.billed],
+        input_cached, output, reasoning, billed_tokens, estimated, key_id)
+       VALUES (?, ?, ?, ?, 0, 0, 0, ?, ?, 10, 5, 3, 2, ?, 0, ?)`,
+      [line.id, line.kind, line.account, line.at, reply?.endpoint ?? null, reply?.model ?? null, line.billed, line.key],
     );
     this.lines.push(line);
   }
 
   /** Every line looked at. */
-  plain(account: number, { model, endpoint, from, to, text }: UsageFilter): string[] {
+  plain(account: number, { model, endpoint, key, from, to, text }: UsageFilter): string[] {
     return this.lines
       .filter((line) => line.account === account && line.kind !== "credit")
       .filter((line) => model === null || line.model === model)
       .filter((line) => endpoint === null || line.endpoint === endpoint)
+      .filter((line) => key === null || line.key === key)
       .filter((line) => from === null || line.at >= from)
       .filter((line) => to === null || line.at < to)
       .filter((line) => line.model.toLowerCase().includes(text.toLowerCase()) || isNamed(line.id, text))
@@ -113,6 +117,7 @@ test("random journals and filters give what a plain look gives, in pages of any 
   const filters = fc.record({
     model: fc.option(fc.constantFrom(...models, "unknown"), mostlyNull),
     endpoint: fc.option(fc.constantFrom(...endpoints), mostlyNull),
+    key: fc.option(fc.constantFrom(1, 2, 3, 9), mostlyNull),
     from: fc.option(
       fc.integer({ min: -1_000, max: 8_000 }).map((ms) => start + ms),
       mostlyNull,

@@ -1,4 +1,5 @@
 // The running process's check of its own ledger: what it finds, that it reports it once, and that it notices a repair.
+import { by } from "../../fixtures/principals.ts";
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -56,7 +57,7 @@ async function world({ intervalMs = 20, planTable = plans } = {}): Promise<World
 }
 
 async function spend({ admission }: Accounting, account: number, tokens: number): Promise<void> {
-  using hold = admission.admit(account, ask(0), 0, `req-${crypto.randomUUID()}`, momentOf(systemClock)) as Hold;
+  using hold = admission.admit(by(account), ask(0), 0, `req-${crypto.randomUUID()}`, momentOf(systemClock)) as Hold;
   if (isRefusal(hold)) throw new Error(hold.refusal);
   await hold.settle(output(tokens), false, systemClock.wall());
 }
@@ -129,7 +130,7 @@ test("a line of an account that does not exist is found behind the last account"
 test("what is held, busy or in line for no open request is a leak", async () => {
   const made = await world();
   const { id } = await made.accounting.accounts.create({ email: "a@x" });
-  const hold = made.accounting.admission.admit(id, ask(100), 0, "req-1", momentOf(systemClock)) as Hold;
+  const hold = made.accounting.admission.admit(by(id), ask(100), 0, "req-1", momentOf(systemClock)) as Hold;
   made.open = { requests: 1, nodesBusy: 1, waiting: 0 };
   await nextCheck(made);
   expect(made.watch.state.violations).toEqual([]);
@@ -171,7 +172,7 @@ test("a walk over 2,000 accounts comes to its end", async () => {
   write(
     made.file,
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
-     INSERT INTO accounts SELECT i, i || '@x', 'free', 0, randomblob(32), NULL, 0, 0, 0, NULL FROM n`,
+     INSERT INTO accounts SELECT i, i || '@x', 'free', 0, randomblob(32), NULL, 0, 0, 0, NULL, NULL FROM n`,
   );
   const before = made.watch.state.wholePassAt;
   await eventually("a whole pass", async () => made.watch.state.wholePassAt !== before, 60_000);

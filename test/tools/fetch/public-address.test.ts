@@ -2,7 +2,8 @@
 // differently.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { formatAddress, isPublicAddress, parseAddress } from "../../../src/tools/fetch/public-address.ts";
+import { formatAddress, parseAddress } from "../../../src/core/address.ts";
+import { isPublicAddress } from "../../../src/tools/fetch/public-address.ts";
 import { parsePublicUrl } from "../../../src/tools/fetch/public-destination.ts";
 
 const judged = (text: string): boolean => isPublicAddress(parseAddress(text)!);

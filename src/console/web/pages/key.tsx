@@ -1,4 +1,4 @@
-// The key page: when the key was made, how to get a new one, and how each client uses it.
+// The key page: when the key was made, how to get a new one, the named keys, and how each client uses them.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { ConsoleModels, KeyRegeneration, KeyState, NewKey } from "../../api.ts";
@@ -11,6 +11,7 @@ import { Loaded } from "../parts/states.tsx";
 import { get, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
 import { session } from "../session.ts";
+import { NamedKeys } from "./named-keys.tsx";
 import { quickStart } from "./quick-start.tsx";
 
 const placeholder = "sk-tg-...";
@@ -33,7 +34,7 @@ export function KeyPage(): VNode {
   return (
     <Page
       title="API key"
-      lead="One key works for all endpoints and spends this account's balance."
+      lead="Every key works for all endpoints and spends this account's balance."
       actions={
         <a class="button" data-leaves href="/docs">
           API reference
@@ -67,6 +68,7 @@ export function KeyPage(): VNode {
             )}
           </Loaded>
         </section>
+        <NamedKeys />
         <section class="card stack">
           <h2>Quick start</h2>
           <SnippetTabs

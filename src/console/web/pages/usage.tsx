@@ -16,7 +16,7 @@ import { useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { numbers } from "../session.ts";
 
-const filterNames = ["text", "model", "endpoint", "from", "to"] as const;
+const filterNames = ["text", "model", "endpoint", "key", "from", "to"] as const;
 type Filter = Readonly<Record<(typeof filterNames)[number], string>>;
 
 const pageRows = 25;
@@ -24,8 +24,10 @@ const dayMs = 86_400_000;
 
 /** The filter stands in the page's address, so that it can be kept and shared. */
 function filterOf(query: URLSearchParams): Filter {
-  const [text = "", model = "", endpoint = "", from = "", to = ""] = filterNames.map((name) => query.get(name) ?? "");
-  return { text, model, endpoint, from, to };
+  const [text = "", model = "", endpoint = "", key = "", from = "", to = ""] = filterNames.map(
+    (name) => query.get(name) ?? "",
+  );
+  return { text, model, endpoint, key, from, to };
 }
 
 /** The API's `to` is the first moment after; people mean the whole last day. */
@@ -200,6 +202,14 @@ const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
         <option key={endpoint}>{endpoint}</option>
       ))}
     </select>
+    <select aria-label="Key" value={filter.key} onChange={(event) => change("key", event.currentTarget.value)}>
+      <option value="">All keys</option>
+      {keysWith(summary?.keys, filter.key).map(({ id, name }) => (
+        <option key={id} value={id}>
+          {name}
+        </option>
+      ))}
+    </select>
     <label>
       From
       <input type="date" value={filter.from} onChange={(event) => change("from", event.currentTarget.value)} />
@@ -215,6 +225,13 @@ const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
 const optionsOf = (known: readonly string[] = [], chosen: string): readonly string[] =>
   chosen === "" || known.includes(chosen) ? known : [chosen, ...known];
 
+type Key = UsageSummary["keys"][number];
+
+const keysWith = (known: readonly Key[] = [], chosen: string): readonly Key[] =>
+  chosen === "" || known.some(({ id }) => String(id) === chosen)
+    ? known
+    : [{ id: Number(chosen), name: `Key ${chosen}` }, ...known];
+
 const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNode => (
   <Dialog title="Request" onClose={onClose}>
     <dl class="facts">
@@ -228,6 +245,8 @@ const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNod
       <dd>{row.model}</dd>
       <dt>Endpoint</dt>
       <dd>{row.endpoint}</dd>
+      <dt>Key</dt>
+      <dd class="break">{row.key}</dd>
       <dt>Input</dt>
       <dd class="number">{count(row.input)} tokens</dd>
       <dt>of it cached</dt>

@@ -1,0 +1,255 @@
+// The named keys of accounts as the command line and the console see them: made, shown once, listed, renamed and revoked.
+// A method that changes something resolves once the change is on disk.
+import { parseRange } from "../core/address.ts";
+import type { Clock } from "../core/clock.ts";
+import { keyListMax, keyNameMaxLength, keysEverMax, keysMax } from "../core/limits.ts";
+import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms, StoreUnavailable } from "../core/types.ts";
+import { AccountError, type Accounts } from "./accounts.ts";
+import type { InSameCommit, Journal } from "./journal.ts";
+import { defaultKeyName, isReservedName } from "./key-names.ts";
+import { hashApiKey, type Keys, mintApiKey } from "./keys.ts";
+import type { Ledger } from "./ledger.ts";
+import { dayOf, firstDayOfMonth, firstDayOfNextMonth } from "./quota.ts";
+import type { AccountRecord, AccountRecords, KeyRecord } from "./records.ts";
+
+/** What is asked for; what is absent is not limited. */
+export type NewKey = Readonly<{
+  name: string;
+  /** ISO 8601. */
+  expires_at?: string;
+  /** Balance tokens of a UTC day, and of a UTC month. */
+  limit_day?: number;
+  limit_month?: number;
+  models?: readonly string[];
+  /** CIDR ranges. */
+  addresses?: readonly string[];
+}>;
+
+/** In the words of `tollgate keys list --json`. */
+export type KeyView = Readonly<{
+  /** 1 is the key that every account has. */
+  id: KeyId;
+  name: string;
+  created_at: string;
+  /** To within a minute; null where it never was. */
+  last_used_at: string | null;
+  expires_at: string | null;
+  expired: boolean;
+  limit_day: number | null;
+  limit_month: number | null;
+  /** Balance tokens charged today and this month (UTC); null for the first key, which has no limits. */
+  used_day: number | null;
+  used_month: number | null;
+  models: readonly string[] | null;
+  addresses: readonly string[] | null;
+}>;
+
+/** `api_key` is shown this once: only its hash is kept. */
+export type CreatedKey = KeyView & Readonly<{ api_key: string }>;
+
+type Parts = Readonly<{
+  records: Pick<AccountRecords, "keysOf" | "keyUse">;
+  ledger: Ledger;
+  keys: Keys;
+  journal: Journal;
+  accounts: Pick<Accounts, "record" | "recordOf" | "checkNotErased">;
+  clock: Clock;
+}>;
+
+export class AccountKeys {
+  readonly #parts: Parts;
+  /** On their way to disk. */
+  readonly #creating = new Set<KeyRecord>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** The account of an e-mail; throws AccountError where there is none. */
+  accountOf(email: string): AccountRecord {
+    const record = this.#parts.accounts.recordOf(email);
+    if (record === null) throw new AccountError(`no account has the e-mail ${email}`);
+    return record;
+  }
+
+  /** Those that may be used, the first one first; also those that expired. */
+  list(account: AccountId): KeyView[] {
+    const { records, accounts } = this.#parts;
+    const { keyCreatedAt } = accounts.record(account)!;
+    const named = records.keysOf(account).filter(({ revokedAt }) => revokedAt === null);
+    return [this.#viewOfFirst(account, keyCreatedAt), ...named.map((record) => this.#view(record))];
+  }
+
+  /** The names of all there ever were, for filters. */
+  namesOf(account: AccountId): Readonly<{ id: KeyId; name: string }>[] {
+    const named = this.#parts.records.keysOf(account).map(({ id, name }) => ({ id, name }));
+    return [{ id: defaultKey, name: defaultKeyName }, ...named];
+  }
+
+  /** Throws AccountError for a name that is taken or none, a limit that is none, and where there are too many. */
+  async create(account: AccountId, wanted: NewKey, inSameCommit?: (key: KeyId) => void): Promise<CreatedKey> {
+    const { records, ledger, journal, accounts, clock } = this.#parts;
+    accounts.checkNotErased(account);
+    const now = clock.wall();
+    const limits = limitsOf(wanted, now);
+    const known = [...records.keysOf(account), ...[...this.#creating].filter((key) => key.account === account)];
+    if (known.length >= keysEverMax || known.filter(({ revokedAt }) => revokedAt === null).length >= keysMax) {
+      throw new AccountError(`an account has at most ${keysMax} keys, and ${keysEverMax} with those that were revoked`);
+    }
+    const name = checkName(wanted.name, known);
+    const id = Math.max(defaultKey, ...known.map((key) => key.id)) + 1;
+    const key = mintApiKey();
+    const record: KeyRecord = {
+      ...{ account, id, name, keyHash: hashApiKey(key), limits, createdAt: now },
+      ...{ usedAt: null, revokedAt: null },
+    };
+    this.#creating.add(record);
+    try {
+      const sequence = journal.change({ change: "new_key", key: record, account });
+      inSameCommit?.(id);
+      await journal.durable(sequence);
+    } finally {
+      this.#creating.delete(record);
+    }
+    ledger.addKey(ledger.account(account), record);
+    return { ...this.#view(record), api_key: key };
+  }
+
+  /** Throws AccountError for the first key, one that is not there, and a name that is taken or none. */
+  async rename(account: AccountId, id: KeyId, name: string, inSameCommit?: InSameCommit): Promise<KeyView> {
+    const { records, ledger, journal } = this.#parts;
+    const record = this.#find(account, id);
+    const others = [...records.keysOf(account), ...this.#creating].filter((key) => key.account === account);
+    const checked = checkName(
+      name,
+      others.filter((key) => key.id !== id),
+    );
+    const sequence = journal.change({ change: "key_name", account, key: id, name: checked });
+    inSameCommit?.();
+    await journal.durable(sequence);
+    ledger.key(ledger.account(account), id)?.rename(checked);
+    return this.#view({ ...record, name: checked });
+  }
+
+  /** Void at once, also for open bodies; what runs may end. Throws AccountError as `rename`, or StoreUnavailable. */
+  async revoke(
+    account: AccountId,
+    id: KeyId,
+    inSameCommit?: InSameCommit,
+  ): Promise<Readonly<{ id: KeyId; name: string }>> {
+    const { records, ledger, keys, journal, clock } = this.#parts;
+    const { name } = this.#find(account, id);
+    const key = ledger.key(ledger.account(account), id);
+    if (key !== null) keys.revoke(key);
+    try {
+      const sequence = journal.change({ change: "revoke_key", account, key: id, at: clock.wall() });
+      inSameCommit?.();
+      await journal.durable(sequence);
+    } catch (thrown) {
+      // The disk may still have it, and a restart would take it: so must this process.
+      const isKept = (other: KeyRecord): boolean => other.id === id && other.revokedAt === null;
+      if (thrown instanceof StoreUnavailable && key !== null) key.isVoid = !records.keysOf(account).some(isKept);
+      throw thrown;
+    }
+    return { id, name };
+  }
+
+  #find(account: AccountId, id: KeyId): KeyRecord {
+    if (id === defaultKey) {
+      throw new AccountError(
+        `the key "${defaultKeyName}" stays: regenerate it (tollgate keys rotate), which voids the old one`,
+      );
+    }
+    const record = this.#parts.records.keysOf(account).find((key) => key.id === id && key.revokedAt === null);
+    if (record === undefined) throw new AccountError(`the account has no key ${id}`);
+    return record;
+  }
+
+  #viewOfFirst(account: AccountId, createdAt: Ms): KeyView {
+    const { usedAt } = this.#parts.ledger.account(account);
+    return {
+      ...{ id: defaultKey, name: defaultKeyName, created_at: timeOf(createdAt), last_used_at: timeOrNull(usedAt) },
+      ...{ expires_at: null, expired: false, limit_day: null, limit_month: null, used_day: null, used_month: null },
+      ...{ models: null, addresses: null },
+    };
+  }
+
+  #view({ account, id, name, createdAt, usedAt, limits }: KeyRecord): KeyView {
+    const { records, ledger, clock } = this.#parts;
+    const now = clock.wall();
+    const loaded = ledger.key(ledger.account(account), id);
+    const used = loaded?.spendLimits[0]?.used(now) ?? useOf(records, account, id, now);
+    return {
+      ...{ id, name, created_at: timeOf(createdAt), last_used_at: timeOrNull(loaded?.usedAt ?? usedAt) },
+      expires_at: timeOrNull(limits?.expiresAt ?? null),
+      expired: limits !== null && limits.expiresAt !== null && limits.expiresAt <= now,
+      limit_day: limits?.tokensPerDay ?? null,
+      limit_month: limits?.tokensPerMonth ?? null,
+      used_day: used.day,
+      used_month: used.month,
+      models: limits?.models ?? null,
+      addresses: limits?.addresses ?? null,
+    };
+  }
+}
+
+/** As far as it is on disk. */
+function useOf(records: Pick<AccountRecords, "keyUse">, account: AccountId, key: KeyId, now: Ms) {
+  const days = records.keyUse(account, key, firstDayOfMonth(now), firstDayOfNextMonth(now));
+  const today = dayOf(now);
+  return {
+    day: days.find(({ day }) => day === today)?.used ?? 0,
+    month: days.reduce((sum, { used }) => sum + used, 0),
+  };
+}
+
+function checkName(name: string, others: readonly KeyRecord[]): string {
+  const trimmed = name.trim();
+  const shown = JSON.stringify(trimmed.slice(0, keyNameMaxLength));
+  if (trimmed === "" || trimmed.length > keyNameMaxLength || /[\p{C}\p{Zl}\p{Zp}]/u.test(trimmed)) {
+    throw new AccountError(`a key's name is a line of 1 to ${keyNameMaxLength} characters, not ${shown}`);
+  }
+  const isTaken = others.some((key) => key.revokedAt === null && key.name.toLowerCase() === trimmed.toLowerCase());
+  if (isTaken || isReservedName(trimmed)) throw new AccountError(`a key is called ${shown} already`);
+  return trimmed;
+}
+
+/** Null where nothing is limited. */
+function limitsOf({ expires_at, limit_day, limit_month, models, addresses }: NewKey, now: Ms): KeyLimits | null {
+  const expiresAt = expires_at === undefined ? null : Date.parse(expires_at);
+  if (expiresAt !== null && !(expiresAt > now)) {
+    throw new AccountError(
+      `a key expires at a later time such as 2030-01-31T00:00:00Z, not ${JSON.stringify(expires_at)}`,
+    );
+  }
+  for (const limit of [limit_day, limit_month]) {
+    if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 1)) {
+      throw new AccountError(`a key's limit is a whole number of tokens from 1 on, not ${limit}`);
+    }
+  }
+  const wrong = addresses?.find((text) => parseRange(text) === null);
+  if (wrong !== undefined) {
+    throw new AccountError(
+      `an address is one such as 192.0.2.7, or a range such as 10.0.0.0/8, not ${JSON.stringify(wrong)}`,
+    );
+  }
+  const limits: KeyLimits = {
+    expiresAt,
+    tokensPerDay: limit_day ?? null,
+    tokensPerMonth: limit_month ?? null,
+    models: checkList("models", models),
+    addresses: checkList("addresses", addresses),
+  };
+  return Object.values(limits).every((limit) => limit === null) ? null : limits;
+}
+
+function checkList(what: string, list: readonly string[] | undefined): readonly string[] | null {
+  if (list === undefined || list.length === 0) return null;
+  if (list.length > keyListMax || list.some((text) => text === "" || text.length > 200)) {
+    throw new AccountError(`a key names at most ${keyListMax} ${what}, of at most 200 characters each`);
+  }
+  return [...new Set(list)];
+}
+
+const timeOf = (at: Ms): string => new Date(at).toISOString();
+const timeOrNull = (at: Ms | null): string | null => (at === null ? null : timeOf(at));

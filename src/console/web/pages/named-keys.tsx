@@ -1,0 +1,228 @@
+// The account's named keys: a table of what they may do and did, and how to make, rename and revoke them.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { AccountKey, AccountKeys, CreatedAccountKey, Done, KeyName } from "../../api.ts";
+import { ago, count, date, utc } from "../format.ts";
+import { CopyButton } from "../parts/copy-button.tsx";
+import { Confirm, Dialog } from "../parts/dialog.tsx";
+import { DialogFormEnd } from "../parts/dialog-form-end.tsx";
+import { Field } from "../parts/field.tsx";
+import { Empty, Loaded } from "../parts/states.tsx";
+import { toast } from "../parts/toasts.tsx";
+import { get, post } from "../request.ts";
+import { useAction, useResource } from "../resource.ts";
+import { NewKeyDialog } from "./new-key.tsx";
+
+/** The one that is regenerated and not revoked has a card of its own. */
+const defaultKeyId = 1;
+
+type Asking = Readonly<{ what: "rename" | "revoke"; key: AccountKey }>;
+
+export function NamedKeys(): VNode {
+  const keys = useResource(() => get<AccountKeys>("/keys"), "keys");
+  const [making, setMaking] = useState(false);
+  const [made, setMade] = useState<CreatedAccountKey | null>(null);
+  const [asking, setAsking] = useState<Asking | null>(null);
+  const close = (): void => setAsking(null);
+  const changed = (): void => {
+    close();
+    keys.reload();
+  };
+  return (
+    <section class="card flush" aria-label="Named keys">
+      <header>
+        <h2>Named keys</h2>
+        <button type="button" class="button small" onClick={() => setMaking(true)}>
+          New key
+        </button>
+      </header>
+      {made !== null && (
+        <div class="fresh-key" role="status">
+          <p>
+            <strong>The key “{made.name}”.</strong> It is shown only once: copy it now.
+          </p>
+          <div class="secret">
+            <code data-secret>{made.api_key}</code>
+            <CopyButton text={made.api_key} label={`Copy the key ${made.name}`} caption="Copy" />
+          </div>
+        </div>
+      )}
+      <Loaded resource={keys} lines={3}>
+        {({ keys }) => <KeyTable keys={keys.filter(({ id }) => id !== defaultKeyId)} onAsk={setAsking} />}
+      </Loaded>
+      {making && (
+        <NewKeyDialog
+          onClose={() => setMaking(false)}
+          onMade={(key) => {
+            setMaking(false);
+            setMade(key);
+            keys.reload();
+          }}
+        />
+      )}
+      {asking?.what === "rename" && <RenameDialog shown={asking.key} onClose={close} onDone={changed} />}
+      {asking?.what === "revoke" && (
+        <RevokeDialog
+          shown={asking.key}
+          onClose={close}
+          onDone={() => {
+            if (made?.id === asking.key.id) setMade(null);
+            changed();
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+type KeyTableProps = Readonly<{ keys: readonly AccountKey[]; onAsk: (asking: Asking) => void }>;
+
+function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
+  if (keys.length === 0) {
+    return (
+      <Empty icon="key" title="No named keys yet">
+        A key for each program or person, with limits of its own, spends the same balance.
+      </Empty>
+    );
+  }
+  return (
+    <div class="table-scroll">
+      <table class="cards">
+        <caption class="for-readers">Named keys</caption>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Last used</th>
+            <th scope="col">May</th>
+            <th scope="col" class="number">
+              Today
+            </th>
+            <th scope="col" class="number">
+              This month
+            </th>
+            <th scope="col">
+              <span class="for-readers">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {keys.map((key) => (
+            <tr key={key.id}>
+              <td class="break">
+                {key.name} {key.expired && <span class="badge bad">Expired</span>}
+              </td>
+              <td class="nowrap quiet">
+                {key.last_used_at === null ? (
+                  "never used"
+                ) : (
+                  <time dateTime={key.last_used_at} title={utc(key.last_used_at)}>
+                    {ago(key.last_used_at)}
+                  </time>
+                )}
+              </td>
+              <td class="break sentence quiet small-text">{limitsOf(key)}</td>
+              <td class="number" data-name="Today">
+                {used(key.used_day, key.limit_day)}
+              </td>
+              <td class="number" data-name="Month">
+                {used(key.used_month, key.limit_month)}
+              </td>
+              <td class="nowrap sentence">
+                <button
+                  type="button"
+                  class="button small"
+                  aria-label={`Rename ${key.name}`}
+                  onClick={() => onAsk({ what: "rename", key })}
+                >
+                  Rename
+                </button>{" "}
+                <button
+                  type="button"
+                  class="button small"
+                  aria-label={`Revoke ${key.name}`}
+                  onClick={() => onAsk({ what: "revoke", key })}
+                >
+                  Revoke
+                </button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const used = (tokens: number | null, limit: number | null): string =>
+  limit === null ? count(tokens ?? 0) : `${count(tokens ?? 0)} of ${count(limit)}`;
+
+function limitsOf({ models, addresses, expires_at, expired }: AccountKey): string {
+  const parts = [
+    models === null ? "all models" : models.join(", "),
+    ...(addresses === null ? [] : [`from ${addresses.join(", ")}`]),
+    ...(expires_at === null || expired ? [] : [`until ${date(expires_at)}`]),
+  ];
+  return parts.join("; ");
+}
+
+type KeyDialogProps = Readonly<{ shown: AccountKey; onClose: () => void; onDone: () => void }>;
+
+function RenameDialog({ shown, onClose, onDone }: KeyDialogProps): VNode {
+  const [name, setName] = useState(shown.name);
+  const action = useAction();
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    void action
+      .run(async () => void (await post<AccountKey, KeyName>(`/keys/${shown.id}/name`, { name })))
+      .then((done) => done && onDone());
+  };
+  return (
+    <Dialog title="Rename the key" onClose={onClose}>
+      <form class="stack" onSubmit={submit}>
+        <Field label="Name" hint="The key itself stays as it is">
+          {(control) => (
+            <input
+              {...control}
+              type="text"
+              required
+              maxLength={64}
+              autocomplete="off"
+              autofocus
+              value={name}
+              onInput={(event) => setName(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <DialogFormEnd action={action} onCancel={onClose}>
+          Rename
+        </DialogFormEnd>
+      </form>
+    </Dialog>
+  );
+}
+
+function RevokeDialog({ shown, onClose, onDone }: KeyDialogProps): VNode {
+  const action = useAction();
+  const revoke = async (): Promise<void> => {
+    const done = await action.run(async () => {
+      await post<Done>(`/keys/${shown.id}/revoke`);
+    });
+    if (!done) return;
+    toast(`The key ${shown.name} is void.`);
+    onDone();
+  };
+  return (
+    <Confirm
+      title="Revoke the key?"
+      confirm="Revoke key"
+      action={action}
+      onConfirm={() => void revoke()}
+      onClose={onClose}
+    >
+      <p>
+        <strong>{shown.name}</strong> is void <strong>at once</strong> and for good. Replies in progress still finish,
+        and its past requests stay on the usage page.
+      </p>
+    </Confirm>
+  );
+}

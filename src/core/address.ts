@@ -1,0 +1,84 @@
+// IP addresses as bytes, and ranges of them as CIDR writes them. Text is never compared: 127.0.0.1 can be written in more
+// ways than any list knows (::ffff:7f00:1), but has only one form as four bytes.
+
+/** 4 bytes of IPv4 or 16 of IPv6. */
+export type AddressBytes = Uint8Array;
+
+/** Parses an address; null for everything else. IPv6 may end in dotted form; zones (`%eth0`) are not addresses. */
+export function parseAddress(text: string): AddressBytes | null {
+  return text.includes(":") ? parseIPv6(text) : parseIPv4(text);
+}
+
+/** The one text form that is dialed: made from the bytes that were judged, so that nothing is parsed twice. */
+export function formatAddress(bytes: AddressBytes): string {
+  if (bytes.length === 4) return bytes.join(".");
+  const groups: string[] = [];
+  for (let at = 0; at < 16; at += 2) groups.push(((bytes[at]! << 8) | bytes[at + 1]!).toString(16));
+  return groups.join(":");
+}
+
+/** `10.0.0.0/8`; an address alone is a range of one. */
+export type AddressRange = Readonly<{ prefix: AddressBytes; bits: number }>;
+
+/** Null for everything that is no range. */
+export function parseRange(text: string): AddressRange | null {
+  const [, address = "", bits] = /^([0-9a-fA-F.:]+)(?:\/([0-9]{1,3}))?$/.exec(text) ?? [];
+  const prefix = parseAddress(address);
+  if (prefix === null) return null;
+  const most = prefix.length * 8;
+  const wanted = bits === undefined ? most : Number(bits);
+  return wanted <= most ? { prefix, bits: wanted } : null;
+}
+
+/** The address of a client as sockets and headers tell it: one of IPv4 may be told as IPv6. */
+export const parseClientAddress = (text: string): AddressBytes | null =>
+  parseAddress(text.replace(/^::ffff:(?=\d+\.)/i, ""));
+
+/** Whether an address lies in one of some ranges; one that is not known, or cannot be read, lies in none. */
+export function isAmong(ranges: readonly string[], address: string | null): boolean {
+  const bytes = address === null ? null : parseClientAddress(address);
+  if (bytes === null) return false;
+  return ranges.some((text) => {
+    const range = parseRange(text);
+    return range !== null && isInRange(range, bytes);
+  });
+}
+
+/** Both of IPv4, or both of IPv6. */
+export function isInRange({ prefix, bits }: AddressRange, bytes: AddressBytes): boolean {
+  if (prefix.length !== bytes.length) return false;
+  const whole = bits >> 3;
+  for (let at = 0; at < whole; at++) if (prefix[at] !== bytes[at]) return false;
+  const mask = (0xff00 >> (bits & 7)) & 0xff;
+  return (((prefix[whole] ?? 0) ^ (bytes[whole] ?? 0)) & mask) === 0;
+}
+
+function parseIPv4(text: string): AddressBytes | null {
+  const parts = text.split(".");
+  if (parts.length !== 4 || !parts.every((part) => /^(?:0|[1-9][0-9]{0,2})$/.test(part) && Number(part) <= 255)) {
+    return null;
+  }
+  return Uint8Array.from(parts, Number);
+}
+
+function parseIPv6(text: string): AddressBytes | null {
+  const dotted = /^(.*:)([0-9]+\.[0-9.]+)$/.exec(text);
+  const tail = dotted === null ? null : parseIPv4(dotted[2]!);
+  if (dotted !== null && tail === null) return null;
+  const hex = (high: number, low: number) => (((tail?.[high] ?? 0) << 8) | (tail?.[low] ?? 0)).toString(16);
+  const plain = dotted === null ? text : `${dotted[1]}${hex(0, 1)}:${hex(2, 3)}`;
+
+  const sides = plain.split("::");
+  if (sides.length > 2) return null;
+  const [head = [], rest = []] = sides.map((side) => (side === "" ? [] : side.split(":")));
+  const missing = 8 - head.length - rest.length;
+  if (sides.length === 2 ? missing < 1 : missing !== 0) return null;
+  const groups = [...head, ...new Array<string>(missing).fill("0"), ...rest];
+  if (!groups.every((group) => /^[0-9a-fA-F]{1,4}$/.test(group))) return null;
+  return Uint8Array.from(
+    groups.flatMap((group) => {
+      const value = parseInt(group, 16);
+      return [value >> 8, value & 0xff];
+    }),
+  );
+}

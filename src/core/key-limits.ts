@@ -1,0 +1,15 @@
+// What a key's own limits refuse before a request is read: an expired key, and a client at an address that is not allowed.
+import { isAmong } from "./address.ts";
+import { refuse } from "./refusals.ts";
+import type { KeyLimits, Ms, Refusal } from "./types.ts";
+
+export const isExpired = ({ expiresAt }: Pick<KeyLimits, "expiresAt">, now: Ms): boolean =>
+  expiresAt !== null && expiresAt <= now;
+
+/** Null where nothing is refused. `address`: the client's, as far as it is known; asked for only where it matters. */
+export function refusedByLimits(limits: KeyLimits, now: Ms, address: () => string | null): Refusal | null {
+  if (isExpired(limits, now)) return refuse("invalid_api_key");
+  if (limits.addresses === null) return null;
+  const from = address();
+  return isAmong(limits.addresses, from) ? null : refuse("address_not_allowed", { address: from ?? "there" });
+}

@@ -1,0 +1,15 @@
+// The address of a request's client: the other end of its connection or, behind a proxy, what the proxy's header says.
+import { forwardedAddress } from "./forwarded-address.ts";
+import type { Connection } from "./inference.ts";
+import { peerAddress } from "./peer-address.ts";
+
+/** `header`: where a proxy in front names it; null: there is none. Null where it is not known. */
+export function clientAddress(
+  request: Request,
+  connection: Pick<Connection, "requestIP" | "url"> | null,
+  header: string | null,
+): string | null {
+  const named = header === null ? null : request.headers.get(header);
+  const peer = peerAddress(request, connection);
+  return named === null ? peer : (forwardedAddress(named) ?? peer);
+}

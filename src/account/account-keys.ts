@@ -12,6 +12,13 @@ import type { Ledger } from "./ledger.ts";
 import { dayOf, firstDayOfMonth, firstDayOfNextMonth } from "./quota.ts";
 import type { AccountRecord, AccountRecords, KeyRecord } from "./records.ts";
 
+/** The account has no such key, or it was revoked. */
+export class KeyNotFound extends AccountError {
+  constructor(id: KeyId) {
+    super(`the account has no key ${id}`);
+  }
+}
+
 /** What is asked for; what is absent is not limited. */
 export type NewKey = Readonly<{
   name: string;
@@ -161,7 +168,7 @@ export class AccountKeys {
       );
     }
     const record = this.#parts.records.keysOf(account).find((key) => key.id === id && key.revokedAt === null);
-    if (record === undefined) throw new AccountError(`the account has no key ${id}`);
+    if (record === undefined) throw new KeyNotFound(id);
     return record;
   }
 

@@ -178,6 +178,8 @@ export const keysEverMax = 5_000;
 export const keyNameMaxLength = 64;
 /** Models or address ranges that a key names. */
 export const keyListMax = 50;
+/** Named keys that the metrics of a thread tell apart. */
+export const metricKeysMax = 200;
 /** When keys were last used is written down now and then, so many at once: no request waits for it. */
 export const keysUsedIntervalMs = 5_000;
 export const keysUsedBatch = 200;

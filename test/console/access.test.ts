@@ -14,6 +14,8 @@ const bodies: Readonly<Record<string, object>> = {
   "/sign-in": { email: "victim@x", password: "correct horse" },
   "/sign-up": { email: "new@x", password: "correct horse" },
   "/password": { old_password: "correct horse", new_password: "battery staple" },
+  "/keys": { name: "bot" },
+  "/keys/:id/name": { name: "robot" },
   "/key/regenerate": { confirm: true },
   "/plan/requests": { kind: "credit", tokens: 1_000_000 },
   "/plan/checkout": { tokens: 1_000_000 },
@@ -105,11 +107,13 @@ describe("an account that is no operator", () => {
   let other: ConsoleBrowser;
   let requestId: number;
   let sessionId: number;
+  let keyId: number;
   beforeAll(async () => {
     site = new ConsoleSite();
     victim = await site.signedIn("victim@x");
     other = await site.signedIn("other@x");
     requestId = (await victim.post("/plan/requests", { kind: "credit", tokens: 1_000_000 })).body.id;
+    keyId = (await victim.post("/keys", { name: "bot" })).body.id;
     sessionId = (await victim.get("/sessions")).body.sessions[0].id;
   });
 
@@ -133,11 +137,13 @@ describe("an account that is no operator", () => {
 
   for (const route of routes.filter(({ access, path }) => access === "account" && path.includes(":id"))) {
     test(`gets 404 from ${name(route)} of another account, as for what does not exist`, async () => {
-      const own = route.path.startsWith("/sessions") ? sessionId : requestId;
+      const of = { sessions: sessionId, keys: keyId }[route.path.split("/")[1]!];
+      const own = of ?? requestId;
       const bodiesOf: unknown[] = [];
       for (const id of [own, 999_999]) {
         const path = route.path.replace(":id", String(id));
-        const { status, body } = route.method === "GET" ? await other.get(path) : await other.post(path);
+        const { status, body } =
+          route.method === "GET" ? await other.get(path) : await other.post(path, bodies[route.path]);
         expect(status).toBe(404);
         bodiesOf.push(body);
       }
@@ -150,6 +156,7 @@ describe("an account that is no operator", () => {
     expect((await victim.get("/plan")).body).toMatchObject({ plan: "free", credit: 0 });
     expect((await victim.get("/plan")).body.requests).toMatchObject([{ id: requestId, state: "pending" }]);
     expect((await victim.get("/sessions")).body.sessions).toHaveLength(1);
+    expect((await victim.get("/keys")).body.keys).toMatchObject([{ name: "default" }, { id: keyId, name: "bot" }]);
   });
 
   test("sees only its own in every list", async () => {

@@ -1,6 +1,6 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
 import { listedModels } from "../../core/catalog.ts";
-import type { KeyView } from "../../account/account-keys.ts";
+import { KeyNotFound, type KeyView } from "../../account/account-keys.ts";
 import { AccountError } from "../../account/accounts.ts";
 import type { AuditAction } from "../../account/audit.ts";
 import { apiKeyPrefix } from "../../account/keys.ts";
@@ -215,6 +215,7 @@ async function orRefused<Reply extends Answer>(work: () => Promise<Reply>): Prom
   try {
     return await work();
   } catch (thrown) {
+    if (thrown instanceof KeyNotFound) return fail("not_found", "There is no such key.");
     if (thrown instanceof AccountError) return fail("conflict", sentence(thrown.message));
     throw thrown;
   }

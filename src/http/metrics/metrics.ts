@@ -1,7 +1,8 @@
 // What the process reports to Prometheus. Labels are bounded: endpoints are our routes, models are those of the
-// catalog, and everything else is one of a few words.
+// catalog, named keys the first that come, and everything else is one of a few words.
 import type { RequestRecord } from "../../telemetry/request-record.ts";
-import type { Ms } from "../../core/types.ts";
+import { metricKeysMax } from "../../core/limits.ts";
+import { defaultKey, type Ms } from "../../core/types.ts";
 import { type Cell, type Counted, Counter, type Gauge, gaugeLines, Histogram } from "./metric.ts";
 
 const waitSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
@@ -34,6 +35,12 @@ export class Metrics {
     "kind",
   ]);
   readonly #tokenCells = new Map<string, TokenCells>();
+  readonly #keyTokens = new Counter(
+    "tollgate_key_tokens_total",
+    "Tokens charged to answers by named keys, input and output, by the numbers of account and key.",
+    ["account", "key"],
+  );
+  readonly #keyCells = new Map<string, Cell>();
   readonly #estimated = new Counter(
     "tollgate_estimated_answers_total",
     "Answers whose usage no node said and the gateway counted.",
@@ -110,6 +117,10 @@ export class Metrics {
       input.value += usage.inputFresh;
       cachedInput.value += usage.inputCached;
       output.value += usage.output;
+      if (record.key !== null && record.key > defaultKey) {
+        this.#keyCell(`${record.account}`, `${record.key}`).value +=
+          usage.inputFresh + usage.inputCached + usage.output;
+      }
     }
     if (record.estimated) this.#estimated.add(1);
     if (firstPieceAt !== null) this.#firstToken.add((firstPieceAt - record.arrivedAt) / 1000, model);
@@ -122,6 +133,17 @@ export class Metrics {
     }
     if (record.toolRounds > 1) this.#rounds.add(record.toolRounds - 1);
     if (record.repeats > 0) this.#repeats.add(record.repeats);
+  }
+
+  /** Accounts and keys have no end: those that come after the first have one cell together. */
+  #keyCell(account: string, key: string): Cell {
+    const name = `${account} ${key}`;
+    const known = this.#keyCells.get(name);
+    if (known !== undefined) return known;
+    if (this.#keyCells.size >= metricKeysMax) return this.#keyTokens.cell("other", "other");
+    const cell = this.#keyTokens.cell(account, key);
+    this.#keyCells.set(name, cell);
+    return cell;
   }
 
   #tokensOf(model: string): TokenCells {
@@ -178,6 +200,7 @@ export class Metrics {
       this.#refusals,
       this.#endings,
       this.#tokens,
+      this.#keyTokens,
       this.#estimated,
       this.#firstToken,
       this.#queueWait,

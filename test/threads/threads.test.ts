@@ -118,41 +118,98 @@ test("a node with one slot never has two requests at once", async () => {
   expect([node.served - before, node.mostAtOnce]).toEqual([200, 1]);
 }, 120_000);
 
-test("a key that was rotated away is void at once on every thread", async () => {
-  for (let round = 0; round < 10; round += 1) {
-    const { api_key, email } = await gateway.account();
-    // Both threads know the key.
-    expect(await statusesOf(Array.from({ length: 20 }, () => ask(api_key)))).toEqual({ 200: 20 });
-    const rotated = await gateway.rotate(email);
-    expect(await statusesOf(Array.from({ length: 20 }, () => ask(api_key)))).toEqual({ 401: 20 });
-    expect(await statusesOf(Array.from({ length: 5 }, () => ask(rotated)))).toEqual({ 200: 5 });
-  }
+test("at the edge of what keys may spend exactly those are admitted whose budgets fit, and no key takes another's", async () => {
+  const { email, api_key: first } = await gateway.account(200_000);
+  node.answer = "when told";
+  const keys = await Promise.all(
+    [7, 11].map((fitting) => gateway.makeKey(email, { name: `may ${fitting}`, limit_day: fitting * 1_000 + 999 })),
+  );
+  const leave = new AbortController();
+  const asked = Array.from({ length: 80 }, (_, index) => ask(keys[index % 2]!.api_key, {}, leave.signal));
+  const refused: Response[] = [];
+  for (const one of asked)
+    one.then(
+      (reply) => void refused.push(reply),
+      () => {},
+    );
+  await eventually("all others are refused", async () => refused.length === 80 - 7 - 11);
+  expect((await gateway.show(email)).reserved).toBe(18_000);
+  const messages = await Promise.all(
+    refused.map(async (reply): Promise<string> => ((await reply.json()) as any).error.message),
+  );
+  const told = (name: string, limit: number) =>
+    messages.filter((text) => text === `Quota exceeded for the API key \`${name}\`: it may use ${limit} tokens a day.`);
+  expect([told("may 7", 7_999).length, told("may 11", 11_999).length]).toEqual([33, 29]);
+  const others = Array.from({ length: 3 }, () => ask(first, {}, leave.signal));
+  await eventually("the first key has room", async () => (await gateway.show(email)).reserved === 21_000);
+  leave.abort();
+  await Promise.allSettled([...asked, ...others]);
 }, 120_000);
 
-test("a key that is rotated away while bodies are on their way is void for them on every thread", async () => {
-  const { api_key, email } = await gateway.account();
-  node.answer = "at once";
-  const { hostname, port } = new URL(gateway.url);
-  const body = JSON.stringify({ model: "core-3", max_tokens: 1_000, messages: [{ role: "user", content: "x" }] });
-  const head = [
-    "POST /v1/chat/completions HTTP/1.1",
-    "host: x",
-    `authorization: Bearer ${api_key}`,
-    `content-length: ${body.length}`,
-    "connection: close",
+/** Ways to take a key from an account, which has another then. */
+const waysToVoid: readonly (readonly [string, (email: string) => Promise<{ old: string; take(): Promise<string> }>])[] =
+  [
+    ["rotated away", async (email) => ({ old: await gateway.rotate(email), take: () => gateway.rotate(email) })],
+    [
+      "revoked",
+      async (email) => {
+        const { id, api_key: old } = await gateway.makeKey(email, { name: "revoked" });
+        const { api_key: other } = await gateway.makeKey(email, { name: "other" });
+        const take = async (): Promise<string> => {
+          await gateway.revokeKey(email, id);
+          return other;
+        };
+        return { old, take };
+      },
+    ],
   ];
-  const begun = Array.from({ length: 20 }, () => {
-    const { promise, resolve } = Promise.withResolvers<string>();
-    let text = "";
-    const socket = connect(Number(port), hostname, () => socket.write(`${head.join("\r\n")}\r\n\r\n${body[0]}`));
-    socket.on("data", (data) => void (text += data)).on("close", () => resolve(text.split(" ")[1] ?? ""));
-    return { finish: () => socket.write(body.slice(1)), status: promise };
-  });
-  expect(await statusesOf(Array.from({ length: 20 }, () => ask(api_key)))).toEqual({ 200: 20 }); // they wait by now
-  await gateway.rotate(email);
-  for (const { finish } of begun) finish();
-  expect(new Set(await Promise.all(begun.map(({ status }) => status)))).toEqual(new Set(["401"]));
-}, 120_000);
+
+test.each(waysToVoid)(
+  "a key that was %s is void at once on every thread",
+  async (_, prepare) => {
+    node.answer = "at once";
+    for (let round = 0; round < 5; round += 1) {
+      const { email } = await gateway.account();
+      const { old, take } = await prepare(email);
+      // Both threads know the key.
+      expect(await statusesOf(Array.from({ length: 20 }, () => ask(old)))).toEqual({ 200: 20 });
+      const other = await take();
+      expect(await statusesOf(Array.from({ length: 20 }, () => ask(old)))).toEqual({ 401: 20 });
+      expect(await statusesOf(Array.from({ length: 5 }, () => ask(other)))).toEqual({ 200: 5 });
+    }
+  },
+  120_000,
+);
+
+test.each(waysToVoid)(
+  "a key that is %s while bodies are on their way is void for them on every thread",
+  async (_, prepare) => {
+    const { email } = await gateway.account();
+    const { old: api_key, take } = await prepare(email);
+    node.answer = "at once";
+    const { hostname, port } = new URL(gateway.url);
+    const body = JSON.stringify({ model: "core-3", max_tokens: 1_000, messages: [{ role: "user", content: "x" }] });
+    const head = [
+      "POST /v1/chat/completions HTTP/1.1",
+      "host: x",
+      `authorization: Bearer ${api_key}`,
+      `content-length: ${body.length}`,
+      "connection: close",
+    ];
+    const begun = Array.from({ length: 20 }, () => {
+      const { promise, resolve } = Promise.withResolvers<string>();
+      let text = "";
+      const socket = connect(Number(port), hostname, () => socket.write(`${head.join("\r\n")}\r\n\r\n${body[0]}`));
+      socket.on("data", (data) => void (text += data)).on("close", () => resolve(text.split(" ")[1] ?? ""));
+      return { finish: () => socket.write(body.slice(1)), status: promise };
+    });
+    expect(await statusesOf(Array.from({ length: 20 }, () => ask(api_key)))).toEqual({ 200: 20 }); // they wait by now
+    await take();
+    for (const { finish } of begun) finish();
+    expect(new Set(await Promise.all(begun.map(({ status }) => status)))).toEqual(new Set(["401"]));
+  },
+  120_000,
+);
 
 test("a client that leaves frees node and hold, running or in line", async () => {
   const { api_key, email } = await gateway.account();

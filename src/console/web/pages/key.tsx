@@ -48,7 +48,7 @@ export function KeyPage(): VNode {
             {({ prefix, created_at }) => (
               <div class="row spread">
                 <div>
-                  <code class="key-prefix">{prefix}…</code>
+                  <code class="key-prefix">{prefix}…</code> <span class="badge">default</span>
                   <p class="quiet small-text">
                     Made <time title={utc(created_at)}>{ago(created_at)}</time>. Only its hash is kept here, so it
                     cannot be shown again.

@@ -121,10 +121,10 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
                 )}
               </td>
               <td class="break sentence quiet small-text">{limitsOf(key)}</td>
-              <td class="number" data-name="Today">
+              <td class="number nowrap" data-name="Today">
                 {used(key.used_day, key.limit_day)}
               </td>
-              <td class="number" data-name="Month">
+              <td class="number nowrap" data-name="Month">
                 {used(key.used_month, key.limit_month)}
               </td>
               <td class="nowrap sentence">
@@ -160,7 +160,7 @@ function limitsOf({ models, addresses, expires_at, expired }: AccountKey): strin
   const parts = [
     models === null ? "all models" : models.join(", "),
     ...(addresses === null ? [] : [`from ${addresses.join(", ")}`]),
-    ...(expires_at === null || expired ? [] : [`until ${date(expires_at)}`]),
+    ...(expires_at === null || expired ? [] : [`until ${date(Date.parse(expires_at) - 1)}`]),
   ];
   return parts.join("; ");
 }

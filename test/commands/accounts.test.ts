@@ -197,6 +197,8 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
   [["accounts", "disable", "ann@x.org"], "account.disable", ""],
   [["accounts", "enable", "ann@x.org"], "account.enable", ""],
   [["keys", "rotate", "ann@x.org"], "key.rotate", ""],
+  [["keys", "create", "ann@x.org", "--name", "bot"], "key.create", '"bot"'],
+  [["keys", "revoke", "ann@x.org", "2"], "key.revoke", "key 2"],
   [["accounts", "export", "ann@x.org"], "account.export", ""],
   [["backup", "copy.db"], "server.backup", "copy.db: "],
 ];
@@ -243,7 +245,7 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
 
   test("every operation either is among those, or only reads", () => {
     const tried = changes.map(([words]) => words);
-    const reading = ["accounts list", "accounts show", "usage"];
+    const reading = ["accounts list", "accounts show", "keys list", "usage"];
     const untried = Object.keys(operations).filter((name) => !tried.some((words) => words.join(" ").startsWith(name)));
     expect(untried.sort()).toEqual([...reading, "accounts delete"].sort());
   });

@@ -31,7 +31,12 @@ const plainText = "text/plain";
 
 // ---------------------------------------------------------------- errors
 
-const ofEveryRoute = ["invalid_api_key", "quota_unverified", "internal"] as const satisfies readonly RefusalName[];
+const ofEveryRoute = [
+  "invalid_api_key",
+  "address_not_allowed",
+  "quota_unverified",
+  "internal",
+] as const satisfies readonly RefusalName[];
 const ofBodies = ["malformed", "unreadable", "body_too_large", "unsupported_encoding"] as const;
 const ofModels = ["unknown_model"] as const;
 const ofGeneration = [
@@ -41,10 +46,12 @@ const ofGeneration = [
   "context_length_exceeded",
   "too_many_requests",
   "quota_exceeded",
+  "key_quota_exceeded",
   "busy",
   "node_failed",
   "model_unavailable",
   "model_not_in_plan",
+  "model_not_for_key",
   "answer_misfit",
   "not_called",
   "stopping",

@@ -18,6 +18,7 @@ export type EngineKind =
   | "lm-studio"
   | "tgi"
   | "transformers"
+  | "sglang-router"
   | "demo"
   | "unknown";
 
@@ -88,7 +89,15 @@ const isSameList = (known: readonly ModelFacts[], list: readonly ListedModel[]):
 
 async function kindOf(asking: Asking, listed: Answer, list: readonly ListedModel[]): Promise<EngineKind> {
   if (listed.headers.get("server") === "llama.cpp") return "llama.cpp";
-  return owners[list[0]?.owner ?? ""] ?? (await kindByRoutes(asking));
+  const owner = list[0]?.owner ?? "";
+  return owners[owner] ?? (owner === "local" ? await kindOfLocal(asking) : null) ?? (await kindByRoutes(asking));
+}
+
+/** sglang-router calls what its workers have local; it tells of them on a route of its own. */
+async function kindOfLocal({ client, basePath, apiKey, timeoutMs }: Asking): Promise<EngineKind | null> {
+  const answer = await get(client, `${rootOf(basePath)}/workers`, apiKey, timeoutMs);
+  const told = isAnswer(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
+  return Array.isArray(told?.["workers"]) ? "sglang-router" : null;
 }
 
 /** Engines whose model list says nothing about them answer on routes of their own. */

@@ -130,6 +130,14 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
         ? thinking(false)
         : { chat_template_kwargs: { ...thinking(true).chat_template_kwargs, reasoning_effort: effortWords[effort] } },
   },
+  // before SGLang or vLLM: what both take, as far as it passes it on
+  "sglang-router": {
+    ...plain,
+    cacheSalt: true,
+    plain: { suffix: true, echo: true },
+    sampling: fullSampling,
+    depth: depthByTemplate,
+  },
   demo: { ...plain, plain: { suffix: true, echo: false } },
   unknown: { ...plain, prefixCache: "salt-if-asked", plain: { suffix: true, echo: true } }, // OpenAI's own form, which a router may pass on
 };

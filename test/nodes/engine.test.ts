@@ -96,7 +96,7 @@ describe("which engine, as recorded", () => {
     [
       "sglang-router",
       {
-        kind: "unknown",
+        kind: "sglang-router",
         version: null,
         models: [{ name: "unknown", contextTokens: null, capabilities: {} }],
         chatModels: [],

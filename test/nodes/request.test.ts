@@ -83,7 +83,7 @@ describe("reasoning depth", () => {
   };
   const off = { chat_template_kwargs: { enable_thinking: false, thinking: false }, reasoning_effort: undefined };
   test("off and on where templates read it", () => {
-    for (const engine of ["vllm", "sglang", "llama.cpp"] as const) {
+    for (const engine of ["vllm", "sglang", "sglang-router", "llama.cpp"] as const) {
       expect(depth("off", engine)).toEqual(off);
       expect(depth("minimal", engine)).toMatchObject({
         reasoning_effort: "low",
@@ -150,7 +150,7 @@ describe("tools", () => {
   test("one tool is forced in each engine's way", () => {
     for (const engine of ["vllm", "sglang", "tensorrt-llm", "tgi"] as const)
       expect(bodyOf(named, engine)["tool_choice"]).toEqual({ type: "function", function: { name: "get_time" } });
-    for (const engine of ["llama.cpp", "lm-studio", "unknown"] as const) {
+    for (const engine of ["llama.cpp", "lm-studio", "sglang-router", "unknown"] as const) {
       expect(bodyOf(named, engine)["tool_choice"]).toBe("required");
       expect(names(bodyOf(named, engine))).toEqual(["get_time"]);
     }

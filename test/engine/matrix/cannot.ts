@@ -26,6 +26,11 @@ export const cannot: Partial<Record<EngineName, Reasons>> = {
     "exact counts": "it has no route that counts a chat",
   },
   "sglang-router": {
+    "exact counts": "it has no route that counts",
+    "comes back with another model": "it names no model, so that the configuration names one",
     models: "it lists one model, unknown, without a context",
+  },
+  litellm: {
+    "exact counts": "its route that counts has a tokenizer of its own",
   },
 };

@@ -8,6 +8,7 @@ type Reasons = Partial<Record<CheckName, string>>;
 export const cannot: Partial<Record<EngineName, Reasons>> = {
   ollama: {
     "cached tokens": "it reports none",
+    "any of two tools": "it forces none, and the tiny model does not do what it is told in words: an error says so",
     "exact counts": "it has no route that counts",
   },
   transformers: {
@@ -31,6 +32,10 @@ export const cannot: Partial<Record<EngineName, Reasons>> = {
     models: "it lists one model, unknown, without a context",
   },
   litellm: {
+    "no thoughts":
+      "what switches them off depends on the engines behind it, which it does not name: [nodes.depth] says it",
+    "JSON schema":
+      "the engine behind it is not known to hold answers to it: told in words too, the tiny model writes nonsense that fits",
     "exact counts": "its route that counts has a tokenizer of its own",
   },
 };

@@ -77,6 +77,9 @@ const greeting = "Hello! How can I help you?";
 const report = "It is sunny in Paris at 21 degrees.";
 const city = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
 const weather = { name: "get_weather", description: "weather of a city", parameters: city };
+/** A forced call has arguments that nothing in the prompt suggests: the tiny model goes on with them to the budget's end. */
+const shortCity = { ...city, properties: { city: { type: "string", maxLength: 12 } } };
+const forcedWeather = { ...weather, parameters: shortCity };
 const time = { name: "get_time", description: "the time", parameters: { type: "object", properties: {} } };
 const person = {
   type: "object",
@@ -268,8 +271,8 @@ export const checks = {
 
   async "forced tool"(trial) {
     for (const [choice, tools] of [
-      ["get_weather", [weather, time]],
-      ["required", [weather]],
+      ["get_weather", [forcedWeather, time]],
+      ["required", [forcedWeather]],
     ] as const) {
       await trial.each({ prompt: "Say hello", tools, choice, maxTokens: 400 }, (answer, way) => {
         const holds = answer.calls.length === 1 && isCall(answer, null);
@@ -302,13 +305,16 @@ export const checks = {
   },
 
   async "odd JSON schemas"(trial) {
-    for (const [name, schema, isPossible] of oddSchemas(person)) {
+    for (const [name, schema, keptBy] of oddSchemas(person)) {
       const question = { prompt: "Give me Ada, age 36, as JSON", maxTokens: 200, schema };
       const outcome = await trial.clients.ask("chat", false, question).catch((thrown: unknown) => thrown as Refusal);
       const answered = !(outcome instanceof Error);
-      const honest = answered ? parsed(outcome.text) !== undefined || outcome.end === "length" : outcome.status === 400;
+      const isMisfit = !answered && outcome.message.includes("does not match the requested format");
+      const holds = answered
+        ? parsed(outcome.text) !== undefined || outcome.end === "length"
+        : (keptBy === "nobody" && outcome.status === 400) || (keptBy === "model" && isMisfit);
       const what = answered ? said(outcome) : outcome.message;
-      trial.expect(honest && (answered || !isPossible), `${name} (${clipped(JSON.stringify(schema))}): ${what}`);
+      trial.expect(holds, `${name} (${clipped(JSON.stringify(schema))}): ${what}`);
       trial.expect(await trial.engine.isUp(), `${name}: the engine died`);
       if (!(await trial.engine.isUp())) await trial.engine.restart();
     }

@@ -1,7 +1,10 @@
 // JSON schemas that a client may send and that no engine's grammar takes all of.
 
-/** Name, schema, and whether it is a schema that an answer can keep to. */
-export type OddSchema = readonly [name: string, schema: object, isPossible: boolean];
+/**
+ * Name, schema, and who sees to it that an answer keeps to it: a grammar, the model alone, which may fail, or nobody,
+ * since none can.
+ */
+export type OddSchema = readonly [name: string, schema: object, keptBy: "grammar" | "model" | "nobody"];
 
 /** `base` is an object's schema; most of these give it one more property. */
 export function oddSchemas(base: { properties: object; required: readonly string[] }): readonly OddSchema[] {
@@ -59,6 +62,25 @@ export function oddSchemas(base: { properties: object; required: readonly string
     },
     "a dynamic reference to nothing": { $dynamicRef: "#x", type: "object" },
   };
+  const beyondGrammars = [
+    "pattern with lookahead",
+    "pattern that begins with lookahead",
+    "pattern with a back reference",
+    "pattern with a word's edge",
+    "uniqueItems",
+    "contains",
+    "not",
+    "if and then",
+    "multipleOf",
+    "propertyNames",
+    "patternProperties",
+    "dependentRequired",
+    "minProperties",
+  ];
   const impossible = ["exclusiveMinimum as a boolean", "an enum of nothing", "a dynamic reference to nothing"];
-  return Object.entries(schemas).map(([name, schema]) => [name, schema, !impossible.includes(name)]);
+  return Object.entries(schemas).map(([name, schema]) => [
+    name,
+    schema,
+    impossible.includes(name) ? "nobody" : beyondGrammars.includes(name) ? "model" : "grammar",
+  ]);
 }

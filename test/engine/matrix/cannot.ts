@@ -37,7 +37,6 @@ export const cannot: Partial<Record<EngineName, Reasons>> = {
     "JSON schema":
       "the engine behind it is not known to hold answers to it: told in words too, the tiny model writes nonsense that fits",
     "odd JSON schemas": "the same",
-    "30 at once": "some of its streams break off (Connection closed), without the gateway too: 4 of 30",
     "exact counts": "it has no route that counts a chat as the engine behind it does",
   },
 };

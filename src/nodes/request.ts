@@ -130,16 +130,16 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
         ? thinking(false)
         : { chat_template_kwargs: { ...thinking(true).chat_template_kwargs, reasoning_effort: effortWords[effort] } },
   },
-  // before SGLang or vLLM: what both take, as far as it passes it on
+  // before SGLang or vLLM: what both take, as far as it passes it on; 0.3.2 drops the salt of prompt caches
   "sglang-router": {
     ...plain,
-    cacheSalt: true,
     plain: { suffix: true, echo: true },
     sampling: fullSampling,
     depth: depthByTemplate,
   },
   demo: { ...plain, plain: { suffix: true, echo: false } },
-  unknown: { ...plain, prefixCache: "salt-if-asked", plain: { suffix: true, echo: true } }, // OpenAI's own form, which a router may pass on
+  // OpenAI's own form, which a router may pass on
+  unknown: { ...plain, prefixCache: "salt-if-asked", plain: { suffix: true, echo: true } },
 };
 
 /** Whether accounts can be kept apart in what the engine keeps of prompts. */

@@ -9,6 +9,7 @@ export const completions = defineDialect<CompletionAsk>({
   name: "completions",
   endpoint,
   routes: [{ path: endpoint }],
+  modelKind: "chat",
   coderBilling,
   keyHeaders: [],
   clientHeaders: [],

@@ -192,7 +192,7 @@ export const bugs: readonly Bug[] = [
     edits: [
       [
         "src/threads/main-thread-client.ts",
-        "    this.#accounts.clear();\n    this.#cachedVersion = version;",
+        "    this.#principals.clear();\n    this.#cachedVersion = version;",
         "    this.#cachedVersion = version;",
       ],
     ],

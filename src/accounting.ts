@@ -1,9 +1,11 @@
 // Assembles the accounting: data folder, database, journal, ledger and the deciders on top of them.
+import { AccessLinks } from "./account/access-links.ts";
 import { AccountKeys } from "./account/account-keys.ts";
 import { Accounts } from "./account/accounts.ts";
 import { Admission } from "./account/admission.ts";
 import { AuditLog } from "./account/audit.ts";
 import { Flood } from "./account/flood.ts";
+import { Identities } from "./account/identities.ts";
 import type { Journal } from "./account/journal.ts";
 import { Keys } from "./account/keys.ts";
 import { Ledger } from "./account/ledger.ts";
@@ -39,6 +41,8 @@ export type Accounting = Readonly<{
   purchases: Purchases;
   purchaseRecords: PurchaseRecords;
   auditLog: AuditLog;
+  links: AccessLinks;
+  identities: Identities;
   journal: Journal & { readonly pending: number };
   databaseFile: string;
   /** Why the ledger cannot be written for now, in words; null while it can. */
@@ -122,6 +126,8 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
     purchaseRecords: consoleRecords,
     purchases: new Purchases({ accounts, records: consoleRecords, journal, clock }),
     auditLog,
+    links: new AccessLinks(consoleRecords, journal, clock),
+    identities: new Identities(consoleRecords, journal),
     journal,
     databaseFile: folder.databaseFile,
     get unwritable() {

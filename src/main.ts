@@ -10,6 +10,7 @@ import { nearest } from "./core/nearest.ts";
 const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = {
   serve: () => import("./commands/serve.ts"),
   "accounts create": () => import("./commands/accounts-create.ts"),
+  "accounts invite": () => import("./commands/accounts-invite.ts"),
   "accounts list": () => import("./commands/accounts-list.ts"),
   "accounts show": () => import("./commands/accounts-show.ts"),
   "accounts plan": () => import("./commands/accounts-plan.ts"),

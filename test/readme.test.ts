@@ -64,7 +64,7 @@ test.each([...documents])("the files and headings that %s names are there", (pat
 });
 
 test("its configuration is taken by the program", () => {
-  const variables = { VLLM_KEY: "a", STRIPE_KEY: "b", STRIPE_WEBHOOK: "c", SCRAPE_TOKEN: "d" };
+  const variables = { VLLM_KEY: "a", OIDC_SECRET: "o", STRIPE_KEY: "b", STRIPE_WEBHOOK: "c", SCRAPE_TOKEN: "d" };
   const tables = blocks.filter(({ language, text }) => language === "toml" && !text.includes("model_providers"));
   expect(tables.length).toBeGreaterThan(2);
   for (const { text } of tables) {

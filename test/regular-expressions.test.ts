@@ -23,6 +23,7 @@ const made = (text: string, seen: RegExp | string): Entry => ({ text, seen, leng
 
 /** By file: why none of its expressions sees text from outside, or all of them. */
 const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
+  "account/access-links.ts": [/^[A-Za-z0-9_-]{43}$/],
   "account/account-keys.ts": [/[\p{C}\p{Zl}\p{Zp}]/u],
   "account/accounts.ts": [
     /^deleted-[\d-]+@invalid$/i,
@@ -42,6 +43,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "commands/doctor-config.ts": "the operator's configuration",
   "commands/doctor-machine.ts": "the system's own files",
   "server/scheduled-backups.ts": "names of files in the data folder",
+  "commands/link-expiry.ts": "the operator's command line",
   "commands/new-password.ts": "the operator's terminal",
   "commands/search.ts": "results shown to the operator who asked",
   "server/console.ts": "our own files",

@@ -168,8 +168,9 @@ const homes: readonly Home[] = [
   {
     what: "outgoing connections",
     sign: /(?<![.\w])fetch\(|\bBun\.connect\b|["']node:(?:net|http|https|tls|dgram)["']/,
-    // commands speak to a running server over a unix socket, and relays to the main thread; the browser's side to the server that it came from
-    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|threads\/pass-on\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
+    // commands speak to a running server over a unix socket, and relays to the main thread; the browser's side to the server that it came from;
+    // sign-in asks the identity provider that the operator named, within its own limits of time and size
+    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|threads\/pass-on\.ts$|console\/oidc\/identity-provider\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
     example: "await fetch(url)",
   },
   {

@@ -3,9 +3,10 @@
 import { assert } from "../core/assert.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
-import { creditGrantMaxTokens, emailMaxLength } from "../core/limits.ts";
+import { creditGrantMaxTokens, dayMs, emailMaxLength, linkMaxMs } from "../core/limits.ts";
 import { firstPlan, isPlan, limitOf, planOf } from "../core/plans.ts";
-import { type AccountId, defaultKey, type PlanId, StoreUnavailable } from "../core/types.ts";
+import { type AccountId, defaultKey, type Ms, type PlanId, StoreUnavailable } from "../core/types.ts";
+import type { NewAccessLink } from "./access-links.ts";
 import type { InSameCommit, Journal } from "./journal.ts";
 import { hashApiKey, mintApiKey, type Keys } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
@@ -34,6 +35,8 @@ export type NewAccount = Readonly<{
   password?: string;
   operator?: boolean;
 }>;
+
+export type Invitation = Readonly<{ email: string | null; plan?: string | undefined; credit: number; expiresAt: Ms }>;
 
 /** `api_key` is shown this once: only its hash is kept. */
 export type CreatedAccount = Readonly<{ id: AccountId; email: string; plan: PlanId; api_key: string }>;
@@ -349,7 +352,7 @@ export class Accounts {
       await before(id);
       const name = this.#nameOfErased(id);
       const keyHash = hashApiKey(mintApiKey()); // nobody's
-      const sequence = journal.change({ change: "erase", account: id, name, keyHash, at: clock.wall() });
+      const sequence = journal.change({ change: "erase", account: id, email, name, keyHash, at: clock.wall() });
       inSameCommit?.();
       await journal.durable(sequence);
       keys.replace(account, keyHash);
@@ -365,6 +368,11 @@ export class Accounts {
     this.checkNotErased(id);
     const passwordHash = await this.#passwords.hash(checkPassword(password));
     await this.#setPassword(id, passwordHash, inSameCommit);
+  }
+
+  /** As `changePasswordById`, to none: nobody signs in with a password from then on. */
+  forgetPassword(id: AccountId, inSameCommit?: InSameCommit): Promise<void> {
+    return this.#setPassword(id, null, inSameCommit);
   }
 
   /** A new password for who says the old one; null where that is wrong. Throws PasswordsBusy. */
@@ -397,6 +405,42 @@ export class Accounts {
     const now = records.byId(record.id);
     const isAsItWas = now !== null && now.passwordHash === record.passwordHash && !ledger.account(now.id).disabled;
     return isAsItWas ? now : null;
+  }
+
+  /** An invitation that can be kept: throws AccountError for a bad or known e-mail, a bad plan, amount or time. */
+  invitation(
+    { email, plan = this.planOfNew, credit, expiresAt }: Invitation,
+    now: Ms,
+  ): NewAccessLink & Readonly<{ kind: "invitation" }> {
+    if (email !== null) {
+      checkEmail(email);
+      if (this.#creating.has(email.toLowerCase()) || this.recordOf(email) !== null) throw new EmailTaken(email);
+    }
+    if (credit !== 0) checkAmount(credit);
+    checkExpiry(expiresAt, now);
+    return { kind: "invitation", account: null, email, plan: this.#plan(plan), credit, expiresAt };
+  }
+
+  /** A plan that was chosen before, while there is such a plan. */
+  planStill(plan: PlanId | null): PlanId {
+    return plan !== null && isPlan(this.#parts.plans, plan) ? plan : this.planOfNew;
+  }
+
+  /** A link by which the account's password is set, or the account is connected with an identity provider. */
+  passwordLink(id: AccountId, expiresAt: Ms, now: Ms): NewAccessLink {
+    this.checkNotErased(id);
+    checkExpiry(expiresAt, now);
+    return { kind: "password", account: id, email: null, plan: this.#byId(id).plan, credit: 0, expiresAt };
+  }
+
+  /** Throws AccountError where that would leave no operator. */
+  async setOperator(id: AccountId, operator: boolean, inSameCommit?: InSameCommit): Promise<void> {
+    const { journal } = this.#parts;
+    this.checkNotErased(id);
+    if (!operator) this.checkNotLastOperator(id);
+    const sequence = journal.change({ change: "operator", account: id, operator });
+    inSameCommit?.();
+    await journal.durable(sequence);
   }
 
   /** Throws AccountError for the one operator that is not disabled: nobody could sign in to let others in again. */
@@ -493,7 +537,7 @@ export class Accounts {
   }
 
   /** In the turn of the call, unless the account was erased while its password was hashed. */
-  async #setPassword(id: AccountId, passwordHash: string, inSameCommit?: InSameCommit): Promise<void> {
+  async #setPassword(id: AccountId, passwordHash: string | null, inSameCommit?: InSameCommit): Promise<void> {
     const { journal } = this.#parts;
     this.checkNotErased(id);
     const sequence = journal.change({ change: "password", account: id, passwordHash });
@@ -596,6 +640,11 @@ function checkAmount(tokens: number): void {
   if (!Number.isSafeInteger(tokens) || tokens < 1 || tokens > creditGrantMaxTokens) {
     throw new AccountError(`credit is a whole number of tokens from 1 to ${creditGrantMaxTokens}, not ${tokens}`);
   }
+}
+
+function checkExpiry(expiresAt: Ms, now: Ms): void {
+  if (expiresAt > now && expiresAt <= now + linkMaxMs) return;
+  throw new AccountError(`a link expires within ${linkMaxMs / dayMs} days from now`);
 }
 
 function checkPassword(password: string): string {

@@ -1,7 +1,9 @@
 // What accounts need from a journal. How lines reach the disk is up to the store.
 import type { AccountId, KeyId, Ms, PlanId } from "../core/types.ts";
+import type { AccessLink } from "./access-links.ts";
 import type { AuditEntry } from "./audit.ts";
 import type { Entry } from "./entry.ts";
+import type { Identity } from "./identities.ts";
 import type { KeyRecord } from "./records.ts";
 import type { PurchaseRequest } from "./purchases.ts";
 import type { Period } from "./quota.ts";
@@ -31,11 +33,13 @@ export type AccountChange =
   | Readonly<{ change: "key_name"; account: AccountId; key: KeyId; name: string }>
   | Readonly<{ change: "revoke_key"; account: AccountId; key: KeyId; at: Ms }>
   | Readonly<{ change: "key_used"; account: AccountId; key: KeyId; at: Ms }>
+  /** Takes away the links by which it could be set. */
   | Readonly<{ change: "password"; account: AccountId; passwordHash: string | null }>
+  | Readonly<{ change: "operator"; account: AccountId; operator: boolean }>
   /** `at` null: the account may be used again. */
   | Readonly<{ change: "disabled"; account: AccountId; at: Ms | null }>
   /** Who it was is taken away: its name, key, password, sessions and what people wrote. Its lines stay. */
-  | Readonly<{ change: "erase"; account: AccountId; name: string; keyHash: string; at: Ms }>
+  | Readonly<{ change: "erase"; account: AccountId; email: string; name: string; keyHash: string; at: Ms }>
   /** Calls of the search service that day, in all. */
   | Readonly<{ change: "search_calls"; account: AccountId; day: Period; calls: number }>
   | ConsoleChange;
@@ -51,6 +55,13 @@ export type ConsoleChange =
   /** Has no effect on a request that is not pending. */
   | Readonly<{ change: "decision"; id: number; state: PurchaseRequest["state"]; at: Ms; note: string }>
   | Readonly<{ change: "payment"; id: string; account: AccountId; tokens: number; at: Ms }>
+  /** Takes the place of the account's one of the same issuer; an account that does not exist gets none. */
+  | Readonly<{ change: "identity"; identity: Identity }>
+  /** Takes the place of the account's unused one; what is over since `forgetBefore` goes. */
+  | Readonly<{ change: "link"; link: AccessLink; forgetBefore: Ms }>
+  /** Has no effect on one that was used. */
+  | Readonly<{ change: "use_link"; id: number; account: AccountId; at: Ms }>
+  | Readonly<{ change: "withdraw_link"; id: number }>
   | Readonly<{ change: "audit"; entry: AuditEntry }>;
 
 export interface Journal {

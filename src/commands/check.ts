@@ -1,4 +1,4 @@
-// tollgate check: reads the configuration and the catalog and asks each node how it is, including nodes that a running
+// tollgate check: reads the configuration and the catalog and asks the identity provider and each node how it is, including nodes that a running
 // server was given by flags. Opens no data folder.
 import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { distinctModels } from "../core/catalog.ts";
@@ -8,6 +8,7 @@ import { isTold, modelInWords, modelsOn } from "../nodes/abilities.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { checkPrograms } from "../server/nodes.ts";
+import { providerFindings } from "./provider-findings.ts";
 import { asRunningServer } from "./started-with.ts";
 
 const command: Command = {
@@ -21,14 +22,27 @@ const command: Command = {
     const servedBy = modelsOn(config.nodes, catalog.models);
     const nodes = await Promise.all(config.nodes.map((node) => inspectNode(node, servedBy(node), systemClock)));
     const managed = new Set(config.nodes.filter((node) => node.managed !== undefined).map(({ name }) => name));
-    const wrong = nodes.some(({ problem }) => problem !== null);
+    const signIn = await providerFindings(config);
+    const wrong = nodes.some(({ problem }) => problem !== null) || signIn.some(({ level }) => level === "problem");
     if (flags["json"] === true) {
-      console.log(JSON.stringify({ ok: !wrong, config: config.file, models: distinctModels(catalog).length, nodes }));
+      console.log(
+        JSON.stringify({
+          ok: !wrong,
+          config: config.file,
+          models: distinctModels(catalog).length,
+          sign_in: signIn,
+          nodes,
+        }),
+      );
     } else {
       console.log(`configuration  ok  ${config.file ?? "no file, defaults"}`);
       console.log(
         `catalog        ok  ${distinctModels(catalog).length} models, ${config.catalogFile ?? "as it comes"}`,
       );
+      for (const { level, detail } of signIn) {
+        const word = level === "problem" ? "WRONG" : level === "warning" ? "warning" : "ok";
+        console.log(`sign-in        ${word}  ${detail}`);
+      }
       for (const { name, url, engine, version, problem, abilities } of nodes) {
         const by = seen.isNodesOfServer ? ", by --node of the running server" : "";
         const found = managed.has(name)

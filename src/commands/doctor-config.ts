@@ -4,7 +4,7 @@ import { namesThisMachine } from "../core/this-machine.ts";
 import { type Finding, ok, warning } from "./finding.ts";
 
 const what = "configuration";
-const secretInFile = /^\s*(?:api_key|secret_key|webhook_secret|token)\s*=/m;
+const secretInFile = /^\s*(?:api_key|client_secret|secret_key|webhook_secret|token)\s*=/m;
 
 /** `text` is the file's, `mode` its permissions; both of no matter where there is no file. */
 export function configFindings(config: Config, text: string, mode: number): Finding[] {

@@ -1,5 +1,5 @@
 // tollgate doctor: checks everything that a server depends on, beside a running one or before the first start:
-// configuration, nodes, the data folder and its disk, the database, open files and the clock.
+// configuration, identity provider, nodes, the data folder and its disk, the database, open files and the clock.
 import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
@@ -17,6 +17,7 @@ import { configFindings } from "./doctor-config.ts";
 import { folderFindings } from "./doctor-folder.ts";
 import { clockFinding, fileLimitFinding } from "./doctor-machine.ts";
 import { isExpected } from "../core/expected-error.ts";
+import { providerFindings } from "./provider-findings.ts";
 import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
 import type { Health } from "../server/node-lines.ts";
 import { type SeenModels, seenModels } from "./models-report.ts";
@@ -78,6 +79,7 @@ async function configurationFindings(
   const named = nodes.filter(({ managed }) => managed === undefined); // serve itself starts the others
   const findings = [
     ...configFindings(config, text, mode),
+    ...(await providerFindings(config)),
     ...(await Promise.all(named.map((node) => nodeFindings(node, servedBy(node), isOfServer)))).flat(),
     ...modelFindings(await seenModels(flags, environment)),
   ];

@@ -14,14 +14,18 @@ tollgate serve [--config FILE] [--host H] [--port N] [--data DIR] [--node URL]..
 
 tollgate accounts create EMAIL [--plan PLAN] [--credit TOKENS] [--password P] [--operator]
     Plans are free, plus, standard and pro, or those of [[plans]]; without --plan it is the first.
+tollgate accounts invite [--email EMAIL] [--plan PLAN] [--credit TOKENS] [--expires WHEN]
+    A link that makes an account once: whoever opens it chooses address and password, or signs in with the provider.
+    WHEN is a time such as 2026-12-31T12:00:00Z, or so many hours or days from now: 48h, 7d (unless told otherwise).
 tollgate accounts list
 tollgate accounts show EMAIL
 tollgate accounts plan EMAIL PLAN
 tollgate accounts credit EMAIL TOKENS [--reference R]
     The same reference is credited once, however often it comes.
-tollgate accounts password EMAIL [--password P]
+tollgate accounts password EMAIL [--password P | --link [--expires WHEN]]
     Sets another password and signs all browsers out. Without --password it is the first line of standard input, or
-    typed unseen; where that is empty, one is made and shown this once.
+    typed unseen; where that is empty, one is made and shown this once. With --link nothing is changed yet: a link is
+    made by which the password can be set once, within a day unless told otherwise.
 tollgate accounts disable EMAIL
     Its key is refused and its browsers are signed out at once; what runs may end, and the balance stays.
 tollgate accounts enable EMAIL

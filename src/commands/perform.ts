@@ -86,7 +86,8 @@ async function performHere<Name extends OperationName>(
   try {
     const log = standardErrorLog(() => systemClock.wall());
     const eraseResponses = (account: number) => StoredResponsesFile.eraseIn(dataFolder, account, log);
-    const work = { ...accounting, eraseResponses, user: unixUser(environment) };
+    const consoleUrl = addressesOf(config, config.port).baseUrl;
+    const work = { ...accounting, consoleUrl, eraseResponses, user: unixUser(environment) };
     return await runOperation(name, work, given, progress);
   } finally {
     await accounting.close();

@@ -1,9 +1,11 @@
 // tollgate serve: composes a server, runs until it is told to stop, and takes it apart.
 import { version } from "../../package.json" with { type: "json" };
-import { serverEntry } from "../account/audit.ts";
-import type { Accounting } from "../accounting.ts";
+import { pathOf } from "../account/access-links.ts";
+import { type AuditAction, serverEntry } from "../account/audit.ts";
 import type { ConfigFlags } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
+import { passwordLinkMs } from "../core/limits.ts";
+import type { AccountId } from "../core/types.ts";
 import { compose, type ComposedServer } from "../server/compose.ts";
 import { nodeLine } from "../server/node-lines.ts";
 import { firstStopSignal, HangUps } from "../server/signals.ts";
@@ -55,7 +57,7 @@ const command: Command = {
 
     const { accounting, url, dataFolder, nodes } = server;
     isFirstStart = accounting.accounts.none;
-    if (isFirstStart) console.log(await createOperator(accounting, server.largestPlan));
+    if (isFirstStart) console.log(await createOperator(server));
     else if (!accounting.accounts.hasOperator) {
       console.log(
         "No account is an operator: tollgate accounts create EMAIL --operator --password PASSWORD makes one.",
@@ -103,15 +105,32 @@ function firstRequest({ url, sampleModel }: Pick<ComposedServer, "url" | "sample
 }
 
 /** Without an account nobody could sign in; its password and key are shown this once. */
-async function createOperator({ accounts, auditLog }: Accounting, plan: string): Promise<string> {
-  const password = generatedPassword();
-  const { api_key } = await accounts.create({ email: operatorEmail, plan, password, operator: true }, (id) =>
-    auditLog.append(serverEntry(systemClock.wall(), "first start", "account.create", id, `plan ${plan}, an operator`)),
+async function createOperator({
+  accounting,
+  consoleUrl,
+  passwordSignIn,
+  largestPlan: plan,
+}: ComposedServer): Promise<string> {
+  const { accounts, auditLog, links } = accounting;
+  const password = passwordSignIn ? { password: generatedPassword() } : {};
+  const account = { email: operatorEmail, plan, operator: true, ...password };
+  const note = (action: AuditAction, id: AccountId, detail: string): void =>
+    auditLog.append(serverEntry(systemClock.wall(), "first start", action, id, detail));
+  const { id, api_key } = await accounts.create(account, (made) =>
+    note("account.create", made, `plan ${plan}, an operator`),
   );
+  const secret = [`  API key   ${api_key}`];
+  if (password.password !== undefined) secret.unshift(`  password  ${password.password}`);
+  else {
+    const now = systemClock.wall();
+    const link = accounts.passwordLink(id, now + passwordLinkMs, now);
+    const made = await links.make(link, (number) => note("account.password_link", id, `link ${number}`));
+    secret.unshift(`  sign in   ${consoleUrl}${pathOf(made)} (once, within a day)`);
+  }
+  const what = passwordSignIn ? "password" : "link";
   return [
-    "A first account was made. Its password and API key are shown this once:",
+    `A first account was made. Its ${what} and API key are shown this once:`,
     `  e-mail    ${operatorEmail}`,
-    `  password  ${password}`,
-    `  API key   ${api_key}`,
+    ...secret,
   ].join("\n");
 }

@@ -18,6 +18,7 @@ export { ConfigError, type Environment } from "./faults.ts";
 export type { McpConfig } from "./mcp.ts";
 export type { OwnModel } from "./models.ts";
 export type { ManagedConfig, ManagedNodeConfig, NodeConfig } from "./nodes.ts";
+export type { OidcConfig } from "./oidc.ts";
 export type { ConfigFlags } from "./option.ts";
 export type {
   BackupSchedule,
@@ -113,13 +114,22 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
 }
 
 /** What rows say of each other: plans that are there, models that are there, and no name for two models. */
-function checkTogether({ models, plans, mcp, signUp }: OptionValues, faults: Faults): void {
+function checkTogether({ models, plans, mcp, signUp, passwords, oidc }: OptionValues, faults: Faults): void {
   const [first] = plans;
   if (signUp && first?.unlimited === true) {
     faults.at(["console", "sign_up"], `must be false: strangers would get the plan "${first.id}", which is unlimited`);
   }
+  if (!passwords && oidc === null) {
+    faults.at(["console", "passwords"], "must be true without [oidc]: nobody could sign in");
+  }
   if (plans.length > plansMax) faults.at(["plans"], `must be at most ${plansMax} tables`);
   const ids: readonly string[] = plans.length === 0 ? planIds : plans.map(({ id }) => id);
+  if (oidc !== null && oidc.plan !== null && !ids.includes(oidc.plan)) {
+    faults.at(
+      ["oidc", "plan"],
+      `must be one of ${ids.map((each) => `"${each}"`).join(", ")}, is ${JSON.stringify(oidc.plan)}`,
+    );
+  }
   const plansOf = (list: "models" | "mcp", rows: readonly Readonly<{ plans: readonly string[] | null }>[]): void => {
     for (const [row, { plans: named }] of rows.entries()) {
       for (const [index, id] of (named ?? []).entries()) {

@@ -37,6 +37,7 @@ import { mcpTable } from "./mcp.ts";
 import { modelTable } from "./models.ts";
 import { planTable } from "./plans.ts";
 import { nodesOfFlags, nodeTable } from "./nodes.ts";
+import { oidcTable } from "./oidc.ts";
 import { list, option, outside, type Restart, restart, section } from "./option.ts";
 import { key, required, secret, table } from "./rows.ts";
 import { searchTable } from "./search.ts";
@@ -196,6 +197,14 @@ export const options = {
     }),
     restart,
   ),
+  passwords: option(
+    "console",
+    key("passwords", yesOrNo(), {
+      about: "Whether people may sign in with a password; `false` takes `[oidc]`.",
+      otherwise: true,
+    }),
+    restart,
+  ),
   /** In lower case; null: there is no proxy. */
   addressHeader: option(
     "console",
@@ -212,6 +221,8 @@ export const options = {
     ),
     restart,
   ),
+  /** Null = nobody but this server knows who people are. */
+  oidc: section("oidc", oidcTable, "none", restart),
   /** Null = credit is not sold: an operator grants it. */
   stripe: section("stripe", stripeTable, "none", restart),
   /** Null = the catalog that comes with the program. What a file says may be another, too, while its name is the same. */

@@ -2,7 +2,7 @@
 // the value that is read from them. Tables are made of rows, and what a table is read as follows from them.
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { Place } from "./faults.ts";
-import { type Kind, secretText, variableName } from "./kinds.ts";
+import { type Kind, secretText, text, variableName } from "./kinds.ts";
 
 /** A key as the schema and the reference know it. `otherwise`: what holds without it; empty: nothing does. */
 export type Key = Readonly<{ schema: TSchema; isRequired: boolean; about: string; otherwise: string }>;
@@ -51,14 +51,22 @@ export type SecretDoc = Readonly<{ about: string; aboutVariable?: string; shown?
  * A secret of the file, under `name`, or of the environment variable that `<name>_env` names; null where there is neither.
  * Logs never show it, and nodes' programs do not get the variable.
  */
-export function secret(
+export const secret = (name: string, doc: SecretDoc): Row<string | null> => orVariable(name, secretText(), doc, true);
+
+/** The same, of what others may know. */
+export const textOrVariable = (name: string, doc: SecretDoc): Row<string | null> =>
+  orVariable(name, text("a text that is not empty"), doc, false);
+
+function orVariable(
   name: string,
+  kind: Kind<string>,
   { about, aboutVariable = "Variable that holds it instead.", shown = "" }: SecretDoc,
+  isSecret: boolean,
 ): Row<string | null> {
   const ofVariable = `${name}_env`;
   return {
     keys: {
-      [name]: { schema: secretText().schema, isRequired: false, about, otherwise: shown },
+      [name]: { schema: kind.schema, isRequired: false, about, otherwise: shown },
       [ofVariable]: { schema: variableName().schema, isRequired: false, about: aboutVariable, otherwise: "" },
     },
     read(table, place) {
@@ -72,7 +80,7 @@ export function secret(
       if (variable !== undefined && (value === undefined || value === "")) {
         place.at(ofVariable).fault(`must name a set environment variable, but ${variable} is not set`);
       }
-      if (value !== undefined && value !== "") keys.add(value);
+      if (isSecret && value !== undefined && value !== "") keys.add(value);
       return value ?? null;
     },
   };

@@ -7,6 +7,10 @@
 //   POST /console/api/sign-in           SignIn      -> Session           401 wrong, 429 too many tries, 503 busy
 //   POST /console/api/sign-up           SignUp      -> CreatedAccount    403 where it is off, 409 known e-mail
 //   POST /console/api/sign-out                      -> Session
+//   POST /console/api/provider/start    ProviderStart -> ProviderPage    404 where there is none, 503 while it is away
+//   POST /console/api/provider/finish   ProviderAnswer -> Entered        401 it does not fit, 403 turned away, 409, 503
+//   POST /console/api/link              LinkToken   -> LinkShown         400 used, expired or unknown
+//   POST /console/api/link/use          LinkUse     -> Entered           once; as above
 //   POST /console/api/password          PasswordChange -> Done           other sessions end; 401 wrong old password
 //   GET  /console/api/sessions                      -> BrowserSessions
 //   POST /console/api/sessions/end-others           -> Done
@@ -37,6 +41,10 @@
 //   POST /console/api/operator/accounts/:id/password PasswordReset -> Done
 //   POST /console/api/operator/accounts/:id/export  -> the account's data as a file, see /export
 //   POST /console/api/operator/accounts/:id/delete  AccountDeletion -> OperatorAccount   409 while requests are open
+//   POST /console/api/operator/accounts/:id/password-link -> NewLink     the link is shown this once
+//   GET  /console/api/operator/invitations          -> Invitations
+//   POST /console/api/operator/invitations NewInvitation -> NewLink
+//   POST /console/api/operator/invitations/:id/withdraw -> Invitations
 //   GET  /console/api/operator/accounts/:id/usage   UsageQuery -> UsagePage
 //   GET  /console/api/operator/nodes                -> OperatorNodes
 //   GET  /console/api/operator/totals               -> OperatorTotals
@@ -47,6 +55,8 @@
 //   POST /console/api/operator/requests/:id/approve Decision -> PurchaseRequest   409 where it was decided otherwise
 //   POST /console/api/operator/requests/:id/decline Decision -> PurchaseRequest
 //   GET  /console/api/operator/audit    AuditQuery  -> AuditPage
+//
+// Where people sign in without passwords, sign-in, sign-up, password and the operator's password route answer 403.
 //
 // The playground has no route of its own. A signed-in browser may call /v1 of the same origin without a key: with its
 // cookie, the header `x-tollgate-console: 1` and the Origin header that browsers send with every POST. Everything else
@@ -59,6 +69,8 @@ import {
   creditPurchaseMaxTokens,
   creditPurchaseMinTokens,
   emailMaxLength,
+  hourMs,
+  linkMaxMs,
   keyListMax,
   keyNameMaxLength,
   passwordMaxLength,
@@ -135,6 +147,10 @@ export const Session = Type.Object({
   ]),
   /** Whether strangers may make an account. */
   sign_up: Type.Boolean(),
+  /** Whether people may sign in with a password. */
+  passwords: Type.Boolean(),
+  /** The name of the identity provider that people may sign in with. */
+  provider: Type.Union([Type.String(), Type.Null()]),
   version: Type.String(),
   /** {base_url} for examples, without /v1; null where none is configured: the address that the browser itself used. */
   base_url: Type.Union([Type.String(), Type.Null()]),
@@ -153,6 +169,60 @@ export type SignIn = Static<typeof SignIn>;
 
 export const SignUp = Type.Object({ email: email(), password: newPassword() }, closed);
 export type SignUp = Static<typeof SignUp>;
+
+/** `token`: of a link that is used by it. `connect`: for the account that is signed in. */
+export const ProviderStart = Type.Object(
+  {
+    next: Type.Optional(Type.String({ maxLength: 500, description: "an address of the console" })),
+    token: Type.Optional(Type.String({ maxLength: 100, description: "the token of a link" })),
+    connect: Type.Optional(Type.Literal(true, { description: "true" })),
+  },
+  closed,
+);
+export type ProviderStart = Static<typeof ProviderStart>;
+
+/** Where the browser goes on. */
+export const ProviderPage = Type.Object({ url: Type.String() });
+export type ProviderPage = Static<typeof ProviderPage>;
+
+/** What the provider sent the browser back with, behind the `?`. */
+export const ProviderAnswer = Type.Object(
+  { query: Type.String({ maxLength: 8_192, description: "the query of an address" }) },
+  closed,
+);
+export type ProviderAnswer = Static<typeof ProviderAnswer>;
+
+/** Somebody is signed in now; `api_key` is that of an account that was made by it, and is shown this once. */
+export const Entered = Type.Object({
+  session: Session,
+  api_key: Type.Union([Type.String(), Type.Null()]),
+  /** The page to go on with, as the browser asked. */
+  next: Type.String(),
+});
+export type Entered = Static<typeof Entered>;
+
+const linkToken = () => Type.String({ maxLength: 100, description: "the token of a link" });
+
+export const LinkToken = Type.Object({ token: linkToken() }, closed);
+export type LinkToken = Static<typeof LinkToken>;
+
+/** What a link is for. */
+export const LinkShown = Type.Object({
+  kind: oneOf(["invitation", "password"]),
+  /** Of an invitation: the address that it is for, or null; of a password: the account's. */
+  email: Type.Union([Type.String(), Type.Null()]),
+  plan: planId(),
+  credit: tokens(),
+  expires_at: time(),
+});
+export type LinkShown = Static<typeof LinkShown>;
+
+/** `email` is chosen where an invitation names none. */
+export const LinkUse = Type.Object(
+  { token: linkToken(), email: Type.Optional(email()), password: newPassword() },
+  closed,
+);
+export type LinkUse = Static<typeof LinkUse>;
 
 /** A new account of the plan free, or that an operator made; `api_key` is shown this once. A sign-up is signed in. */
 export const CreatedAccount = Type.Object({
@@ -581,6 +651,8 @@ export const OperatorAccount = Type.Object({
   ...AccountRow.properties,
   key_created_at: time(),
   has_password: Type.Boolean(),
+  /** Issuers of identity providers that the account is known to. */
+  providers: Type.Array(Type.String()),
   numbers: AccountNumbers,
 });
 export type OperatorAccount = Static<typeof OperatorAccount>;
@@ -618,6 +690,41 @@ export const CreditGrant = Type.Object(
   closed,
 );
 export type CreditGrant = Static<typeof CreditGrant>;
+
+/** Without an address, whoever opens it chooses one. It expires after seven days unless another time is given. */
+export const NewInvitation = Type.Object(
+  {
+    email: Type.Optional(email()),
+    plan: Type.Optional(planId()),
+    credit: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: creditGrantMaxTokens, description: "a whole number of tokens" }),
+    ),
+    expires_in_hours: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: linkMaxMs / hourMs, description: "a whole number of hours, up to 90 days" }),
+    ),
+  },
+  closed,
+);
+export type NewInvitation = Static<typeof NewInvitation>;
+
+/** `path` is below the console's address; it is shown this once. */
+export const NewLink = Type.Object({ id: count(), path: Type.String(), expires_at: time() });
+export type NewLink = Static<typeof NewLink>;
+
+/** Those that may be used, the newest first; of more than 200 those. */
+export const Invitations = Type.Object({
+  invitations: Type.Array(
+    Type.Object({
+      id: count(),
+      email: Type.Union([Type.String(), Type.Null()]),
+      plan: planId(),
+      credit: tokens(),
+      created_at: time(),
+      expires_at: time(),
+    }),
+  ),
+});
+export type Invitations = Static<typeof Invitations>;
 
 /** A disabled account's key and sessions are refused. Operators cannot disable their own account. */
 export const StateChange = Type.Object({ disabled: Type.Boolean({ description: "true or false" }) }, closed);
@@ -723,7 +830,18 @@ export type AuditPage = Static<typeof AuditPage>;
 // ---------------------------------------------------------------- pages
 
 /** Addresses at which the browser's app is served; its router knows the same. */
-export const pagePaths = ["/", "/sign-in", "/playground", "/usage", "/key", "/plan", "/account"] as const;
+export const pagePaths = [
+  "/",
+  "/sign-in",
+  "/sign-in/callback",
+  "/join",
+  "/set-password",
+  "/playground",
+  "/usage",
+  "/key",
+  "/plan",
+  "/account",
+] as const;
 /** Everything below it is served the app too. */
 export const operatorPath = "/operator";
 /** Header of the playground's calls to /v1, which no other site can send along. */

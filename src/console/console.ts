@@ -21,10 +21,12 @@ import { accountRoutes } from "./routes/account-routes.ts";
 import { pagePaths } from "./api.ts";
 import { readBody } from "./body.ts";
 import { Live } from "./live.ts";
+import { linkRoutes } from "./routes/link-routes.ts";
 import { operatorRoutes } from "./routes/operator-routes.ts";
 import { Pages } from "./pages.ts";
 import type { ConsoleParts } from "./parts.ts";
 import { planRoutes } from "./routes/plan-routes.ts";
+import { providerRoutes } from "./routes/provider-routes.ts";
 import { failureReply, jsonReply } from "./reply.ts";
 import { type Access, type Answer, fail, type Failure, isFailure, type Route, type Visitor } from "./routes/route.ts";
 import { SignedIn } from "./signed-in.ts";
@@ -45,6 +47,8 @@ const browserMaxLength = 200;
 export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[] {
   return [
     ...sessionRoutes(parts),
+    ...providerRoutes(parts),
+    ...linkRoutes(parts),
     ...accountRoutes(parts, live),
     ...usageRoutes(parts),
     ...planRoutes(parts),

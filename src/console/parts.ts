@@ -1,7 +1,9 @@
 // What the console depends on; `tollgate serve` assembles it.
+import type { AccessLinks } from "../account/access-links.ts";
 import type { AccountKeys } from "../account/account-keys.ts";
 import type { Accounts } from "../account/accounts.ts";
 import type { AuditLog } from "../account/audit.ts";
+import type { Identities } from "../account/identities.ts";
 import type { KnownBrowsers } from "../account/known-browsers.ts";
 import type { PurchaseRecords, Purchases } from "../account/purchases.ts";
 import type { Sessions } from "../account/sessions.ts";
@@ -14,6 +16,9 @@ import type { AccountData } from "./account-data.ts";
 import type { Asset } from "./assets.ts";
 import type { BrowserAddresses } from "./browser-addresses.ts";
 import type { PaymentProvider } from "./payment-provider.ts";
+import type { BegunSignIns } from "./oidc/begun-sign-ins.ts";
+import type { IdentityProvider } from "./oidc/identity-provider.ts";
+import type { EntryRules } from "./oidc/person.ts";
 import type { Backups, Configuration } from "./server-care.ts";
 
 /** The nodes as operators see them. */
@@ -25,6 +30,15 @@ export type NodesView = Readonly<{
   serves(modelId: string): boolean;
   /** Whether one that serves it can take requests now. */
   takes(modelId: string): boolean;
+}>;
+
+/** The identity provider that people may sign in with. */
+export type ProviderParts = Readonly<{
+  /** For people. */
+  name: string;
+  provider: IdentityProvider;
+  rules: EntryRules;
+  begun: BegunSignIns;
 }>;
 
 export type ConsoleParts = Readonly<{
@@ -52,6 +66,12 @@ export type ConsoleParts = Readonly<{
   /** The same for examples: null where none is configured and browsers know better. */
   samplesUrl: string | null;
   signUp: boolean;
+  /** Whether people may sign in with a password. */
+  passwordSignIn: boolean;
+  /** Null: there is none. */
+  oidc: ProviderParts | null;
+  links: AccessLinks;
+  identities: Identities;
   addresses: BrowserAddresses;
   browsers: KnownBrowsers;
   version: string;

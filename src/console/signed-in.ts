@@ -1,10 +1,11 @@
 // Finds out who is signed in from a request's cookie, for the console's API and for the playground's calls to /v1. Also
-// defines a browser's two cookies: the one of its session, and the one that says where it signed in before.
+// defines a browser's cookies: the one of its session, the one that says where it signed in before, and for ten minutes the
+// one of a sign-in with an identity provider.
 import type { Accounts } from "../account/accounts.ts";
 import type { Sessions } from "../account/sessions.ts";
 import type { Clock } from "../core/clock.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
-import { knownBrowserMaxMs, sessionMaxMs } from "../core/limits.ts";
+import { knownBrowserMaxMs, providerSignInMs, sessionMaxMs } from "../core/limits.ts";
 import type { AccountId } from "../core/types.ts";
 import { consoleHeader } from "./api.ts";
 import type { Visitor } from "./routes/route.ts";
@@ -39,7 +40,7 @@ export class SignedIn {
   }
 }
 
-type CookieName = "tollgate_session" | "tollgate_browser";
+type CookieName = "tollgate_session" | "tollgate_browser" | "tollgate_provider";
 
 /** `set-cookie` that signs a browser in. */
 export const signInCookie = (token: string, baseUrl: string): string =>
@@ -55,6 +56,14 @@ export const knownBrowserCookie = (kept: string, baseUrl: string): string =>
 /** What the browser keeps of an earlier sign-in, or whatever it says instead; null where it keeps nothing. */
 export const knownBrowserText = (headers: Headers, baseUrl: string): string | null =>
   cookieOf("tollgate_browser", headers, baseUrl);
+
+/** `set-cookie` of what a sign-in with a provider began with; null takes it away. */
+export const begunCookie = (begun: string | null, baseUrl: string): string =>
+  cookie("tollgate_provider", begun ?? "", begun === null ? 0 : providerSignInMs, baseUrl);
+
+/** What the browser keeps of it, or whatever it says instead. */
+export const begunText = (headers: Headers, baseUrl: string): string =>
+  cookieOf("tollgate_provider", headers, baseUrl) ?? "";
 
 function cookie(name: CookieName, value: string, maxAgeMs: number, baseUrl: string): string {
   const secure = baseUrl.startsWith("https:") ? "; Secure" : "";

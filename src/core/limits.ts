@@ -283,6 +283,26 @@ export const signUpAddressTriesMax = 100;
 export const signInNameTriesStep = 10;
 export const signInDelayMinMs = 250;
 export const signInDelayMaxMs = 4_000;
+/** Bytes of the tokens of sessions and links. */
+export const accessTokenBytes = 32;
+export const invitationMs = 7 * dayMs;
+export const passwordLinkMs = dayMs;
+export const linkMaxMs = 90 * dayMs;
+/** Used and expired links are kept this long for exports. */
+export const linkKeptMs = 90 * dayMs;
+/** Invitations that were not used, in the console. */
+export const invitationsShownMax = 200;
+/** From the button to the answer of an identity provider. */
+export const providerSignInMs = 10 * 60_000;
+/** For each of its replies. */
+export const providerReplyMs = 5_000;
+export const providerReplyMaxBytes = 512 * 1024;
+/** What it says of itself is asked again after this. */
+export const providerKnownMs = hourMs;
+/** People whose sign-in asks it at the same time. */
+export const providerSignInsMax = 32;
+/** Its clock may differ from ours by this many seconds. */
+export const providerClockToleranceSeconds = 60;
 /** A browser stays known for as long as browsers keep a cookie at most (400 days). */
 export const knownBrowserMaxMs = 400 * dayMs;
 /** What is remembered of tries; beyond it the oldest are forgotten. */

@@ -81,6 +81,10 @@ export type ComposedServer = AsyncDisposable &
   Readonly<{
     url: string;
     dataFolder: string;
+    /** Where browsers find the console. */
+    consoleUrl: string;
+    /** Whether people may sign in with a password. */
+    passwordSignIn: boolean;
     /** Which nodes it works with and why, in one line. */
     nodes: string;
     /** A model that samples name. */
@@ -124,6 +128,8 @@ export async function compose(given: Given): Promise<ComposedServer> {
   return {
     url: doors.url,
     dataFolder: config.dataFolder,
+    consoleUrl: addressesOf(config, settings.port).baseUrl,
+    passwordSignIn: config.passwords,
     nodes: work.serving.description,
     sampleModel: () => sampleModelOf(settings.catalog),
     largestPlan: lastPlan(settings.catalog.plans).id,
@@ -356,6 +362,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
   });
   const commandsWork: CommandsWork = {
     ...accounting,
+    consoleUrl: addressesOf(config, port).baseUrl,
     eraseResponses: (account, forEver) =>
       storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(config.dataFolder, account, log),
   };

@@ -13,6 +13,7 @@ import type { AccountData } from "../console/account-data.ts";
 import type { OperatorNode } from "../console/api.ts";
 import { assets } from "../console/assets.ts";
 import { BrowserAddresses } from "../console/browser-addresses.ts";
+import { openProvider } from "../console/oidc/open-provider.ts";
 import { openConsole } from "../console/console.ts";
 import type { BackupFile, Backups, Configuration } from "../console/server-care.ts";
 import { openStripe } from "../console/stripe.ts";
@@ -56,7 +57,8 @@ type Parts = Readonly<{
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
   const { accounting, catalog, pool, work, reloader, backupSchedule, demo, port, sealingKey, clock, log } = parts;
-  const { accounts, accountKeys, sessions, purchases, purchaseRecords, auditLog, ledger } = accounting;
+  const { accounts, accountKeys, sessions, purchases, purchaseRecords, auditLog, links, identities, ledger } =
+    accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
   const usage = new UsageFile(config.dataFolder, accounting.databaseFile, log);
   const nodes = {
@@ -109,6 +111,13 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
           version,
           demo,
           signUp: config.signUp,
+          passwordSignIn: config.passwords,
+          oidc:
+            config.oidc === null
+              ? null
+              : openProvider(config.oidc, addressesOf(config, port).baseUrl, sealingKey, clock),
+          links,
+          identities,
           addresses,
           browsers: new KnownBrowsers(sealingKey),
         },

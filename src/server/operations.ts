@@ -9,19 +9,22 @@ import {
   type NewAccount,
 } from "../account/accounts.ts";
 import { type AuditAction, type AuditEntry, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
+import { invitationInWords, type MadeLink, pathOf } from "../account/access-links.ts";
 import type { InSameCommit } from "../account/journal.ts";
 import type { UsageRow } from "../account/usage-row.ts";
 import type { Accounting } from "../accounting.ts";
 import type { Backup } from "../store/backup/backup.ts";
 import { systemClock } from "../core/clock.ts";
 import { keyNameMaxLength } from "../core/limits.ts";
-import type { AccountId, KeyId } from "../core/types.ts";
+import type { AccountId, KeyId, Ms } from "../core/types.ts";
 
 /** Tells how far a long operation is, as one line of words. */
 export type Progress = (line: string) => void;
 
-export type Work = Pick<Accounting, "accounts" | "accountKeys" | "auditLog" | "backup" | "sessions"> &
+export type Work = Pick<Accounting, "accounts" | "accountKeys" | "auditLog" | "backup" | "links" | "sessions"> &
   Readonly<{
+    /** Where browsers find the console, without a slash at the end. */
+    consoleUrl: string;
     /** Removes the stored responses of an account, wherever they are; `forEver`: none of that account are kept anymore. */
     eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
   }>;
@@ -65,6 +68,29 @@ export const operations = {
       }),
     );
     return { id: account.id, email: account.email };
+  },
+
+  async "accounts password link"(
+    work: CommandWork,
+    { email, expiresAt }: { email: string; expiresAt: Ms },
+  ): Promise<Readonly<{ id: AccountId; email: string }> & ShownLink> {
+    const account = await work.accounts.show(email);
+    const wanted = work.accounts.passwordLink(account.id, expiresAt, systemClock.wall());
+    const made = await work.links.make(wanted, (id) =>
+      work.auditLog.append(entryOf(work, "account.password_link", account.id, `link ${id}`)),
+    );
+    return { id: account.id, email: account.email, ...shownLink(work, made) };
+  },
+
+  async "accounts invite"(
+    work: CommandWork,
+    { email, plan, credit, expiresAt }: { email: string | null; plan?: string; credit: number; expiresAt: Ms },
+  ): Promise<Readonly<{ id: number; email: string | null; plan: string; credit: number }> & ShownLink> {
+    const wanted = work.accounts.invitation({ email, plan, credit, expiresAt }, systemClock.wall());
+    const made = await work.links.make(wanted, (id) =>
+      work.auditLog.append(entryOf(work, "invitation.create", theServer, invitationInWords({ ...wanted, id }))),
+    );
+    return { id: made.link.id, email, plan: wanted.plan, credit, ...shownLink(work, made) };
   },
 
   async "accounts disable"(work: CommandWork, { email }: { email: string }): Promise<AccountView> {
@@ -154,6 +180,14 @@ export const operations = {
     return made;
   },
 } as const;
+
+/** `link` is shown this once. */
+type ShownLink = Readonly<{ link: string; expires_at: string }>;
+
+const shownLink = ({ consoleUrl }: Pick<Work, "consoleUrl">, made: MadeLink): ShownLink => ({
+  link: consoleUrl + pathOf(made),
+  expires_at: new Date(made.link.expiresAt).toISOString(),
+});
 
 /** The backup is there all the same. */
 export const notNoted = ({ message }: Error): string => `the backup is not in the audit log: ${message}`;

@@ -2,11 +2,13 @@
 import { by } from "../fixtures/principals.ts";
 import { plainModel } from "../../src/core/catalog.ts";
 import type { Database } from "bun:sqlite";
+import { AccessLinks } from "../../src/account/access-links.ts";
 import { AccountKeys } from "../../src/account/account-keys.ts";
 import { Accounts } from "../../src/account/accounts.ts";
 import { AuditLog } from "../../src/account/audit.ts";
 import { Admission, type Asked } from "../../src/account/admission.ts";
 import { Flood } from "../../src/account/flood.ts";
+import { Identities } from "../../src/account/identities.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { Ledger } from "../../src/account/ledger.ts";
 import { type Hasher, Passwords } from "../../src/account/passwords.ts";
@@ -108,6 +110,8 @@ export class Office {
   readonly sessions: Sessions;
   readonly purchases: Purchases;
   readonly auditLog: AuditLog;
+  readonly links: AccessLinks;
+  readonly identities: Identities;
 
   /** Opens on what an earlier office left, as a restart does. */
   constructor(database = memoryDatabase(), passwords: Passwords = new Passwords(cheapHasher), offered: Plans = plans) {
@@ -141,6 +145,8 @@ export class Office {
       clock,
     });
     this.auditLog = new AuditLog(this.consoleRecords, this.journal);
+    this.links = new AccessLinks(this.consoleRecords, this.journal, clock);
+    this.identities = new Identities(this.consoleRecords, this.journal);
   }
 
   /** Kills the process and starts it again on the same disk. */

@@ -73,6 +73,8 @@ test("an export has the account and every list, and no hash", async () => {
     [
       "account",
       "audit",
+      "identities",
+      "links",
       "payments",
       "purchase_requests",
       "quota_use",

@@ -194,6 +194,12 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
     "5 tokens: reference invoice-1",
   ],
   [["accounts", "password", "ann@x.org", "--password", "battery staple"], "account.password", ""],
+  [["accounts", "password", "ann@x.org", "--link"], "account.password_link", "link 1"],
+  [
+    ["accounts", "invite", "--email", "eve@x.org", "--plan", "plus", "--credit", "5", "--expires", "2h"],
+    "invitation.create",
+    "invitation 2: plan plus, credit 5, for one address",
+  ],
   [["accounts", "disable", "ann@x.org"], "account.disable", ""],
   [["accounts", "enable", "ann@x.org"], "account.enable", ""],
   [["keys", "rotate", "ann@x.org"], "key.rotate", ""],
@@ -244,10 +250,34 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
   });
 
   test("every operation either is among those, or only reads", () => {
-    const tried = changes.map(([words]) => words);
+    const tried = changes.map(([words]) => (words.includes("--link") ? ["accounts password link"] : words));
     const reading = ["accounts list", "accounts show", "keys list", "usage"];
     const untried = Object.keys(operations).filter((name) => !tried.some((words) => words.join(" ").startsWith(name)));
     expect(untried.sort()).toEqual([...reading, "accounts delete"].sort());
+  });
+
+  test("links are printed with their end, and wrong ones are refused", async () => {
+    const made = JSON.parse((await call("accounts", "invite", "--expires", "2h", "--json")).stdout);
+    expect(made).toMatchObject({ email: null, plan: "free", credit: 0 });
+    expect(made.link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/join#[\w-]{43}$/);
+    const hours = (Date.parse(made.expires_at) - Date.now()) / 3_600_000;
+    expect(hours).toBeGreaterThan(1.9);
+    expect(hours).toBeLessThan(2.01);
+    const wrong: readonly (readonly [words: string[], code: number, says: string])[] = [
+      [["accounts", "invite", "--expires", "yesterday"], 2, "--expires must be a time to come"],
+      [["accounts", "invite", "--expires", "2020-01-01"], 2, "--expires must be a time to come"],
+      [["accounts", "invite", "--expires", "91d"], 1, "within 90 days"],
+      [["accounts", "invite", "--plan", "gold"], 1, "no plan is called gold"],
+      [["accounts", "invite", "--email", "ann@x.org"], 1, "exists already"],
+      [["accounts", "password", "ann@x.org", "--link", "--password", "correct horse"], 2, "choose one"],
+      [["accounts", "password", "ann@x.org", "--expires", "1d"], 2, "--expires is for --link"],
+      [["accounts", "password", "nobody@x.org", "--link"], 1, "no account has the e-mail"],
+    ];
+    for (const [words, code, says] of wrong) {
+      const answered = await call(...words);
+      expect([words, answered.code]).toEqual([words, code]);
+      expect(answered.stderr).toContain(says);
+    }
   });
 
   test("the only operator cannot be disabled, and nothing happens to accounts that there are not", async () => {

@@ -49,7 +49,7 @@ describe("the command line", () => {
   });
 
   const wrong: [string[], string][] = [
-    [["acounts", "list"], 'there is no command "acounts"; commands: serve, accounts create, accounts list'],
+    [["acounts", "list"], 'there is no command "acounts"; commands: serve, accounts create, accounts invite'],
     [["accounts", "creat"], 'there is no command "accounts creat"; did you mean "accounts create"?'],
     [["serv"], 'there is no command "serv"; did you mean "serve"?'],
     [["accounts", "list", "--dta", "x"], "accounts list: unknown flag --dta; did you mean --data?"],

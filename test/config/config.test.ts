@@ -114,7 +114,9 @@ describe("a configuration", () => {
       mcp: [],
       storedResponses: { keepMs: 30 * 86_400_000, accountBytesMax: 100 * 1024 ** 2 },
       signUp: false,
+      passwords: true,
       addressHeader: null,
+      oidc: null,
       stripe: null,
       catalogFile: null,
       models: [],
@@ -164,7 +166,9 @@ describe("a configuration", () => {
       mcp: [],
       storedResponses: { keepMs: 7 * 86_400_000, accountBytesMax: 64 * 1024 ** 2 },
       signUp: false,
+      passwords: true,
       addressHeader: null,
+      oidc: null,
       stripe: null,
       catalogFile: "/etc/tollgate/catalog.json",
       models: [],
@@ -565,5 +569,40 @@ describe("a wrong configuration", () => {
       /^\/nowhere\/gate\.toml: cannot be read: /,
     );
     expect(loadConfig({}, { TOLLGATE_CONFIG: "/nowhere/gate.toml" })).rejects.toThrow(/^\/nowhere\/gate\.toml: /);
+  });
+});
+
+describe("sign-in with a provider", () => {
+  const oidc = (more: string, environment = {}) =>
+    read(`[oidc]\nissuer = "https://login.example.org/"\n${more}`, {}, environment);
+
+  test("takes its client from variables too; the secret alone is kept out of the log", () => {
+    const config = oidc('client_id_env = "ID"\nclient_secret_env = "SECRET"\nallowed_domains = ["Example.org"]', {
+      ID: "tollgate",
+      SECRET: "s3cret",
+    });
+    expect(config.oidc).toMatchObject({
+      issuer: "https://login.example.org/", // as it was written: a slash at its end is part of it
+      clientId: "tollgate",
+      clientSecret: "s3cret",
+      name: "login.example.org",
+      allowedDomains: ["example.org"],
+    });
+    expect(config.keys).toEqual(["s3cret"]);
+  });
+
+  test.each([
+    ["", "client_id is missing"],
+    ['client_id = "a"\nclient_id_env = "ID"', "must be absent where client_id_env is given"],
+    ['client_id = "a"\nplan = "gold"', 'oidc.plan must be one of "free"'],
+    ['client_id = "a"\nscopes = ["email"]', 'must have "openid" among them'],
+    ['client_id = "a"\nallowed_domains = ["@example.org"]', "must be a domain"],
+  ])("%j is a fault", (more, says) => {
+    expect(() => oidc(more, { ID: "tollgate" })).toThrow(says);
+  });
+
+  test("instead of passwords takes a provider", () => {
+    expect(() => read("[console]\npasswords = false")).toThrow("must be true without [oidc]: nobody could sign in");
+    expect(oidc('client_id = "a"\n[console]\npasswords = false').passwords).toBe(false);
   });
 });

@@ -246,6 +246,8 @@ const numbers: AccountNumbers = {
 const session: Session = {
   account: { id: 1, email: payloads.join(" "), plan: "free", operator: true },
   sign_up: true,
+  passwords: true,
+  provider: payloads.join(" "),
   version: payloads.join(" "),
   base_url: payloads.join(" "),
   demo: true,
@@ -361,6 +363,7 @@ const operatorAccount: OperatorAccount = {
   ...accountRow(payloads.join(" "), 0),
   key_created_at: time,
   has_password: true,
+  providers: [...payloads],
   numbers,
 };
 

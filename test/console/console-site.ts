@@ -95,6 +95,10 @@ export class ConsoleSite {
       baseUrl,
       samplesUrl: null,
       signUp: false,
+      passwordSignIn: true,
+      oidc: null,
+      links: office.links,
+      identities: office.identities,
       addresses: new BrowserAddresses("x-test-address", log),
       browsers: new KnownBrowsers(new Uint8Array(32)),
       version: "0.0.0",
@@ -135,6 +139,8 @@ export class ConsoleBrowser {
   cookie = "";
   /** Of where it signed in before. */
   known = "";
+  /** Of a sign-in with a provider that began. */
+  begun = "";
   account: Readonly<{ id: number; email: string; api_key: string }> = { id: 0, email: "", api_key: "" };
 
   constructor(
@@ -156,13 +162,14 @@ export class ConsoleBrowser {
       ...init,
       headers: {
         ...(init.headers as object),
-        cookie: [this.cookie, this.known].filter((cookie) => cookie !== "").join("; "),
+        cookie: [this.cookie, this.known, this.begun].filter((cookie) => cookie !== "").join("; "),
         "x-test-address": this.address,
       },
     });
     for (const set of response.headers.getSetCookie()) {
       const cookie = set.split(";")[0]!;
       if (cookie.includes("tollgate_browser=")) this.known = cookie;
+      else if (cookie.includes("tollgate_provider=")) this.begun = cookie;
       else this.cookie = cookie;
     }
     const isJson = response.headers.get("content-type")?.startsWith("application/json") === true;

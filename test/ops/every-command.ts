@@ -28,6 +28,7 @@ export async function tryEveryCommand(
   const here = ["--data", "data", "--json"];
   const commands = [
     ["accounts", "create", "a@example.com", ...here],
+    ["accounts", "invite", ...here],
     ["accounts", "list", ...here],
     ["accounts", "show", "a@example.com", ...here],
     ["accounts", "plan", "a@example.com", "plus", ...here],

@@ -367,9 +367,10 @@ test("every option that takes a restart is called so, and nothing of it is appli
     threads: "[server]\nthreads = 2",
     signUp: "[console]\nsign_up = true",
     addressHeader: '[console]\naddress_header = "x-real-ip"',
+    oidc: '[oidc]\nissuer = "https://a.example"\nclient_id = "a"',
     stripe: '[stripe]\nsecret_key = "a"\nwebhook_secret = "b"',
     logFormat: '[log]\nformat = "text"',
-  } satisfies Record<Exclude<keyof FixedOptions, "dataFolder">, string>; // that one is a flag's, which stays
+  } satisfies Record<Exclude<keyof FixedOptions, "dataFolder" | "passwords">, string>; // a flag's, which stays; and with oidc alone
   await using site = new Site();
   await site.start("[server]\nport = 0\n");
   for (const [name, toml] of Object.entries(changed)) {
@@ -378,6 +379,8 @@ test("every option that takes a restart is called so, and nothing of it is appli
     );
     expect(await site.reload()).toEqual({ applied: [], needsRestart: [options[name as keyof typeof changed].name] });
   }
+  site.write(`[server]\nport = 0\n${changed.oidc}\n[console]\npasswords = false\n`);
+  expect(await site.reload()).toEqual({ applied: [], needsRestart: ["console.passwords", "oidc"] });
   site.write("[server]\nport = 0\n[responses]\nkeep_days = 0\n");
   expect(await site.reload()).toEqual({ applied: [], needsRestart: ["responses"] });
   await site.stop();

@@ -209,4 +209,31 @@ export const releasedLedgers: readonly string[] = [
   INSERT INTO journal_folds SELECT *, 1 FROM journal_folds_before;
   DROP TABLE journal_folds_before;
   `,
+  // Links that let somebody in once, and who is known to an identity provider.
+  `
+  CREATE TABLE access_links (
+    id INTEGER PRIMARY KEY,
+    token_hash BLOB NOT NULL UNIQUE CHECK (length(token_hash) = 32),
+    kind TEXT NOT NULL CHECK (kind IN ('invitation', 'password')),
+    account_id INTEGER,
+    email TEXT COLLATE NOCASE,
+    plan TEXT NOT NULL,
+    credit INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER
+  ) STRICT;
+
+  CREATE INDEX access_links_by_account ON access_links (account_id);
+
+  CREATE TABLE identities (
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    account_id INTEGER NOT NULL,
+    connected_at INTEGER NOT NULL,
+    PRIMARY KEY (issuer, subject)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX identities_by_account ON identities (account_id);
+  `,
 ];

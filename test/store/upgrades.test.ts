@@ -80,6 +80,10 @@ const rows: Readonly<Record<string, (key: string) => readonly (readonly unknown[
   audit_log: () => [[1, at, 1, "127.0.0.1", "grant credit", 2, "{}"]],
   journal_folds: () => [],
   search_calls: () => [[1, day, 4]],
+  access_links: () => [
+    [1, new Uint8Array(32).fill(8), "invitation", null, "eve@x", "plus", 500, at, at + 86_400_000, null],
+  ],
+  identities: () => [["https://login.example.com", "ada-1", 1, at]],
 };
 /** Tables that have their row from the start. */
 const made: ReadonlySet<string> = new Set(["instance", "journal_folded"]);

@@ -29,6 +29,7 @@ import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { jsonReply, withCookies } from "../reply.ts";
+import { withoutPasswords } from "./entering.ts";
 import { type Answer, type Call, fail, type Failure, type Route, route, routeWithBody } from "./route.ts";
 import { knownBrowserCookie, knownBrowserText } from "../signed-in.ts";
 import { everything } from "./usage-routes.ts";
@@ -145,6 +146,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
 
     // A stolen session could try out passwords here.
     routeWithBody("/password", "account", PasswordChange, async (call) => {
+      if (!parts.passwordSignIn) return withoutPasswords;
       const { account, session } = call.visitor;
       const [place, now] = [String(session.id), clock.monotonic()];
       const own = String(account.id);

@@ -39,6 +39,8 @@ import type { ConsoleParts } from "../parts.ts";
 import { requestOf } from "./plan-routes.ts";
 import { serverCareRoutes } from "./server-care-routes.ts";
 import { type Call, fail, type Failure, isFailure, type Route, route, routeWithBody, routeWithQuery } from "./route.ts";
+import { invitationRoutes } from "./invitation-routes.ts";
+import { withoutPasswords } from "./entering.ts";
 import { usagePage } from "./usage-routes.ts";
 
 const pageDefault = 50;
@@ -49,6 +51,7 @@ const noRequest = fail("not_found", "There is no such request.");
 export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
   return [
     ...accountRoutesOf(parts, live),
+    ...invitationRoutes(parts),
     ...serverRoutes(parts, live),
     ...serverCareRoutes(parts),
     ...requestRoutes(parts),
@@ -120,6 +123,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     routeWithBody("/operator/accounts/:id/password", "operator", PasswordReset, async (call) => {
+      if (!parts.passwordSignIn) return withoutPasswords;
       if (accounts.record(call.id) === null) return noAccount;
       const { account, session } = call.visitor;
       await sessions.endAllWith(call.id, call.id === account.id ? session.id : null, (endSessions) =>
@@ -184,6 +188,7 @@ function operatorAccount(parts: ConsoleParts, live: Live, record: AccountRecord)
     ...row,
     key_created_at: timeOf(keyCreatedAt),
     has_password: passwordHash !== null,
+    providers: parts.identities.of(id).map(({ issuer }) => issuer),
     numbers: numbersOf(parts, id, live.requests.openRequestsOf(id)),
   };
 }

@@ -1,4 +1,4 @@
-// Sign-in, sign-up and sign-out.
+// Sign-in with a password, sign-up and sign-out.
 import { PasswordsBusy } from "../../account/passwords.ts";
 import { RecentTries } from "../../account/recent-tries.ts";
 import { networkOf, SignInTries } from "../../account/sign-in-tries.ts";
@@ -6,8 +6,9 @@ import { signInWindowMs, signUpAddressTriesMax } from "../../core/limits.ts";
 import { type CreatedAccount, type Session, SignIn, SignUp } from "../api.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { jsonReply, withCookies } from "../reply.ts";
-import { fail, type Route, route, routeWithBody, type Visitor } from "./route.ts";
-import { knownBrowserCookie, knownBrowserText, signInCookie, signOutCookie } from "../signed-in.ts";
+import { enter, sessionOf, tooManyTries, withoutPasswords } from "./entering.ts";
+import { fail, type Route, route, routeWithBody } from "./route.ts";
+import { knownBrowserCookie, knownBrowserText, signOutCookie } from "../signed-in.ts";
 
 export function sessionRoutes(parts: ConsoleParts): Route[] {
   const { accounts, sessions, browsers, clock, baseUrl } = parts;
@@ -21,7 +22,8 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
     // Unknown names, wrong passwords, accounts without a password and disabled ones are answered alike, after the same
     // work; a try is counted before any of it.
     routeWithBody("/sign-in", "public", SignIn, async (call) => {
-      const { body, visitor, address, isShared, browser, request } = call;
+      const { body, address, isShared, request } = call;
+      if (!parts.passwordSignIn) return withoutPasswords;
       const kept = knownBrowserText(request.headers, baseUrl);
       const knownBrowser = browsers.recognize(kept, accounts.recordOf(body.email));
       const attempt = tries.begin(body.email, { address, isShared, knownBrowser }, clock.monotonic());
@@ -33,13 +35,13 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       if (account === null) return fail("wrong_credentials", "The e-mail address or the password is wrong.");
       attempt.succeeded();
       const introduced = browsers.introduce(account, knownBrowser);
-      const { token } = await sessions.open(account.id, { address, browser }, clock.wall());
-      // What the browser had before is replaced, never carried on with.
-      if (visitor !== null) await sessions.end(visitor.account.id, visitor.session.id);
-      return signedInReply(sessionOf(parts, account), token, introduced);
+      const cookie = await enter(parts, call, account.id);
+      return signedInReply(sessionOf(parts, account), cookie, introduced);
     }),
 
-    routeWithBody("/sign-up", "public", SignUp, async ({ body, visitor, address, browser }) => {
+    routeWithBody("/sign-up", "public", SignUp, async (call) => {
+      const { body, address } = call;
+      if (!parts.passwordSignIn) return withoutPasswords;
       if (!parts.signUp) return fail("forbidden", "Only this server's operator can create accounts.");
       // An e-mail that is taken costs its hash as well, and counts: names are not to be tried out here.
       const [place, now] = [networkOf(address), clock.monotonic()];
@@ -49,9 +51,8 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       signUps.add(place, now);
       const created = await accounts.create({ email: body.email, password: body.password }, undefined, turn);
       const owner = accounts.record(created.id)!;
-      const { token } = await sessions.open(created.id, { address, browser }, clock.wall());
-      if (visitor !== null) await sessions.end(visitor.account.id, visitor.session.id);
-      return signedInReply(created satisfies CreatedAccount, token, browsers.introduce(owner, null));
+      const cookie = await enter(parts, call, created.id);
+      return signedInReply(created satisfies CreatedAccount, cookie, browsers.introduce(owner, null));
     }),
 
     route("POST", "/sign-out", "public", async ({ visitor }) => {
@@ -60,27 +61,7 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
     }),
   ];
 
-  function signedInReply(body: Session | CreatedAccount, token: string, introduced: string): Response {
-    return withCookies(jsonReply(body), signInCookie(token, baseUrl), knownBrowserCookie(introduced, baseUrl));
+  function signedInReply(body: Session | CreatedAccount, cookie: string, introduced: string): Response {
+    return withCookies(jsonReply(body), cookie, knownBrowserCookie(introduced, baseUrl));
   }
-}
-
-const tooManyTries = (seconds: number) =>
-  fail("too_many_attempts", `Too many tries. Try again in ${Math.ceil(seconds / 60)} min.`, seconds);
-
-function sessionOf(
-  { signUp, version, samplesUrl, demo, catalog }: ConsoleParts,
-  account: Pick<Visitor["account"], "id" | "email" | "plan" | "operator"> | null,
-): Session {
-  return {
-    account:
-      account === null
-        ? null
-        : { id: account.id, email: account.email, plan: account.plan, operator: account.operator },
-    sign_up: signUp,
-    version,
-    base_url: samplesUrl,
-    demo,
-    plans: Object.values(catalog.plans).map(({ id, name }) => ({ id, name })),
-  };
 }

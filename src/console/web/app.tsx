@@ -1,7 +1,7 @@
 // Chooses the page to draw: sign-in for strangers, else the page of the address inside the shell.
 import { type ComponentType, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
-import { operatorPages, type PageEntry, pageAt } from "./pages.ts";
+import { doorPage, operatorPages, type PageEntry, pageAt } from "./pages.ts";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { Mark } from "./parts/icons.tsx";
 import { Page } from "./parts/page.tsx";
@@ -34,6 +34,7 @@ function Content(): VNode {
       </div>
     );
   }
+  if (doorPage.paths.includes(path)) return <LazyDoor />;
   if (!signedIn || path === "/sign-in") return <SignInPage />;
   const page = pageAt(path);
   if (operatorPages.some((known) => known === page) && account.value?.operator !== true) {
@@ -69,6 +70,23 @@ function LazyPage({ page }: { page: PageEntry }): VNode {
         <Failure message="This page could not be loaded." onRetry={() => location.reload()} />
       )}
     </Page>
+  );
+}
+
+function LazyDoor(): VNode {
+  const resource = useResource(async () => {
+    loaded.set("door", await doorPage.load());
+  }, "door");
+  const Drawn = loaded.get("door");
+  if (Drawn !== undefined) return <Drawn />;
+  return (
+    <div class="splash">
+      {resource.error === null ? (
+        <Mark size={40} />
+      ) : (
+        <Failure message="This page could not be loaded." onRetry={() => location.reload()} />
+      )}
+    </div>
   );
 }
 

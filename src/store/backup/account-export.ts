@@ -11,6 +11,12 @@ import { openForReading } from "../open.ts";
 /** A list of the export, with the query of its rows; `?1` is the account. */
 const lists: readonly (readonly [name: string, sql: string])[] = [
   ["sessions", "SELECT id, created_at, used_at, address, browser FROM sessions WHERE account_id = ?1 ORDER BY id"],
+  ["identities", "SELECT issuer, subject, connected_at FROM identities WHERE account_id = ?1 ORDER BY issuer"],
+  [
+    "links",
+    `SELECT id, kind, email, plan, credit, created_at, expires_at, used_at FROM access_links
+     WHERE account_id = ?1 OR email = (SELECT email FROM accounts WHERE id = ?1) ORDER BY id`,
+  ],
   [
     "purchase_requests",
     `SELECT id, kind, tokens, plan, note, state, created_at, decided_at, decision_note FROM purchase_requests
@@ -53,6 +59,7 @@ const times: ReadonlySet<string> = new Set([
   "decided_at",
   "paid_at",
   "disabled_at",
+  "connected_at",
   "key_used_at",
   "last_used_at",
   "revoked_at",

@@ -1,15 +1,19 @@
-// Reads what the console keeps: sessions, requests for credit or another plan, payments and the audit log.
+// Reads what the console keeps: sessions, links that let somebody in, identities, requests for credit or another plan, payments and the audit log.
 import type { Database } from "bun:sqlite";
-import { and, desc, eq, lt, sql } from "drizzle-orm";
+import { and, desc, eq, isNull, lt, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
+import type { AccessLink, AccessLinkRecords } from "../../account/access-links.ts";
 import type { AuditAction, AuditEntry, AuditRecords } from "../../account/audit.ts";
+import type { Identity, IdentityRecords } from "../../account/identities.ts";
 import type { Payment, PurchaseRecords, PurchaseRequest } from "../../account/purchases.ts";
 import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
 import type { AccountId } from "../../core/types.ts";
 import { read } from "../open.ts";
-import { auditLog, payments, purchaseRequests, sessions } from "./schema.ts";
+import { accessLinks, auditLog, identities, payments, purchaseRequests, sessions } from "./schema.ts";
 
-export class ConsoleRecords implements SessionRecords, PurchaseRecords, AuditRecords {
+export class ConsoleRecords
+  implements SessionRecords, PurchaseRecords, AuditRecords, AccessLinkRecords, IdentityRecords
+{
   readonly #queries: ReturnType<typeof prepare>;
 
   constructor(database: Database) {
@@ -60,6 +64,34 @@ export class ConsoleRecords implements SessionRecords, PurchaseRecords, AuditRec
       ...payment,
       account: accountId,
     }));
+  }
+
+  link(tokenHash: string): AccessLink | null {
+    const row = read(() => this.#queries.link.get({ tokenHash: Buffer.from(tokenHash, "base64") }));
+    return row === undefined ? null : linkOf(row);
+  }
+
+  linkById(id: number): AccessLink | null {
+    const row = read(() => this.#queries.linkById.get({ id }));
+    return row === undefined ? null : linkOf(row);
+  }
+
+  lastLinkId(): number {
+    return read(() => this.#queries.lastLinkId.get())?.id ?? 0;
+  }
+
+  openInvitations(limit: number): readonly AccessLink[] {
+    return read(() => this.#queries.openInvitations.all({ limit })).map(linkOf);
+  }
+
+  accountOfIdentity(issuer: string, subject: string): AccountId | null {
+    return read(() => this.#queries.identity.get({ issuer, subject }))?.account ?? null;
+  }
+
+  identitiesOf(account: AccountId): readonly Identity[] {
+    return read(() => this.#queries.identitiesOf.all({ account })).map(({ accountId, ...row }) => {
+      return { ...row, account: accountId };
+    });
   }
 
   lastAuditId(): number {
@@ -129,6 +161,34 @@ function prepare(database: Database) {
       .orderBy(desc(payments.paidAt))
       .limit(place("limit"))
       .prepare(),
+    link: db
+      .select()
+      .from(accessLinks)
+      .where(eq(accessLinks.tokenHash, place("tokenHash")))
+      .prepare(),
+    linkById: db
+      .select()
+      .from(accessLinks)
+      .where(eq(accessLinks.id, place("id")))
+      .prepare(),
+    lastLinkId: db.select({ id: accessLinks.id }).from(accessLinks).orderBy(desc(accessLinks.id)).limit(1).prepare(),
+    openInvitations: db
+      .select()
+      .from(accessLinks)
+      .where(and(eq(accessLinks.kind, "invitation"), isNull(accessLinks.usedAt)))
+      .orderBy(desc(accessLinks.id))
+      .limit(place("limit"))
+      .prepare(),
+    identity: db
+      .select({ account: identities.accountId })
+      .from(identities)
+      .where(and(eq(identities.issuer, place("issuer")), eq(identities.subject, place("subject"))))
+      .prepare(),
+    identitiesOf: db
+      .select()
+      .from(identities)
+      .where(eq(identities.accountId, place("account")))
+      .prepare(),
     lastAuditId: db.select({ id: auditLog.id }).from(auditLog).orderBy(desc(auditLog.id)).limit(1).prepare(),
     audit: db
       .select()
@@ -141,6 +201,10 @@ function prepare(database: Database) {
 }
 
 function sessionOf({ tokenHash, accountId, ...row }: typeof sessions.$inferSelect): SessionRecord {
+  return { ...row, account: accountId, tokenHash: Buffer.from(tokenHash).toString("base64") };
+}
+
+function linkOf({ tokenHash, accountId, ...row }: typeof accessLinks.$inferSelect): AccessLink {
   return { ...row, account: accountId, tokenHash: Buffer.from(tokenHash).toString("base64") };
 }
 

@@ -15,6 +15,7 @@ import {
   type SQLiteTable,
   text,
 } from "drizzle-orm/sqlite-core";
+import type { AccessLink } from "../../account/access-links.ts";
 import type { EntryKind } from "../../account/entry.ts";
 import type { PurchaseRequest } from "../../account/purchases.ts";
 import type { Quota } from "../../account/quota.ts";
@@ -260,8 +261,49 @@ export const searchCalls = sqliteTable(
   (table) => [primaryKey({ columns: [table.accountId, table.day] })],
 );
 
+const linkKinds = ["invitation", "password"] as const satisfies readonly AccessLink["kind"][];
+
+/** Links that let somebody in once: invitations, and those by which a password is set. */
+export const accessLinks = sqliteTable(
+  "access_links",
+  {
+    id: integer().primaryKey(),
+    tokenHash: blob("token_hash", { mode: "buffer" }).notNull().unique(),
+    kind: text({ enum: linkKinds }).notNull(),
+    /** Whose password; of an invitation, who used it. */
+    accountId: integer("account_id"),
+    /** The address that an invitation is for. */
+    email: caselessText(),
+    plan: text().$type<PlanId>().notNull(),
+    /** Balance tokens. */
+    credit: integer().notNull(),
+    createdAt: integer("created_at").notNull(),
+    expiresAt: integer("expires_at").notNull(),
+    usedAt: integer("used_at"),
+  },
+  (table) => [
+    check("token_hash_is_sha256", sql`length(token_hash) = 32`),
+    index("access_links_by_account").on(table.accountId),
+  ],
+);
+
+/** Whom an identity provider calls so. */
+export const identities = sqliteTable(
+  "identities",
+  {
+    issuer: text().notNull(),
+    subject: text().notNull(),
+    accountId: integer("account_id").notNull(),
+    connectedAt: integer("connected_at").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.issuer, table.subject] }),
+    index("identities_by_account").on(table.accountId),
+  ],
+);
+
 /** What `PRAGMA user_version` says about a ledger with these tables. */
-export const schemaVersion = 6;
+export const schemaVersion = 7;
 
 /** With the row that a table has from the start, where it has one. */
 export const ledgerTables: readonly Readonly<{ table: SQLiteTable; firstRow?: Readonly<Record<string, unknown>> }>[] = [
@@ -278,6 +320,8 @@ export const ledgerTables: readonly Readonly<{ table: SQLiteTable; firstRow?: Re
   { table: journalFolds },
   { table: journalFolded, firstRow: { id: 1, sequence: 0, billingKey: "", at: 0 } },
   { table: searchCalls },
+  { table: accessLinks },
+  { table: identities },
 ];
 
 /** A row as SQLite gives it: by the names of the columns, with numbers for booleans. */

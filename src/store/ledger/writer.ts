@@ -158,7 +158,7 @@ export class Writer {
   }
 
   #change(change: AccountChange): void {
-    const { create, setPlan, setKey, setPassword, setDisabled, setSearchCalls, erase } = this.#statements;
+    const { create, setPlan, setKey, setPassword, setOperator, setDisabled, setSearchCalls, erase } = this.#statements;
     const { addKey, setKeyName, revokeKey, setFirstKeyUsed, setKeyUsed, eraseKeys } = this.#statements;
     switch (change.change) {
       case "create": {
@@ -193,6 +193,10 @@ export class Writer {
         return;
       case "password":
         setPassword.run(change.passwordHash, change.account);
+        this.#console.endPasswordLinks(change.account);
+        return;
+      case "operator":
+        setOperator.run(change.operator ? 1 : 0, change.account);
         return;
       case "search_calls":
         setSearchCalls.run(change.account, change.day, change.calls);
@@ -203,7 +207,7 @@ export class Writer {
       case "erase":
         erase.run(change.name, bytesOf(change.keyHash), change.at, change.account);
         eraseKeys.run(change.at, change.account);
-        this.#console.erase(change.account);
+        this.#console.erase(change.account, change.email);
         return;
       default:
         this.#console.write(change);
@@ -269,6 +273,7 @@ function prepare(database: Database) {
     erase: database.prepare<unknown, [string, Uint8Array, number, number]>(`
       UPDATE accounts SET email = ?, key_hash = ?, password_hash = NULL, operator = 0,
         disabled_at = coalesce(disabled_at, ?) WHERE id = ?`),
+    setOperator: database.prepare<unknown, [number, number]>("UPDATE accounts SET operator = ? WHERE id = ?"),
     setPassword: database.prepare<unknown, [string | null, number]>(
       "UPDATE accounts SET password_hash = ? WHERE id = ?",
     ),

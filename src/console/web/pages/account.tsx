@@ -7,6 +7,7 @@ import { Confirm } from "../parts/dialog.tsx";
 import { ExportButton } from "../parts/export-button.tsx";
 import { Field, FormError } from "../parts/field.tsx";
 import { Page } from "../parts/page.tsx";
+import { ProviderButton } from "../parts/provider-button.tsx";
 import { Loaded } from "../parts/states.tsx";
 import { ThemeChoice } from "../parts/theme-choice.tsx";
 import { toast } from "../parts/toasts.tsx";
@@ -44,7 +45,18 @@ export function AccountPage(): VNode {
             <ThemeChoice labeled />
           </header>
         </section>
-        <PasswordForm onChanged={sessions.reload} />
+        {session.value?.passwords === true && <PasswordForm onChanged={sessions.reload} />}
+        {session.value?.provider != null && (
+          <section class="card stack">
+            <h2>Sign-in with {session.value.provider}</h2>
+            <p class="quiet small-text">
+              Connects this account with who you are there, so that you can sign in with either.
+            </p>
+            <div>
+              <ProviderButton body={{ connect: true, next: "/account" }} words="Connect with" block={false} />
+            </div>
+          </section>
+        )}
         <section class="card flush">
           <header>
             <h2>Signed-in browsers</h2>

@@ -1,11 +1,11 @@
-// Sign-in, and sign-up where the server allows it; a new account's key is shown here once.
+// Sign-in, with a password or an identity provider, and sign-up where the server allows it.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CreatedAccount, Session, SignIn, SignUp } from "../../api.ts";
-import { CopyButton } from "../parts/copy-button.tsx";
+import { Door } from "../parts/door.tsx";
 import { Field, FormError } from "../parts/field.tsx";
-import { Mark } from "../parts/icons.tsx";
-import { ThemeChoice } from "../parts/theme-choice.tsx";
+import { FirstKey } from "../parts/first-key.tsx";
+import { ProviderButton } from "../parts/provider-button.tsx";
 import { post } from "../request.ts";
 import { useAction } from "../resource.ts";
 import { navigate, place } from "../route.ts";
@@ -20,34 +20,30 @@ export function SignInPage(): VNode {
   useEffect(() => {
     if (signedInAlready) navigate("/", { replace: true });
   }, [signedInAlready]);
-  const title = created !== null ? "Your API key" : wantsNew ? "Create an account" : "Sign in";
-  useEffect(() => {
-    document.title = `${title} · Tollgate`;
-  }, [title]);
+  if (created !== null) {
+    return (
+      <Door title="Your API key" heading="Welcome to Tollgate">
+        <FirstKey email={created.email} apiKey={created.api_key} />
+      </Door>
+    );
+  }
+  const { passwords = true, provider = null, sign_up = false } = session.value ?? {};
+  const next = place.value.query.get("next");
   return (
-    <div class="door">
-      <main class="door-box">
-        <div class="door-brand">
-          <Mark size={40} />
-          <h1>{created !== null ? "Welcome to Tollgate" : wantsNew ? "Create an account" : "Sign in to Tollgate"}</h1>
-          <p class="quiet">One address, one key, one balance for language models</p>
-        </div>
-        {created !== null ? (
-          <FirstKey created={created} />
-        ) : (
-          <CredentialsForm key={String(wantsNew)} isNew={wantsNew} onCreated={setCreated} />
-        )}
-        {created === null && session.value?.sign_up === true && (
-          <p class="door-other">
-            {wantsNew ? "Have an account already?" : "New here?"}{" "}
-            <a href={wantsNew ? "/sign-in" : "/sign-in?new"}>{wantsNew ? "Sign in" : "Create an account"}</a>
-          </p>
-        )}
-      </main>
-      <footer class="door-foot">
-        <ThemeChoice />
-      </footer>
-    </div>
+    <Door
+      title={wantsNew ? "Create an account" : "Sign in"}
+      heading={wantsNew ? "Create an account" : "Sign in to Tollgate"}
+    >
+      {passwords && <CredentialsForm key={String(wantsNew)} isNew={wantsNew} onCreated={setCreated} />}
+      {passwords && provider !== null && <p class="or">or</p>}
+      {provider !== null && <ProviderButton body={next === null ? {} : { next }} primary={!passwords} />}
+      {sign_up && (
+        <p class="door-other">
+          {wantsNew ? "Have an account already?" : "New here?"}{" "}
+          <a href={wantsNew ? "/sign-in" : "/sign-in?new"}>{wantsNew ? "Sign in" : "Create an account"}</a>
+        </p>
+      )}
+    </Door>
   );
 }
 
@@ -104,19 +100,3 @@ function CredentialsForm({ isNew, onCreated }: CredentialsProps): VNode {
     </form>
   );
 }
-
-const FirstKey = ({ created }: { created: CreatedAccount }): VNode => (
-  <div class="card stack">
-    <p>
-      This is the key of <strong>{created.email}</strong>. It is shown <strong>this once</strong>: keep it where you
-      keep your passwords.
-    </p>
-    <div class="secret">
-      <code>{created.api_key}</code>
-      <CopyButton text={created.api_key} label="Copy the API key" />
-    </div>
-    <a class="button primary block" href="/">
-      I saved it, continue
-    </a>
-  </div>
-);

@@ -5,6 +5,7 @@ import type {
   AccountDeletion,
   CreditGrant,
   Done,
+  NewLink,
   OperatorAccount,
   PasswordReset,
   PlanChange,
@@ -17,11 +18,12 @@ import { ExportButton } from "../../parts/export-button.tsx";
 import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
 import { Field, FormError } from "../../parts/field.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
+import { ShownLink } from "../../parts/shown-link.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { UsageTable } from "../../parts/usage-table.tsx";
 import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
-import { account as own, planChoices } from "../../session.ts";
+import { account as own, planChoices, session } from "../../session.ts";
 
 const usageRows = 10;
 const passwordMinLength = 8;
@@ -79,6 +81,7 @@ const Facts = ({ account }: { account: OperatorAccount }): VNode => (
       {account.disabled ? <span class="badge bad">Disabled</span> : <span class="badge good">Active</span>}
       {account.operator && <span class="badge accent">Operator</span>}
       {!account.has_password && <span class="badge">No password</span>}
+      {account.providers.length > 0 && <span class="badge">Known to a provider</span>}
     </div>
     <dl class="facts">
       <dt>To spend now</dt>
@@ -271,25 +274,41 @@ function PasswordForm({ account, onChanged }: { account: OperatorAccount; onChan
     onChanged();
     toast(`${account.email} has a new password; its browsers were signed out.`);
   };
+  const [link, setLink] = useState<NewLink | null>(null);
+  const makeLink = (): void =>
+    void action.run(async () => setLink(await post<NewLink>(`/operator/accounts/${account.id}/password-link`)));
+  const { passwords = true, provider = null } = session.value ?? {};
+  const ways = [passwords ? "set a password" : null, provider === null ? null : `connect with ${provider}`];
   return (
-    <Panel title={account.has_password ? "New password" : "Password"}>
-      <form class="row" onSubmit={(event) => void reset(event)}>
-        <div class="grow">
-          <input
-            type="password"
-            aria-label="New password"
-            placeholder={`At least ${passwordMinLength} characters`}
-            required
-            minLength={passwordMinLength}
-            autocomplete="new-password"
-            value={password}
-            onInput={(event) => setPassword(event.currentTarget.value)}
-          />
-        </div>
-        <button type="submit" class="button" aria-busy={action.busy} disabled={action.busy}>
-          Set password
+    <Panel title={!passwords ? "Sign-in" : account.has_password ? "New password" : "Password"}>
+      {passwords && (
+        <form class="row" onSubmit={(event) => void reset(event)}>
+          <div class="grow">
+            <input
+              type="password"
+              aria-label="New password"
+              placeholder={`At least ${passwordMinLength} characters`}
+              required
+              minLength={passwordMinLength}
+              autocomplete="new-password"
+              value={password}
+              onInput={(event) => setPassword(event.currentTarget.value)}
+            />
+          </div>
+          <button type="submit" class="button" aria-busy={action.busy} disabled={action.busy}>
+            Set password
+          </button>
+        </form>
+      )}
+      <div class="row spread">
+        <p class="quiet small-text grow">
+          A link lets its owner {ways.filter((way) => way !== null).join(" or ")}: once, within a day.
+        </p>
+        <button type="button" class="button" disabled={action.busy} onClick={makeLink}>
+          Make a link
         </button>
-      </form>
+      </div>
+      {link !== null && <ShownLink path={link.path} />}
       <FormError message={action.error} />
     </Panel>
   );

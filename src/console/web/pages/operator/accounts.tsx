@@ -1,7 +1,7 @@
 // All accounts: searched by e-mail, opened in a sheet with what an operator may change.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { AccountRow, AccountsPage as AccountsPageReply } from "../../../api.ts";
+import type { AccountRow, AccountsPage as AccountsPageReply, Invitations } from "../../../api.ts";
 import { ago, count, utc } from "../../format.ts";
 import { Icon } from "../../parts/icons.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -10,6 +10,7 @@ import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { AccountSheet } from "./account-sheet.tsx";
+import { InviteDialog, OpenInvitations } from "./invitations.tsx";
 import { NewAccountDialog } from "./new-account.tsx";
 
 const pageRows = 50;
@@ -19,53 +20,64 @@ export function AccountsPage(): VNode {
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const [open, setOpen] = useState<number | null>(null);
   const [making, setMaking] = useState(false);
+  const [inviting, setInviting] = useState(false);
   const after = cursors.at(-1);
   const page = useResource(
     () => get<AccountsPageReply>("/operator/accounts", { search, after, limit: pageRows }),
     `${search} ${after}`,
   );
+  const invitations = useResource(() => get<Invitations>("/operator/invitations"), "invitations");
   return (
     <Page
       title="Accounts"
       actions={
-        <button type="button" class="button primary" onClick={() => setMaking(true)}>
-          <Icon name="plus" size={16} /> New account
-        </button>
+        <>
+          <button type="button" class="button" onClick={() => setInviting(true)}>
+            Invite
+          </button>
+          <button type="button" class="button primary" onClick={() => setMaking(true)}>
+            <Icon name="plus" size={16} /> New account
+          </button>
+        </>
       }
     >
-      <section class="card flush" aria-label="Accounts">
-        <div class="filters" role="search">
-          <input
-            class="grow"
-            type="search"
-            aria-label="Part of an e-mail address"
-            placeholder="Search by e-mail"
-            value={search}
-            onInput={(event) => {
-              setCursors([]);
-              setSearch(event.currentTarget.value.trim());
-            }}
-          />
-        </div>
-        <Loaded resource={page} lines={8}>
-          {({ accounts, next }) => (
-            <>
-              {accounts.length === 0 ? (
-                <Empty icon="accounts" title="No account matches" />
-              ) : (
-                <AccountTable accounts={accounts} onOpen={setOpen} />
-              )}
-              <Pager
-                label="Pages of accounts"
-                cursors={cursors}
-                next={next}
-                onMove={setCursors}
-                names={["Previous", "Next"]}
-              />
-            </>
-          )}
-        </Loaded>
-      </section>
+      <div class="stack-large">
+        <section class="card flush" aria-label="Accounts">
+          <div class="filters" role="search">
+            <input
+              class="grow"
+              type="search"
+              aria-label="Part of an e-mail address"
+              placeholder="Search by e-mail"
+              value={search}
+              onInput={(event) => {
+                setCursors([]);
+                setSearch(event.currentTarget.value.trim());
+              }}
+            />
+          </div>
+          <Loaded resource={page} lines={8}>
+            {({ accounts, next }) => (
+              <>
+                {accounts.length === 0 ? (
+                  <Empty icon="accounts" title="No account matches" />
+                ) : (
+                  <AccountTable accounts={accounts} onOpen={setOpen} />
+                )}
+                <Pager
+                  label="Pages of accounts"
+                  cursors={cursors}
+                  next={next}
+                  onMove={setCursors}
+                  names={["Previous", "Next"]}
+                />
+              </>
+            )}
+          </Loaded>
+        </section>
+        <OpenInvitations resource={invitations} />
+      </div>
+      {inviting && <InviteDialog onClose={() => setInviting(false)} onMade={invitations.reload} />}
       {open !== null && <AccountSheet id={open} onClose={() => setOpen(null)} onChanged={page.reload} />}
       {making && <NewAccountDialog onClose={() => setMaking(false)} onMade={page.reload} />}
     </Page>

@@ -1,0 +1,57 @@
+// What a sign-in with an identity provider began with: kept by its browser, signed and for ten minutes, so that nothing is
+// kept here until it comes back. Each comes back once.
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { providerSignInMs, triedKeysMax } from "../../core/limits.ts";
+import { parseOutsideJson } from "../../core/outside-json.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import type { ProviderChecks } from "./identity-provider.ts";
+
+export type BegunSignIn = Readonly<{
+  checks: ProviderChecks;
+  /** The page to go on with. */
+  next: string;
+  /** The number of the link that is used by it. */
+  link: number | null;
+  /** The account, already signed in, that is to be known to the provider. */
+  account: AccountId | null;
+}>;
+
+type Sealed = BegunSignIn & Readonly<{ expiresAt: Ms }>;
+
+export class BegunSignIns {
+  readonly #key: Uint8Array;
+  /** States that came back, and until when they would be believed; the oldest first. */
+  readonly #over = new Map<string, Ms>();
+
+  /** `secret` is the data folder's own; what is signed here is good for nothing else that it protects. */
+  constructor(secret: Uint8Array) {
+    this.#key = createHmac("sha256", secret).update("sign-ins with a provider").digest();
+  }
+
+  /** What the browser keeps. */
+  seal(begun: BegunSignIn, now: Ms): string {
+    const text = Buffer.from(JSON.stringify({ ...begun, expiresAt: now + providerSignInMs } satisfies Sealed));
+    const written = text.toString("base64url");
+    return `${written}.${this.#sign(written).toString("base64url")}`;
+  }
+
+  /** Of what a browser kept, for the state that came back; the next time it is null. Any text is safe. */
+  take(kept: string, state: string, now: Ms): BegunSignIn | null {
+    const [written = "", signature = ""] = kept.split(".", 2);
+    const given = Buffer.from(signature, "base64url");
+    const own = this.#sign(written);
+    if (given.length !== own.length || !timingSafeEqual(given, own)) return null;
+    const { expiresAt, ...begun } = parseOutsideJson(Buffer.from(written, "base64url").toString()) as Sealed;
+    if (now >= expiresAt || state !== begun.checks.state || this.#over.has(state)) return null;
+    this.#over.set(state, expiresAt);
+    for (const [oldest, until] of this.#over) {
+      if (this.#over.size <= triedKeysMax && now < until) break;
+      this.#over.delete(oldest);
+    }
+    return begun;
+  }
+
+  #sign(written: string): Buffer {
+    return createHmac("sha256", this.#key).update(written).digest();
+  }
+}

@@ -1,0 +1,243 @@
+// Sign-in with an OpenID Connect provider: authorization code flow with PKCE, state and nonce. What the provider says of
+// itself and its keys are asked for when somebody signs in, each within a few seconds and a bound, and nothing else waits
+// for it. The library is loaded then, too.
+import type { Configuration } from "openid-client";
+import type { Clock } from "../../core/clock.ts";
+import {
+  providerClockToleranceSeconds,
+  providerKnownMs,
+  providerReplyMaxBytes,
+  providerReplyMs,
+  providerSignInsMax,
+} from "../../core/limits.ts";
+import { jsonExcess } from "../../core/outside-json.ts";
+import type { Ms } from "../../core/types.ts";
+
+export type ProviderOptions = Readonly<{
+  issuer: string;
+  clientId: string;
+  clientSecret: string | null;
+  scopes: readonly string[];
+  /** Where the provider sends browsers back to. */
+  redirectUrl: string;
+}>;
+
+/** What a sign-in began with; its browser keeps it. */
+export type ProviderChecks = Readonly<{ state: string; nonce: string; verifier: string }>;
+
+/** What the provider says of a person, signed by it. Nothing is known of the values. */
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** The provider cannot be asked, or its answers are of no use; the message says which and why. */
+export class ProviderAway extends Error {
+  override readonly name = "ProviderAway";
+}
+
+/** Too many ask it at the moment. */
+export class ProviderBusy extends Error {
+  override readonly name = "ProviderBusy";
+}
+
+/** What came back does not fit what was asked, or the provider refuses the person; the message says why. */
+export class AnswerRefused extends Error {
+  override readonly name = "AnswerRefused";
+}
+
+type Library = typeof import("openid-client");
+type Known = Readonly<{ library: Library; configuration: Configuration; at: Ms }>;
+
+export class IdentityProvider {
+  readonly #options: ProviderOptions;
+  readonly #clock: Pick<Clock, "monotonic">;
+  #known: Known | null = null;
+  #discovering: Promise<Known> | null = null;
+  #finishing = 0;
+
+  constructor(options: ProviderOptions, clock: Pick<Clock, "monotonic">) {
+    this.#options = options;
+    this.#clock = clock;
+  }
+
+  get redirectUrl(): string {
+    return this.#options.redirectUrl;
+  }
+
+  /** Where a browser goes to sign in. Throws ProviderAway. */
+  async begin(): Promise<{ url: string; checks: ProviderChecks }> {
+    const { library, configuration } = await this.#discovered();
+    const checks = {
+      state: library.randomState(),
+      nonce: library.randomNonce(),
+      verifier: library.randomPKCECodeVerifier(),
+    };
+    const url = library.buildAuthorizationUrl(configuration, {
+      redirect_uri: this.#options.redirectUrl,
+      scope: this.#options.scopes.join(" "),
+      state: checks.state,
+      nonce: checks.nonce,
+      code_challenge: await library.calculatePKCECodeChallenge(checks.verifier),
+      code_challenge_method: "S256",
+    });
+    return { url: url.href, checks };
+  }
+
+  /**
+   * Who came back, by the query that the provider sent the browser with. Where a wanted claim is not in the ID token, the
+   * provider is asked for it. Throws AnswerRefused, ProviderAway or ProviderBusy.
+   */
+  async finish(query: string, { state, nonce, verifier }: ProviderChecks, wanted: readonly string[]): Promise<Claims> {
+    if (this.#finishing >= providerSignInsMax) throw new ProviderBusy("too many sign-ins at the same time");
+    this.#finishing += 1;
+    try {
+      const { library, configuration } = await this.#discovered();
+      const answer = new URL(this.#options.redirectUrl);
+      answer.search = query;
+      const tokens = await library.authorizationCodeGrant(configuration, answer, {
+        pkceCodeVerifier: verifier,
+        expectedState: state,
+        expectedNonce: nonce,
+        idTokenExpected: true,
+      });
+      const claims = tokens.claims()!;
+      const lacks = wanted.some((name) => !Object.hasOwn(claims, name));
+      if (!lacks || configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
+      const more = await library.fetchUserInfo(configuration, tokens.access_token, claims.sub);
+      const { email_verified, ...others } = claims;
+      // Whether an address is verified is said of the address beside it.
+      return typeof more.email === "string" ? { ...others, ...more } : { ...more, ...others, email_verified };
+    } catch (thrown) {
+      throw this.#meaningOf(thrown);
+    } finally {
+      this.#finishing -= 1;
+    }
+  }
+
+  /** Asks for all that a sign-in needs. Throws ProviderAway. */
+  async look(): Promise<void> {
+    this.#known = null;
+    const { configuration } = await this.#discovered();
+    const { jwks_uri, authorization_endpoint, token_endpoint } = configuration.serverMetadata();
+    const lacking = Object.entries({ jwks_uri, authorization_endpoint, token_endpoint }).find(([, url]) => !url);
+    if (lacking !== undefined) throw new ProviderAway(`it does not say its ${lacking[0]}`);
+    await boundedFetch(jwks_uri!, { method: "GET" });
+  }
+
+  async #discovered(): Promise<Known> {
+    if (this.#known !== null && this.#clock.monotonic() - this.#known.at < providerKnownMs) return this.#known;
+    // All who come meanwhile wait for the same answer.
+    this.#discovering ??= this.#discover().finally(() => {
+      this.#discovering = null;
+    });
+    return (this.#known = await this.#discovering);
+  }
+
+  async #discover(): Promise<Known> {
+    const { issuer, clientId, clientSecret } = this.#options;
+    const library = await import("openid-client");
+    const address = new URL(issuer);
+    const metadata = { [library.clockTolerance]: providerClockToleranceSeconds };
+    const isPlain = address.protocol === "http:";
+    try {
+      const found = await library.discovery(address, clientId, metadata, undefined, {
+        execute: isPlain ? [library.allowInsecureRequests] : [],
+        timeout: providerReplyMs / 1000,
+        [library.customFetch]: boundedFetch,
+      });
+      const server = found.serverMetadata();
+      const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
+      const authentication =
+        clientSecret === null
+          ? library.None()
+          : methods.includes("client_secret_basic")
+            ? library.ClientSecretBasic(clientSecret)
+            : library.ClientSecretPost(clientSecret);
+      const configuration = new library.Configuration(server, clientId, metadata, authentication);
+      library.enableNonRepudiationChecks(configuration); // the ID token's signature
+      if (isPlain) library.allowInsecureRequests(configuration);
+      configuration[library.customFetch] = boundedFetch;
+      return { library, configuration, at: this.#clock.monotonic() };
+    } catch (thrown) {
+      const away = awayAmong(thrown);
+      throw away ?? new ProviderAway(`what it says of itself is of no use: ${messageOf(thrown)}`, { cause: thrown });
+    }
+  }
+
+  #meaningOf(thrown: unknown): Error {
+    const away = awayAmong(thrown);
+    if (away !== null) return away;
+    const { error, code } = thrown as { error?: unknown; code?: unknown };
+    if (code === "OAUTH_MISSING_SERVER_METADATA" || code === "OAUTH_INVALID_SERVER_METADATA") {
+      return new ProviderAway(`what it says of itself is of no use: ${messageOf(thrown)}`, { cause: thrown });
+    }
+    if (error === "invalid_client" || error === "unauthorized_client") {
+      return new ProviderAway(`it does not take this server's client_id and client_secret: ${error}`, {
+        cause: thrown,
+      });
+    }
+    const said = typeof error === "string" ? ` (${error.slice(0, 100)})` : "";
+    return new AnswerRefused(messageOf(thrown) + said, { cause: thrown });
+  }
+}
+
+/** The library's own message, and what is behind it. */
+function messageOf(thrown: unknown): string {
+  const { message, cause } = thrown as Error;
+  return cause instanceof Error && cause.message !== message ? `${message}: ${cause.message}` : message;
+}
+
+function awayAmong(thrown: unknown): ProviderAway | null {
+  for (let error = thrown, depth = 0; error instanceof Error && depth < 8; error = error.cause, depth++) {
+    if (error instanceof ProviderAway) return error;
+  }
+  return null;
+}
+
+type FetchOptions = Readonly<{
+  method: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: unknown;
+}>;
+
+/** With a limit of time and size, and no redirects. Throws ProviderAway. */
+async function boundedFetch(url: string, { method, headers = {}, body }: FetchOptions): Promise<Response> {
+  const { host, pathname } = new URL(url);
+  const what = `${host}${pathname}`;
+  try {
+    const response = await fetch(url, {
+      method,
+      headers,
+      redirect: "manual",
+      signal: AbortSignal.timeout(providerReplyMs),
+      ...(body === undefined || body === null ? {} : { body: body as string | URLSearchParams }),
+    });
+    const { status } = response;
+    // What a token endpoint refuses, it says in words that the library reads.
+    if (status >= 500 || status === 429 || (method === "GET" && status !== 200)) {
+      await response.body?.cancel();
+      throw new ProviderAway(`${what} answers with status ${status}`);
+    }
+    const text = await textOf(response, what);
+    const excess = jsonExcess(text);
+    if (excess !== null) throw new ProviderAway(`${what}: its answer ${excess}`);
+    const type = response.headers.get("content-type");
+    const isEmpty = status === 204 || status === 304;
+    return new Response(isEmpty ? null : text, { status, headers: type === null ? {} : { "content-type": type } });
+  } catch (thrown) {
+    if (thrown instanceof ProviderAway) throw thrown;
+    const { name, message } = thrown as Error;
+    const why = name === "TimeoutError" ? `no answer within ${providerReplyMs / 1000} s` : message;
+    throw new ProviderAway(`${what} cannot be reached: ${why}`, { cause: thrown });
+  }
+}
+
+async function textOf(response: Response, what: string): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > providerReplyMaxBytes) throw new ProviderAway(`${what}: its answer is too large`);
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}

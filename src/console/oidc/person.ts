@@ -1,0 +1,88 @@
+// Decides who a person is by what an identity provider says of it, and whether it may come in and as what.
+import { emailMaxLength } from "../../core/limits.ts";
+import type { Claims } from "./identity-provider.ts";
+
+/** Empty lists let everybody in. */
+export type EntryRules = Readonly<{
+  allowedDomains: readonly string[];
+  allowedGroups: readonly string[];
+  groupsClaim: string;
+  /** Of new accounts; null: as of others. */
+  plan: string | null;
+  planClaim: string | null;
+  operatorGroups: readonly string[];
+  operatorClaim: string | null;
+}>;
+
+export type Person = Readonly<{
+  issuer: string;
+  /** The person's number there. */
+  subject: string;
+  email: string;
+  /** Null: nothing is said of it. */
+  plan: string | null;
+  /** Null: it is not the provider that decides. */
+  operator: boolean | null;
+}>;
+
+/** Why somebody may not come in, in words for who tries. */
+export type TurnedAway = Readonly<{ turnedAway: string }>;
+
+const subjectMaxLength = 255; // of OpenID Connect
+
+export function personOf(claims: Claims, rules: EntryRules, provider: string): Person | TurnedAway {
+  const { iss, sub, email, email_verified } = claims;
+  if (typeof iss !== "string" || typeof sub !== "string" || sub === "" || sub.length > subjectMaxLength) {
+    return { turnedAway: `${provider} does not say who you are.` };
+  }
+  if (typeof email !== "string" || email === "" || email.length > emailMaxLength || !email.includes("@")) {
+    return { turnedAway: `${provider} does not say your e-mail address.` };
+  }
+  if (email_verified !== true) {
+    return { turnedAway: `${provider} does not say that your e-mail address is verified.` };
+  }
+  const domain = email.slice(email.lastIndexOf("@") + 1).toLowerCase();
+  if (rules.allowedDomains.length > 0 && !rules.allowedDomains.includes(domain)) {
+    return { turnedAway: `Addresses of ${domain} may not sign in here.` };
+  }
+  const groups = textsOf(claimOf(claims, rules.groupsClaim));
+  if (rules.allowedGroups.length > 0 && !groups.some((group) => rules.allowedGroups.includes(group))) {
+    return { turnedAway: "You are in none of the groups that may sign in here." };
+  }
+  const plan = rules.planClaim === null ? null : claimOf(claims, rules.planClaim);
+  const decidesOperators = rules.operatorClaim !== null || rules.operatorGroups.length > 0;
+  const isOperator =
+    (rules.operatorClaim !== null && claimOf(claims, rules.operatorClaim) === true) ||
+    groups.some((group) => rules.operatorGroups.includes(group));
+  return {
+    issuer: iss,
+    subject: sub,
+    email,
+    plan: typeof plan === "string" ? plan : null,
+    operator: decidesOperators ? isOperator : null,
+  };
+}
+
+/** What the rules look at: where the ID token lacks one of them, the provider is asked. */
+export const claimsWanted = (rules: EntryRules): string[] => {
+  const { groupsClaim, allowedGroups, operatorGroups, planClaim, operatorClaim } = rules;
+  const needsGroups = allowedGroups.length + operatorGroups.length > 0;
+  const named = [needsGroups ? groupsClaim : null, planClaim, operatorClaim].filter((name) => name !== null);
+  return ["email", "email_verified", ...named.map((name) => name.split(".")[0]!)];
+};
+
+/** By its whole name, which may have dots, or else by its path. */
+function claimOf(claims: Claims, name: string): unknown {
+  if (Object.hasOwn(claims, name)) return claims[name];
+  let value: unknown = claims;
+  for (const step of name.split(".")) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return undefined;
+    value = (value as Record<string, unknown>)[step];
+  }
+  return value;
+}
+
+function textsOf(value: unknown): readonly string[] {
+  if (typeof value === "string") return [value];
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+}

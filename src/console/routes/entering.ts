@@ -1,0 +1,91 @@
+// What every way to sign in shares: the session and its cookie, what a page is told of it, and the tries that are counted.
+import type { AuditAction } from "../../account/audit.ts";
+import { RecentTries } from "../../account/recent-tries.ts";
+import { networkOf } from "../../account/sign-in-tries.ts";
+import { signInAddressTriesMax, signInWindowMs } from "../../core/limits.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import type { Entered, Session } from "../api.ts";
+import type { ConsoleParts } from "../parts.ts";
+import { jsonReply, withCookies } from "../reply.ts";
+import { signInCookie } from "../signed-in.ts";
+import { type Call, fail, type Failure, type Visitor } from "./route.ts";
+
+export type PublicCall = Pick<Call<"public", unknown, unknown>, "visitor" | "address" | "isShared" | "browser">;
+
+export const withoutPasswords = fail("forbidden", "Nobody signs in with a password here.");
+
+export const tooManyTries = (seconds: number): Failure =>
+  fail("too_many_attempts", `Too many tries. Try again in ${Math.ceil(seconds / 60)} min.`, seconds);
+
+/** Opens a session for a browser; gives its `set-cookie`. What the browser had before is replaced, never carried on with. */
+export async function enter(
+  { sessions, clock, baseUrl }: ConsoleParts,
+  { visitor, address, browser }: PublicCall,
+  account: AccountId,
+): Promise<string> {
+  const { token } = await sessions.open(account, { address, browser }, clock.wall());
+  if (visitor !== null) await sessions.end(visitor.account.id, visitor.session.id);
+  return signInCookie(token, baseUrl);
+}
+
+/** Signs in who has an account now, one that was made by it where there is a key. */
+export async function enteredReply(
+  parts: ConsoleParts,
+  call: PublicCall,
+  account: Visitor["account"],
+  { apiKey = null, next = "/" }: { apiKey?: string | null; next?: string } = {},
+): Promise<Response> {
+  const cookie = await enter(parts, call, account.id);
+  const entered: Entered = { session: sessionOf(parts, account), api_key: apiKey, next };
+  return withCookies(jsonReply(entered), cookie);
+}
+
+export function sessionOf(
+  { signUp, passwordSignIn, oidc, version, samplesUrl, demo, catalog }: ConsoleParts,
+  account: Pick<Visitor["account"], "id" | "email" | "plan" | "operator"> | null,
+): Session {
+  return {
+    account:
+      account === null
+        ? null
+        : { id: account.id, email: account.email, plan: account.plan, operator: account.operator },
+    sign_up: signUp && passwordSignIn,
+    passwords: passwordSignIn,
+    provider: oidc?.name ?? null,
+    version,
+    base_url: samplesUrl,
+    demo,
+    plans: Object.values(catalog.plans).map(({ id, name }) => ({ id, name })),
+  };
+}
+
+/** Tries by address of what takes no name. */
+export class AddressTries {
+  readonly #tries = new RecentTries(signInAddressTriesMax, signInWindowMs);
+
+  /** Counts one; or says that there were too many. Behind an address that many share nobody is refused. */
+  begin({ address, isShared }: PublicCall, now: Ms): Failure | null {
+    if (isShared) return null;
+    const place = networkOf(address);
+    const waitMs = this.#tries.waitMs(place, now);
+    if (waitMs > 0) return tooManyTries(Math.ceil(waitMs / 1000));
+    this.#tries.add(place, now);
+    return null;
+  }
+
+  /** The last one does not count: many people may share an address. */
+  succeeded({ address, isShared }: PublicCall): void {
+    if (!isShared) this.#tries.takeBack(networkOf(address));
+  }
+}
+
+export const isDisabled = fail("forbidden", "This account is disabled. Ask whoever runs this server.");
+
+/** Writes down what somebody did to the own account; on disk with what is appended in the same turn. */
+export const noteOwn = (
+  { auditLog, clock }: Pick<ConsoleParts, "auditLog" | "clock">,
+  { address }: Pick<PublicCall, "address">,
+  action: AuditAction,
+  account: AccountId,
+  detail: string,
+): void => auditLog.append({ at: clock.wall(), operator: account, address, action, subject: account, detail });

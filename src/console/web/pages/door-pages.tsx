@@ -1,0 +1,163 @@
+// Pages that a link or an identity provider leads to: coming back from the provider, an invitation, a new password.
+import type { VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Entered, LinkShown, LinkToken, LinkUse, ProviderAnswer } from "../../api.ts";
+import { count, utc, worth } from "../format.ts";
+import { Door } from "../parts/door.tsx";
+import { Field, FormError } from "../parts/field.tsx";
+import { FirstKey } from "../parts/first-key.tsx";
+import { ProviderButton } from "../parts/provider-button.tsx";
+import { Loading } from "../parts/states.tsx";
+import { pageAt } from "../pages.ts";
+import { messageOf, post } from "../request.ts";
+import { useAction, useResource } from "../resource.ts";
+import { navigate, place } from "../route.ts";
+import { account, become, session } from "../session.ts";
+
+const passwordMinLength = 8;
+
+export const DoorPage = (): VNode => (place.value.path === "/sign-in/callback" ? <Callback /> : <LinkPage />);
+
+/** A page of this console, never another site. */
+const safe = (next: string): string => (pageAt(next) === undefined ? "/" : next);
+
+/** Goes on, or shows the key of a new account first. */
+function useEntered(): [Entered | null, (entered: Entered) => void] {
+  const [shown, setShown] = useState<Entered | null>(null);
+  const enter = (entered: Entered): void => {
+    become(entered.session);
+    if (entered.api_key === null) navigate(safe(entered.next), { replace: true });
+    else setShown(entered);
+  };
+  return [shown, enter];
+}
+
+const Welcome = ({ session: { account: made }, api_key, next }: Entered): VNode => (
+  <Door title="Your API key" heading="Welcome to Tollgate">
+    <FirstKey email={made?.email ?? ""} apiKey={api_key ?? ""} next={safe(next)} />
+  </Door>
+);
+
+function Callback(): VNode {
+  const [entered, enter] = useEntered();
+  const [problem, setProblem] = useState<string | null>(null);
+  useEffect(() => {
+    const { search } = location;
+    history.replaceState(null, "", "/sign-in/callback"); // what it brought works once, and is nobody's to keep
+    post<Entered, ProviderAnswer>("/provider/finish", { query: search }).then(enter, (error: unknown) =>
+      setProblem(messageOf(error)),
+    );
+  }, []);
+  if (entered !== null) return <Welcome {...entered} />;
+  const back = account.value === null ? "/sign-in" : "/account";
+  const failed = back === "/sign-in" ? "You are not signed in" : "That did not work";
+  return (
+    <Door title="Sign in" heading={problem === null ? "Signing in" : failed}>
+      {problem === null ? (
+        <Loading lines={2} />
+      ) : (
+        <div class="card stack">
+          <FormError message={problem} />
+          <a class="button primary block" href={back}>
+            {back === "/sign-in" ? "Back to sign-in" : "Back to your account"}
+          </a>
+        </div>
+      )}
+    </Door>
+  );
+}
+
+function LinkPage(): VNode {
+  const [token] = useState(location.hash.slice(1));
+  const [entered, enter] = useEntered();
+  const link = useResource(() => post<LinkShown, LinkToken>("/link", { token }), token);
+  if (entered !== null) return <Welcome {...entered} />;
+  const { value, error } = link;
+  if (value === null) {
+    const heading = error === null ? "One moment" : "This link does not work";
+    return (
+      <Door title="Link" heading={heading}>
+        {error === null ? (
+          <Loading lines={2} />
+        ) : (
+          <div class="card stack">
+            <FormError message={error} />
+            <a class="button block" href="/sign-in">
+              Go to sign-in
+            </a>
+          </div>
+        )}
+      </Door>
+    );
+  }
+  const isNew = value.kind === "invitation";
+  const gift = value.credit > 0 ? ` and ${count(value.credit)} tokens, worth ${worth(value.credit)}` : "";
+  const lead = isNew ? `You are invited: the plan ${value.plan}${gift}` : `The account ${value.email}`;
+  return (
+    <Door
+      title={isNew ? "Invitation" : "New password"}
+      heading={isNew ? "Join Tollgate" : session.value?.passwords === false ? "Sign in to Tollgate" : "Set a password"}
+      lead={lead}
+    >
+      <div class="card stack">
+        {session.value?.passwords === true && <LinkForm token={token} link={value} onEntered={enter} />}
+        {session.value?.passwords === true && session.value.provider !== null && <p class="or">or</p>}
+        {session.value?.provider != null && <ProviderButton body={{ token }} primary={!session.value.passwords} />}
+      </div>
+      <p class="door-other">Works once, until {utc(value.expires_at)}</p>
+    </Door>
+  );
+}
+
+type LinkFormProps = Readonly<{ token: string; link: LinkShown; onEntered: (entered: Entered) => void }>;
+
+function LinkForm({ token, link, onEntered }: LinkFormProps): VNode {
+  const [email, setEmail] = useState(link.email ?? "");
+  const [password, setPassword] = useState("");
+  const action = useAction();
+  const isNew = link.kind === "invitation";
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    void action.run(async () => {
+      const chosen = isNew && link.email === null ? { email } : {};
+      onEntered(await post<Entered, LinkUse>("/link/use", { token, password, ...chosen }));
+    });
+  };
+  return (
+    <form class="stack" onSubmit={submit}>
+      <Field label="E-mail">
+        {(control) => (
+          <input
+            {...control}
+            type="text"
+            inputMode="email"
+            autocomplete="username"
+            autocapitalize="none"
+            spellcheck={false}
+            required
+            readOnly={link.email !== null}
+            value={email}
+            onInput={(event) => setEmail(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+      <Field label={isNew ? "Password" : "New password"} hint={`At least ${passwordMinLength} characters`}>
+        {(control) => (
+          <input
+            {...control}
+            type="password"
+            autocomplete="new-password"
+            required
+            minLength={passwordMinLength}
+            value={password}
+            onInput={(event) => setPassword(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+      <FormError message={action.error} />
+      <button type="submit" class="button primary block" aria-busy={action.busy} disabled={action.busy}>
+        {isNew ? "Create account" : "Set password"}
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,141 @@
+// Invitations: the dialog that makes one and shows its link once, and those that nobody has used yet.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { Invitations, NewInvitation, NewLink } from "../../../api.ts";
+import { count, utc, worth } from "../../format.ts";
+import { Dialog } from "../../parts/dialog.tsx";
+import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
+import { Field, FormError } from "../../parts/field.tsx";
+import { ShownLink } from "../../parts/shown-link.tsx";
+import { post } from "../../request.ts";
+import { type Resource, useAction } from "../../resource.ts";
+import { planChoices } from "../../session.ts";
+
+const hoursOfDay = 24;
+
+export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade: () => void }): VNode {
+  const [email, setEmail] = useState("");
+  const [plan, setPlan] = useState(planChoices()[0] ?? "");
+  const [credit, setCredit] = useState(0);
+  const [days, setDays] = useState(7);
+  const [made, setMade] = useState<NewLink | null>(null);
+  const action = useAction();
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    void action.run(async () => {
+      const wanted = { plan, credit, expires_in_hours: days * hoursOfDay, ...(email === "" ? {} : { email }) };
+      setMade(await post<NewLink, NewInvitation>("/operator/invitations", wanted));
+      onMade();
+    });
+  };
+  if (made !== null) {
+    return (
+      <Dialog title="The invitation is ready" onClose={onClose}>
+        <p>
+          This link makes one account, until {utc(made.expires_at)}. It is shown <strong>this once</strong>.
+        </p>
+        <ShownLink path={made.path} />
+        <footer>
+          <button type="button" class="button primary" onClick={onClose}>
+            Done
+          </button>
+        </footer>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title="Invite somebody" onClose={onClose}>
+      <form class="stack" onSubmit={submit}>
+        <Field label="E-mail" hint="Leave empty to let whoever opens the link choose">
+          {(control) => (
+            <input
+              {...control}
+              type="text"
+              inputMode="email"
+              autocomplete="off"
+              autofocus
+              value={email}
+              onInput={(event) => setEmail(event.currentTarget.value.trim())}
+            />
+          )}
+        </Field>
+        <Field label="Plan">
+          {(control) => (
+            <select {...control} value={plan} onChange={(event) => setPlan(event.currentTarget.value)}>
+              {planChoices().map((id) => (
+                <option key={id}>{id}</option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <div class="grid-2">
+          <Field label="Credit in tokens" hint={Number.isNaN(credit) ? undefined : worth(credit)}>
+            {(control) => (
+              <input
+                {...control}
+                type="number"
+                min={0}
+                step={1}
+                required
+                value={credit}
+                onInput={(event) => setCredit(event.currentTarget.valueAsNumber)}
+              />
+            )}
+          </Field>
+          <Field label="Days until it expires">
+            {(control) => (
+              <input
+                {...control}
+                type="number"
+                min={1}
+                max={90}
+                step={1}
+                required
+                value={days}
+                onInput={(event) => setDays(event.currentTarget.valueAsNumber)}
+              />
+            )}
+          </Field>
+        </div>
+        <DialogFormEnd action={action} onCancel={onClose}>
+          Make the link
+        </DialogFormEnd>
+      </form>
+    </Dialog>
+  );
+}
+
+type OpenInvitationsProps = Readonly<{ resource: Resource<Invitations> }>;
+
+/** Nothing where there are none. */
+export function OpenInvitations({ resource }: OpenInvitationsProps): VNode | null {
+  const action = useAction();
+  const { value, replace } = resource;
+  if (value === null || value.invitations.length === 0) return null;
+  const withdraw = (id: number): void =>
+    void action.run(async () => replace(await post<Invitations>(`/operator/invitations/${id}/withdraw`)));
+  return (
+    <section class="card flush">
+      <header>
+        <h2>Open invitations</h2>
+      </header>
+      <FormError message={action.error} />
+      <ul class="item-list">
+        {value.invitations.map(({ id, email, plan, credit, expires_at }) => (
+          <li key={id}>
+            <div class="grow">
+              <p>{email ?? "Whoever has the link"}</p>
+              <p class="quiet small-text">
+                Invitation {id}: plan {plan}
+                {credit > 0 && `, ${count(credit)} tokens`}, until {utc(expires_at)}
+              </p>
+            </div>
+            <button type="button" class="button small" disabled={action.busy} onClick={() => withdraw(id)}>
+              Withdraw
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

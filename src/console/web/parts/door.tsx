@@ -1,0 +1,39 @@
+// The frame of the pages that strangers see: signing in, coming back from a provider, and what a link is for.
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect } from "preact/hooks";
+import { Mark } from "./icons.tsx";
+import { ThemeChoice } from "./theme-choice.tsx";
+
+type DoorProps = Readonly<{
+  /** Of the window. */
+  title: string;
+  heading: string;
+  lead?: string;
+  children: ComponentChildren;
+}>;
+
+export function Door({
+  title,
+  heading,
+  lead = "One address, one key, one balance for language models",
+  children,
+}: DoorProps): VNode {
+  useEffect(() => {
+    document.title = `${title} · Tollgate`;
+  }, [title]);
+  return (
+    <div class="door">
+      <main class="door-box">
+        <div class="door-brand">
+          <Mark size={40} />
+          <h1>{heading}</h1>
+          <p class="quiet">{lead}</p>
+        </div>
+        {children}
+      </main>
+      <footer class="door-foot">
+        <ThemeChoice />
+      </footer>
+    </div>
+  );
+}

@@ -1,0 +1,46 @@
+// The button that leaves for the identity provider.
+import type { VNode } from "preact";
+import type { ProviderPage, ProviderStart } from "../../api.ts";
+import { post } from "../request.ts";
+import { useAction } from "../resource.ts";
+import { session } from "../session.ts";
+import { FormError } from "./field.tsx";
+
+type ProviderButtonProps = Readonly<{
+  body: ProviderStart;
+  /** Before the provider's name. */
+  words?: string;
+  primary?: boolean;
+  block?: boolean;
+}>;
+
+export function ProviderButton({
+  body,
+  words = "Continue with",
+  primary = false,
+  block = true,
+}: ProviderButtonProps): VNode {
+  const action = useAction();
+  const leave = (): void =>
+    void action.run(async () => {
+      const { url } = await post<ProviderPage, ProviderStart>("/provider/start", body);
+      location.assign(url);
+      await new Promise(() => {}); // the button stays busy until the page is gone
+    });
+  return (
+    <div class="stack">
+      <div>
+        <button
+          type="button"
+          class={`button ${primary ? "primary" : ""} ${block ? "block" : ""}`}
+          aria-busy={action.busy}
+          disabled={action.busy}
+          onClick={leave}
+        >
+          {words} {session.value?.provider}
+        </button>
+      </div>
+      <FormError message={action.error} />
+    </div>
+  );
+}

@@ -74,6 +74,8 @@ test("an export has the account and every list, and no hash", async () => {
       "account",
       "audit",
       "identities",
+      "key_use",
+      "keys",
       "links",
       "payments",
       "purchase_requests",

@@ -53,6 +53,8 @@ export type UsageSummary = Readonly<{
   keys: readonly KeyId[];
 }>;
 
+export type AccountUsage = UsageSum & Readonly<{ account: AccountId }>;
+
 /** All accounts together, where a summary is asked for. */
 export const everyAccount: AccountId = 0;
 
@@ -61,4 +63,6 @@ export interface UsageQueries {
   /** At most `limit` replies before `before`, or from the newest on. */
   page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): Promise<UsagePage>;
   summary(account: AccountId, fromDay: number): Promise<UsageSummary>;
+  /** The accounts that were billed most since, that one first. */
+  topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]>;
 }

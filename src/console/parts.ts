@@ -8,6 +8,7 @@ import type { KnownBrowsers } from "../account/known-browsers.ts";
 import type { PurchaseRecords, Purchases } from "../account/purchases.ts";
 import type { Sessions } from "../account/sessions.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
+import type { ActivityQueries } from "../core/activity.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
@@ -49,6 +50,7 @@ export type ConsoleParts = Readonly<{
   purchaseRecords: PurchaseRecords;
   auditLog: AuditLog;
   usage: UsageQueries;
+  activity: ActivityQueries;
   /** Balance tokens reserved by open requests of all accounts. */
   reserved: Readonly<{ heldTokens: number }>;
   catalog: Catalog;

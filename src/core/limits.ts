@@ -332,6 +332,16 @@ export const usageIndexSliceLines = 20_000; // lines of the journal in one step:
 export const usageIndexIntervalMs = 60_000; // between two looks for new lines while nobody asks
 export const usageExportPageRows = 1_000;
 
+// Console: what the operators' charts are made of
+export const activityIntervalMs = 10_000; // between two writes: what a kill loses
+export const activityIdleMs = 60_000; // its Worker ends when nothing came for so long
+/** Models, nodes and accounts of a minute or hour, each; of more those with fewest requests are counted together. */
+export const activityNamesMax = 100;
+/** Counted and not yet taken: 4 MB where every minute has the most names. */
+export const activityMinutesMax = 15;
+export const activitySeriesMax = 6; // in a chart, the rest included
+export const topAccountsMax = 10;
+
 // Token counts, which are free and not limited per minute: what may wait to be counted is
 export const countingPlacesMax = 4_096;
 export const countingBytesMax = 256 * 1024 * 1024;

@@ -32,6 +32,7 @@ import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
+import { ActivityFile } from "../store/activity/activity-file.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import type { LedgerState } from "../store/verify/verify-watch.ts";
 import { Tracing } from "../telemetry/tracing.ts";
@@ -229,8 +230,11 @@ async function openBooks(earlier: Given & Settings, opened: AsyncDisposableStack
       ? null
       : await StoredResponsesFile.open({ dataFolder, log, ...config.storedResponses });
   opened.defer(() => storedResponses?.close());
+  const activity = new ActivityFile(dataFolder, clock, log);
+  opened.defer(() => activity.close());
   return {
     accounting,
+    activity,
     /** Checks the ledger, once it began. */
     watch: accounting.watch(log),
     storedResponses,
@@ -305,8 +309,8 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
 type Gateway = ReturnType<typeof openGateway>;
 
 function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
-  const { flags, environment, config, live, life, catalog, clock, log, tracing, port, onFatal } = earlier;
-  const { programEnvironment } = earlier;
+  const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
+  const { activity, programEnvironment } = earlier;
   const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
@@ -323,7 +327,9 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
           clock,
           log,
           onFatal,
+          onLastActivity: (rows) => void activity.add(rows),
         });
+  activity.follow(async () => [...metrics.activity.take(), ...((await relays?.activity()) ?? [])]);
   opened.defer(async () => {
     const stopping = await relays?.stop(live.values.stopGraceMs);
     await stopping?.stopped;
@@ -393,12 +399,13 @@ function unreadyReason({ violations }: LedgerState): string | null {
 
 async function openDoors(earlier: Given & Settings & Books & Work & Gateway, opened: AsyncDisposableStack) {
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
-  const { accounting, watch, storedResponses, sealingKey } = earlier;
+  const { accounting, activity, watch, storedResponses, sealingKey } = earlier;
   const { pool, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
   const { relays, backups, reloader, noteReload, commandsWork, unready } = earlier;
 
   const webConsole = await makeConsole(config, {
     accounting,
+    activity,
     catalog,
     pool,
     work: commandsWork,

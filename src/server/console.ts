@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import { KnownBrowsers } from "../account/known-browsers.ts";
 import type { Accounting } from "../accounting.ts";
+import type { ActivityQueries } from "../core/activity.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { addressesOf, type BackupSchedule, type Config } from "../config/config.ts";
@@ -40,6 +41,7 @@ export type ServingConsole = Readonly<{
 
 type Parts = Readonly<{
   accounting: Accounting;
+  activity: ActivityQueries;
   catalog: Catalog;
   pool: NodePool;
   work: Work;
@@ -56,7 +58,7 @@ type Parts = Readonly<{
 }>;
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
-  const { accounting, catalog, pool, work, reloader, backupSchedule, demo, port, sealingKey, clock, log } = parts;
+  const { accounting, activity, catalog, pool, work, reloader, backupSchedule, demo, port, sealingKey, clock, log } = parts;
   const { accounts, accountKeys, sessions, purchases, purchaseRecords, auditLog, links, identities, ledger } =
     accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
@@ -96,6 +98,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
           purchaseRecords,
           auditLog,
           usage,
+          activity,
           reserved: ledger,
           catalog,
           nodes,

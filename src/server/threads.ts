@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Accounting } from "../accounting.ts";
 import { distinctModels, type LiveCatalog } from "../core/catalog.ts";
+import type { ActivityRow } from "../core/activity.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Config, splitConfig } from "../config/config.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
@@ -23,6 +24,8 @@ export type ServingRelays = OtherThreads &
     listen(): Promise<void>;
     /** Resolves when all go by what concerns them of another configuration, or of other models with the same one. */
     adopt(config?: Config): Promise<void>;
+    /** What of the charts they counted since it was last asked for. */
+    activity(): Promise<readonly ActivityRow[]>;
     /** Resolves when they take no new work; `stopped` when they have ended, after `graceMs` and a moment at most. */
     stop(graceMs: number): Promise<Readonly<{ stopped: Promise<unknown> }>>;
   }>;
@@ -39,10 +42,12 @@ type Parts = Readonly<{
   clock: Clock;
   log: Log;
   onFatal(error: Error): void;
+  onLastActivity(rows: readonly ActivityRow[]): void;
 }>;
 
 export function startRelays(config: Config, parts: Parts): ServingRelays {
-  const { accounting, catalog, pool, storedResponses, port, sealingKey, nodes, secrets, clock, log, onFatal } = parts;
+  const { accounting, catalog, pool, storedResponses, port, sealingKey, nodes, secrets, clock, log } = parts;
+  const { onFatal, onLastActivity } = parts;
   const { keys, admission } = accounting;
   const unix = join(config.dataFolder, "relays.sock");
   const rulesOf = (configured: Config): Rules => ({
@@ -56,7 +61,18 @@ export function startRelays(config: Config, parts: Parts): ServingRelays {
   const relays = new Relays(
     config.threads,
     { fixed: splitConfig(config).fixed, port, unix, sealingKey, rules: rulesOf(config) },
-    { keys, admission, models: () => catalog.models, pool, storedResponses, nodes, clock, log, onFatal },
+    {
+      keys,
+      admission,
+      models: () => catalog.models,
+      pool,
+      storedResponses,
+      nodes,
+      clock,
+      log,
+      onFatal,
+      onLastActivity,
+    },
   );
   keys.onVoid = () => relays.voidKeys();
   return {
@@ -75,9 +91,10 @@ export function startRelays(config: Config, parts: Parts): ServingRelays {
     async withTheirs(own) {
       const all = new Metrics();
       all.addCounted(own.counted());
-      for (const counted of await relays.reports()) all.addCounted(counted as readonly Counted[]);
+      for (const counted of await relays.reports("metrics")) all.addCounted(counted as readonly Counted[]);
       return all;
     },
+    activity: async () => (await relays.reports("activity")).flat() as ActivityRow[],
     adopt(next = adopted) {
       adopted = next;
       return relays.adopt(rulesOf(next));

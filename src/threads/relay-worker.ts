@@ -17,7 +17,7 @@ import type { Operation, Rules, ToRelay } from "./messages.ts";
 import { MessageBatcher } from "./message-batcher.ts";
 import { RelayPool } from "./relay-pool.ts";
 import { saltSeedOf } from "../nodes/prefix-cache.ts";
-import type { Opening, Order, Report } from "./relays.ts";
+import type { Opening, Order, Report, Reported } from "./relays.ts";
 import { Counter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
@@ -131,8 +131,9 @@ class RelayThread {
     }
   }
 
-  tellSoFar(number: number): void {
-    report({ report: "so far", number, counted: this.#metrics.counted() });
+  tellSoFar(number: number, of: Reported): void {
+    const counted = of === "metrics" ? this.#metrics.counted() : this.#metrics.activity.take();
+    report({ report: "so far", number, counted });
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -143,7 +144,7 @@ class RelayThread {
     await this.#checker.close();
     this.#pool.nodesChanged([]);
     await this.#tracing.close();
-    report({ report: "stopped" });
+    report({ report: "stopped", activity: this.#metrics.activity.take() });
     endWorker(self);
   }
 }
@@ -171,7 +172,7 @@ function obey(order: Order): void {
     case "listen":
       return void relay!.listen();
     case "report":
-      return relay!.tellSoFar(order.number);
+      return relay!.tellSoFar(order.number, order.of);
     case "stop":
       return void relay!.stop(order.graceMs);
   }

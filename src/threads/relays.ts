@@ -1,6 +1,7 @@
 // The main thread's side of all relays: starts them, keeps a session for each, and tells them about changes. A relay
 // that dies is fatal, like the journal's writer: what it held is unknown then, and only the next start can find out.
 import type { FixedOptions } from "../config/config.ts";
+import type { ActivityRow } from "../core/activity.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { startWorker } from "../core/workers.ts";
 import { RelaySession, type RelaySessionParts } from "./relay-session.ts";
@@ -13,16 +14,19 @@ export type Order =
   | Readonly<{ order: "open"; opening: Opening }>
   | Readonly<{ order: "listen" }>
   /** Answered when everything that was said before was taken in. */
-  | Readonly<{ order: "report"; number: number }>
+  | Readonly<{ order: "report"; number: number; of: Reported }>
   | Readonly<{ order: "stop"; graceMs: Ms }>;
 
-/** From a relay's Worker, beside texts, which are operations. `counted` is what its metrics counted. */
+/** What its metrics counted so far, or what of the charts it counted since it was last asked. */
+export type Reported = "metrics" | "activity";
+
+/** From a relay's Worker, beside texts, which are operations. `activity` is what of the charts was not asked for yet. */
 export type Report<Counted = unknown> =
   | Readonly<{ report: "listening" }>
   | Readonly<{ report: "cannot listen"; code: string; message: string }>
   | Readonly<{ report: "so far"; number: number; counted: Counted }>
   | Readonly<{ report: "refusing" }>
-  | Readonly<{ report: "stopped" }>;
+  | Readonly<{ report: "stopped"; activity: readonly ActivityRow[] }>;
 
 /** What a relay needs to know from its start on. */
 export type Opening = Readonly<{
@@ -46,6 +50,8 @@ export type RelaysParts = Readonly<{
   nodes: FollowedNodes;
   /** A relay died: end the process at once. */
   onFatal(error: Error): void;
+  /** What of the charts a relay that stopped had still counted. */
+  onLastActivity(rows: readonly ActivityRow[]): void;
   /** For tests: makes another Worker than a relay; the name is what tools for threads show. */
   startWorker?: (name: string) => Worker;
 }>;
@@ -64,6 +70,7 @@ export class Relays {
     {
       nodes,
       onFatal,
+      onLastActivity,
       startWorker: start = startRelayWorker,
       ...parts
     }: Omit<RelaySessionParts, "keysVersion"> & RelaysParts,
@@ -74,7 +81,10 @@ export class Relays {
     this.#keysVersion = keysVersion;
     this.#relays = Array.from({ length: threads }, (_none, place) => {
       const worker = start(`relay ${place + 1}`);
-      return new Relay(worker, { ...opening, keysVersion: shared }, nodes.known(), relaySessionParts, onFatal);
+      return new Relay(worker, { ...opening, keysVersion: shared }, nodes.known(), relaySessionParts, {
+        onFatal,
+        onLastActivity,
+      });
     });
     nodes.onNews = (news) => {
       for (const relay of this.#relays) relay.tell(news);
@@ -94,12 +104,12 @@ export class Relays {
   /** Resolves when all relays go by these rules. */
   async adopt(rules: Rules): Promise<void> {
     for (const relay of this.#relays) relay.tell({ news: "rules", rules });
-    await this.reports();
+    await this.reports("metrics");
   }
 
-  /** What each relay's metrics have counted so far. */
-  reports(): Promise<readonly unknown[]> {
-    return Promise.all(this.#relays.map((relay) => relay.report()));
+  /** From each relay. */
+  reports(of: Reported): Promise<readonly unknown[]> {
+    return Promise.all(this.#relays.map((relay) => relay.report(of)));
   }
 
   get openRequests(): number {
@@ -142,6 +152,7 @@ class Relay {
   readonly #refusing = Promise.withResolvers<void>();
   readonly #stopped = Promise.withResolvers<void>();
   readonly #reports = new Map<number, (counted: unknown) => void>();
+  readonly #onLastActivity: RelaysParts["onLastActivity"];
   #nextReport = 1;
   #isStopped = false;
 
@@ -150,9 +161,10 @@ class Relay {
     opening: Opening,
     known: Iterable<News>,
     parts: RelaySessionParts,
-    onFatal: RelaysParts["onFatal"],
+    { onFatal, onLastActivity }: Pick<RelaysParts, "onFatal" | "onLastActivity">,
   ) {
     this.#worker = worker;
+    this.#onLastActivity = onLastActivity;
     this.#batcher = new MessageBatcher((json) => this.#worker.postMessage(json));
     this.session = new RelaySession(parts, this.#batcher);
     this.#worker.onmessage = ({ data }: MessageEvent<string | Report>) => {
@@ -177,12 +189,14 @@ class Relay {
     this.#batcher.put(news);
   }
 
-  report(): Promise<unknown> {
+  /** Nothing, where it has stopped. */
+  report(of: Reported): Promise<unknown> {
+    if (this.#isStopped) return Promise.resolve([]);
     this.#batcher.flush(); // what was told before is taken in before
     const number = this.#nextReport++;
     const { promise, resolve } = Promise.withResolvers<unknown>();
     this.#reports.set(number, resolve);
-    this.#order({ order: "report", number });
+    this.#order({ order: "report", number, of });
     return promise;
   }
 
@@ -209,6 +223,8 @@ class Relay {
         return this.#refusing.resolve();
       case "stopped":
         this.#isStopped = true;
+        this.#onLastActivity(report.activity);
+        for (const answer of this.#reports.values()) answer([]); // it hears of them no more
         return this.#stopped.resolve();
     }
   }

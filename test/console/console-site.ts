@@ -1,5 +1,6 @@
 // The console's server side without a socket: its real routes on accounts in memory, called as a browser calls them.
 import { KnownBrowsers } from "../../src/account/known-browsers.ts";
+import type { Activity } from "../../src/core/activity.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import type { OperatorNode } from "../../src/console/api.ts";
 import { BrowserAddresses } from "../../src/console/browser-addresses.ts";
@@ -23,6 +24,22 @@ const noUsage: UsageSummary = {
   endpoints: [],
   keys: [],
 };
+
+const noFigures = {
+  requests: [],
+  answered: [],
+  refused: [],
+  failed: [],
+  left: [],
+  input: [],
+  cachedInput: [],
+  output: [],
+  waitP50: [],
+  waitP95: [],
+  firstTokenP50: [],
+  firstTokenP95: [],
+};
+const noActivity: Activity = { from: 0, all: { steps: noFigures, total: noFigures }, series: [] };
 
 export type Options = Partial<ConsoleParts> & Readonly<{ passwords?: Passwords }>;
 
@@ -63,6 +80,7 @@ export class ConsoleSite {
     const usage: UsageQueries = {
       page: () => Promise.resolve({ rows: [], next: null }),
       summary: () => Promise.resolve(noUsage),
+      topAccounts: () => Promise.resolve([]),
     };
     const log: Log = (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`);
     this.parts = {
@@ -73,6 +91,7 @@ export class ConsoleSite {
       purchaseRecords: office.consoleRecords,
       auditLog: office.auditLog,
       usage,
+      activity: { read: () => Promise.resolve(noActivity), reasons: () => Promise.resolve([]) },
       reserved: office.ledger,
       catalog: embeddedCatalog(),
       nodes: { states: () => [this.node], waiting: 0, serves: () => true, takes: () => this.node.health === "well" },

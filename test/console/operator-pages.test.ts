@@ -187,10 +187,17 @@ test("a disk that cannot be read is told as such", async () => {
     usage: {
       page: () => Promise.reject(new StoreUnavailable("no disk")),
       summary: () => Promise.reject(new StoreUnavailable("no disk")),
+      topAccounts: () => Promise.reject(new StoreUnavailable("no disk")),
     },
   });
   const browser = await failing.signedIn("a@x", { operator: true });
-  for (const each of ["/overview", "/usage", "/usage/summary", "/operator/totals"]) {
+  for (const each of [
+    "/overview",
+    "/usage",
+    "/usage/summary",
+    "/operator/totals",
+    "/operator/activity?range=1h&by=model",
+  ]) {
     const { status, body } = await browser.get(each);
     expect([each, status, body.error.code]).toEqual([each, 503, "unavailable"]);
   }

@@ -32,6 +32,7 @@ import {
   StateChange,
   UsageQuery,
 } from "../api.ts";
+import { activityRoute } from "./activity-route.ts";
 import { auditEntry, type OperatorCall } from "../audit-entry.ts";
 import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
@@ -55,6 +56,7 @@ export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
     ...serverRoutes(parts, live),
     ...serverCareRoutes(parts),
     ...requestRoutes(parts),
+    activityRoute(parts),
   ];
 }
 

@@ -1,5 +1,6 @@
 // What the process reports to Prometheus. Labels are bounded: endpoints are our routes, models are those of the
 // catalog, named keys the first that come, and everything else is one of a few words.
+import { ActivityCounts } from "../../telemetry/activity-counts.ts";
 import type { RequestRecord } from "../../telemetry/request-record.ts";
 import { metricKeysMax } from "../../core/limits.ts";
 import { defaultKey, type Ms } from "../../core/types.ts";
@@ -17,6 +18,8 @@ export type FetchResult = "read" | "refused";
 type TokenCells = Readonly<{ input: Cell; cachedInput: Cell; output: Cell }>;
 
 export class Metrics {
+  /** The same by minute, for the operators' charts. */
+  readonly activity = new ActivityCounts();
   readonly #requests = new Counter("tollgate_requests_total", "Requests by the status that their headers carried.", [
     "endpoint",
     "model",
@@ -101,6 +104,7 @@ export class Metrics {
 
   /** A request is over. */
   count(record: RequestRecord): void {
+    this.activity.count(record);
     const model = record.model?.id ?? "other";
     this.#requests.add(1, record.endpoint, model, String(record.status ?? 0));
     if (record.refusal !== null) this.#refusals.add(1, record.refusal);

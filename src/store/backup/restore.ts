@@ -34,6 +34,7 @@ import {
   versionOf,
 } from "../verify/database-check.ts";
 import {
+  activityName,
   codeOf,
   databaseName,
   giveToOwner,
@@ -146,6 +147,7 @@ function putInPlace(copy: string, live: string, order: RestoreOrder): Pick<Resto
   renameSync(copy, live);
   flush(dataFolder);
   removeDatabase(join(dataFolder, usageName)); // an index of another journal
+  removeDatabase(join(dataFolder, activityName)); // its accounts may be others
   return { kept, keptResponses };
 }
 

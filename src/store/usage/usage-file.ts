@@ -2,7 +2,14 @@
 // usage is first asked for; once it exists, it follows the journal from the start of the server.
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
-import type { UsageFilter, UsagePage, UsagePlace, UsageQueries, UsageSummary } from "../../account/usage-queries.ts";
+import type {
+  AccountUsage,
+  UsageFilter,
+  UsagePage,
+  UsagePlace,
+  UsageQueries,
+  UsageSummary,
+} from "../../account/usage-queries.ts";
 import type { Log } from "../../core/log.ts";
 import { StoreUnavailable, type AccountId } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
@@ -34,6 +41,10 @@ export class UsageFile implements UsageQueries {
 
   summary(account: AccountId, fromDay: number): Promise<UsageSummary> {
     return this.#asked({ order: "summary", account, fromDay });
+  }
+
+  topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]> {
+    return this.#asked({ order: "topAccounts", fromDay, limit });
   }
 
   /** Lets go of the files. */

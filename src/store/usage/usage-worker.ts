@@ -12,6 +12,7 @@ export type UsageCall =
   | Readonly<{ order: "open"; file: string; journalFile: string }>
   | Readonly<{ order: "page"; account: AccountId; filter: UsageFilter; before: UsagePlace | null; limit: number }>
   | Readonly<{ order: "summary"; account: AccountId; fromDay: number }>
+  | Readonly<{ order: "topAccounts"; fromDay: number; limit: number }>
   | Readonly<{ order: "close" }>;
 
 declare const self: Worker;
@@ -31,6 +32,9 @@ const { news } = answerCalls<UsageCall>(self, (order) => {
     case "summary":
       catchUpNow();
       return index.summary(order.account, order.fromDay);
+    case "topAccounts":
+      catchUpNow();
+      return index.topAccounts(order.fromDay, order.limit);
     case "close":
       if (next !== null) clearTimeout(next);
       index?.close();

@@ -1,0 +1,70 @@
+// What operators see of time: charts, the accounts that cost most and the refusals of today.
+import { costUsd } from "../../account/price.ts";
+import { dayOf } from "../../account/quota.ts";
+import { type ActivityFigures, activityRanges, type ActivitySeries, type ActivitySplit } from "../../core/activity.ts";
+import { dayMs, topAccountsMax } from "../../core/limits.ts";
+import { type RefusalName, refusals } from "../../core/refusals.ts";
+import { type ActivityPage, ActivityQuery } from "../api.ts";
+import { timeOf } from "../numbers.ts";
+import type { ConsoleParts } from "../parts.ts";
+import { type Route, routeWithQuery } from "./route.ts";
+
+type Parts = Pick<ConsoleParts, "activity" | "usage" | "accounts" | "clock">;
+
+export function activityRoute({ activity, usage, accounts, clock }: Parts): Route {
+  const emailOf = (account: number): string => accounts.record(account)?.email ?? `account ${account}`;
+
+  return routeWithQuery("/operator/activity", "operator", ActivityQuery, async ({ query }): Promise<ActivityPage> => {
+    const today = dayOf(clock.wall());
+    const { from, all, series } = await activity.read(query.range, query.by);
+    const reasons = await activity.reasons(today * dayMs);
+    const top = await usage.topAccounts(dayOf(from), topAccountsMax);
+    return {
+      from: timeOf(from),
+      step_ms: activityRanges[query.range].stepMs,
+      all: seriesOf("all", all),
+      series: series.map(({ name, ...each }) => seriesOf(labelOf(query.by, name), each)),
+      refusals_today: reasons.map(({ reason, requests }) => ({ reason, requests, status: statusOf(reason) })),
+      top_accounts: top.map(({ account, requests, input, output, billedTokens }) => ({
+        id: account,
+        email: emailOf(account),
+        requests,
+        input,
+        output,
+        billed_tokens: billedTokens,
+        cost_usd: costUsd(billedTokens),
+      })),
+    };
+  });
+
+  function labelOf(split: ActivitySplit, name: string | null): string {
+    if (name === null) return "others";
+    if (name === "") return `no ${split}`;
+    return split === "account" ? emailOf(Number(name)) : name;
+  }
+}
+
+/** A reason of an older version may be gone. */
+const statusOf = (reason: string): number =>
+  Object.hasOwn(refusals, reason) ? refusals[reason as RefusalName].status : 0;
+
+const seriesOf = (label: string, { steps, total }: ActivitySeries) => ({
+  label,
+  steps: figuresOf(steps),
+  total: figuresOf(total),
+});
+
+const figuresOf = (figures: ActivityFigures) => ({
+  requests: [...figures.requests],
+  answered: [...figures.answered],
+  refused: [...figures.refused],
+  failed: [...figures.failed],
+  left: [...figures.left],
+  input: [...figures.input],
+  cached_input: [...figures.cachedInput],
+  output: [...figures.output],
+  wait_p50_ms: [...figures.waitP50],
+  wait_p95_ms: [...figures.waitP95],
+  first_token_p50_ms: [...figures.firstTokenP50],
+  first_token_p95_ms: [...figures.firstTokenP95],
+});

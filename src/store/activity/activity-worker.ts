@@ -1,0 +1,38 @@
+// The Worker that owns the activity file: neither its writes nor its queries are in the way of a stream or the journal.
+import type { ActivityRange, ActivityRow, ActivitySplit } from "../../core/activity.ts";
+import type { Ms } from "../../core/types.ts";
+import { answerCalls, endWorker } from "../../core/workers.ts";
+import { ActivityStore } from "./activity-store.ts";
+
+/** What the Worker is called for; the result depends on it. */
+export type ActivityCall =
+  | Readonly<{ order: "open"; file: string }>
+  | Readonly<{ order: "add"; rows: readonly ActivityRow[]; now: Ms }>
+  | Readonly<{ order: "read"; range: ActivityRange; split: ActivitySplit; now: Ms }>
+  | Readonly<{ order: "reasons"; from: Ms }>
+  | Readonly<{ order: "close" }>;
+
+declare const self: Worker;
+
+let store: ActivityStore;
+
+answerCalls<ActivityCall>(self, (order) => {
+  switch (order.order) {
+    case "open":
+      store = ActivityStore.open(order.file);
+      return null;
+    case "add":
+      store.add(order.rows, order.now);
+      return null;
+    case "read":
+      return store.read(order.range, order.split, order.now);
+    case "reasons":
+      return store.reasons(order.from);
+    case "close":
+      store?.close();
+      endWorker(self);
+      return null;
+    default:
+      return order satisfies never;
+  }
+});

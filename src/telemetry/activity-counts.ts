@@ -1,0 +1,127 @@
+// Counts what the operators' charts show, a minute at a time: one call for each request, when it is over. What was
+// counted is taken away every few seconds (`take`) and kept on disk.
+import {
+  type ActivityKind,
+  type ActivityRow,
+  activityCounts,
+  durationBucket,
+  durationBuckets,
+  minuteMs,
+  type SparseDurations,
+} from "../core/activity.ts";
+import { activityMinutesMax, activityNamesMax } from "../core/limits.ts";
+import { refusals } from "../core/refusals.ts";
+import type { Ms } from "../core/types.ts";
+import type { RequestRecord } from "./request-record.ts";
+
+class Cell {
+  /** As `activityCounts`. */
+  readonly counts: number[] = activityCounts.map(() => 0);
+  wait: Uint32Array | null = null;
+  firstToken: Uint32Array | null = null;
+
+  /** `result` is the place of answered, refused, failed or left; 0 where it was none of them. */
+  count(result: number, { usage }: RequestRecord, firstToken: number): void {
+    const { counts } = this;
+    counts[0]! += 1;
+    if (result > 0) counts[result]! += 1;
+    if (usage !== null) {
+      counts[5]! += usage.inputFresh + usage.inputCached;
+      counts[6]! += usage.inputCached;
+      counts[7]! += usage.output;
+    }
+    if (firstToken >= 0) (this.firstToken ??= new Uint32Array(durationBuckets))[firstToken]! += 1;
+  }
+
+  countWait(bucket: number): void {
+    (this.wait ??= new Uint32Array(durationBuckets))[bucket]! += 1;
+  }
+}
+
+const kinds = ["all", "model", "node", "account", "reason"] as const satisfies readonly ActivityKind[];
+type Minute = Readonly<{ at: Ms; cells: Readonly<Record<ActivityKind, Map<string, Cell>>> }>;
+
+export class ActivityCounts {
+  /** The newest last. */
+  #minutes: Minute[] = [];
+
+  /** A request is over. */
+  count(record: RequestRecord): void {
+    const { arrivedAt, endedAt, firstPieceAt, rounds, refusal } = record;
+    const { cells } = this.#minuteOf(record.arrivedWall + (endedAt ?? arrivedAt) - arrivedAt);
+    const result = resultOf(record);
+    const firstToken = firstPieceAt === null ? -1 : durationBucket(firstPieceAt - arrivedAt);
+    const all = cellOf(cells.all, "");
+    const model = cellOf(cells.model, record.model?.id ?? "");
+    const account = cellOf(cells.account, record.account === null ? "" : String(record.account));
+    all.count(result, record, firstToken);
+    model.count(result, record, firstToken);
+    account.count(result, record, firstToken);
+    cellOf(cells.node, rounds.at(-1)?.node ?? "").count(result, record, firstToken);
+    if (refusal !== null) cellOf(cells.reason, refusal).counts[0]! += 1;
+    for (const { node, queuedAt, startedAt, endedAt: until } of rounds) {
+      const wait = durationBucket((startedAt ?? until) - queuedAt);
+      all.countWait(wait);
+      model.countWait(wait);
+      account.countWait(wait);
+      cellOf(cells.node, node ?? "").countWait(wait);
+    }
+  }
+
+  /** Everything since it was last taken. */
+  take(): ActivityRow[] {
+    const minutes = this.#minutes;
+    this.#minutes = [];
+    return minutes.flatMap(({ at, cells }) =>
+      kinds.flatMap((kind) =>
+        [...cells[kind]].map(([name, { counts, wait, firstToken }]) => ({
+          at,
+          kind,
+          name,
+          counts,
+          wait: sparse(wait),
+          firstToken: sparse(firstToken),
+        })),
+      ),
+    );
+  }
+
+  #minuteOf(wall: Ms): Minute {
+    const at = Math.floor(wall / minuteMs) * minuteMs;
+    const last = this.#minutes.at(-1);
+    if (last?.at === at) return last;
+    const known = this.#minutes.find((minute) => minute.at === at);
+    if (known !== undefined) return known;
+    const minute: Minute = {
+      at,
+      cells: { all: new Map(), model: new Map(), node: new Map(), account: new Map(), reason: new Map() },
+    };
+    this.#minutes.push(minute);
+    if (this.#minutes.length > activityMinutesMax) this.#minutes.shift(); // nobody takes them
+    return minute;
+  }
+}
+
+/** Names beyond the most are counted together: accounts and a shop's models may be many. */
+function cellOf(cells: Map<string, Cell>, name: string): Cell {
+  const known = cells.get(name);
+  if (known !== undefined) return known;
+  const kept = cells.size < activityNamesMax ? name : "";
+  let cell = cells.get(kept);
+  if (cell === undefined) cells.set(kept, (cell = new Cell()));
+  return cell;
+}
+
+const [answered, refused, failed, left] = [1, 2, 3, 4];
+
+function resultOf({ refusal, ending }: RequestRecord): number {
+  if (refusal !== null) return refusals[refusal].status >= 500 ? failed! : refused!;
+  if (ending === null) return 0;
+  return ending === "end" ? answered! : ending === "cancelled" ? left! : failed!;
+}
+
+function sparse(buckets: Uint32Array | null): SparseDurations {
+  const pairs: number[] = [];
+  buckets?.forEach((count, bucket) => count > 0 && pairs.push(bucket, count));
+  return pairs;
+}

@@ -1,0 +1,198 @@
+// What the operators' charts are made of: counted by minute, kept in minutes and hours over restarts, and bounded
+// however many names there are.
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ActivityRow, durationBucket, percentile } from "../../../src/core/activity.ts";
+import { activityMinutesMax, activityNamesMax, activitySeriesMax, dayMs, hourMs } from "../../../src/core/limits.ts";
+import { ActivityFile } from "../../../src/store/activity/activity-file.ts";
+import { ActivityStore } from "../../../src/store/activity/activity-store.ts";
+import { ActivityCounts } from "../../../src/telemetry/activity-counts.ts";
+import { RequestRecord } from "../../../src/telemetry/request-record.ts";
+import type { Model } from "../../../src/core/types.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "tollgate-activity-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const now = Date.UTC(2026, 2, 28, 12, 30, 20);
+const minute = 60_000;
+
+type Given = Readonly<{ at?: number; model?: string | null; node?: string; account?: number; waitMs?: number }>;
+
+/** An answered request that came 2 s before `at` and whose first piece was there after its wait and 100 ms. */
+function answered({ at = now, model = "core-3", node = "gpu", account = 1, waitMs = 5 }: Given = {}): RequestRecord {
+  const record = new RequestRecord("req", "/v1/messages", at - 2_000, 50_000);
+  record.model = model === null ? null : ({ id: model } as Model);
+  record.account = account;
+  record.status = 200;
+  const round = record.beginRound(50_000);
+  round.node = node;
+  round.startedAt = 50_000 + waitMs;
+  round.firstPieceAt = 50_000 + waitMs + 100;
+  record.ending = "end";
+  record.usage = { inputFresh: 10, inputCached: 5, output: 7, reasoning: 0 };
+  record.endedAt = 52_000;
+  return record;
+}
+
+function refused(refusal: "too_many_requests" | "node_failed", at = now): RequestRecord {
+  const record = new RequestRecord("req", "/v1/messages", at, 50_000);
+  record.refusal = refusal;
+  record.endedAt = 50_000;
+  return record;
+}
+
+let files = 0;
+const newFile = (): string => join(folder, `activity-${files++}.db`);
+
+describe("counted and kept", () => {
+  let counts: ActivityCounts;
+  let store: ActivityStore;
+  beforeEach(() => {
+    counts = new ActivityCounts();
+    store = ActivityStore.open(newFile());
+    return () => store.close();
+  });
+
+  test("a request counts for its model, node and account in the minute of its end", () => {
+    counts.count(answered());
+    counts.count(answered({ model: "core-3-pro", node: "other", account: 2, waitMs: 3_000 }));
+    counts.count(answered({ at: now - 3 * minute }));
+    store.add(counts.take(), now);
+    expect(counts.take()).toEqual([]);
+    const { from, all, series } = store.read("1h", "model", now);
+    expect(new Date(from).toISOString()).toBe("2026-03-28T11:31:00.000Z");
+    expect(all.steps.requests).toHaveLength(60);
+    expect([all.steps.requests[59], all.steps.requests[58], all.steps.requests[56]]).toEqual([2, 0, 1]);
+    expect(all.total).toMatchObject({ requests: [3], answered: [3], input: [45], cachedInput: [15], output: [21] });
+    expect(series.map(({ name, total }) => [name, total.requests[0]])).toEqual([
+      ["core-3", 2],
+      ["core-3-pro", 1],
+    ]);
+    const [, slow] = store.read("24h", "node", now).series;
+    expect(slow!.name).toBe("other");
+    expect(Math.abs(slow!.total.waitP95[0]! / 3_000 - 1)).toBeLessThan(0.1);
+    expect(Math.abs(slow!.total.firstTokenP50[0]! / 3_100 - 1)).toBeLessThan(0.1);
+    expect(store.read("7d", "account", now).series.map(({ name }) => name)).toEqual(["1", "2"]);
+  });
+
+  test("refusals of clients and failures of ours are told apart, with their reasons", () => {
+    for (let time = 0; time < 3; time++) counts.count(refused("too_many_requests"));
+    counts.count(refused("node_failed"));
+    counts.count(refused("node_failed", now - dayMs));
+    const gone = answered();
+    gone.ending = "cancelled";
+    counts.count(gone);
+    store.add(counts.take(), now);
+    const { all } = store.read("1h", "model", now);
+    expect(all.total).toMatchObject({ requests: [5], answered: [0], refused: [3], failed: [1], left: [1] });
+    expect(store.reasons(Date.UTC(2026, 2, 28))).toEqual([
+      { reason: "too_many_requests", requests: 3 },
+      { reason: "node_failed", requests: 1 },
+    ]);
+  });
+
+  test("what was written in parts is one, and old minutes and hours are let go of", () => {
+    const ages = [0, 0, hourMs, 30 * hourMs, 80 * dayMs];
+    for (const age of ages) {
+      counts.count(answered({ at: now - age }));
+      store.add(counts.take(), now - age);
+    }
+    expect(store.read("24h", "model", now).all.total.requests).toEqual([3]);
+    expect(store.read("7d", "model", now).all.total.requests).toEqual([4]);
+    expect(store.read("90d", "model", now).all.total.requests).toEqual([5]);
+    store.add([], now + 20 * dayMs);
+    expect(store.read("90d", "model", now + 20 * dayMs).all.total.requests).toEqual([4]);
+    expect(store.read("24h", "model", now).all.total.requests).toEqual([0]);
+  });
+
+  test("of 1,000 names in a minute the busiest are kept, the rest are one, and nothing is lost", () => {
+    for (let time = 0; time < 50; time++) counts.count(answered({ model: "busy" }));
+    for (let part = 0; part < 20; part++) {
+      for (let name = 0; name < 50; name++) counts.count(answered({ model: `model-${part}-${name}` }));
+      const rows = counts.take();
+      expect(rows.filter(({ kind }) => kind === "model").length).toBeLessThanOrEqual(activityNamesMax + 1);
+      store.add(rows, now);
+    }
+    for (const range of ["1h", "7d"] as const) {
+      const { all, series } = store.read(range, "model", now);
+      expect(all.total.requests).toEqual([1_050]);
+      expect(series).toHaveLength(activitySeriesMax);
+      expect(series[0]).toMatchObject({ name: "busy", total: { requests: [50] } });
+      expect(series.at(-1)!.name).toBeNull();
+      expect(series.reduce((sum, { total }) => sum + total.requests[0]!, 0)).toBe(1_050);
+    }
+  });
+
+  test("what nobody takes is bounded", () => {
+    for (let place = 0; place < 100; place++) {
+      for (let name = 0; name < 1_000; name++) {
+        counts.count(answered({ at: now + place * minute, model: `m${name}`, node: `n${name}`, account: name }));
+      }
+    }
+    expect(counts.take().length).toBeLessThanOrEqual(activityMinutesMax * (3 * (activityNamesMax + 1) + 2));
+  });
+});
+
+test.each([
+  [[5], 0.5, 5],
+  [[1, 1, 1, 100], 0.5, 1],
+  [[1, 1, 1, 100], 0.95, 100],
+  [Array.from({ length: 1_000 }, (_, ms) => ms + 1), 0.95, 950],
+  [[99_999_999], 0.5, 1_142_976],
+])("of %p the percentile %d is %d, within 10 %", (values, part, wanted) => {
+  const buckets = new Uint32Array(200);
+  for (const value of values) buckets[durationBucket(value)]! += 1;
+  expect(Math.abs(percentile(buckets, part)! / wanted - 1)).toBeLessThan(0.1);
+});
+
+test("nothing measured has no percentile", () => expect(percentile(new Uint32Array(80), 0.5)).toBeNull());
+
+describe("the file", () => {
+  const clock = { wall: () => now, monotonic: () => 0 };
+  const row: ActivityRow = {
+    at: now - (now % minute),
+    kind: "all",
+    name: "",
+    counts: [1, 1, 0, 0, 0, 10, 0, 5],
+    wait: [3, 1],
+    firstToken: [],
+  };
+
+  test("keeps what was counted up to its close, and the next server goes on with it", async () => {
+    const data = mkdtempSync(join(folder, "data-"));
+    const logged: string[] = [];
+    const open = () => new ActivityFile(data, clock, (_level, message) => void logged.push(message));
+    const first = open();
+    const counted = [[row], [row, row]];
+    first.follow(() => counted.pop() ?? []);
+    expect((await first.read("1h", "model")).all.total.requests).toEqual([2]);
+    await first.close();
+    const second = open();
+    await second.add([row]);
+    expect((await second.read("1h", "model")).all.total.requests).toEqual([4]);
+    await second.close();
+    expect(statSync(join(data, "activity.db")).mode & 0o777).toBe(0o600);
+    expect(logged).toEqual([]);
+  });
+
+  test("that is damaged is begun anew", () => {
+    const file = newFile();
+    writeFileSync(file, "no database ".repeat(1_000));
+    const store = ActivityStore.open(file);
+    store.add([row], now);
+    expect(store.read("1h", "model", now).all.total.requests).toEqual([1]);
+    store.close();
+  });
+
+  test("that cannot be written is in the log, and nothing else waits for it", async () => {
+    const logged: unknown[] = [];
+    const file = new ActivityFile("/proc/none", clock, (...line) => void logged.push(line));
+    file.follow(() => [row]);
+    await file.write();
+    expect(logged).not.toEqual([]);
+    await expect(file.read("1h", "model")).rejects.toThrow("the activity cannot be read");
+    await file.close();
+  });
+});

@@ -43,6 +43,12 @@ export const operatorPages: readonly PageEntry[] = [
     load: lazy(() => import("./pages/operator/totals.tsx"), "TotalsPage"),
   },
   {
+    path: "/operator/activity",
+    name: "Activity",
+    icon: "activity",
+    load: lazy(() => import("./pages/operator/activity.tsx"), "ActivityPage"),
+  },
+  {
     path: "/operator/accounts",
     name: "Accounts",
     icon: "accounts",

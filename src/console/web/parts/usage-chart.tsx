@@ -1,8 +1,9 @@
 // The last 30 days as stacked bars by model, drawn as SVG: sharp at any size, and each day can be reached by keyboard.
 import type { VNode } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { UsageSummary } from "../../api.ts";
 import { compact, count, day as dayName, dollars } from "../format.ts";
+import { tipLeft, useWidth } from "./chart-frame.ts";
 import { type Column, columnsOf, days, roundUp } from "../usage-columns.ts";
 
 const height = 210;
@@ -88,14 +89,6 @@ export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
   );
 }
 
-const tipWidth = 230;
-
-/** Beside the day, on the side with more room. */
-function tipLeft(dayLeft: number, step: number, width: number): number {
-  const beside = dayLeft > width / 2 ? dayLeft - tipWidth - 8 : dayLeft + step + 8;
-  return Math.max(0, Math.min(beside, width - tipWidth));
-}
-
 type BarsProps = Readonly<{ column: Column; x: number; width: number; y: (tokens: number) => number }>;
 
 function Bars({ column, x, width, y }: BarsProps): VNode {
@@ -139,17 +132,3 @@ const Tip = ({ column, left: x }: { column: Column; left: number }): VNode => (
     </dl>
   </div>
 );
-
-/** The width of an element, kept up to date. */
-function useWidth(): [{ current: HTMLDivElement | null }, number] {
-  const frame = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    const element = frame.current;
-    if (element === null) return;
-    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
-  return [frame, width];
-}

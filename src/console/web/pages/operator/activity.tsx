@@ -1,0 +1,268 @@
+// What went on over time: requests, tokens, refusals, waits and first tokens by model, node or account; the accounts that
+// cost most, and why requests were refused today.
+import type { VNode } from "preact";
+import { useEffect } from "preact/hooks";
+import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api.ts";
+import { compact, count, date, dollars } from "../../format.ts";
+import { Page } from "../../parts/page.tsx";
+import { Empty, Loaded } from "../../parts/states.tsx";
+import { TimeChart, type TimeSeries } from "../../parts/time-chart.tsx";
+import { get, search } from "../../request.ts";
+import { useResource } from "../../resource.ts";
+import { navigate, place } from "../../route.ts";
+
+/** The charts are asked for again this often while somebody looks. */
+const refreshMs = 15_000;
+const dayMs = 86_400_000;
+
+const ranges = {
+  "1h": "1 hour",
+  "6h": "6 hours",
+  "24h": "24 hours",
+  "7d": "7 days",
+  "30d": "30 days",
+  "90d": "90 days",
+};
+const splits = { model: "By model", node: "By node", account: "By account" };
+
+/** What is shown stands in the page's address, so that it can be kept and shared. */
+function queryOf(query: URLSearchParams): ActivityQuery {
+  const [range, by] = [query.get("range") ?? "", query.get("by") ?? ""];
+  return {
+    range: Object.hasOwn(ranges, range) ? (range as ActivityQuery["range"]) : "24h",
+    by: Object.hasOwn(splits, by) ? (by as ActivityQuery["by"]) : "model",
+  };
+}
+
+export function ActivityPage(): VNode {
+  const query = queryOf(place.value.query);
+  const address = search(query);
+  const activity = useResource(() => get<Activity>(`/operator/activity${address}`), address);
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === "visible" && activity.reload(), refreshMs);
+    return () => clearInterval(timer);
+  }, []);
+  const show = (change: Partial<ActivityQuery>): void =>
+    navigate(`/operator/activity${search({ ...query, ...change })}`, { replace: true });
+  return (
+    <Page title="Activity" lead="All accounts of this server over time. Days in UTC.">
+      <div class="stack-large">
+        <div class="row activity-choice">
+          <Choice name="Range" options={ranges} chosen={query.range} onChoose={(range) => show({ range })} />
+          <Choice name="Split" options={splits} chosen={query.by} onChoose={(by) => show({ by })} />
+        </div>
+        <Loaded resource={activity} lines={10}>
+          {(value) => <Shown activity={value} />}
+        </Loaded>
+      </div>
+    </Page>
+  );
+}
+
+type ChoiceProps<Option extends string> = Readonly<{
+  name: string;
+  options: Readonly<Record<Option, string>>;
+  chosen: Option;
+  onChoose: (option: Option) => void;
+}>;
+
+const Choice = <Option extends string>({ name, options, chosen, onChoose }: ChoiceProps<Option>): VNode => (
+  <div class="segments" role="group" aria-label={name}>
+    {(Object.entries(options) as [Option, string][]).map(([option, words]) => (
+      <button key={option} type="button" aria-pressed={option === chosen} onClick={() => onChoose(option)}>
+        {words}
+      </button>
+    ))}
+  </div>
+);
+
+function Shown({ activity }: { activity: Activity }): VNode {
+  const { all, series, step_ms: stepMs } = activity;
+  const from = Date.parse(activity.from);
+  const bySeries = (values: (figures: ActivityFigures) => TimeSeries["values"], lower?: typeof values): TimeSeries[] =>
+    series.map(({ label, steps }) => ({
+      label,
+      values: values(steps),
+      ...(lower === undefined ? {} : { lower: lower(steps) }),
+    }));
+  const sum = (one: readonly number[], other: readonly number[]) => one.map((value, at) => value + other[at]!);
+  const results = (["answered", "left", "refused", "failed"] as const).map((label) => ({
+    label: label === "left" ? "client left" : label,
+    values: all.steps[label],
+  }));
+  const charts = { from, stepMs };
+  return (
+    <div class="stack-large">
+      <Totals total={all.total} />
+      {series.length === 0 ? (
+        <section class="card">
+          <Empty icon="activity" title="Nothing was asked in this time" />
+        </section>
+      ) : (
+        <section class="grid-2" aria-label="Charts">
+          <TimeChart {...charts} title="Requests" kind="bars" series={bySeries((of) => of.requests)} short={compact} />
+          <TimeChart {...charts} title="What became of them" kind="bars" series={results} short={compact} />
+          <TimeChart
+            {...charts}
+            title="Tokens, input and output"
+            kind="bars"
+            series={bySeries((of) => sum(of.input, of.output))}
+            short={compact}
+          />
+          <TimeChart
+            {...charts}
+            title="Refused or failed"
+            kind="bars"
+            series={bySeries((of) => sum(of.refused, of.failed))}
+            short={compact}
+          />
+          <TimeChart
+            {...charts}
+            title="Wait for a node, p50 (dashed) and p95"
+            kind="lines"
+            series={bySeries(
+              (of) => of.wait_p95_ms,
+              (of) => of.wait_p50_ms,
+            )}
+            short={shortTime}
+            words={bothTimes}
+          />
+          <TimeChart
+            {...charts}
+            title="First token, p50 (dashed) and p95"
+            kind="lines"
+            series={bySeries(
+              (of) => of.first_token_p95_ms,
+              (of) => of.first_token_p50_ms,
+            )}
+            short={shortTime}
+            words={bothTimes}
+          />
+        </section>
+      )}
+      <TopAccounts activity={activity} />
+      <Refusals refusals={activity.refusals_today} />
+    </div>
+  );
+}
+
+const shortTime = (ms: number): string =>
+  ms < 1_000
+    ? `${Math.round(ms)} ms`
+    : ms < 60_000
+      ? `${+(ms / 1_000).toFixed(1)} s`
+      : `${+(ms / 60_000).toFixed(1)} min`;
+const oneTime = (ms: number | null | undefined): string => (ms == null ? "–" : shortTime(ms));
+const bothTimes = (upper: number | null, lower: number | null | undefined): string =>
+  upper === null ? "–" : `${oneTime(lower)} / ${oneTime(upper)}`;
+
+function Totals({ total }: { total: ActivityFigures }): VNode {
+  const of = (values: readonly number[]): number => values[0] ?? 0;
+  return (
+    <section class="grid-4" aria-label="In all">
+      <Figure name="Requests" value={count(of(total.requests))}>
+        {count(of(total.answered))} answered, {count(of(total.left))} whose client left
+      </Figure>
+      <Figure name="Refused or failed" value={count(of(total.refused) + of(total.failed))}>
+        {count(of(total.refused))} refused, {count(of(total.failed))} failed
+      </Figure>
+      <Figure name="Tokens" value={compact(of(total.input) + of(total.output))}>
+        {count(of(total.input))} in, {count(of(total.output))} out
+      </Figure>
+      <Figure
+        name="First token, p50 / p95"
+        value={bothTimes(total.first_token_p95_ms[0] ?? null, total.first_token_p50_ms[0])}
+      >
+        wait for a node {bothTimes(total.wait_p95_ms[0] ?? null, total.wait_p50_ms[0])}
+      </Figure>
+    </section>
+  );
+}
+
+const Figure = ({ name, value, children }: { name: string; value: string; children: (string | VNode)[] }): VNode => (
+  <div class="card">
+    <span class="figure-name">{name}</span>
+    <p class="figure">{value}</p>
+    <p class="quiet small-text">{children}</p>
+  </div>
+);
+
+function TopAccounts({ activity: { from, top_accounts: accounts } }: { activity: Activity }): VNode {
+  const first = Math.floor(Date.parse(from) / dayMs) * dayMs;
+  return (
+    <section class="card flush">
+      <header>
+        <h2>Top accounts</h2>
+        <span class="quiet small-text">since {date(first)}, 00:00 UTC</span>
+      </header>
+      {accounts.length === 0 ? (
+        <Empty icon="accounts" title="Nobody was answered" />
+      ) : (
+        <div class="table-scroll" role="region" aria-label="Top accounts" tabIndex={0}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Account</th>
+                {["Requests", "Input", "Output", "Billed tokens", "Worth"].map((name) => (
+                  <th key={name} scope="col" class="number">
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {accounts.map(({ id, email, requests, input, output, billed_tokens, cost_usd }) => (
+                <tr key={id}>
+                  <td>{email}</td>
+                  {[requests, input, output, billed_tokens].map((value, at) => (
+                    <td key={at} class="number">
+                      {count(value)}
+                    </td>
+                  ))}
+                  <td class="number">{dollars(cost_usd)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+const Refusals = ({ refusals }: { refusals: Activity["refusals_today"] }): VNode => (
+  <section class="card flush">
+    <header>
+      <h2>Refused or failed today</h2>
+      <span class="quiet small-text">since 00:00 UTC</span>
+    </header>
+    {refusals.length === 0 ? (
+      <Empty icon="check" title="Every request was served today" />
+    ) : (
+      <div class="table-scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Reason</th>
+              <th scope="col" class="number">
+                Status
+              </th>
+              <th scope="col" class="number">
+                Requests
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {refusals.map(({ reason, status, requests }) => (
+              <tr key={reason}>
+                <td>{reason.replaceAll("_", " ")}</td>
+                <td class="number">{status === 0 ? "–" : status}</td>
+                <td class="number">{count(requests)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    )}
+  </section>
+);

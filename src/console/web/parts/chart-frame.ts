@@ -1,0 +1,24 @@
+// What charts share: how wide they are, and where the box with the figures of a place stands.
+import { useEffect, useRef, useState } from "preact/hooks";
+
+const tipWidth = 230;
+
+/** Beside the step, on the side with more room. */
+export function tipLeft(stepLeft: number, step: number, width: number): number {
+  const beside = stepLeft > width / 2 ? stepLeft - tipWidth - 8 : stepLeft + step + 8;
+  return Math.max(0, Math.min(beside, width - tipWidth));
+}
+
+/** The width of an element, kept up to date. */
+export function useWidth(): [{ current: HTMLDivElement | null }, number] {
+  const frame = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const element = frame.current;
+    if (element === null) return;
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return [frame, width];
+}

@@ -18,6 +18,7 @@ const pages: readonly (readonly [path: string, heading: string])[] = [
   ["/plan", "Plan and credit"],
   ["/account", "Account"],
   ["/operator", "Totals"],
+  ["/operator/activity?range=1h", "Activity"],
   ["/operator/accounts", "Accounts"],
   ["/operator/requests", "Requests"],
   ["/operator/nodes", "Nodes"],

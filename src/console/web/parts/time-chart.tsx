@@ -44,7 +44,7 @@ export function TimeChart({ title, kind, from, stepMs, series, short, words = in
     const values = series.map(({ values }) => values[at] ?? 0);
     return kind === "bars" ? values.reduce((sum, value) => sum + value, 0) : Math.max(0, ...values);
   });
-  const most = roundUp(Math.max(1, ...sums));
+  const most = roundUp(Math.max(kind === "bars" ? 1 : 10, ...sums));
   const step = Math.max(0, width - left) / Math.max(1, steps);
   const x = (at: number): number => left + at * step;
   const y = (value: number): number => top + (height - top - bottom) * (1 - value / most);

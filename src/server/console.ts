@@ -58,7 +58,8 @@ type Parts = Readonly<{
 }>;
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
-  const { accounting, activity, catalog, pool, work, reloader, backupSchedule, demo, port, sealingKey, clock, log } = parts;
+  const { accounting, activity, catalog, pool, work, reloader, backupSchedule, demo, port, sealingKey, clock, log } =
+    parts;
   const { accounts, accountKeys, sessions, purchases, purchaseRecords, auditLog, links, identities, ledger } =
     accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);

@@ -37,7 +37,7 @@ let gateway: GatewayProcess;
 let served: OpenApiDocument;
 /** The demo node has no models for these. */
 const ofInputs = new Set(["createEmbedding", "rerank"]);
-const node = new InputsNode();
+const node = new InputsNode({ lists: ["bge-m3", "bge-reranker-v2-m3"] });
 let withInputs: GatewayProcess;
 let servedWithInputs: OpenApiDocument;
 const descriptionOf = async ({ url }: GatewayProcess): Promise<OpenApiDocument> =>

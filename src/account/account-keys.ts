@@ -253,7 +253,7 @@ function limitsOf({ expires_at, limit_day, limit_month, models, addresses }: New
 function checkList(what: string, list: readonly string[] | undefined): readonly string[] | null {
   if (list === undefined || list.length === 0) return null;
   if (list.length > keyListMax || list.some((text) => text === "" || text.length > 200)) {
-    throw new AccountError(`a key names at most ${keyListMax} ${what}, of at most 200 characters each`);
+    throw new AccountError(`a key names at most ${keyListMax} ${what}, of 1 to 200 characters each`);
   }
   return [...new Set(list)];
 }

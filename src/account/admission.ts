@@ -50,6 +50,12 @@ export type Asker = Pick<Principal, "account" | "key">;
 /** What admission reads of an Ask. */
 export type Asked = Pick<Ask, "endpoint" | "coderBilling" | "model" | "outputTokensMax">;
 
+function refusedModel({ plan }: LoadedAccount, key: LoadedKey | null, model: Model): Refusal | null {
+  if (!allows(plan, model)) return refuse("model_not_in_plan", { model: model.id });
+  if (key !== null && !key.mayUse(model)) return refuse("model_not_for_key", { model: model.id, key: key.name });
+  return null;
+}
+
 /**
  * Balance tokens that a request holds: its output budget (spec, "Balance"), of a shop's own model what that budget costs, so
  * that a free model holds nothing and a dear one holds enough. What has no output holds what its input is expected to cost.
@@ -115,6 +121,17 @@ export class Admission {
     return this.#floods[kind].isFull(account, now) ? this.countRequest(account, now, kind) : null;
   }
 
+  /** Why the account's plan or the key may not ask the model; null: it may. */
+  refuseModel(principal: Asker, model: Model): Refusal | null {
+    try {
+      const loaded = this.#ledger.account(principal.account);
+      return refusedModel(loaded, principal.key > defaultKey ? this.#ledger.key(loaded, principal.key) : null, model);
+    } catch (thrown) {
+      if (thrown instanceof StoreUnavailable) return refuse("quota_unverified");
+      throw thrown;
+    }
+  }
+
   /**
    * Admits a request with a Hold, or says why not. `inputTokens`: what it is expected to read. `requestId` was minted by the
    * gateway and is used only once.
@@ -127,8 +144,8 @@ export class Admission {
       const key = principal.key > defaultKey ? this.#ledger.key(loaded, principal.key) : null;
       if (key === null ? principal.key > defaultKey : key.isVoidAt(now.wall)) return refuse("invalid_api_key");
       const { model } = ask;
-      if (!allows(loaded.plan, model)) return refuse("model_not_in_plan", { model: model.id });
-      if (key !== null && !key.mayUse(model)) return refuse("model_not_for_key", { model: model.id, key: key.name });
+      const refused = refusedModel(loaded, key, model);
+      if (refused !== null) return refused;
       this.keysUsed.used(loaded, key, principal.key, now.wall);
       // (2)
       if (ask.model.coder && ask.coderBilling === "calls") {

@@ -5,17 +5,18 @@ import type { Dialect } from "../dialects/dialect.ts";
 import { Dialects, type OpenDialect } from "../dialects/registry.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Parts, Soon } from "../gateway.ts";
+import { listedModels } from "../core/catalog.ts";
 import { bodyMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
-import type { AccountId, Refusal } from "../core/types.ts";
+import type { Model, Principal, Refusal } from "../core/types.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes } from "./api-routes.ts";
 import { clientAddress } from "./client-address.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
-import { accountOf, type KnownKeys } from "./incoming.ts";
+import { askerOf, type KnownKeys } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
 import { type Connection, idleTimeoutSeconds, Inference } from "./inference.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
@@ -39,7 +40,13 @@ import {
 import { TokenRoutes } from "./token-routes.ts";
 
 /** Of a server that serves every route: it knows keys and stored responses itself. */
-export type ServerParts = Parts & Readonly<{ keys: KnownKeys; storedResponses: StoredResponses | null }>;
+export type ServerParts = Parts &
+  Readonly<{
+    keys: KnownKeys;
+    /** Why whoever asks may not use a model; null: they may. */
+    admission: { refuseModel(principal: Principal, model: Model): Refusal | null };
+    storedResponses: StoredResponses | null;
+  }>;
 
 export type ServerOptions = Readonly<{
   host: string;
@@ -217,8 +224,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     yield* gauges();
   }
 
-  function whoseIs(request: Request, connection: Connection | null): AccountId | Refusal {
-    return accountOf(request, keyHeaders, parts, site, () => clientAddress(request, connection, addressHeader));
+  function whoseIs(request: Request, connection: Connection | null): Principal | Refusal {
+    return askerOf(request, keyHeaders, parts, site, () => clientAddress(request, connection, addressHeader));
   }
 
   /** A header may tell for whose libraries the list is. */
@@ -226,23 +233,34 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     return { nodesContext, ownCapabilities: dialects.speaking(request.headers)?.capabilities ?? null };
   }
 
+  /** Those that whoever asks may use: clients pick from it. */
   function listModels(request: Request, connection: Connection | null): Response {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = whoseIs(request, connection);
-    if (isRefusal(account)) return refusalReply(inference.dialectOf(request), account, requestId);
+    const asker = whoseIs(request, connection);
+    if (isRefusal(asker)) return refusalReply(inference.dialectOf(request), asker, requestId);
+    const usable: Model[] = [];
+    for (const model of listedModels(parts.catalog)) {
+      const refused = parts.admission.refuseModel(asker, model);
+      if (refused === null) usable.push(model);
+      else if (refused.refusal === "quota_unverified") {
+        return refusalReply(inference.dialectOf(request), refused, requestId);
+      }
+    }
     const { searchParams } = requestAddress(request);
-    return jsonReply(JSON.stringify(modelsBody(parts.catalog, searchParams, viewOf(request))), requestId);
+    return jsonReply(JSON.stringify(modelsBody(usable, searchParams, viewOf(request))), requestId);
   }
 
   function showModel(request: Request, connection: Connection | null, id: string): Response {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = whoseIs(request, connection);
-    if (isRefusal(account)) return refusalReply(inference.dialectOf(request), account, requestId);
+    const asker = whoseIs(request, connection);
+    if (isRefusal(asker)) return refusalReply(inference.dialectOf(request), asker, requestId);
     const model = parts.catalog.models.get(id);
     if (model === undefined) {
       const reason = `The model \`${id}\` does not exist`;
       return refusalReply(inference.dialectOf(request), refuse("not_found", { reason }), requestId);
     }
+    const refused = parts.admission.refuseModel(asker, model);
+    if (refused !== null) return refusalReply(inference.dialectOf(request), refused, requestId);
     return jsonReply(JSON.stringify(modelBody(model, viewOf(request))), requestId);
   }
 
@@ -269,10 +287,10 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     act: StoredResponseAction,
   ): Promise<Response> {
     const requestId = mintRequestId(parts.clock.wall());
-    const account = whoseIs(request, connection);
-    const found = isRefusal(account)
-      ? account
-      : await act(parts.storedResponses, account, id, requestAddress(request).searchParams);
+    const asker = whoseIs(request, connection);
+    const found = isRefusal(asker)
+      ? asker
+      : await act(parts.storedResponses, asker.account, id, requestAddress(request).searchParams);
     return isRefusal(found) ? refusalReply(dialect, found, requestId) : jsonReply(found.body, requestId);
   }
 

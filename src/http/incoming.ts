@@ -66,24 +66,24 @@ export type KnownKeys = Readonly<{ principal(key: string): Principal | null }>;
 const principalOf = (account: AccountId | null): Principal | null =>
   account === null ? null : { account, key: noKey, limits: null };
 
-/** The account of a route that needs no more than a key, or a page of the site on which somebody is signed in. */
-export function accountOf(
+/** Who asks at a route that needs no more than a key, or a page of the site on which somebody is signed in. */
+export function askerOf(
   request: Request,
   keyHeaders: KeyHeaders,
   { keys, clock }: Readonly<{ keys: KnownKeys; clock: Clock }>,
   site: Site | null,
   address: () => string | null,
-): AccountId | Refusal {
+): Principal | Refusal {
   try {
     const key = keyHeaders.keyOf(request.headers);
     if (key !== null) {
       const principal = keys.principal(key);
       if (principal === null) return refuse("invalid_api_key");
-      const { account, limits } = principal;
-      return (limits === null ? null : refusedByLimits(limits, clock.wall(), address)) ?? account;
+      const { limits } = principal;
+      return (limits === null ? null : refusedByLimits(limits, clock.wall(), address)) ?? principal;
     }
     const signedIn = keyHeaders.mayBeSignedIn(request.headers) ? site?.accountOf(request) : null;
-    return signedIn ?? refuse("invalid_api_key");
+    return principalOf(signedIn ?? null) ?? refuse("invalid_api_key");
   } catch (error) {
     if (error instanceof StoreUnavailable) return refuse("quota_unverified");
     throw error;

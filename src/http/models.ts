@@ -1,6 +1,5 @@
 // GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list. Only `capabilities` are
 // called otherwise by each: a header that only the clients of a dialect send says whose names are wanted.
-import { type Catalog, listedModels } from "../core/catalog.ts";
 import { outputTokensMax } from "../core/limits.ts";
 import type { Model } from "../core/types.ts";
 
@@ -56,9 +55,8 @@ function capabilities({ kind, readsImages, readsDepth, structuredOutput }: Model
   };
 }
 
-/** A page of the list; `after_id`, `before_id` and `limit` are how Anthropic's SDK pages. */
-export function modelsBody(catalog: Catalog, query: URLSearchParams, view: ModelsView): object {
-  const all = listedModels(catalog);
+/** A page of them all; `after_id`, `before_id` and `limit` are how Anthropic's SDK pages. */
+export function modelsBody(all: readonly Model[], query: URLSearchParams, view: ModelsView): object {
   const limit = Math.min(Math.max(Math.trunc(Number(query.get("limit") ?? 1000)) || 1000, 1), 1000);
   const after = all.findIndex((model) => model.id === query.get("after_id")) + 1;
   const before = all.findIndex((model) => model.id === query.get("before_id"));

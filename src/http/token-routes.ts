@@ -11,7 +11,7 @@ import type { AccountId, Refusal } from "../core/types.ts";
 import { BodyTurns } from "./body-turns.ts";
 import type { ApiRoutes } from "./api-routes.ts";
 import { clientAddress } from "./client-address.ts";
-import { accountOf, ArrivedHead, type KnownKeys, readBody } from "./incoming.ts";
+import { askerOf, ArrivedHead, type KnownKeys, readBody } from "./incoming.ts";
 import type { Connection } from "./inference.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
@@ -94,10 +94,11 @@ export class TokenRoutes {
 
   async #answer(request: Request, connection: Connection | null, dialect: Dialect, count: Count): Promise<Response> {
     const requestId = mintRequestId(this.#parts.clock.wall());
-    const account = accountOf(request, this.#parts.keyHeaders, this.#parts, this.#site, () =>
+    const asker = askerOf(request, this.#parts.keyHeaders, this.#parts, this.#site, () =>
       clientAddress(request, connection, this.#addressHeader),
     );
-    if (isRefusal(account)) return refusalReply(dialect, account, requestId);
+    if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);
+    const { account } = asker;
     const body = await readBody(request, account, this.#parts.largeBodies !== undefined, this.#bodyTurns);
     if (isRefusal(body)) return refusalReply(dialect, body, requestId);
     const counted = await count(body, account, request.signal);

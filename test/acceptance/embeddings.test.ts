@@ -100,7 +100,8 @@ describe("embeddings", () => {
   });
 
   test.each([
-    [{}, "input"],
+    [{}, "input is missing: must be a string, an array of strings"],
+    [{ input: [{}] }, "input[0] must be a string or tokens"],
     [{ input: "" }, "input must not be empty"],
     [{ input: [] }, "input must not be empty"],
     [{ input: ["a", ""] }, "input[1] must not be empty"],

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { NewKey } from "../../src/account/account-keys.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
+import { by } from "../fixtures/principals.ts";
 import { ask, coderAsk, model, noon, Office, output } from "./office.ts";
 
 const dayMs = 86_400_000;
@@ -184,6 +185,10 @@ describe("what a key may be used for", () => {
       expect(refused).toEqual({ refusal: "model_not_for_key", detail: { model: "core-2-lite", key: "bot" } });
     }
     expect(office.admit(id, coderAsk(), 0, key)).toMatchObject({ refusal: "model_not_for_key" });
+    const listed = (used: number) =>
+      [model("core-2-lite"), other].map((one) => office.admission.refuseModel(by(id, used), one));
+    expect(listed(key)).toMatchObject([{ refusal: "model_not_for_key" }, null]);
+    expect([...listed(1), ...listed(0)]).toEqual([null, null, null, null]);
     expect(isRefusal(office.admit(id, ask(1, { model: other }), 0, key))).toBe(false);
     expect(isRefusal(office.admit(id, ask(1), 0, key))).toBe(false);
     expect(isRefusal(office.admit(id, ask(1, { model: model("core-2-lite") })))).toBe(false);

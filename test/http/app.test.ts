@@ -3,6 +3,7 @@ import { by } from "../fixtures/principals.ts";
 import { afterEach, describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { refuse } from "../../src/core/refusals.ts";
 import { type RunningServer, type ServerOptions, type ServerParts, startServer } from "../../src/http/app.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
@@ -18,7 +19,10 @@ afterEach(async () => {
 });
 
 /** A server whose node says a word and then waits until it is stopped. */
-function start(options: Partial<ServerOptions> = {}): { url: string; events: string[] } {
+function start(
+  options: Partial<ServerOptions> = {},
+  refuseModel: ServerParts["admission"]["refuseModel"] = () => null,
+): { url: string; events: string[] } {
   const events: string[] = [];
   const holdOf = (): Hold => {
     let open = true;
@@ -46,7 +50,7 @@ function start(options: Partial<ServerOptions> = {}): { url: string; events: str
   const parts: ServerParts = {
     keys: { principal: (key) => (key === "good" ? by(1) : null) },
     catalog: embeddedCatalog(),
-    admission: { countRequest: () => null, refuseFlooded: () => null, admit: () => holdOf() },
+    admission: { countRequest: () => null, refuseFlooded: () => null, admit: () => holdOf(), refuseModel },
     pool: { enter: () => slot },
     storedResponses: null,
     clock: systemClock,
@@ -143,6 +147,26 @@ test.each(endpoints)(
     }
   },
 );
+
+test("models that a key may not use are neither listed nor shown, and the reason is told", async () => {
+  const { url } = start({}, (_asker, model) =>
+    model.id === "core-3" ? null : refuse("model_not_in_plan", { model: model.id }),
+  );
+  const get = async (path: string) => {
+    const reply = await fetch(url + path, { headers: { authorization: "Bearer good" } });
+    return { status: reply.status, ...((await reply.json()) as object) };
+  };
+  expect(await get("/v1/models")).toMatchObject({ data: [{ id: "core-3" }], has_more: false, last_id: "core-3" });
+  expect(await get("/v1/models/core-3")).toMatchObject({ status: 200, id: "core-3" });
+  const refused = { status: 403, error: { code: "model_not_allowed" } };
+  expect(await get("/v1/models/core-2-pro")).toMatchObject(refused);
+});
+
+test("a list of models is refused, not empty, while no plan can be read", async () => {
+  const { url } = start({}, () => refuse("quota_unverified"));
+  const reply = await fetch(`${url}/v1/models`, { headers: { authorization: "Bearer good" } });
+  expect(reply.status).toBe(503);
+});
 
 test("a model whose id has a slash is found, encoded or not", async () => {
   const { url } = start();

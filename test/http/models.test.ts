@@ -1,12 +1,12 @@
 // The model list, as both SDK families page through it.
 import { expect, test } from "bun:test";
-import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { embeddedCatalog, listedModels } from "../../src/core/catalog.ts";
 import { messages } from "../../src/dialects/messages/messages.ts";
 import { modelBody, modelsBody, type ModelsView } from "../../src/http/models.ts";
 
 type Page = { data: { id: string }[]; has_more: boolean; first_id: string | null; last_id: string | null };
 const view: ModelsView = { nodesContext: () => null, ownCapabilities: null };
-const page = (query: string) => modelsBody(embeddedCatalog(), new URLSearchParams(query), view) as Page;
+const page = (query: string) => modelsBody(listedModels(embeddedCatalog()), new URLSearchParams(query), view) as Page;
 const ids = [...embeddedCatalog().models.keys()];
 
 test("all 21 models come on one page with the fields of both list shapes", () => {

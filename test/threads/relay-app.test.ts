@@ -48,6 +48,7 @@ function everythingIsForOthers(): Parameters<typeof startServer>[0] {
       countRequest: () => null,
       refuseFlooded: () => null,
       admit: () => Promise.reject(new Error("nothing is admitted here")),
+      refuseModel: () => null,
     },
     pool: { enter: () => Promise.reject(new Error("nothing is generated here")) },
     isForOthers: () => true,

@@ -33,7 +33,7 @@ type Body = Static<typeof Body>;
 /** For the description of the API. */
 export const embeddingsBody: TSchema = Body;
 
-const Envelope = Type.Object({ ...Body.properties, input: Type.Unknown() });
+const Envelope = Type.Object({ ...Body.properties, input: Type.Unknown({ description: expected }) });
 const envelope = new BodySchema(Envelope);
 
 /** A checked request, or the refusal that names the field. */
@@ -63,7 +63,9 @@ function readInput(input: unknown): Read | Refusal {
   if (input.length > inputsMax) return malformed(`input must have at most ${inputsMax} items`);
   if (Array.isArray(input[0])) return readTokenLists(input, (index) => `input[${index}]`);
   for (const [index, item] of input.entries()) {
-    if (typeof item !== "string") return malformed(`input[${index}] must be a string, as those before it are`);
+    if (typeof item !== "string") {
+      return malformed(`input[${index}] must be a string${index === 0 ? " or tokens" : ", as those before it are"}`);
+    }
     if (item === "") return empty(`input[${index}]`);
   }
   return { texts: input as string[], tokens: null };

@@ -456,7 +456,8 @@ function others(models: readonly string[]): OpenApiDocument["paths"] {
         tags: ["Models"],
         summary: "List the models",
         description:
-          "One document that the libraries of all dialects read as their own list. Errors have the shape of messages for a " +
+          "Those that the plan and the key may use, as one document that the libraries of all dialects read as their own " +
+          "list. Errors have the shape of messages for a " +
           "client that sends `anthropic-version`, or `x-api-key` alone.",
         parameters: [
           query("limit", "Models on a page.", { type: "integer", minimum: 1, maximum: 1000 }),
@@ -478,7 +479,11 @@ function others(models: readonly string[]): OpenApiDocument["paths"] {
         parameters: [{ ...idOf("model"), schema: { type: "string", minLength: 1, examples: models.slice(0, 1) } }],
         responses: {
           "200": reply("The model.", ref("Model")),
-          ...errorReplies(chatCompletions, [...ofEveryRoute, "not_found"], errorOfEither),
+          ...errorReplies(
+            chatCompletions,
+            [...ofEveryRoute, "not_found", "model_not_in_plan", "model_not_for_key"],
+            errorOfEither,
+          ),
         },
       },
     },

@@ -167,7 +167,7 @@ export class Admission {
           return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), held, now.wall);
         }
       }
-      const by: By = { account: loaded, key: principal.key, spendLimits };
+      const by: By = { account: loaded, key: principal.key, named: key, spendLimits };
       const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, inputTokens, requestId);
       // (6)
       const begins = this.#line.enter(loaded, hold, now);
@@ -207,8 +207,13 @@ export class Admission {
   }
 }
 
-/** Whose request it is, and what it holds its budget against beside the account's balance. */
-type By = Readonly<{ account: LoadedAccount; key: KeyId; spendLimits: readonly SpendLimit[] }>;
+/** Whose request it is, and what it holds its budget against beside the account's balance. `named`: its key, if it is one. */
+type By = Readonly<{
+  account: LoadedAccount;
+  key: KeyId;
+  named: LoadedKey | null;
+  spendLimits: readonly SpendLimit[];
+}>;
 
 /** A reservation of balance tokens: settled once, or given back in full by its dispose. */
 class TokenHold implements Hold, BalanceWaiter {
@@ -217,6 +222,9 @@ class TokenHold implements Hold, BalanceWaiter {
   readonly #line: BalanceLine;
   readonly #account: LoadedAccount;
   readonly #key: KeyId;
+  readonly #named: LoadedKey | null;
+  /** Of the account's first key when it was admitted. */
+  readonly #keyHash: string;
   readonly #ask: Asked;
   readonly #requestId: string;
   /** It began without a balance, and does not end with a debt: a reload may have brought the plan one. */
@@ -232,7 +240,7 @@ class TokenHold implements Hold, BalanceWaiter {
     ledger: Ledger,
     journal: Journal,
     line: BalanceLine,
-    { account, key, spendLimits }: By,
+    { account, key, named, spendLimits }: By,
     ask: Asked,
     inputTokens: number,
     requestId: string,
@@ -242,6 +250,8 @@ class TokenHold implements Hold, BalanceWaiter {
     this.#line = line;
     this.#account = account;
     this.#key = key;
+    this.#named = named;
+    this.#keyHash = account.keyHash;
     this.spendLimits = spendLimits;
     this.#ask = ask;
     this.#requestId = requestId;
@@ -257,6 +267,11 @@ class TokenHold implements Hold, BalanceWaiter {
   /** From the moment in which it stands in line: it may be refused before anybody asks. */
   waits(): void {
     this.#ready = Promise.withResolvers();
+  }
+
+  isVoidAt(now: Ms): boolean {
+    if (this.#named !== null) return this.#named.isVoidAt(now);
+    return this.#key === defaultKey && this.#account.keyHash !== this.#keyHash;
   }
 
   begun(): void {

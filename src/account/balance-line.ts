@@ -12,8 +12,9 @@
 //   (4) else                                                          -> waits, behind the account's others
 // After each event that may have changed that, the first in line:
 //   (5) waited too long                                               -> refused as busy
-//   (6) its budget does not fit beside those of the begun             -> refused, quota exceeded
-//   (7) none runs, or expected and its cost fit in                    -> begins
+//   (6) its account was disabled, or its key is void by now           -> refused, as a request with that key
+//   (7) its budget does not fit beside those of the begun             -> refused, quota exceeded
+//   (8) none runs, or expected and its cost fit in                    -> begins
 //
 // So at any time at most one request goes beyond the balance: one that began while none ran.
 //
@@ -36,6 +37,8 @@ export interface BalanceWaiter {
   readonly spendLimits: readonly SpendLimit[];
   /** Balance tokens that it is expected to cost. */
   readonly cost: number;
+  /** Whether its key was revoked or replaced, or has expired: what waits begins no more. */
+  isVoidAt(now: Ms): boolean;
   begun(): void;
   /** It gives its reservation back. */
   refused(refusal: Refusal): void;
@@ -184,20 +187,20 @@ export class BalanceLine {
     blocked: ReadonlySet<SpendLimit>,
   ): "begins" | "waits" | "waits for its key" | Refusal {
     const { budget, cost, spendLimits } = waiter;
-    if (account.disabled) return refuse("invalid_api_key");
+    if (account.disabled || waiter.isVoidAt(this.#wall)) return refuse("invalid_api_key"); // (6)
     if (!this.#journal.writable) return "waits"; // nothing could be charged
     try {
       const wall = this.#wall;
       const balance = this.#ledger.balance(account, wall);
       const left = balance - (account.held - account.waitingHeld);
-      if (budget > left) return quotaExceeded(this.#siteUrl, left, budget, wall); // (6)
+      if (budget > left) return quotaExceeded(this.#siteUrl, left, budget, wall); // (7)
       for (const limit of spendLimits) {
         if (budget > limit.left(wall) - (limit.held - limit.waitingHeld)) {
           return keyQuotaExceeded(limit, budget, wall, limit.waitingHeld);
         }
       }
       if (waitsForKey(waiter, blocked, wall)) return "waits for its key";
-      return account.begun === 0 || account.expected + cost <= balance ? "begins" : "waits"; // (7)
+      return account.begun === 0 || account.expected + cost <= balance ? "begins" : "waits"; // (8)
     } catch (thrown) {
       if (thrown instanceof StoreUnavailable) return "waits"; // for the next look
       throw thrown;

@@ -4,7 +4,7 @@
 import { describe, expect, test } from "bun:test";
 import { balanceWaitingAccountMax, dayMs, floodWindowMs, queueMaxWaitMs } from "../../src/core/limits.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
-import type { Hold, Model, Refusal, Usage } from "../../src/core/types.ts";
+import { defaultKey, type Hold, type Model, noKey, type Refusal, type Usage } from "../../src/core/types.ts";
 import { randomOf, seedOfRun } from "../fixtures/random.ts";
 import { ask, coderAsk, model, Office, output } from "./office.ts";
 
@@ -215,6 +215,25 @@ describe("the line", () => {
     line.office.storage.writable = true;
     line.look();
     expect(await heard(others)).toEqual([null]);
+  });
+
+  test("starts nothing of a key that was revoked, replaced or has expired, and goes on with the others", async () => {
+    const { line, first } = await waiting(0);
+    const { accounts, accountKeys, now } = line.office;
+    const named = await accountKeys.create(line.id, { name: "revoked" });
+    const brief = await accountKeys.create(line.id, { name: "brief", expires_at: new Date(now + 2).toISOString() });
+    const holdOf = (key: number) => line.office.hold(line.id, ask(1), 20_000, key);
+    const voided = [holdOf(named.id), holdOf(defaultKey), holdOf(brief.id)];
+    const browser = holdOf(noKey);
+    await accountKeys.revoke(line.id, named.id);
+    await accounts.rotateKey("a@x");
+    line.office.now += 2;
+    line.look();
+    first[Symbol.dispose]();
+    expect(await Promise.all(voided.map(({ ready }) => ready))).toEqual(Array(3).fill({ refusal: "invalid_api_key" }));
+    expect(await browser.ready).toBeNull();
+    browser[Symbol.dispose]();
+    expect(line.office.ledger.totals()).toMatchObject({ holds: 0, heldTokens: 0, expectedTokens: 0, waiting: 0 });
   });
 
   test("asks to be looked at when somebody waits and nobody did", async () => {

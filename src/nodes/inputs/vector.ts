@@ -62,7 +62,11 @@ function asNumbers(literal: string): string | null {
 function asBase64(list: string): string | null {
   const numbers = parseNodeJson(list) as readonly number[];
   const bytes = Buffer.alloc(numbers.length * 4);
-  numbers.forEach((number, index) => bytes.writeFloatLE(number, index * 4));
+  // One that is finite as it was written may be none of 32 bits.
+  for (const [index, number] of numbers.entries()) {
+    if (!Number.isFinite(Math.fround(number))) return null;
+    bytes.writeFloatLE(number, index * 4);
+  }
   return `"${bytes.toString("base64")}"`;
 }
 

@@ -64,6 +64,12 @@ describe("the other form", () => {
     expect(vectorOf(item(text), "base64")).toBeNull();
   });
 
+  test("numbers that 32 bits do not hold are none", () => {
+    const [largest, beyond] = ["[3.4028234663852886e38]", "[1, -3.5e38]"].map((list) => vectorOf(item(list), "base64"));
+    expect([largest?.dimensions, beyond]).toEqual([1, null]);
+    expect(vectorOf(item("[1e999]"), "base64")).toBeNull();
+  });
+
   test("floats that are not finite are none", () => {
     expect(vectorOf(item(`"${base64Of(Float32Array.from([Number.NaN]))}"`), "float")).toBeNull();
   });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { checkModelIds, readConfig } from "../src/config/config.ts";
+import { checkModelIds, fileTables, readConfig } from "../src/config/config.ts";
 import { configReference } from "../src/config/reference.ts";
 import { chapters } from "../src/docs/guide.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
@@ -71,6 +71,46 @@ test("its configuration is taken by the program", () => {
     const config = readConfig("tollgate.toml", text, {}, variables);
     checkModelIds(config, embeddedCatalog());
   }
+});
+
+describe("its sample of the configuration", () => {
+  const sample = readFileSync(join(root, "src/docs/guide/sample.toml"), "utf8");
+  // What stands behind "# " is configuration, but for the first lines; what stands behind "## " is not.
+  const complete = sample
+    .replace(/^(?:#.*\n)+/, "")
+    .replace(/^\[search\][^]*?^# (?=\[search\])/m, "# ")
+    .replaceAll(/^# /gm, "");
+
+  test("starts as it is", async () => {
+    await using gateway = await GatewayProcess.start({ config: sample });
+    const reply = await fetch(`${gateway.url}/v1/models`, {
+      headers: { authorization: `Bearer ${gateway.operatorKey}` },
+    });
+    const { data } = (await reply.json()) as { data: { id: string }[] };
+    expect([reply.status, data.map(({ id }) => id)]).toEqual([200, ["house"]]);
+  });
+
+  test("is taken with everything in it, too", () => {
+    const names = [...complete.matchAll(/_env = "(\w+)"/g)].map(([, name]) => [name, "x"] as const);
+    const folder = mkdtempSync(join(tmpdir(), "tollgate-sample-"));
+    const config = readConfig(join(folder, "sample.toml"), complete, {}, Object.fromEntries(names));
+    rmSync(folder, { recursive: true });
+    expect(config.nodes.map(({ name }) => name)).toEqual(["gpu-box", "gpu-1", "qwen"]);
+    expect([config.mcp.length, config.models.length, config.plans.length]).toEqual([1, 1, 2]);
+  });
+
+  test("names every key of every table", () => {
+    const sections = new Map<string, string>();
+    for (const [, name, text] of complete.matchAll(/^\[+([a-z]+)[\].](.*(?:\n(?!\[+(?!\1\.)).*)*)/gm)) {
+      sections.set(name!, (sections.get(name!) ?? "") + text!);
+    }
+    const lacking = fileTables.flatMap(({ name, keys }) =>
+      Object.keys(keys)
+        .filter((key) => !new RegExp(`\\b${key}(?: =|\\])`).test(sections.get(name) ?? ""))
+        .map((key) => `${name}.${key}`),
+    );
+    expect(lacking).toEqual([]);
+  });
 });
 
 const clients = join(import.meta.dir, "clients");
@@ -172,7 +212,8 @@ describe("its commands", () => {
   });
 
   const withoutNpm = missing("npm", Bun.which("npm") !== null && Bun.which("node") !== null, "install it");
-  const forAccounts = shell.filter((text) => text.includes("accounts create"));
+  // Those of the chapter about a team are walked by docs/road.test.ts.
+  const forAccounts = shell.filter((text) => text.includes("accounts create") && text.includes("npm run"));
   test.skipIf(withoutNpm).each(forAccounts)("for accounts work with Node and npm alone: %s", async (text) => {
     await using gateway = await GatewayProcess.start({ config: "" });
     const path = mkdtempSync(join(tmpdir(), "tollgate-path-"));

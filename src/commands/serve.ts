@@ -1,4 +1,5 @@
 // tollgate serve: composes a server, runs until it is told to stop, and takes it apart.
+import { networkInterfaces } from "node:os";
 import { version } from "../../package.json" with { type: "json" };
 import { pathOf } from "../account/access-links.ts";
 import { type AuditAction, serverEntry } from "../account/audit.ts";
@@ -65,6 +66,7 @@ const command: Command = {
     }
     for (const notice of server.planNotices()) console.log(`${notice}.`);
     console.log(`Tollgate ${version} listening on ${url}, data in ${dataFolder}`);
+    for (const line of otherMachines(server)) console.log(line);
     console.log(nodes);
     listening.resolve();
     using _flushTime = watchFlushTime(dataFolder, server.log);
@@ -96,12 +98,24 @@ function endAtOnce(error: Error): void {
 }
 
 /** To be pasted into a shell, with the key that was shown; this server and its models as they are. */
-function firstRequest({ url, sampleModel }: Pick<ComposedServer, "url" | "sampleModel">): string {
+function firstRequest({ baseUrl, sampleModel }: Pick<ComposedServer, "baseUrl" | "sampleModel">): string {
   const body = JSON.stringify({ model: sampleModel(), messages: [{ role: "user", content: "Say hello" }] });
   return [
     "A first request, with the key above in TOLLGATE_KEY; samples for other clients are on the console's key page:",
-    `  curl ${url}/v1/chat/completions -H "authorization: Bearer $TOLLGATE_KEY" -H "content-type: application/json" -d '${body}'`,
+    `  curl ${baseUrl}/v1/chat/completions -H "authorization: Bearer $TOLLGATE_KEY" -H "content-type: application/json" -d '${body}'`,
   ].join("\n");
+}
+
+/** Where it listens for every machine: what to open instead of 0.0.0.0, in one line or none. */
+function otherMachines({ url, baseUrl }: Pick<ComposedServer, "url" | "baseUrl">): string[] {
+  const { hostname, port } = new URL(url);
+  if (hostname !== "0.0.0.0" && hostname !== "[::]") return [];
+  const addresses = Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .filter(({ family, internal }) => family === "IPv4" && !internal)
+    .map(({ address }) => new URL(`http://${address}:${port || "80"}`).origin);
+  const others = addresses.length === 0 ? "" : `; other machines: ${addresses.join(", ")}`;
+  return [`Open ${baseUrl} here${others}.`];
 }
 
 /** Without an account nobody could sign in; its password and key are shown this once. */

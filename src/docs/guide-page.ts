@@ -23,13 +23,13 @@ const languages: Readonly<Record<string, CodeSample["lang"]>> = { sh: "Shell", j
 export function guidePage(chapter: Chapter, facts: GuideFacts, files: SiteFiles | null): Page {
   const title = titleOf(chapter);
   const side = `<ul>${chapters.map((each) => sideEntry(each, chapter)).join("")}</ul>`;
-  const content = `<div class="guide">${htmlOf(withFacts(chapter.text, facts))}</div>`;
+  const content = `<div class="guide">${htmlOf(withFacts(chapter, facts))}</div>`;
   return pageOf({ title, place: "Guide", sideLabel: "Chapters", side, content }, facts.name, files);
 }
 
-function withFacts(text: string, { baseUrl, model }: GuideFacts): string {
+function withFacts({ text, model: inText = written.model }: Chapter, { baseUrl, model }: GuideFacts): string {
   const here = text.replaceAll(written.baseUrl, baseUrl);
-  return model === written.model ? here : here.replaceAll(new RegExp(`\\b${written.model}\\b(?!-)`, "g"), model);
+  return model === inText ? here : here.replaceAll(new RegExp(`\\b${inText}\\b(?!-)`, "g"), () => model);
 }
 
 function sideEntry(chapter: Chapter, shown: Chapter): string {

@@ -80,7 +80,10 @@ export type ComposedServer = AsyncDisposable &
   LiveRequests &
   Pick<Settings & Books, "log" | "accounting"> &
   Readonly<{
+    /** Where it listens. */
     url: string;
+    /** How clients on this machine reach it, or all where `base_url` says it. */
+    baseUrl: string;
     dataFolder: string;
     /** Where browsers find the console. */
     consoleUrl: string;
@@ -128,6 +131,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
   const all = opened.move();
   return {
     url: doors.url,
+    baseUrl: addressesOf(config, settings.port).baseUrl,
     dataFolder: config.dataFolder,
     consoleUrl: addressesOf(config, settings.port).baseUrl,
     passwordSignIn: config.passwords,

@@ -104,12 +104,21 @@ describe("the guide", () => {
     }
   });
 
-  test("gives samples a model that the catalog has", () => {
-    const about = { name: "Tollgate", baseUrl: "http://gpu-box:8400", model: "qwen3-8b" };
-    const { html } = guidePage(chapters[0]!, about, null);
-    expect(html).not.toContain("core-3");
-    expect(html).toContain("qwen3-8b");
+  test.each(["start", "team"])("gives samples of %s a model that the catalog has", (id) => {
+    const about = { name: "Tollgate", baseUrl: "http://gpu-box:8400", model: "llama-3" };
+    const { html } = guidePage(
+      chapters.find((each) => each.id === id)!,
+      about,
+      null,
+    );
+    expect(html).not.toMatch(/core-3|qwen3:8b/);
+    expect(html).toContain("llama-3");
     expect(html).toContain("http://gpu-box:8400/v1");
+  });
+
+  test("shows the sample of the configuration, which a server has no file to link to", async () => {
+    const html = await (await fetch(`${gateway.url}/docs/guide/configuration`)).text();
+    expect(html).toContain("max_wait_seconds = 600");
   });
 });
 

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startDemoNode } from "../../src/nodes/demo/demo.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { chat, run, Server, temporaryFolder } from "./program.ts";
 
 setDefaultTimeout(120_000); // processes are started, and the machine may be busy
@@ -47,7 +48,7 @@ describe.concurrent("a first start", () => {
     const left = join(folder.path, "tollgate.flush-test-1"); // it was still being measured
     writeFileSync(left, "");
     await using again = await Server.start(["--port", "0", "--data", folder.path]);
-    expect(existsSync(left)).toBe(false);
+    await eventually("the dead server's flush test is gone", async () => !existsSync(left)); // while it measures its own
     const { code, stdout } = await run(["accounts", "list", "--data", folder.path]);
     expect([code, stdout]).toEqual([0, expect.stringContaining("operator@localhost")]);
     expect(again.stderr).not.toContain("error");

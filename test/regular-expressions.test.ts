@@ -103,6 +103,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "dialects/request/system-text.ts": [/^x-anthropic-billing-header[^\n]*\n*/],
   "dialects/responses/offered-tools.ts": [/[^a-zA-Z0-9_-]/g],
   "dialects/stored-responses.ts": [/^[a-z]+_([0-9A-Za-z]+)_(?:in)?\d+$/, /_in\d+$/],
+  "docs/guide.ts": "our own chapters",
   "docs/guide-page.ts": "our own chapters",
   "docs/highlighted.ts": "our own code samples",
   "docs/markup.ts": "our own descriptions",

@@ -41,7 +41,6 @@ export async function tryEveryCommand(
     ["keys", "revoke", "a@example.com", "2", ...here],
     ["keys", "rotate", "a@example.com", ...here],
     ["models", ...here],
-    ["models", "suggest", ...here],
     ["usage", "operator@localhost", ...here],
     ["nodes", ...here],
     ["backup", "copy.db", ...here],
@@ -55,6 +54,7 @@ export async function tryEveryCommand(
   ).toEqual([
     "serve",
     "accounts delete",
+    "models suggest",
     "search",
     "search index",
     "restore",
@@ -79,6 +79,7 @@ export async function tryEveryCommand(
   expect((await run(["search", "tower", ...searched], options)).stdout).toContain("300 metres");
   expect((await run(["accounts", "delete", "a@example.com", "--yes", ...here], options)).code).toBe(0);
   expect((await run(["doctor", ...here], options)).code).toBe(0);
+  expect((await run(["models", "suggest", ...here], options)).stderr).toContain("no node lists a model"); // the demo node
   expect((await run(["check-answers", "--quick"], options)).stderr).toContain("is started by a server");
   server.signal("SIGTERM");
   expect(await server.ended()).toBe(0);

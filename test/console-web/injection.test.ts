@@ -3,11 +3,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import type {
+  AccountKeys,
   AccountNumbers,
   AccountsPage,
   AuditPage,
   BrowserSessions,
   ConsoleModels,
+  Invitations,
   KeyState,
   OperatorAccount,
   OperatorNodes,
@@ -212,11 +214,13 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/overview": overview,
     "/models": models,
     "/key": { prefix: payloads[0] ?? "", created_at: time } satisfies KeyState,
+    "/keys": accountKeys,
     "/usage": { rows: payloads.map(usageRow), next: null } satisfies UsagePage,
     "/usage/summary": summary,
     "/plan": plan,
     "/sessions": sessions,
     "/operator/accounts": { accounts: payloads.map(accountRow), next: null } satisfies AccountsPage,
+    "/operator/invitations": invitations,
     "/operator/nodes": { nodes, waiting: 0 } satisfies OperatorNodes,
     "/operator/totals": totals,
     "/operator/requests": { requests: payloads.map(purchase), next: null } satisfies PurchaseRequestsPage,
@@ -336,6 +340,20 @@ const plan: PlanPage = {
   payment: payloads.join(" "),
   requests: payloads.map(purchase),
   payments: [],
+};
+
+const accountKeys: AccountKeys = {
+  prefix: payloads[0] ?? "",
+  keys: payloads.map((payload, index) => ({
+    ...{ id: index + 2, name: payload, created_at: time, last_used_at: time, expires_at: time, expired: false },
+    ...{ limit_day: 1_000, limit_month: 1_000, used_day: 1, used_month: 1, models: [payload], addresses: [payload] },
+  })),
+};
+
+const invitations: Invitations = {
+  invitations: payloads.map((payload, id) => ({
+    ...{ id, email: payload, plan: payload, credit: 1, created_at: time, expires_at: time },
+  })),
 };
 
 const sessions: BrowserSessions = {

@@ -167,7 +167,7 @@ export class Admission {
           return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), held, now.wall);
         }
       }
-      const by: By = { account: loaded, key: principal.key, named: key, spendLimits };
+      const by: By = { account: loaded, key: principal.key, named: key, spendLimits, budget: held };
       const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, inputTokens, requestId);
       // (6)
       const begins = this.#line.enter(loaded, hold, now);
@@ -213,6 +213,7 @@ type By = Readonly<{
   key: KeyId;
   named: LoadedKey | null;
   spendLimits: readonly SpendLimit[];
+  budget: number;
 }>;
 
 /** A reservation of balance tokens: settled once, or given back in full by its dispose. */
@@ -240,7 +241,7 @@ class TokenHold implements Hold, BalanceWaiter {
     ledger: Ledger,
     journal: Journal,
     line: BalanceLine,
-    { account, key, named, spendLimits }: By,
+    { account, key, named, spendLimits, budget }: By,
     ask: Asked,
     inputTokens: number,
     requestId: string,
@@ -256,7 +257,7 @@ class TokenHold implements Hold, BalanceWaiter {
     this.#ask = ask;
     this.#requestId = requestId;
     this.#unlimited = account.plan.unlimited;
-    this.budget = heldTokens(ask, inputTokens);
+    this.budget = budget;
     this.cost = expectedCost(ask, noUsage, inputTokens);
   }
 

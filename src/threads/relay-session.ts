@@ -129,12 +129,21 @@ export class RelaySession {
   }
 
   #admit(operation: Extract<Operation, { op: "admit" }>): void {
-    const { id, account, key, model: modelId, inputTokens, requestId, ...asks } = operation;
+    const {
+      id,
+      account,
+      key,
+      endpoint,
+      coderBilling,
+      model: modelId,
+      outputTokensMax,
+      inputTokens,
+      requestId,
+    } = operation;
     const { admission, clock, models } = this.#parts;
     const model = models().get(modelId);
     // The catalog was replaced while the request was on its way here.
     if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: modelId }));
-    const { endpoint, coderBilling, outputTokensMax } = asks;
     const asked = { endpoint, coderBilling, model, outputTokensMax };
     const hold = admission.admit({ account, key }, asked, inputTokens, requestId, momentOf(clock));
     if (isRefusal(hold)) return this.#refuse(id, hold);

@@ -62,10 +62,12 @@ function refusedModel({ plan }: LoadedAccount, key: LoadedKey | null, model: Mod
  */
 function heldTokens({ model, outputTokensMax }: Asked, inputTokens: number): number {
   if (model.kind !== "chat") {
-    return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), { ...noUsage, inputFresh: inputTokens }));
+    const read = { inputFresh: inputTokens, inputCached: 0, output: 0 };
+    return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), read));
   }
   if (model.tier !== "own") return outputTokensMax;
-  return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), { ...noUsage, output: outputTokensMax }));
+  const written = { inputFresh: 0, inputCached: 0, output: outputTokensMax };
+  return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), written));
 }
 
 /** A shop's own model without a price. */
@@ -349,13 +351,14 @@ const givenUp: Refusal = refuse("busy", { seconds: busyRetrySeconds });
  */
 function expectedCost({ model, outputTokensMax }: Asked, spent: Usage, inputTokens: number): number {
   const rates = ratesOf(model.price);
+  if (isFreeOfCharge(rates)) return 0;
   const output =
     model.budgetLimitsAnswer || model.kind !== "chat"
       ? outputTokensMax
       : Math.max(outputTokensMax, outputTokensDefault);
   const inputFresh = spent.inputFresh + inputTokens;
-  const tokens = billedTokens(rates, { ...spent, inputFresh, output: Math.max(output, spent.output) });
-  return isFreeOfCharge(rates) ? 0 : Math.max(1, tokens);
+  const { inputCached } = spent;
+  return Math.max(1, billedTokens(rates, { inputFresh, inputCached, output: Math.max(output, spent.output) }));
 }
 
 /**

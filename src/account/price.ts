@@ -32,7 +32,7 @@ export const dollarsShown = (cents: number, parts = 0): number => (cents * parts
  * Parts of cents are summed apart, or a dear model's sum would not be below that. Their whole cents join the sum; of the
  * rest it only matters whether it is half a cent, because all else that is rounded is whole.
  */
-export function billedTokens(rates: Rates, { inputFresh, inputCached, output }: Usage): number {
+export function billedTokens(rates: Rates, { inputFresh, inputCached, output }: Billed): number {
   assert(isCount(inputFresh) && isCount(inputCached) && isCount(output), "a usage is in whole tokens");
   let sum = inputFresh * rates.inputCents + inputCached * rates.cachedInputCents + output * rates.outputCents;
   let halfCents = 0;
@@ -48,6 +48,9 @@ export function billedTokens(rates: Rates, { inputFresh, inputCached, output }: 
   assert(Number.isSafeInteger(numerator), "a charge is below 2^52 token-cents");
   return (numerator - (numerator % (2 * centsPerMillionBalanceTokens))) / (2 * centsPerMillionBalanceTokens);
 }
+
+/** Of a usage, what costs. */
+type Billed = Pick<Usage, "inputFresh" | "inputCached" | "output"> & Partial<Usage>;
 
 const isCount = (tokens: number): boolean => Number.isSafeInteger(tokens) && tokens >= 0;
 

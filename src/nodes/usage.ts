@@ -66,21 +66,17 @@ export type Seen = Readonly<{
  * answer that did not come to its end never less than was delivered.
  */
 export function usageOf(ask: Ask, reported: RunningNumbers | null, seen: Seen): { usage: Usage; estimated: boolean } {
-  const own = estimate(ask, seen);
-  if (reported === null || !makesSense(ask, reported, seen)) return { usage: own, estimated: true };
+  if (reported === null || !makesSense(ask, reported, seen)) return { usage: estimate(ask, seen), estimated: true };
   const { prompt = 0, output: said = 0, cached = 0, reasoning = 0 } = reported;
   const output = seen.reportedAtEnd ? said : Math.max(said, Math.min(seen.deltas, seen.outputMax));
   const cacheWritten = Math.min(seen.cacheWritten, prompt - cached);
-  return {
-    usage: {
-      ...(cacheWritten > 0 ? { cacheWritten } : {}),
-      inputFresh: prompt - cached,
-      inputCached: cached,
-      output,
-      reasoning: reasoning > 0 ? reasoning : Math.min(output, tokensIn(seen.reasoningDeltas, seen.reasoningCharacters)),
-    },
-    estimated: false,
+  const usage: Usage = {
+    inputFresh: prompt - cached,
+    inputCached: cached,
+    output,
+    reasoning: reasoning > 0 ? reasoning : Math.min(output, tokensIn(seen.reasoningDeltas, seen.reasoningCharacters)),
   };
+  return { usage: cacheWritten > 0 ? { ...usage, cacheWritten } : usage, estimated: false };
 }
 
 function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: RunningNumbers, seen: Seen): boolean {

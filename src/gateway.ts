@@ -74,7 +74,7 @@ export type Parts = Readonly<{
   /** Fetches and reads images and files. Absent: those that are not inline images are left out. */
   media?: Pick<Media, "ready">;
   /** Runs the gateway's own tools between the rounds of an answer. Absent: there are none. */
-  toolLoop?: Pick<ToolLoop, "answer" | "offeredBytes">;
+  toolLoop?: Pick<ToolLoop, "answer" | "offeredBytes" | "offers">;
   /** Checks answers against the format that a client asked for. Absent: they are delivered as the node wrote them. */
   checker?: Checker;
   /** Reads large bodies beside the streams. Absent: all bodies are small. */
@@ -326,6 +326,9 @@ function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
   const { account, hold, cancelSignal, parts, record } = serving;
   const { checker, clock, log, toolLoop } = parts;
   const sink = record.gap === null ? outlet : new GapSink(outlet, clock, record.gap);
+  // There is nothing that a node must be held to, and nothing to run.
+  const isPlain = ask.tools.length === 0 && ask.format === null && toolLoop?.offers(ask, account) !== true;
+  if (isPlain) return generateCounted(ask, sink, serving);
   const isChecked = checker !== undefined && wantsForm(ask);
   const repeated = () => void (record.repeats += 1);
   const generation = toldInWords((ask, sink) => generateCounted(ask, sink, serving), { log, repeated });

@@ -174,6 +174,7 @@ test("what a model reads of the operator's tools is expected beside the request"
   const toolLoop: Parts["toolLoop"] = {
     answer: (ask, _context, sink, round) => round(ask, sink),
     offeredBytes: () => 90_000,
+    offers: () => false,
   };
   const image = { type: "image_url", image_url: { url: "https://a.example/x.png" } };
   const body = { ...goodBody, model: "core-3", messages: [{ role: "user", content: [image] }] };

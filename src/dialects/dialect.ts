@@ -148,19 +148,30 @@ type Definition<OwnAsk extends Ask> = Omit<Dialect, "read" | "unpack"> &
     unpack?(packed: PackedAsk, ask: Ask): OwnAsk;
   }>;
 
+/** A class, because one is made for each request. */
+class AskWriter<OwnAsk extends Ask> implements Writer {
+  readonly #dialect: Pick<Definition<OwnAsk>, "encoder" | "pack">;
+  readonly #ask: OwnAsk;
+
+  constructor(dialect: Pick<Definition<OwnAsk>, "encoder" | "pack">, ask: OwnAsk) {
+    this.#dialect = dialect;
+    this.#ask = ask;
+  }
+
+  encoder(reply: ReplyIdentity, form: ReplyForm, keep: Keep | null = null): Encoder {
+    return this.#dialect.encoder(this.#ask, reply, form, keep);
+  }
+
+  pack(): Packed {
+    const { turns: _, model: __, ...rest } = this.#ask;
+    return this.#dialect.pack?.(rest) ?? { ask: rest, settings: rest, echo: "" };
+  }
+}
+
 /** Makes a dialect of one that knows the type of its own Asks, which nobody else needs to. */
 export function defineDialect<OwnAsk extends Ask>(definition: Definition<OwnAsk>): Dialect {
-  const { read, encoder, pack, unpack, ...facts } = definition;
-  const readingOf = (ask: OwnAsk): Reading => ({
-    ask,
-    writer: {
-      encoder: (reply, form, keep = null) => encoder(ask, reply, form, keep),
-      pack() {
-        const { turns: _, model: __, ...rest } = ask;
-        return pack?.(rest) ?? { ask: rest, settings: rest, echo: "" };
-      },
-    },
-  });
+  const { read, encoder: _, pack: __, unpack, ...facts } = definition;
+  const readingOf = (ask: OwnAsk): Reading => ({ ask, writer: new AskWriter(definition, ask) });
   return {
     ...facts,
     read(request) {

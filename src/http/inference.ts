@@ -2,7 +2,7 @@
 // these routes; what it cannot serve itself it passes on.
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Dialect, RequestHead } from "../dialects/dialect.ts";
+import type { Dialect, Keep, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
 import { type Admitted, admit, isRefused, type Parts, type Refused, serve, type Soon } from "../gateway.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
@@ -153,13 +153,14 @@ export class Inference implements LiveRequests {
     const { principal, ask, writer } = admitted;
     const { account } = principal;
     const watched = watch.admitted(record, principal, ask);
+    const { storedResponses } = parts;
+    const keeps = dialect.storesResponses && storedResponses !== null;
+    const keep: Keep | null = keeps ? (response) => storedResponses.keep(account, response) : null;
     const reply: ReplyParts = {
       ask,
       dialect,
       requestId,
-      encoder: writer.encoder({ requestId, createdSeconds }, ask.stream ? "events" : "whole", (response) =>
-        parts.storedResponses?.keep(account, response),
-      ),
+      encoder: writer.encoder({ requestId, createdSeconds }, ask.stream ? "events" : "whole", keep),
     };
     const outlet = ask.stream
       ? new StreamOutlet(reply, request.signal, this.#heartbeat)

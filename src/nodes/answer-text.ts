@@ -6,18 +6,19 @@
 //   after a call:       white space goes, until text comes
 //
 // Where nothing is looked for any more, `plain` says so, and literals may pass by as bytes.
+import type { Sink } from "../core/types.ts";
 import { mayBeginBlank } from "./think-tags.ts";
 import { StopSequences } from "./stop-sequences.ts";
 
 /** How much was counted when a piece came; what a client pays for that got nothing behind it. */
 export type Mark = Readonly<{ deltas: number; characters: number; output: number | undefined }>;
 
-export type AnswerTextSink = Readonly<{
-  text(literal: string, logprobs: string | null): void;
-  reasoning(literal: string): void;
-  /** As of now. */
-  mark(): Mark;
-}>;
+/** Where it goes. */
+export type AnswerTextSink = Pick<Sink, "piece">;
+
+const atStart: Mark = { deltas: 0, characters: 0, output: undefined };
+/** Most answers hold nothing back, and share this list. */
+const none: never[] = [];
 
 type Held = Readonly<{ literal: string; logprobs: string | null }>;
 type Pending = Held & Readonly<{ text: string; mark: Mark }>;
@@ -25,20 +26,24 @@ type Pending = Held & Readonly<{ text: string; mark: Mark }>;
 export class AnswerText {
   readonly #sink: AnswerTextSink;
   readonly #stops: StopSequences | null;
+  readonly #markNow: () => Mark;
   /** White space before anything else. */
-  readonly #blanks: Held[] = [];
+  #blanks: Held[] = none;
   /** Pieces that may hold the beginning of a stop sequence. */
-  readonly #pending: Pending[] = [];
+  readonly #pending: Pending[];
   #before: "nothing" | "text" | "thought" | "call" = "nothing";
   /** Of the thought that runs something has gone out. */
   #thinks = false;
   /** When the last piece went out. */
-  #mark: Mark = { deltas: 0, characters: 0, output: undefined };
+  #mark: Mark = atStart;
   #stopped: string | null = null;
 
-  constructor(stops: readonly string[], sink: AnswerTextSink) {
+  /** `markNow` is asked only where there are stop sequences. */
+  constructor(stops: readonly string[], sink: AnswerTextSink, markNow: () => Mark) {
     this.#sink = sink;
+    this.#markNow = markNow;
     this.#stops = stops.length === 0 ? null : new StopSequences(stops);
+    this.#pending = this.#stops === null ? none : [];
   }
 
   /** The channel whose literals go out as they are, until something comes on another one. */
@@ -62,25 +67,25 @@ export class AnswerText {
     if (this.#before === "text") return this.#pass(literal, logprobs);
     const trimmed = trimmedStart(literal);
     if (trimmed === null) {
-      if (this.#before === "nothing") this.#blanks.push({ literal, logprobs });
+      if (this.#before === "nothing") this.#keepBlank({ literal, logprobs });
       return;
     }
     const kept = this.#before === "nothing" ? literal : trimmed;
     this.#before = "text";
     this.#thinks = false;
     for (const blank of this.#blanks) this.#pass(blank.literal, blank.logprobs);
-    this.#blanks.length = 0;
+    this.#blanks = none;
     this.#pass(kept, logprobs);
   }
 
   reasoning(literal: string): void {
     this.#interrupt("thought");
-    if (this.#thinks) this.#sink.reasoning(literal);
+    if (this.#thinks) this.#sink.piece({ kind: "reasoning", literal });
     else {
       const trimmed = trimmedStart(literal);
       if (trimmed === null) return;
       this.#thinks = true;
-      this.#sink.reasoning(trimmed);
+      this.#sink.piece({ kind: "reasoning", literal: trimmed });
     }
   }
 
@@ -93,24 +98,24 @@ export class AnswerText {
   /** Nothing follows: what waited is text. */
   end(): void {
     for (const { literal, logprobs } of this.#blanks) this.#pass(literal, logprobs);
-    this.#blanks.length = 0;
+    this.#blanks = none;
     this.#release();
   }
 
   #interrupt(by: "thought" | "call"): void {
-    this.#blanks.length = 0;
+    this.#blanks = none;
     this.#before = by;
     if (this.#stops === null) return;
     this.#release();
-    this.#mark = this.#sink.mark();
+    this.#mark = this.#markNow();
   }
 
   #pass(literal: string, logprobs: string | null): void {
     if (this.#stopped !== null) return;
-    if (this.#stops === null) return this.#sink.text(literal, logprobs);
+    if (this.#stops === null) return this.#sink.piece({ kind: "text", literal, logprobs });
     const text = JSON.parse(literal) as string;
     const found = this.#stops.find(text);
-    this.#pending.push({ literal, logprobs, text, mark: this.#sink.mark() });
+    this.#pending.push({ literal, logprobs, text, mark: this.#markNow() });
     if (found !== null) return this.#stop(found.sequence, text.length - found.end);
     let waiting = this.#stops.pending;
     let kept = this.#pending.length;
@@ -132,14 +137,20 @@ export class AnswerText {
     }
   }
 
+  #keepBlank(blank: Held): void {
+    if (this.#blanks.length === 0) this.#blanks = [blank];
+    else this.#blanks.push(blank);
+  }
+
   #release(): void {
+    if (this.#stops === null) return;
     for (const piece of this.#pending.splice(0)) this.#give(piece);
-    this.#stops?.restart();
+    this.#stops.restart();
   }
 
   #give({ literal, logprobs, mark }: Held & Readonly<{ mark: Mark }>): void {
     this.#mark = mark;
-    this.#sink.text(literal, logprobs);
+    this.#sink.piece({ kind: "text", literal, logprobs });
   }
 }
 

@@ -84,11 +84,9 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     this.#resolve = resolve;
     this.#parts = parts;
     this.#events = new EventParser(this, this);
-    this.#reader = new AnswerReader(parts.ask, parts.sink, {
-      ...parts.expected,
-      thinkTagOpened: parts.thinkTagOpened,
-      shapes: parts.shapes,
-    });
+    const { textIsCallOf, stops } = parts.expected;
+    const { ask, sink, thinkTagOpened, shapes } = parts;
+    this.#reader = new AnswerReader(ask, sink, { textIsCallOf, stops, thinkTagOpened, shapes });
   }
 
   start(): void {

@@ -164,18 +164,15 @@ export class NodeEndpoint {
     if (this.#looksFirst) await this.#firstLook(cancelSignal);
     const nodeModel = this.#nameOf(ask.model.id);
     const isConversation = !hasInputs(ask);
-    const once = (ask: Ask, nodeModel: string) => {
-      const attempt = { ask, account, nodeModel, cancelSignal, sink, began };
-      return isConversation ? this.#generateOnce(attempt) : this.#inputsOnce(attempt);
-    };
     const untaken = isPlain(ask) ? notTaken(ask, this.engine.kind) : null;
     const mayNotFit = isConversation && this.#mayNotFit(ask, nodeModel);
     const fitted = untaken ?? (mayNotFit ? await this.#fitted(ask, account, nodeModel, cancelSignal) : ask);
-    let result = isRefusal(fitted) ? refusedHere(fitted) : await once(fitted, nodeModel);
+    const attempt: Attempt = { ask: isRefusal(fitted) ? ask : fitted, account, nodeModel, cancelSignal, sink, began };
+    let result = isRefusal(fitted) ? refusedHere(fitted) : await this.#once(attempt);
     if (result.failure?.lacksModel === true) {
       await this.#lookAgain();
       const now = this.#nameOf(ask.model.id);
-      if (now !== nodeModel && !cancelSignal.aborted) result = await once(ask, now);
+      if (now !== nodeModel && !cancelSignal.aborted) result = await this.#once({ ...attempt, ask, nodeModel: now });
     } else if (
       isConversation &&
       result.failure?.overflow !== undefined &&
@@ -185,7 +182,7 @@ export class NodeEndpoint {
       const again = await this.#instead(ask, fitted, nodeModel, result.failure.overflow, cancelSignal);
       result = isRefusal(again)
         ? withFailure(result, { ...result.failure, refusal: again })
-        : await once(again, nodeModel);
+        : await this.#once({ ...attempt, ask: again });
     } else if (result.wordless && this.engine.kind === "unknown" && !isRefusal(fitted) && !cancelSignal.aborted) {
       const reason = await this.#reasonOfSilence(fitted, nodeModel);
       if (reason !== null) result = withFailure(result, reason);
@@ -193,10 +190,14 @@ export class NodeEndpoint {
     const { ending, failure, unreachable, responded, overloaded } = result;
     const answered =
       ending.kind === "end" && firstPieceMs !== null ? { firstPieceMs, outputTokens: ending.usage.output } : null;
-    const engine = this.#found === null ? {} : { engine: this.#found };
+    const met = { failure, unreachable, responded, overloaded, answered };
+    outcome(this.#found === null ? met : { ...met, engine: this.#found });
     this.#found = null;
-    outcome({ failure, unreachable, responded, overloaded, answered, ...engine });
     return ending;
+  }
+
+  #once(attempt: Attempt): Promise<Outcome> {
+    return hasInputs(attempt.ask) ? this.#inputsOnce(attempt) : this.#generateOnce(attempt);
   }
 
   #generateOnce({ ask, account, nodeModel, cancelSignal, sink, began }: Attempt): Promise<Outcome> {

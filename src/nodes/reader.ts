@@ -99,11 +99,11 @@ export class AnswerReader implements KnownEvents {
     this.#charactersMax = Math.min(tokensMax * charactersPerTokenMax, answerMaxLength);
     this.#mayThink = ask.plain === undefined;
     this.#calls = new ToolCalls(ask.tools, ask.parallelToolCalls !== false, pieces);
-    this.#text = new AnswerText(stops, {
-      text: (literal, given) => pieces.piece({ kind: "text", literal, logprobs: given }),
-      reasoning: (literal) => pieces.piece({ kind: "reasoning", literal }),
-      mark: () => ({ deltas: this.#deltas, characters: this.#characters, output: this.#reported?.output }),
-    });
+    this.#text = new AnswerText(stops, pieces, () => ({
+      deltas: this.#deltas,
+      characters: this.#characters,
+      output: this.#reported?.output,
+    }));
   }
 
   /** A Piece was sent. */

@@ -268,7 +268,7 @@ function fieldsOf(
   const sendsTools = tools.length > 0 && textIsCallOf === null;
   const mustCall = forced !== null || (ask.toolChoice === "required" && sendsTools);
   const unthinking = mustCall && traits.forcedTool === "required-unthinking";
-  const { told = {} } = ask;
+  const { told = nothing } = ask;
   const format: Format | null =
     textIsCallOf === null
       ? ask.format
@@ -299,16 +299,15 @@ function fieldsOf(
   }
   if (constrains) body["response_format"] = responseFormat(format, held?.schema ?? {}, engine, traits);
   // first-party tiers choose their own depth (spec, Behaviours across endpoints)
-  if (ask.model.readsDepth && ask.effort !== null) Object.assign(body, depthOf(ask.effort));
+  if (ask.model.readsDepth && ask.effort !== null)
+    Object.assign(body, depths[ask.effort] ?? traits.depth(ask.effort, nodeModel));
   if (unthinking) Object.assign(body, depths.off ?? thinking(false));
   Object.assign(body, prefixCacheFields(traits.prefixCache, prefixCache, account));
   const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");
   return { model: nodeModel, messages, rest: body, addition, expected: { textIsCallOf, stops } };
-
-  function depthOf(effort: Effort): Readonly<Record<string, unknown>> {
-    return depths[effort] ?? traits.depth(effort, nodeModel);
-  }
 }
+
+const nothing: NonNullable<Ask["told"]> = {};
 
 /** Answers are always asked for as a stream. */
 export const streamFields = ({ runningUsage }: EngineTraits): Record<string, unknown> => ({
@@ -323,6 +322,8 @@ function forcedTool({ toolChoice, tools }: Ask): Tool | null {
   return tools.find(({ name }) => name === toolChoice.named) ?? null;
 }
 
+const noStops = [[], []] as const;
+
 /**
  * Stop sequences that the node gets, and those that are looked for here: what is beyond the number that every engine takes,
  * and all where the engine does not stop as it should, or does not say which one it was and the client is to hear it.
@@ -332,6 +333,7 @@ export function stopsFor(
   { stops, saysStop }: EngineTraits,
   textIsCall: boolean,
 ): readonly [sent: readonly string[], ours: readonly string[]] {
+  if (stop.length === 0) return noStops;
   const fits = stop.reduce((length, sequence) => length + sequence.length, 0) <= furtherStopsMaxLength;
   const isNamed = endpoint === "/v1/messages" && !saysStop;
   if ((isNamed || !stops) && !textIsCall && fits) return [[], stop];
@@ -362,8 +364,10 @@ export function addSampling(
     if (dropLogprobs && (field === "logprobs" || field === "top_logprobs")) continue;
     if (sampling[field] !== undefined) body[field] = sampling[field];
   }
-  for (const [field, name] of Object.entries(traits.sampling) as [keyof Sampling, string][])
-    if (sampling[field] !== undefined) body[name] = sampling[field];
+  for (const field in traits.sampling) {
+    const given = sampling[field as keyof Sampling];
+    if (given !== undefined) body[traits.sampling[field as keyof Sampling]!] = given;
+  }
 }
 
 /** `schema` is the format's own as the engine takes it. */
@@ -396,17 +400,19 @@ function messagesOf(turns: readonly Turn[], addition: string): Record<string, un
   if (addition !== "") system.push(addition);
   // one system message, and first: many chat templates refuse anything else
   if (system.length > 0) messages.push({ role: "system", content: system.join("\n\n") });
-  for (const turn of turns.slice(index)) messages.push(...messagesOfTurn(turn));
+  for (; index < turns.length; index++) {
+    const turn = turns[index]!;
+    if (turn.role === "user") messages.push({ role: "user", content: contentOf(turn.content) });
+    else messages.push(...messagesOfTurn(turn));
+  }
   return messages;
 }
 
-function messagesOfTurn(turn: Turn): Record<string, unknown>[] {
+function messagesOfTurn(turn: Exclude<Turn, { role: "user" }>): Record<string, unknown>[] {
   switch (turn.role) {
     case "system":
       // in the middle of a conversation templates refuse it too; marked, so that the model can tell it from the user
       return [{ role: "user", content: `<system>\n${turn.content}\n</system>` }];
-    case "user":
-      return [{ role: "user", content: contentOf(turn.content) }];
     case "prompt":
       return []; // has no place in a conversation
     case "assistant": {

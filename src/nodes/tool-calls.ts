@@ -32,8 +32,8 @@ export class ToolCalls {
   /** In order of appearance; most answers have none. */
   readonly #calls: OpenCall[] = [];
   /** The latest call under each key. */
-  readonly #byKey = new Map<number, OpenCall>();
-  readonly #ids = new Set<string>();
+  #byKey: Map<number, OpenCall> | null = null;
+  #ids: Set<string> | null = null;
   #names: Set<string> | null = null;
   #sent = 0;
 
@@ -51,12 +51,12 @@ export class ToolCalls {
 
   /** Piece index of the call that the node names `key`, or -1 while it was not sent. */
   sentIndex(key: number): number {
-    return this.#byKey.get(key)?.index ?? -1;
+    return this.#byKey?.get(key)?.index ?? -1;
   }
 
   /** More arguments of the call that the node names `key`, which was sent. */
   more(key: number, literal: string): void {
-    this.#give(this.#byKey.get(key)!, literal);
+    this.#give(this.#byKey!.get(key)!, literal);
   }
 
   /**
@@ -110,7 +110,7 @@ export class ToolCalls {
     // (1) without an index: a call's first delta says who it is, a later one continues the last call
     const key =
       typeof index === "number" ? index : id === "" && name === "" && last !== undefined ? last.key : position;
-    const open = this.#byKey.get(key);
+    const open = this.#byKey?.get(key);
     // (2) an index not seen yet
     if (open === undefined) return this.#open(key);
     // (3) the same index again for another call: some engines number every call 0
@@ -133,7 +133,7 @@ export class ToolCalls {
     const leftOut = !this.#parallel && this.#calls.length > 0;
     const call: OpenCall = { key, nodeId: "", name: "", index: -1, held: "", hasArguments: false, end: null, leftOut };
     this.#calls.push(call);
-    this.#byKey.set(key, call);
+    (this.#byKey ??= new Map()).set(key, call);
     return call;
   }
 
@@ -147,9 +147,9 @@ export class ToolCalls {
 
   #send(call: OpenCall): void {
     call.index = this.#sent++;
-    const usable = call.nodeId !== "" && !this.#ids.has(call.nodeId);
+    const usable = call.nodeId !== "" && this.#ids?.has(call.nodeId) !== true;
     const id = usable ? call.nodeId : madeUpId();
-    this.#ids.add(id);
+    (this.#ids ??= new Set()).add(id);
     this.#pieces.piece({ kind: "call", index: call.index, id, name: call.name });
     if (call.held === "") return;
     this.#give(call, JSON.stringify(call.held.toWellFormed()));

@@ -58,7 +58,7 @@ export class RequestRecord {
   repeats = 0;
   /** Passes over a node; those that were repeated for their format or on another node count too. */
   readonly rounds: RoundRecord[] = [];
-  /** Passes of the tool loop; 1 for an answer without calls of the gateway's own tools. */
+  /** Passes of the tool loop; 0 for a request that has none of the gateway's own to call. */
   toolRounds = 0;
   /** Most requests have none, and share this list. */
   toolCalls: readonly ToolCallRecord[] = noToolCalls;

@@ -106,10 +106,18 @@ export class ToolLoop {
     return ending;
   }
 
+  /** Whether the request may call a tool that the gateway runs. */
+  offers(ask: Ask, account: AccountId): boolean {
+    if (ask.toolChoice === "none") return false;
+    return (ask.webSearch !== null && this.#parts.provider !== null) || this.#serverTools(ask, account).length > 0;
+  }
+
   /** What a model reads of the operator's tools beside the request itself, in bytes. */
   offeredBytes(ask: Ask, account: AccountId): number {
     if (ask.toolChoice === "none") return 0;
-    return this.#serverTools(ask, account).reduce((bytes, tool) => bytes + sizeOf(tool), 0);
+    let bytes = 0;
+    for (const tool of this.#serverTools(ask, account)) bytes += sizeOf(tool);
+    return bytes;
   }
 
   #answer(

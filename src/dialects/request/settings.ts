@@ -19,13 +19,16 @@ export const efforts: Readonly<Record<string, Effort>> = {
   max: "max",
 };
 
+const noStops: readonly string[] = [];
+
 /** Those that are not empty; of a hosted model the first 4 (spec, request fields). A refusal names the field, `at`. */
 export function stopSequences(
   stop: string | readonly string[] | null | undefined,
   { tier }: Model,
   at: string,
 ): readonly string[] | Refusal {
-  const given = (typeof stop === "string" ? [stop] : (stop ?? [])).filter((sequence) => sequence !== "");
+  if (stop === null || stop === undefined) return noStops;
+  const given = (typeof stop === "string" ? [stop] : stop).filter((sequence) => sequence !== "");
   if (tier === "hosted") return given.slice(0, stopSequencesMax);
   const further = given.slice(stopSequencesMax).reduce((length, sequence) => length + sequence.length, 0);
   if (further <= furtherStopsMaxLength) return given;

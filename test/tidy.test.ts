@@ -295,6 +295,22 @@ describe("what must not be in the repository", () => {
     expect(silent.map(({ path }) => path)).toEqual([]);
   });
 
+  // A stream that has ended answers each read at once: a loop that does not look for its end never gives way, and takes
+  // with it all of the process's tests and their limits of time.
+  test("no test reads a stream without looking for its end", () => {
+    const endless = files("test/**/*.ts").filter(({ text }) =>
+      /\(await [^\n]*\.read\(\)\)\.value, \{ stream/.test(text),
+    );
+    expect(endless.map(({ path }) => path)).toEqual([]);
+  });
+
+  test("a test that waits for the end of a program gives it a limit of time", () => {
+    const waiting = files("test/**/*.ts").filter(
+      ({ path, text }) => path !== "test/fixtures/children.ts" && /stderr\.text\(\), [\w.]+\.exited\]/.test(text),
+    );
+    expect(waiting.map(({ path }) => path)).toEqual([]);
+  });
+
   test("no file or folder is called utils, helpers, misc or common", () => {
     const vague = everything.filter(({ path }) =>
       /(?:^|\/)(?:utils?|helpers?|misc|common|shared)(?:\/|\.\w+$)/.test(path),

@@ -7,6 +7,7 @@ import { startGateway } from "../../bench/gateway.ts";
 import { startPacedNode } from "../../bench/paced-node.ts";
 import { runClosedLoop } from "../../bench/request-client.ts";
 import { runStreams } from "../../bench/stream-client.ts";
+import { runToEnd } from "../fixtures/children.ts";
 
 const main = join(import.meta.dir, "../../src/main.ts");
 
@@ -22,7 +23,7 @@ test("every request of a benchmark is in the usage of its account", async () => 
     const replies = await runClosedLoop(gateway, { requests: 120, answer, promptBytes: 10 }, 10);
     expect(replies).toMatchObject({ complete: 120, failures: [] });
 
-    const rows = [...usageRows("bench-0@example.com"), ...usageRows("bench-1@example.com")];
+    const rows = [...(await usageRows("bench-0@example.com")), ...(await usageRows("bench-1@example.com"))];
     expect(rows).toHaveLength(180);
     for (const row of rows) expect(row).toMatchObject({ input: 16, output: 6, estimated: false });
     expect(new Set(rows.map((row) => row.request_id)).size).toBe(180);
@@ -31,10 +32,10 @@ test("every request of a benchmark is in the usage of its account", async () => 
     await node.stop();
   }
 
-  function usageRows(email: string): { request_id: string }[] {
+  async function usageRows(email: string): Promise<{ request_id: string }[]> {
     const command = [process.execPath, main, "usage", email, "--limit", "1000", "--data", gateway.dataFolder, "--json"];
-    const { stdout, stderr, exitCode } = Bun.spawnSync(command);
-    if (exitCode !== 0) throw new Error(stderr.toString());
-    return JSON.parse(stdout.toString());
+    const { code, stdout, stderr } = await runToEnd(command);
+    if (code !== 0) throw new Error(stderr);
+    return JSON.parse(stdout);
   }
 });

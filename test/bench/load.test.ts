@@ -11,6 +11,7 @@ import { LoadMeasurement, type LoadSettings, runLoad } from "../../bench/load-cl
 import { type LoadReport, reportOf, svgOf, textOf } from "../../bench/load-report.ts";
 import { type PacedNode, startPacedNode } from "../../bench/paced-node.ts";
 import { ReplyMeter } from "../../bench/reply-meter.ts";
+import { runToEnd } from "../fixtures/children.ts";
 
 const launcher = join(import.meta.dir, "../../src/launch.mjs");
 const runner = join(import.meta.dir, "../../bench/run.ts");
@@ -89,12 +90,8 @@ test.each([
   async (_, words, says) => {
     const given = words.map((word) => (word === "GOOD" ? gateway.keys[0]! : word));
     const all = ["load", "--url", `http://127.0.0.1:${gateway.port}`, "--duration", "1000", ...given];
-    const child = Bun.spawn([process.execPath, runner, ...all], {
-      env: { ...process.env, TOLLGATE_KEY: "" },
-      stdout: "pipe",
-      stderr: "pipe",
-    });
-    const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    const env = { ...process.env, TOLLGATE_KEY: "" };
+    const { code, stdout, stderr } = await runToEnd([process.execPath, runner, ...all], { env });
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toMatch(says);
   },
@@ -179,8 +176,8 @@ test("names in the picture are escaped", async () => {
   expect(svgOf(report)).toContain("&lt;core&gt;&amp;");
 });
 
-test("a flag that it does not know ends with the help", () => {
-  const { stderr, exitCode } = Bun.spawnSync([process.execPath, runner, "load", "--stream", "2"]);
-  expect(exitCode).toBe(2);
-  expect(stderr.toString()).toContain("--streams N");
+test("a flag that it does not know ends with the help", async () => {
+  const { code, stderr } = await runToEnd([process.execPath, runner, "load", "--stream", "2"]);
+  expect(code).toBe(2);
+  expect(stderr).toContain("--streams N");
 });

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { runToEnd } from "../fixtures/children.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { InputsNode, inputsConfig, vectorOf } from "../fixtures/inputs-node.ts";
 import { missing } from "../fixtures/optional.ts";
@@ -59,8 +60,9 @@ print(json.dumps([[item.embedding for item in reply.data], reply.usage.prompt_to
 
 test.skipIf(absent)("the Python client reads the same", async () => {
   const { api_key } = await gateway.account();
-  const child = Bun.spawn([python, "-c", program, `${gateway.url}/v1`, api_key], { stdout: "pipe", stderr: "inherit" });
-  expect(JSON.parse(await child.stdout.text())).toEqual([
+  const { code, stdout, stderr } = await runToEnd([python, "-c", program, `${gateway.url}/v1`, api_key]);
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(JSON.parse(stdout)).toEqual([
     vectors,
     9,
     "dimensions must be left out: the model makes vectors of 8 numbers here",

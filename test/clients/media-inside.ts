@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type Anthropic from "@anthropic-ai/sdk";
 import type OpenAIClient from "openai";
+import { runToEnd } from "../fixtures/children.ts";
 import { NameServer } from "../fixtures/name-server.ts";
 import { installed, missing } from "../fixtures/optional.ts";
 import { pdf } from "../fixtures/pdf.ts";
@@ -163,12 +164,10 @@ test.skipIf(missing("the Python clients", existsSync(python), "make test/clients
     const { api_key } = await stack.gateway.account();
     const markers = ["chat", "responses", "messages"].map((way) => [way, stack.node.marker("text")] as const);
     const setup = { base: stack.gateway.url, key: api_key, imageAddress, pdfAddress, pixelBase64, pdfBase64 };
-    const child = Bun.spawn([python, join(import.meta.dir, "media_python.py")], {
-      stdin: new Blob([JSON.stringify({ ...setup, markers: Object.fromEntries(markers) })]),
-      stdout: "pipe",
-      stderr: "inherit",
-    });
-    expect(JSON.parse(await child.stdout.text())).toEqual(["Hi there!", "Hi there!", "Hi there!"]);
+    const stdin = JSON.stringify({ ...setup, markers: Object.fromEntries(markers) });
+    const { code, stdout, stderr } = await runToEnd([python, join(import.meta.dir, "media_python.py")], { stdin });
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(JSON.parse(stdout)).toEqual(["Hi there!", "Hi there!", "Hi there!"]);
     for (const [way, marker] of markers) {
       expect([way, await given(marker)]).toEqual([way, { images: 2, pdfs: way === "chat" ? 1 : 2 }]);
     }

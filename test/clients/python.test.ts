@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { runToEnd } from "../fixtures/children.ts";
 import { missing } from "../fixtures/optional.ts";
 import { useStack } from "../fixtures/stack.ts";
 
@@ -27,13 +28,11 @@ describe.each([
     const [rich, poor] = [await stack.gateway.account(), await stack.gateway.account(0)];
     const aborts = { sync: stack.node.marker("endless"), async: stack.node.marker("endless") };
     const markers = { "endless/sync": aborts.sync, "endless/async": aborts.async };
-    const child = Bun.spawn([python, join(import.meta.dir, program), `${stack.gateway.url}${path}`], {
-      stdin: new Blob([JSON.stringify({ key: rich.api_key, poor_key: poor.api_key, markers })]),
-      stdout: "pipe",
-      stderr: "inherit",
-    });
-    const lines = (await new Response(child.stdout).text()).trim().split("\n");
-    expect(await child.exited).toBe(0);
+    const command = [python, join(import.meta.dir, program), `${stack.gateway.url}${path}`];
+    const stdin = JSON.stringify({ key: rich.api_key, poor_key: poor.api_key, markers });
+    const { code, stdout, stderr } = await runToEnd(command, { stdin });
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    const lines = stdout.trim().split("\n");
     const reports = lines.map((line) => JSON.parse(line) as Case | Abort);
     const cases = reports.filter((report) => "case" in report);
     expect(cases.filter(({ error }) => error !== null)).toEqual([]);

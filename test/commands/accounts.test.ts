@@ -8,8 +8,10 @@ import { join } from "node:path";
 import { operations } from "../../src/server/operations.ts";
 import { unixUser } from "../../src/server/unix-user.ts";
 import { databaseName } from "../../src/store/folder/data-folder.ts";
+import { runToEnd } from "../fixtures/children.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { longForm } from "../fixtures/optional.ts";
+import { TextStream } from "../fixtures/text-stream.ts";
 import { chat, run, Server, temporaryFolder, tollgate } from "./program.ts";
 
 setDefaultTimeout(120_000); // processes are started, and the machine may be busy
@@ -120,10 +122,8 @@ describe.each(longForm ? ["1", "2"] : ["2"])("on a running server with %s thread
     expect(before.disabled).toBe(false);
 
     const held = { stream: true, max_tokens: 50, messages: [{ role: "user", content: "Hold on" }] };
-    const stream = (await chat(server.url, ada.api_key, held)).body!.getReader();
-    const decoder = new TextDecoder();
-    let text = "";
-    while (!text.includes("first")) text += decoder.decode((await stream.read()).value, { stream: true });
+    const stream = new TextStream(await chat(server.url, ada.api_key, held));
+    await stream.until("first");
     // A body that is still on its way.
     const { hostname, port } = new URL(server.url);
     const open = connect(Number(port), hostname);
@@ -147,7 +147,7 @@ describe.each(longForm ? ["1", "2"] : ["2"])("on a running server with %s thread
     expect(told).toEqual(await new Browser(server.url).signIn("nobody@x.org", "correct horse"));
     expect(told.status).toBe(401);
     node.goOn();
-    for (let read = await stream.read(); !read.done; read = await stream.read()) text += decoder.decode(read.value);
+    const text = await stream.whole();
     expect(text).toContain("last");
     expect(text).toEndWith("data: [DONE]\n\n");
     const listed = (await json("accounts", "list")) as { email: string; disabled: boolean }[];
@@ -297,12 +297,8 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
 
   test("a password comes from standard input too, and one that is too short is refused", async () => {
     const from = async (stdin: string, ...words: string[]) => {
-      const child = Bun.spawn([...tollgate, "accounts", "password", "ann@x.org", "--data", data, ...words], {
-        stdin: new Blob([stdin]),
-        stdout: "pipe",
-        stderr: "pipe",
-      });
-      const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+      const command = [...tollgate, "accounts", "password", "ann@x.org", "--data", data, ...words];
+      const { code, stdout, stderr } = await runToEnd(command, { stdin });
       return { code, stdout: stdout.trim(), stderr: stderr.trim() };
     };
     const set = { code: 0, stdout: "The password of ann@x.org is set; all browsers were signed out.", stderr: "" };

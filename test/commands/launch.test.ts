@@ -2,6 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { runToEnd } from "../fixtures/children.ts";
 import { temporaryFolder } from "./program.ts";
 
 setDefaultTimeout(120_000); // processes are started, and the machine may be busy
@@ -17,8 +18,7 @@ function launcherIn(folder: string): string {
 }
 
 async function launch(file: string, words: string[], variables: Record<string, string>) {
-  const child = Bun.spawn([node!, file, ...words], { env: variables, stdout: "pipe", stderr: "pipe" });
-  const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  const { code, stdout, stderr } = await runToEnd([node!, file, ...words], { env: variables });
   return { code, stdout: stdout.trim(), stderr: stderr.trim() };
 }
 

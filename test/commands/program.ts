@@ -2,13 +2,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Finished, runToEnd } from "../fixtures/children.ts";
 
 const binary = process.env["TOLLGATE_BINARY"];
 /** The program's command: a built binary where TOLLGATE_BINARY names one, else the sources. */
 export const tollgate: readonly string[] =
   binary === undefined ? [process.execPath, join(import.meta.dir, "../../src/main.ts")] : [binary];
-
-export type Finished = Readonly<{ code: number; stdout: string; stderr: string }>;
 
 /** Only what the program needs: a variable of the machine that runs the tests must not change them. */
 const environment = { PATH: process.env["PATH"]!, HOME: tmpdir() };
@@ -18,13 +17,8 @@ export async function run(
   words: readonly string[],
   { program = tollgate, cwd = tmpdir(), variables = {} }: RunOptions = {},
 ): Promise<Finished> {
-  const child = Bun.spawn([...program, ...words], {
-    cwd,
-    env: { ...environment, ...variables },
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  const env = { ...environment, ...variables };
+  const { code, stdout, stderr } = await runToEnd([...program, ...words], { cwd, env });
   return { code, stdout: stdout.trim(), stderr: stderr.trim() };
 }
 export type RunOptions = Readonly<{
@@ -77,7 +71,9 @@ export class Server implements AsyncDisposable {
     for (;;) {
       const found = pattern.exec(this.stdout) ?? pattern.exec(this.stderr);
       if (found !== null) return found;
-      if (this.#child.exitCode !== null) throw new Error(`ended without ${pattern}: ${this.stdout}${this.stderr}`);
+      // of itself or by a signal: waiting for its end would be over at once, again and again
+      if (this.#child.exitCode !== null || this.#child.signalCode !== null)
+        throw new Error(`ended without ${pattern}: ${this.stdout}${this.stderr}`);
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#waiting.add(resolve);
       await Promise.race([promise, this.#child.exited]);

@@ -17,12 +17,13 @@ import {
 } from "node:fs";
 import { basename, join } from "node:path";
 import { schemaVersion } from "../../src/store/ledger/schema.ts";
+import type { Finished } from "../fixtures/children.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
 import { longForm, missing } from "../fixtures/optional.ts";
 import { nodeTable } from "../fixtures/stack.ts";
 import { canTrace, traced } from "../fixtures/strace.ts";
-import { chat, type Finished, run, Server, temporaryFolder, tollgate } from "./program.ts";
+import { chat, run, Server, temporaryFolder, tollgate } from "./program.ts";
 
 setDefaultTimeout(120_000);
 

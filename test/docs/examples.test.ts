@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import type { CodeSample, OpenApiDocument, Operation } from "../../src/docs/openapi-document.ts";
 import { describeApi } from "../../src/http/openapi/description.ts";
+import { type Finished, runToEnd } from "../fixtures/children.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { InputsNode, inputsConfig } from "../fixtures/inputs-node.ts";
 import { missing } from "../fixtures/optional.ts";
@@ -69,11 +70,8 @@ async function storedResponse(): Promise<string> {
   return ((await reply.json()) as { id: string }).id;
 }
 
-async function run(
-  sample: CodeSample,
-  { folder, operatorKey }: GatewayProcess,
-): Promise<{ code: number; output: string; errors: string }> {
-  const child = Bun.spawn(commands[sample.lang](sample.source), {
+async function run(sample: CodeSample, { folder, operatorKey }: GatewayProcess): Promise<Finished> {
+  return runToEnd(commands[sample.lang](sample.source), {
     cwd: clients, // where the libraries are
     env: {
       PATH: process.env["PATH"],
@@ -81,11 +79,7 @@ async function run(
       TOLLGATE_KEY: operatorKey,
       RESPONSE_ID: await storedResponse(),
     },
-    stdout: "pipe",
-    stderr: "pipe",
   });
-  const [output, errors, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  return { code, output, errors };
 }
 
 /** The only call that can never succeed; its samples show the refusal. */
@@ -100,10 +94,10 @@ describe.each(planned.map(({ operationId }) => operationId))("the samples of %s"
     const operation = operationsOf(described).find((each) => each.operationId === operationId)!;
     const sample = operation["x-codeSamples"]!.find(({ lang }) => lang === language)!;
     expect(sample.source).toContain(asked.url);
-    const { code, output, errors } = await run(sample, asked);
-    expect([code, errors]).toEqual([0, ""]);
-    if (operationId !== "deleteResponse") expect(output).not.toBe("");
-    expect(/"error"|'error'|error:/.test(output.replaceAll(/["']?error["']?: ?(?:null|None)/g, ""))).toBe(
+    const { code, stdout, stderr } = await run(sample, asked);
+    expect([code, stderr]).toEqual([0, ""]);
+    if (operationId !== "deleteResponse") expect(stdout).not.toBe("");
+    expect(/"error"|'error'|error:/.test(stdout.replaceAll(/["']?error["']?: ?(?:null|None)/g, ""))).toBe(
       refused.has(operationId),
     );
   });

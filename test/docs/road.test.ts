@@ -8,6 +8,7 @@ import type { Page } from "playwright-core";
 import { chapters, titleOf } from "../../src/docs/guide.ts";
 import { freePort } from "../../src/http/free-port.ts";
 import { launch, Visit, withoutBrowser } from "../console-web/browser.ts";
+import { runToEnd } from "../fixtures/children.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { linesOf } from "../fixtures/lines.ts";
 import { longForm, missing } from "../fixtures/optional.ts";
@@ -99,7 +100,8 @@ class Walk implements AsyncDisposable {
     void read(child.stdout);
     void read(child.stderr);
     await eventually("the start has said which names are understood", () => {
-      if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}:\n${this.printed}`);
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`it ended with ${child.exitCode ?? child.signalCode}:\n${this.printed}`);
       return Promise.resolve(/^Models?:? /m.test(this.printed));
     });
   }
@@ -121,17 +123,13 @@ class Walk implements AsyncDisposable {
 
   /** What the block printed. */
   async run(block: string): Promise<string> {
-    const child = Bun.spawn(["sh", "-euc", `${this.#shell}${this.#here(block)}`], {
+    const { code, stdout, stderr } = await runToEnd(["sh", "-euc", `${this.#shell}${this.#here(block)}`], {
       cwd: this.folder,
-      env: this.#environment,
-      stdin: "ignore", // Enter is pressed
-      stdout: "pipe",
-      stderr: "pipe",
+      env: this.#environment, // its input is empty: Enter is pressed
     });
-    const [output, errors, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-    expect([block, code, code === 0 ? "" : errors]).toEqual([block, 0, ""]);
+    expect([block, code, code === 0 ? "" : stderr]).toEqual([block, 0, ""]);
     this.#shell += (block.match(/^(?:tollgate\(\)|export) .*\n/gm) ?? []).join("");
-    return output;
+    return stdout;
   }
 
   get #printedPassword(): string {

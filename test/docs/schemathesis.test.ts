@@ -6,11 +6,13 @@ import { join } from "node:path";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { startDemoNode } from "../../src/nodes/demo/demo.ts";
+import { runToEnd } from "../fixtures/children.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { missing } from "../fixtures/optional.ts";
 import { seedOfRun } from "../fixtures/random.ts";
 
 setDefaultTimeout(30 * 60_000);
+const childTimeLimitMs = 29 * 60_000;
 
 const program = process.env["TOLLGATE_SCHEMATHESIS"] ?? join(import.meta.dir, ".venv/bin/schemathesis");
 const examples = process.env["TOLLGATE_SCHEMATHESIS_EXAMPLES"] ?? "5";
@@ -47,7 +49,8 @@ test.skipIf(
     "--generation-database=none",
   ];
   console.log(`schemathesis: ${examples} examples of each operation, seed ${seed}`);
-  const child = Bun.spawn([program, ...words], {
+  const { code, stdout, stderr } = await runToEnd([program, ...words], {
+    timeLimitMs: childTimeLimitMs,
     cwd: gateway.folder,
     env: {
       PATH: process.env["PATH"],
@@ -58,13 +61,10 @@ test.skipIf(
       TOLLGATE_KEYS: keys.join(","),
       TOLLGATE_RESPONSE_ID: stored.id,
     },
-    stdout: "pipe",
-    stderr: "pipe",
   });
-  const [output, errors, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
   await node.stop();
-  if (code !== 0) console.log(output.slice(-20_000), errors.slice(-4_000));
-  console.log(/^Test cases:[\s\S]*?\n\n/m.exec(output)?.[0] ?? output.slice(-400));
+  if (code !== 0) console.log(stdout.slice(-20_000), stderr.slice(-4_000));
+  console.log(/^Test cases:[\s\S]*?\n\n/m.exec(stdout)?.[0] ?? stdout.slice(-400));
   expect(code).toBe(0);
   expect(gateway.output).not.toContain("handler failed");
 });

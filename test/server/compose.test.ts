@@ -4,6 +4,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { lockDataFolder } from "../../src/store/folder/data-folder.ts";
+import { runToEnd } from "../fixtures/children.ts";
 import { temporaryFolder } from "../commands/program.ts";
 
 setDefaultTimeout(180_000);
@@ -43,11 +44,10 @@ class FailingStart implements Disposable {
   /** Runs it to its end, which comes by itself; `phase` is the one that fails when all of `opened` is open. */
   async run(phase: string, flags: object = {}, opened: readonly string[] = []): Promise<Told> {
     const given = { config: this.#config, data: this.data, port: "0", threads: "2", ...flags };
-    const child = Bun.spawn(
+    const { code, stdout, stderr } = await runToEnd(
       [process.execPath, join(import.meta.dir, "failing-start.ts"), phase, JSON.stringify(given), ...opened],
-      { stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout: childTimeLimitMs, killSignal: "SIGKILL" },
+      { timeLimitMs: childTimeLimitMs },
     );
-    const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     return JSON.parse(stdout) as Told;
   }

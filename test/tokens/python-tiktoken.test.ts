@@ -5,6 +5,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
+import { runToEnd } from "../fixtures/children.ts";
 import { missing } from "../fixtures/optional.ts";
 import type { EncodingName } from "../../src/core/types.ts";
 import { encodings, fragments } from "./reference.ts";
@@ -40,18 +41,15 @@ describe.skipIf(absent)("the official tiktoken", () => {
     async (encoding) => {
       const all = texts();
       const encoder = join(root, `node_modules/tiktoken/encoders/${encoding}.json`);
-      const child = Bun.spawn([python, join(import.meta.dir, "python_tiktoken.py"), encoder], {
-        stdin: new Blob([JSON.stringify(all)]),
-        stdout: "pipe",
-        stderr: "inherit",
-      });
-      const lines = (await new Response(child.stdout).text()).trimEnd().split("\n");
-      expect(await child.exited).toBe(0);
+      const command = [python, join(import.meta.dir, "python_tiktoken.py"), encoder];
+      const { code, stdout, stderr } = await runToEnd(command, { stdin: JSON.stringify(all) });
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+      const lines = stdout.trimEnd().split("\n");
       expect(lines).toHaveLength(all.length);
       for (const [index, text] of all.entries()) {
         expect([...encodings[encoding].tokenizer.encode(text)]).toEqual(JSON.parse(lines[index]!) as number[]);
       }
     },
-    60_000,
+    120_000,
   );
 });

@@ -11,6 +11,7 @@ import type {
   RequestPart,
   SocketListener,
 } from "../../../src/nodes/client/client.ts";
+import { runToEnd } from "../../fixtures/children.ts";
 import { eventually } from "../../fixtures/eventually.ts";
 import { RawNode, turns, wholeReply } from "../../fixtures/raw-node.ts";
 import type { RawReply, RawRequest } from "../../fixtures/raw-node.ts";
@@ -386,11 +387,12 @@ describe("TLS", () => {
   test("a trusted certificate is taken for its own name only", async () => {
     const script = join(import.meta.dir, "../../fixtures/tls/ask.ts");
     const ask = async (host: string): Promise<string> => {
-      const child = Bun.spawn([process.execPath, script, `https://${host}:${serve()}`], {
-        env: { ...process.env, NODE_EXTRA_CA_CERTS: join(import.meta.dir, "../../fixtures/tls/localhost.cert.pem") },
-        stderr: "inherit",
-      });
-      return (await new Response(child.stdout).text()).trim();
+      const env = {
+        ...process.env,
+        NODE_EXTRA_CA_CERTS: join(import.meta.dir, "../../fixtures/tls/localhost.cert.pem"),
+      };
+      const { stdout } = await runToEnd([process.execPath, script, `https://${host}:${serve()}`], { env });
+      return stdout.trim();
     };
     expect(await ask("localhost")).toBe("ok");
     expect(await ask("127.0.0.1")).toContain("certificate refused");

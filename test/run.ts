@@ -1,10 +1,12 @@
 // Runs the tests, several files at once: what a newcomer can run in minutes, everything, or what is named.
 //
-//   npm test                     all that needs Node and npm alone and no minutes of its own, against the built binary:
-//                                it starts in half the time of the sources, and hundreds of processes are started
+//   npm test                     all that needs Node and npm alone and no minutes of its own
 //   npm test -- ./test/nodes     this, whatever it needs and however long it takes
 //   npm run test:all             everything, in its longer form; what is missing here is skipped with its reason
 //   npm run test:longer          what `npm test` leaves out
+//
+// What is not named runs against the built binary: it starts in half the time of the sources, and hundreds of processes
+// are started.
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
@@ -54,9 +56,10 @@ if (import.meta.main) {
   }
   // Each waits for two fifths of its time: as many processes as cores left two cores idle for as much.
   const processes = process.env["TOLLGATE_TEST_PROCESSES"] ?? availableParallelism() + 1;
-  const options = [`--timeout=${testTimeLimitMs}`, `--parallel=${processes}`, "--no-isolate", "--dots"];
+  const watchdog = `--preload=${join(import.meta.dir, "watchdog.ts")}`;
+  const options = [`--timeout=${testTimeLimitMs}`, `--parallel=${processes}`, "--no-isolate", "--dots", watchdog];
   const files = isNamed ? [] : filesOf(set);
-  const binary = set === "default" && !isNamed ? (process.env["TOLLGATE_BINARY"] ?? build()) : null;
+  const binary = !isNamed ? (process.env["TOLLGATE_BINARY"] ?? build()) : null;
   process.execve?.(process.execPath, [process.execPath, "test", ...options, ...passedOn, ...files], {
     ...process.env,
     ...(set === "default" ? {} : { TOLLGATE_TESTS: process.env["TOLLGATE_TESTS"] ?? "all" }),

@@ -6,6 +6,7 @@
 // Every other exit gives the hold back in full, and every refusal is a row of core/refusals.ts.
 import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
+import { endUserName, nobodyNamed } from "./core/end-user.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
 import { type AnyCancelSignal, signalOf } from "./core/cancel-signal.ts";
 import type { AnswerEnd, Dialect, DialectRequest, Reading, RequestHead, Writer } from "./dialects/dialect.ts";
@@ -54,8 +55,17 @@ export type Parts = Readonly<{
     countRequest(account: AccountId, now: number, kind: ModelKind): Soon<Refusal | null>;
     refuseFlooded(account: AccountId, now: number, kind: ModelKind): Soon<Refusal | null>;
     /** `inputTokens`: what the request is expected to read. */
-    admit(principal: Principal, ask: Ask, inputTokens: number, requestId: string, now: Moment): Soon<Hold | Refusal>;
+    admit(
+      principal: Principal,
+      ask: Ask,
+      inputTokens: number,
+      requestId: string,
+      now: Moment,
+      endUser: string | null,
+    ): Soon<Hold | Refusal>;
   };
+  /** The header in which programs name for whom they ask; null: there is none. */
+  endUserHeader?: () => string | null;
   /**
    * Whether a request must be served by other parts than these; null: one with a large body, or that refers to a stored
    * response. Absent: all are served here.
@@ -118,7 +128,14 @@ export interface Outlet extends Sink {
   fail(refusal: Refusal): void;
 }
 
-export type Admitted = Readonly<{ principal: Principal; ask: Ask; hold: Hold; writer: Writer }>;
+export type Admitted = Readonly<{
+  principal: Principal;
+  ask: Ask;
+  hold: Hold;
+  writer: Writer;
+  /** For whom the key's program says that it asks; null: it may not say so. */
+  endUser: string | null;
+}>;
 /** Why a request is not served; `ask` is null when its body was not read. */
 export type Refused = Readonly<{ refused: Refusal; ask: Ask | null }>;
 export const isRefused = (result: Admitted | Refused): result is Refused => "refused" in result;
@@ -153,7 +170,9 @@ export async function admit(
     const { modelKind } = dialect;
     const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.monotonic(), modelKind) : null;
     if (flooded !== null) return { refused: flooded, ask };
-    const read = await readAsk(incoming.head, body, account, dialect, parts);
+    // Who asks is looked for only where the key may say it: nobody else pays for it, or is believed.
+    const forwardsUsers = first.limits?.forwardsUsers === true;
+    const read = await readAsk(incoming.head, body, account, dialect, parts, forwardsUsers);
     if (!isRefusal(read)) {
       ask = read.ask;
       prepared = ask.prepared ?? null;
@@ -175,17 +194,25 @@ export async function admit(
     }
     if (parts.isForOthers?.(read.ask) === true) return "for others";
     const inputTokens = expectedInputWithTools(read.ask, account, parts);
-    const admitted = parts.admission.admit(principal, read.ask, inputTokens, incoming.requestId, now);
+    const endUser = forwardsUsers ? endUserOf(incoming.head, read, parts) : null;
+    const admitted = parts.admission.admit(principal, read.ask, inputTokens, incoming.requestId, now, endUser);
     const hold = admitted instanceof Promise ? await admitted : admitted;
     if (isRefusal(hold)) return { refused: hold, ask };
     prepared = null;
-    return { principal, ask: read.ask, writer: read.writer, hold };
+    return { principal, ask: read.ask, writer: read.writer, hold, endUser };
   } catch (error) {
     if (error instanceof StoreUnavailable) return { refused: refuse("quota_unverified"), ask };
     throw error;
   } finally {
     prepared?.[Symbol.dispose]();
   }
+}
+
+/** The header wins: an operator named it, and user interfaces send the same body for everybody. */
+function endUserOf({ headers }: RequestHead, { endUser }: Reading, { endUserHeader }: Parts): string {
+  const header = endUserHeader?.() ?? null;
+  const said = header === null ? null : headers.get(header);
+  return said === null || said.trim() === "" ? (endUser ?? nobodyNamed) : endUserName(said);
 }
 
 const expectedInputWithTools = (ask: Ask, account: AccountId, { toolLoop }: Pick<Parts, "toolLoop">): number =>
@@ -207,11 +234,12 @@ export async function readAsk(
   account: AccountId,
   dialect: Dialect,
   { catalog, storedResponses, largeBodies }: Pick<Parts, "catalog" | "storedResponses" | "largeBodies">,
+  namesUser = false,
 ): Promise<Reading | Refusal> {
   const find = storedResponses === null ? null : (references: References) => storedResponses.find(account, references);
-  if (isLarge(body)) return largeBodies!.readAsk(head, body, account, dialect, catalog, find);
+  if (isLarge(body)) return largeBodies!.readAsk(head, body, account, dialect, catalog, find, null, namesUser);
   const { json, bytes } = body;
-  const request: DialectRequest = { head, body: json, bodyBytes: bytes, catalog };
+  const request: DialectRequest = { head, body: json, bodyBytes: bytes, catalog, namesUser };
   const references = dialect.references?.(json) ?? null;
   // One that nests too deep is refused by its dialect; nothing is found for it, nor could it be written for a Worker.
   if (references === null || find === null || tooDeep(json)) return dialect.read(request);
@@ -223,7 +251,7 @@ export async function readAsk(
   // What is found may be as large as a body.
   const encoded = new TextEncoder().encode(JSON.stringify(json));
   const large = { body: encoded, bytes, cancelSignal: neverCancelled };
-  return largeBodies.readAsk(head, large, account, dialect, catalog, find, earlier);
+  return largeBodies.readAsk(head, large, account, dialect, catalog, find, earlier, namesUser);
 }
 
 const neverCancelled = new AbortController().signal;
@@ -247,7 +275,7 @@ const isUnheard = ({ cancelSignal, opened }: Pick<Outlet, "cancelSignal" | "open
  * went is in `record`, for metrics and traces.
  */
 export async function serve(
-  { principal: { account }, ask, hold: admitted }: Omit<Admitted, "writer">,
+  { principal: { account }, ask, hold: admitted }: Omit<Admitted, "writer" | "endUser">,
   outlet: Outlet,
   parts: Parts,
   record = new RequestRecord("", ask.endpoint, 0, 0),

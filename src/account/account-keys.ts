@@ -2,6 +2,8 @@
 // A method that changes something resolves once the change is on disk.
 import { parseRange } from "../core/address.ts";
 import type { Clock } from "../core/clock.ts";
+import { endUserName } from "../core/end-user.ts";
+import { hasLimits } from "../core/key-limits.ts";
 import { keyListMax, keyNameMaxLength, keysEverMax, keysMax } from "../core/limits.ts";
 import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms, StoreUnavailable } from "../core/types.ts";
 import { AccountError, type Accounts } from "./accounts.ts";
@@ -30,6 +32,10 @@ export type NewKey = Readonly<{
   models?: readonly string[];
   /** CIDR ranges. */
   addresses?: readonly string[];
+  /** It may say for whom it asks. */
+  forwards_users?: boolean;
+  /** Balance tokens of each of those in a UTC day. */
+  limit_end_user_day?: number;
 }>;
 
 /** In the words of `tollgate keys list --json`. */
@@ -49,13 +55,15 @@ export type KeyView = Readonly<{
   used_month: number | null;
   models: readonly string[] | null;
   addresses: readonly string[] | null;
+  forwards_users: boolean;
+  limit_end_user_day: number | null;
 }>;
 
 /** `api_key` is shown this once: only its hash is kept. */
 export type CreatedKey = KeyView & Readonly<{ api_key: string }>;
 
 type Parts = Readonly<{
-  records: Pick<AccountRecords, "keysOf" | "keyUse">;
+  records: Pick<AccountRecords, "keysOf" | "keyUse" | "endUsersNamed">;
   ledger: Ledger;
   keys: Keys;
   journal: Journal;
@@ -134,7 +142,9 @@ export class AccountKeys {
     const sequence = journal.change({ change: "key_name", account, key: id, name: checked });
     inSameCommit?.();
     await journal.durable(sequence);
-    ledger.key(ledger.account(account), id)?.rename(checked);
+    const loaded = ledger.key(ledger.account(account), id);
+    loaded?.rename(checked);
+    if (loaded !== null) ledger.endUsers.renamed(account, loaded);
     return this.#view({ ...record, name: checked });
   }
 
@@ -161,6 +171,31 @@ export class AccountKeys {
     return { id, name };
   }
 
+  /** Those of an account's end users who are called so, one for each key that named them. Throws AccountError for none. */
+  endUser(account: AccountId, given: string): Readonly<{ name: string; keys: readonly string[] }> {
+    const { records } = this.#parts;
+    const name = endUserName(given);
+    const found = records.endUsersNamed(account, name);
+    if (found.length === 0) throw new AccountError(`no end user of the account is called ${JSON.stringify(name)}`);
+    const keys = new Map(records.keysOf(account).map((key) => [key.id, key.name]));
+    return { name, keys: found.map(({ key }) => keys.get(key) ?? `key ${key}`) };
+  }
+
+  /** Takes away who it was; what it used stays. What it asks for later, or is being answered, names it again. */
+  async eraseEndUser(
+    account: AccountId,
+    given: string,
+    inSameCommit?: InSameCommit,
+  ): Promise<Readonly<{ keys: readonly string[] }>> {
+    const { ledger, journal } = this.#parts;
+    const { name, keys } = this.endUser(account, given);
+    const sequence = journal.change({ change: "erase_end_user", account, name });
+    inSameCommit?.();
+    await journal.durable(sequence);
+    ledger.endUsers.erased(account, name);
+    return { keys };
+  }
+
   #find(account: AccountId, id: KeyId): KeyRecord {
     if (id === defaultKey) {
       throw new AccountError(
@@ -177,7 +212,7 @@ export class AccountKeys {
     return {
       ...{ id: defaultKey, name: defaultKeyName, created_at: timeOf(createdAt), last_used_at: timeOrNull(usedAt) },
       ...{ expires_at: null, expired: false, limit_day: null, limit_month: null, used_day: null, used_month: null },
-      ...{ models: null, addresses: null },
+      ...{ models: null, addresses: null, forwards_users: false, limit_end_user_day: null },
     };
   }
 
@@ -196,6 +231,8 @@ export class AccountKeys {
       used_month: used.month,
       models: limits?.models ?? null,
       addresses: limits?.addresses ?? null,
+      forwards_users: limits?.forwardsUsers ?? false,
+      limit_end_user_day: limits?.endUserTokensPerDay ?? null,
     };
   }
 }
@@ -222,17 +259,21 @@ function checkName(name: string, others: readonly KeyRecord[]): string {
 }
 
 /** Null where nothing is limited. */
-function limitsOf({ expires_at, limit_day, limit_month, models, addresses }: NewKey, now: Ms): KeyLimits | null {
+function limitsOf(wanted: NewKey, now: Ms): KeyLimits | null {
+  const { expires_at, limit_day, limit_month, models, addresses, forwards_users, limit_end_user_day } = wanted;
   const expiresAt = expires_at === undefined ? null : Date.parse(expires_at);
   if (expiresAt !== null && !(expiresAt > now)) {
     throw new AccountError(
       `a key expires at a later time such as 2030-01-31T00:00:00Z, not ${JSON.stringify(expires_at)}`,
     );
   }
-  for (const limit of [limit_day, limit_month]) {
+  for (const limit of [limit_day, limit_month, limit_end_user_day]) {
     if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 1)) {
       throw new AccountError(`a key's limit is a whole number of tokens from 1 on, not ${limit}`);
     }
+  }
+  if (limit_end_user_day !== undefined && forwards_users !== true) {
+    throw new AccountError("a key limits its end users only where it forwards who they are");
   }
   const wrong = addresses?.find((text) => parseRange(text) === null);
   if (wrong !== undefined) {
@@ -246,8 +287,10 @@ function limitsOf({ expires_at, limit_day, limit_month, models, addresses }: New
     tokensPerMonth: limit_month ?? null,
     models: checkList("models", models),
     addresses: checkList("addresses", addresses),
+    forwardsUsers: forwards_users === true,
+    endUserTokensPerDay: limit_end_user_day ?? null,
   };
-  return Object.values(limits).every((limit) => limit === null) ? null : limits;
+  return hasLimits(limits) ? limits : null;
 }
 
 function checkList(what: string, list: readonly string[] | undefined): readonly string[] | null {

@@ -356,6 +356,7 @@ export class Accounts {
       inSameCommit?.();
       await journal.durable(sequence);
       keys.replace(account, keyHash);
+      ledger.endUsers.erased(id);
       if (this.#count !== null && !isErased(record)) this.#count -= 1;
       return { id, name };
     } finally {

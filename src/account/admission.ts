@@ -32,6 +32,7 @@ import {
   noUsage,
 } from "../core/types.ts";
 import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
+import type { EndUser } from "./end-users.ts";
 import type { Reply } from "./entry.ts";
 import { Flood } from "./flood.ts";
 import type { Journal } from "./journal.ts";
@@ -136,9 +137,16 @@ export class Admission {
 
   /**
    * Admits a request with a Hold, or says why not. `inputTokens`: what it is expected to read. `requestId` was minted by the
-   * gateway and is used only once.
+   * gateway and is used only once. `endUser`: for whom the key's program says that it asks; null: it may not say so.
    */
-  admit(principal: Asker, ask: Asked, inputTokens: number, requestId: string, now: Moment): Hold | Refusal {
+  admit(
+    principal: Asker,
+    ask: Asked,
+    inputTokens: number,
+    requestId: string,
+    now: Moment,
+    endUser: string | null = null,
+  ): Hold | Refusal {
     try {
       // (1)
       const loaded = this.#ledger.account(principal.account);
@@ -151,7 +159,8 @@ export class Admission {
       this.keysUsed.used(loaded, key, principal.key, now.wall);
       // (2)
       if (ask.model.coder && ask.coderBilling === "calls") {
-        return this.#admitCall(loaded, principal.key, ask, requestId, now.wall);
+        const caller: Caller = { account: loaded, key: principal.key, endUser: this.#endUserOf(loaded, key, endUser, now) };
+        return this.#admitCall(caller, ask, requestId, now.wall);
       }
       // (3)
       const flooded = this.#count(principal.account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
@@ -160,7 +169,8 @@ export class Admission {
       if (!this.#journal.writable) return refuse("quota_unverified");
       // (5)
       const held = heldTokens(ask, inputTokens);
-      const spendLimits = key === null ? noSpendLimits : key.spendLimits;
+      const asking = endUser === null ? null : this.#endUserOf(loaded, key, endUser, now);
+      const spendLimits = (asking ?? key)?.spendLimits ?? noSpendLimits;
       if (isFree(ask.model)) this.#ledger.reserveNothing(loaded);
       else {
         const full = this.#ledger.reserve(loaded, spendLimits, held, now.wall);
@@ -169,7 +179,7 @@ export class Admission {
           return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), held, now.wall);
         }
       }
-      const by: By = { account: loaded, key: principal.key, named: key, spendLimits, budget: held };
+      const by: By = { account: loaded, key: principal.key, named: key, endUser: asking, spendLimits, budget: held };
       const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, inputTokens, requestId);
       // (6)
       const begins = this.#line.enter(loaded, hold, now);
@@ -186,18 +196,25 @@ export class Admission {
     }
   }
 
-  #admitCall(loaded: LoadedAccount, key: KeyId, ask: Asked, requestId: string, now: Ms): Hold | Refusal {
+  #endUserOf(account: LoadedAccount, key: LoadedKey | null, name: string | null, now: Moment): EndUser | null {
+    if (name === null || key?.limits?.forwardsUsers !== true) return null;
+    return this.#ledger.endUsers.of(account, key, name, now.wall);
+  }
+
+  #admitCall(caller: Caller, ask: Asked, requestId: string, now: Ms): Hold | Refusal {
+    const { account: loaded, key, endUser } = caller;
     if (!this.#journal.writable) return refuse("quota_unverified");
     if (!this.#ledger.takeCoderCall(loaded, now)) {
       const { used } = this.#ledger.use(loaded, "coder_calls", coderWindowOf(now));
       return coderQuotaReached(this.#siteUrl, ask.model.id, used, loaded.plan.coderCallsPerWindow, now);
     }
-    this.#ledger.appended(loaded);
+    this.#ledger.appended(loaded, endUser, now);
     const counted = this.#journal.append({
       billingKey: `call:${requestId}`,
       kind: "coder_call",
       account: loaded.id,
       key,
+      endUser: endUser?.name ?? null,
       at: now,
       period: coderWindowOf(now),
       used: 1,
@@ -205,14 +222,19 @@ export class Admission {
       reply: null,
     });
     const ready = this.#journal.durable(counted).then(() => null);
-    return new CallHold(this.#ledger, this.#journal, loaded, key, ask, requestId, ready);
+    return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, ready);
   }
 }
 
 /** Whose request it is, and what it holds its budget against beside the account's balance. `named`: its key, if it is one. */
-type By = Readonly<{
+type Caller = Readonly<{
   account: LoadedAccount;
   key: KeyId;
+  /** Null where the key may not say for whom it asks. */
+  endUser: EndUser | null;
+}>;
+type By = Caller &
+  Readonly<{
   named: LoadedKey | null;
   spendLimits: readonly SpendLimit[];
   budget: number;
@@ -226,6 +248,7 @@ class TokenHold implements Hold, BalanceWaiter {
   readonly #account: LoadedAccount;
   readonly #key: KeyId;
   readonly #named: LoadedKey | null;
+  readonly #endUser: EndUser | null;
   /** Of the account's first key when it was admitted. */
   readonly #keyHash: string;
   readonly #ask: Asked;
@@ -243,7 +266,7 @@ class TokenHold implements Hold, BalanceWaiter {
     ledger: Ledger,
     journal: Journal,
     line: BalanceLine,
-    { account, key, named, spendLimits, budget }: By,
+    { account, key, named, endUser, spendLimits, budget }: By,
     ask: Asked,
     inputTokens: number,
     requestId: string,
@@ -254,6 +277,8 @@ class TokenHold implements Hold, BalanceWaiter {
     this.#account = account;
     this.#key = key;
     this.#named = named;
+    this.#endUser = endUser;
+    if (endUser !== null) endUser.uses += 1;
     this.#keyHash = account.keyHash;
     this.spendLimits = spendLimits;
     this.#ask = ask;
@@ -283,7 +308,7 @@ class TokenHold implements Hold, BalanceWaiter {
   }
 
   refused(refusal: Refusal): void {
-    this.#state = "over";
+    this.#isOver();
     this.#ledger.release(this.#account, this.spendLimits, this.budget);
     this.#ready?.resolve(refusal);
   }
@@ -314,13 +339,14 @@ class TokenHold implements Hold, BalanceWaiter {
       if (thrown instanceof StoreUnavailable) return Promise.reject(thrown);
       throw thrown;
     }
-    this.#state = "over";
-    this.#ledger.appended(this.#account);
+    this.#ledger.appended(this.#account, this.#endUser, now);
+    this.#isOver();
     const sequence = this.#journal.append({
       billingKey: this.#requestId,
       kind: "charge",
       account: this.#account.id,
       key: this.#key,
+      endUser: this.#endUser?.name ?? null,
       at: now,
       period: dayOf(now),
       used: fromAllowance,
@@ -334,11 +360,16 @@ class TokenHold implements Hold, BalanceWaiter {
   [Symbol.dispose](): void {
     if (this.#state === "over") return;
     const waited = this.#state === "waiting";
-    this.#state = "over";
+    this.#isOver();
     this.#ledger.release(this.#account, this.spendLimits, this.budget);
     if (waited) this.#line.leave(this.#account, this);
     else this.#line.end(this.#account, this.spendLimits, this.cost);
     this.#ready?.resolve(givenUp);
+  }
+
+  #isOver(): void {
+    this.#state = "over";
+    if (this.#endUser !== null) this.#endUser.uses -= 1;
   }
 }
 
@@ -369,8 +400,7 @@ class CallHold implements Hold {
   readonly ready: Promise<null>;
   readonly #ledger: Ledger;
   readonly #journal: Journal;
-  readonly #account: LoadedAccount;
-  readonly #key: KeyId;
+  readonly #caller: Caller;
   readonly #ask: Asked;
   readonly #requestId: string;
   #open = true;
@@ -378,16 +408,15 @@ class CallHold implements Hold {
   constructor(
     ledger: Ledger,
     journal: Journal,
-    account: LoadedAccount,
-    key: KeyId,
+    caller: Caller,
     ask: Asked,
     requestId: string,
     ready: Promise<null>,
   ) {
     this.#ledger = ledger;
     this.#journal = journal;
-    this.#account = account;
-    this.#key = key;
+    this.#caller = caller;
+    if (caller.endUser !== null) caller.endUser.uses += 1;
     this.#ask = ask;
     this.#requestId = requestId;
     this.ready = ready;
@@ -395,13 +424,15 @@ class CallHold implements Hold {
 
   settle(usage: Usage, estimated: boolean, now: Ms): Promise<void> {
     assert(this.#open, "a hold is resolved exactly once");
+    const { account, key, endUser } = this.#caller;
+    this.#ledger.appended(account, endUser, now);
     this.#close();
-    this.#ledger.appended(this.#account);
     const sequence = this.#journal.append({
       billingKey: this.#requestId,
       kind: "coder_usage",
-      account: this.#account.id,
-      key: this.#key,
+      account: account.id,
+      key,
+      endUser: endUser?.name ?? null,
       at: now,
       period: 0,
       used: 0,
@@ -417,7 +448,8 @@ class CallHold implements Hold {
 
   #close(): void {
     this.#open = false;
-    this.#ledger.release(this.#account, noSpendLimits, 0);
+    if (this.#caller.endUser !== null) this.#caller.endUser.uses -= 1;
+    this.#ledger.release(this.#caller.account, noSpendLimits, 0);
   }
 }
 

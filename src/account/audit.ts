@@ -21,6 +21,8 @@ export type AuditAction =
   | "key.rename"
   | "key.revoke"
   | "key.rotate"
+  | "end_user.erase"
+  | "end_user.export"
   | "request.approve"
   | "request.decline"
   | "server.reload"

@@ -20,6 +20,7 @@
 //
 // A key with a limit of its own has the same rules a second time, with what it has left in the place of the balance and its
 // own requests in the place of the account's. One that waits for its key's others alone keeps no other key's requests up.
+// Where a key limits its end users, each of them has the rules a third time.
 import { assert } from "../core/assert.ts";
 import { balanceWaitingAccountMax, busyRetrySeconds, queueMaxWaitMs, queuePlacesMax } from "../core/limits.ts";
 import { refuse } from "../core/refusals.ts";
@@ -33,7 +34,7 @@ import type { SpendLimit } from "./spend-limit.ts";
 /** A request in line, whose budget is reserved. The effects are called once in all, from within an event. */
 export interface BalanceWaiter {
   readonly budget: number;
-  /** Of its key. */
+  /** Of its key, and of the key's end user. */
   readonly spendLimits: readonly SpendLimit[];
   /** Balance tokens that it is expected to cost. */
   readonly cost: number;
@@ -151,7 +152,7 @@ export class BalanceLine {
       const blocked = new Set<SpendLimit>();
       for (const { waiter: other } of account.waiting!) {
         if (!waitsForKey(other, blocked, wall)) return false;
-        for (const limit of other.spendLimits) blocked.add(limit);
+        block(other, blocked, wall);
       }
       return !waitsForKey(waiter, blocked, wall) && this.#accountFits(account, waiter.cost, wall);
     } catch (thrown) {
@@ -163,14 +164,15 @@ export class BalanceLine {
   #decide(account: LoadedAccount): void {
     /** Those at the front who are passed over, because they wait for their keys' others; nearly always none. */
     let passed = 0;
-    let blocked = noneBlocked;
+    let blocked: Set<SpendLimit> | null = null;
     for (let next = account.waiting?.[0]; next !== undefined; next = account.waiting?.[passed]) {
       const { waiter } = next;
-      const decision = this.#decisionFor(account, waiter, blocked);
+      const decision = this.#decisionFor(account, waiter, blocked ?? noneBlocked);
       if (decision === "waits") return;
       if (decision === "waits for its key") {
         passed += 1;
-        blocked = new Set([...blocked, ...waiter.spendLimits]);
+        blocked ??= new Set();
+        block(waiter, blocked, this.#wall);
         continue;
       }
       this.#remove(account, passed);
@@ -229,9 +231,18 @@ function begin(account: LoadedAccount, { cost, spendLimits }: BalanceWaiter): vo
 }
 
 /** Throws StoreUnavailable. */
+const fits = (limit: SpendLimit, cost: number, wall: Ms): boolean =>
+  limit.begun === 0 || limit.expected + cost <= limit.left(wall);
+
+/** Throws StoreUnavailable. */
 function limitsFit(spendLimits: readonly SpendLimit[], cost: number, wall: Ms): boolean {
-  for (const limit of spendLimits) if (limit.begun > 0 && limit.expected + cost > limit.left(wall)) return false;
+  for (const limit of spendLimits) if (!fits(limit, cost, wall)) return false;
   return true;
+}
+
+/** What one waits for keeps up those behind it: its end user's limit only that end user's. Throws StoreUnavailable. */
+function block({ spendLimits, cost }: BalanceWaiter, blocked: Set<SpendLimit>, wall: Ms): void {
+  for (const limit of spendLimits) if (!fits(limit, cost, wall)) blocked.add(limit);
 }
 
 /** Also where one before it waits for the same. Throws StoreUnavailable. */

@@ -21,6 +21,8 @@ export type Entry = Readonly<{
   account: AccountId;
   /** By which it was asked for; the first key where the line is about no request. */
   key: KeyId;
+  /** For whom that key's program asked, by name. Absent or null: it may not say so, or the line is about no request. */
+  endUser?: string | null;
   at: Ms;
   /** The day or window whose quota was used; 0 where the kind uses none. */
   period: Period;

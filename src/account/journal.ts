@@ -33,6 +33,8 @@ export type AccountChange =
   | Readonly<{ change: "key_name"; account: AccountId; key: KeyId; name: string }>
   | Readonly<{ change: "revoke_key"; account: AccountId; key: KeyId; at: Ms }>
   | Readonly<{ change: "key_used"; account: AccountId; key: KeyId; at: Ms }>
+  /** Who it was is taken away, of all keys; its lines stay. */
+  | Readonly<{ change: "erase_end_user"; account: AccountId; name: string }>
   /** Takes away the links by which it could be set. */
   | Readonly<{ change: "password"; account: AccountId; passwordHash: string | null }>
   | Readonly<{ change: "operator"; account: AccountId; operator: boolean }>

@@ -11,6 +11,7 @@ import { assert } from "../core/assert.ts";
 import type { Catalog } from "../core/catalog.ts";
 import { planOf } from "../core/plans.ts";
 import { type AccountId, defaultKey, type KeyId, type Ms } from "../core/types.ts";
+import { type EndUser, EndUsers } from "./end-users.ts";
 import { quotaOf, type Entry } from "./entry.ts";
 import type { JournalListener } from "./journal.ts";
 import { LoadedAccount } from "./loaded-account.ts";
@@ -37,10 +38,12 @@ export class Ledger implements JournalListener {
   readonly #accounts = new Map<AccountId, LoadedAccount>();
   readonly #records: AccountRecords;
   readonly #plans: Catalog["plans"];
+  readonly endUsers: EndUsers;
 
-  constructor(records: AccountRecords, plans: Catalog["plans"]) {
+  constructor(records: AccountRecords, plans: Catalog["plans"], endUsers = new EndUsers(records)) {
     this.#records = records;
     this.#plans = plans;
+    this.endUsers = endUsers;
   }
 
   /** The account, from disk at its first use. Throws StoreUnavailable when the disk cannot be read. */
@@ -192,9 +195,10 @@ export class Ledger implements JournalListener {
     return current.period === period ? current : this.#turn(account, quota, period);
   }
 
-  /** A line was appended for the account; `committed` or `lost` reports its outcome. */
-  appended(account: LoadedAccount): void {
+  /** A line was appended for the account, for that end user; `committed` or `lost` reports its outcome. */
+  appended(account: LoadedAccount, endUser: EndUser | null = null, now: Ms = 0): void {
     account.uncommitted += 1;
+    if (endUser !== null) this.endUsers.appended(account, endUser, now);
   }
 
   /** Credit counts once it is on disk: nobody may spend a purchase that a crash could take back. */
@@ -202,6 +206,7 @@ export class Ledger implements JournalListener {
     const account = this.#known(entry);
     if (entry.kind === "credit") account.credit += entry.creditDelta;
     account.uncommitted -= 1;
+    if (entry.endUser != null) this.endUsers.ended(this.#endUserOf(entry, entry.endUser));
   }
 
   lost(entry: Entry): void {
@@ -217,6 +222,10 @@ export class Ledger implements JournalListener {
       }
     }
     account.uncommitted -= 1;
+    if (entry.endUser == null) return;
+    const endUser = this.#endUserOf(entry, entry.endUser);
+    if (entry.kind === "charge") endUser.limit?.add(entry.period, entry.creditDelta - entry.used);
+    this.endUsers.ended(endUser);
   }
 
   totals(): LedgerTotals {
@@ -260,6 +269,12 @@ export class Ledger implements JournalListener {
     const key = new LoadedKey(id, name, keyHash!, limits, limit);
     key.usedAt = usedAt;
     return key;
+  }
+
+  #endUserOf({ account, key }: Entry, name: string): EndUser {
+    const endUser = this.endUsers.find(account, key, name);
+    assert(endUser !== null && endUser.uses > 0, "whose line is not on disk is in memory");
+    return endUser;
   }
 
   #known(entry: Entry): LoadedAccount {

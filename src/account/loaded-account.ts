@@ -36,6 +36,8 @@ export class LoadedAccount {
   searchCalls: SearchCalls | null = null;
   /** Its named keys that are not void; null until one is used or asked for. */
   keys: Map<KeyId, LoadedKey> | null = null;
+  /** Names of end users that came new on a day; null until one is looked for. */
+  newEndUsers: { readonly day: Period; count: number } | null = null;
   /** When its first key was last used; the disk follows in batches. */
   usedAt: Ms | null = null;
   isUseUnwritten = false;

@@ -1,6 +1,7 @@
 // What an account is told when it has used up its quota: the specification's message, together with what was available,
 // what was requested, and when there will be more (in Unix seconds, because Codex reads no error whose `resets_at` is a
 // string).
+import { endUserInWords } from "../core/end-user.ts";
 import { refuse } from "../core/refusals.ts";
 import type { Ms, Refusal } from "../core/types.ts";
 import { nextCoderWindowSeconds, nextDaySeconds, nextMonthSeconds } from "./quota.ts";
@@ -15,10 +16,12 @@ export const quotaExceeded = (siteUrl: string, spendable: number, requested: num
     resets_at: nextDaySeconds(now),
   });
 
-/** The same of a key's own limit, beside `waitingHeld`: what others of it hold who wait. */
+/** The same of a key's own limit, or of one of its end users, beside `waitingHeld`: what others of it hold who wait. */
 export function keyQuotaExceeded(spendLimit: SpendLimit, requested: number, now: Ms, waitingHeld = 0): Refusal {
   const { left, limit, period } = spendLimit.tightest(now);
-  return refuse("key_quota_exceeded", {
+  const { endUser } = spendLimit;
+  return refuse(endUser === null ? "key_quota_exceeded" : "end_user_quota_exceeded", {
+    ...(endUser === null ? {} : { end_user: endUserInWords(endUser) }),
     key: spendLimit.name,
     limit,
     period,

@@ -48,6 +48,14 @@ export interface AccountRecords {
   keysOf(account: AccountId): readonly KeyRecord[];
   /** Balance tokens that a named key was charged for on the days from `from` to before `before`. */
   keyUse(account: AccountId, key: KeyId, from: Period, before: Period): readonly DayUse[];
+  /** Whether a line on disk names this end user of a key. */
+  hasEndUser(account: AccountId, key: KeyId, name: string): boolean;
+  /** By which keys they came that are called so. */
+  endUsersNamed(account: AccountId, name: string): readonly Readonly<{ id: number; key: KeyId }>[];
+  /** End users that the account had first on that day or later. */
+  endUsersSince(account: AccountId, day: Period): number;
+  /** As `keyUse`, of one end user; days that are over may be missing. */
+  endUserUse(account: AccountId, key: KeyId, name: string, from: Period, before: Period): readonly DayUse[];
   /** Accounts with an id above `after`, in the order of their ids, at most `limit`. */
   list(after: AccountId, limit: number): readonly AccountRecord[];
   /** The same, of those whose e-mail contains a text, in any case of ASCII letters. */

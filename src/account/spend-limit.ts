@@ -1,4 +1,4 @@
-// What a key may spend: balance tokens of a UTC day and of a month. Requests hold their budgets against it as they do
+// What a key, or each end user of it, may spend: balance tokens of a UTC day and of a month. Requests hold their budgets against it as they do
 // against the account's balance, so that it holds however many of them run at once.
 import type { Ms } from "../core/types.ts";
 import { dayOf, firstDayOfMonth, firstDayOfNextMonth, type Period } from "./quota.ts";
@@ -30,6 +30,8 @@ export class SpendLimit {
     readonly perDay: number | null,
     readonly perMonth: number | null,
     read: (from: Period, before: Period) => readonly DayUse[],
+    /** Of which of the key's end users it is; null: of the key itself. */
+    readonly endUser: string | null = null,
   ) {
     this.#read = read;
   }

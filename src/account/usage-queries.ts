@@ -9,6 +9,8 @@ export type UsageFilter = Readonly<{
   endpoint: string | null;
   /** By its number. */
   key: KeyId | null;
+  /** By its name, whatever key it came by. Absent or null: all. */
+  endUser?: string | null;
   /** At or after. */
   from: Ms | null;
   /** Before. */
@@ -43,6 +45,9 @@ export type UsageSum = Readonly<{
 /** What one model did on one UTC day, as a number of days since 1970. */
 export type DayUsage = UsageSum & Readonly<{ day: number; model: string }>;
 
+/** `name` is null where it was erased, and empty where the program named nobody. */
+export type EndUserUsage = UsageSum & Readonly<{ key: KeyId; name: string | null }>;
+
 export type UsageSummary = Readonly<{
   /** Of the days asked for, ascending. */
   days: readonly DayUsage[];
@@ -51,6 +56,8 @@ export type UsageSummary = Readonly<{
   models: readonly string[];
   endpoints: readonly string[];
   keys: readonly KeyId[];
+  /** Of the days asked for: those who cost most, that one first. */
+  endUsers: readonly EndUserUsage[];
 }>;
 
 export type AccountUsage = UsageSum & Readonly<{ account: AccountId }>;

@@ -18,6 +18,8 @@ export type UsageRow = Readonly<{
   estimated: boolean;
   /** The name of the key that it was asked by. */
   key: string;
+  /** For whom the key's program asked; null where it did not say, may not, or who it was is erased. */
+  end_user: string | null;
 }>;
 
 /** The columns of a journal line that a usage row needs. They are null in lines about no reply, which are not passed here. */
@@ -35,6 +37,8 @@ export type JournalReply = Readonly<{
   keyId: KeyId;
   /** Null for the first key and for signed-in browsers. */
   keyName: string | null;
+  /** Null too where it was erased. */
+  endUserName: string | null;
 }>;
 
 export function usageRowOf(line: JournalReply): UsageRow {
@@ -53,5 +57,6 @@ export function usageRowOf(line: JournalReply): UsageRow {
     cost_usd: costUsd(billed),
     estimated: Boolean(line.estimated),
     key: keyNameOf(line.keyId, line.keyName),
+    end_user: line.endUserName || null,
   };
 }

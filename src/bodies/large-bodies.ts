@@ -78,8 +78,9 @@ export class LargeBodies {
     { models }: KnownModels,
     find: FindEarlier | null,
     earlier: EarlierTexts | null = null,
+    namesUser = false,
   ): Promise<Reading | Refusal> {
-    const parts = { reading: readingIn(dialect, head), body, bodyBytes: bytes, models: distinctModels({ models }) };
+    const parts = { reading: { ...readingIn(dialect, head), namesUser }, body, bodyBytes: bytes, models: distinctModels({ models }) };
     const read = await this.#read(parts, account, cancelSignal, find, earlier);
     if (isRefusal(read)) return read;
     const { prepared, turns } = read;
@@ -150,7 +151,7 @@ export class LargeBodies {
   }
 
   #readingOf(
-    { modelId, ask: packed }: Extract<Prepared, { kind: "request" }>,
+    { modelId, ask: packed, endUser }: Extract<Prepared, { kind: "request" }>,
     prepared: Conversation,
     models: ReadonlyMap<string, Model>,
     dialect: Dialect,
@@ -162,7 +163,8 @@ export class LargeBodies {
       return refuse("unknown_model", { model: modelId });
     }
     const ask: Ask = { ...(packed as PackedAsk), model, prepared, turns: [] };
-    return dialect.unpack(packed, ask);
+    const reading = dialect.unpack(packed, ask);
+    return endUser == null ? reading : { ...reading, endUser };
   }
 }
 

@@ -20,7 +20,7 @@ import { readBodyJson } from "./body-json.ts";
 
 /** As what a body is to be read: as a request of a dialect, or as one of POST /v1/tokenize whose messages are of it. */
 export type ReadAs = Omit<RequestHead, "headers"> &
-  Readonly<{ dialect: string; headers: readonly [string, string][]; tokenizes: boolean }>;
+  Readonly<{ dialect: string; headers: readonly [string, string][]; tokenizes: boolean; namesUser?: boolean }>;
 
 /** What is wanted: a request; the texts of its conversation, to count them; its messages with media in their places. */
 export type Wanted = "request" | "texts" | "messages";
@@ -52,7 +52,7 @@ export type Prepared =
   /** It refers to stored responses, which must be found first. */
   | Readonly<{ kind: "refers"; references: References }>
   | Readonly<{ kind: "text"; text: string; modelId: string | null; returnTokens: boolean }>
-  | Readonly<{ kind: "request"; modelId: string; namesModel: boolean; ask: PackedAsk; turns: WrittenTurns }>
+  | Readonly<{ kind: "request"; modelId: string; namesModel: boolean; ask: PackedAsk; turns: WrittenTurns } & Pick<Reading, "endUser">>
   | Readonly<{ kind: "texts"; rendering: RenderedTurns }>
   | Readonly<{ kind: "messages"; turns: WrittenTurns }>;
 
@@ -73,9 +73,9 @@ export const sizeOf = ({ bodyBytes, earlier }: Pick<PrepareOrder, "bodyBytes" | 
   bodyBytes + (earlier === null ? 0 : bytesOf(earlier));
 
 function requestOf({ reading, bodyBytes, ...order }: PrepareOrder, body: unknown): DialectRequest {
-  const { route, id, search, headers } = reading;
+  const { route, id, search, headers, namesUser = false } = reading;
   const head = { route, id, search, headers: new Headers([...headers]) };
-  return { head, body, bodyBytes, catalog: catalogOf(order) };
+  return { head, body, bodyBytes, catalog: catalogOf(order), namesUser };
 }
 
 /** A request needs no more of the catalog than its models. */
@@ -100,7 +100,8 @@ function preparedAsk(read: Reading | Refusal, { wanted, found }: PrepareOrder, n
   const packed = read.writer.pack();
   const refusal = tooMuchBeside(packed);
   if (refusal !== null) return { kind: "refused", refusal };
-  return { kind: "request", modelId: ask.model.id, namesModel, ask: packed.ask, turns };
+  const request = { kind: "request", modelId: ask.model.id, namesModel, ask: packed.ask, turns } as const;
+  return read.endUser == null ? request : { ...request, endUser: read.endUser };
 }
 
 /** The main thread takes what is no conversation as objects, so it has to be small; no model has room for so many tools. */

@@ -35,13 +35,20 @@ tollgate accounts export EMAIL
 tollgate accounts delete EMAIL --yes
     Erases e-mail, key, sessions and stored responses; what was used and paid stays, without a name.
 tollgate keys create EMAIL --name N [--limit-day TOKENS] [--limit-month TOKENS] [--expires ISO] [--models a,b]
-                     [--addresses CIDR,CIDR]
+                     [--addresses CIDR,CIDR] [--forwards-users [--limit-end-user-day TOKENS]]
     Another key of the account, which spends its balance within limits of its own (UTC); it is shown this once.
+    --forwards-users is for a program that serves people: it is believed who asks, and usage knows them.
 tollgate keys list EMAIL
 tollgate keys revoke EMAIL ID
     The key is void at once; what runs may end.
 tollgate keys rotate EMAIL
     Of the key that every account has: the old one is void at once; the new one is shown this once.
+tollgate end-users list EMAIL [--limit N]
+    For whom programs asked by keys with --forwards-users, the last ones first.
+tollgate end-users export EMAIL NAME
+    All that is kept of one of them, as JSON.
+tollgate end-users erase EMAIL NAME --yes
+    Erases the name; what was used stays, without it.
 tollgate usage EMAIL [--limit N]
     Replies, newest first.
 

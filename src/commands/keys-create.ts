@@ -13,6 +13,8 @@ const command: Command = {
     expires: { type: "string" },
     models: { type: "string" },
     addresses: { type: "string" },
+    "forwards-users": { type: "boolean" },
+    "limit-end-user-day": { type: "string" },
   },
   async run(invocation) {
     const { words, flags } = invocation;
@@ -33,6 +35,8 @@ const command: Command = {
       expires_at: textFlag(flags, "expires"),
       models: list("models"),
       addresses: list("addresses"),
+      forwards_users: flags["forwards-users"] === true ? true : undefined,
+      limit_end_user_day: limit("limit-end-user-day"),
     };
     const given = Object.entries(asked).filter(([, value]) => value !== undefined);
     const key = Object.fromEntries(given) as unknown as NewKey;

@@ -25,6 +25,7 @@ const command: Command = {
         "billed",
         "cost USD",
         "key",
+        "end user",
       ];
       const cells = rows.map((row) => [
         row.time,
@@ -37,6 +38,7 @@ const command: Command = {
         row.billed_tokens,
         row.cost_usd,
         row.key,
+        row.end_user ?? "",
         row.estimated ? "estimated" : "",
       ]);
       console.log(formatTable([...headings, ""], cells));

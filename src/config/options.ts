@@ -44,6 +44,10 @@ import { searchTable } from "./search.ts";
 
 const logFormats = ["json", "text"] as const satisfies readonly LogFormat[];
 
+/** Read in lower case. */
+const headerName = (example = "x-openwebui-user-email") =>
+  mapped(textLike("^[A-Za-z][A-Za-z0-9-]{0,63}$", `a header such as "${example}"`), (name) => name.toLowerCase());
+
 export type TelemetryConfig = Readonly<ReturnType<typeof telemetryTable.read>>;
 const telemetryTable = table(
   {
@@ -208,17 +212,11 @@ export const options = {
   /** In lower case; null: there is no proxy. */
   addressHeader: option(
     "console",
-    key(
-      "address_header",
-      mapped(textLike("^[A-Za-z][A-Za-z0-9-]{0,63}$", 'a header such as "x-forwarded-for"'), (name) =>
-        name.toLowerCase(),
-      ),
-      {
-        about: "The header in which a proxy in front sends the browser's address.",
-        otherwise: null,
-        shown: "there is no proxy",
-      },
-    ),
+    key("address_header", headerName("x-forwarded-for"), {
+      about: "The header in which a proxy in front sends the browser's address.",
+      otherwise: null,
+      shown: "there is no proxy",
+    }),
     restart,
   ),
   /** Null = nobody but this server knows who people are. */
@@ -310,6 +308,16 @@ export const options = {
   ),
   /** Null = nothing is traced. */
   telemetry: section("telemetry", telemetryTable, "none", { reload: (running, telemetry) => running.trace(telemetry) }),
+  /** In lower case. Null = the body alone says for whom a program asks. */
+  endUserHeader: option(
+    "usage",
+    key("end_user_header", headerName(), {
+      about: "The header in which programs name for whom they ask, with keys that may say so; see End users.",
+      otherwise: null,
+      shown: "none: the field of the request's body",
+    }),
+    { reload: ({ values }, header) => void (values.endUserHeader = header) },
+  ),
   /** Null = each reply is kept for ever. */
   usageKeepDays: option(
     "retention",

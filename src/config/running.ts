@@ -14,6 +14,7 @@ export type LiveValues = {
   corsOrigins: readonly string[];
   logLevel: LogLevel;
   metricsToken: string | null;
+  endUserHeader: string | null;
 };
 
 export interface Running {

@@ -287,6 +287,8 @@ export const UsageRow = Type.Object({
   estimated: Type.Boolean(),
   /** The name of the key that it was asked by; "playground" for a signed-in browser. */
   key: Type.String(),
+  /** For whom the key's program asked; null where it did not say, may not, or that was erased. */
+  end_user: nullable(Type.String()),
 });
 export type UsageRow = Static<typeof UsageRow>;
 
@@ -449,6 +451,9 @@ export const AccountKey = Type.Object({
   /** Null where it may use all. */
   models: Type.Union([Type.Array(Type.String()), Type.Null()]),
   addresses: Type.Union([Type.Array(Type.String()), Type.Null()]),
+  /** It may say for whom it asks, and each of those may use so many tokens a day. */
+  forwards_users: Type.Boolean(),
+  limit_end_user_day: nullable(tokens()),
 });
 export type AccountKey = Static<typeof AccountKey>;
 
@@ -465,6 +470,8 @@ export const NewAccountKey = Type.Object(
     models: Type.Optional(someTexts("models")),
     /** CIDR ranges. */
     addresses: Type.Optional(someTexts("addresses")),
+    forwards_users: Type.Optional(Type.Boolean({ description: "true or false" })),
+    limit_end_user_day: Type.Optional(someTokens()),
   },
   closed,
 );
@@ -486,6 +493,8 @@ export const UsageFilter = Type.Object(
     endpoint: Type.Optional(Type.String({ maxLength: 200 })),
     /** The number of a key, as the summary names it. */
     key: Type.Optional(Type.String({ pattern: "^[0-9]{0,15}$", description: "the number of a key" })),
+    /** The whole name of an end user. */
+    end_user: Type.Optional(Type.String({ maxLength: 200 })),
     /** At or after. A day such as 2026-03-28 means its first moment in UTC. */
     from: Type.Optional(time()),
     /** Before. */
@@ -540,6 +549,13 @@ export const UsageSummary = Type.Object({
   models: Type.Array(Type.String()),
   endpoints: Type.Array(Type.String()),
   keys: Type.Array(Type.Object({ id: count(), name: Type.String() })),
+  /**
+   * For whom the account's programs asked in those days: those who cost most first, at most 50. `name` is null where it was
+   * erased, and empty where a program that may name people named nobody.
+   */
+  end_users: Type.Array(
+    Type.Intersect([Type.Object({ name: nullable(Type.String()), key: Type.String() }), UsageSum]),
+  ),
 });
 export type UsageSummary = Static<typeof UsageSummary>;
 

@@ -3,6 +3,10 @@ import { isAmong } from "./address.ts";
 import { refuse } from "./refusals.ts";
 import type { KeyLimits, Ms, Refusal } from "./types.ts";
 
+/** A key without any is asked nothing, like the first one. */
+export const hasLimits = (limits: KeyLimits): boolean =>
+  Object.values(limits).some((limit) => limit !== null && limit !== false);
+
 export const isExpired = ({ expiresAt }: Pick<KeyLimits, "expiresAt">, now: Ms): boolean =>
   expiresAt !== null && expiresAt <= now;
 

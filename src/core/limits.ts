@@ -180,6 +180,18 @@ export const keyNameMaxLength = 64;
 export const keyListMax = 50;
 /** Named keys that the metrics of a thread tell apart. */
 export const metricKeysMax = 200;
+/** Of an end user's name; a longer one is cut, and told apart by a digest. */
+export const endUserNameMaxLength = 128;
+/** Names that an account's programs may bring new in a UTC day; those beyond count as one end user. */
+export const endUsersNewPerDayMax = 20_000;
+/** End users of all accounts in memory; the disk knows the others. About 0.7 KB each. */
+export const endUsersLoadedMax = 10_000;
+/** What end users used on a day is kept for a clock that steps back; the journal has it anyway. */
+export const endUserUseKeepDays = 31;
+/** Of those days, removed with each commit that has charges of end users. */
+export const endUserUsePruned = 64;
+/** On the usage page: those who cost most. */
+export const endUsersShownMax = 50;
 /** When keys were last used is written down now and then, so many at once: no request waits for it. */
 export const keysUsedIntervalMs = 5_000;
 export const keysUsedBatch = 200;

@@ -125,6 +125,14 @@ export const refusals = {
     retry: "never",
     facts: ["key", "limit", "spendable", "requested", "resets_at"],
   },
+  end_user_quota_exceeded: {
+    status: 429,
+    type: rate,
+    code: "insufficient_quota",
+    message: "Quota exceeded for the end user `{end_user}` of the API key `{key}`: it may use {limit} tokens a {period}.",
+    retry: "never",
+    facts: ["end_user", "key", "limit", "spendable", "requested", "resets_at"],
+  },
   coder_quota_reached: {
     status: 429,
     type: rate,

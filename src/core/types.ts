@@ -29,6 +29,10 @@ export type KeyLimits = Readonly<{
   models: readonly string[] | null;
   /** Of clients, as CIDR ranges. */
   addresses: readonly string[] | null;
+  /** It belongs to a program that serves people, and says which of them asks; nobody else is believed. */
+  forwardsUsers: boolean;
+  /** Balance tokens that each of those people may use in a UTC day. */
+  endUserTokensPerDay: number | null;
 }>;
 
 /** Who asks: the account that pays, and by which of its keys; `limits` is null where the key has none. */

@@ -2,6 +2,7 @@
 // it writes an answer's pieces as its own events or JSON. A dialect knows no balance, node, database or server.
 import type { ByteWriter } from "../core/byte-writer.ts";
 import type { KnownModels } from "../core/catalog.ts";
+import { endUserName } from "../core/end-user.ts";
 import { isRefusal } from "../core/refusals.ts";
 import type {
   Ask,
@@ -100,10 +101,17 @@ export type DialectRequest = Readonly<{
   catalog: KnownModels;
   /** What was found for its references. */
   earlier?: Earlier | undefined;
+  /** Whether the reading is to say for whom it is. */
+  namesUser?: boolean;
 }>;
 
 /** A checked request, and what writes its reply. */
-export type Reading = Readonly<{ ask: Ask; writer: Writer }>;
+export type Reading = Readonly<{
+  ask: Ask;
+  writer: Writer;
+  /** For whom it is, as endUserName of core/end-user.ts has it. Absent where nobody asked for that. */
+  endUser?: string | null;
+}>;
 
 /** Takes the finished response of a request in the moment in which its end is written. */
 export type Keep = (response: StoredResponse) => void;
@@ -128,6 +136,8 @@ export type Packed = Readonly<{
 export interface Dialect extends DialectFacts {
   /** What a body, not checked yet, refers to; absent in dialects whose requests carry everything themselves. */
   references?(body: unknown): References | null;
+  /** For whom a checked body says that it is, whatever that value is. */
+  endUser(body: object): unknown;
   /** The refusal names the field that is wrong. */
   read(request: DialectRequest): Reading | Refusal;
   /** A request that another thread read; `ask` is its Ask as it is here. */
@@ -176,7 +186,11 @@ export function defineDialect<OwnAsk extends Ask>(definition: Definition<OwnAsk>
     ...facts,
     read(request) {
       const ask = read(request);
-      return isRefusal(ask) ? ask : readingOf(ask);
+      if (isRefusal(ask)) return ask;
+      const reading = readingOf(ask);
+      return request.namesUser === true
+        ? { ...reading, endUser: endUserName(facts.endUser(request.body as object)) }
+        : reading;
     },
     // What it packed as it was is in the Ask.
     unpack: (packed, ask) => readingOf(unpack?.(packed, ask) ?? (ask as OwnAsk)),

@@ -150,9 +150,9 @@ export class Inference implements LiveRequests {
       return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
     }
     const createdSeconds = Math.floor(record.arrivedWall / 1000);
-    const { principal, ask, writer } = admitted;
+    const { principal, ask, writer, endUser } = admitted;
     const { account } = principal;
-    const watched = watch.admitted(record, principal, ask);
+    const watched = watch.admitted(record, principal, ask, endUser);
     const { storedResponses } = parts;
     const keeps = dialect.storesResponses && storedResponses !== null;
     const keep: Keep | null = keeps ? (response) => storedResponses.keep(account, response) : null;

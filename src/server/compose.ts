@@ -461,6 +461,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
         checker,
         clock,
         log,
+        endUserHeader: () => live.values.endUserHeader,
         get toolLoop() {
           return ownedTools.toolLoop; // another one after a reload
         },

@@ -9,8 +9,8 @@ export class LiveConfig {
   #keys: readonly string[];
 
   constructor(config: Config) {
-    const { stopGraceMs, corsOrigins, logLevel, metricsToken } = config;
-    this.values = { stopGraceMs, corsOrigins, logLevel, metricsToken };
+    const { stopGraceMs, corsOrigins, logLevel, metricsToken, endUserHeader } = config;
+    this.values = { stopGraceMs, corsOrigins, logLevel, metricsToken, endUserHeader };
     this.#secrets = secretsOf(config);
     this.#keys = config.keys;
   }

@@ -166,6 +166,30 @@ export const operations = {
     return { email, ...rotated };
   },
 
+  /** Whose they are: the command reads them by itself. */
+  "end-users list": async ({ accountKeys }: Work, { email }: { email: string }): Promise<Readonly<{ id: AccountId }>> => ({
+    id: accountKeys.accountOf(email).id,
+  }),
+
+  /** Writes down that it is given out; without the name, which can be erased. */
+  async "end-users export"(
+    work: CommandWork,
+    given: { email: string; name: string },
+  ): Promise<Readonly<{ id: AccountId; name: string }>> {
+    const { id } = work.accountKeys.accountOf(given.email);
+    const { name, keys } = work.accountKeys.endUser(id, given.name);
+    await work.auditLog.note(entryOf(work, "end_user.export", id, `an end user of ${keys.join(", ")}`));
+    return { id, name };
+  },
+
+  "end-users erase"(work: CommandWork, { email, name }: { email: string; name: string }) {
+    const { id } = work.accountKeys.accountOf(email);
+    const { keys } = work.accountKeys.endUser(id, name);
+    return work.accountKeys.eraseEndUser(id, name, () =>
+      work.auditLog.append(entryOf(work, "end_user.erase", id, `an end user of ${keys.join(", ")}`)),
+    );
+  },
+
   usage: ({ accounts }: Work, { email, limit }: { email: string; limit: number }): Promise<readonly UsageRow[]> =>
     accounts.usage(email, limit),
 

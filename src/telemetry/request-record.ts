@@ -42,6 +42,8 @@ export class RequestRecord {
   account: AccountId | null = null;
   /** By its number within the account; 0 for a signed-in browser. */
   key: KeyId | null = null;
+  /** For whom the key's program asked; null where it may not say so. For the log, and for nothing that counts by names. */
+  endUser: string | null = null;
   /** HTTP status of the reply; null until its headers are known. */
   status: number | null = null;
   /** Why it was not served, or not to its end. */

@@ -14,6 +14,7 @@ import {
   type Ask,
   type Hold,
   type ModelKind,
+  type Moment,
   type Principal,
   type Refusal,
   type Slot,
@@ -27,6 +28,8 @@ type Question = { resolve: (answer: Answer) => void; reject: (error: Error) => v
 
 /** In the place of a question that was answered: an outgrown table of a Map may keep it (core/active-set.ts), but not who asked. */
 const forget = (): void => {};
+
+const noEndUser = {};
 
 type Wanted = Readonly<{ account: AccountId; model: string; affinity: number; excluded: ReadonlySet<string> }>;
 
@@ -84,6 +87,8 @@ export class MainThreadClient {
     { endpoint, coderBilling, model, outputTokensMax }: Asked,
     inputTokens: number,
     requestId: string,
+    _now?: Moment,
+    endUser: string | null = null,
   ): Promise<Hold | Refusal> {
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<Hold | Refusal>();
@@ -104,6 +109,7 @@ export class MainThreadClient {
     this.#batcher.put({
       ...{ op: "admit", id, account, key, endpoint, coderBilling },
       ...{ model: model.id, outputTokensMax, inputTokens, requestId },
+      ...(endUser === null ? noEndUser : { endUser }),
     });
     return promise;
   }

@@ -38,6 +38,8 @@ export type Operation =
       outputTokensMax: number;
       inputTokens: number;
       requestId: string;
+      /** Absent where the key may not say for whom it asks. */
+      endUser?: string;
     }>
   | Readonly<{ op: "settle"; id: number; hold: number; usage: Usage; estimated: boolean }>
   /** The hold is given back. Not said of one that was to be settled, whatever came of that. */

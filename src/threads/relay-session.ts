@@ -33,7 +33,14 @@ export type RelaySessionParts = Readonly<{
   admission: {
     countRequest(account: AccountId, now: Ms, kind: ModelKind): Refusal | null;
     refuseFlooded(account: AccountId, now: Ms, kind: ModelKind): Refusal | null;
-    admit(asker: Asker, ask: Asked, inputTokens: number, requestId: string, now: Moment): Hold | Refusal;
+    admit(
+      asker: Asker,
+      ask: Asked,
+      inputTokens: number,
+      requestId: string,
+      now: Moment,
+      endUser: string | null,
+    ): Hold | Refusal;
   };
   models: () => ReadonlyMap<string, Model>;
   pool: { stand(place: Place): void; leave(place: Place): boolean; slotOn(nodeName: string): Grant };
@@ -139,13 +146,14 @@ export class RelaySession {
       outputTokensMax,
       inputTokens,
       requestId,
+      endUser = null,
     } = operation;
     const { admission, clock, models } = this.#parts;
     const model = models().get(modelId);
     // The catalog was replaced while the request was on its way here.
     if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: modelId }));
     const asked = { endpoint, coderBilling, model, outputTokensMax };
-    const hold = admission.admit({ account, key }, asked, inputTokens, requestId, momentOf(clock));
+    const hold = admission.admit({ account, key }, asked, inputTokens, requestId, momentOf(clock), endUser);
     if (isRefusal(hold)) return this.#refuse(id, hold);
     this.#open.set(id, { account, hold });
     this.#batcher.put({ answer: "admitted", id, waits: hold.ready !== null });

@@ -91,6 +91,7 @@ class RelayThread {
       checker: this.#checker,
       clock,
       log,
+      endUserHeader: () => this.#rules.options.endUserHeader,
     };
     // Loaded only where traces are wanted.
     await this.#tracing.follow(options);

@@ -378,6 +378,7 @@ test("the usage lists replies newest first, with what they cost", async () => {
     cost_usd: 0.000025,
     estimated: true,
     key: "default",
+    end_user: null,
   });
   expect(await office.accounts.billedSince(id, noon + 4_000)).toBe(9);
 });

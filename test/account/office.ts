@@ -7,6 +7,7 @@ import { AccountKeys } from "../../src/account/account-keys.ts";
 import { Accounts } from "../../src/account/accounts.ts";
 import { AuditLog } from "../../src/account/audit.ts";
 import { Admission, type Asked } from "../../src/account/admission.ts";
+import { EndUsers } from "../../src/account/end-users.ts";
 import { Flood } from "../../src/account/flood.ts";
 import { Identities } from "../../src/account/identities.ts";
 import { Keys } from "../../src/account/keys.ts";
@@ -96,6 +97,7 @@ export class Office {
   now = noon;
   #latest = noon;
   #elapsed = 0;
+  readonly #endUserBounds: readonly [loadedMax?: number, newPerDayMax?: number];
   readonly database: Database;
   readonly storage: MemoryStorage;
   readonly records: SqliteRecords;
@@ -114,12 +116,18 @@ export class Office {
   readonly identities: Identities;
 
   /** Opens on what an earlier office left, as a restart does. */
-  constructor(database = memoryDatabase(), passwords: Passwords = new Passwords(cheapHasher), offered: Plans = plans) {
+  constructor(
+    database = memoryDatabase(),
+    passwords: Passwords = new Passwords(cheapHasher),
+    offered: Plans = plans,
+    endUserBounds: readonly [loadedMax?: number, newPerDayMax?: number] = [],
+  ) {
+    this.#endUserBounds = endUserBounds;
     const clock = { wall: () => this.now, monotonic: () => 0 };
     this.database = database;
     this.storage = new MemoryStorage(database);
     this.records = new SqliteRecords(database);
-    this.ledger = new Ledger(this.records, offered);
+    this.ledger = new Ledger(this.records, offered, new EndUsers(this.records, ...endUserBounds));
     this.keys = new Keys(this.records, this.ledger);
     this.journal = new BatchingJournal(this.storage, this.ledger, clock);
     this.searches = new Searches(this.ledger, this.records, this.journal);
@@ -152,7 +160,7 @@ export class Office {
   /** Kills the process and starts it again on the same disk. */
   restart(): Office {
     this.storage.die();
-    const next = new Office(this.database);
+    const next = new Office(this.database, undefined, undefined, this.#endUserBounds);
     next.now = this.now;
     return next;
   }

@@ -85,6 +85,7 @@ describe("drawing and writing", () => {
       models: [],
       endpoints: [],
       keys: [],
+      end_users: [],
     });
     expect(drawn.columns).toHaveLength(30);
     expect(drawn.columns.at(-1)?.day).toBe("2026-03-28");

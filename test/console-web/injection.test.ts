@@ -271,6 +271,7 @@ const usageRow = (payload: string, index: number): UsageRow => ({
   cost_usd: 0.000005,
   estimated: true,
   key: payloads[0]!,
+  end_user: payload,
 });
 
 const overview: Overview = {
@@ -305,6 +306,7 @@ const summary: UsageSummary = {
   models: [...payloads],
   endpoints: [...payloads],
   keys: payloads.map((name, index) => ({ id: index, name })),
+  end_users: payloads.map((name) => ({ name, key: name, ...sum })),
 };
 
 const purchase = (payload: string, id: number): PurchaseRequest => ({
@@ -347,6 +349,7 @@ const accountKeys: AccountKeys = {
   keys: payloads.map((payload, index) => ({
     ...{ id: index + 2, name: payload, created_at: time, last_used_at: time, expires_at: time, expired: false },
     ...{ limit_day: 1_000, limit_month: 1_000, used_day: 1, used_month: 1, models: [payload], addresses: [payload] },
+    ...{ forwards_users: true, limit_end_user_day: 1_000 },
   })),
 };
 

@@ -36,7 +36,8 @@ test("the overview has the numbers, what was spent, and the last requests", asyn
           { day: today, model: "core-3", ...sum, billedTokens: 200_000 },
           { day: today, model: "open-01", ...sum, billedTokens: 50_000 },
         ];
-        return Promise.resolve({ days, total: { ...sum, billedTokens: 0 }, models: [], endpoints: [], keys: [] });
+        return Promise.resolve({ days, total: { ...sum, billedTokens: 0 }, models: [], endpoints: [], keys: [],
+      endUsers: [] });
       },
     },
   });
@@ -67,6 +68,7 @@ test("filters and places reach the index as they were meant, and pages are bound
     cost_usd: 0.000015,
     estimated: false,
     key: "default",
+    end_user: null,
   };
   const site = new ConsoleSite({
     usage: {

@@ -23,6 +23,7 @@ const noUsage: UsageSummary = {
   models: [],
   endpoints: [],
   keys: [],
+      endUsers: [],
 };
 
 const noFigures = {

@@ -95,6 +95,18 @@ class Site implements AsyncDisposable {
     });
   }
 
+  /** Of a program that may say for whom it asks. */
+  async forwardingKey(): Promise<string> {
+    const words = ["keys", "create", "operator@localhost", "--name", crypto.randomUUID(), "--forwards-users"];
+    const { stdout } = await run([...words, "--data", this.data, "--json"]);
+    return (JSON.parse(stdout) as { api_key: string }).api_key;
+  }
+
+  async lastEndUser(): Promise<string | null> {
+    const { stdout } = await run(["usage", "operator@localhost", "--limit", "1", "--data", this.data, "--json"]);
+    return (JSON.parse(stdout) as [{ end_user: string | null }])[0].end_user;
+  }
+
   chat(more: object = {}): Promise<Response> {
     const messages = [{ role: "user", content: "Hello" }];
     return this.fetch("/v1/chat/completions", { body: { model: "core-3", messages, ...more } });
@@ -240,6 +252,12 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
         ((await (await site.fetch("/console/api/session")).json()) as { plans: { id: string }[] }).plans.map(
           ({ id }) => id,
         ),
+      endUserHeader: async () => {
+        const headers = { authorization: `Bearer ${await site.forwardingKey()}`, "x-asking": "ada" };
+        const messages = [{ role: "user", content: "Hello" }];
+        await (await site.fetch("/v1/chat/completions", { body: { model: "core-3", messages }, headers })).text();
+        return site.lastEndUser();
+      },
       metricsToken: async () => (await site.fetch("/metrics", { headers: { authorization: "Bearer scrape" } })).status,
       telemetry: async (now: boolean) => {
         await (await site.chat()).text();
@@ -279,6 +297,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       outputTokensDefault: 4_096,
       inputRequestsPerMinute: 400,
       logLevel: false,
+      endUserHeader: null,
       metricsToken: 200,
       telemetry: false,
       usageKeepDays: false,
@@ -319,6 +338,8 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       token = "token-of-after"
       [telemetry]
       otlp_endpoint = "${collector.url}"
+      [usage]
+      end_user_header = "x-asking"
       [retention]
       usage_days = 5
       [backups]
@@ -340,6 +361,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       outputTokensDefault: 5,
       inputRequestsPerMinute: 429,
       logLevel: true,
+      endUserHeader: "ada",
       metricsToken: 401,
       telemetry: true,
       usageKeepDays: true,

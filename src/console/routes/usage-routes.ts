@@ -28,7 +28,7 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
 
     route("GET", "/usage/summary", "account", async ({ visitor: { account } }): Promise<UsageSummary> => {
       const fromDay = dayOf(clock.wall()) - (summaryDays - 1);
-      const { days, total, models, endpoints, keys } = await usage.summary(account.id, fromDay);
+      const { days, total, models, endpoints, keys, endUsers } = await usage.summary(account.id, fromDay);
       const names = new Map(parts.accountKeys.namesOf(account.id).map(({ id, name }) => [id, name]));
       return {
         from: timeOf(fromDay * dayMs),
@@ -38,6 +38,11 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
         models: [...models],
         endpoints: [...endpoints],
         keys: keys.map((id) => ({ id, name: keyNameOf(id, names.get(id) ?? null) })),
+        end_users: endUsers.map(({ name, key, ...sum }) => ({
+          name,
+          key: keyNameOf(key, names.get(key) ?? null),
+          ...sumOf(sum),
+        })),
       };
     }),
 
@@ -72,14 +77,17 @@ function placeOf(after: string): UsagePlace {
   return { at, sequence };
 }
 
-function filterOf({ model, endpoint, key, from, to, text }: UsageFilter): Filter | Failure {
+function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilter): Filter | Failure {
   const moments = [from, to].map((time) => (time === undefined || time === "" ? null : Date.parse(time)));
   if (moments.some((moment) => Number.isNaN(moment))) {
     return fail("invalid_request", "from and to must be times such as 2026-03-28 or 2026-03-28T12:00:00Z.");
   }
   const [fromMs = null, toMs = null] = moments;
   const ofKey = key === undefined || key === "" ? null : Number(key);
-  return { model: model ?? null, endpoint: endpoint ?? null, key: ofKey, from: fromMs, to: toMs, text: text ?? "" };
+  return {
+    ...{ model: model ?? null, endpoint: endpoint ?? null, key: ofKey, endUser: end_user || null },
+    ...{ from: fromMs, to: toMs, text: text ?? "" },
+  };
 }
 
 /** Read page by page as the browser takes it, so that millions of rows need no memory. */

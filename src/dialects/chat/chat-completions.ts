@@ -2,6 +2,7 @@
 import { refusals } from "../../core/refusals.ts";
 import { defineDialect } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";
+import { openAiEndUser } from "../request/end-user.ts";
 import { ChatEncoder } from "./encoder.ts";
 import { type ChatAsk, coderBilling, endpoint, read } from "./request.ts";
 
@@ -15,6 +16,7 @@ export const chatCompletions = defineDialect<ChatAsk>({
   clientHeaders: [],
   replyIdPrefix: "chatcmpl-",
   storesResponses: false,
+  endUser: openAiEndUser,
   read,
   encoder: (ask, identity, form) => new ChatEncoder(ask, identity, form),
   statusOf: ({ refusal }) => refusals[refusal].status,

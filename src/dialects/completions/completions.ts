@@ -2,6 +2,7 @@
 import { refusals } from "../../core/refusals.ts";
 import { defineDialect } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";
+import { openAiEndUser } from "../request/end-user.ts";
 import { CompletionEncoder } from "./encoder.ts";
 import { coderBilling, type CompletionAsk, endpoint, read } from "./request.ts";
 
@@ -15,6 +16,7 @@ export const completions = defineDialect<CompletionAsk>({
   clientHeaders: [],
   replyIdPrefix: "cmpl-",
   storesResponses: false,
+  endUser: openAiEndUser,
   read,
   encoder: (ask, identity, form) => new CompletionEncoder(ask, identity, form),
   statusOf: ({ refusal }) => refusals[refusal].status,

@@ -3,6 +3,7 @@ import { refusals } from "../../core/refusals.ts";
 import type { Ask, Model, Piece } from "../../core/types.ts";
 import { type AnswerEnd, defineDialect, type Encoder } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";
+import { openAiEndUser } from "../request/end-user.ts";
 import { InputResults } from "../reply/input-results.ts";
 import { coderBilling } from "../request/inputs.ts";
 import { endpoint, read } from "./request.ts";
@@ -17,6 +18,7 @@ export const embeddings = defineDialect<Ask>({
   clientHeaders: [],
   replyIdPrefix: "embd-",
   storesResponses: false,
+  endUser: openAiEndUser,
   read,
   encoder: ({ model }) => new VectorList(model),
   statusOf: ({ refusal }) => refusals[refusal].status,

@@ -1,6 +1,7 @@
 // The messages dialect: POST /v1/messages.
 import { refusals } from "../../core/refusals.ts";
 import { defineDialect } from "../dialect.ts";
+import { messagesEndUser } from "../request/end-user.ts";
 import { capabilities } from "./capabilities.ts";
 import { errorBody } from "./reply.ts";
 import { coderBilling, endpoint, type MessagesAsk, read } from "./request.ts";
@@ -18,6 +19,7 @@ export const messages = defineDialect<MessagesAsk>({
   replyIdPrefix: "msg_",
   storesResponses: false,
   capabilities,
+  endUser: messagesEndUser,
   read,
   encoder: (ask, identity, form) => new MessagesEncoder(ask, identity, form),
   statusOf: ({ refusal }) => refusals[refusal].status,

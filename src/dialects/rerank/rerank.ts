@@ -4,6 +4,7 @@ import { refusals } from "../../core/refusals.ts";
 import type { Ask, Piece } from "../../core/types.ts";
 import { type AnswerEnd, defineDialect, type Encoder, type ReplyIdentity } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";
+import { openAiEndUser } from "../request/end-user.ts";
 import { InputResults } from "../reply/input-results.ts";
 import { coderBilling } from "../request/inputs.ts";
 import { endpoint, read } from "./request.ts";
@@ -20,6 +21,7 @@ export const rerank = defineDialect<Ask>({
   clientHeaders: [],
   replyIdPrefix,
   storesResponses: false,
+  endUser: openAiEndUser,
   read,
   encoder: (ask, identity) => new Ranking(ask, identity),
   statusOf: ({ refusal }) => refusals[refusal].status,

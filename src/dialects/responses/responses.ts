@@ -5,6 +5,7 @@ import { CompactionEncoder } from "./compaction-stream.ts";
 import { type Dialect, defineDialect } from "../dialect.ts";
 import type { DialectContext } from "../registry.ts";
 import { errorBody } from "../reply/error-object.ts";
+import { openAiEndUser } from "../request/end-user.ts";
 import { Sealer } from "../request/sealed-content.ts";
 import { referencesOf } from "../stored-responses.ts";
 import {
@@ -38,6 +39,7 @@ export function responsesDialect({ sealingKey, clock, storesResponses }: Dialect
     replyIdPrefix: "resp_",
     storesResponses: true,
     references: referencesOf,
+    endUser: openAiEndUser,
     read: (request) => readRequest(request, { sealer, storesResponses }),
     pack: packRequest,
     unpack: unpackRequest,

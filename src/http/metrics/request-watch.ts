@@ -50,10 +50,16 @@ export class RequestWatch {
   }
 
   /** The seat is for `ended`. */
-  admitted(record: RequestRecord, { account, key }: Principal, ask: Ask): ActiveHandle<RequestRecord> {
+  admitted(
+    record: RequestRecord,
+    { account, key }: Principal,
+    ask: Ask,
+    endUser: string | null = null,
+  ): ActiveHandle<RequestRecord> {
     this.#describe(record, ask);
     record.account = account;
     record.key = key;
+    record.endUser = endUser;
     return this.#open.join(record);
   }
 
@@ -104,6 +110,7 @@ function fieldsOf(record: RequestRecord): LogFields {
     model: record.model?.id ?? null,
     account: record.account,
     key: record.key,
+    ...(record.endUser === null ? {} : { endUser: record.endUser }),
     status: record.status,
     ending: record.ending,
     refusal: record.refusal,

@@ -26,10 +26,18 @@ const lists: readonly (readonly [name: string, sql: string])[] = [
   [
     "keys",
     `SELECT id, name, created_at, used_at AS last_used_at, revoked_at, expires_at, tokens_per_day, tokens_per_month,
-       models, addresses
+       models, addresses, forwards_users, end_user_tokens_per_day
      FROM api_keys WHERE account_id = ?1 ORDER BY id`,
   ],
   ["key_use", "SELECT key_id, day, used FROM key_use WHERE account_id = ?1 ORDER BY key_id, day"],
+  [
+    "end_users",
+    "SELECT id, key_id, name, first_day, last_day FROM end_users WHERE account_id = ?1 ORDER BY id",
+  ],
+  [
+    "end_user_use",
+    "SELECT end_user_id, day, used FROM end_user_use WHERE account_id = ?1 ORDER BY end_user_id, day",
+  ],
   ["quota_use", "SELECT quota, period, used FROM quota_use WHERE account_id = ?1 ORDER BY quota, period"],
   [
     "audit",
@@ -44,8 +52,8 @@ const lists: readonly (readonly [name: string, sql: string])[] = [
   ],
   [
     "usage",
-    `SELECT billing_key AS id, kind, at, used, credit_delta, endpoint, model, key_id, input_fresh + input_cached AS input,
-       input_cached AS cached_input, output, reasoning, billed_tokens, estimated
+    `SELECT billing_key AS id, kind, at, used, credit_delta, endpoint, model, key_id, end_user_id,
+       input_fresh + input_cached AS input, input_cached AS cached_input, output, reasoning, billed_tokens, estimated
      FROM journal WHERE account_id = ?1 ORDER BY sequence`,
   ],
 ];

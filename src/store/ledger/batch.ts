@@ -29,6 +29,7 @@ export const journalColumns = [
   "cached_input_parts",
   "output_parts",
   "key_id",
+  "end_user_id",
 ] as const;
 
 type Line = RowOf<typeof journal>;
@@ -37,7 +38,22 @@ type Missing = Exclude<keyof Line, "sequence" | (typeof journalColumns)[number]>
 /** `never`, so that nothing compiles, where a column of the table is missing above. */
 export type JournalRow = [Missing] extends [never] ? InOrder<typeof journalColumns> : never;
 
-export type Batch = Readonly<{ changes: readonly AccountChange[]; rows: readonly JournalRow[] }>;
+/** `endUsers`: names for lines, by the lines' places; the writer knows their numbers. Absent where no line has one. */
+export type Batch = Readonly<{
+  changes: readonly AccountChange[];
+  rows: readonly JournalRow[];
+  endUsers?: Readonly<Record<number, string>> | undefined;
+}>;
+
+export function batchOf(changes: Batch["changes"], entries: readonly Entry[]): Batch {
+  const rows = entries.map(rowOf);
+  let endUsers: Record<number, string> | undefined;
+  for (let place = 0; place < entries.length; place += 1) {
+    const { endUser } = entries[place]!;
+    if (endUser != null) (endUsers ??= {})[place] = endUser;
+  }
+  return endUsers === undefined ? { changes, rows } : { changes, rows, endUsers };
+}
 
 /** A change that broke a rule of a table, by its place in the batch; it was left out, and the rest was written. */
 export type RefusedChange = Readonly<{ index: number; reason: string }>;
@@ -56,7 +72,7 @@ const noReply = [null, null, null, null, null, null, null, null, null, null, nul
 
 export function rowOf(entry: Entry): JournalRow {
   const { billingKey, kind, account, key, at, period, used, creditDelta, reply } = entry;
-  if (reply === null) return [billingKey, kind, account, at, period, used, creditDelta, ...noReply, key];
+  if (reply === null) return [billingKey, kind, account, at, period, used, creditDelta, ...noReply, key, null];
   return [
     billingKey,
     kind,
@@ -80,8 +96,14 @@ export function rowOf(entry: Entry): JournalRow {
     reply.parts?.cachedInput ?? null,
     reply.parts?.output ?? null,
     key,
+    null,
   ];
 }
+
+/** Where columns stand in a row. */
+export const atPlace = 3;
+export const keyPlace = 21;
+export const endUserPlace = 22;
 
 /** What a batch adds to one account, summed so that a busy account costs one update a commit. */
 export class AccountSum {
@@ -89,12 +111,18 @@ export class AccountSum {
   readonly uses: { quota: string; period: number; used: number }[] = [];
   /** Of named keys, by day. */
   readonly keyUses: { key: KeyId; day: number; used: number }[] = [];
+  /** Of the lines one by one: nearly all are of different ones. Null where no line has any. */
+  endUserUses: { endUser: number; day: number; used: number }[] | null = null;
 
   add(row: JournalRow): void {
     const [, kind, , , period, used, creditDelta] = row;
-    const key = row[journalColumns.length - 1] as KeyId;
+    const key = row[keyPlace];
     this.creditDelta += creditDelta;
-    if (kind === "charge" && key > defaultKey) this.#addToKey(key, period, used - creditDelta);
+    if (kind === "charge" && key > defaultKey) {
+      this.#addToKey(key, period, used - creditDelta);
+      const endUser = row[endUserPlace];
+      if (endUser !== null) (this.endUserUses ??= []).push({ endUser, day: period, used: used - creditDelta });
+    }
     const quota = quotaOf(kind);
     if (quota === null || used === 0) return;
     const use = this.uses.find((each) => each.quota === quota && each.period === period);

@@ -31,12 +31,21 @@ export class Folding {
     const { add, remove, setFolded, folded } = this.#statements;
     const old = this.#oldest(before, linesMax);
     const last = old.at(-1);
-    if (last === undefined) return false;
+    if (last === undefined) return this.#forgetEndUsers(before, linesMax);
     const after = folded.get()!.sequence;
     add.run(after, last.sequence);
     remove.run(after, last.sequence);
     setFolded.run(last.sequence, last.billing_key, last.at);
-    return old.length === linesMax;
+    return old.length === linesMax || this.#forgetEndUsers(before, linesMax);
+  }
+
+  /** Sums do not say for whom: names go with their last lines. An account's last number stays taken. */
+  #forgetEndUsers(before: Ms, namesMax: number): boolean {
+    const { removeEndUsers, eraseLastEndUsers } = this.#statements;
+    const day = Math.floor(before / dayMs);
+    if (removeEndUsers.run(day, namesMax).changes === namesMax) return true;
+    eraseLastEndUsers.run(day);
+    return false;
   }
 
   /** The oldest lines in order, up to the first that is too young. Purchases are among them. */
@@ -64,6 +73,13 @@ function prepare(database: Database) {
       FROM journal WHERE ${range} GROUP BY 1, 2, 3, 4, 5, 6, 7
       ON CONFLICT DO UPDATE SET ${addSums}`),
     remove: database.prepare<unknown, [after: number, last: number]>(`DELETE FROM journal WHERE ${range}`),
+    removeEndUsers: database.prepare<unknown, [day: number, limit: number]>(`
+      DELETE FROM end_users WHERE (account_id, id) IN (
+        SELECT account_id, id FROM end_users AS old WHERE last_day < ?
+          AND id < (SELECT max(id) FROM end_users WHERE account_id = old.account_id) LIMIT ?)`),
+    eraseLastEndUsers: database.prepare<unknown, [day: number]>(
+      "UPDATE end_users SET name = NULL WHERE last_day < ? AND name IS NOT NULL",
+    ),
     setFolded: database.prepare<unknown, [sequence: number, billingKey: string, at: Ms]>(
       "UPDATE journal_folded SET sequence = ?, billing_key = ?, at = ?",
     ),

@@ -14,7 +14,7 @@ import type { AccountChange, Journal, JournalListener } from "../../account/jour
 import type { Clock } from "../../core/clock.ts";
 import { journalGiveUpMs } from "../../core/limits.ts";
 import { StoreUnavailable, type Ms } from "../../core/types.ts";
-import { accountsNotMade, type Batch, type RefusedChange, rowOf } from "./batch.ts";
+import { accountsNotMade, type Batch, batchOf, type RefusedChange } from "./batch.ts";
 
 /**
  * `gave_up`: the disk was busy or full for the whole time; the batch is not on disk and never will be. `refused`: that
@@ -124,7 +124,7 @@ export class BatchingJournal implements Journal {
     const sentAt = this.#clock.monotonic();
     const patienceMs = Math.max(0, journalGiveUpMs - (sentAt - batch.since));
     const changes = [...batch.changes.values()];
-    this.#storage.commit({ changes, rows: batch.entries.map(rowOf) }, patienceMs, (outcome) => {
+    this.#storage.commit(batchOf(changes, batch.entries), patienceMs, (outcome) => {
       if (outcome !== "gave_up") this.#onCommit(batch.size, this.#clock.monotonic() - sentAt);
       this.#resolved(batch, outcome);
     });

@@ -76,6 +76,9 @@ export const apiKeys = sqliteTable(
     /** JSON, as the next: an array of texts. */
     models: text(),
     addresses: text(),
+    /** 1 where it may say for whom it asks. */
+    forwardsUsers: integer("forwards_users"),
+    endUserTokensPerDay: integer("end_user_tokens_per_day"),
   },
   (table) => [
     primaryKey({ columns: [table.accountId, table.id] }),
@@ -93,6 +96,43 @@ export const keyUse = sqliteTable(
     used: integer().notNull(),
   },
   (table) => [primaryKey({ columns: [table.accountId, table.keyId, table.day] })],
+);
+
+/** For whom keys asked that may say so, by the names that their programs gave. */
+export const endUsers = sqliteTable(
+  "end_users",
+  {
+    accountId: integer("account_id").notNull(),
+    /** Counted from 1 within the account. */
+    id: integer().notNull(),
+    keyId: integer("key_id").notNull(),
+    /** Null where it was erased; empty for requests that named nobody. */
+    name: text(),
+    /** UTC days of its first and its last line. */
+    firstDay: integer("first_day").notNull(),
+    lastDay: integer("last_day").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.accountId, table.id] }),
+    index("end_users_by_name").on(table.accountId, table.name, table.keyId),
+    index("end_users_by_first_day").on(table.accountId, table.firstDay),
+    index("end_users_by_last_day").on(table.lastDay),
+  ],
+);
+
+/** What they were charged for by UTC day; the sums of the journal lines of the last days. */
+export const endUserUse = sqliteTable(
+  "end_user_use",
+  {
+    accountId: integer("account_id").notNull(),
+    endUserId: integer("end_user_id").notNull(),
+    day: integer().notNull(),
+    used: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.accountId, table.endUserId, table.day] }),
+    index("end_user_use_by_day").on(table.day),
+  ],
 );
 
 export const quotaUse = sqliteTable(
@@ -136,6 +176,8 @@ export const journal = sqliteTable(
     outputParts: integer("output_parts"),
     /** By which it was asked for: 1 is the first key, 0 a signed-in browser. */
     keyId: integer("key_id").notNull().default(1),
+    /** For whom; null where the key may not say so. */
+    endUserId: integer("end_user_id"),
   },
   (table) => [index("journal_by_account").on(table.accountId, table.sequence)],
 );
@@ -303,13 +345,15 @@ export const identities = sqliteTable(
 );
 
 /** What `PRAGMA user_version` says about a ledger with these tables. */
-export const schemaVersion = 7;
+export const schemaVersion = 8;
 
 /** With the row that a table has from the start, where it has one. */
 export const ledgerTables: readonly Readonly<{ table: SQLiteTable; firstRow?: Readonly<Record<string, unknown>> }>[] = [
   { table: accounts },
   { table: apiKeys },
   { table: keyUse },
+  { table: endUsers },
+  { table: endUserUse },
   { table: quotaUse },
   { table: journal },
   { table: instance, firstRow: { id: 1, epoch: 0 } },

@@ -6,10 +6,11 @@ import type { Period, Quota } from "../../account/quota.ts";
 import type { AccountRecord, AccountRecords, KeyRecord, PlanCount } from "../../account/records.ts";
 import type { DayUse } from "../../account/spend-limit.ts";
 import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
+import { hasLimits } from "../../core/key-limits.ts";
 import { dayMs } from "../../core/limits.ts";
 import type { AccountId, KeyId, KeyLimits, Ms } from "../../core/types.ts";
 import { read } from "../open.ts";
-import { accounts, apiKeys, journal, journalFolds, keyUse, quotaUse, searchCalls } from "./schema.ts";
+import { accounts, apiKeys, endUsers, endUserUse, journal, journalFolds, keyUse, quotaUse, searchCalls } from "./schema.ts";
 
 export class SqliteRecords implements AccountRecords {
   readonly #queries: ReturnType<typeof prepare>;
@@ -41,6 +42,22 @@ export class SqliteRecords implements AccountRecords {
 
   keyUse(account: AccountId, key: KeyId, from: Period, before: Period): readonly DayUse[] {
     return read(() => this.#queries.keyUse.all({ account, key, from, before }));
+  }
+
+  hasEndUser(account: AccountId, key: KeyId, name: string): boolean {
+    return read(() => this.#queries.endUser.get({ account, key, name })) !== undefined;
+  }
+
+  endUsersNamed(account: AccountId, name: string): readonly Readonly<{ id: number; key: KeyId }>[] {
+    return read(() => this.#queries.endUsersNamed.all({ account, name }));
+  }
+
+  endUsersSince(account: AccountId, day: Period): number {
+    return read(() => this.#queries.endUsersSince.get({ account, day }))?.count ?? 0;
+  }
+
+  endUserUse(account: AccountId, key: KeyId, name: string, from: Period, before: Period): readonly DayUse[] {
+    return read(() => this.#queries.endUserUse.all({ account, key, name, from, before }));
   }
 
   list(after: AccountId, limit: number): readonly AccountRecord[] {
@@ -98,6 +115,11 @@ const isErased = sql`(${accounts.email} LIKE 'deleted-_%@invalid'
 function prepare(database: Database) {
   const db = drizzle(database);
   const place = sql.placeholder;
+  const isEndUser = and(
+    eq(endUsers.accountId, place("account")),
+    eq(endUsers.name, place("name")),
+    eq(endUsers.keyId, place("key")),
+  );
   const isReply = inArray(journal.kind, ["charge", "coder_usage"]);
   return {
     byId: db
@@ -137,6 +159,27 @@ function prepare(database: Database) {
           lt(keyUse.day, place("before")),
         ),
       )
+      .prepare(),
+    endUser: db
+      .select({ id: endUsers.id })
+      .from(endUsers)
+      .where(isEndUser)
+      .prepare(),
+    endUsersNamed: db
+      .select({ id: endUsers.id, key: endUsers.keyId })
+      .from(endUsers)
+      .where(and(eq(endUsers.accountId, place("account")), eq(endUsers.name, place("name"))))
+      .prepare(),
+    endUsersSince: db
+      .select({ count: sql<number>`count(*)` })
+      .from(endUsers)
+      .where(and(eq(endUsers.accountId, place("account")), gte(endUsers.firstDay, place("day"))))
+      .prepare(),
+    endUserUse: db
+      .select({ day: endUserUse.day, used: endUserUse.used })
+      .from(endUsers)
+      .innerJoin(endUserUse, and(eq(endUserUse.accountId, endUsers.accountId), eq(endUserUse.endUserId, endUsers.id)))
+      .where(and(isEndUser, gte(endUserUse.day, place("from")), lt(endUserUse.day, place("before"))))
       .prepare(),
     list: db
       .select()
@@ -192,9 +235,10 @@ function prepare(database: Database) {
       .where(eq(journal.billingKey, place("billingKey")))
       .prepare(),
     usage: db
-      .select({ ...getTableColumns(journal), keyName: apiKeys.name })
+      .select({ ...getTableColumns(journal), keyName: apiKeys.name, endUserName: endUsers.name })
       .from(journal)
       .leftJoin(apiKeys, and(eq(apiKeys.accountId, journal.accountId), eq(apiKeys.id, journal.keyId)))
+      .leftJoin(endUsers, and(eq(endUsers.accountId, journal.accountId), eq(endUsers.id, journal.endUserId)))
       .where(and(eq(journal.accountId, place("account")), isReply))
       .orderBy(desc(journal.sequence))
       .limit(place("limit"))
@@ -222,6 +266,7 @@ function ofRow({ keyHash, ...row }: typeof accounts.$inferSelect): AccountRecord
 
 function keyOf({ accountId, keyHash, models, addresses, ...row }: typeof apiKeys.$inferSelect): KeyRecord {
   const { id, name, createdAt, usedAt, revokedAt, expiresAt, tokensPerDay, tokensPerMonth } = row;
+  const { forwardsUsers, endUserTokensPerDay } = row;
   const list = (text: string | null) => (text === null ? null : (JSON.parse(text) as readonly string[]));
   const limits: KeyLimits = {
     expiresAt,
@@ -229,13 +274,15 @@ function keyOf({ accountId, keyHash, models, addresses, ...row }: typeof apiKeys
     tokensPerMonth,
     models: list(models),
     addresses: list(addresses),
+    forwardsUsers: forwardsUsers === 1,
+    endUserTokensPerDay,
   };
   return {
     account: accountId,
     id,
     name,
     keyHash: keyHash === null ? null : Buffer.from(keyHash).toString("base64"),
-    limits: Object.values(limits).every((limit) => limit === null) ? null : limits,
+    limits: hasLimits(limits) ? limits : null,
     createdAt,
     usedAt,
     revokedAt,

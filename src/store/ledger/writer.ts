@@ -6,16 +6,20 @@ import type { AccountChange } from "../../account/journal.ts";
 import {
   accountsNotMade,
   AccountSum,
+  atPlace,
   type Batch,
+  endUserPlace,
   journalColumns,
   type JournalRow,
+  keyPlace,
   type RefusedChange,
 } from "./batch.ts";
 import { ConsoleWriter } from "./console-writer.ts";
 import { codeOf, messageOf } from "../folder/data-folder.ts";
 import { Folding } from "./folding.ts";
 import { LedgerMisplaced, type LedgerPlace } from "./ledger-place.ts";
-import { type AccountId, defaultKey, type Ms } from "../../core/types.ts";
+import { dayMs, endUserUseKeepDays, endUserUsePruned } from "../../core/limits.ts";
+import { type AccountId, defaultKey, type KeyId, type Ms } from "../../core/types.ts";
 
 const insertLine = `
   INSERT INTO journal (${journalColumns.join(", ")}) VALUES (${journalColumns.map(() => "?").join(", ")})
@@ -50,12 +54,13 @@ export class Writer {
    * Gives the changes that were refused; all else of the batch is on disk. Throws what SQLite threw, after taking the
    * transaction back.
    */
-  commit({ changes, rows }: Batch): readonly RefusedChange[] {
+  commit({ changes, rows, endUsers }: Batch): readonly RefusedChange[] {
     let refused: readonly RefusedChange[] = [];
     this.#transaction(() => {
       refused = this.#changeAll(changes);
       const notMade = accountsNotMade(changes, refused);
-      this.#write(notMade.size === 0 ? rows : rows.filter(([, , account]) => !notMade.has(account)));
+      const known = endUsers === undefined ? rows : this.#withEndUsers(rows, endUsers);
+      this.#write(notMade.size === 0 ? known : known.filter(([, , account]) => !notMade.has(account)));
     });
     return refused;
   }
@@ -115,8 +120,36 @@ export class Writer {
     this.#place?.check(true);
   }
 
+  /** The lines with the numbers of those for whom they are. What is known of old days is let go of on the way. */
+  #withEndUsers(rows: readonly JournalRow[], names: Readonly<Record<number, string>>): JournalRow[] {
+    const numbered = [...rows];
+    let latest = 0;
+    for (const [place, name] of Object.entries(names)) {
+      const row = rows[Number(place)]!;
+      const day = Math.floor(row[atPlace] / dayMs);
+      latest = Math.max(latest, day);
+      const endUser = this.#endUser(row[2], row[keyPlace], name, day);
+      numbered[Number(place)] = row.with(endUserPlace, endUser) as unknown as JournalRow;
+    }
+    this.#statements.pruneEndUserUse.run(latest - endUserUseKeepDays, endUserUsePruned);
+    return numbered;
+  }
+
+  /** Its number, the next one if it is new. */
+  #endUser(account: AccountId, key: KeyId, name: string, day: number): number {
+    const { findEndUser, setLastDay, lastEndUser, addEndUser } = this.#statements;
+    const found = findEndUser.get(account, name, key);
+    if (found !== null) {
+      if (found.last_day < day) setLastDay.run(day, account, found.id);
+      return found.id;
+    }
+    const id = (lastEndUser.get(account)?.id ?? 0) + 1;
+    addEndUser.run(account, id, key, name, day, day);
+    return id;
+  }
+
   #write(rows: readonly JournalRow[]): void {
-    const { insertLine, addUse, addKeyUse, addCredit } = this.#statements;
+    const { insertLine, addUse, addKeyUse, addEndUserUse, addCredit } = this.#statements;
     const sums = new Map<number, AccountSum>();
     for (const row of rows) {
       if (insertLine.run(...row).changes === 0) continue;
@@ -128,6 +161,7 @@ export class Writer {
     for (const [account, sum] of sums) {
       for (const { quota, period, used } of sum.uses) addUse.run(account, quota, period, used);
       for (const { key, day, used } of sum.keyUses) addKeyUse.run(account, key, day, used);
+      for (const { endUser, day, used } of sum.endUserUses ?? []) addEndUserUse.run(account, endUser, day, used);
       if (sum.creditDelta === 0) continue;
       assert(addCredit.run(sum.creditDelta, account).changes === 1, `account ${account} of the journal exists`);
     }
@@ -160,6 +194,7 @@ export class Writer {
   #change(change: AccountChange): void {
     const { create, setPlan, setKey, setPassword, setOperator, setDisabled, setSearchCalls, erase } = this.#statements;
     const { addKey, setKeyName, revokeKey, setFirstKeyUsed, setKeyUsed, eraseKeys } = this.#statements;
+    const { eraseEndUser, eraseEndUsers } = this.#statements;
     switch (change.change) {
       case "create": {
         const { account, email, plan, keyHash, passwordHash, operator, at } = change;
@@ -175,10 +210,14 @@ export class Writer {
       case "new_key": {
         const { account, id, name, keyHash, createdAt, limits } = change.key;
         const { expiresAt = null, tokensPerDay = null, tokensPerMonth = null } = limits ?? {};
+        const { forwardsUsers = false, endUserTokensPerDay = null } = limits ?? {};
         const lists = [limits?.models, limits?.addresses].map((list) => (list == null ? null : JSON.stringify(list)));
         const [models = null, addresses = null] = lists;
         const hash = bytesOf(keyHash!);
-        addKey.run(account, id, name, hash, createdAt, expiresAt, tokensPerDay, tokensPerMonth, models, addresses);
+        addKey.run(
+          ...[account, id, name, hash, createdAt, expiresAt, tokensPerDay, tokensPerMonth, models, addresses],
+          ...[forwardsUsers ? 1 : null, endUserTokensPerDay],
+        );
         return;
       }
       case "key_name":
@@ -190,6 +229,9 @@ export class Writer {
       case "key_used":
         if (change.key === defaultKey) setFirstKeyUsed.run(change.at, change.account);
         else setKeyUsed.run(change.at, change.account, change.key);
+        return;
+      case "erase_end_user":
+        eraseEndUser.run(change.account, change.name);
         return;
       case "password":
         setPassword.run(change.passwordHash, change.account);
@@ -207,6 +249,7 @@ export class Writer {
       case "erase":
         erase.run(change.name, bytesOf(change.keyHash), change.at, change.account);
         eraseKeys.run(change.at, change.account);
+        eraseEndUsers.run(change.account);
         this.#console.erase(change.account, change.email);
         return;
       default:
@@ -237,12 +280,15 @@ function prepare(database: Database) {
           tokensPerMonth: number | null,
           models: string | null,
           addresses: string | null,
+          forwardsUsers: number | null,
+          endUserTokensPerDay: number | null,
         ],
       ]
     >(`
       INSERT INTO api_keys
-        (account_id, id, name, key_hash, created_at, expires_at, tokens_per_day, tokens_per_month, models, addresses)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, id) DO NOTHING`),
+        (account_id, id, name, key_hash, created_at, expires_at, tokens_per_day, tokens_per_month, models, addresses,
+          forwards_users, end_user_tokens_per_day)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, id) DO NOTHING`),
     setKeyName: database.prepare<unknown, [string, number, number]>(
       "UPDATE api_keys SET name = ? WHERE account_id = ? AND id = ?",
     ),
@@ -257,6 +303,30 @@ function prepare(database: Database) {
     eraseKeys: database.prepare<unknown, [number, number]>(`
       UPDATE api_keys SET name = 'key ' || id, key_hash = NULL, models = NULL, addresses = NULL,
         revoked_at = coalesce(revoked_at, ?) WHERE account_id = ?`),
+    findEndUser: database.prepare<{ id: number; last_day: number }, [number, string, number]>(
+      "SELECT id, last_day FROM end_users WHERE account_id = ? AND name = ? AND key_id = ?",
+    ),
+    lastEndUser: database.prepare<{ id: number }, [number]>(
+      "SELECT id FROM end_users WHERE account_id = ? ORDER BY id DESC LIMIT 1",
+    ),
+    addEndUser: database.prepare<unknown, [number, number, number, string, number, number]>(
+      "INSERT INTO end_users (account_id, id, key_id, name, first_day, last_day) VALUES (?, ?, ?, ?, ?, ?)",
+    ),
+    setLastDay: database.prepare<unknown, [number, number, number]>(
+      "UPDATE end_users SET last_day = ? WHERE account_id = ? AND id = ?",
+    ),
+    addEndUserUse: database.prepare<unknown, [number, number, number, number]>(`
+      INSERT INTO end_user_use (account_id, end_user_id, day, used) VALUES (?, ?, ?, ?)
+      ON CONFLICT (account_id, end_user_id, day) DO UPDATE SET used = used + excluded.used`),
+    pruneEndUserUse: database.prepare<unknown, [day: number, limit: number]>(`
+      DELETE FROM end_user_use WHERE (account_id, end_user_id, day) IN (
+        SELECT account_id, end_user_id, day FROM end_user_use WHERE day < ? ORDER BY day LIMIT ?)`),
+    eraseEndUser: database.prepare<unknown, [number, string]>(
+      "UPDATE end_users SET name = NULL WHERE account_id = ? AND name = ?",
+    ),
+    eraseEndUsers: database.prepare<unknown, [number]>(
+      "UPDATE end_users SET name = NULL WHERE account_id = ? AND name IS NOT NULL",
+    ),
     addCredit: database.prepare<unknown, [number, number]>("UPDATE accounts SET credit = credit + ? WHERE id = ?"),
     create: database.prepare<unknown, [number, string, string, Uint8Array, string | null, number, number, number]>(`
       INSERT INTO accounts (id, email, plan, credit, key_hash, password_hash, operator, created_at, key_created_at)

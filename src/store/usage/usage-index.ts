@@ -17,12 +17,12 @@ import type {
   UsageSum,
 } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
-import { dayMs, usageIndexSliceLines } from "../../core/limits.ts";
-import type { AccountId, KeyId } from "../../core/types.ts";
+import { dayMs, endUsersShownMax, usageIndexSliceLines } from "../../core/limits.ts";
+import { type AccountId, type KeyId, noKey } from "../../core/types.ts";
 import type { journal, journalFolded, RowOf } from "../ledger/schema.ts";
 
 /** Raised when the tables change: an index of another version is made again. */
-const indexVersion = 2;
+const indexVersion = 3;
 
 const tables = `
   CREATE TABLE kinds (
@@ -39,6 +39,29 @@ const tables = `
     at INTEGER NOT NULL,
     sequence INTEGER NOT NULL,
     PRIMARY KEY (account_id, kind_id, at, sequence)
+  ) STRICT, WITHOUT ROWID;
+
+  -- The same of those that were for an end user of a key, by that one's number; and their sums.
+  CREATE TABLE end_user_replies (
+    account_id INTEGER NOT NULL,
+    end_user_id INTEGER NOT NULL,
+    kind_id INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (account_id, end_user_id, kind_id, at, sequence)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE end_user_days (
+    account_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    end_user_id INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    input INTEGER NOT NULL,
+    cached_input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    reasoning INTEGER NOT NULL,
+    billed_tokens INTEGER NOT NULL,
+    PRIMARY KEY (account_id, day, end_user_id)
   ) STRICT, WITHOUT ROWID;
 
   -- Account 0 is all accounts together.
@@ -77,7 +100,7 @@ const prunedAtOnce = 200;
 /** What is not in the index yet, read once. */
 const sliceTable = `
   CREATE TEMP TABLE slice (
-    account_id INTEGER, day INTEGER, kind_id INTEGER, at INTEGER, sequence INTEGER,
+    account_id INTEGER, day INTEGER, kind_id INTEGER, end_user_id INTEGER, at INTEGER, sequence INTEGER,
     input INTEGER, cached_input INTEGER, output INTEGER, reasoning INTEGER, billed_tokens INTEGER
   ) STRICT`;
 
@@ -159,7 +182,9 @@ export class UsageIndex {
       const { addKinds, readSlice, addReplies, addDays, addAllDays, emptySlice, setMark } = this.#statements;
       addKinds.run(after, to);
       readSlice.run(after, to);
-      for (const statement of [addReplies, addDays, addAllDays, emptySlice]) statement.run();
+      const { addEndUserReplies, addEndUserDays } = this.#statements;
+      for (const add of [addReplies, addDays, addAllDays, addEndUserReplies, addEndUserDays]) add.run();
+      emptySlice.run();
       setMark.run(to);
       return true;
     })();
@@ -168,17 +193,20 @@ export class UsageIndex {
   /** Removes some of the replies that are no longer lines of the journal; says whether there may be more. */
   prune(): boolean {
     return this.#database.transaction(() => {
-      const { folded, placesOfAll, removeReplies } = this.#statements;
+      const { folded, placesOfAll, removeReplies, removeEndUserReplies } = this.#statements;
       const { sequence, at } = folded.get()!;
-      if (sequence !== this.#prunedTo && this.#toPrune.length === 0) {
+      if (sequence !== this.#pruningTo && this.#toPrune.length === 0) {
         this.#toPrune = placesOfAll.all();
         this.#pruningTo = sequence;
       }
       for (const { account_id, kind_id } of this.#toPrune.splice(0, prunedAtOnce)) {
         removeReplies.run(account_id, kind_id, at, this.#pruningTo);
       }
-      if (this.#toPrune.length === 0) this.#prunedTo = this.#pruningTo;
-      return this.#toPrune.length > 0;
+      if (this.#toPrune.length > 0) return true;
+      if (this.#prunedTo === this.#pruningTo) return false;
+      if (removeEndUserReplies.run(this.#pruningTo, usageIndexSliceLines).changes > 0) return true;
+      this.#prunedTo = this.#pruningTo;
+      return false;
     })();
   }
 
@@ -186,7 +214,9 @@ export class UsageIndex {
   #beginWithSums(): void {
     const { emptyReplies, emptyDays, addFoldedKinds, addFoldedDays, addAllFoldedDays, setMarkToFolded } =
       this.#statements;
-    for (const statement of [emptyReplies, emptyDays, addFoldedKinds, addFoldedDays, addAllFoldedDays]) statement.run();
+    const { emptyEndUserReplies, emptyEndUserDays } = this.#statements; // sums do not say for whom
+    for (const statement of [emptyReplies, emptyDays, emptyEndUserReplies, emptyEndUserDays]) statement.run();
+    for (const statement of [addFoldedKinds, addFoldedDays, addAllFoldedDays]) statement.run();
     setMarkToFolded.run();
   }
 
@@ -218,6 +248,9 @@ export class UsageIndex {
       models: [...new Set(kinds.map(({ model }) => model))].sort(),
       endpoints: [...new Set(kinds.map(({ endpoint }) => endpoint))].sort(),
       keys: [...new Set(kinds.map(({ key_id }) => key_id))].sort((one, other) => one - other),
+      endUsers: this.#statements.topEndUsers
+        .all(account, fromDay, endUsersShownMax)
+        .map((row) => ({ key: row.key_id ?? noKey, name: row.name, ...sumOf(row) })),
     };
   }
 
@@ -233,7 +266,12 @@ export class UsageIndex {
 
   /** The newest places of each kind that fits, and of the requests that the text names. */
   #places(account: AccountId, filter: UsageFilter, before: UsagePlace, limit: number): UsagePlace[] {
-    const { model, endpoint, key, text } = filter;
+    const { model, endpoint, key, text, endUser = null } = filter;
+    /** By their keys; null: whoever it was. */
+    const endUsers =
+      endUser === null
+        ? null
+        : new Map(this.#statements.endUsersNamed.all(account, endUser).map(({ id, key_id }) => [key_id, id]));
     const from = filter.from ?? 0;
     const to = filter.to ?? newest.at;
     const part = text.toLowerCase();
@@ -241,12 +279,13 @@ export class UsageIndex {
       .all(account)
       .map(({ kind_id }) => this.#kind(kind_id))
       .filter((kind) => (model === null || kind.model === model) && (endpoint === null || kind.endpoint === endpoint))
-      .filter((kind) => key === null || kind.key_id === key);
+      .filter((kind) => key === null || kind.key_id === key)
+      .filter((kind) => endUsers === null || endUsers.has(kind.key_id));
     const fitting = asked.filter((kind) => kind.model.toLowerCase().includes(part));
     const found: UsagePlace[] = [];
     for (let at = 0; at < fitting.length; at += mergedAtOnce) {
       const some = fitting.slice(at, at + mergedAtOnce);
-      found.push(...this.#merged(account, some, [from, to, before.at, before.sequence], limit));
+      found.push(...this.#merged(account, some, endUsers, [from, to, before.at, before.sequence], limit));
     }
     const beginning = requestIdBeginning(text);
     if (beginning !== null) {
@@ -254,7 +293,7 @@ export class UsageIndex {
       const isAsked = (line: Line) =>
         asked.some(
           (kind) => kind.model === line.model && kind.endpoint === line.endpoint && kind.key_id === line.keyId,
-        );
+        ) && (endUser === null || line.endUserName === endUser);
       const isInTime = ({ at, sequence }: Line) =>
         at >= from && at < to && (at < before.at || (at === before.at && sequence < before.sequence));
       const known = new Set(found.map(({ sequence }) => sequence));
@@ -269,10 +308,20 @@ export class UsageIndex {
   }
 
   /** The newest places of some kinds; SQLite reads a compound of ordered parts side by side, no further than needed. */
-  #merged(account: AccountId, kinds: readonly Kind[], bounds: readonly number[], limit: number): UsagePlace[] {
+  #merged(
+    account: AccountId,
+    kinds: readonly Kind[],
+    endUsers: ReadonlyMap<KeyId, number> | null,
+    bounds: readonly number[],
+    limit: number,
+  ): UsagePlace[] {
+    const replies = ({ key_id }: Kind): string =>
+      endUsers === null
+        ? "replies WHERE account_id = ?1"
+        : `end_user_replies WHERE account_id = ?1 AND end_user_id = ${endUsers.get(key_id)}`;
     const parts = kinds.map(
-      ({ id }) => `
-        SELECT at, sequence FROM replies WHERE account_id = ?1 AND kind_id = ${id}
+      (kind) => `
+        SELECT at, sequence FROM ${replies(kind)} AND kind_id = ${kind.id}
           AND at >= ?2 AND at < ?3 AND (at, sequence) < (?4, ?5) AND sequence > ?7`,
     );
     const merge = this.#database.prepare<UsagePlace, number[]>(
@@ -354,13 +403,15 @@ function prepare(database: Database) {
       GROUP BY 1, 2, 3`);
   const lineColumns = `at, sequence, billing_key AS billingKey, endpoint, model, input_fresh AS inputFresh,
     input_cached AS inputCached, output, reasoning, billed_tokens AS billedTokens, estimated, key_id AS keyId,
-    (SELECT name FROM ledger.api_keys AS k WHERE k.account_id = journal.account_id AND k.id = key_id) AS keyName`;
+    (SELECT name FROM ledger.api_keys AS k WHERE k.account_id = journal.account_id AND k.id = key_id) AS keyName,
+    (SELECT name FROM ledger.end_users AS e
+      WHERE e.account_id = journal.account_id AND e.id = end_user_id) AS endUserName`;
   return {
     addKinds: database.prepare<unknown, [number, number]>(`
       INSERT INTO kinds (model, endpoint, key_id) SELECT DISTINCT model, endpoint, key_id FROM ${slice} ON CONFLICT DO NOTHING`),
     readSlice: database.prepare<unknown, [number, number]>(`
       INSERT INTO slice
-      SELECT account_id, at / ${dayMs}, kinds.id, at, sequence, input_fresh + input_cached, input_cached, output,
+      SELECT account_id, at / ${dayMs}, kinds.id, end_user_id, at, sequence, input_fresh + input_cached, input_cached, output,
         reasoning, billed_tokens
       FROM (SELECT * FROM ${slice}) AS line
       JOIN kinds ON kinds.model = line.model AND kinds.endpoint = line.endpoint AND kinds.key_id = line.key_id`),
@@ -369,11 +420,38 @@ function prepare(database: Database) {
     addReplies: database.prepare<unknown, []>(`
       INSERT INTO replies (account_id, kind_id, at, sequence)
       SELECT account_id, kind_id, at, sequence FROM slice ORDER BY 1, 2, 3, 4`),
+    addEndUserReplies: database.prepare<unknown, []>(`
+      INSERT INTO end_user_replies (account_id, end_user_id, kind_id, at, sequence)
+      SELECT account_id, end_user_id, kind_id, at, sequence FROM slice WHERE end_user_id IS NOT NULL ORDER BY 1, 2, 3, 4, 5`),
+    addEndUserDays: database.prepare<unknown, []>(`
+      INSERT INTO end_user_days (account_id, day, end_user_id, ${sums})
+      SELECT account_id, day, end_user_id, count(*), sum(input), sum(cached_input), sum(output), sum(reasoning),
+        sum(billed_tokens)
+      FROM slice WHERE end_user_id IS NOT NULL GROUP BY account_id, day, end_user_id
+      ON CONFLICT DO UPDATE SET ${addSums}`),
     addDays: addSlice("account_id", "account_id, day, kind_id"),
     addAllDays: addSlice("0", "day, kind_id"),
     folded: database.prepare<Mark & { at: number }, []>("SELECT sequence, billing_key, at FROM ledger.journal_folded"),
     emptyReplies: database.prepare<unknown, []>("DELETE FROM replies"),
     emptyDays: database.prepare<unknown, []>("DELETE FROM days"),
+    emptyEndUserReplies: database.prepare<unknown, []>("DELETE FROM end_user_replies"),
+    emptyEndUserDays: database.prepare<unknown, []>("DELETE FROM end_user_days"),
+    endUsersNamed: database.prepare<{ id: number; key_id: KeyId }, [number, string]>(
+      "SELECT id, key_id FROM ledger.end_users WHERE account_id = ? AND name = ?",
+    ),
+    topEndUsers: database.prepare<SumRow & { key_id: KeyId | null; name: string | null }, [number, number, number]>(`
+      WITH sums AS (
+        SELECT end_user_id, sum(requests) AS requests, sum(input) AS input, sum(cached_input) AS cached_input,
+          sum(output) AS output, sum(reasoning) AS reasoning, sum(billed_tokens) AS billed_tokens
+        FROM end_user_days WHERE account_id = ?1 AND day >= ?2 GROUP BY end_user_id
+        ORDER BY billed_tokens DESC, requests DESC, end_user_id LIMIT ?3
+      )
+      SELECT sums.*, e.key_id, e.name FROM sums
+      LEFT JOIN ledger.end_users AS e ON e.account_id = ?1 AND e.id = end_user_id
+      ORDER BY billed_tokens DESC, requests DESC, end_user_id`),
+    removeEndUserReplies: database.prepare<unknown, [sequence: number, limit: number]>(`
+      DELETE FROM end_user_replies WHERE (account_id, end_user_id, kind_id, at, sequence) IN (
+        SELECT account_id, end_user_id, kind_id, at, sequence FROM end_user_replies WHERE sequence <= ? LIMIT ?)`),
     addFoldedKinds: database.prepare<unknown, []>(`
       INSERT INTO kinds (model, endpoint, key_id) SELECT DISTINCT model, endpoint, key_id FROM ${folds} ON CONFLICT DO NOTHING`),
     addFoldedDays: addFolds("account_id"),

@@ -5,6 +5,7 @@ import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import type { Quota } from "../../account/quota.ts";
 import type { Catalog } from "../../core/catalog.ts";
+import { dayMs, endUserUseKeepDays } from "../../core/limits.ts";
 import type { AccountId } from "../../core/types.ts";
 import { read } from "../open.ts";
 
@@ -139,6 +140,32 @@ function prepare(database: Database) {
               || coalesce(sums.day, uses.day) || ', the journal says ' || coalesce(sums.used, 0) AS detail
           FROM sums FULL JOIN uses USING (account_id, key_id, day)
           WHERE coalesce(sums.used, 0) <> coalesce(uses.used, 0)`),
+      ],
+      [
+        "I1",
+        check(`
+          WITH sums AS (
+            SELECT account_id, end_user_id, period AS day, sum(billed_tokens) AS used FROM journal
+            WHERE account_id > ?1 AND account_id <= ?2 AND kind = 'charge' AND end_user_id IS NOT NULL
+            GROUP BY account_id, end_user_id, period
+          ), uses AS (
+            SELECT * FROM end_user_use WHERE account_id > ?1 AND account_id <= ?2
+          )
+          SELECT coalesce(sums.account_id, uses.account_id) AS account,
+            'end user ' || coalesce(sums.end_user_id, uses.end_user_id) || ' used ' || coalesce(uses.used, 0)
+              || ' on day ' || coalesce(sums.day, uses.day) || ', the journal says ' || coalesce(sums.used, 0) AS detail
+          FROM sums FULL JOIN uses USING (account_id, end_user_id, day)
+          WHERE coalesce(sums.used, 0) <> coalesce(uses.used, 0)
+            AND day > (SELECT at / ${dayMs} FROM journal_folded)
+            AND day >= (SELECT max(day) FROM end_user_use) - ${endUserUseKeepDays}`),
+      ],
+      [
+        "I10",
+        check(`
+          SELECT account_id AS account, billing_key || ' is for an end user of another key, or none' AS detail FROM journal
+          WHERE account_id > ?1 AND account_id <= ?2 AND end_user_id IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM end_users AS e
+            WHERE e.account_id = journal.account_id AND e.id = end_user_id AND e.key_id = journal.key_id)`),
       ],
       [
         "I2",

@@ -1,7 +1,9 @@
 // I11: the ledger in memory equals the ledger on disk.
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
+import type { EndUser } from "../../account/end-users.ts";
 import type { LoadedAccount } from "../../account/loaded-account.ts";
+import type { Period } from "../../account/quota.ts";
 import { read } from "../open.ts";
 
 export class MemoryVerifier {
@@ -42,10 +44,30 @@ export class MemoryVerifier {
       return violations;
     });
   }
+
+  /** The same of an end user: of one without open requests and with all its lines on disk. */
+  violationsOfEndUser({ account, key, name, limit, uses, isErased }: EndUser, today: Period): Violation[] {
+    if (limit === null || uses > 0 || isErased) return [];
+    return read(() => {
+      const violations: Violation[] = [];
+      for (const { day, used } of limit.days()) {
+        if (day < today) continue; // what is over, the disk forgets
+        const disk = this.#statements.endUserUsed.get(account, name, key, day)?.used ?? 0;
+        if (disk === used) continue;
+        // Without the name, which the log would keep.
+        const detail = `an end user of key ${key} used ${used} on day ${day} in memory, ${disk} on disk`;
+        violations.push({ invariant: "I11", account, detail });
+      }
+      return violations;
+    });
+  }
 }
 
 function prepare(database: Database) {
   return {
+    endUserUsed: database.prepare<{ used: number }, [number, string, number, number]>(`
+      SELECT used FROM end_users AS e JOIN end_user_use AS u ON u.account_id = e.account_id AND u.end_user_id = e.id
+      WHERE e.account_id = ? AND e.name = ? AND e.key_id = ? AND u.day = ?`),
     credit: database.prepare<{ credit: number }, [number]>("SELECT credit FROM accounts WHERE id = ?"),
     keyUsed: database.prepare<{ used: number }, [number, number, number]>(
       "SELECT used FROM key_use WHERE account_id = ? AND key_id = ? AND day = ?",

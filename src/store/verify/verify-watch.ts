@@ -158,7 +158,20 @@ export class LedgerWatch {
       this.#compare(value);
       if (seen % accountsPerTurn === accountsPerTurn - 1) await Bun.sleep(0);
     }
-    return [...this.#brokenInMemory.values()].flat();
+    return [...[...this.#brokenInMemory.values()].flat(), ...(await this.#checkEndUsers())];
+  }
+
+  /** As many again; those of more keys are had by turns, since who is used goes to the end. */
+  async #checkEndUsers(): Promise<Violation[]> {
+    const { ledger, clock } = this.#options;
+    const found: Violation[] = [];
+    let seen = 0;
+    for (const endUser of [...ledger.endUsers.loaded()].slice(0, accountsPerCheck)) {
+      if (this.#closed) return [];
+      found.push(...this.#memory.violationsOfEndUser(endUser, dayOf(clock.wall())));
+      if ((seen += 1) % accountsPerTurn === 0) await Bun.sleep(0);
+    }
+    return found;
   }
 
   #compare(account: LoadedAccount): void {

@@ -26,7 +26,10 @@ export async function verify(database: Database, ledger: Ledger, plans: Catalog[
       if (loaded !== null) violations.push(...memory.violationsOf(loaded));
     }
     accounts += ids.length;
-    if (ids.length === 0) return { accounts, violations };
+    if (ids.length === 0) {
+      for (const endUser of ledger.endUsers.loaded()) violations.push(...memory.violationsOfEndUser(endUser, 0));
+      return { accounts, violations };
+    }
     after = last;
     await Bun.sleep(0);
   }

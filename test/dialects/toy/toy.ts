@@ -12,6 +12,7 @@ import {
   type ReplyIdentity,
 } from "../../../src/dialects/dialect.ts";
 import { LiteralText } from "../../../src/dialects/reply/literal-text.ts";
+import { openAiEndUser } from "../../../src/dialects/request/end-user.ts";
 import { BodySchema, optional, text, whole } from "../../../src/dialects/request/field.ts";
 import { clampBudget } from "../../../src/dialects/request/settings.ts";
 import { systemText } from "../../../src/dialects/request/system-text.ts";
@@ -106,6 +107,7 @@ export const toy = defineDialect<ToyAsk>({
   replyIdPrefix: "toy-",
   storesResponses: false,
   capabilities: ({ readsImages }) => ({ pictures: readsImages }),
+  endUser: openAiEndUser,
   read,
   encoder: (ask, reply, form) => new ToyEncoder(ask, reply, form),
   statusOf: ({ refusal }) => refusals[refusal].status,

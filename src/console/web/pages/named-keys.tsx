@@ -156,11 +156,13 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
 const used = (tokens: number | null, limit: number | null): string =>
   limit === null ? count(tokens ?? 0) : `${count(tokens ?? 0)} of ${count(limit)}`;
 
-function limitsOf({ models, addresses, expires_at, expired }: AccountKey): string {
+function limitsOf({ models, addresses, expires_at, expired, ...key }: AccountKey): string {
   const parts = [
     models === null ? "all models" : models.join(", "),
     ...(addresses === null ? [] : [`from ${addresses.join(", ")}`]),
     ...(expires_at === null || expired ? [] : [`until ${date(Date.parse(expires_at) - 1)}`]),
+    ...(key.forwards_users ? ["names its end users"] : []),
+    ...(key.limit_end_user_day === null ? [] : [`${count(key.limit_end_user_day)} a day for each`]),
   ];
   return parts.join("; ");
 }

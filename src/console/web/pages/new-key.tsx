@@ -8,17 +8,18 @@ import { Field } from "../parts/field.tsx";
 import { post } from "../request.ts";
 import { useAction } from "../resource.ts";
 
-const empty = { name: "", day: "", month: "", expires: "", models: "", addresses: "" };
+const empty = { name: "", day: "", month: "", expires: "", models: "", addresses: "", each: "" };
 type Fields = typeof empty;
 
 type NewKeyDialogProps = Readonly<{ onClose: () => void; onMade: (key: CreatedAccountKey) => void }>;
 
 export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps): VNode {
   const [fields, setFields] = useState<Fields>(empty);
+  const [forwards, setForwards] = useState(false);
   const action = useAction();
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    void action.run(async () => onMade(await post<CreatedAccountKey, NewAccountKey>("/keys", wantedOf(fields))));
+    void action.run(async () => onMade(await post<CreatedAccountKey, NewAccountKey>("/keys", wantedOf(fields, forwards))));
   };
   const text = (name: keyof Fields, label: string, hint: string, more: object = {}): VNode => (
     <Field label={label} hint={hint}>
@@ -46,6 +47,20 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps): VNode {
         {text("expires", "Last day", "Empty: it does not expire", { type: "date" })}
         {text("models", "Models", "Ids with commas between; empty: all")}
         {text("addresses", "Addresses", "Such as 10.0.0.0/8, with commas between; empty: all")}
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={forwards}
+            onChange={(event) => setForwards(event.currentTarget.checked)}
+          />
+          <span>
+            It belongs to a program that serves people
+            <span class="quiet small-text block">
+              Such as Open WebUI or a bot: what it says of who asks is believed, and your usage shows it.
+            </span>
+          </span>
+        </label>
+        {forwards && text("each", "Tokens a day for each of them", "Empty: they share the key's limits", whole)}
         <DialogFormEnd action={action} onCancel={onClose}>
           Make key
         </DialogFormEnd>
@@ -56,7 +71,7 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps): VNode {
 
 const dayMs = 86_400_000;
 
-function wantedOf({ name, day, month, expires, models, addresses }: Fields): NewAccountKey {
+function wantedOf({ name, day, month, expires, models, addresses, each }: Fields, forwards: boolean): NewAccountKey {
   const list = (text: string): string[] =>
     text
       .split(",")
@@ -70,5 +85,7 @@ function wantedOf({ name, day, month, expires, models, addresses }: Fields): New
     ...(expires === "" ? {} : { expires_at: new Date(Date.parse(expires) + dayMs).toISOString() }),
     ...(list(models).length === 0 ? {} : { models: list(models) }),
     ...(list(addresses).length === 0 ? {} : { addresses: list(addresses) }),
+    ...(forwards ? { forwards_users: true } : {}),
+    ...(forwards && each !== "" ? { limit_end_user_day: Number(each) } : {}),
   };
 }

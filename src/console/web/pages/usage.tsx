@@ -16,7 +16,7 @@ import { useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { numbers } from "../session.ts";
 
-const filterNames = ["text", "model", "endpoint", "key", "from", "to"] as const;
+const filterNames = ["text", "model", "endpoint", "key", "end_user", "from", "to"] as const;
 type Filter = Readonly<Record<(typeof filterNames)[number], string>>;
 
 const pageRows = 25;
@@ -24,10 +24,10 @@ const dayMs = 86_400_000;
 
 /** The filter stands in the page's address, so that it can be kept and shared. */
 function filterOf(query: URLSearchParams): Filter {
-  const [text = "", model = "", endpoint = "", key = "", from = "", to = ""] = filterNames.map(
+  const [text = "", model = "", endpoint = "", key = "", end_user = "", from = "", to = ""] = filterNames.map(
     (name) => query.get(name) ?? "",
   );
-  return { text, model, endpoint, key, from, to };
+  return { text, model, endpoint, key, end_user, from, to };
 }
 
 /** The API's `to` is the first moment after; people mean the whole last day. */
@@ -76,8 +76,64 @@ const Summary = ({ summary }: { summary: UsageSummary }): VNode => (
         <UsageChart summary={summary} />
       )}
     </section>
+    {summary.end_users.length > 0 && <EndUsers endUsers={summary.end_users} />}
   </div>
 );
+
+/** For whom the account's programs asked. */
+function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode {
+  const most = Math.max(1, ...endUsers.map(({ billed_tokens }) => billed_tokens));
+  return (
+    <section class="card flush" aria-label="Who asked">
+      <header>
+        <h2>Who asked, last 30 days</h2>
+        <span class="quiet small-text">As your programs say it</span>
+      </header>
+      <div class="table-scroll end-users" tabIndex={0} role="region" aria-label="Who asked, a list that scrolls">
+        <table class="cards">
+          <caption class="for-readers">Who asked by which key, those who cost most first</caption>
+          <thead>
+            <tr>
+              <th scope="col">End user</th>
+              <th scope="col">Key</th>
+              <th scope="col" class="number">
+                Requests
+              </th>
+              <th scope="col" class="number">
+                Billed tokens
+              </th>
+              <th scope="col" class="number">
+                Cost
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {endUsers.map(({ name, key, requests, billed_tokens, cost_usd }, index) => (
+              <tr key={index}>
+                <td class="break">
+                  {name === null || name === "" ? (
+                    <span class="quiet">{name === null ? "erased" : "nobody named"}</span>
+                  ) : (
+                    <a href={`/usage${search({ end_user: name })}`}>{name}</a>
+                  )}
+                  <meter class="share" min={0} max={most} value={billed_tokens} aria-hidden="true" />
+                </td>
+                <td class="break quiet">{key}</td>
+                <td class="number" data-name="Requests">
+                  {count(requests)}
+                </td>
+                <td class="number" data-name="Billed">
+                  {count(billed_tokens)}
+                </td>
+                <td class="number">{dollars(cost_usd)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
 
 function Sums({ summary }: { summary: UsageSummary }): VNode {
   const overview = useResource(() => get<Overview>("/overview"), "overview");
@@ -210,6 +266,18 @@ const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
         </option>
       ))}
     </select>
+    {(filter.end_user !== "" || (summary?.end_users.length ?? 0) > 0) && (
+      <select
+        aria-label="End user"
+        value={filter.end_user}
+        onChange={(event) => change("end_user", event.currentTarget.value)}
+      >
+        <option value="">All end users</option>
+        {optionsOf(namesOf(summary?.end_users), filter.end_user).map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    )}
     <label>
       From
       <input type="date" value={filter.from} onChange={(event) => change("from", event.currentTarget.value)} />
@@ -224,6 +292,11 @@ const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
 /** A chosen value is offered even where it was never used: else the list would show another. */
 const optionsOf = (known: readonly string[] = [], chosen: string): readonly string[] =>
   chosen === "" || known.includes(chosen) ? known : [chosen, ...known];
+
+/** Each once: several keys may have named the same one. */
+const namesOf = (endUsers: UsageSummary["end_users"] = []): readonly string[] => [
+  ...new Set(endUsers.flatMap(({ name }) => (name === null || name === "" ? [] : [name]))),
+];
 
 type Key = UsageSummary["keys"][number];
 
@@ -247,6 +320,12 @@ const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNod
       <dd>{row.endpoint}</dd>
       <dt>Key</dt>
       <dd class="break">{row.key}</dd>
+      {row.end_user !== null && (
+        <>
+          <dt>End user</dt>
+          <dd class="break">{row.end_user}</dd>
+        </>
+      )}
       <dt>Input</dt>
       <dd class="number">{count(row.input)} tokens</dd>
       <dt>of it cached</dt>

@@ -1,0 +1,19 @@
+// tollgate end-users export EMAIL NAME
+import { exportEndUser } from "../store/backup/end-users.ts";
+import { type Command, folderFlags } from "./command.ts";
+import { databaseFileOf } from "./database-file.ts";
+import { perform } from "./perform.ts";
+import { writePieces } from "./written-pieces.ts";
+
+/** That it is given out is written down first. */
+const command: Command = {
+  words: ["EMAIL", "NAME"],
+  flags: folderFlags,
+  async run(invocation) {
+    const [email, name] = invocation.words;
+    const file = databaseFileOf(invocation);
+    const found = await perform(invocation, "end-users export", { email: email!, name: name! });
+    return writePieces(exportEndUser(file, found.id, found.name));
+  },
+};
+export default command;

@@ -1,0 +1,17 @@
+// Writes a long answer to standard output, piece by piece, as fast as it is read.
+
+/** Gives the exit code. */
+export async function writePieces(pieces: Iterable<string>): Promise<number> {
+  const output = Bun.stdout.writer();
+  try {
+    for (const piece of pieces) {
+      output.write(piece);
+      await output.flush();
+    }
+    await output.end();
+    return 0;
+  } catch (error) {
+    if ((error as { code?: string }).code !== "EPIPE") throw error;
+    return 1; // who reads it wanted no more, and knows
+  }
+}

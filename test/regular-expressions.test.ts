@@ -25,6 +25,7 @@ const made = (text: string, seen: RegExp | string): Entry => ({ text, seen, leng
 const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "account/access-links.ts": [/^[A-Za-z0-9_-]{43}$/],
   "account/account-keys.ts": [/[\p{C}\p{Zl}\p{Zp}]/u],
+  "core/end-user.ts": [within(128, /[\p{C}\p{Zl}\p{Zp}]/gu)], // endUserNameMaxLength
   "account/accounts.ts": [
     /^deleted-[\d-]+@invalid$/i,
     /[^\x21-\x7e]/,

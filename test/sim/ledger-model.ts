@@ -15,6 +15,8 @@ type Movement = {
   use: string;
   /** `key 2 2026-03-28`; empty where it is about no named key. */
   keyUse: string;
+  /** `user 2 ada 2026-03-28`; empty where nobody was named. */
+  userUse: string;
   used: bigint;
   credit: bigint;
   purchase: boolean;
@@ -24,8 +26,9 @@ class Money {
   credit = 0n;
   readonly used = new Map<string, bigint>();
 
-  apply({ use, keyUse, used, credit }: Movement, sign: 1n | -1n): void {
+  apply({ use, keyUse, userUse, used, credit }: Movement, sign: 1n | -1n): void {
     this.credit += sign * credit;
+    if (userUse !== "") this.used.set(userUse, this.of(userUse) + sign * (used - credit));
     if (keyUse !== "") this.used.set(keyUse, this.of(keyUse) + sign * (used - credit));
     if (use !== "") this.used.set(use, this.of(use) + sign * used);
   }
@@ -40,10 +43,15 @@ class Money {
   }
 }
 
-type ModelRequest = { key: number; budget: bigint; cost: bigint; begun: boolean; since: bigint };
+type ModelRequest = { key: number; user: string | null; budget: bigint; cost: bigint; begun: boolean; since: bigint };
 
 /** Limits of a named key. */
-export type ModelKey = Readonly<{ perDay: bigint | null; perMonth: bigint | null }>;
+export type ModelKey = Readonly<{
+  perDay: bigint | null;
+  perMonth: bigint | null;
+  /** Of each of its end users, a day. */
+  perUser: bigint | null;
+}>;
 
 class ModelAccount {
   plan: ModelPlan = "free";
@@ -67,6 +75,7 @@ function dateName(now: number): string {
 const tokensOf = (now: number) => `tokens ${dateName(now)}`;
 const searchesOf = (now: number) => `searches ${dateName(now)}`;
 const keyOf = (key: number, now: number) => `key ${key} ${dateName(now)}`;
+const userOf = (key: number, user: string, now: number) => `user ${key} ${user} ${dateName(now)}`;
 const keyMonthOf = (key: number, now: number) => `key ${key} ${dateName(now).slice(0, 7)}`;
 const callsOf = (now: number) => `calls ${dateName(now)} ${4 * Math.floor(new Date(now).getUTCHours() / 4)}h`;
 
@@ -83,6 +92,11 @@ export type Expected = Readonly<{
 
 export type ExpectedOfKey = Readonly<{ day: number; month: number; held: number; expected: number }>;
 
+type Who = Readonly<{ key: number; user: string | null }>;
+
+const isStopped = (stopped: ReadonlySet<string>, { key, user }: Who): boolean =>
+  stopped.has(`${key}`) || stopped.has(`${key} ${user}`);
+
 const waiting = ({ holds }: ModelAccount) => [...holds].filter(([, { begun }]) => !begun);
 
 /** `rates` in cents a million, with four decimals at most. */
@@ -90,6 +104,8 @@ function chargeOf(rates: readonly number[], tokens: readonly number[]): bigint {
   const sum = tokens.reduce((total, count, i) => total + BigInt(count) * BigInt(Math.round((rates[i] ?? 0) * 1e4)), 0n);
   return (2n * sum + 5_000_000n) / 10_000_000n;
 }
+
+type WhyNot = "busy" | "quota_exceeded" | "key_quota_exceeded" | "end_user_quota_exceeded";
 
 export class LedgerModel {
   readonly #accounts = new Map<string, ModelAccount>();
@@ -100,7 +116,7 @@ export class LedgerModel {
   #elapsed = 0n;
   #latest = 0;
   /** Why requests that waited were refused. */
-  readonly refused = new Map<string, "busy" | "quota_exceeded" | "key_quota_exceeded">();
+  readonly refused = new Map<string, WhyNot>();
 
   create(account: string, plan: ModelPlan): void {
     const made = new ModelAccount();
@@ -136,12 +152,15 @@ export class LedgerModel {
     [reads, writes, rates]: readonly [number, number, readonly number[]],
     now: number,
     key = 1,
-  ): "begins" | "waits" | "quota_exceeded" | "key_quota_exceeded" | "busy" {
+    user: string | null = null,
+  ): "begins" | "waits" | WhyNot {
     const of = this.#of(account);
     const budget = BigInt(tokens);
     this.#pass(now);
     if (budget > this.#balance(of, now) - this.#held(of)) return "quota_exceeded";
     if (budget > this.#keyLeft(of, key, now) - this.#held(of, key)) return "key_quota_exceeded";
+    const who = { key, user };
+    if (budget > this.#userLeft(of, who, now) - this.#heldFor(of, who)) return "end_user_quota_exceeded";
     const isFree = rates.every((rate) => rate === 0);
     const exact = chargeOf(rates, [reads, 0, writes]);
     const cost = isFree ? 0n : exact > 1n ? exact : 1n;
@@ -150,11 +169,12 @@ export class LedgerModel {
     const begun =
       isFree ||
       (stopped !== "all" &&
-        !stopped.has(key) &&
+        !isStopped(stopped, who) &&
         this.#keyMayBegin(of, key, cost, now) &&
+        this.#userMayBegin(of, who, cost, now) &&
         this.#mayBegin(of, cost, now));
     if (!begun && line.length >= 120) return "busy";
-    of.holds.set(request, { key, budget, cost, begun, since: this.#elapsed });
+    of.holds.set(request, { key, user, budget, cost, begun, since: this.#elapsed });
     return begun ? "begins" : "waits";
   }
 
@@ -181,20 +201,21 @@ export class LedgerModel {
   /** `rates` and `tokens` of fresh input, cached input and output. */
   settle(account: string, request: string, rates: readonly number[], tokens: readonly number[], now: number): void {
     const of = this.#of(account);
-    const { key } = of.holds.get(request)!;
+    const { key, user } = of.holds.get(request)!;
     of.holds.delete(request);
     const charge = chargeOf(rates, tokens);
     const left = this.#left(of, now);
     const used = charge < left ? charge : left;
     const keyUse = key > 1 ? keyOf(key, now) : "";
-    this.#move({ account, use: tokensOf(now), keyUse, used, credit: used - charge, purchase: false });
+    const userUse = user === null ? "" : userOf(key, user, now);
+    this.#move({ account, use: tokensOf(now), keyUse, userUse, used, credit: used - charge, purchase: false });
     this.#decide(of, now);
   }
 
   takeCall(account: string, now: number): boolean {
     const of = this.#of(account);
     if (of.live.of(callsOf(now)) >= planTable[of.plan].calls) return false;
-    this.#move({ account, use: callsOf(now), keyUse: "", used: 1n, credit: 0n, purchase: false });
+    this.#move({ account, use: callsOf(now), keyUse: "", userUse: "", used: 1n, credit: 0n, purchase: false });
     return true;
   }
 
@@ -207,19 +228,19 @@ export class LedgerModel {
 
   endSearch(account: string, takenAt: number, found: boolean): void {
     this.#of(account).searching -= 1n;
-    if (found) this.#move({ account, use: searchesOf(takenAt), keyUse: "", used: 1n, credit: 0n, purchase: false });
+    if (found) this.#move({ account, use: searchesOf(takenAt), keyUse: "", userUse: "", used: 1n, credit: 0n, purchase: false });
   }
 
   /** A line that moves nothing (the tokens of a coder call). */
   note(account: string): void {
-    this.#move({ account, use: "", keyUse: "", used: 0n, credit: 0n, purchase: false });
+    this.#move({ account, use: "", keyUse: "", userUse: "", used: 0n, credit: 0n, purchase: false });
   }
 
   /** Says whether the reference is new. */
   buy(account: string, tokens: number, reference: string): boolean {
     if (this.#references.has(reference)) return false;
     this.#references.add(reference);
-    this.#move({ account, use: "", keyUse: "", used: 0n, credit: BigInt(tokens), purchase: true });
+    this.#move({ account, use: "", keyUse: "", userUse: "", used: 0n, credit: BigInt(tokens), purchase: true });
     return true;
   }
 
@@ -289,12 +310,23 @@ export class LedgerModel {
     };
   }
 
+  expectedOfUser(account: string, key: number, user: string, now: number): Omit<ExpectedOfKey, "month"> {
+    const of = this.#of(account);
+    let expected = 0n;
+    for (const one of of.holds.values()) if (one.key === key && one.user === user && one.begun) expected += one.cost;
+    return {
+      day: Number(of.live.of(userOf(key, user, now))),
+      held: Number(this.#heldFor(of, { key, user })),
+      expected: Number(expected),
+    };
+  }
+
   /** Sums over what the disk must have of an account. */
-  onDisk(account: string): { credit: number; tokens: number; calls: number; searches: number; keys: number } {
+  onDisk(account: string): Record<"credit" | "tokens" | "calls" | "searches" | "keys" | "users", number> {
     const { disk } = this.#of(account);
     const sum = (kind: string) => Number(disk.sum(kind));
     const [tokens, calls, searches, keys] = [sum("tokens"), sum("calls"), sum("searches"), sum("key ")];
-    return { credit: Number(disk.credit), tokens, calls, searches, keys };
+    return { credit: Number(disk.credit), tokens, calls, searches, keys, users: sum("user ") };
   }
 
   #move(movement: Movement): void {
@@ -322,6 +354,26 @@ export class LedgerModel {
     return day < month ? day : month;
   }
 
+  #heldFor(of: ModelAccount, { key, user }: Who): bigint {
+    let held = 0n;
+    for (const one of of.holds.values()) if (one.key === key && one.user === user) held += one.budget;
+    return held;
+  }
+
+  /** Without a limit, and where nobody was named, more than anybody has. */
+  #userLeft(of: ModelAccount, { key, user }: Who, now: number): bigint {
+    const limit = of.keys.get(key)?.perUser ?? null;
+    return limit === null || user === null ? 10n ** 18n : limit - of.live.of(userOf(key, user, now));
+  }
+
+  #userMayBegin(of: ModelAccount, who: Who, cost: bigint, now: number): boolean {
+    const begun = [...of.holds.values()].filter(
+      (one) => one.key === who.key && one.user === who.user && one.begun && one.cost > 0n,
+    );
+    if (begun.length === 0) return true;
+    return begun.reduce((sum, one) => sum + one.cost, 0n) + cost <= this.#userLeft(of, who, now);
+  }
+
   /** Beside what the key's others that have begun are expected to cost. */
   #keyMayBegin(of: ModelAccount, key: number, cost: bigint, now: number): boolean {
     const begun = [...of.holds.values()].filter((one) => one.key === key && one.begun && one.cost > 0n);
@@ -330,13 +382,19 @@ export class LedgerModel {
   }
 
   /** Keys whose next requests wait for their own, or all, where one waits for the whole account. */
-  #stopped(of: ModelAccount, now: number): Set<number> | "all" {
-    const stopped = new Set<number>();
-    for (const [, { key, cost }] of waiting(of)) {
-      if (!stopped.has(key) && this.#keyMayBegin(of, key, cost, now)) return "all";
-      stopped.add(key);
-    }
+  #stopped(of: ModelAccount, now: number): Set<string> | "all" {
+    const stopped = new Set<string>();
+    for (const [, one] of waiting(of)) if (!this.#stops(of, stopped, one, now)) return "all";
     return stopped;
+  }
+
+  /** Whether one waits for its key's others or its end user's, and not for the whole account; who waits with it then. */
+  #stops(of: ModelAccount, stopped: Set<string>, { key, user, cost }: ModelRequest, now: number): boolean {
+    const before = isStopped(stopped, { key, user });
+    const [ofKey, ofUser] = [this.#keyMayBegin(of, key, cost, now), this.#userMayBegin(of, { key, user }, cost, now)];
+    if (!ofKey) stopped.add(`${key}`);
+    if (!ofUser) stopped.add(`${key} ${user}`);
+    return before || !ofKey || !ofUser;
   }
 
   #balance(of: ModelAccount, now: number): bigint {
@@ -355,22 +413,26 @@ export class LedgerModel {
   }
 
   #decide(of: ModelAccount, now: number): void {
-    const stopped = new Set<number>();
+    const stopped = new Set<string>();
     for (const [request, one] of waiting(of)) {
-      const { key, budget, cost } = one;
-      const beside = (only: boolean) =>
+      const { key, user, budget, cost } = one;
+      const beside = (isOf: (other: ModelRequest) => boolean) =>
         [...of.holds.values()]
-          .filter((other) => other.begun && (!only || other.key === key))
+          .filter((other) => other.begun && isOf(other))
           .reduce((sum, other) => sum + other.budget, 0n);
-      if (budget > this.#balance(of, now) - beside(false)) this.#refuse(of, request, "quota_exceeded");
-      else if (budget > this.#keyLeft(of, key, now) - beside(true)) this.#refuse(of, request, "key_quota_exceeded");
-      else if (stopped.has(key) || !this.#keyMayBegin(of, key, cost, now)) stopped.add(key);
+      const ofKey = (other: ModelRequest) => other.key === key;
+      const ofUser = (other: ModelRequest) => other.key === key && other.user === user;
+      if (budget > this.#balance(of, now) - beside(() => true)) this.#refuse(of, request, "quota_exceeded");
+      else if (budget > this.#keyLeft(of, key, now) - beside(ofKey)) this.#refuse(of, request, "key_quota_exceeded");
+      else if (budget > this.#userLeft(of, one, now) - beside(ofUser))
+        this.#refuse(of, request, "end_user_quota_exceeded");
+      else if (this.#stops(of, stopped, one, now)) continue;
       else if (this.#mayBegin(of, cost, now)) one.begun = true;
       else return;
     }
   }
 
-  #refuse(of: ModelAccount, request: string, why: "busy" | "quota_exceeded" | "key_quota_exceeded"): void {
+  #refuse(of: ModelAccount, request: string, why: WhyNot): void {
     of.holds.delete(request);
     this.refused.set(request, why);
   }

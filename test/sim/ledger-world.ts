@@ -7,7 +7,9 @@ import { LedgerModel } from "./ledger-model.ts";
 export const planIds: readonly SpecPlan[] = ["free", "plus", "standard", "pro"];
 export const dayMs = 86_400_000;
 
-export type SimulatedKey = Readonly<{ id: number; key: string; expiresAt: number | null }>;
+export type SimulatedKey = Readonly<{ id: number; key: string; expiresAt: number | null; namesUsers: boolean }>;
+/** Whom programs name. */
+export const userNames = ["", "ada", "bob", "=cmd|' /C calc'!A0"];
 export type SimulatedAccount = {
   name: string;
   id: number;
@@ -99,17 +101,21 @@ export abstract class LedgerWorld {
     }
     const perDay = this.pick([null, 1_000, 5_000, 20_000, 100_000]);
     const perMonth = this.pick([null, 30_000, 300_000]);
+    const namesUsers = this.random() < 0.5;
+    const perUser = namesUsers ? this.pick([null, 500, 5_000, 50_000]) : null;
     const expiresAt = this.random() < 0.2 ? office.now + 2 * dayMs : null;
     const wanted = {
       name: `k${this.below(1e9)}`,
       ...(perDay === null ? {} : { limit_day: perDay }),
       ...(perMonth === null ? {} : { limit_month: perMonth }),
       ...(expiresAt === null ? {} : { expires_at: new Date(expiresAt).toISOString() }),
+      ...(namesUsers ? { forwards_users: true } : {}),
+      ...(perUser === null ? {} : { limit_end_user_day: perUser }),
     };
     const { id, api_key: key } = await this.written(office.accountKeys.create(account.id, wanted));
-    account.keys.push({ id, key, expiresAt });
+    account.keys.push({ id, key, expiresAt, namesUsers });
     const big = (limit: number | null) => (limit === null ? null : BigInt(limit));
-    this.model.addKey(account.name, id, { perDay: big(perDay), perMonth: big(perMonth) });
+    this.model.addKey(account.name, id, { perDay: big(perDay), perMonth: big(perMonth), perUser: big(perUser) });
   }
 
   async written<Value>(change: Promise<Value>): Promise<Value> {
@@ -238,7 +244,10 @@ export abstract class LedgerWorld {
       };
       throw new Error(`${account.name} has ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
     }
-    for (const key of account.keys) this.compareKey(account, key);
+    for (const key of account.keys) {
+      this.compareKey(account, key);
+      this.compareUsers(account, key);
+    }
   }
 
   compareKey(account: SimulatedAccount, { id }: SimulatedKey): void {
@@ -248,6 +257,17 @@ export abstract class LedgerWorld {
     const expected = this.model.expectedOfKey(account.name, id, now);
     const found = { ...limit.used(now), held: limit.held, expected: limit.expected };
     expect([account.name, id, found]).toEqual([account.name, id, expected]);
+  }
+
+  compareUsers(account: SimulatedAccount, { id }: SimulatedKey): void {
+    const { ledger, now } = this.office;
+    for (const name of userNames) {
+      const limit = ledger.endUsers.find(account.id, id, name)?.limit ?? null;
+      if (limit === null) continue;
+      const expected = this.model.expectedOfUser(account.name, id, name, now);
+      const found = { day: limit.used(now).day, held: limit.held, expected: limit.expected };
+      expect([account.name, id, name, found]).toEqual([account.name, id, name, expected]);
+    }
   }
 
   /** Every account in memory and on disk. */
@@ -295,7 +315,13 @@ export abstract class LedgerWorld {
       .get(id) as {
       keys: number;
     };
-    return { credit, tokens: sum("allowance"), calls: sum("coder_calls"), searches: sum("searches"), keys };
+    // What is used on old days is let go of; the journal keeps it.
+    const { users } = database
+      .query(
+        "SELECT coalesce(sum(billed_tokens), 0) AS users FROM journal WHERE account_id = ? AND kind = 'charge' AND end_user_id > 0",
+      )
+      .get(id) as { users: number };
+    return { credit, tokens: sum("allowance"), calls: sum("coder_calls"), searches: sum("searches"), keys, users };
   }
 
   /** Lets what awaited something go on, without a turn of the event loop, in which the journal would send by itself. */

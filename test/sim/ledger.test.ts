@@ -10,7 +10,7 @@ import type { Endpoint } from "../fixtures/endpoints.ts";
 import { ask, coderAsk, model, noon } from "../account/office.ts";
 import { longForm } from "../fixtures/optional.ts";
 import { seedOfRun } from "../fixtures/random.ts";
-import { LedgerWorld, runWorlds, type SimulatedAccount } from "./ledger-world.ts";
+import { LedgerWorld, runWorlds, type SimulatedAccount, userNames } from "./ledger-world.ts";
 
 const operations = Number(process.env["TOLLGATE_LEDGER_OPERATIONS"] ?? (longForm ? 50_000 : 15_000));
 const operationsPerWorld = 25_000;
@@ -94,7 +94,11 @@ class Simulation extends LedgerWorld {
     const reads = this.pick([0, 100, this.below(20_000), 196_608]);
     const key = this.random() < 0.4 ? null : (account.keys[this.below(account.keys.length)] ?? null);
     const asker = by(account.id, key?.id);
-    const admitted = this.office.admission.admit(asker, asked, reads, request, this.office.moment);
+    const named = this.random() < 0.7 ? this.pick(userNames) : null;
+    const admitted = this.office.admission.admit(asker, asked, reads, request, this.office.moment, named);
+    /** Only keys that may name somebody are believed. */
+    const user = key?.namesUsers === true ? named : null;
+    if (user !== null) this.count("request for an end user");
     if (key !== null && key.expiresAt !== null && key.expiresAt <= this.office.now) {
       return expect(admitted).toEqual({ refusal: "invalid_api_key" });
     }
@@ -102,7 +106,7 @@ class Simulation extends LedgerWorld {
     const seconds = this.model.count(account.name, this.office.now);
     if (seconds > 0) return expect(admitted).toEqual({ refusal: "too_many_requests", detail: { seconds } });
     const asks = [reads, budget, rates] as const;
-    const expected = this.model.reserve(account.name, request, budget, asks, this.office.now, key?.id);
+    const expected = this.model.reserve(account.name, request, budget, asks, this.office.now, key?.id, user);
     if (expected !== "begins" && expected !== "waits") {
       this.count(`refused: ${expected}`);
       return expect(admitted).toMatchObject({ refusal: expected });

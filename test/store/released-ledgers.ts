@@ -236,4 +236,34 @@ export const releasedLedgers: readonly string[] = [
 
   CREATE INDEX identities_by_account ON identities (account_id);
   `,
+  // Keys that may say for whom they ask, those people, and what they used.
+  `
+  ALTER TABLE api_keys ADD COLUMN forwards_users INTEGER;
+  ALTER TABLE api_keys ADD COLUMN end_user_tokens_per_day INTEGER;
+  ALTER TABLE journal ADD COLUMN end_user_id INTEGER;
+
+  CREATE TABLE end_users (
+    account_id INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    key_id INTEGER NOT NULL,
+    name TEXT,
+    first_day INTEGER NOT NULL,
+    last_day INTEGER NOT NULL,
+    PRIMARY KEY (account_id, id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX end_users_by_name ON end_users (account_id, name, key_id);
+  CREATE INDEX end_users_by_first_day ON end_users (account_id, first_day);
+  CREATE INDEX end_users_by_last_day ON end_users (last_day);
+
+  CREATE TABLE end_user_use (
+    account_id INTEGER NOT NULL,
+    end_user_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    used INTEGER NOT NULL,
+    PRIMARY KEY (account_id, end_user_id, day)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX end_user_use_by_day ON end_user_use (day);
+  `,
 ];

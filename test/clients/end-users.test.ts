@@ -78,7 +78,7 @@ describe.each([1, 2])("with %i threads", (threads) => {
     await client.chat.completions.create({ model: "core-3", max_tokens: 10, messages: long });
     await openai(apiKey).chat.completions.create({ model: "core-3", max_tokens: 10, messages: long, user: "bob" });
     expect(await namesOf(email)).toEqual(["ada@example.org", "ada@example.org", "bob"]);
-    await eventually("the log names the end user", () => gateway.output.includes('"endUser":"ada@example.org"'));
+    await eventually("the log names the end user", async () => gateway.output.includes('"endUser":"ada@example.org"'));
   }, 120_000);
 
   test("who may not say it is not believed, and not written down", async () => {

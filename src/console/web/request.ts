@@ -42,7 +42,12 @@ export async function download(path: string): Promise<void> {
   const response = await ask("POST", path);
   if (!response.ok) throw errorOf(response, await json(response));
   const [, name = ""] = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "") ?? [];
-  const address = URL.createObjectURL(await response.blob());
+  saveFile(await response.blob(), name);
+}
+
+/** Gives the browser a file to keep. */
+export function saveFile(content: Blob, name: string): void {
+  const address = URL.createObjectURL(content);
   Object.assign(document.createElement("a"), { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), downloadMs);
 }

@@ -8,8 +8,8 @@ type DialogProps = Readonly<{
   title: string;
   onClose: () => void;
   children: ComponentChildren;
-  /** A sheet comes from the side and is as tall as the window. */
-  kind?: "box" | "sheet";
+  /** A sheet comes from the side and is as tall as the window; a drawer is one from where the list belongs. */
+  kind?: "box" | "sheet" | "sheet drawer";
 }>;
 
 export function Dialog({ title, onClose, children, kind = "box" }: DialogProps): VNode {

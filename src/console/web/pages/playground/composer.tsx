@@ -6,16 +6,22 @@ import { toast } from "../../parts/toasts.tsx";
 import { change, type Picture, settings } from "./conversation.ts";
 import { pictureTypes, readPictures, Thumbs } from "./pictures.tsx";
 
+const isTouched = (): boolean => matchMedia("(pointer: coarse)").matches;
+/** Where the browser cannot size a field by its content, it has as many rows as lines. */
+const growsByItself = CSS.supports("field-sizing", "content");
+const rowsMax = 8;
+
 type ComposerProps = Readonly<{
   streaming: boolean;
   /** Why nothing can be sent now, or null. */
   obstacle: string | null;
-  readsImages: boolean;
+  /** The chosen models that read no images. */
+  blind: readonly string[];
   onSend: (text: string, pictures: readonly Picture[]) => void;
   onStop: () => void;
 }>;
 
-export function Composer({ streaming, obstacle, readsImages, onSend, onStop }: ComposerProps): VNode {
+export function Composer({ streaming, obstacle, blind, onSend, onStop }: ComposerProps): VNode {
   const [text, setText] = useState("");
   const [pictures, setPictures] = useState<readonly Picture[]>([]);
   const [dropping, setDropping] = useState(false);
@@ -28,10 +34,11 @@ export function Composer({ streaming, obstacle, readsImages, onSend, onStop }: C
     const read = await readPictures([...files]);
     setPictures((before) => [...before, ...read.pictures]);
     for (const sentence of read.refused) toast(sentence, "failed");
-    if (read.pictures.length > 0 && !readsImages) toast(`${settings.value.model} reads no images.`, "failed");
   };
+  const hindered =
+    obstacle ?? (pictures.length > 0 && blind.length > 0 ? `${blind.join(" and ")} reads no images` : null);
   const send = (): void => {
-    if (streaming || obstacle !== null || empty) return;
+    if (streaming || hindered !== null || empty) return;
     onSend(text, pictures);
     setText("");
     setPictures([]);
@@ -64,14 +71,16 @@ export function Composer({ streaming, obstacle, readsImages, onSend, onStop }: C
           />
           <textarea
             ref={writing}
-            rows={1}
+            rows={growsByItself ? 1 : Math.min(rowsMax, text.split("\n").length)}
             aria-label="Message"
             placeholder="Ask something…"
             value={text}
             onInput={(event) => setText(event.currentTarget.value)}
             onPaste={(event) => void add(event.clipboardData?.files)}
             onKeyDown={(event) => {
-              if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+              if (event.key === "Escape" && streaming) onStop();
+              // On a phone's keyboard Enter is the only way to a new line.
+              if (event.key !== "Enter" || event.shiftKey || event.isComposing || isTouched()) return;
               event.preventDefault();
               send();
             }}
@@ -81,7 +90,10 @@ export function Composer({ streaming, obstacle, readsImages, onSend, onStop }: C
               type="button"
               class="icon-button"
               aria-label="Add images"
-              title="Add images: choose, drop or paste them"
+              title={
+                blind.length > 0 ? `${blind.join(" and ")} reads no images` : "Add images: choose, drop or paste them"
+              }
+              disabled={blind.length > 0}
               onClick={() => chooser.current?.click()}
             >
               <Icon name="image" />
@@ -106,7 +118,7 @@ export function Composer({ streaming, obstacle, readsImages, onSend, onStop }: C
               <Icon name="globe" size={15} /> Web search
             </button>
             <span class="grow quiet small-text right" role="status">
-              {obstacle}
+              {hindered}
             </span>
             {streaming ? (
               <button type="button" class="round-button" aria-label="Stop" title="Stop" onClick={onStop}>
@@ -118,7 +130,7 @@ export function Composer({ streaming, obstacle, readsImages, onSend, onStop }: C
                 class="round-button"
                 aria-label="Send"
                 title="Send (Enter)"
-                disabled={empty || obstacle !== null}
+                disabled={empty || hindered !== null}
               >
                 <Icon name="send" />
               </button>

@@ -1,4 +1,4 @@
-// The playground's conversation, independent of a dialect: settings, turns and the answer in progress.
+// What a conversation of the playground is made of, independent of a dialect: settings, turns and answers.
 import { signal } from "@preact/signals";
 import { isRecord } from "../../../../core/is-record.ts";
 
@@ -9,6 +9,8 @@ export type Effort = "" | "off" | "low" | "medium" | "high";
 /** Empty texts and nulls leave a parameter to the server. */
 export type Settings = Readonly<{
   model: string;
+  /** Is asked the same beside it; empty where one model answers alone. */
+  second: string;
   dialect: DialectName;
   system: string;
   outputTokensMax: number | null;
@@ -34,7 +36,8 @@ export type Thinking = { text: string; signature: string };
 export type Usage = Readonly<{ input: number; output: number; cached: number; reasoning: number }>;
 
 export type UserTurn = Readonly<{ role: "user"; text: string; pictures: readonly Picture[] }>;
-export type ToolTurn = Readonly<{ role: "tool"; callId: string; name: string; output: string }>;
+/** `lane`: which of two models side by side called it. */
+export type ToolTurn = Readonly<{ role: "tool"; callId: string; name: string; output: string; lane: number }>;
 
 /** Written to while the stream comes in; `revision` says that it changed. */
 export type Answer = {
@@ -54,6 +57,8 @@ export type Answer = {
   finish: string | null;
   error: string | null;
   requestId: string | null;
+  /** What it was charged, as the usage page has it; null until that is known, and where nothing was charged. */
+  costUsd: number | null;
   firstTokenMs: number | null;
   totalMs: number | null;
   /** True once the stream said that it is at its end: one that just stops is broken. */
@@ -67,6 +72,7 @@ export type NeutralTool = Readonly<{ name: string; description: string; paramete
 
 export const defaultSettings: Settings = {
   model: "",
+  second: "",
   dialect: "chat-completions",
   system: "",
   outputTokensMax: null,
@@ -80,10 +86,7 @@ export const defaultSettings: Settings = {
 };
 
 export const settings = signal<Settings>(defaultSettings);
-export const turns = signal<readonly Turn[]>([]);
-/** True while an answer is being written. */
-export const answering = signal(false);
-/** Counts the changes of the answer that is being written. */
+/** Counts the changes of the answers that are being written. */
 export const revision = signal(0);
 
 export const change = (part: Partial<Settings>): void => {
@@ -106,19 +109,11 @@ export const newAnswer = (model: string, startedAt: number): Answer => ({
   finish: null,
   error: null,
   requestId: null,
+  costUsd: null,
   firstTokenMs: null,
   totalMs: null,
   complete: false,
 });
-
-/** The calls of the last answer that wait for a result before the conversation can go on. */
-export function openCalls(all: readonly Turn[]): readonly Call[] {
-  const last = all.findLastIndex(({ role }) => role === "assistant");
-  const answer = all[last];
-  if (answer?.role !== "assistant" || answer.state !== "done") return [];
-  const given = all.slice(last + 1).flatMap((turn) => (turn.role === "tool" ? [turn.callId] : []));
-  return answer.calls.filter(({ id }) => !given.includes(id));
-}
 
 /** The tools of the editor, or a sentence that says what is wrong with them. */
 export function readTools(text: string): readonly NeutralTool[] | string {

@@ -1,33 +1,27 @@
-// The playground: a conversation with any model, through the same endpoints and at the same prices as every client.
+// The playground: a conversation with any model, or with two side by side, through the same endpoints and at the same
+// prices as every client.
 import type { VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ConsoleModels } from "../../../api.ts";
 import { SnippetTabs } from "../../parts/code-block.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { Failure } from "../../parts/states.tsx";
+import { toast } from "../../parts/toasts.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
+import { navigate, place } from "../../route.ts";
 import { session } from "../../session.ts";
 import { Composer } from "./composer.tsx";
-import {
-  type Answer,
-  answering,
-  type Call,
-  change,
-  openCalls,
-  type Picture,
-  readSchema,
-  readTools,
-  revision,
-  settings,
-  type Turn,
-  turns,
-} from "./conversation.ts";
+import { type Answer, change, readSchema, readTools, revision, settings, type Turn } from "./conversation.ts";
+import { ConversationList, conversationPath } from "./conversation-list.tsx";
+import { send, startNew, stop } from "./exchange.ts";
+import { answering, conversation, entries, keeping, openConversation, written } from "./kept.ts";
 import { snippetsOf } from "./request-code.ts";
 import { SettingsPanel } from "./settings-panel.tsx";
-import { ask, dialects, stop } from "./stream.ts";
-import { TurnView } from "./turn-view.tsx";
+import { dialects } from "./stream.ts";
+import { isEmpty, openCalls, pathOf, type Step, turnsOf, versionsByParent } from "./tree.ts";
+import { StepView } from "./turn-view.tsx";
 
 const suggestions = [
   "Explain how a token bucket limits a rate, with a short code example",
@@ -40,26 +34,60 @@ const followPixels = 80;
 
 export function PlaygroundPage(): VNode {
   const models = useResource(() => get<ConsoleModels>("/models"), "models");
-  const [sheet, setSheet] = useState<"settings" | "code" | null>(null);
-  const all = turns.value;
+  const [sheet, setSheet] = useState<"settings" | "code" | "conversations" | null>(null);
+  const close = (): void => setSheet(null);
+  const shown = conversation.value;
+  const { title } = shown;
+  const comparing = settings.value.second !== "";
   useFirstModel(models.value);
+  useAddress();
+  useKeyboardRoom();
   useEffect(() => {
-    document.title = "Playground · Tollgate";
-  }, []);
+    document.title = title === "" ? "Playground · Tollgate" : `${title} · Playground · Tollgate`;
+  }, [title]);
 
-  const send = (text: string, pictures: readonly Picture[]): void =>
-    void ask(settings.value, [{ role: "user", text, pictures }]);
-  const giveResult = (call: Call, output: string): void => {
-    const result: Turn = { role: "tool", callId: call.id, name: call.name, output };
-    if (openCalls(all).length === 1) return void ask(settings.value, [result]);
-    turns.value = [...all, result];
-  };
+  const readsNoImages = (id: string): boolean =>
+    models.value?.models.find((model) => model.id === id)?.reads_images === false;
+  const { model, second } = settings.value;
   return (
-    <div class="playground">
+    <div class={comparing ? "playground comparing" : "playground"}>
+      <aside class="play-list" aria-label="Kept conversations">
+        <ConversationList />
+      </aside>
       <section class="play-main" aria-label="Conversation">
         <header class="play-head">
+          <button
+            type="button"
+            class="icon-button only-without-list"
+            aria-label="Conversations"
+            title="Conversations"
+            onClick={() => setSheet("conversations")}
+          >
+            <Icon name="history" />
+          </button>
           <h1 tabIndex={-1}>Playground</h1>
-          <ModelChoice models={models.value} />
+          <div class="play-models">
+            <ModelChoice label="Model" models={models.value} chosen={model} onChoose={(id) => change({ model: id })} />
+            {comparing && (
+              <ModelChoice
+                label="Model beside it"
+                models={models.value}
+                chosen={second}
+                onChoose={(id) => change({ second: id })}
+              />
+            )}
+          </div>
+          <button
+            type="button"
+            class="icon-button"
+            aria-label="Two models side by side"
+            title="Two models side by side"
+            aria-pressed={comparing}
+            disabled={model === ""}
+            onClick={() => change({ second: comparing ? "" : otherThan(model, models.value) })}
+          >
+            <Icon name="columns" />
+          </button>
           <button
             type="button"
             class="icon-button only-narrow"
@@ -83,22 +111,23 @@ export function PlaygroundPage(): VNode {
             class="icon-button"
             aria-label="New conversation"
             title="New conversation"
-            disabled={all.length === 0}
+            disabled={isEmpty(shown)}
             onClick={() => {
-              stop();
-              turns.value = [];
+              if (keeping.value === "nowhere") stop();
+              startNew();
+              navigate("/playground");
             }}
           >
             <Icon name="plus" />
           </button>
         </header>
-        <Conversation onSuggestion={(text) => send(text, [])} onResult={giveResult} ready={settings.value.model !== ""}>
+        <Conversation ready={model !== ""}>
           {models.error === null ? null : <Failure message={models.error} onRetry={models.reload} />}
         </Conversation>
         <Composer
           streaming={answering.value}
-          obstacle={obstacleOf(all)}
-          readsImages={models.value?.models.find(({ id }) => id === settings.value.model)?.reads_images ?? true}
+          obstacle={obstacleOf(pathOf(shown))}
+          blind={[model, ...(comparing ? [second] : [])].filter(readsNoImages)}
           onSend={send}
           onStop={stop}
         />
@@ -106,13 +135,18 @@ export function PlaygroundPage(): VNode {
       <aside class="play-side" aria-label="Settings">
         <SettingsPanel />
       </aside>
+      {sheet === "conversations" && (
+        <Dialog title="Conversations" kind="sheet drawer" onClose={close}>
+          <ConversationList onLeave={close} />
+        </Dialog>
+      )}
       {sheet === "settings" && (
-        <Dialog title="Settings" kind="sheet" onClose={() => setSheet(null)}>
+        <Dialog title="Settings" kind="sheet" onClose={close}>
           <SettingsPanel />
         </Dialog>
       )}
       {sheet === "code" && (
-        <Dialog title="The request as code" kind="sheet" onClose={() => setSheet(null)}>
+        <Dialog title="The request as code" kind="sheet" onClose={close}>
           <RequestCode />
         </Dialog>
       )}
@@ -124,31 +158,103 @@ export function PlaygroundPage(): VNode {
 function useFirstModel(models: ConsoleModels | null): void {
   useEffect(() => {
     if (models === null || settings.value.model !== "") return;
-    const able = models.models.filter(({ usable, coder }) => usable && !coder);
-    const first = able.find(({ served }) => served) ?? able[0] ?? models.models[0];
+    const first = usable(models)[0] ?? models.models[0];
     if (first !== undefined) change({ model: first.id });
-  }, [models]);
+  }, [models, settings.value.model === ""]);
 }
 
-function obstacleOf(all: readonly Turn[]): string | null {
+/** Those that a node serves come first. */
+function usable({ models }: ConsoleModels): ConsoleModels["models"] {
+  const able = models.filter(({ usable, coder }) => usable && !coder);
+  return [...able.filter(({ served }) => served), ...able.filter(({ served }) => !served)];
+}
+
+const otherThan = (model: string, models: ConsoleModels | null): string =>
+  (models === null ? undefined : usable(models).find(({ id }) => id !== model))?.id ?? model;
+
+/**
+ * The address names the conversation, so that a reload, a bookmark and the browser's way back lead to it. `?model=`
+ * chooses one, `?new` begins anew.
+ */
+function useAddress(): void {
+  const { path, query } = place.value;
+  const wanted = query.get("c");
+  const model = query.get("model");
+  const { id, steps } = conversation.value;
+  const has = (wantedId: string): boolean => entries.value?.some((entry) => entry.id === wantedId) === true;
+  const isKept = has(id);
+  useEffect(() => {
+    if (model !== null) change({ model, second: "" });
+    if (model !== null || query.has("new")) {
+      startNew();
+      navigate("/playground", { replace: true });
+    } else if (wanted !== null && wanted !== conversation.value.id) {
+      void openConversation(wanted).then((found) => {
+        if (found || place.value.query.get("c") !== wanted) return;
+        toast("This conversation is not kept in this browser.", "failed");
+        startNew();
+        navigate("/playground", { replace: true });
+      });
+    }
+  }, [wanted, model, query.has("new")]);
+  useEffect(() => {
+    if (path !== "/playground" || !isKept || steps.size === 0 || model !== null || query.has("new")) return;
+    // Another tab may have deleted the one that the address names.
+    if (wanted === null || (wanted !== id && !has(wanted))) navigate(conversationPath(id), { replace: true });
+  }, [path, wanted, id, isKept]);
+}
+
+/**
+ * Some phones lay their keyboard over the page instead of making the page smaller (Safari; others follow
+ * interactive-widget in index.html): the page ends above it.
+ */
+function useKeyboardRoom(): void {
+  useEffect(() => {
+    const { visualViewport } = globalThis;
+    const root = document.documentElement;
+    const measure = (): void => {
+      const covered = visualViewport === null ? 0 : innerHeight - visualViewport.height * visualViewport.scale;
+      root.style.setProperty("--keyboard", `${covered > keyboardMinPixels ? Math.round(covered) : 0}px`);
+    };
+    visualViewport?.addEventListener("resize", measure);
+    return () => {
+      visualViewport?.removeEventListener("resize", measure);
+      root.style.removeProperty("--keyboard");
+    };
+  }, []);
+}
+/** Bars of the browser that come and go are lower than a keyboard. */
+const keyboardMinPixels = 120;
+
+function obstacleOf(path: readonly Step[]): string | null {
   if (settings.value.model === "") return "Loading models…";
   if (typeof readTools(settings.value.tools) === "string") return "The tools are not valid JSON";
   if (typeof readSchema(settings.value.schema) === "string") return "The schema is not valid JSON";
-  return openCalls(all).length > 0 ? "Give the tool's result first" : null;
+  return openCalls(path).length > 0 ? "Give the tool's result first" : null;
 }
 
-const ModelChoice = ({ models }: { models: ConsoleModels | null }): VNode => (
+type ModelChoiceProps = Readonly<{
+  label: string;
+  models: ConsoleModels | null;
+  chosen: string;
+  onChoose: (id: string) => void;
+}>;
+
+const ModelChoice = ({ label, models, chosen, onChoose }: ModelChoiceProps): VNode => (
   <select
-    aria-label="Model"
-    value={settings.value.model}
+    aria-label={label}
+    value={chosen}
     disabled={models === null}
-    onChange={(event) => change({ model: event.currentTarget.value })}
+    onChange={(event) => onChoose(event.currentTarget.value)}
   >
     {models?.models.map(({ id, served }) => (
       <option key={id} value={id}>
         {served ? id : `${id} (no node)`}
       </option>
     ))}
+    {models?.models.every(({ id }) => id !== chosen) === true && chosen !== "" && (
+      <option value={chosen}>{chosen} (not here)</option>
+    )}
   </select>
 );
 
@@ -160,16 +266,22 @@ const told: Readonly<Record<Answer["state"], string>> = {
   failed: "",
 };
 
-type ConversationProps = Readonly<{
-  ready: boolean;
-  onSuggestion: (text: string) => void;
-  onResult: (call: Call, output: string) => void;
-  children: VNode | null;
-}>;
+/** Of two answers, the one that is not at its end is told. */
+function stateOf(step: Step | undefined): string {
+  if (step?.turn.role !== "replies") return "";
+  const states = step.turn.lanes.flatMap((answer) => (answer === null ? [] : [answer.state]));
+  const state = states.find((each) => each === "streaming") ?? states.find((each) => each === "failed") ?? states[0];
+  return state === undefined ? "" : told[state];
+}
 
-function Conversation({ ready, onSuggestion, onResult, children }: ConversationProps): VNode {
-  const all = turns.value;
+type ConversationProps = Readonly<{ ready: boolean; children: VNode | null }>;
+
+function Conversation({ ready, children }: ConversationProps): VNode {
+  const shown = conversation.value;
   const changes = revision.value;
+  const all = useMemo(() => pathOf(shown), [shown]);
+  const versions = useMemo(() => versionsByParent(shown), [shown]);
+  const waiting = useMemo(() => openCalls(all), [all]);
   const scroller = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
   const place = useRef(0);
@@ -179,9 +291,8 @@ function Conversation({ ready, onSuggestion, onResult, children }: ConversationP
   }, [all, changes]);
   useEffect(() => {
     follows.current = true; // a new turn was asked for by the user, who wants to see it
-  }, [all.length]);
+  }, [all.length, shown.id]);
   const last = all.at(-1);
-  const waiting = openCalls(all);
   return (
     <div
       ref={scroller}
@@ -208,25 +319,26 @@ function Conversation({ ready, onSuggestion, onResult, children }: ConversationP
             </p>
             <div class="suggestions">
               {suggestions.map((text) => (
-                <button key={text} type="button" disabled={!ready} onClick={() => onSuggestion(text)}>
+                <button key={text} type="button" disabled={!ready} onClick={() => send(text, [])}>
                   {text}
                 </button>
               ))}
             </div>
           </div>
         )}
-        {all.map((turn, index) => (
-          <TurnView
-            key={index}
-            turn={turn}
-            revision={turn === last ? changes : 0}
+        {all.map((step) => (
+          <StepView
+            key={step.id}
+            step={step}
+            versions={versions.get(step.parent) ?? []}
+            revision={written.value.has(step.id) ? changes : 0}
             waiting={waiting}
-            onResult={onResult}
+            busy={answering.value}
           />
         ))}
       </div>
       <p class="for-readers" role="status">
-        {last?.role === "assistant" && told[last.state]}
+        {stateOf(last)}
       </p>
     </div>
   );
@@ -235,7 +347,11 @@ function Conversation({ ready, onSuggestion, onResult, children }: ConversationP
 /** What was sent last, or would be sent first. */
 function RequestCode(): VNode {
   const dialect = dialects[settings.value.dialect];
-  const asked = turns.value.slice(0, turns.value.findLastIndex(({ role }) => role !== "assistant") + 1);
+  const path = pathOf(conversation.value);
+  const asked = turnsOf(
+    path.slice(0, path.findLastIndex(({ turn }) => turn.role !== "replies") + 1),
+    conversation.value.lane,
+  );
   const shown: readonly Turn[] = asked.length > 0 ? asked : [{ role: "user", text: "Say hello", pictures: [] }];
   const baseUrl = session.value?.base_url ?? location.origin;
   return (

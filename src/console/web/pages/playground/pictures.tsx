@@ -19,10 +19,17 @@ export async function readPictures(files: readonly File[]): Promise<{ pictures: 
   for (const file of files) {
     if (!types.includes(file.type)) refused.push(`${file.name} is not a PNG, JPEG, WebP or GIF.`);
     else if (file.size > fileMaxBytes) refused.push(`${file.name} is larger than 8 MiB.`);
-    else pictures.push({ name: file.name, type: file.type, base64: await base64Of(file), file });
+    else pictures.push(await readPicture(file, file.name));
   }
   return { pictures, refused };
 }
+
+export const readPicture = async (file: Blob, name: string): Promise<Picture> => ({
+  name,
+  type: file.type,
+  base64: await base64Of(file),
+  file,
+});
 
 function base64Of(file: Blob): Promise<string> {
   return new Promise((resolve, reject) => {

@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { Field } from "../../parts/field.tsx";
 import { change, type DialectName, type Effort, readSchema, readTools, settings } from "./conversation.ts";
+import { Presets } from "./presets.tsx";
 import { dialects } from "./stream.ts";
 
 const exampleTools = `[
@@ -33,6 +34,7 @@ export function SettingsPanel(): VNode {
   const schemaRead = readSchema(schema);
   return (
     <div class="stack">
+      <Presets />
       <Field label="Dialect" hint={dialects[dialect].endpoint}>
         {(control) => (
           <select

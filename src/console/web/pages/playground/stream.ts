@@ -2,16 +2,7 @@
 import { consoleHeader } from "../../console-header.ts";
 import { now } from "../../clock.ts";
 import { messageOf } from "../../request.ts";
-import {
-  answering,
-  type Answer,
-  type DialectName,
-  newAnswer,
-  revision,
-  type Settings,
-  type Turn,
-  turns,
-} from "./conversation.ts";
+import type { Answer, DialectName, Settings, Turn } from "./conversation.ts";
 import { chatCompletions } from "./chat-completions.ts";
 import { fail, type Json, type PlaygroundDialect, record } from "./dialect.ts";
 import { messages } from "./messages.ts";
@@ -23,35 +14,23 @@ export const dialects: Readonly<Record<DialectName, PlaygroundDialect>> = {
   responses,
 };
 
-let running: AbortController | null = null;
-
-/** Ends the answer that is being written; what came so far stays and is billed. */
-export function stop(): void {
-  running?.abort();
-}
-
-/** Adds the turns and streams the answer to the whole conversation. Resolves when it ended, however it did. */
-export async function ask(settings: Settings, added: readonly Turn[]): Promise<void> {
+/** Streams an answer. Resolves when it ended, however it did; `onChange` is called when there is more to show. */
+export async function receive(
+  answer: Answer,
+  settings: Settings,
+  turns: readonly Turn[],
+  cancelSignal: AbortSignal,
+  onChange: () => void,
+): Promise<void> {
   const dialect = dialects[settings.dialect];
-  const conversation = [...turns.value, ...added];
-  const answer = newAnswer(settings.model, now());
-  turns.value = [...conversation, answer];
-  const controller = new AbortController();
-  running = controller;
-  answering.value = true;
   try {
-    await stream(dialect, dialect.body(settings, conversation), answer, controller.signal);
+    await stream(dialect, dialect.body(settings, turns), answer, cancelSignal, onChange);
     finish(answer);
   } catch (error) {
-    if (controller.signal.aborted) answer.state = "stopped";
+    if (cancelSignal.aborted) answer.state = "stopped";
     else fail(answer, { message: `The connection was lost. ${messageOf(error)}` });
   } finally {
     answer.totalMs = now() - answer.startedAt;
-    if (running === controller) {
-      running = null;
-      answering.value = false;
-    }
-    revision.value++;
   }
 }
 
@@ -66,6 +45,7 @@ async function stream(
   body: object,
   answer: Answer,
   cancelSignal: AbortSignal,
+  onChange: () => void,
 ): Promise<void> {
   const response = await fetch(dialect.endpoint, {
     method: "POST",
@@ -80,7 +60,7 @@ async function stream(
     return fail(answer, { ...fallback, ...record(reply["error"]) });
   }
   const read = dialect.reader(answer);
-  const show = oncePerFrame(() => revision.value++);
+  const show = nowAndThen(onChange);
   for await (const data of dataOf(response.body)) {
     if (data === "[DONE]") answer.complete = true;
     else read(JSON.parse(data) as Json);
@@ -106,15 +86,21 @@ async function* dataOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGene
   }
 }
 
-/** Drawing costs more than reading: many events are drawn together. */
-function oncePerFrame(draw: () => void): () => void {
+/**
+ * Drawing costs more than reading: many events are drawn together, and of a long answer, which takes long to draw, more
+ * of them, so that at most a third of the time goes into drawing.
+ */
+function nowAndThen(draw: () => void): () => void {
   let waiting = false;
   return () => {
     if (waiting) return;
     waiting = true;
     requestAnimationFrame(() => {
-      waiting = false;
+      const beganMs = now();
       draw();
+      setTimeout(() => {
+        setTimeout(() => (waiting = false), 2 * (now() - beganMs));
+      });
     });
   };
 }

@@ -1,44 +1,196 @@
-// One step of the conversation: a question, a tool's result, or an answer with its reasoning, calls and sources.
+// One step of the conversation: a question, a tool's result, or answers with their reasoning, calls and sources.
 import type { VNode } from "preact";
-import { useState } from "preact/hooks";
-import { count } from "../../format.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { count, dollars } from "../../format.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { Markdown, SafeLink } from "../../parts/markdown.tsx";
-import type { Answer, Call, ServerCall, ToolTurn, Turn, UserTurn } from "./conversation.ts";
+import type { Answer, Call, ServerCall, ToolTurn, UserTurn } from "./conversation.ts";
+import { askAgain, askInstead, choose, giveResult, goOnWith } from "./exchange.ts";
 import { Thumbs } from "./pictures.tsx";
+import type { OpenCall, Replies, Step } from "./tree.ts";
 
-type TurnViewProps = Readonly<{
-  turn: Turn;
-  /** Changes with the turn: the answer that is being written stays the same object. */
+/** Longer texts are shown so far at first: a browser takes seconds to lay out a megabyte. */
+const questionShownLength = 5_000;
+const answerShownLength = 100_000;
+
+type StepViewProps = Readonly<{
+  step: Step;
+  /** The step and what stands beside it, the oldest first. */
+  versions: readonly Step[];
+  /** Changes with the answers that are being written, which stay the same objects. */
   revision: number;
-  waiting: readonly Call[];
-  onResult: (call: Call, output: string) => void;
+  waiting: readonly OpenCall[];
+  /** An answer is being written: nothing can be asked now. */
+  busy: boolean;
 }>;
 
-export function TurnView({ turn, waiting, onResult }: TurnViewProps): VNode {
+/** Drawn again only when something of it changed: a conversation may be long. */
+export function StepView({ step, versions, revision, waiting, busy }: StepViewProps): VNode {
+  const own = step.turn.role === "replies" ? waiting : none;
+  return useMemo(
+    () => <TurnView {...{ step, versions, revision, waiting: own, busy }} />,
+    [step, versions.length, versions.indexOf(step), revision, own, busy],
+  );
+}
+const none: readonly OpenCall[] = [];
+
+function TurnView({ step, versions, waiting, busy }: StepViewProps): VNode {
+  const { turn } = step;
+  const chooser = versions.length > 1 ? <Versions step={step} versions={versions} busy={busy} /> : null;
   switch (turn.role) {
     case "user":
-      return <Asked turn={turn} />;
+      return <Asked step={step} turn={turn} chooser={chooser} busy={busy} />;
     case "tool":
       return <ToolResult turn={turn} />;
-    case "assistant":
-      return <AnswerView answer={turn} waiting={waiting} onResult={onResult} />;
+    case "replies":
+      return <RepliesView step={step} turn={turn} chooser={chooser} waiting={waiting} busy={busy} />;
     default:
       return turn satisfies never;
   }
 }
 
-const Asked = ({ turn }: { turn: UserTurn }): VNode => (
-  <article class="turn user" aria-label="You">
-    <Thumbs pictures={turn.pictures} />
-    {turn.text !== "" && (
-      <div class="bubble" dir="auto">
-        {turn.text}
-      </div>
-    )}
-  </article>
-);
+type VersionsProps = Readonly<{ step: Step; versions: readonly Step[]; busy: boolean }>;
+
+function Versions({ step, versions, busy }: VersionsProps): VNode {
+  const at = versions.indexOf(step);
+  const button = (index: number, label: string, icon: "back" | "chevron"): VNode => {
+    const version = versions[index];
+    return (
+      <button
+        type="button"
+        class="icon-button"
+        aria-label={label}
+        disabled={version === undefined || busy}
+        onClick={() => version !== undefined && choose(version)}
+      >
+        <Icon name={icon} size={14} />
+      </button>
+    );
+  };
+  return (
+    <span class="versions" role="group" aria-label="Versions">
+      {button(at - 1, "Earlier version", "back")}
+      <span class="number">
+        {at + 1} / {versions.length}
+      </span>
+      {button(at + 1, "Later version", "chevron")}
+    </span>
+  );
+}
+
+type AskedProps = Readonly<{ step: Step; turn: UserTurn; chooser: VNode | null; busy: boolean }>;
+
+function Asked({ step, turn, chooser, busy }: AskedProps): VNode {
+  const [editing, setEditing] = useState(false);
+  const { text } = turn;
+  return (
+    <article class="turn user" aria-label="You">
+      <Thumbs pictures={turn.pictures} />
+      {editing ? (
+        <QuestionEditor
+          text={text}
+          busy={busy}
+          onCancel={() => setEditing(false)}
+          onSend={(next) => {
+            setEditing(false);
+            askInstead(step, next);
+          }}
+        />
+      ) : (
+        text !== "" && (
+          <Clipped text={text} length={questionShownLength}>
+            {(shown) => (
+              <div class="bubble" dir="auto">
+                {shown}
+              </div>
+            )}
+          </Clipped>
+        )
+      )}
+      {!editing && (
+        <footer class="turn-tools">
+          {text !== "" && <CopyButton text={text} label="Copy the question" />}
+          <button
+            type="button"
+            class="icon-button"
+            aria-label="Edit the question"
+            title="Edit, and go on from here"
+            disabled={busy}
+            onClick={() => setEditing(true)}
+          >
+            <Icon name="pencil" size={16} />
+          </button>
+          {chooser}
+        </footer>
+      )}
+    </article>
+  );
+}
+
+type QuestionEditorProps = Readonly<{
+  text: string;
+  busy: boolean;
+  onSend: (text: string) => void;
+  onCancel: () => void;
+}>;
+
+function QuestionEditor({ text, busy, onSend, onCancel }: QuestionEditorProps): VNode {
+  const [words, setWords] = useState(text);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const canSend = words.trim() !== "" && !busy;
+  useEffect(() => {
+    field.current?.focus();
+    field.current?.setSelectionRange(text.length, text.length);
+  }, []);
+  return (
+    <form
+      class="question-editor"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (canSend) onSend(words);
+      }}
+    >
+      <textarea
+        ref={field}
+        rows={3}
+        aria-label="The question"
+        value={words}
+        onInput={(event) => setWords(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") onCancel();
+          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+          event.preventDefault();
+          if (canSend) onSend(words);
+        }}
+      />
+      <footer>
+        <button type="button" class="button small" onClick={onCancel}>
+          Cancel
+        </button>
+        <button type="submit" class="button small primary" disabled={!canSend} title="Ctrl+Enter">
+          Ask this instead
+        </button>
+      </footer>
+    </form>
+  );
+}
+
+type ClippedProps = Readonly<{ text: string; length: number; children: (shown: string) => VNode }>;
+
+/** The start of a long text, and the rest when it is asked for. */
+function Clipped({ text, length, children }: ClippedProps): VNode {
+  const [whole, setWhole] = useState(false);
+  if (whole || text.length <= length * 1.2) return children(text);
+  return (
+    <>
+      {children(`${text.slice(0, length)}…`)}
+      <button type="button" class="link-button small-text" onClick={() => setWhole(true)}>
+        Show all {count(text.length)} characters
+      </button>
+    </>
+  );
+}
 
 const ToolResult = ({ turn }: { turn: ToolTurn }): VNode => (
   <article class="turn tool" aria-label={`Result of ${turn.name}`}>
@@ -49,13 +201,53 @@ const ToolResult = ({ turn }: { turn: ToolTurn }): VNode => (
   </article>
 );
 
-type AnswerViewProps = Readonly<{
-  answer: Answer;
-  waiting: readonly Call[];
-  onResult: (call: Call, output: string) => void;
+type RepliesViewProps = Readonly<{
+  step: Step;
+  turn: Replies;
+  chooser: VNode | null;
+  waiting: readonly OpenCall[];
+  busy: boolean;
 }>;
 
-function AnswerView({ answer, waiting, onResult }: AnswerViewProps): VNode {
+function RepliesView({ step, turn, chooser, waiting, busy }: RepliesViewProps): VNode {
+  const { lanes } = turn;
+  const view = (answer: Answer, lane: number): VNode => (
+    <AnswerView
+      answer={answer}
+      waiting={waiting.filter((open) => open.lane === lane)}
+      busy={busy}
+      chooser={lane === 0 || lanes[0] === null ? chooser : null}
+      isOneOfTwo={lanes.length > 1}
+      onAgain={() => askAgain(step, lane)}
+      onAlone={() => goOnWith(answer, lane)}
+    />
+  );
+  const [first] = lanes;
+  if (lanes.length === 1 && first != null) return view(first, 0);
+  return (
+    <div class="lanes" tabIndex={0} role="group" aria-label="Answers side by side">
+      {lanes.map((answer, lane) => (
+        <div key={lane} class="lane">
+          {answer !== null && <p class="lane-name">{answer.model}</p>}
+          {answer !== null && view(answer, lane)}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+type AnswerViewProps = Readonly<{
+  answer: Answer;
+  waiting: readonly OpenCall[];
+  busy: boolean;
+  chooser: VNode | null;
+  isOneOfTwo: boolean;
+  onAgain: () => void;
+  onAlone: () => void;
+}>;
+
+function AnswerView(props: AnswerViewProps): VNode {
+  const { answer, waiting, busy, onAgain } = props;
   const streaming = answer.state === "streaming";
   const thinkingNow = streaming && answer.text === "" && answer.calls.length === 0;
   return (
@@ -74,15 +266,24 @@ function AnswerView({ answer, waiting, onResult }: AnswerViewProps): VNode {
       {answer.serverCalls.map((call, index) => (
         <ServerCallView key={call.id || index} call={call} runs={streaming && call.result === null} />
       ))}
-      <div class={streaming ? "caret" : undefined}>{answer.text !== "" && <Markdown text={answer.text} />}</div>
-      {answer.calls.map((call, index) => (
-        <CallView
-          key={call.id || index}
-          call={call}
-          waits={waiting.includes(call)}
-          onResult={(output) => onResult(call, output)}
-        />
-      ))}
+      <div class={streaming ? "caret" : undefined}>
+        {answer.text !== "" && (
+          <Clipped text={answer.text} length={answerShownLength}>
+            {(shown) => <Markdown text={shown} />}
+          </Clipped>
+        )}
+      </div>
+      {answer.calls.map((call, index) => {
+        const open = waiting.find((each) => each.call === call);
+        return (
+          <CallView
+            key={call.id || index}
+            call={call}
+            waits={open !== undefined}
+            onResult={(output) => open !== undefined && giveResult(open, output)}
+          />
+        );
+      })}
       {answer.sources.length > 0 && (
         <section class="sources" aria-label="Sources">
           <h3>Sources</h3>
@@ -98,32 +299,56 @@ function AnswerView({ answer, waiting, onResult }: AnswerViewProps): VNode {
         </section>
       )}
       {answer.state === "failed" && (
-        <p class="form-error" role="alert">
-          {answer.error}
-        </p>
+        <div class="form-error answer-failed">
+          <p role="alert">{answer.error}</p>
+          <button type="button" class="button small" disabled={busy} onClick={onAgain}>
+            <Icon name="refresh" size={14} /> Try again
+          </button>
+        </div>
       )}
-      {!streaming && <AnswerFoot answer={answer} />}
+      {!streaming && <AnswerFoot {...props} />}
     </article>
   );
 }
 
-function AnswerFoot({ answer }: { answer: Answer }): VNode {
-  const { state, usage, finish, firstTokenMs, totalMs, requestId, text } = answer;
+function AnswerFoot({ answer, busy, chooser, isOneOfTwo, onAgain, onAlone }: AnswerViewProps): VNode {
+  const { state, usage, finish, firstTokenMs, totalMs, requestId, text, costUsd } = answer;
   return (
     <footer class="turn-foot">
-      {text !== "" && <CopyButton text={text} label="Copy the answer" />}
-      <span>{answer.model}</span>
-      {state === "stopped" && <span class="badge warn">Stopped</span>}
+      <span class="turn-tools">
+        {text !== "" && <CopyButton text={text} label="Copy the answer" />}
+        {state !== "failed" && (
+          <button
+            type="button"
+            class="icon-button"
+            aria-label="Ask again"
+            title="Ask again: this answer stays as a version"
+            disabled={busy}
+            onClick={onAgain}
+          >
+            <Icon name="refresh" size={16} />
+          </button>
+        )}
+        {isOneOfTwo && (
+          <button type="button" class="button small" disabled={busy} onClick={onAlone}>
+            Go on with this
+          </button>
+        )}
+        {chooser}
+      </span>
+      {!isOneOfTwo && <span>{answer.model}</span>}
+      {state === "stopped" && <span class="badge warn">{finish === "cut" ? "Not finished" : "Stopped"}</span>}
       {(finish === "length" || finish === "max_tokens" || finish === "max_output_tokens") && (
         <span class="badge warn">Output budget reached</span>
       )}
+      {firstTokenMs !== null && <span class="number">first token {seconds(firstTokenMs)}</span>}
+      {totalMs !== null && <span class="number">total {seconds(totalMs)}</span>}
       {usage !== null && (
         <span class="number" title={`${count(usage.cached)} of the input cached, ${count(usage.reasoning)} reasoning`}>
           {count(usage.input)} in · {count(usage.output)} out
         </span>
       )}
-      {firstTokenMs !== null && <span class="number">first token {seconds(firstTokenMs)}</span>}
-      {totalMs !== null && <span class="number">total {seconds(totalMs)}</span>}
+      {costUsd !== null && <span class="number">{costUsd === 0 ? "free" : dollars(costUsd)}</span>}
       {requestId !== null && <RequestId id={requestId} isBilled={state !== "failed"} />}
     </footer>
   );

@@ -1,0 +1,168 @@
+// What can be done with a conversation: ask, stop, ask again, edit a question and go on from there, give a tool's result.
+import { effect } from "@preact/signals";
+import type { UsagePage } from "../../../api.ts";
+import { now } from "../../clock.ts";
+import { get } from "../../request.ts";
+import { type Answer, change, newAnswer, type Picture, revision, type Settings, settings } from "./conversation.ts";
+import { answering, conversation, keep, keepWhileWritten, owner, show, update, written } from "./kept.ts";
+import { receive } from "./stream.ts";
+import {
+  type Conversation,
+  leafBelow,
+  newConversation,
+  newStep,
+  openCalls,
+  type OpenCall,
+  pathOf,
+  pathTo,
+  type Replies,
+  type Step,
+  turnsOf,
+  withStep,
+} from "./tree.ts";
+
+/** A charge is written before the end of an answer; that of one that was stopped, soon after. */
+const costTries = 4;
+const costEveryMs = 500;
+
+const running = new Map<string, AbortController>();
+
+/** Nobody else sees, or pays for, what the account before asked. */
+let askedBy: string | null = null;
+effect(() => {
+  if (askedBy !== owner.value) for (const controller of running.values()) controller.abort();
+  askedBy = owner.value;
+});
+
+/** Ends the answers of the conversation that is shown; what came so far stays and is billed. */
+export function stop(): void {
+  for (const [id, answer] of written.value) {
+    if (answer.conversation === conversation.value.id) running.get(id)?.abort();
+  }
+}
+
+/** An answer that is being written goes on, and is kept where it belongs. */
+export const startNew = (): void => show(newConversation());
+
+export function send(text: string, pictures: readonly Picture[]): void {
+  append({ role: "user", text, pictures }, conversation.value.leaf);
+  answer(conversation.value.leaf, askedModels());
+}
+
+/** The models that are asked, by their lane. */
+const askedModels = (): readonly string[] =>
+  settings.value.second === "" ? [settings.value.model] : [settings.value.model, settings.value.second];
+
+function append(turn: Step["turn"], parent: string | null): Step {
+  const step = newStep(parent, turn);
+  show(withStep(conversation.value, step));
+  void keep(owner.value, conversation.value, [step], settings.value);
+  return step;
+}
+
+/** The model goes on when the last open call has its result. */
+export function giveResult({ lane, call }: OpenCall, output: string): void {
+  const open = openCalls(pathOf(conversation.value));
+  const path = pathOf(conversation.value);
+  const replies = path.findLast(({ turn }) => turn.role === "replies")?.turn as Replies | undefined;
+  append({ role: "tool", callId: call.id, name: call.name, output, lane }, conversation.value.leaf);
+  if (open.length > 1 || replies === undefined) return;
+  // Of two models, only those that called something are asked again.
+  const models = replies.lanes.map((each) => ((each?.calls.length ?? 0) > 0 ? (each?.model ?? null) : null));
+  answer(conversation.value.leaf, models.length === 1 ? [settings.value.model] : models);
+}
+
+/** A new version of the answer, beside the one before; of two models side by side, the other's answer stays. */
+export function askAgain(step: Step, lane: number): void {
+  if (step.turn.role !== "replies" || answering.value) return;
+  const { lanes } = step.turn;
+  if (lanes.length === 1) return answer(step.parent, [settings.value.model]);
+  const chosen = [settings.value.model, settings.value.second];
+  const models = lanes.map((each, index) => (index === lane ? chosen[index] || (each?.model ?? "") : null));
+  answer(step.parent, models, lanes);
+}
+
+/** The question as it was stays as a version of its own, with everything that followed it. */
+export function askInstead(step: Step, text: string): void {
+  if (step.turn.role !== "user" || answering.value) return;
+  append({ ...step.turn, text }, step.parent);
+  answer(conversation.value.leaf, askedModels());
+}
+
+/** Shows another version, as far as its conversation went. */
+export function choose(step: Step): void {
+  show({ ...conversation.value, leaf: leafBelow(conversation.value, step.id) });
+  void keep(owner.value, conversation.value, [], settings.value);
+}
+
+/** Of two models, this one goes on alone. */
+export function goOnWith({ model }: Answer, lane: number): void {
+  change({ model, second: "" });
+  show({ ...conversation.value, lane });
+  void keep(owner.value, conversation.value, [], settings.value);
+}
+
+/** Asks the models of these lanes; where one is null, the answer from before stays. */
+function answer(parent: string | null, models: readonly (string | null)[], before: Replies["lanes"] = []): void {
+  const of = owner.value;
+  const asked = settings.value;
+  const lanes = models.map((model, lane) => (model === null ? (before[lane] ?? null) : newAnswer(model, now())));
+  const step = newStep(parent, { role: "replies", lanes });
+  show(withStep(conversation.value, step));
+  const started = conversation.value;
+  const path = pathTo(started, parent);
+  const controller = new AbortController();
+  running.set(step.id, controller);
+  written.value = new Map(written.value).set(step.id, { conversation: started.id, step });
+
+  const keepNow = (): void => void keep(of, shownOr(started), [step], asked);
+  const keeper = keepWhileWritten(keepNow);
+  const onChange = (): void => {
+    revision.value++;
+    keeper.due();
+  };
+  const answers = lanes.map((each, lane) => {
+    const model = models[lane];
+    if (each === null || model == null) return null;
+    const turns = turnsOf(path, models.length === 1 ? started.lane : lane);
+    return receive(each, { ...asked, model }, turns, controller.signal, onChange).then(() => {
+      revision.value++;
+      if (each.state !== "failed") void addCost(each, of).then(() => replace(step));
+    });
+  });
+  void Promise.all(answers).then(() => {
+    keeper.end();
+    running.delete(step.id);
+    written.value = new Map([...written.value].filter(([id]) => id !== step.id));
+    revision.value++;
+    replace(step);
+  });
+
+  /** A step that is written no longer is drawn when it is another value. */
+  function replace(done: Step): void {
+    const next = { ...done };
+    update(started.id, (shown) => ({ ...shown, steps: new Map(shown.steps).set(next.id, next) }));
+    void keep(of, shownOr(started), [next], asked);
+  }
+}
+
+/** As it stands now, where it is still shown. */
+const shownOr = (started: Conversation): Conversation =>
+  conversation.value.id === started.id ? conversation.value : started;
+
+/** What the request was charged, as the usage page tells it. */
+async function addCost(answer: Answer, of: string | null): Promise<void> {
+  const { requestId } = answer;
+  if (requestId === null) return;
+  for (let left = costTries; left > 0 && of === owner.value; left--) {
+    const page = await get<UsagePage>("/usage", { text: requestId, limit: 1 }).catch(() => null);
+    if (page === null) return;
+    const row = page.rows.find(({ request_id }) => request_id === requestId);
+    if (row !== undefined) {
+      answer.costUsd = row.cost_usd;
+      answer.usage ??= { input: row.input, output: row.output, cached: row.cached_input, reasoning: row.reasoning };
+      return;
+    }
+    if (left > 1) await new Promise((resolve) => setTimeout(resolve, costEveryMs));
+  }
+}

@@ -1,0 +1,139 @@
+// A conversation as a tree: an edited question or an answer that was asked for again stands beside the earlier one, and
+// the path to the leaf that was chosen is what is shown and sent.
+import { now } from "../../clock.ts";
+import type { Answer, Call, ToolTurn, Turn, UserTurn } from "./conversation.ts";
+
+/** Answers to the same question: one, or of two models side by side. Null: that model was not asked here. */
+export type Replies = Readonly<{ role: "replies"; lanes: readonly (Answer | null)[] }>;
+
+export type Step = Readonly<{
+  id: string;
+  parent: string | null;
+  at: number;
+  turn: UserTurn | ToolTurn | Replies;
+}>;
+
+export type Conversation = Readonly<{
+  id: string;
+  title: string;
+  createdAt: number;
+  steps: ReadonlyMap<string, Step>;
+  leaf: string | null;
+  /** Which of two models the conversation goes on with alone. */
+  lane: number;
+}>;
+
+/** What is open: a call of the last answers that waits for its result. */
+export type OpenCall = Readonly<{ lane: number; call: Call }>;
+
+const titleMaxLength = 80;
+
+/** Sorted by time. `crypto.randomUUID` is not there over plain http from another machine. */
+export function newId(): string {
+  const random = crypto.getRandomValues(new Uint32Array(2));
+  return now().toString(36) + [...random].map((part) => part.toString(36).padStart(7, "0")).join("");
+}
+
+export const newConversation = (): Conversation => ({
+  id: newId(),
+  title: "",
+  createdAt: now(),
+  steps: new Map(),
+  leaf: null,
+  lane: 0,
+});
+
+export const isEmpty = ({ steps }: Conversation): boolean => steps.size === 0;
+
+/** From the first question to `leaf`. */
+export function pathTo({ steps }: Conversation, leaf: string | null): readonly Step[] {
+  const path: Step[] = [];
+  const seen = new Set<string>(); // what was kept may have been changed by others
+  for (let id = leaf; id !== null && !seen.has(id);) {
+    seen.add(id);
+    const step = steps.get(id);
+    if (step === undefined) break;
+    path.push(step);
+    id = step.parent;
+  }
+  return path.reverse();
+}
+
+export const pathOf = (conversation: Conversation): readonly Step[] => pathTo(conversation, conversation.leaf);
+
+/** With the step as its leaf. */
+export const withStep = (conversation: Conversation, step: Step): Conversation => ({
+  ...conversation,
+  title: conversation.title === "" && step.turn.role === "user" ? titleOf(step.turn) : conversation.title,
+  steps: new Map(conversation.steps).set(step.id, step),
+  leaf: step.id,
+});
+
+export const newStep = (parent: string | null, turn: Step["turn"]): Step => ({ id: newId(), parent, at: now(), turn });
+
+function titleOf({ text }: UserTurn): string {
+  const line = text.slice(0, 1_000).replaceAll(/\s+/g, " ").trim();
+  if (line === "") return "Images";
+  return line.length <= titleMaxLength ? line : `${line.slice(0, titleMaxLength - 1).trimEnd()}…`;
+}
+
+const older = (a: Step, b: Step): number => a.at - b.at || (a.id < b.id ? -1 : 1);
+
+/** By their parents, the oldest first. An answer that failed before it said anything is no version of its own. */
+export function versionsByParent({ steps, leaf }: Conversation): ReadonlyMap<string | null, readonly Step[]> {
+  const path = new Set(pathTo({ steps } as Conversation, leaf).map(({ id }) => id));
+  const versions = new Map<string | null, Step[]>();
+  for (const step of [...steps.values()].sort(older)) {
+    if (!path.has(step.id) && saysNothing(step)) continue;
+    const beside = versions.get(step.parent);
+    if (beside === undefined) versions.set(step.parent, [step]);
+    else beside.push(step);
+  }
+  return versions;
+}
+
+const saysNothing = ({ turn }: Step): boolean =>
+  turn.role === "replies" &&
+  turn.lanes.every((answer) => answer === null || (answer.state === "failed" && answer.text === ""));
+
+/** The newest of what stands behind a step. */
+export function leafBelow(conversation: Conversation, id: string): string {
+  const versions = versionsByParent(conversation);
+  let leaf = id;
+  for (let left = conversation.steps.size; left > 0; left--) {
+    const next = versions.get(leaf)?.at(-1);
+    if (next === undefined) break;
+    leaf = next.id;
+  }
+  return leaf;
+}
+
+/** The conversation as one model knows it: of two that answered side by side, the one of its lane. */
+export function turnsOf(path: readonly Step[], lane: number): readonly Turn[] {
+  const turns: Turn[] = [];
+  let lanes = 1;
+  for (const { turn } of path) {
+    if (turn.role === "replies") {
+      lanes = turn.lanes.length;
+      const answer = turn.lanes[lanes === 1 ? 0 : lane];
+      if (answer != null) turns.push(answer);
+    } else if (turn.role === "user" || lanes === 1 || turn.lane === lane) turns.push(turn);
+  }
+  return turns;
+}
+
+/** The calls of the last answers that wait for a result before the conversation can go on. */
+export function openCalls(path: readonly Step[]): readonly OpenCall[] {
+  const last = path.findLastIndex(({ turn }) => turn.role === "replies");
+  const replies = path[last]?.turn;
+  if (replies?.role !== "replies") return [];
+  const given = path
+    .slice(last + 1)
+    .flatMap(({ turn }) => (turn.role === "tool" ? [`${turn.lane} ${turn.callId}`] : []));
+  if (path.slice(last + 1).some(({ turn }) => turn.role === "user")) return [];
+  return replies.lanes.flatMap((answer, lane) =>
+    answer?.state !== "done"
+      ? []
+      : answer.calls.filter(({ id }) => !given.includes(`${lane} ${id}`)).map((call) => ({ lane, call })),
+  );
+}

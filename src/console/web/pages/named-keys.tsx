@@ -11,6 +11,7 @@ import { Empty, Loaded } from "../parts/states.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
+import { useWish } from "../wish.ts";
 import { NewKeyDialog } from "./new-key.tsx";
 
 /** The one that is regenerated and not revoked has a card of its own. */
@@ -24,6 +25,7 @@ export function NamedKeys(): VNode {
   const [made, setMade] = useState<CreatedAccountKey | null>(null);
   const [asking, setAsking] = useState<Asking | null>(null);
   const close = (): void => setAsking(null);
+  useWish({ new: () => setMaking(true) });
   const changed = (): void => {
     close();
     keys.reload();

@@ -33,7 +33,7 @@ const paths = {
   code: "M8.5 7.5L4 12l4.5 4.5M15.5 7.5L20 12l-4.5 4.5M13.5 5l-3 14",
   chevron: "M9 6l6 6-6 6",
   pencil: "M4 20l1-4.5L16.5 4 20 7.5 8.5 19 4 20zM14 6.5l3.5 3.5",
-  more: "M6 12h.01M12 12h.01M18 12h.01",
+  more: "M5.3 12h1M11.5 12h1M17.7 12h1",
   history: "M4 5h16v14H4zM9.5 5v14M6.5 8.5h.01M6.5 11.5h.01",
   columns: "M4 5h16v14H4zM12 5v14",
   save: "M6 4h12v16l-6-4.5L6 20V4z",

@@ -3,6 +3,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { count } from "../format.ts";
 import { accountPages, operatorPages, type PageEntry } from "../pages.ts";
+import { PaletteButton, PaletteHost, PaletteIconButton } from "../palette/door.tsx";
 import { place } from "../route.ts";
 import { account, live, numbers, session, signOut } from "../session.ts";
 import { Dialog } from "./dialog.tsx";
@@ -24,13 +25,17 @@ export function Shell({ children }: { children: ComponentChildren }): VNode {
       <aside class="side">
         <div class="side-inner">
           <Brand />
+          <PaletteButton />
           <Navigation />
           <SideFoot />
         </div>
       </aside>
       <header class="top">
         <Brand />
-        <Balance />
+        <div>
+          <Balance />
+          <PaletteIconButton />
+        </div>
       </header>
       <main id="content">
         {session.value?.demo === true && <DemoNotice />}
@@ -61,6 +66,7 @@ export function Shell({ children }: { children: ComponentChildren }): VNode {
           </div>
         </Dialog>
       )}
+      <PaletteHost />
     </div>
   );
 }

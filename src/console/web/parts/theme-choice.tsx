@@ -5,6 +5,12 @@ import { chooseTheme, storedTheme, type Theme, themes } from "../theme.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 const chosen = signal(storedTheme());
+
+export function setTheme(theme: Theme): void {
+  chooseTheme(theme);
+  chosen.value = theme;
+}
+
 const icons: Readonly<Record<Theme, IconName>> = { system: "system", light: "sun", dark: "moon" };
 const names: Readonly<Record<Theme, string>> = { system: "System", light: "Light", dark: "Dark" };
 
@@ -17,10 +23,7 @@ export const ThemeChoice = ({ labeled = false }: { labeled?: boolean }): VNode =
         aria-pressed={chosen.value === theme}
         aria-label={names[theme]}
         title={names[theme]}
-        onClick={() => {
-          chooseTheme(theme);
-          chosen.value = theme;
-        }}
+        onClick={() => setTheme(theme)}
       >
         <Icon name={icons[theme]} size={15} />
         {labeled && <span>{names[theme]}</span>}

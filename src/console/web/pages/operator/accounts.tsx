@@ -9,6 +9,7 @@ import { Pager } from "../../parts/pager.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
+import { useWish } from "../../wish.ts";
 import { AccountSheet } from "./account-sheet.tsx";
 import { InviteDialog, OpenInvitations } from "./invitations.tsx";
 import { NewAccountDialog } from "./new-account.tsx";
@@ -21,6 +22,11 @@ export function AccountsPage(): VNode {
   const [open, setOpen] = useState<number | null>(null);
   const [making, setMaking] = useState(false);
   const [inviting, setInviting] = useState(false);
+  useWish({
+    new: () => setMaking(true),
+    invite: () => setInviting(true),
+    open: (id) => setOpen(Number(id)),
+  });
   const after = cursors.at(-1);
   const page = useResource(
     () => get<AccountsPageReply>("/operator/accounts", { search, after, limit: pageRows }),

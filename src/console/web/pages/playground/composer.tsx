@@ -42,6 +42,7 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
     onSend(text, pictures);
     setText("");
     setPictures([]);
+    if (isTouched()) writing.current?.blur(); // the answer gets the room of the keyboard
   };
   return (
     <form
@@ -85,7 +86,8 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
               send();
             }}
           />
-          <div class="composer-tools">
+          {/* The field keeps the focus, and a phone its keyboard, until the button was touched: nothing moves below the finger. */}
+          <div class="composer-tools" onMouseDown={(event) => isTouched() && event.preventDefault()}>
             <button
               type="button"
               class="icon-button"

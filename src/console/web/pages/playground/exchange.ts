@@ -4,7 +4,8 @@ import type { UsagePage } from "../../../api.ts";
 import { now } from "../../clock.ts";
 import { get } from "../../request.ts";
 import { type Answer, change, newAnswer, type Picture, revision, type Settings, settings } from "./conversation.ts";
-import { answering, conversation, keep, keepWhileWritten, owner, show, update, written } from "./kept.ts";
+import { answering, conversation, keep, keepWhileWritten, show, update, written } from "./kept.ts";
+import { owner } from "./owner.ts";
 import { receive } from "./stream.ts";
 import {
   type Conversation,

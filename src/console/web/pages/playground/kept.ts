@@ -3,8 +3,8 @@
 import { computed, effect, signal } from "@preact/signals";
 import { now } from "../../clock.ts";
 import { toast } from "../../parts/toasts.tsx";
-import { account } from "../../session.ts";
 import { change, defaultSettings, type Settings, settings } from "./conversation.ts";
+import { owner } from "./owner.ts";
 import * as store from "./conversation-store.ts";
 import { type Conversation, isEmpty, newConversation, newId, type Step } from "./tree.ts";
 
@@ -14,9 +14,6 @@ const keptBytesMax = 256 * 1024 * 1024;
 const presetsMax = 100;
 /** How often an answer that is being written is kept. */
 const keepEveryMs = 2_000;
-
-/** Whose conversations they are; null while nobody is signed in. Ids alone may begin again on a new server. */
-export const owner = computed(() => (account.value === null ? null : `${account.value.id} ${account.value.email}`));
 
 export const conversation = signal<Conversation>(newConversation());
 /** Newest first; null until they were read. */

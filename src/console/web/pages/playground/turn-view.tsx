@@ -164,7 +164,7 @@ function QuestionEditor({ text, busy, onSend, onCancel }: QuestionEditorProps): 
           if (canSend) onSend(words);
         }}
       />
-      <footer>
+      <footer onMouseDown={(event) => event.preventDefault()}>
         <button type="button" class="button small" onClick={onCancel}>
           Cancel
         </button>

@@ -1,0 +1,60 @@
+// Opens the palette, by Ctrl-K or its button. The palette itself is loaded when it is first opened.
+import { signal } from "@preact/signals";
+import type { ComponentType, VNode } from "preact";
+import { useEffect } from "preact/hooks";
+import { Icon } from "../parts/icons.tsx";
+import { toast } from "../parts/toasts.tsx";
+
+const isOpen = signal(false);
+const loaded = signal<ComponentType<{ onClose: () => void }> | null>(null);
+
+function open(): void {
+  isOpen.value = true;
+  if (loaded.value !== null) return;
+  import("./palette.tsx").then(
+    ({ Palette }) => {
+      loaded.value = Palette;
+    },
+    () => {
+      isOpen.value = false;
+      toast("The palette could not be loaded. Reload the page.", "failed");
+    },
+  );
+}
+
+/** The key's name on this machine. */
+const isApple = /^(?:Mac|iPhone|iPad)/.test(navigator.platform);
+
+/** Stands once on every page. */
+export function PaletteHost(): VNode | null {
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent): void => {
+      if (event.key.toLowerCase() !== "k" || event.shiftKey || event.altKey) return;
+      if (isApple ? !event.metaKey : !event.ctrlKey) return;
+      event.preventDefault();
+      if (isOpen.value) isOpen.value = false;
+      else open();
+    };
+    addEventListener("keydown", onKeyDown);
+    return () => {
+      removeEventListener("keydown", onKeyDown);
+      isOpen.value = false;
+    };
+  }, []);
+  const Drawn = loaded.value;
+  return isOpen.value && Drawn !== null ? <Drawn onClose={() => (isOpen.value = false)} /> : null;
+}
+
+export const PaletteButton = (): VNode => (
+  <button type="button" class="palette-door" aria-haspopup="dialog" onClick={open}>
+    <Icon name="search" size={16} />
+    <span>Go to…</span>
+    <kbd>{isApple ? "⌘K" : "Ctrl K"}</kbd>
+  </button>
+);
+
+export const PaletteIconButton = (): VNode => (
+  <button type="button" class="icon-button" aria-haspopup="dialog" aria-label="Go to…" onClick={open}>
+    <Icon name="search" />
+  </button>
+);

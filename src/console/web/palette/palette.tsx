@@ -1,0 +1,218 @@
+// The palette: one field that finds every page, command, model, key, node, conversation and account by a few letters.
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { Icon } from "../parts/icons.tsx";
+import { fit } from "./fuzzy.ts";
+import { accountItems, fetchedItems, type Item, ownItems, rememberedAccount } from "./items.ts";
+import { recentIds, remember } from "./recent.ts";
+
+/** So long after the last key the server is asked for accounts. */
+const askAfterMs = 200;
+const askMinLength = 2;
+/** What fits less well than so many others is not looked for in a list. */
+const shownMax = 40;
+/** Of what was chosen lately, the newest gets the most. */
+const recentScore = 6;
+/** In an empty field everything is listed but what there may be very much of. */
+const listedGroups = ["Commands", "Pages", "Documentation"];
+
+type Found = Readonly<{ item: Item; at: readonly number[] }>;
+
+export function Palette({ onClose }: { onClose: () => void }): VNode {
+  const [query, setQuery] = useState("");
+  const [chosen, setChosen] = useState(0);
+  const fetched = useFetched();
+  const accounts = useAccounts(query.trim());
+  const own = useMemo(ownItems, []);
+  const recent = useMemo(recentIds, []);
+  const found = useMemo(
+    () => find(query.trim(), [...own, ...fetched, ...accounts], recent),
+    [query, own, fetched, accounts],
+  );
+  const id = useId();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const gone = useRef(false);
+  const at = Math.min(chosen, found.length - 1);
+  useEffect(() => {
+    dialog.current?.showModal();
+    return () => {
+      gone.current = true;
+      dialog.current?.close(); // gives the focus back
+    };
+  }, []);
+  useEffect(() => {
+    document.getElementById(`${id}-${at}`)?.scrollIntoView({ block: "nearest" });
+  }, [at]);
+  const run = ({ item }: Found): void => {
+    remember(item.id);
+    onClose();
+    // The page that it leads to takes the focus, after the dialog gave it back.
+    setTimeout(item.run);
+  };
+  const steps: Readonly<Record<string, number>> = {
+    ArrowDown: at + 1,
+    ArrowUp: at - 1,
+    PageDown: Math.min(at + 8, found.length - 1),
+    PageUp: Math.max(at - 8, 0),
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.isComposing) return;
+    const next = steps[event.key];
+    const present = found[at];
+    if (next !== undefined && found.length > 0) setChosen((next + found.length) % found.length);
+    else if (event.key === "Enter" && present !== undefined) run(present);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <dialog
+      ref={dialog}
+      class="palette"
+      aria-label="Go to"
+      onClose={() => !gone.current && onClose()}
+      onClick={(event) => event.target === dialog.current && onClose()}
+    >
+      <div class="palette-search">
+        <Icon name="search" />
+        <input
+          type="text"
+          role="combobox"
+          aria-label="Go to a page, model, key, conversation or command"
+          aria-expanded={found.length > 0}
+          aria-controls={`${id}-list`}
+          aria-autocomplete="list"
+          aria-activedescendant={found.length > 0 ? `${id}-${at}` : undefined}
+          placeholder="Go to a page, model, conversation or command"
+          autocomplete="off"
+          autocapitalize="none"
+          spellcheck={false}
+          enterKeyHint="go"
+          autofocus
+          value={query}
+          onInput={(event) => {
+            setQuery(event.currentTarget.value);
+            setChosen(0);
+          }}
+          onKeyDown={onKeyDown}
+        />
+      </div>
+      {found.length === 0 && <p class="palette-none">Nothing is called that.</p>}
+      <div id={`${id}-list`} class="palette-list" role="listbox" aria-label="Found" hidden={found.length === 0}>
+        {groupsOf(found).map(({ name, from, of }) => (
+          <div key={name} role="group" aria-label={name}>
+            <h3 aria-hidden="true">{name}</h3>
+            {of.map((each, index) => (
+              <div
+                key={each.item.id}
+                id={`${id}-${from + index}`}
+                role="option"
+                aria-selected={from + index === at}
+                onPointerMove={() => setChosen(from + index)}
+                onClick={() => run(each)}
+              >
+                <Icon name={each.item.icon} size={17} />
+                <span class="palette-name">{marked(each)}</span>
+                <span class="palette-about">{each.item.about}</span>
+              </div>
+            ))}
+          </div>
+        ))}
+      </div>
+      <p class="for-readers" role="status">
+        {found.length === 0 ? "Nothing is called that" : `${found.length} found`}
+      </p>
+    </dialog>
+  );
+}
+
+function useFetched(): readonly Item[] {
+  const [items, setItems] = useState<readonly Item[]>([]);
+  useEffect(() => {
+    let gone = false;
+    for (const fetchItems of fetchedItems) {
+      void fetchItems().then(
+        (more) => !gone && setItems((before) => [...before, ...more]),
+        () => {},
+      );
+    }
+    return () => {
+      gone = true;
+    };
+  }, []);
+  return items;
+}
+
+function useAccounts(query: string): readonly Item[] {
+  const [items, setItems] = useState<readonly Item[]>([]);
+  useEffect(() => {
+    if (query.length < askMinLength) {
+      setItems([]);
+      return undefined;
+    }
+    let gone = false;
+    const timer = setTimeout(() => {
+      void accountItems(query).then(
+        (found) => !gone && setItems(found),
+        () => {},
+      );
+    }, askAfterMs);
+    return () => {
+      gone = true;
+      clearTimeout(timer);
+    };
+  }, [query]);
+  return items;
+}
+
+/** In the order in which they are shown: groups stay together, the group of the best fit comes first. */
+function find(query: string, items: readonly Item[], recent: readonly string[]): readonly Found[] {
+  if (query === "") {
+    const lately = recent.flatMap((id) => {
+      const item = items.find((each) => each.id === id) ?? rememberedAccount(id);
+      return item === null ? [] : [{ item: { ...item, group: "Recent" }, at: [] }];
+    });
+    const ids = new Set(lately.map(({ item }) => item.id));
+    const rest = items.filter(({ id, group }) => listedGroups.includes(group) && !ids.has(id));
+    return [...lately, ...rest.map((item) => ({ item, at: [] }))];
+  }
+  const fits = items.flatMap((item) => {
+    const byName = fit(query, item.name);
+    // Its other words count less, and nothing of the name is marked.
+    const other = byName === null ? fit(query, `${item.name} ${item.group} ${item.words ?? ""}`) : null;
+    if (byName === null && other === null) return [];
+    const place = recent.indexOf(item.id);
+    const bonus = place === -1 ? 0 : recentScore - place;
+    return [{ item, at: byName?.at ?? [], score: (byName?.score ?? (other?.score ?? 0) / 2) + bonus }];
+  });
+  const best = fits.sort((a, b) => b.score - a.score).slice(0, shownMax);
+  const order = [...new Set(best.map(({ item }) => item.group))];
+  return order.flatMap((group) => best.filter(({ item }) => item.group === group));
+}
+
+type Group = { readonly name: string; readonly from: number; readonly of: Found[] };
+
+function groupsOf(found: readonly Found[]): readonly Group[] {
+  const groups: Group[] = [];
+  for (const [index, each] of found.entries()) {
+    const last = groups.at(-1);
+    if (last?.name === each.item.group) last.of.push(each);
+    else groups.push({ name: each.item.group, from: index, of: [each] });
+  }
+  return groups;
+}
+
+/** The letters that fit stand out. */
+function marked({ item: { name }, at }: Found): ComponentChildren {
+  if (at.length === 0) return name;
+  const marks = new Set(at);
+  const parts: ComponentChildren[] = [];
+  for (let index = 0; index < name.length;) {
+    const isMarked = marks.has(index);
+    let end = index + 1;
+    while (end < name.length && marks.has(end) === isMarked) end++;
+    const part = name.slice(index, end);
+    parts.push(isMarked ? <b key={index}>{part}</b> : part);
+    index = end;
+  }
+  return parts;
+}

@@ -13,6 +13,10 @@ const askMinLength = 2;
 const shownMax = 40;
 /** Of what was chosen lately, the newest gets the most. */
 const recentScore = 6;
+/** What is found by other words than its name comes behind. */
+const otherWordsScore = 1;
+/** Letters here and there in a long name fit much: what is so much worse than the best is left out. */
+const enoughOfBest = 0.4;
 /** In an empty field everything is listed but what there may be very much of. */
 const listedGroups = ["Commands", "Pages", "Documentation"];
 
@@ -177,16 +181,25 @@ function find(query: string, items: readonly Item[], recent: readonly string[]):
   }
   const fits = items.flatMap((item) => {
     const byName = fit(query, item.name);
-    // Its other words count less, and nothing of the name is marked.
-    const other = byName === null ? fit(query, `${item.name} ${item.group} ${item.words ?? ""}`) : null;
-    if (byName === null && other === null) return [];
+    if (byName === null && !hasWords(query, item)) return [];
     const place = recent.indexOf(item.id);
     const bonus = place === -1 ? 0 : recentScore - place;
-    return [{ item, at: byName?.at ?? [], score: (byName?.score ?? (other?.score ?? 0) / 2) + bonus }];
+    return [{ item, at: byName?.at ?? [], score: (byName?.score ?? otherWordsScore) + bonus }];
   });
-  const best = fits.sort((a, b) => b.score - a.score).slice(0, shownMax);
+  fits.sort((a, b) => b.score - a.score);
+  const enough = (fits[0]?.score ?? 0) * enoughOfBest;
+  const best = fits.filter(({ at, score }) => score >= enough || at.length === 0).slice(0, shownMax);
   const order = [...new Set(best.map(({ item }) => item.group))];
   return order.flatMap((group) => best.filter(({ item }) => item.group === group));
+}
+
+/** Every word of the query begins one of the item's other words. */
+function hasWords(query: string, { name, group, words = "" }: Item): boolean {
+  const others = `${name} ${group} ${words}`.toLowerCase().split(" ");
+  return query
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => others.some((other) => other.startsWith(word)));
 }
 
 type Group = { readonly name: string; readonly from: number; readonly of: Found[] };

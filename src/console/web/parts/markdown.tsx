@@ -12,8 +12,19 @@ const markdown = new Marked({ gfm: true, extensions: [blockFormula, inlineFormul
 
 export function Markdown({ text }: { text: string }): VNode {
   const tokens = useMemo(() => markdown.lexer(text), [text]);
-  return <div class="markdown">{blocks(tokens)}</div>;
+  const links = JSON.stringify(tokens.links);
+  return (
+    <div class="markdown">
+      {tokens.map((token, index) => (
+        <Block key={index} token={token} links={links} />
+      ))}
+    </div>
+  );
 }
+
+/** Drawn again only when it changed: an answer that is being written grows at its end alone. */
+const Block = ({ token, links }: { token: Token; links: string }): VNode =>
+  useMemo(() => <>{block(token, 0)}</>, [token.type, token.raw, links]);
 
 const blocks = (tokens: readonly Token[]): ComponentChildren => tokens.map((token, index) => block(token, index));
 

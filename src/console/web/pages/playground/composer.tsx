@@ -10,6 +10,8 @@ const isTouched = (): boolean => matchMedia("(pointer: coarse)").matches;
 /** Where the browser cannot size a field by its content, it has as many rows as lines. */
 const growsByItself = CSS.supports("field-sizing", "content");
 const rowsMax = 8;
+/** Beyond it, sizing takes seconds, and the field is as high as it gets anyway. */
+const growsMaxLength = 10_000;
 
 type ComposerProps = Readonly<{
   streaming: boolean;
@@ -72,7 +74,10 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
           />
           <textarea
             ref={writing}
-            rows={growsByItself ? 1 : Math.min(rowsMax, text.split("\n").length)}
+            class={text.length > growsMaxLength ? "long" : undefined}
+            rows={
+              text.length > growsMaxLength ? rowsMax : growsByItself ? 1 : Math.min(rowsMax, text.split("\n").length)
+            }
             aria-label="Message"
             placeholder="Ask something…"
             value={text}

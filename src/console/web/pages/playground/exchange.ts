@@ -4,7 +4,7 @@ import type { UsagePage } from "../../../api.ts";
 import { now } from "../../clock.ts";
 import { get } from "../../request.ts";
 import { type Answer, change, newAnswer, type Picture, revision, type Settings, settings } from "./conversation.ts";
-import { answering, conversation, keep, keepWhileWritten, show, update, written } from "./kept.ts";
+import { answering, conversation, keep, keepWhileWritten, noteOwn, show, update, written } from "./kept.ts";
 import { owner } from "./owner.ts";
 import { receive } from "./stream.ts";
 import {
@@ -37,9 +37,7 @@ effect(() => {
 
 /** Ends the answers of the conversation that is shown; what came so far stays and is billed. */
 export function stop(): void {
-  for (const [id, answer] of written.value) {
-    if (answer.conversation === conversation.value.id) running.get(id)?.abort();
-  }
+  for (const [id, of] of written.value) if (of === conversation.value.id) running.get(id)?.abort();
 }
 
 /** An answer that is being written goes on, and is kept where it belongs. */
@@ -114,10 +112,12 @@ function answer(parent: string | null, models: readonly (string | null)[], befor
   const path = pathTo(started, parent);
   const controller = new AbortController();
   running.set(step.id, controller);
-  written.value = new Map(written.value).set(step.id, { conversation: started.id, step });
+  written.value = new Map(written.value).set(step.id, started.id);
+  noteOwn(step);
 
   const keepNow = (): void => void keep(of, shownOr(started), [step], asked);
   const keeper = keepWhileWritten(keepNow);
+  keepNow();
   const onChange = (): void => {
     revision.value++;
     keeper.due();
@@ -142,6 +142,7 @@ function answer(parent: string | null, models: readonly (string | null)[], befor
   /** A step that is written no longer is drawn when it is another value. */
   function replace(done: Step): void {
     const next = { ...done };
+    noteOwn(next);
     update(started.id, (shown) => ({ ...shown, steps: new Map(shown.steps).set(next.id, next) }));
     void keep(of, shownOr(started), [next], asked);
   }

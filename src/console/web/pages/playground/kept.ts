@@ -22,11 +22,18 @@ export const presets = signal<readonly store.Preset[]>([]);
 /** `nowhere`: this browser keeps nothing. `full`: it had no room for the last change. */
 export const keeping = signal<"browser" | "nowhere" | "full">("browser");
 
-/** Answers that are being written, by the id of their step: other conversations may be shown meanwhile. */
-export const written = signal<ReadonlyMap<string, Readonly<{ conversation: string; step: Step }>>>(new Map());
-export const answering = computed(() =>
-  [...written.value.values()].some((answer) => answer.conversation === conversation.value.id),
-);
+/** The conversations of the answers that are being written, by the id of their step: others may be shown meanwhile. */
+export const written = signal<ReadonlyMap<string, string>>(new Map());
+export const answering = computed(() => [...written.value.values()].includes(conversation.value.id));
+
+/**
+ * Answers that this tab wrote, as they are now: what is read while one of them is being kept may be of the moment before.
+ */
+const own = new Map<string, Step>();
+export const noteOwn = (step: Step): unknown => own.set(step.id, step);
+
+/** Steps that could not be written, by their conversation. */
+const unkept = new Map<string, Map<string, Step>>();
 
 /** Conversations that this tab read or wrote: where one of them is gone, another tab deleted it. */
 const known = new Set<string>();
@@ -50,6 +57,8 @@ effect(() => {
   if (next === shownTo) return;
   shownTo = next;
   known.clear();
+  own.clear();
+  unkept.clear();
   conversation.value = newConversation();
   entries.value = null;
   presets.value = [];
@@ -115,7 +124,7 @@ const conversationOf = ({ entry, steps }: store.Read): Conversation => ({
   createdAt: entry.createdAt,
   lane: entry.lane,
   leaf: entry.leaf,
-  steps: new Map(steps.map((step) => [step.id, written.value.get(step.id)?.step ?? step])),
+  steps: new Map(steps.map((step) => [step.id, own.get(step.id) ?? step])),
 });
 
 async function takeFromOtherTab(id: string): Promise<void> {
@@ -125,7 +134,9 @@ async function takeFromOtherTab(id: string): Promise<void> {
   const theirs = conversationOf(read);
   update(id, (ours) => {
     // What this tab shows stays shown; where nothing was added here, it follows.
-    const follows = ours.leaf !== null && !answering.value && isBelow(theirs, ours.leaf);
+    const leaf = theirs.leaf === null ? undefined : theirs.steps.get(theirs.leaf);
+    const isDone = leaf?.turn.role === "replies" && !wasCut(leaf);
+    const follows = isDone && ours.leaf !== null && !answering.value && isBelow(theirs, ours.leaf);
     return {
       ...ours,
       title: theirs.title,
@@ -175,8 +186,13 @@ export function keep(
     bytes: store.bytesOf(kept),
   };
   return inOrder(async () => {
+    // What had no room before goes with it.
+    const before = unkept.get(kept.id) ?? new Map<string, Step>();
+    for (const step of steps) before.set(step.id, step);
+    unkept.set(kept.id, before);
     try {
-      const there = await store.write(entry, steps, known.has(kept.id));
+      const there = await store.write(entry, [...before.values()], known.has(kept.id));
+      unkept.delete(kept.id);
       if (of !== owner.value || !there) return;
       known.add(kept.id);
       if (keeping.value === "full") keeping.value = "browser";
@@ -193,7 +209,7 @@ export function keep(
 
 /** Keeps a step while it is written, at most every two seconds, and when the page may go away. */
 export function keepWhileWritten(act: () => void): { due(): void; end(): void } {
-  let lastMs = now();
+  let lastMs = -Infinity; // its first words at once
   const onHidden = (): void => {
     if (document.visibilityState === "hidden") act();
   };

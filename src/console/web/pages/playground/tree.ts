@@ -96,16 +96,17 @@ const saysNothing = ({ turn }: Step): boolean =>
   turn.role === "replies" &&
   turn.lanes.every((answer) => answer === null || (answer.state === "failed" && answer.text === ""));
 
-/** The newest of what stands behind a step. */
-export function leafBelow(conversation: Conversation, id: string): string {
-  const versions = versionsByParent(conversation);
-  let leaf = id;
-  for (let left = conversation.steps.size; left > 0; left--) {
-    const next = versions.get(leaf)?.at(-1);
-    if (next === undefined) break;
-    leaf = next.id;
+/** Where a step, or what stands behind it, was gone on with last. */
+export function leafBelow({ steps }: Conversation, id: string): string {
+  const below = new Set([id]);
+  let newest = steps.get(id);
+  // A step is younger than its parent, so that one walk by time meets every parent first.
+  for (const step of [...steps.values()].sort(older)) {
+    if (step.parent === null || !below.has(step.parent) || saysNothing(step)) continue;
+    below.add(step.id);
+    newest = step;
   }
-  return leaf;
+  return newest?.id ?? id;
 }
 
 /** The conversation as one model knows it: of two that answered side by side, the one of its lane. */

@@ -12,7 +12,7 @@ import type { OpenCall, Replies, Step } from "./tree.ts";
 
 /** Longer texts are shown so far at first: a browser takes seconds to lay out a megabyte. */
 const questionShownLength = 5_000;
-const answerShownLength = 100_000;
+const answerShownLength = 50_000;
 
 type StepViewProps = Readonly<{
   step: Step;

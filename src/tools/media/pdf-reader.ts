@@ -8,7 +8,7 @@ import {
   pdfTextMaxLength,
   pdfTimeoutMs,
 } from "../../core/limits.ts";
-import type { AccountId } from "../../core/types.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
 
 const memoryCheckIntervalMs = 25;
@@ -18,11 +18,13 @@ const utf8BytesMax = 3;
 
 export class PdfReader {
   readonly #command: readonly string[];
+  readonly #timeoutMs: Ms;
   readonly #turns = new AccountTurns(pdfReadersMax, pdfReadersAccountMax);
 
   /** `command`: the program that reads a PDF on its standard input and writes the text. */
-  constructor(command: readonly string[]) {
+  constructor(command: readonly string[], timeoutMs: Ms = pdfTimeoutMs) {
     this.#command = command;
+    this.#timeoutMs = timeoutMs;
   }
 
   /** The text; null if there is none, it cannot be read within the limits, or `cancelSignal` was aborted. */
@@ -36,7 +38,7 @@ export class PdfReader {
       stdout: "pipe",
       stderr: "ignore",
       env: {}, // nothing of ours: it reads what a stranger wrote
-      timeout: pdfTimeoutMs,
+      timeout: this.#timeoutMs,
       killSignal: "SIGKILL",
       maxBuffer: utf8BytesMax * pdfTextMaxLength,
     });

@@ -1,12 +1,15 @@
 // The text of PDFs, read by a process of its own; and files made to exhaust it.
 import { describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pdfPagesMax } from "../../../src/core/limits.ts";
+import { pdfPagesMax, pdfReadersMax } from "../../../src/core/limits.ts";
 import { PdfReader } from "../../../src/tools/media/pdf-reader.ts";
+import { temporaryFolder } from "../../commands/program.ts";
 import { pdf } from "../../fixtures/pdf.ts";
 
 const timeLimit = 120_000;
-const reader = new PdfReader([process.execPath, join(import.meta.dir, "../../../src/main.ts"), "pdf-text"]);
+const program = [process.execPath, join(import.meta.dir, "../../../src/main.ts"), "pdf-text"];
+const reader = new PdfReader(program, timeLimit);
 const stays = new AbortController().signal;
 const read = (bytes: Uint8Array, cancelSignal = stays) => reader.read(bytes, 1, cancelSignal);
 
@@ -60,11 +63,24 @@ describe("PDFs", () => {
   test(
     "no account has all turns",
     async () => {
-      const slow = pdf(...Array.from({ length: pdfPagesMax }, () => "page"));
-      const busy = Promise.all([1, 2, 3, 4].map(() => reader.read(slow, 1, stays)));
-      expect(await reader.read(pdf("quick"), 2, stays)).toBe("quick");
-      expect(await busy).not.toContain(null);
+      using folder = temporaryFolder();
+      const goOn = join(folder.path, "go-on");
+      // Says what it reads: "quick" at once, all else when the file is there.
+      const script = `read -r said; [ "$said" = quick ] || until [ -e ${goOn} ]; do sleep 0.02; done; echo "$said"`;
+      const gated = new PdfReader(["/bin/sh", "-c", script], timeLimit);
+      const ask = (said: string, account: number) => gated.read(Buffer.from(`${said}\n`), account, stays);
+      const busy = Promise.all(Array.from({ length: pdfReadersMax }, () => ask("slow", 1)));
+      expect(await ask("quick", 2)).toBe("quick\n");
+      writeFileSync(goOn, "");
+      expect(await busy).toEqual(Array.from({ length: pdfReadersMax }, () => "slow\n"));
     },
+    timeLimit,
+  );
+
+  test(
+    "one that takes too long is ended",
+    async () =>
+      expect(await new PdfReader(["/bin/sh", "-c", "exec sleep 1000"], 50).read(pdf("Hello"), 1, stays)).toBeNull(),
     timeLimit,
   );
 });

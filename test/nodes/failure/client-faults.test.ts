@@ -1,18 +1,12 @@
 // What clients and operators read about a node's refusal: recorded errors of ten engines and routers, and what must
 // never be in the log, whatever a node says.
 import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { failureOfEvent, failureOfStatus } from "../../../src/nodes/failure/failure.ts";
 import { loggableWords } from "../../../src/nodes/failure/node-words.ts";
 import { messageOf } from "../../../src/core/refusals.ts";
 import type { Ask } from "../../../src/core/types.ts";
 import { askOf, preparedOf, toolOf } from "../../fixtures/asks.ts";
-
-type Recorded = Readonly<{ engine: string; case: string; status: number; body: string }>;
-const recorded = JSON.parse(
-  readFileSync(join(import.meta.dir, "../../fixtures/node-errors.json"), "utf8"),
-) as readonly Recorded[];
+import { transcripts } from "../../fixtures/transcripts.ts";
 
 const picture = { kind: "image", url: "data:image/png;base64,AAAA", detail: null } as const;
 const withImage = askOf({ turns: [{ role: "user", content: [{ kind: "text", text: "What is it?" }, picture] }] });
@@ -40,9 +34,13 @@ const expected: Readonly<Record<string, readonly [Ask, RegExp, elsewhere: boolea
   "too-long": [askOf(), /^prompt is too long: 5009 tokens > 4096 maximum$/, false],
 };
 const templates = /chat template|does not accept this combination/;
+/** The recorded refusals of what a client asked for, by the names that the cases have in every engine's transcript. */
+const recorded = transcripts
+  .map((transcript) => ({ ...transcript, name: transcript.name.replace(/^\d+[a-z]?-/, "") }))
+  .filter(({ name, status }) => status >= 400 && (name === "empty-messages" || name in expected));
 
 describe("recorded errors", () => {
-  for (const { engine, case: name, status, body } of recorded) {
+  for (const { engine, name, status, body } of recorded) {
     if (engine === "transformers") continue; // says nothing but "Internal Server Error"
     test(`${engine}: ${name}, status ${status}, is the client's`, () => {
       const [ask, message, elsewhere] = expected[name] ?? [askOf({ turns: [] }), templates, expect.anything()];

@@ -83,6 +83,11 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /Linux/,
   ],
   "console/web/pages/operator/account-sheet.tsx": [/^deleted-[\d-]+@invalid$/i],
+  "console/web/palette/door.tsx": "the browser's own name of its machine",
+  "console/web/palette/fuzzy.ts": "what somebody types",
+  "console/web/palette/items.ts": [/^account (\d{1,15}) (\S+)$/],
+  "console/web/palette/palette.tsx": "what somebody types",
+  "console/web/pages/playground/tree.ts": [within(1_000, /\s+/g)],
   "console/web/pages/playground/pictures.tsx": [/^[^,]*,/],
   "console/web/pages/playground/request-code.ts": [
     /^( *)"([A-Za-z_$][\w$]*)":/gm,

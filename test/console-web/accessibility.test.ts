@@ -137,6 +137,29 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
         await page.getByRole("button", { name: "Show the request as code" }).click();
         await page.locator(".tok-string").first().waitFor();
         found.push(...(await violations(visit, "code")));
+        await page.keyboard.press("Escape");
+        await page.getByRole("textbox", { name: "Result of get_weather" }).fill("sunny");
+        await page.getByRole("button", { name: "Send result" }).click();
+        await page.getByRole("button", { name: "Ask again" }).nth(1).click();
+        await page.getByText("2 / 2").waitFor();
+        await page.getByRole("button", { name: "Edit the question" }).click();
+        found.push(...(await violations(visit, "versions and an edited question")));
+        await page.keyboard.press("Escape");
+        await page.getByRole("button", { name: "Conversations" }).click();
+        await page.getByRole("button", { name: "Rename, export or delete How is" }).waitFor();
+        found.push(...(await violations(visit, "conversations")));
+        await page.getByRole("button", { name: "Rename, export or delete How is" }).click();
+        found.push(...(await violations(visit, "a conversation's dialog")));
+        await page.keyboard.press("Escape");
+        await page.keyboard.press("Escape");
+        await page.getByRole("button", { name: "Two models side by side" }).click();
+        await page.getByRole("textbox", { name: "Message" }).fill("And in Rome?");
+        await page.getByRole("button", { name: "Send", exact: true }).click();
+        await page.getByRole("button", { name: "Go on with this" }).nth(1).waitFor();
+        found.push(...(await violations(visit, "two models")));
+        await page.keyboard.press("Control+k");
+        await page.getByRole("combobox", { name: "Go to a page" }).fill("o");
+        found.push(...(await violations(visit, "palette")));
         expect(found).toEqual([]);
       }
     },

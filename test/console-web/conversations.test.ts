@@ -442,7 +442,13 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await expectEventually(() => titles(page), "Conversation 321");
     const searchMs = performance.now() - began;
     await page.getByRole("searchbox", { name: "Search the conversations" }).fill("");
-    await page.getByRole("textbox", { name: "Message" }).fill(`[[megabyte]] ${"a word\n".repeat(150_000)}`);
+    await page.evaluate(`(() => {
+      const clipboardData = new DataTransfer();
+      clipboardData.setData("text/plain", "a word\\n".repeat(150_000));
+      document.querySelector(".composer textarea").dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+    })()`);
+    await page.getByText("Pasted text, 1,050,000 characters").waitFor();
+    await page.getByRole("textbox", { name: "Message" }).fill("[[megabyte]]");
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.locator(".turn-foot").waitFor({ timeout: 90_000 });
     const elements = await page.locator(".turns *").count();

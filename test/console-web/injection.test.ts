@@ -101,6 +101,11 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
       await page.locator("tbody button").first().click();
       await page.getByRole("dialog").waitFor();
       await expectHarmless(visit, "request");
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("Control+k");
+      await page.getByRole("combobox", { name: "Go to a page" }).fill("hit(1)");
+      await page.getByRole("option").nth(9).waitFor();
+      await expectHarmless(visit, "palette");
     },
     timeLimit,
   );
@@ -111,6 +116,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
       await using visit = await openHostile(browser, gateway.url);
       const { page } = visit;
       let next = 0;
+      let payloadsAsked = 0;
       await page.route("**/v1/**", (route) => {
         const payload = tried[next++ % tried.length] ?? "";
         const endpoint = new URL(route.request().url()).pathname;
@@ -129,6 +135,8 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
           await page.locator(".turn-foot").waitFor();
           await expectHarmless(visit, `${dialect}: ${payload}`);
           await page.getByRole("button", { name: "New conversation" }).click();
+          const kept = page.locator(".kept-list li");
+          await kept.nth(payloadsAsked++).waitFor({ state: "attached" });
         }
         await page.getByLabel("Message", { exact: true }).fill(tried.join(" "));
         await page.getByRole("button", { name: "Send", exact: true }).click();

@@ -1,6 +1,7 @@
 // The playground's input: text, pictures (dropped, pasted or chosen), web search, and the buttons to send and stop.
 import type { VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
+import { count } from "../../format.ts";
 import { Icon } from "../../parts/icons.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { change, type Picture, settings } from "./conversation.ts";
@@ -10,6 +11,8 @@ const isTouched = (): boolean => matchMedia("(pointer: coarse)").matches;
 /** Where the browser cannot size a field by its content, it has as many rows as lines. */
 const growsByItself = CSS.supports("field-sizing", "content");
 const rowsMax = 8;
+/** A longer text that is pasted stands beside the field: a browser takes seconds for a megabyte in it. */
+const pastedMaxLength = 20_000;
 /** Beyond it, sizing takes seconds, and the field is as high as it gets anyway. */
 const growsMaxLength = 10_000;
 
@@ -26,10 +29,11 @@ type ComposerProps = Readonly<{
 export function Composer({ streaming, obstacle, blind, onSend, onStop }: ComposerProps): VNode {
   const [text, setText] = useState("");
   const [pictures, setPictures] = useState<readonly Picture[]>([]);
+  const [pasted, setPasted] = useState<readonly string[]>([]);
   const [dropping, setDropping] = useState(false);
   const chooser = useRef<HTMLInputElement>(null);
   const writing = useRef<HTMLTextAreaElement>(null);
-  const empty = text.trim() === "" && pictures.length === 0;
+  const empty = text.trim() === "" && pictures.length === 0 && pasted.length === 0;
 
   const add = async (files: FileList | null | undefined): Promise<void> => {
     if (files == null || files.length === 0) return;
@@ -41,8 +45,9 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
     obstacle ?? (pictures.length > 0 && blind.length > 0 ? `${blind.join(" and ")} reads no images` : null);
   const send = (): void => {
     if (streaming || hindered !== null || empty) return;
-    onSend(text, pictures);
+    onSend([text, ...pasted].filter((part) => part.trim() !== "").join("\n\n"), pictures);
     setText("");
+    setPasted([]);
     setPictures([]);
     if (isTouched()) writing.current?.blur(); // the answer gets the room of the keyboard
   };
@@ -72,6 +77,23 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
             pictures={pictures}
             onRemove={(cancelSignal) => setPictures(pictures.filter((kept) => kept !== cancelSignal))}
           />
+          {pasted.length > 0 && (
+            <ul class="pasted">
+              {pasted.map((words, index) => (
+                <li key={index} class="badge">
+                  Pasted text, {count(words.length)} characters
+                  <button
+                    type="button"
+                    class="icon-button"
+                    aria-label="Remove the pasted text"
+                    onClick={() => setPasted(pasted.filter((_, other) => other !== index))}
+                  >
+                    <Icon name="close" size={13} />
+                  </button>
+                </li>
+              ))}
+            </ul>
+          )}
           <textarea
             ref={writing}
             class={text.length > growsMaxLength ? "long" : undefined}
@@ -82,7 +104,13 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
             placeholder="Ask something…"
             value={text}
             onInput={(event) => setText(event.currentTarget.value)}
-            onPaste={(event) => void add(event.clipboardData?.files)}
+            onPaste={(event) => {
+              const words = event.clipboardData?.getData("text/plain") ?? "";
+              if (words.length > pastedMaxLength) {
+                event.preventDefault();
+                setPasted([...pasted, words]);
+              } else void add(event.clipboardData?.files);
+            }}
             onKeyDown={(event) => {
               if (event.key === "Escape" && streaming) onStop();
               // On a phone's keyboard Enter is the only way to a new line.

@@ -4,7 +4,7 @@ import type { UsagePage } from "../../../api.ts";
 import { now } from "../../clock.ts";
 import { get } from "../../request.ts";
 import { type Answer, change, newAnswer, type Picture, revision, type Settings, settings } from "./conversation.ts";
-import { answering, conversation, keep, keepWhileWritten, noteOwn, show, update, written } from "./kept.ts";
+import { answering, conversation, keep, keeping, keepWhileWritten, noteOwn, show, update, written } from "./kept.ts";
 import { owner } from "./owner.ts";
 import { receive } from "./stream.ts";
 import {
@@ -41,7 +41,10 @@ export function stop(): void {
 }
 
 /** An answer that is being written goes on, and is kept where it belongs. */
-export const startNew = (): void => show(newConversation());
+export function startNew(): void {
+  if (keeping.value === "nowhere") stop();
+  show(newConversation());
+}
 
 export function send(text: string, pictures: readonly Picture[]): void {
   append({ role: "user", text, pictures }, conversation.value.leaf);
@@ -115,7 +118,10 @@ function answer(parent: string | null, models: readonly (string | null)[], befor
   written.value = new Map(written.value).set(step.id, started.id);
   noteOwn(step);
 
-  const keepNow = (): void => void keep(of, shownOr(started), [step], asked);
+  const keepNow = (): void => {
+    // Nobody reads the rest of what was deleted.
+    void keep(of, shownOr(started), [step], asked).then((isThere) => isThere || controller.abort());
+  };
   const keeper = keepWhileWritten(keepNow);
   keepNow();
   const onChange = (): void => {

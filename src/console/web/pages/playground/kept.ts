@@ -166,14 +166,14 @@ function inOrder<Value>(act: () => Promise<Value>): Promise<Value> {
   return next;
 }
 
-/** Keeps the conversation with these steps of it. A conversation that another tab deleted is not kept again. */
+/** Keeps the conversation with these steps of it. One that was deleted meanwhile is not: then it is false. */
 export function keep(
   of: string | null,
   kept: Conversation,
   steps: readonly Step[],
   withSettings: Settings,
-): Promise<void> {
-  if (of === null || keeping.value === "nowhere") return Promise.resolve();
+): Promise<boolean> {
+  if (of === null || keeping.value === "nowhere") return Promise.resolve(true);
   const entry: store.Entry = {
     owner: of,
     id: kept.id,
@@ -193,17 +193,18 @@ export function keep(
     try {
       const there = await store.write(entry, [...before.values()], known.has(kept.id));
       unkept.delete(kept.id);
-      if (of !== owner.value || !there) return;
+      if (of !== owner.value || !there) return there;
       known.add(kept.id);
       if (keeping.value === "full") keeping.value = "browser";
       tell({ owner: of, conversation: kept.id, deleted: false });
-      if (entries.value === null) return;
+      if (entries.value === null) return true;
       const title = entries.value.find(({ id }) => id === kept.id)?.title ?? kept.title;
       entries.value = [{ ...entry, title }, ...entries.value.filter(({ id }) => id !== kept.id)];
       await dropOldest(of);
     } catch (error) {
       if (of === owner.value) cannotKeep(error);
     }
+    return true;
   });
 }
 

@@ -16,7 +16,7 @@ import { Composer } from "./composer.tsx";
 import { type Answer, change, readSchema, readTools, revision, settings, type Turn } from "./conversation.ts";
 import { ConversationList, conversationPath } from "./conversation-list.tsx";
 import { send, startNew, stop } from "./exchange.ts";
-import { answering, conversation, entries, keeping, openConversation, written } from "./kept.ts";
+import { answering, conversation, entries, openConversation, written } from "./kept.ts";
 import { snippetsOf } from "./request-code.ts";
 import { SettingsPanel } from "./settings-panel.tsx";
 import { dialects } from "./stream.ts";
@@ -113,7 +113,6 @@ export function PlaygroundPage(): VNode {
             title="New conversation"
             disabled={isEmpty(shown)}
             onClick={() => {
-              if (keeping.value === "nowhere") stop();
               startNew();
               navigate("/playground");
             }}

@@ -12,6 +12,7 @@ import type { OpenCall, Replies, Step } from "./tree.ts";
 
 /** Longer texts are shown so far at first: a browser takes seconds to lay out a megabyte. */
 const questionShownLength = 5_000;
+const editedMaxLength = 100_000;
 const answerShownLength = 50_000;
 
 type StepViewProps = Readonly<{
@@ -115,8 +116,8 @@ function Asked({ step, turn, chooser, busy }: AskedProps): VNode {
             type="button"
             class="icon-button"
             aria-label="Edit the question"
-            title="Edit, and go on from here"
-            disabled={busy}
+            title={text.length > editedMaxLength ? "Too long to be edited here" : "Edit, and go on from here"}
+            disabled={busy || text.length > editedMaxLength}
             onClick={() => setEditing(true)}
           >
             <Icon name="pencil" size={16} />

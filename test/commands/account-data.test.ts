@@ -1,6 +1,6 @@
 // Everything that is kept about an account: exported completely, and erased, on a running server and on a stopped one.
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eraseAccount } from "../../src/server/operations.ts";
@@ -8,17 +8,15 @@ import { unixUser } from "../../src/server/unix-user.ts";
 import { Office } from "../account/office.ts";
 import { type GatewayProcess, type Account } from "../fixtures/gateway-process.ts";
 import { eventually } from "../fixtures/eventually.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 
 setDefaultTimeout(120_000);
 
-let stack: Stack;
+const stack = useStack();
 let gateway: GatewayProcess;
-beforeAll(async () => {
-  stack = await Stack.start();
+beforeAll(() => {
   gateway = stack.gateway;
 });
-afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const respond = (key: string, body: object): Promise<Response> =>
   fetch(`${gateway.url}/v1/responses`, {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import type { Browser, Page } from "playwright-core";
 import type { ConsoleModels } from "../../src/console/api.ts";
 import { finish, role, text } from "../fixtures/scripts.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 import { expectEventually, launch, Visit, withoutBrowser } from "./browser.ts";
 
 setDefaultTimeout(120_000);
@@ -13,13 +13,13 @@ const email = "ada@example.com";
 const password = "correct horse battery";
 
 describe.skipIf(withoutBrowser)("the playground", () => {
-  let stack: Stack;
+  const stack = useStack();
   let browser: Browser;
   let visit: Visit;
   let page: Page;
 
   beforeAll(async () => {
-    [stack, browser] = await Promise.all([Stack.start(), launch()]);
+    browser = await launch();
     await stack.gateway.cli("accounts", "create", email, "--password", password);
     visit = await Visit.open(browser, stack.gateway.url);
     page = visit.page;
@@ -29,7 +29,6 @@ describe.skipIf(withoutBrowser)("the playground", () => {
   afterAll(async () => {
     await visit?.[Symbol.asyncDispose]();
     await browser?.close();
-    await stack?.[Symbol.asyncDispose]();
   });
 
   const send = async (words: string): Promise<void> => {

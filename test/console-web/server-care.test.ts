@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 import { expectEventually, launch, Visit, withoutBrowser } from "./browser.ts";
 
 const timeLimit = 120_000;
@@ -13,13 +13,13 @@ const operator = "head@example.com";
 const password = "correct horse battery";
 
 describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
-  let stack: Stack;
+  const stack = useStack();
   let browser: Browser;
   let head: Visit;
   let page: Page;
 
   beforeAll(async () => {
-    [stack, browser] = await Promise.all([Stack.start(), launch()]);
+    browser = await launch();
     await stack.gateway.cli("accounts", "create", operator, "--password", password, "--operator");
     head = await Visit.open(browser, stack.gateway.url);
     page = head.page;
@@ -27,7 +27,6 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
   }, timeLimit);
   afterAll(async () => {
     await browser?.close();
-    await stack?.[Symbol.asyncDispose]();
   }, timeLimit);
 
   /** Waits for an entry of the audit log. */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { eventually } from "../fixtures/eventually.ts";
 import { callArguments, callStart, finish, type Script, stream, text } from "../fixtures/scripts.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 import { launch, Visit, withoutBrowser } from "./browser.ts";
 
 const timeLimit = 120_000;
@@ -15,17 +15,19 @@ const password = "correct horse battery";
 
 describe.skipIf(withoutBrowser)("tools of MCP servers in the playground", () => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-"));
-  let stack: Stack;
   let browser: Browser;
 
+  const [command, ...args] = [
+    process.execPath,
+    join(import.meta.dir, "../tools/mcp/scripted-mcp-server.ts"),
+    join(folder, "notes"),
+  ];
+  const stack = useStack({
+    config: `[[mcp]]\nname = "srv"\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\n`,
+  });
+
   beforeAll(async () => {
-    const [command, ...args] = [
-      process.execPath,
-      join(import.meta.dir, "../tools/mcp/scripted-mcp-server.ts"),
-      join(folder, "notes"),
-    ];
-    const config = `[[mcp]]\nname = "srv"\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\n`;
-    [stack, browser] = await Promise.all([Stack.start({ config }), launch()]);
+    browser = await launch();
     await stack.gateway.cli("accounts", "create", email, "--password", password);
     await eventually("the server's tools are offered", async () =>
       stack.gateway.output.includes("an MCP server offers its tools"),
@@ -33,7 +35,6 @@ describe.skipIf(withoutBrowser)("tools of MCP servers in the playground", () => 
   }, timeLimit);
   afterAll(async () => {
     await browser?.close();
-    await stack?.[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });
   }, timeLimit);
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { eventually } from "../fixtures/eventually.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 import { launch, Visit, withoutBrowser } from "./browser.ts";
 
 const timeLimit = 120_000;
@@ -10,16 +10,15 @@ const email = "ada@example.com";
 const password = "correct horse battery";
 
 describe.skipIf(withoutBrowser)("an answer that is stopped", () => {
-  let stack: Stack;
+  const stack = useStack();
   let browser: Browser;
 
   beforeAll(async () => {
-    [stack, browser] = await Promise.all([Stack.start(), launch()]);
+    browser = await launch();
     await stack.gateway.cli("accounts", "create", email, "--password", password);
   }, timeLimit);
   afterAll(async () => {
     await browser?.close();
-    await stack?.[Symbol.asyncDispose]();
   }, timeLimit);
 
   test(

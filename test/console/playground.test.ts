@@ -1,19 +1,17 @@
 // The playground's calls to /v1: what a signed-in browser may send without a key, and that nobody else can do it for
 // it. The real gateway, a scripted node, real requests.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 
-let stack: Stack;
+const stack = useStack();
 let cookie = "";
 let accountId = 0;
 beforeAll(async () => {
-  stack = await Stack.start();
   await stack.gateway.cli("accounts", "create", "a@x", "--password", "correct horse", "--plan", "pro");
   await stack.gateway.cli("accounts", "create", "other@x", "--password", "correct horse", "--plan", "pro");
   ({ cookie, accountId } = await signIn("a@x"));
 }, 120_000);
-afterAll(() => stack[Symbol.asyncDispose]());
 
 const origin = () => stack.gateway.url;
 

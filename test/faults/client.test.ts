@@ -1,7 +1,7 @@
 // What a client can do wrong (rows C), with the real process and raw sockets: leaving at any moment, sending slowly or too
 // much, HTTP that smuggles. Required: an answer in our own words or a closed connection, others served meanwhile, nothing
 // held afterwards, at most one charge.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
@@ -11,22 +11,17 @@ import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { fullLength } from "../fixtures/optional.ts";
 import { finish, once, text } from "../fixtures/scripts.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 
 const timeLimit = 120_000;
-let stack: Stack;
+const stack = useStack({ slots: 4 });
 beforeAll(async () => {
-  stack = await Stack.start({ slots: 4 });
   // for clients that leave: the node would go on for longer than any test waits
   await stack.node.define("slow-words", once(text("a "), { waitMs: 600_000 }, text("b "), finish("stop")));
   await stack.node.define("never-starts", once({ waitMs: 600_000 }, text("a"), finish("stop")));
   await stack.node.define("slow-start", once({ waitMs: 700 }, text("a"), finish("stop")));
 }, timeLimit);
-afterAll(() => stack[Symbol.asyncDispose]());
-afterEach(async () => {
-  await stack.gateway.expectNothingReserved();
-  await eventually("no generation runs", async () => (await stack.node.open()) === 0);
-}, timeLimit);
+afterEach(() => eventually("no generation runs", async () => (await stack.node.open()) === 0), timeLimit);
 
 /** A connection whose bytes are ours. */
 class Wire {

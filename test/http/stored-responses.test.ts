@@ -1,18 +1,13 @@
 // Stored responses over HTTP: continued, fetched, listed and deleted by their account only, also after a crash.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { type ErrorReply, post } from "../fixtures/requests.ts";
 import { type ResponseBody, expectOrderedResponse } from "../fixtures/response-events.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { Stack, useStack } from "../fixtures/stack.ts";
 
 const timeLimit = 120_000;
-let stack: Stack;
-beforeAll(async () => {
-  stack = await Stack.start();
-}, timeLimit);
-afterAll(() => stack[Symbol.asyncDispose]());
-afterEach(() => stack.gateway.expectNothingReserved(), timeLimit);
+const stack = useStack();
 
 const respond = async (account: Account, body: object, on = stack): Promise<ResponseBody> => {
   const reply = await post(on, account, { model: "core-3", ...body }, { path: "/v1/responses" });

@@ -1,14 +1,14 @@
 // More work than the nodes can do. Required: as much is done as at the peak, nobody with a little waits behind somebody
 // with much, refusals cost next to nothing, memory is bounded. Everything is measured against the same machine a moment
 // before, or counted; nothing against a clock's absolute time. TOLLGATE_OVERLOAD_SECONDS sets the length of each load.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { bodyOf, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
 import { finish, once, text } from "../fixtures/scripts.ts";
-import { Stack } from "../fixtures/stack.ts";
+import { useStack } from "../fixtures/stack.ts";
 
 const timeLimit = 300_000;
 const seconds = Number(process.env["TOLLGATE_OVERLOAD_SECONDS"] ?? 1);
@@ -18,9 +18,8 @@ const slots = 16;
 const serviceMs = 100;
 const requestsPerAccount = 110; // below flood protection
 
-let stack: Stack;
+const stack = useStack({ slots });
 beforeAll(async () => {
-  stack = await Stack.start({ slots });
   await stack.node.define("work", once(text("a "), { waitMs: serviceMs }, finish("stop")));
   await stack.node.define("long-work", once(text("a "), { waitMs: 4 * serviceMs }, finish("stop")));
   await stack.node.define(
@@ -28,7 +27,6 @@ beforeAll(async () => {
     once({ repeat: text("x".repeat(4_000)), times: 20_000, everyMs: 0 }, finish("stop")),
   );
 }, timeLimit);
-afterAll(() => stack[Symbol.asyncDispose]());
 
 /** Keys for so many requests within one flood window. */
 async function keys(requests: number): Promise<() => string> {

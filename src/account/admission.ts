@@ -159,7 +159,11 @@ export class Admission {
       this.keysUsed.used(loaded, key, principal.key, now.wall);
       // (2)
       if (ask.model.coder && ask.coderBilling === "calls") {
-        const caller: Caller = { account: loaded, key: principal.key, endUser: this.#endUserOf(loaded, key, endUser, now) };
+        const caller: Caller = {
+          account: loaded,
+          key: principal.key,
+          endUser: this.#endUserOf(loaded, key, endUser, now),
+        };
         return this.#admitCall(caller, ask, requestId, now.wall);
       }
       // (3)
@@ -235,10 +239,10 @@ type Caller = Readonly<{
 }>;
 type By = Caller &
   Readonly<{
-  named: LoadedKey | null;
-  spendLimits: readonly SpendLimit[];
-  budget: number;
-}>;
+    named: LoadedKey | null;
+    spendLimits: readonly SpendLimit[];
+    budget: number;
+  }>;
 
 /** A reservation of balance tokens: settled once, or given back in full by its dispose. */
 class TokenHold implements Hold, BalanceWaiter {
@@ -405,14 +409,7 @@ class CallHold implements Hold {
   readonly #requestId: string;
   #open = true;
 
-  constructor(
-    ledger: Ledger,
-    journal: Journal,
-    caller: Caller,
-    ask: Asked,
-    requestId: string,
-    ready: Promise<null>,
-  ) {
+  constructor(ledger: Ledger, journal: Journal, caller: Caller, ask: Asked, requestId: string, ready: Promise<null>) {
     this.#ledger = ledger;
     this.#journal = journal;
     this.#caller = caller;

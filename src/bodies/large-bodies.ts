@@ -80,7 +80,12 @@ export class LargeBodies {
     earlier: EarlierTexts | null = null,
     namesUser = false,
   ): Promise<Reading | Refusal> {
-    const parts = { reading: { ...readingIn(dialect, head), namesUser }, body, bodyBytes: bytes, models: distinctModels({ models }) };
+    const parts = {
+      reading: { ...readingIn(dialect, head), namesUser },
+      body,
+      bodyBytes: bytes,
+      models: distinctModels({ models }),
+    };
     const read = await this.#read(parts, account, cancelSignal, find, earlier);
     if (isRefusal(read)) return read;
     const { prepared, turns } = read;

@@ -52,7 +52,12 @@ export type Prepared =
   /** It refers to stored responses, which must be found first. */
   | Readonly<{ kind: "refers"; references: References }>
   | Readonly<{ kind: "text"; text: string; modelId: string | null; returnTokens: boolean }>
-  | Readonly<{ kind: "request"; modelId: string; namesModel: boolean; ask: PackedAsk; turns: WrittenTurns } & Pick<Reading, "endUser">>
+  | Readonly<
+      { kind: "request"; modelId: string; namesModel: boolean; ask: PackedAsk; turns: WrittenTurns } & Pick<
+        Reading,
+        "endUser"
+      >
+    >
   | Readonly<{ kind: "texts"; rendering: RenderedTurns }>
   | Readonly<{ kind: "messages"; turns: WrittenTurns }>;
 

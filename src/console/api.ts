@@ -553,9 +553,7 @@ export const UsageSummary = Type.Object({
    * For whom the account's programs asked in those days: those who cost most first, at most 50. `name` is null where it was
    * erased, and empty where a program that may name people named nobody.
    */
-  end_users: Type.Array(
-    Type.Intersect([Type.Object({ name: nullable(Type.String()), key: Type.String() }), UsageSum]),
-  ),
+  end_users: Type.Array(Type.Intersect([Type.Object({ name: nullable(Type.String()), key: Type.String() }), UsageSum])),
 });
 export type UsageSummary = Static<typeof UsageSummary>;
 

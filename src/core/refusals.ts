@@ -129,7 +129,8 @@ export const refusals = {
     status: 429,
     type: rate,
     code: "insufficient_quota",
-    message: "Quota exceeded for the end user `{end_user}` of the API key `{key}`: it may use {limit} tokens a {period}.",
+    message:
+      "Quota exceeded for the end user `{end_user}` of the API key `{key}`: it may use {limit} tokens a {period}.",
     retry: "never",
     facts: ["end_user", "key", "limit", "spendable", "requested", "resets_at"],
   },

@@ -167,7 +167,10 @@ export const operations = {
   },
 
   /** Whose they are: the command reads them by itself. */
-  "end-users list": async ({ accountKeys }: Work, { email }: { email: string }): Promise<Readonly<{ id: AccountId }>> => ({
+  "end-users list": async (
+    { accountKeys }: Work,
+    { email }: { email: string },
+  ): Promise<Readonly<{ id: AccountId }>> => ({
     id: accountKeys.accountOf(email).id,
   }),
 

@@ -18,7 +18,14 @@ async function officeWith(key: Partial<NewKey> = {}) {
 }
 
 let requests = 0;
-const admit = (office: Office, id: number, key: number, endUser: string | null, budget = 0, reads = 0): Hold | Refusal =>
+const admit = (
+  office: Office,
+  id: number,
+  key: number,
+  endUser: string | null,
+  budget = 0,
+  reads = 0,
+): Hold | Refusal =>
   office.admission.admit(by(id, key), ask(budget), reads, `req-${(requests += 1)}`, office.moment, endUser);
 
 function held(office: Office, id: number, key: number, endUser: string | null, budget = 0, reads = 0): Hold {
@@ -162,7 +169,11 @@ describe("a flood of invented names", () => {
   test("stays in bounded memory and in bounded tables, and then shares one limit", async () => {
     const office = new Office(undefined, undefined, undefined, [20, 50]);
     const { id } = await office.accounts.create({ email: "a@x", plan: "pro", credit: 1_000_000 });
-    const { id: key } = await office.accountKeys.create(id, { name: "bot", forwards_users: true, limit_end_user_day: 100 });
+    const { id: key } = await office.accountKeys.create(id, {
+      name: "bot",
+      forwards_users: true,
+      limit_end_user_day: 100,
+    });
     await spend(office, id, key, "ada", 40);
     let most = 0;
     for (let i = 0; i < 110; i += 1) {
@@ -179,8 +190,12 @@ describe("a flood of invented names", () => {
     expect(admit(office, id, key, "ada", 61)).toMatchObject({ detail: { end_user: "ada", spendable: 60 } });
     const again = office.restart();
     again.now += 60_000;
-    expect(admit(again, id, key, "invented 200", 40)).toMatchObject({ detail: { end_user: otherEndUsers, spendable: 39 } });
-    expect(admit(again, id, key, "invented 0", 100)).toMatchObject({ detail: { end_user: "invented 0", spendable: 99 } });
+    expect(admit(again, id, key, "invented 200", 40)).toMatchObject({
+      detail: { end_user: otherEndUsers, spendable: 39 },
+    });
+    expect(admit(again, id, key, "invented 0", 100)).toMatchObject({
+      detail: { end_user: "invented 0", spendable: 99 },
+    });
     await check(again);
     // the next day has room for new ones
     again.now += dayMs;
@@ -203,7 +218,11 @@ describe("a flood of invented names", () => {
   test("forgets nobody who is being answered", async () => {
     const office = new Office(undefined, undefined, undefined, [20, 5_000]);
     const { id } = await office.accounts.create({ email: "a@x", plan: "pro", credit: 1_000_000 });
-    const { id: key } = await office.accountKeys.create(id, { name: "bot", forwards_users: true, limit_end_user_day: 100 });
+    const { id: key } = await office.accountKeys.create(id, {
+      name: "bot",
+      forwards_users: true,
+      limit_end_user_day: 100,
+    });
     using hold = held(office, id, key, "ada", 60);
     for (let i = 0; i < 100; i += 1) held(office, id, key, `invented ${i}`)[Symbol.dispose]();
     expect(admit(office, id, key, "ada", 41)).toMatchObject({ detail: { end_user: "ada", spendable: 40 } });

@@ -54,15 +54,19 @@ describe.each([1, 2])("with %i threads", (threads) => {
     expect(await namesOf(email)).toEqual(["ada", "bob", "eve", "ada", "eve", null]);
   }, 120_000);
 
-  test.skipIf(lacksAnthropic)("messages say it in metadata.user_id, sessions of an agent left out", async () => {
-    const { email, apiKey } = await bot();
-    const client = new anthropic!.Anthropic({ baseURL: gateway.url, apiKey, maxRetries: 0 });
-    const device = "0".repeat(64);
-    for (const id of ["ada", JSON.stringify({ device_id: device, account_uuid: "", session_id: "1" })]) {
-      await client.messages.create({ model: "core-3", max_tokens: budget, messages, metadata: { user_id: id } });
-    }
-    expect(await namesOf(email)).toEqual(["ada", device]);
-  }, 120_000);
+  test.skipIf(lacksAnthropic)(
+    "messages say it in metadata.user_id, sessions of an agent left out",
+    async () => {
+      const { email, apiKey } = await bot();
+      const client = new anthropic!.Anthropic({ baseURL: gateway.url, apiKey, maxRetries: 0 });
+      const device = "0".repeat(64);
+      for (const id of ["ada", JSON.stringify({ device_id: device, account_uuid: "", session_id: "1" })]) {
+        await client.messages.create({ model: "core-3", max_tokens: budget, messages, metadata: { user_id: id } });
+      }
+      expect(await namesOf(email)).toEqual(["ada", device]);
+    },
+    120_000,
+  );
 
   test("Open WebUI says it in a header, which wins, for every model and in a large body", async () => {
     const { email, apiKey } = await bot();
@@ -95,7 +99,8 @@ describe.each([1, 2])("with %i threads", (threads) => {
   test("each has a limit a day, exactly, however many ask at once; the refusal names whose it was, in each dialect", async () => {
     const { email, apiKey } = await bot("--limit-end-user-day", "10000");
     const client = openai(apiKey);
-    const ask = (user: string) => client.chat.completions.create({ model: "core-3", max_tokens: 4_000, messages, user });
+    const ask = (user: string) =>
+      client.chat.completions.create({ model: "core-3", max_tokens: 4_000, messages, user });
     node.answer = "when told";
     const asked = Promise.allSettled(Array.from({ length: 20 }, () => ask("ada")));
     await eventually("two run", async () => node.running === 2);
@@ -109,7 +114,10 @@ describe.each([1, 2])("with %i threads", (threads) => {
     expect([outcomes.length - refused.length, node.mostAtOnce]).toEqual([2, 3]);
     for (const reason of refused) {
       expect(reason).toBeInstanceOf(OpenAI.RateLimitError);
-      expect(reason).toMatchObject({ code: "insufficient_quota", error: { end_user: "ada", key: "bot", limit: 10_000 } });
+      expect(reason).toMatchObject({
+        code: "insufficient_quota",
+        error: { end_user: "ada", key: "bot", limit: 10_000 },
+      });
     }
     // what is left is less than the budget, in every dialect
     const post = (path: string, body: object) =>
@@ -129,7 +137,9 @@ describe.each([1, 2])("with %i threads", (threads) => {
         "Quota exceeded for the end user `ada` of the API key `bot`: it may use 10000 tokens a day.",
       );
     }
-    expect((await post("/v1/messages", { max_tokens: 9_000, messages, metadata: { user_id: "bob" } })).status).toBe(200);
+    expect((await post("/v1/messages", { max_tokens: 9_000, messages, metadata: { user_id: "bob" } })).status).toBe(
+      200,
+    );
     const list = await gateway.cli<{ name: string; used_last_day: number }[]>("end-users", "list", email);
     const rows = await rowsOf(email);
     for (const { name, used_last_day } of list) {

@@ -71,6 +71,8 @@ test("an export has the account and every list, and no hash", async () => {
     [
       "account",
       "audit",
+      "end_user_use",
+      "end_users",
       "identities",
       "key_use",
       "keys",
@@ -85,6 +87,25 @@ test("an export has the account and every list, and no hash", async () => {
     ].sort(),
   );
   expect(JSON.stringify(given)).not.toMatch(/hash/);
+});
+
+test("those for whom its programs asked are exported with it, and erased with it", async () => {
+  const account = await gateway.account();
+  const key = ["keys", "create", account.email, "--name", "bot", "--forwards-users"];
+  const { api_key } = await gateway.cli<Account>(...key);
+  const asking = `grace.hopper.${account.id}@navy.example`;
+  expect((await respond(api_key, { input: "hello", store: false, user: asking })).status).toBe(200);
+  const given = await gateway.cli<Export>("accounts", "export", account.email);
+  expect(given["end_users"]).toEqual([expect.objectContaining({ id: 1, key_id: 2, name: asking })]);
+  expect(given["usage"]!.at(-1)).toMatchObject({ kind: "charge", end_user_id: 1 });
+  const { billed_tokens } = given["usage"]!.at(-1) as { billed_tokens: number };
+  expect(given["end_user_use"]).toEqual([expect.objectContaining({ end_user_id: 1, used: billed_tokens })]);
+  const { name } = await gateway.cli<{ name: string }>("accounts", "delete", account.email, "--yes");
+  const left = await gateway.cli<Export>("accounts", "export", name);
+  expect(left["end_users"]).toEqual([expect.objectContaining({ id: 1, name: null })]);
+  await gateway.kill("SIGTERM"); // the log beside the database goes with a stop
+  expect(onDisk(asking)).toEqual([]);
+  await gateway.restart();
 });
 
 test("an export has the account's stored responses as its client got them, and nobody else's", async () => {

@@ -36,8 +36,14 @@ test("the overview has the numbers, what was spent, and the last requests", asyn
           { day: today, model: "core-3", ...sum, billedTokens: 200_000 },
           { day: today, model: "open-01", ...sum, billedTokens: 50_000 },
         ];
-        return Promise.resolve({ days, total: { ...sum, billedTokens: 0 }, models: [], endpoints: [], keys: [],
-      endUsers: [] });
+        return Promise.resolve({
+          days,
+          total: { ...sum, billedTokens: 0 },
+          models: [],
+          endpoints: [],
+          keys: [],
+          endUsers: [],
+        });
       },
     },
   });

@@ -23,7 +23,7 @@ const noUsage: UsageSummary = {
   models: [],
   endpoints: [],
   keys: [],
-      endUsers: [],
+  endUsers: [],
 };
 
 const noFigures = {

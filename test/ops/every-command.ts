@@ -40,6 +40,7 @@ export async function tryEveryCommand(
     ["keys", "list", "a@example.com", ...here],
     ["keys", "revoke", "a@example.com", "2", ...here],
     ["keys", "rotate", "a@example.com", ...here],
+    ["end-users", "list", "a@example.com", ...here],
     ["models", ...here],
     ["usage", "operator@localhost", ...here],
     ["nodes", ...here],
@@ -54,6 +55,8 @@ export async function tryEveryCommand(
   ).toEqual([
     "serve",
     "accounts delete",
+    "end-users export",
+    "end-users erase",
     "models suggest",
     "search",
     "search index",
@@ -77,6 +80,12 @@ export async function tryEveryCommand(
   await Bun.write(join(folder, "notes/tower.md"), "The tower is 300 metres tall.");
   expect((await run(["search", "index", ...searched], options)).code).toBe(0);
   expect((await run(["search", "tower", ...searched], options)).stdout).toContain("300 metres");
+  const bot = ["keys", "create", "a@example.com", "--name", "bot", "--forwards-users", ...here];
+  const { api_key } = JSON.parse((await run(bot, options)).stdout) as { api_key: string };
+  expect((await chat(server.url, api_key, { user: "ada" })).status).toBe(200);
+  const exported = await run(["end-users", "export", "a@example.com", "ada", ...here], options);
+  expect(JSON.parse(exported.stdout)).toMatchObject({ end_user: "ada", usage: [{ kind: "charge" }] });
+  expect((await run(["end-users", "erase", "a@example.com", "ada", "--yes", ...here], options)).code).toBe(0);
   expect((await run(["accounts", "delete", "a@example.com", "--yes", ...here], options)).code).toBe(0);
   expect((await run(["doctor", ...here], options)).code).toBe(0);
   expect((await run(["models", "suggest", ...here], options)).stderr).toContain("no node lists a model"); // the demo node

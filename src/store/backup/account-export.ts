@@ -30,14 +30,8 @@ const lists: readonly (readonly [name: string, sql: string])[] = [
      FROM api_keys WHERE account_id = ?1 ORDER BY id`,
   ],
   ["key_use", "SELECT key_id, day, used FROM key_use WHERE account_id = ?1 ORDER BY key_id, day"],
-  [
-    "end_users",
-    "SELECT id, key_id, name, first_day, last_day FROM end_users WHERE account_id = ?1 ORDER BY id",
-  ],
-  [
-    "end_user_use",
-    "SELECT end_user_id, day, used FROM end_user_use WHERE account_id = ?1 ORDER BY end_user_id, day",
-  ],
+  ["end_users", "SELECT id, key_id, name, first_day, last_day FROM end_users WHERE account_id = ?1 ORDER BY id"],
+  ["end_user_use", "SELECT end_user_id, day, used FROM end_user_use WHERE account_id = ?1 ORDER BY end_user_id, day"],
   ["quota_use", "SELECT quota, period, used FROM quota_use WHERE account_id = ?1 ORDER BY quota, period"],
   [
     "audit",

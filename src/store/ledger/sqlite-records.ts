@@ -10,7 +10,17 @@ import { hasLimits } from "../../core/key-limits.ts";
 import { dayMs } from "../../core/limits.ts";
 import type { AccountId, KeyId, KeyLimits, Ms } from "../../core/types.ts";
 import { read } from "../open.ts";
-import { accounts, apiKeys, endUsers, endUserUse, journal, journalFolds, keyUse, quotaUse, searchCalls } from "./schema.ts";
+import {
+  accounts,
+  apiKeys,
+  endUsers,
+  endUserUse,
+  journal,
+  journalFolds,
+  keyUse,
+  quotaUse,
+  searchCalls,
+} from "./schema.ts";
 
 export class SqliteRecords implements AccountRecords {
   readonly #queries: ReturnType<typeof prepare>;
@@ -160,11 +170,7 @@ function prepare(database: Database) {
         ),
       )
       .prepare(),
-    endUser: db
-      .select({ id: endUsers.id })
-      .from(endUsers)
-      .where(isEndUser)
-      .prepare(),
+    endUser: db.select({ id: endUsers.id }).from(endUsers).where(isEndUser).prepare(),
     endUsersNamed: db
       .select({ id: endUsers.id, key: endUsers.keyId })
       .from(endUsers)

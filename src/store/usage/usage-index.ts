@@ -293,7 +293,8 @@ export class UsageIndex {
       const isAsked = (line: Line) =>
         asked.some(
           (kind) => kind.model === line.model && kind.endpoint === line.endpoint && kind.key_id === line.keyId,
-        ) && (endUser === null || line.endUserName === endUser);
+        ) &&
+        (endUser === null || line.endUserName === endUser);
       const isInTime = ({ at, sequence }: Line) =>
         at >= from && at < to && (at < before.at || (at === before.at && sequence < before.sequence));
       const known = new Set(found.map(({ sequence }) => sequence));

@@ -19,7 +19,9 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps): VNode {
   const action = useAction();
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    void action.run(async () => onMade(await post<CreatedAccountKey, NewAccountKey>("/keys", wantedOf(fields, forwards))));
+    void action.run(async () =>
+      onMade(await post<CreatedAccountKey, NewAccountKey>("/keys", wantedOf(fields, forwards))),
+    );
   };
   const text = (name: keyof Fields, label: string, hint: string, more: object = {}): VNode => (
     <Field label={label} hint={hint}>
@@ -48,14 +50,10 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps): VNode {
         {text("models", "Models", "Ids with commas between; empty: all")}
         {text("addresses", "Addresses", "Such as 10.0.0.0/8, with commas between; empty: all")}
         <label class="check">
-          <input
-            type="checkbox"
-            checked={forwards}
-            onChange={(event) => setForwards(event.currentTarget.checked)}
-          />
+          <input type="checkbox" checked={forwards} onChange={(event) => setForwards(event.currentTarget.checked)} />
           <span>
             It belongs to a program that serves people
-            <span class="quiet small-text block">
+            <span class="quiet small-text">
               Such as Open WebUI or a bot: what it says of who asks is believed, and your usage shows it.
             </span>
           </span>

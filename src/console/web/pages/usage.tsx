@@ -116,7 +116,9 @@ function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode 
                   ) : (
                     <a href={`/usage${search({ end_user: name })}`}>{name}</a>
                   )}
-                  <meter class="share" min={0} max={most} value={billed_tokens} aria-hidden="true" />
+                  <span class="meter share" aria-hidden="true">
+                    <span style={{ transform: `scaleX(${billed_tokens / most})` }} />
+                  </span>
                 </td>
                 <td class="break quiet">{key}</td>
                 <td class="number" data-name="Requests">

@@ -136,8 +136,8 @@ export type Admitted = Readonly<{
   /** For whom the key's program says that it asks; null: it may not say so. */
   endUser: string | null;
 }>;
-/** Why a request is not served; `ask` is null when its body was not read. */
-export type Refused = Readonly<{ refused: Refusal; ask: Ask | null }>;
+/** Why a request is not served; `ask` is null when its body was not read, `by` where its key is not known. */
+export type Refused = Readonly<{ refused: Refusal; ask: Ask | null; by: Principal | null }>;
 export const isRefused = (result: Admitted | Refused): result is Refused => "refused" in result;
 /** Other parts must serve it; nothing was counted or reserved for it here. */
 export type ForOthers = "for others";
@@ -152,24 +152,26 @@ export async function admit(
   parts: Parts,
 ): Promise<Admitted | Refused | ForOthers> {
   let ask: Ask | null = null;
+  let by: Principal | null = null;
   /** What a Worker prepared of a large body, until an admitted request has it. */
   let prepared: Disposable | null = null;
   try {
     const known = principalOf(incoming, parts);
     const first = known instanceof Promise ? await known : known;
-    if (first === null) return { refused: refuse("invalid_api_key"), ask };
+    if (first === null) return { refused: refuse("invalid_api_key"), ask, by };
+    by = first;
     const forbidden = refusedAs(first, incoming, parts);
-    if (forbidden !== null) return { refused: forbidden, ask };
+    if (forbidden !== null) return { refused: forbidden, ask, by };
     const { account } = first;
     const body = await incoming.body(account);
-    if (isRefusal(body)) return { refused: body, ask };
+    if (isRefusal(body)) return { refused: body, ask, by };
     // A small request may refer to a long stored conversation: a flood of them is refused before any is fetched.
     // So is one of large bodies before any is read.
     const refers = isLarge(body) || (dialect.references?.(body.json) ?? null) !== null;
     if (refers && parts.isForOthers?.(null) === true) return "for others";
     const { modelKind } = dialect;
     const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.monotonic(), modelKind) : null;
-    if (flooded !== null) return { refused: flooded, ask };
+    if (flooded !== null) return { refused: flooded, ask, by };
     // Who asks is looked for only where the key may say it: nobody else pays for it, or is believed.
     const forwardsUsers = first.limits?.forwardsUsers === true;
     const read = await readAsk(incoming.head, body, account, dialect, parts, forwardsUsers);
@@ -181,27 +183,27 @@ export async function admit(
     const stillKnown = principalOf(incoming, parts);
     const principal = stillKnown instanceof Promise ? await stillKnown : stillKnown;
     if (principal === null || principal.account !== account || principal.key !== first.key) {
-      return { refused: refuse("invalid_api_key"), ask };
+      return { refused: refuse("invalid_api_key"), ask, by: null };
     }
     const forbiddenNow = refusedAs(principal, incoming, parts);
-    if (forbiddenNow !== null) return { refused: forbiddenNow, ask };
+    if (forbiddenNow !== null) return { refused: forbiddenNow, ask, by };
     const now = momentOf(parts.clock);
     if (isRefusal(read)) {
       // Parameters that cannot be served count for flood protection, an unknown model does not (design, order of checks).
       const counted =
         read.refusal === "unknown_model" ? null : await parts.admission.countRequest(account, now.monotonic, modelKind);
-      return { refused: counted ?? read, ask };
+      return { refused: counted ?? read, ask, by };
     }
     if (parts.isForOthers?.(read.ask) === true) return "for others";
     const inputTokens = expectedInputWithTools(read.ask, account, parts);
     const endUser = forwardsUsers ? endUserOf(incoming.head, read, parts) : null;
     const admitted = parts.admission.admit(principal, read.ask, inputTokens, incoming.requestId, now, endUser);
     const hold = admitted instanceof Promise ? await admitted : admitted;
-    if (isRefusal(hold)) return { refused: hold, ask };
+    if (isRefusal(hold)) return { refused: hold, ask, by };
     prepared = null;
     return { principal, ask: read.ask, writer: read.writer, hold, endUser };
   } catch (error) {
-    if (error instanceof StoreUnavailable) return { refused: refuse("quota_unverified"), ask };
+    if (error instanceof StoreUnavailable) return { refused: refuse("quota_unverified"), ask, by };
     throw error;
   } finally {
     prepared?.[Symbol.dispose]();
@@ -302,8 +304,9 @@ export async function serve(
     if (ending.kind !== "end" && isRefusal(reason)) return fail(reason, hold, outlet, record); // our own doing costs the client nothing
     if (isUnheard(outlet)) return record.left();
     const charged = ending.kind === "failed" ? ending.delivered! : ending;
-    record.settling = { from: clock.monotonic(), to: null };
-    await hold.settle(charged.usage, charged.estimated, clock.wall()); // on disk before the client sees the end
+    const answeredAt = clock.monotonic();
+    record.settling = { from: answeredAt, to: null };
+    await hold.settle(charged.usage, charged.estimated, clock.wall(), record.course(answeredAt)); // on disk before the client sees the end
     record.settling.to = clock.monotonic();
     if (ending.kind === "failed") {
       record.failed(ending.refusal.refusal, charged);

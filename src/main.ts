@@ -28,6 +28,7 @@ const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = 
   "end-users export": () => import("./commands/end-users-export.ts"),
   "end-users erase": () => import("./commands/end-users-erase.ts"),
   usage: () => import("./commands/usage.ts"),
+  requests: () => import("./commands/requests.ts"),
   nodes: () => import("./commands/nodes.ts"),
   models: () => import("./commands/models.ts"),
   "models suggest": () => import("./commands/models-suggest.ts"),

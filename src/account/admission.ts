@@ -19,6 +19,7 @@ import {
   StoreUnavailable,
   type AccountId,
   type Ask,
+  type Course,
   defaultKey,
   type Hold,
   type KeyId,
@@ -330,7 +331,7 @@ class TokenHold implements Hold, BalanceWaiter {
     return isWithin;
   }
 
-  settle(usage: Usage, estimated: boolean, now: Ms): Promise<void> {
+  settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<void> {
     assert(this.#state === "begun", "a hold is resolved exactly once");
     const rates = ratesOf(this.#ask.model.price);
     const billed = billedTokens(rates, usage);
@@ -355,7 +356,7 @@ class TokenHold implements Hold, BalanceWaiter {
       period: dayOf(now),
       used: fromAllowance,
       creditDelta: fromAllowance - billed,
-      reply: replyOf(this.#ask, usage, rates, billed, estimated),
+      reply: replyOf(this.#ask, usage, rates, billed, estimated, course),
     });
     this.#line.end(this.#account, this.spendLimits, this.cost, now);
     return this.#journal.durable(sequence);
@@ -419,7 +420,7 @@ class CallHold implements Hold {
     this.ready = ready;
   }
 
-  settle(usage: Usage, estimated: boolean, now: Ms): Promise<void> {
+  settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<void> {
     assert(this.#open, "a hold is resolved exactly once");
     const { account, key, endUser } = this.#caller;
     this.#ledger.appended(account, endUser, now);
@@ -434,7 +435,7 @@ class CallHold implements Hold {
       period: 0,
       used: 0,
       creditDelta: 0,
-      reply: replyOf(this.#ask, usage, freeRates, 0, estimated),
+      reply: replyOf(this.#ask, usage, freeRates, 0, estimated, course),
     });
     return this.#journal.durable(sequence);
   }
@@ -450,7 +451,14 @@ class CallHold implements Hold {
   }
 }
 
-function replyOf(ask: Asked, usage: Usage, rates: Rates, billed: number, estimated: boolean): Reply {
+function replyOf(
+  ask: Asked,
+  usage: Usage,
+  rates: Rates,
+  billed: number,
+  estimated: boolean,
+  course: Course | undefined,
+): Reply {
   return {
     endpoint: ask.endpoint,
     model: ask.model.id,
@@ -464,5 +472,6 @@ function replyOf(ask: Asked, usage: Usage, rates: Rates, billed: number, estimat
     parts: rates.parts,
     billedTokens: billed,
     estimated,
+    course,
   };
 }

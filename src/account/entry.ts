@@ -1,5 +1,5 @@
 // One line of the journal: a charge, a purchase or a counted call. Balances are always the sums of these lines.
-import type { AccountId, CentParts, Endpoint, KeyId, Ms } from "../core/types.ts";
+import type { AccountId, CentParts, Course, Endpoint, KeyId, Ms } from "../core/types.ts";
 import type { Period, Quota } from "./quota.ts";
 
 export type EntryKind =
@@ -51,6 +51,8 @@ export type Reply = Readonly<{
   billedTokens: number;
   /** True where the node gave no usable usage and the gateway counted by itself. */
   estimated: boolean;
+  /** Absent where nobody told. */
+  course?: Course | undefined;
 }>;
 
 /** The quota that a line's `used` counts for. */

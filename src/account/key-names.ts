@@ -11,5 +11,10 @@ export function keyNameOf(key: KeyId, given: string | null): string {
   return key === noKey ? noKeyName : (given ?? `key ${key}`);
 }
 
+/** Of those that every account has, by its name; undefined for others. */
+export function keyNumberOf(name: string): KeyId | undefined {
+  return name === defaultKeyName ? defaultKey : name === noKeyName ? noKey : undefined;
+}
+
 /** No key may be given such a name. */
 export const isReservedName = (name: string): boolean => [defaultKeyName, noKeyName].includes(name.toLowerCase());

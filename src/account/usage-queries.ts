@@ -1,5 +1,6 @@
 // What the usage page asks for. An account may have millions of replies, so the implementation keeps an index of its
 // own.
+import type { ActivitySplit, EarlierActivity } from "../core/activity.ts";
 import type { AccountId, KeyId, Ms } from "../core/types.ts";
 import type { UsageRow } from "./usage-row.ts";
 
@@ -70,6 +71,8 @@ export interface UsageQueries {
   /** At most `limit` replies before `before`, or from the newest on. */
   page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): Promise<UsagePage>;
   summary(account: AccountId, fromDay: number): Promise<UsageSummary>;
+  /** Replies of a time by steps of it, for charts: from a step's begin on, to the end of the step that `until` is in. */
+  history(from: Ms, until: Ms, stepMs: Ms, split: ActivitySplit): Promise<readonly EarlierActivity[]>;
   /** The accounts that were billed most since, that one first. */
   topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]>;
 }

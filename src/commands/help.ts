@@ -51,6 +51,10 @@ tollgate end-users erase EMAIL NAME --yes
     Erases the name; what was used stays, without it.
 tollgate usage EMAIL [--limit N]
     Replies, newest first.
+tollgate requests [--account EMAIL] [--model M] [--node N] [--status 4xx] [--reason R] [--from T] [--to T] [--id ID]
+                  [--wait-ms N] [--first-token-ms N] [--duration-ms N] [--tokens N] [--billed N] [--limit N] [--follow]
+    Everything that was asked, newest first, also what was refused or failed; --reason served or failed for the one or
+    the other. Numbers are what there is at least. --follow shows what comes from now on, until it is interrupted.
 
 tollgate nodes              the inference nodes: how they are, since when, and what is wrong
 tollgate models             what the nodes offer, what is served of it, under which name and at which price, what no node has

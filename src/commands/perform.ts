@@ -1,5 +1,6 @@
 // Performs an operation on a data folder, whether a server is running on it or not.
 import { catalogOf, offeredPlans } from "../config/configured-catalog.ts";
+import { dayMs } from "../core/limits.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { standardErrorLog } from "../core/log.ts";
 import { noteInLedger } from "../store/ledger/audit-note.ts";
 import { type Backup, backUp } from "../store/backup/backup.ts";
 import { databaseName, DataFolderInUse, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";
+import { RequestLogFile } from "../store/requests/request-log-file.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import { type Flags, type Invocation, textFlag } from "./command.ts";
 import { askRunningServer, socketFile } from "../server/control-socket.ts";
@@ -83,13 +85,17 @@ async function performHere<Name extends OperationName>(
     clock: systemClock,
     onFatal: endAtOnce,
   });
+  const log = standardErrorLog(() => systemClock.wall());
+  const { databaseFile: journalFile } = accounting;
+  const keepMs = config.failedKeepDays * dayMs;
+  const requestLog = new RequestLogFile({ dataFolder, journalFile, keepMs, clock: systemClock, log });
   try {
-    const log = standardErrorLog(() => systemClock.wall());
     const eraseResponses = (account: number) => StoredResponsesFile.eraseIn(dataFolder, account, log);
     const consoleUrl = addressesOf(config, config.port).baseUrl;
-    const work = { ...accounting, consoleUrl, eraseResponses, user: unixUser(environment) };
+    const work = { ...accounting, requestLog, consoleUrl, eraseResponses, user: unixUser(environment) };
     return await runOperation(name, work, given, progress);
   } finally {
+    await requestLog.close();
     await accounting.close();
   }
 }

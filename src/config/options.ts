@@ -328,6 +328,14 @@ export const options = {
     ),
     { reload: (running, days) => running.keepUsage(days) },
   ),
+  failedKeepDays: option(
+    "retention",
+    key("failed_days", whole(0, 3_650, "a number of days from 0 (none is kept) to 3650"), {
+      about: "How long the request log keeps what was refused or failed.",
+      otherwise: 7,
+    }),
+    { reload: (running, days) => running.keepFailed(days) },
+  ),
   /** Null = the server makes no backups by itself. */
   backups: section("backups", backupsTable, "none", { reload: (running, schedule) => running.backUp(schedule) }),
 };

@@ -33,6 +33,8 @@ export interface Running {
   trace(telemetry: TelemetryConfig | null): Promise<void>;
   /** Replies that are older are kept as sums of a day; null: each is kept. */
   keepUsage(days: number | null): void;
+  /** Refused and failed requests that are older are let go of. */
+  keepFailed(days: number): Promise<void>;
   backUp(schedule: BackupSchedule | null): void;
   /** A catalog with a shop's own models and plans, where it has any: all at once. */
   offer(offered: Derived): void;

@@ -27,6 +27,7 @@
 //   GET  /console/api/usage             UsageQuery  -> UsagePage
 //   GET  /console/api/usage/summary                 -> UsageSummary
 //   GET  /console/api/usage.csv         UsageFilter -> text/csv, streamed
+//   GET  /console/api/refusals          RefusalsQuery -> RefusalsPage
 //   GET  /console/api/plan                          -> PlanPage
 //   POST /console/api/plan/requests     NewPurchaseRequest -> PurchaseRequest
 //   POST /console/api/plan/requests/:id/withdraw    -> PurchaseRequest
@@ -49,6 +50,7 @@
 //   GET  /console/api/operator/nodes                -> OperatorNodes
 //   GET  /console/api/operator/totals               -> OperatorTotals
 //   GET  /console/api/operator/activity ActivityQuery -> ActivityPage
+//   GET  /console/api/operator/log      LogQuery -> LogPage
 //   GET  /console/api/operator/server               -> OperatorServer
 //   POST /console/api/operator/server/reload        -> OperatorServer     `reload` says what became of it
 //   POST /console/api/operator/server/backup        -> OperatorServer     409 while one is being made
@@ -847,8 +849,8 @@ export type AuditPage = Static<typeof AuditPage>;
 export const ActivityQuery = Type.Object(
   {
     range: oneOf(["1h", "6h", "24h", "7d", "30d", "90d"]),
-    /** A series each; keys may follow. */
-    by: oneOf(["model", "node", "account"]),
+    /** A series each. */
+    by: oneOf(["model", "node", "account", "key"]),
   },
   closed,
 );
@@ -907,6 +909,116 @@ export const ActivityPage = Type.Object({
   ),
 });
 export type ActivityPage = Static<typeof ActivityPage>;
+
+// ---------------------------------------------------------------- request log
+
+const filterText = () => Type.Optional(Type.String({ maxLength: 300 }));
+const logPlace = () => Type.Optional(Type.String({ pattern: "^[0-9]{1,16}-[0-9]{1,16}$", description: "a place" }));
+
+/** All of it must fit; in an address everything is text. */
+export const LogQuery = Type.Object(
+  {
+    /** An e-mail address, or "nobody" for requests without a known key. */
+    account: filterText(),
+    /** The name of one of its keys. */
+    key: filterText(),
+    model: filterText(),
+    node: filterText(),
+    endpoint: filterText(),
+    /** "429", "4xx". */
+    status: filterText(),
+    /** One of the reasons, or "served" or "failed": without one, or with any. */
+    reason: filterText(),
+    from: filterText(),
+    to: filterText(),
+    wait_min_ms: filterText(),
+    first_token_min_ms: filterText(),
+    duration_min_ms: filterText(),
+    tokens_min: filterText(),
+    billed_min: filterText(),
+    /** The beginning of a request id. */
+    request_id: filterText(),
+    after: logPlace(),
+    /** At most 100; 50 where it is absent. */
+    limit: Type.Optional(wholeText()),
+  },
+  closed,
+);
+export type LogQuery = Static<typeof LogQuery>;
+
+const measured = () => Type.Union([count(), Type.Null()]);
+
+export const RequestRow = Type.Object({
+  /** When it ended. */
+  time: time(),
+  request_id: Type.String(),
+  /** E-mail; null where no key was known. */
+  account: nullable(Type.String()),
+  account_id: Type.Union([count(), Type.Null()]),
+  key: nullable(Type.String()),
+  endpoint: Type.String(),
+  /** Empty where the body was not read. */
+  model: Type.String(),
+  node: nullable(Type.String()),
+  /** Of the reply's headers: one that failed in the middle has 200 and a reason. */
+  status: count(),
+  /** Null where it was served; `why` says it in plain words. */
+  reason: nullable(Type.String()),
+  why: nullable(Type.String()),
+  /** For nodes, all passes together. Null, here and below: that was not measured. */
+  wait_ms: measured(),
+  /** From its arrival to the first node, to the first token and to its end. */
+  sent_ms: measured(),
+  first_token_ms: measured(),
+  duration_ms: measured(),
+  input: count(),
+  cached_input: count(),
+  output: count(),
+  reasoning: count(),
+  billed_tokens: count(),
+  cost_usd: Type.Number(),
+  /** Others like it, of the same minute, that have no line of their own. */
+  more: count(),
+});
+export type RequestRow = Static<typeof RequestRow>;
+
+/** Newest first. A page that is not full may have a next one: a search gives up after a while. */
+export const LogPage = Type.Object({
+  rows: Type.Array(RequestRow),
+  next: nullable(Type.String()),
+  /** How far back was looked, where the search gave up. */
+  searched_to: nullable(time()),
+  /** Refused and failed ones that are not kept, because there were too many. */
+  gone: count(),
+  /** What filters may choose from. */
+  models: Type.Array(Type.String()),
+  nodes: Type.Array(Type.String()),
+  reasons: Type.Array(Type.String()),
+});
+export type LogPage = Static<typeof LogPage>;
+
+export const RefusalsQuery = Type.Object({ after: logPlace(), limit: Type.Optional(wholeText()) }, closed);
+export type RefusalsQuery = Static<typeof RefusalsQuery>;
+
+/** The account's own requests that were refused or failed in the last days, newest first. */
+export const RefusalsPage = Type.Object({
+  rows: Type.Array(
+    Type.Object({
+      time: time(),
+      request_id: Type.String(),
+      endpoint: Type.String(),
+      model: Type.String(),
+      key: Type.String(),
+      status: count(),
+      reason: Type.String(),
+      /** The reason in plain words. */
+      why: Type.String(),
+      more: count(),
+    }),
+  ),
+  next: nullable(Type.String()),
+});
+export type RefusalsPage = Static<typeof RefusalsPage>;
 
 // ---------------------------------------------------------------- pages
 

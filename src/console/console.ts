@@ -22,6 +22,7 @@ import { pagePaths } from "./api.ts";
 import { readBody } from "./body.ts";
 import { Live } from "./live.ts";
 import { linkRoutes } from "./routes/link-routes.ts";
+import { logRoutes } from "./routes/log-routes.ts";
 import { operatorRoutes } from "./routes/operator-routes.ts";
 import { Pages } from "./pages.ts";
 import type { ConsoleParts } from "./parts.ts";
@@ -51,6 +52,7 @@ export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[]
     ...linkRoutes(parts),
     ...accountRoutes(parts, live),
     ...usageRoutes(parts),
+    ...logRoutes(parts),
     ...planRoutes(parts),
     ...operatorRoutes(parts, live),
   ];

@@ -9,6 +9,7 @@ import type { PurchaseRecords, Purchases } from "../account/purchases.ts";
 import type { Sessions } from "../account/sessions.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
 import type { ActivityQueries } from "../core/activity.ts";
+import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
@@ -51,6 +52,7 @@ export type ConsoleParts = Readonly<{
   auditLog: AuditLog;
   usage: UsageQueries;
   activity: ActivityQueries;
+  requestLog: RequestLogQueries;
   /** Balance tokens reserved by open requests of all accounts. */
   reserved: Readonly<{ heldTokens: number }>;
   catalog: Catalog;

@@ -1,10 +1,10 @@
-// What happened on a server in a minute: counts and two histograms of durations, of everything and of each model, node
-// and account. The charts of the console are made of it.
+// What happened on a server in a minute: counts and two histograms of durations, of everything and of each model, node,
+// account and key. The charts of the console are made of it.
 import { dayMs, hourMs } from "./limits.ts";
 import type { Ms } from "./types.ts";
 
 /** By what the charts can be split. */
-export const activitySplits = ["model", "node", "account"] as const;
+export const activitySplits = ["model", "node", "account", "key"] as const;
 export type ActivitySplit = (typeof activitySplits)[number];
 /** `reason`: why requests were refused or failed. */
 export type ActivityKind = "all" | ActivitySplit | "reason";
@@ -30,7 +30,7 @@ export type ActivityRow = Readonly<{
   /** When its minute begins. */
   at: Ms;
   kind: ActivityKind;
-  /** Empty: those that have no name, and those beyond the most that are kept. */
+  /** Of a key the numbers of its account and its own: "3 2". Empty: those that have no name, and those beyond the most that are kept. */
   name: string;
   counts: readonly number[];
   wait: SparseDurations;
@@ -70,6 +70,24 @@ export const activityRanges = {
 } as const;
 export type ActivityRange = keyof typeof activityRanges;
 
+/** When the first step of a range begins whose last one `now` is in. */
+export function startOf(range: ActivityRange, now: Ms): Ms {
+  const { stepMs, steps } = activityRanges[range];
+  return (Math.floor(now / stepMs) + 1 - steps) * stepMs;
+}
+
+/** What the journal says of a time in which nothing was counted: no refusals and no durations. */
+export type EarlierActivity = Readonly<{
+  /** When its step begins. */
+  at: Ms;
+  /** As in `ActivityRow`. */
+  name: string;
+  requests: number;
+  input: number;
+  cachedInput: number;
+  output: number;
+}>;
+
 /** Numbers of each step, the oldest first. */
 export type ActivityFigures = Readonly<Record<ActivityCount, readonly number[]>> &
   Readonly<{
@@ -91,8 +109,13 @@ export type Activity = Readonly<{
 }>;
 
 export interface ActivityQueries {
-  /** Everything that was counted before it is asked counts. Rejects with StoreUnavailable. */
-  read(range: ActivityRange, split: ActivitySplit): Promise<Activity>;
+  /** The first moment of which there are counts in the steps of a range; null: none. Rejects with StoreUnavailable. */
+  began(range: ActivityRange): Promise<Ms | null>;
+  /**
+   * Everything that was counted before it is asked counts; `earlier` is what is known of the steps before, or of which a
+   * part was counted. Rejects with StoreUnavailable.
+   */
+  read(range: ActivityRange, split: ActivitySplit, earlier: readonly EarlierActivity[]): Promise<Activity>;
   /** How often each reason occurred since, the most frequent first. */
   reasons(from: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]>;
 }

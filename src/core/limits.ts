@@ -341,6 +341,8 @@ export const webhookBodyMaxBytes = 1024 * 1024;
 
 // Console: the usage index, which the reader keeps beside the journal
 export const usageIndexSliceLines = 20_000; // lines of the journal in one step: about 70 ms
+/** So much the order of the journal's lines may differ from that of their times: the wall clock may step. */
+export const journalDisorderMs = 60_000;
 export const usageIndexIntervalMs = 60_000; // between two looks for new lines while nobody asks
 export const usageExportPageRows = 1_000;
 
@@ -353,6 +355,20 @@ export const activityNamesMax = 100;
 export const activityMinutesMax = 15;
 export const activitySeriesMax = 6; // in a chart, the rest included
 export const topAccountsMax = 10;
+
+// The request log: what was refused or failed. Of more than these, on each thread, others are counted on to those like them.
+export const failedMinuteMax = 1_000; // rows in a minute, of all accounts
+export const failedAccountMinuteMax = 60;
+/** Accounts with reasons and models in a minute: each has one row at least. */
+export const failedKindsMax = 1_000;
+export const failedIntervalMs = 1_000; // between two writes: what a kill loses
+export const failedIdleMs = 60_000; // its Worker ends when nothing came for so long
+/** Rows of an account, and in all (40 MB): the oldest go. */
+export const failedAccountRowsMax = 10_000;
+export const failedRowsMax = 200_000;
+/** Lines of the journal that a search reads in one step, and how long it goes on. */
+export const logSearchLines = 20_000;
+export const logSearchMs = 400;
 
 // Token counts, which are free and not limited per minute: what may wait to be counted is
 export const countingPlacesMax = 4_096;

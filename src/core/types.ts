@@ -18,6 +18,19 @@ export const defaultKey: KeyId = 1;
 /** A request from the console's playground, which a session allows. */
 export const noKey: KeyId = 0;
 
+/** How a request went, in milliseconds since it came; null: that did not happen. */
+export type Course = Readonly<{
+  /** The last one that it was sent to. */
+  node: string | null;
+  /** For places on nodes, all passes together. */
+  waitMs: Ms | null;
+  /** To the first node. */
+  sentMs: Ms | null;
+  firstTokenMs: Ms | null;
+  /** To its last word; of a charged one, to its charge. */
+  durationMs: Ms;
+}>;
+
 /** What a key may be used for; null where nothing is limited. */
 export type KeyLimits = Readonly<{
   /** From this moment on it is void. */
@@ -391,9 +404,9 @@ export interface Hold extends Disposable {
   expect?(spent: Usage, inputTokens: number, now: Ms): boolean;
   /**
    * Replaces the reservation by the real charge at once in memory and resolves when the charge is on disk.
-   * Rejects with StoreUnavailable when the journal gave up; then nothing was charged.
+   * Rejects with StoreUnavailable when the journal gave up; then nothing was charged. `course`: for the request log.
    */
-  settle(usage: Usage, estimated: boolean, now: Ms): Promise<void>;
+  settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<void>;
 }
 
 /** A place on a node. Disposing it gives the place to the next in line. */

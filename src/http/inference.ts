@@ -146,7 +146,7 @@ export class Inference implements LiveRequests {
     const { watch } = this.#options;
     const { requestId } = record;
     if (isRefused(admitted)) {
-      watch.refused(record, admitted.refused, admitted.ask);
+      watch.refused(record, admitted);
       return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
     }
     const createdSeconds = Math.floor(record.arrivedWall / 1000);

@@ -19,7 +19,7 @@ import { reloadDetail } from "../console/server-care.ts";
 import { LiveCatalog, sampleModelOf } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
-import { folderLookIntervalMs } from "../core/limits.ts";
+import { dayMs, folderLookIntervalMs } from "../core/limits.ts";
 import { openLog, usualLogFormat } from "../core/log.ts";
 import { lastPlan, unconfiguredPlans } from "../core/plans.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
@@ -33,6 +33,7 @@ import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
 import { ActivityFile } from "../store/activity/activity-file.ts";
+import { RequestLogFile } from "../store/requests/request-log-file.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import type { LedgerState } from "../store/verify/verify-watch.ts";
 import { Tracing } from "../telemetry/tracing.ts";
@@ -236,9 +237,18 @@ async function openBooks(earlier: Given & Settings, opened: AsyncDisposableStack
   opened.defer(() => storedResponses?.close());
   const activity = new ActivityFile(dataFolder, clock, log);
   opened.defer(() => activity.close());
+  const requestLog = new RequestLogFile({
+    dataFolder,
+    journalFile: accounting.databaseFile,
+    keepMs: config.failedKeepDays * dayMs,
+    clock,
+    log,
+  });
+  opened.defer(() => requestLog.close());
   return {
     accounting,
     activity,
+    requestLog,
     /** Checks the ledger, once it began. */
     watch: accounting.watch(log),
     storedResponses,
@@ -314,7 +324,7 @@ type Gateway = ReturnType<typeof openGateway>;
 
 function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
-  const { activity, programEnvironment } = earlier;
+  const { activity, requestLog, programEnvironment } = earlier;
   const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
@@ -331,9 +341,13 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
           clock,
           log,
           onFatal,
-          onLastActivity: (rows) => void activity.add(rows),
+          onLastWords(last) {
+            void activity.add(last.activity);
+            void requestLog.add(last.failed);
+          },
         });
   activity.follow(async () => [...metrics.activity.take(), ...((await relays?.activity()) ?? [])]);
+  requestLog.follow(async () => [metrics.failed.take(), ...((await relays?.failed()) ?? [])]);
   opened.defer(async () => {
     const stopping = await relays?.stop(live.values.stopGraceMs);
     await stopping?.stopped;
@@ -356,6 +370,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     running: new RunningParts({
       values: live.values,
       accounting,
+      requestLog,
       watch,
       storedResponses,
       serving,
@@ -372,6 +387,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
   });
   const commandsWork: CommandsWork = {
     ...accounting,
+    requestLog,
     consoleUrl: addressesOf(config, port).baseUrl,
     eraseResponses: (account, forEver) =>
       storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(config.dataFolder, account, log),
@@ -403,13 +419,14 @@ function unreadyReason({ violations }: LedgerState): string | null {
 
 async function openDoors(earlier: Given & Settings & Books & Work & Gateway, opened: AsyncDisposableStack) {
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
-  const { accounting, activity, watch, storedResponses, sealingKey } = earlier;
+  const { accounting, activity, requestLog, watch, storedResponses, sealingKey } = earlier;
   const { pool, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
   const { relays, backups, reloader, noteReload, commandsWork, unready } = earlier;
 
   const webConsole = await makeConsole(config, {
     accounting,
     activity,
+    requestLog,
     catalog,
     pool,
     work: commandsWork,

@@ -7,6 +7,7 @@ import { version } from "../../package.json" with { type: "json" };
 import { KnownBrowsers } from "../account/known-browsers.ts";
 import type { Accounting } from "../accounting.ts";
 import type { ActivityQueries } from "../core/activity.ts";
+import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { addressesOf, type BackupSchedule, type Config } from "../config/config.ts";
@@ -42,6 +43,7 @@ export type ServingConsole = Readonly<{
 type Parts = Readonly<{
   accounting: Accounting;
   activity: ActivityQueries;
+  requestLog: RequestLogQueries;
   catalog: Catalog;
   pool: NodePool;
   work: Work;
@@ -58,8 +60,9 @@ type Parts = Readonly<{
 }>;
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
-  const { accounting, activity, catalog, pool, work, reloader, backupSchedule, demo, port, sealingKey, clock, log } =
+  const { accounting, activity, requestLog, catalog, pool, work, reloader, backupSchedule, demo, port, sealingKey } =
     parts;
+  const { clock, log } = parts;
   const { accounts, accountKeys, sessions, purchases, purchaseRecords, auditLog, links, identities, ledger } =
     accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
@@ -100,6 +103,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
           auditLog,
           usage,
           activity,
+          requestLog,
           reserved: ledger,
           catalog,
           nodes,

@@ -11,8 +11,11 @@ import {
 import { type AuditAction, type AuditEntry, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { invitationInWords, type MadeLink, pathOf } from "../account/access-links.ts";
 import type { InSameCommit } from "../account/journal.ts";
+import { logPlaceOf, requestRowsOf, type RequestRows } from "../account/request-row.ts";
 import type { UsageRow } from "../account/usage-row.ts";
 import type { Accounting } from "../accounting.ts";
+import type { LogFilter } from "../core/request-log.ts";
+import type { RequestLogFile } from "../store/requests/request-log-file.ts";
 import type { Backup } from "../store/backup/backup.ts";
 import { systemClock } from "../core/clock.ts";
 import { keyNameMaxLength } from "../core/limits.ts";
@@ -25,6 +28,7 @@ export type Work = Pick<Accounting, "accounts" | "accountKeys" | "auditLog" | "b
   Readonly<{
     /** Where browsers find the console, without a slash at the end. */
     consoleUrl: string;
+    requestLog: Pick<RequestLogFile, "page" | "erase">;
     /** Removes the stored responses of an account, wherever they are; `forEver`: none of that account are kept anymore. */
     eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
   }>;
@@ -196,6 +200,17 @@ export const operations = {
   usage: ({ accounts }: Work, { email, limit }: { email: string; limit: number }): Promise<readonly UsageRow[]> =>
     accounts.usage(email, limit),
 
+  /** `email`: of one account. */
+  async requests(
+    { accounts, accountKeys, requestLog }: Work,
+    given: { email: string | null; filter: LogFilter; after: string | undefined; limit: number },
+  ): Promise<RequestRows> {
+    const { email, filter, after, limit } = given;
+    const account = email === null ? null : accountKeys.accountOf(email).id;
+    const page = await requestLog.page({ ...filter, account }, logPlaceOf(after), limit);
+    return requestRowsOf(page, (id) => accounts.record(id)?.email ?? `account ${id}`);
+  },
+
   /** `file` is absolute: the server's working folder may be another. */
   async backup(work: CommandWork, { file }: { file: string }, progress: Progress): Promise<Backup> {
     const made = await work.backup(file, progress);
@@ -231,7 +246,12 @@ const entryOf = (
 
 /** Takes away who the account was, wherever it is kept. Throws AccountError while a request of it is open. */
 export async function eraseAccount(
-  { accounts, sessions, eraseResponses }: Pick<Work, "accounts" | "sessions" | "eraseResponses">,
+  {
+    accounts,
+    sessions,
+    eraseResponses,
+    requestLog,
+  }: Pick<Work, "accounts" | "sessions" | "eraseResponses" | "requestLog">,
   email: string,
   inSameCommit?: InSameCommit,
 ): Promise<ErasedAccount> {
@@ -245,6 +265,7 @@ export async function eraseAccount(
     const { name } = erased;
     throw new AccountError(`${email} is ${name} now, but may have stored responses; delete ${name}: ${error.message}`);
   });
+  await requestLog.erase(erased.id);
   return erased;
 }
 

@@ -13,6 +13,8 @@ import type { LiveValues, Running } from "../config/running.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Ms } from "../core/types.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
+import { dayMs } from "../core/limits.ts";
+import type { RequestLogFile } from "../store/requests/request-log-file.ts";
 import type { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
@@ -24,6 +26,7 @@ import type { ScheduledBackups } from "./scheduled-backups.ts";
 type Parts = Readonly<{
   values: LiveValues;
   accounting: Pick<Accounting, "admission" | "retain">;
+  requestLog: Pick<RequestLogFile, "keep">;
   watch: Pick<LedgerWatch, "plansChanged">;
   storedResponses: Pick<StoredResponsesFile, "limit"> | null;
   serving: Pick<ServingNodes, "replace">;
@@ -83,6 +86,10 @@ export class RunningParts implements Running {
 
   keepUsage(days: number | null): void {
     this.#parts.accounting.retain(days);
+  }
+
+  keepFailed(days: number): Promise<void> {
+    return this.#parts.requestLog.keep(days * dayMs);
   }
 
   backUp(schedule: BackupSchedule | null): void {

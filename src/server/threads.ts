@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Accounting } from "../accounting.ts";
 import { distinctModels, type LiveCatalog } from "../core/catalog.ts";
 import type { ActivityRow } from "../core/activity.ts";
+import type { FailedBatch } from "../core/request-log.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Config, splitConfig } from "../config/config.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
@@ -14,7 +15,7 @@ import type { Log } from "../core/log.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { FollowedNodes } from "../threads/followed-nodes.ts";
 import type { Rules } from "../threads/messages.ts";
-import { Relays } from "../threads/relays.ts";
+import { type LastWords, Relays } from "../threads/relays.ts";
 
 export type ServingRelays = OtherThreads &
   Readonly<{
@@ -26,6 +27,7 @@ export type ServingRelays = OtherThreads &
     adopt(config?: Config): Promise<void>;
     /** What of the charts they counted since it was last asked for. */
     activity(): Promise<readonly ActivityRow[]>;
+    failed(): Promise<readonly FailedBatch[]>;
     /** Resolves when they take no new work; `stopped` when they have ended, after `graceMs` and a moment at most. */
     stop(graceMs: number): Promise<Readonly<{ stopped: Promise<unknown> }>>;
   }>;
@@ -42,12 +44,12 @@ type Parts = Readonly<{
   clock: Clock;
   log: Log;
   onFatal(error: Error): void;
-  onLastActivity(rows: readonly ActivityRow[]): void;
+  onLastWords(last: LastWords): void;
 }>;
 
 export function startRelays(config: Config, parts: Parts): ServingRelays {
   const { accounting, catalog, pool, storedResponses, port, sealingKey, nodes, secrets, clock, log } = parts;
-  const { onFatal, onLastActivity } = parts;
+  const { onFatal, onLastWords } = parts;
   const { keys, admission } = accounting;
   const unix = join(config.dataFolder, "relays.sock");
   const rulesOf = (configured: Config): Rules => ({
@@ -71,7 +73,7 @@ export function startRelays(config: Config, parts: Parts): ServingRelays {
       clock,
       log,
       onFatal,
-      onLastActivity,
+      onLastWords,
     },
   );
   keys.onVoid = () => relays.voidKeys();
@@ -95,6 +97,7 @@ export function startRelays(config: Config, parts: Parts): ServingRelays {
       return all;
     },
     activity: async () => (await relays.reports("activity")).flat() as ActivityRow[],
+    failed: async () => (await relays.reports("failed")).flat() as FailedBatch[],
     adopt(next = adopted) {
       adopted = next;
       return relays.adopt(rulesOf(next));

@@ -11,7 +11,7 @@ import {
 } from "../core/activity.ts";
 import { activityMinutesMax, activityNamesMax } from "../core/limits.ts";
 import { refusals } from "../core/refusals.ts";
-import type { Ms } from "../core/types.ts";
+import { defaultKey, type Ms } from "../core/types.ts";
 import type { RequestRecord } from "./request-record.ts";
 
 class Cell {
@@ -38,7 +38,7 @@ class Cell {
   }
 }
 
-const kinds = ["all", "model", "node", "account", "reason"] as const satisfies readonly ActivityKind[];
+const kinds = ["all", "model", "node", "account", "key", "reason"] as const satisfies readonly ActivityKind[];
 type Minute = Readonly<{ at: Ms; cells: Readonly<Record<ActivityKind, Map<string, Cell>>> }>;
 
 export class ActivityCounts {
@@ -54,7 +54,9 @@ export class ActivityCounts {
     const all = cellOf(cells.all, "");
     const model = cellOf(cells.model, record.model?.id ?? "");
     const account = cellOf(cells.account, record.account === null ? "" : String(record.account));
+    const key = cellOf(cells.key, record.account === null ? "" : `${record.account} ${record.key ?? defaultKey}`);
     all.count(result, record, firstToken);
+    key.count(result, record, firstToken);
     model.count(result, record, firstToken);
     account.count(result, record, firstToken);
     cellOf(cells.node, rounds.at(-1)?.node ?? "").count(result, record, firstToken);
@@ -64,6 +66,7 @@ export class ActivityCounts {
       all.countWait(wait);
       model.countWait(wait);
       account.countWait(wait);
+      key.countWait(wait);
       cellOf(cells.node, node ?? "").countWait(wait);
     }
   }
@@ -94,7 +97,14 @@ export class ActivityCounts {
     if (known !== undefined) return known;
     const minute: Minute = {
       at,
-      cells: { all: new Map(), model: new Map(), node: new Map(), account: new Map(), reason: new Map() },
+      cells: {
+        all: new Map(),
+        model: new Map(),
+        node: new Map(),
+        account: new Map(),
+        key: new Map(),
+        reason: new Map(),
+      },
     };
     this.#minutes.push(minute);
     if (this.#minutes.length > activityMinutesMax) this.#minutes.shift(); // nobody takes them

@@ -2,6 +2,7 @@
 // the traces. Their cost comes after the client has its answer, and the code in between does not know its readers.
 import type {
   AccountId,
+  Course,
   Delivered,
   Endpoint,
   Ending,
@@ -116,6 +117,26 @@ export class RequestRecord {
     this.refusal = reason;
     this.usage = delivered?.usage ?? null;
     this.estimated = delivered?.estimated ?? false;
+  }
+
+  course(now: Ms): Course {
+    const { rounds, arrivedAt } = this;
+    let waitMs = 0;
+    let sentAt: Ms | null = null;
+    let node: string | null = null;
+    for (const { queuedAt, startedAt, endedAt, node: of } of rounds) {
+      waitMs += (startedAt ?? endedAt) - queuedAt;
+      sentAt ??= startedAt;
+      node = of ?? node;
+    }
+    const { firstPieceAt } = this;
+    return {
+      node,
+      waitMs: rounds.length === 0 ? null : Math.round(waitMs),
+      sentMs: sentAt === null ? null : Math.round(sentAt - arrivedAt),
+      firstTokenMs: firstPieceAt === null ? null : Math.round(firstPieceAt - arrivedAt),
+      durationMs: Math.round(now - arrivedAt),
+    };
   }
 
   /** Of the answer that the client sees; null where none came. */

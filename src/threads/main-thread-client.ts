@@ -12,9 +12,11 @@ import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import {
   type AccountId,
   type Ask,
+  type Course,
   type Hold,
   type ModelKind,
   type Moment,
+  type Ms,
   type Principal,
   type Refusal,
   type Slot,
@@ -174,8 +176,8 @@ export class MainThreadClient {
     this.#batcher.flush();
   }
 
-  async settle(hold: number, usage: Usage, estimated: boolean): Promise<void> {
-    const answer = await this.#ask({ op: "settle", id: this.#nextId++, hold, usage, estimated });
+  async settle(hold: number, usage: Usage, estimated: boolean, course?: Course): Promise<void> {
+    const answer = await this.#ask({ op: "settle", id: this.#nextId++, hold, usage, estimated, course });
     assert(answer.answer === "settled", "a charge is settled");
   }
 
@@ -243,10 +245,10 @@ class RelayHold implements Hold {
     this.ready = ready;
   }
 
-  settle(usage: Usage, estimated: boolean): Promise<void> {
+  settle(usage: Usage, estimated: boolean, _now: Ms, course?: Course): Promise<void> {
     assert(this.#open, "a hold is resolved exactly once");
     this.#open = false; // from here on the main thread resolves it, whatever becomes of the charge
-    return this.#mainThread.settle(this.#number, usage, estimated);
+    return this.#mainThread.settle(this.#number, usage, estimated, course);
   }
 
   [Symbol.dispose](): void {

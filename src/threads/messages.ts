@@ -12,6 +12,7 @@ import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import type {
   AccountId,
   CoderBilling,
+  Course,
   Endpoint,
   KeyId,
   Model,
@@ -41,7 +42,7 @@ export type Operation =
       /** Absent where the key may not say for whom it asks. */
       endUser?: string;
     }>
-  | Readonly<{ op: "settle"; id: number; hold: number; usage: Usage; estimated: boolean }>
+  | Readonly<{ op: "settle"; id: number; hold: number; usage: Usage; estimated: boolean; course?: Course | undefined }>
   /** The hold is given back. Not said of one that was to be settled, whatever came of that. */
   | Readonly<{ op: "release"; hold: number }>
   | Readonly<{

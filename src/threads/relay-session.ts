@@ -166,10 +166,10 @@ export class RelaySession {
     );
   }
 
-  #settle({ id, hold: number, usage, estimated }: Extract<Operation, { op: "settle" }>): void {
+  #settle({ id, hold: number, usage, estimated, course }: Extract<Operation, { op: "settle" }>): void {
     const { hold } = this.#requestOf(number);
     this.#heldEnds += 1;
-    Promise.try(() => hold.settle(usage, estimated, this.#parts.clock.wall())).then(
+    Promise.try(() => hold.settle(usage, estimated, this.#parts.clock.wall(), course)).then(
       () => {
         this.#settled(number);
         this.#batcher.put({ answer: "settled", id });

@@ -133,7 +133,8 @@ class RelayThread {
   }
 
   tellSoFar(number: number, of: Reported): void {
-    const counted = of === "metrics" ? this.#metrics.counted() : this.#metrics.activity.take();
+    const { activity, failed } = this.#metrics;
+    const counted = of === "metrics" ? this.#metrics.counted() : of === "activity" ? activity.take() : [failed.take()];
     report({ report: "so far", number, counted });
   }
 
@@ -145,7 +146,8 @@ class RelayThread {
     await this.#checker.close();
     this.#pool.nodesChanged([]);
     await this.#tracing.close();
-    report({ report: "stopped", activity: this.#metrics.activity.take() });
+    const { activity, failed } = this.#metrics;
+    report({ report: "stopped", last: { activity: activity.take(), failed: failed.take() } });
     endWorker(self);
   }
 }

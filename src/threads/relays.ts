@@ -2,6 +2,7 @@
 // that dies is fatal, like the journal's writer: what it held is unknown then, and only the next start can find out.
 import type { FixedOptions } from "../config/config.ts";
 import type { ActivityRow } from "../core/activity.ts";
+import type { FailedBatch } from "../core/request-log.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { startWorker } from "../core/workers.ts";
 import { RelaySession, type RelaySessionParts } from "./relay-session.ts";
@@ -17,16 +18,19 @@ export type Order =
   | Readonly<{ order: "report"; number: number; of: Reported }>
   | Readonly<{ order: "stop"; graceMs: Ms }>;
 
-/** What its metrics counted so far, or what of the charts it counted since it was last asked. */
-export type Reported = "metrics" | "activity";
+/** What its metrics counted so far, or what of the charts or of the request log came since it was last asked. */
+export type Reported = "metrics" | "activity" | "failed";
 
-/** From a relay's Worker, beside texts, which are operations. `activity` is what of the charts was not asked for yet. */
+/** What of the charts and of the request log a relay that stopped was not asked for yet. */
+export type LastWords = Readonly<{ activity: readonly ActivityRow[]; failed: FailedBatch }>;
+
+/** From a relay's Worker, beside texts, which are operations. */
 export type Report<Counted = unknown> =
   | Readonly<{ report: "listening" }>
   | Readonly<{ report: "cannot listen"; code: string; message: string }>
   | Readonly<{ report: "so far"; number: number; counted: Counted }>
   | Readonly<{ report: "refusing" }>
-  | Readonly<{ report: "stopped"; activity: readonly ActivityRow[] }>;
+  | Readonly<{ report: "stopped"; last: LastWords }>;
 
 /** What a relay needs to know from its start on. */
 export type Opening = Readonly<{
@@ -50,8 +54,8 @@ export type RelaysParts = Readonly<{
   nodes: FollowedNodes;
   /** A relay died: end the process at once. */
   onFatal(error: Error): void;
-  /** What of the charts a relay that stopped had still counted. */
-  onLastActivity(rows: readonly ActivityRow[]): void;
+  /** Of a relay that stopped. */
+  onLastWords(last: LastWords): void;
   /** For tests: makes another Worker than a relay; the name is what tools for threads show. */
   startWorker?: (name: string) => Worker;
 }>;
@@ -70,7 +74,7 @@ export class Relays {
     {
       nodes,
       onFatal,
-      onLastActivity,
+      onLastWords,
       startWorker: start = startRelayWorker,
       ...parts
     }: Omit<RelaySessionParts, "keysVersion"> & RelaysParts,
@@ -83,7 +87,7 @@ export class Relays {
       const worker = start(`relay ${place + 1}`);
       return new Relay(worker, { ...opening, keysVersion: shared }, nodes.known(), relaySessionParts, {
         onFatal,
-        onLastActivity,
+        onLastWords,
       });
     });
     nodes.onNews = (news) => {
@@ -152,7 +156,7 @@ class Relay {
   readonly #refusing = Promise.withResolvers<void>();
   readonly #stopped = Promise.withResolvers<void>();
   readonly #reports = new Map<number, (counted: unknown) => void>();
-  readonly #onLastActivity: RelaysParts["onLastActivity"];
+  readonly #onLastWords: RelaysParts["onLastWords"];
   #nextReport = 1;
   #isStopped = false;
 
@@ -161,10 +165,10 @@ class Relay {
     opening: Opening,
     known: Iterable<News>,
     parts: RelaySessionParts,
-    { onFatal, onLastActivity }: Pick<RelaysParts, "onFatal" | "onLastActivity">,
+    { onFatal, onLastWords }: Pick<RelaysParts, "onFatal" | "onLastWords">,
   ) {
     this.#worker = worker;
-    this.#onLastActivity = onLastActivity;
+    this.#onLastWords = onLastWords;
     this.#batcher = new MessageBatcher((json) => this.#worker.postMessage(json));
     this.session = new RelaySession(parts, this.#batcher);
     this.#worker.onmessage = ({ data }: MessageEvent<string | Report>) => {
@@ -223,7 +227,7 @@ class Relay {
         return this.#refusing.resolve();
       case "stopped":
         this.#isStopped = true;
-        this.#onLastActivity(report.activity);
+        this.#onLastWords(report.last);
         for (const answer of this.#reports.values()) answer([]); // it hears of them no more
         return this.#stopped.resolve();
     }

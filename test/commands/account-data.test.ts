@@ -206,7 +206,8 @@ test("a response that is stored while its account is being deleted is gone as we
     stored.length = 0;
     if (office.records.byEmail("a@x") !== null) stored.push("meanwhile");
   };
-  await eraseAccount({ accounts: office.accounts, sessions: office.sessions, eraseResponses }, "a@x");
+  const requestLog = { page: () => Promise.reject(new Error("nobody reads")), erase: async () => {} };
+  await eraseAccount({ accounts: office.accounts, sessions: office.sessions, eraseResponses, requestLog }, "a@x");
   expect(stored).toEqual([]);
 });
 

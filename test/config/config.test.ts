@@ -130,6 +130,7 @@ describe("a configuration", () => {
       telemetry: null,
       endUserHeader: null,
       usageKeepDays: null,
+      failedKeepDays: 7,
       backups: null,
       keys: [],
     });
@@ -183,6 +184,7 @@ describe("a configuration", () => {
       telemetry: { otlpEndpoint: "http://127.0.0.1:4318", sampleRatio: 0.25 },
       endUserHeader: null,
       usageKeepDays: 400,
+      failedKeepDays: 7,
       backups: { everyMs: 12 * 3_600_000, keep: 3 },
       keys: ["secret", "scrape"],
     });

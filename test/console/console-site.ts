@@ -81,6 +81,7 @@ export class ConsoleSite {
     const usage: UsageQueries = {
       page: () => Promise.resolve({ rows: [], next: null }),
       summary: () => Promise.resolve(noUsage),
+      history: () => Promise.resolve([]),
       topAccounts: () => Promise.resolve([]),
     };
     const log: Log = (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`);
@@ -92,7 +93,12 @@ export class ConsoleSite {
       purchaseRecords: office.consoleRecords,
       auditLog: office.auditLog,
       usage,
-      activity: { read: () => Promise.resolve(noActivity), reasons: () => Promise.resolve([]) },
+      activity: {
+        began: () => Promise.resolve(0),
+        read: () => Promise.resolve(noActivity),
+        reasons: () => Promise.resolve([]),
+      },
+      requestLog: { page: () => Promise.resolve({ rows: [], next: null, searchedTo: null, gone: 0 }) },
       reserved: office.ledger,
       catalog: embeddedCatalog(),
       nodes: { states: () => [this.node], waiting: 0, serves: () => true, takes: () => this.node.health === "well" },

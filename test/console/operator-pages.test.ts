@@ -187,6 +187,7 @@ test("a disk that cannot be read is told as such", async () => {
     usage: {
       page: () => Promise.reject(new StoreUnavailable("no disk")),
       summary: () => Promise.reject(new StoreUnavailable("no disk")),
+      history: () => Promise.resolve([]),
       topAccounts: () => Promise.reject(new StoreUnavailable("no disk")),
     },
   });

@@ -43,6 +43,7 @@ export async function tryEveryCommand(
     ["end-users", "list", "a@example.com", ...here],
     ["models", ...here],
     ["usage", "operator@localhost", ...here],
+    ["requests", "--reason", "failed", ...here],
     ["nodes", ...here],
     ["backup", "copy.db", ...here],
     ["check", "--json"],

@@ -268,6 +268,15 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
         if (now) await eventually("old lines are sums", async () => folded() > 0, 60_000);
         return folded() > 0;
       },
+      failedKeepDays: async (now: boolean) => {
+        await (await site.chat({ model: "no-such-model" })).text();
+        const kept = (): boolean => {
+          using requests = new Database(join(site.data, "requests.db"), { readonly: true });
+          return (requests.query("SELECT count(*) AS rows FROM failed").get() as { rows: number }).rows > 0;
+        };
+        if (!now) await eventually("it is kept", async () => existsSync(join(site.data, "requests.db")) && kept());
+        return kept();
+      },
       backups: async (now: boolean) => {
         const folder = join(site.data, "backups");
         const made = () => existsSync(folder) && readdirSync(folder).some((name) => /^scheduled-.*\.db$/.test(name));
@@ -301,6 +310,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       metricsToken: 200,
       telemetry: false,
       usageKeepDays: false,
+      failedKeepDays: true,
       backups: false,
     });
     const rows = structuredClone(catalogRows);
@@ -342,6 +352,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       end_user_header = "x-asking"
       [retention]
       usage_days = 5
+      failed_days = 0
       [backups]
       every_hours = 1`);
     const live = Object.entries(options).flatMap(([key, { name, change }]) =>
@@ -365,6 +376,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       metricsToken: 401,
       telemetry: true,
       usageKeepDays: true,
+      failedKeepDays: false,
       backups: true,
     });
     // queueMaxWaitMs: the node's one place is taken, and nobody waits ten minutes for it

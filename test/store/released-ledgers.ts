@@ -266,4 +266,12 @@ export const releasedLedgers: readonly string[] = [
 
   CREATE INDEX end_user_use_by_day ON end_user_use (day);
   `,
+  // How requests went, for the request log.
+  `
+  ALTER TABLE journal ADD COLUMN node TEXT;
+  ALTER TABLE journal ADD COLUMN wait_ms INTEGER;
+  ALTER TABLE journal ADD COLUMN sent_ms INTEGER;
+  ALTER TABLE journal ADD COLUMN first_token_ms INTEGER;
+  ALTER TABLE journal ADD COLUMN duration_ms INTEGER;
+  `,
 ];

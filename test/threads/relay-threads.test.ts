@@ -27,7 +27,7 @@ test.each([
       ...new SimulatedRelays(1, 0).relaySessionParts(),
       nodes: new FollowedNodes(),
       onFatal: (error) => void fatal.push(error),
-      onLastActivity: () => {},
+      onLastWords: () => {},
       startWorker: () => new Worker(new URL("./dying-relay.ts", import.meta.url).href),
     },
   );

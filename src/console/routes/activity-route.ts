@@ -1,7 +1,14 @@
 // What operators see of time: charts, the accounts that cost most and the refusals of today.
+import { keyNameOf } from "../../account/key-names.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
-import { type ActivityFigures, activityRanges, type ActivitySeries, type ActivitySplit } from "../../core/activity.ts";
+import {
+  type ActivityFigures,
+  activityRanges,
+  type ActivitySeries,
+  type ActivitySplit,
+  startOf,
+} from "../../core/activity.ts";
 import { dayMs, topAccountsMax } from "../../core/limits.ts";
 import { type RefusalName, refusals } from "../../core/refusals.ts";
 import { type ActivityPage, ActivityQuery } from "../api.ts";
@@ -9,14 +16,20 @@ import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { type Route, routeWithQuery } from "./route.ts";
 
-type Parts = Pick<ConsoleParts, "activity" | "usage" | "accounts" | "clock">;
+type Parts = Pick<ConsoleParts, "activity" | "usage" | "accounts" | "accountKeys" | "clock">;
 
-export function activityRoute({ activity, usage, accounts, clock }: Parts): Route {
+export function activityRoute({ activity, usage, accounts, accountKeys, clock }: Parts): Route {
   const emailOf = (account: number): string => accounts.record(account)?.email ?? `account ${account}`;
 
   return routeWithQuery("/operator/activity", "operator", ActivityQuery, async ({ query }): Promise<ActivityPage> => {
     const today = dayOf(clock.wall());
-    const { from, all, series } = await activity.read(query.range, query.by);
+    const began = (await activity.began(query.range)) ?? Number.POSITIVE_INFINITY;
+    const first = startOf(query.range, clock.wall());
+    const { stepMs } = activityRanges[query.range];
+    // What was there before anything was counted is in the journal.
+    const until = Math.min(Math.ceil(began / stepMs) * stepMs, clock.wall());
+    const earlier = began <= first ? [] : await usage.history(first, until, stepMs, query.by);
+    const { from, all, series } = await activity.read(query.range, query.by, earlier);
     const reasons = await activity.reasons(today * dayMs);
     const top = await usage.topAccounts(dayOf(from), topAccountsMax);
     return {
@@ -37,10 +50,17 @@ export function activityRoute({ activity, usage, accounts, clock }: Parts): Rout
     };
   });
 
+  /** Those that were revoked have their names too. */
+  function keyName(account: number, key: number): string {
+    return keyNameOf(key, accountKeys.namesOf(account).find(({ id }) => id === key)?.name ?? null);
+  }
+
   function labelOf(split: ActivitySplit, name: string | null): string {
     if (name === null) return "others";
     if (name === "") return `no ${split}`;
-    return split === "account" ? emailOf(Number(name)) : name;
+    const [account = 0, key = 0] = name.split(" ").map(Number);
+    if (split === "key") return `${emailOf(account)}, ${keyName(account, key)}`;
+    return split === "account" ? emailOf(account) : name;
   }
 }
 

@@ -49,6 +49,12 @@ export const operatorPages: readonly PageEntry[] = [
     load: lazy(() => import("./pages/operator/activity.tsx"), "ActivityPage"),
   },
   {
+    path: "/operator/log",
+    name: "Request log",
+    icon: "log",
+    load: lazy(() => import("./pages/operator/log.tsx"), "LogPage"),
+  },
+  {
     path: "/operator/accounts",
     name: "Accounts",
     icon: "accounts",

@@ -1,6 +1,7 @@
 // What the process reports to Prometheus. Labels are bounded: endpoints are our routes, models are those of the
 // catalog, named keys the first that come, and everything else is one of a few words.
 import { ActivityCounts } from "../../telemetry/activity-counts.ts";
+import { FailedRequests } from "../../telemetry/failed-requests.ts";
 import type { RequestRecord } from "../../telemetry/request-record.ts";
 import { metricKeysMax } from "../../core/limits.ts";
 import { defaultKey, type Ms } from "../../core/types.ts";
@@ -20,6 +21,8 @@ type TokenCells = Readonly<{ input: Cell; cachedInput: Cell; output: Cell }>;
 export class Metrics {
   /** The same by minute, for the operators' charts. */
   readonly activity = new ActivityCounts();
+  /** Those of the request log that are in no journal. */
+  readonly failed = new FailedRequests();
   readonly #requests = new Counter("tollgate_requests_total", "Requests by the status that their headers carried.", [
     "endpoint",
     "model",
@@ -99,6 +102,10 @@ export class Metrics {
     "tollgate_structured_output_repeats_total",
     "Answers that did not fit their format and were asked for again.",
   );
+  readonly #unlisted = new Counter(
+    "tollgate_request_log_dropped_total",
+    "Refused or failed requests without a line of their own in the request log, because too many came in a minute.",
+  );
   readonly #fetches = new Counter("tollgate_media_fetches_total", "Images and files fetched for requests.", ["result"]);
   readonly #fetchedBytes = new Counter("tollgate_media_fetched_bytes_total", "Bytes of images and files fetched.");
 
@@ -108,6 +115,9 @@ export class Metrics {
     const model = record.model?.id ?? "other";
     this.#requests.add(1, record.endpoint, model, String(record.status ?? 0));
     if (record.refusal !== null) this.#refusals.add(1, record.refusal);
+    // Who left and was charged is in the journal, as who was served.
+    const isListed = record.refusal !== null || (record.ending === "cancelled" && record.usage === null);
+    if (isListed && !this.failed.add(record)) this.#unlisted.add(1);
     if (record.ending === null) return;
     this.#endings.add(1, record.ending);
     this.#duration.add(((record.endedAt ?? record.arrivedAt) - record.arrivedAt) / 1000, record.endpoint);
@@ -218,6 +228,7 @@ export class Metrics {
       this.#toolCalls,
       this.#searches,
       this.#repeats,
+      this.#unlisted,
       this.#fetches,
       this.#fetchedBytes,
     ];

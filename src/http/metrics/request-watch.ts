@@ -6,7 +6,8 @@ import { refusals } from "../../core/refusals.ts";
 import { ActiveSet, type ActiveHandle } from "../../core/active-set.ts";
 import { RequestRecord } from "../../telemetry/request-record.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
-import type { Ask, Endpoint, Ms, Principal, Refusal } from "../../core/types.ts";
+import type { Refused } from "../../gateway.ts";
+import type { Ask, Endpoint, Ms, Principal } from "../../core/types.ts";
 import { mintRequestId } from "../../core/request-id.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -44,29 +45,30 @@ export class RequestWatch {
     );
   }
 
-  refused(record: RequestRecord, refusal: Refusal, ask: Ask | null): void {
+  /** Its reply says so, and ends it. */
+  refused(record: RequestRecord, { refused, ask, by }: Refused): void {
     if (ask !== null) this.#describe(record, ask);
-    record.refusal = refusal.refusal;
+    if (by !== null) this.#isBy(record, by);
+    record.refusal = refused.refusal;
+    record.endedAt = this.#parts.clock.monotonic();
   }
 
   /** The seat is for `ended`. */
   admitted(
     record: RequestRecord,
-    { account, key }: Principal,
+    principal: Principal,
     ask: Ask,
     endUser: string | null = null,
   ): ActiveHandle<RequestRecord> {
     this.#describe(record, ask);
-    record.account = account;
-    record.key = key;
+    this.#isBy(record, principal);
     record.endUser = endUser;
     return this.#open.join(record);
   }
 
-  /** The headers of the reply are known; a refusal ends with them. */
+  /** The headers of the reply are known. */
   replied(record: RequestRecord, status: number): void {
     record.status = status;
-    if (record.account === null) record.endedAt = this.#parts.clock.monotonic();
     if (record.endedAt !== null) this.#tell(record);
   }
 
@@ -82,6 +84,11 @@ export class RequestWatch {
     let held = 0;
     for (const { settling } of this.#open.members()) if (settling !== null && settling.to === null) held += 1;
     return held;
+  }
+
+  #isBy(record: RequestRecord, { account, key }: Principal): void {
+    record.account = account;
+    record.key = key;
   }
 
   #describe(record: RequestRecord, { model, outputTokensMax, stream }: Ask): void {

@@ -2,7 +2,14 @@
 // Worker, which is there only while requests come or somebody looks.
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import type { Activity, ActivityQueries, ActivityRange, ActivityRow, ActivitySplit } from "../../core/activity.ts";
+import type {
+  Activity,
+  ActivityQueries,
+  ActivityRange,
+  ActivityRow,
+  ActivitySplit,
+  EarlierActivity,
+} from "../../core/activity.ts";
 import type { Clock } from "../../core/clock.ts";
 import { activityIdleMs, activityIntervalMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
@@ -46,9 +53,14 @@ export class ActivityFile implements ActivityQueries {
     this.#take = take;
   }
 
-  async read(range: ActivityRange, split: ActivitySplit): Promise<Activity> {
+  async began(range: ActivityRange): Promise<Ms | null> {
     await this.write();
-    return this.#asked({ order: "read", range, split, now: this.#clock.wall() });
+    return this.#asked({ order: "began", range });
+  }
+
+  async read(range: ActivityRange, split: ActivitySplit, earlier: readonly EarlierActivity[] = []): Promise<Activity> {
+    await this.write();
+    return this.#asked({ order: "read", range, split, now: this.#clock.wall(), earlier });
   }
 
   async reasons(from: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]> {

@@ -12,6 +12,8 @@ import {
   type ActivitySeries,
   type ActivitySplit,
   activityCounts,
+  type EarlierActivity,
+  startOf,
   durationBuckets,
   minuteMs,
   percentile,
@@ -123,20 +125,37 @@ export class ActivityStore {
     }
   }
 
+  /** As ActivityQueries.began. */
+  began(range: ActivityRange): Ms | null {
+    return this.#statements[tableOf(range)].began.get()?.at ?? null;
+  }
+
   /** As ActivityQueries.read; the last step is the one that `now` is in. */
-  read(range: ActivityRange, split: ActivitySplit, now: Ms): Activity {
+  read(range: ActivityRange, split: ActivitySplit, now: Ms, earlier: readonly EarlierActivity[] = []): Activity {
     const { stepMs, steps } = activityRanges[range];
-    const from = (Math.floor(now / stepMs) + 1 - steps) * stepMs;
+    const from = startOf(range, now);
     const until = from + steps * stepMs;
-    const { ranked, between } = this.#statements[stepMs < hourMs ? "minutes" : "hours"];
+    const { ranked, between } = this.#statements[tableOf(range)];
+    const before = earlier.filter(({ at }) => at >= from && at < until);
     const collect = (kind: ActivityKind, placeOf: (name: string) => number, places: number): ActivitySeries[] => {
-      const sums = Array.from({ length: places }, () => Array.from({ length: steps }, emptySum));
-      for (const [at, ...values] of between.values(kind, from, until) as unknown as [Ms, ...Values][]) {
-        addValues(sums[placeOf(values[0])]![Math.floor((at - from) / stepMs)]!, values);
+      const empty = () => Array.from({ length: places }, () => Array.from({ length: steps }, emptySum));
+      const [sums, known] = [empty(), empty()];
+      const at = (of: Sum[][], name: string, time: Ms): Sum => of[placeOf(name)]![Math.floor((time - from) / stepMs)]!;
+      for (const [time, ...values] of between.values(kind, from, until) as unknown as [Ms, ...Values][]) {
+        addValues(at(sums, values[0], time), values);
       }
-      return sums.map((each) => ({ steps: figuresOf(each), total: figuresOf([each.reduce(plus, emptySum())]) }));
+      for (const row of before) addEarlier(at(known, row.name, row.at), row);
+      return sums.map((each, place) => {
+        // Of a step that was counted in part the journal knows more; what it does not know it has as 0.
+        for (const [step, sum] of each.entries()) takeGreater(sum, known[place]![step]!);
+        return { steps: figuresOf(each), total: figuresOf([each.reduce(plus, emptySum())]) };
+      });
     };
-    const names: (string | null)[] = ranked.all(split, from, until).map(({ name }) => name);
+    const requests = new Map(ranked.all(split, from, until).map((each) => [each.name, each.requests]));
+    for (const row of before) requests.set(row.name, (requests.get(row.name) ?? 0) + row.requests);
+    const names: (string | null)[] = [...requests]
+      .sort(([a, many], [b, more]) => Number(a === "") - Number(b === "") || more - many || (a < b ? -1 : 1))
+      .map(([name]) => name);
     if (names.length > activitySeriesMax) names.splice(activitySeriesMax - 1, names.length, null);
     const [all] = collect("all", () => 0, 1);
     const series = collect(
@@ -155,6 +174,17 @@ export class ActivityStore {
   close(): void {
     this.#database.close();
   }
+}
+
+const tableOf = (range: ActivityRange): Table => (activityRanges[range].stepMs < hourMs ? "minutes" : "hours");
+
+/** Whoever is in the journal was answered. */
+function addEarlier({ counts }: Sum, { requests, input, cachedInput, output }: EarlierActivity): void {
+  [requests, requests, 0, 0, 0, input, cachedInput, output].forEach((count, place) => (counts[place]! += count));
+}
+
+function takeGreater({ counts }: Sum, other: Sum): void {
+  other.counts.forEach((count, place) => (counts[place] = Math.max(counts[place]!, count)));
 }
 
 const emptySum = (): Sum => ({
@@ -218,11 +248,12 @@ function prepare(database: Database, table: Table) {
       `DELETE FROM ${table} WHERE kind = ? AND at = ? AND name = ?`,
     ),
     prune: database.prepare<unknown, [number]>(
-      `DELETE FROM ${table} WHERE at < ? AND kind IN ('all', 'model', 'node', 'account', 'reason')`,
+      `DELETE FROM ${table} WHERE at < ? AND kind IN ('all', 'model', 'node', 'account', 'key', 'reason')`,
     ),
-    ranked: database.prepare<{ name: string }, [string, number, number]>(`
-      SELECT name FROM ${table} WHERE kind = ? AND at >= ? AND at < ?
-      GROUP BY name ORDER BY name = '', sum(requests) DESC, name`),
+    ranked: database.prepare<{ name: string; requests: number }, [string, number, number]>(
+      `SELECT name, sum(requests) AS requests FROM ${table} WHERE kind = ? AND at >= ? AND at < ? GROUP BY name`,
+    ),
+    began: database.prepare<{ at: Ms | null }, []>(`SELECT min(at) AS at FROM ${table} WHERE kind = 'all'`),
     between: database.prepare<unknown, [string, number, number]>(
       `SELECT at, ${values} FROM ${table} WHERE kind = ? AND at >= ? AND at < ?`,
     ),

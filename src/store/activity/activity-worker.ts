@@ -1,5 +1,5 @@
 // The Worker that owns the activity file: neither its writes nor its queries are in the way of a stream or the journal.
-import type { ActivityRange, ActivityRow, ActivitySplit } from "../../core/activity.ts";
+import type { ActivityRange, ActivityRow, ActivitySplit, EarlierActivity } from "../../core/activity.ts";
 import type { Ms } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { ActivityStore } from "./activity-store.ts";
@@ -8,7 +8,14 @@ import { ActivityStore } from "./activity-store.ts";
 export type ActivityCall =
   | Readonly<{ order: "open"; file: string }>
   | Readonly<{ order: "add"; rows: readonly ActivityRow[]; now: Ms }>
-  | Readonly<{ order: "read"; range: ActivityRange; split: ActivitySplit; now: Ms }>
+  | Readonly<{ order: "began"; range: ActivityRange }>
+  | Readonly<{
+      order: "read";
+      range: ActivityRange;
+      split: ActivitySplit;
+      now: Ms;
+      earlier: readonly EarlierActivity[];
+    }>
   | Readonly<{ order: "reasons"; from: Ms }>
   | Readonly<{ order: "close" }>;
 
@@ -24,8 +31,10 @@ answerCalls<ActivityCall>(self, (order) => {
     case "add":
       store.add(order.rows, order.now);
       return null;
+    case "began":
+      return store.began(order.range);
     case "read":
-      return store.read(order.range, order.split, order.now);
+      return store.read(order.range, order.split, order.now, order.earlier);
     case "reasons":
       return store.reasons(order.from);
     case "close":

@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { AccountId } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
-import { responsesName } from "../folder/data-folder.ts";
+import { requestsName, responsesName } from "../folder/data-folder.ts";
 import { openForReading } from "../open.ts";
 
 /** A list of the export, with the query of its rows; `?1` is the account. */
@@ -47,7 +47,8 @@ const lists: readonly (readonly [name: string, sql: string])[] = [
   [
     "usage",
     `SELECT billing_key AS id, kind, at, used, credit_delta, endpoint, model, key_id, end_user_id,
-       input_fresh + input_cached AS input, input_cached AS cached_input, output, reasoning, billed_tokens, estimated
+       input_fresh + input_cached AS input, input_cached AS cached_input, output, reasoning, billed_tokens, estimated,
+       wait_ms, first_token_ms, duration_ms
      FROM journal WHERE account_id = ?1 ORDER BY sequence`,
   ],
 ];
@@ -81,7 +82,8 @@ export function exportAccount(databaseFile: string, email: string): Iterable<str
     )
     .get(email) as (Row & { id: number }) | null;
   const responsesFile = join(dirname(databaseFile), responsesName);
-  if (account !== null) return pieces(database, responsesFile, account);
+  const requestsFile = join(dirname(databaseFile), requestsName);
+  if (account !== null) return pieces(database, responsesFile, requestsFile, account);
   database.close();
   return null;
 }
@@ -106,7 +108,12 @@ export async function writeExport(databaseFile: string, email: string, descripto
 type Row = Readonly<Record<string, string | number | null>>;
 
 /** One committed state: all lists are read in one transaction. Stored responses have a file and a state of their own. */
-function* pieces(database: Database, responsesFile: string, account: Row & { id: number }): Iterable<string> {
+function* pieces(
+  database: Database,
+  responsesFile: string,
+  requestsFile: string,
+  account: Row & { id: number },
+): Iterable<string> {
   try {
     database.run("BEGIN");
     yield `{"account":${JSON.stringify(readable(account))}`;
@@ -122,9 +129,32 @@ function* pieces(database: Database, responsesFile: string, account: Row & { id:
   } finally {
     database.close();
   }
+  yield ',\n"refused_requests":[';
+  yield* refusedRequests(requestsFile, account.id);
+  yield "]";
   yield ',\n"stored_responses":[';
   yield* storedResponses(responsesFile, account.id);
   yield "]}\n";
+}
+
+/** What of its requests was refused or failed, as far as it is written: the last second may be missing. */
+function* refusedRequests(file: string, account: AccountId): Iterable<string> {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  const database = openForReading(file);
+  try {
+    const rows = database.query(
+      `SELECT request_id AS id, at, key_id, endpoint, model, status, reason, wait_ms, first_token_ms, duration_ms, input,
+         output, more
+       FROM failed WHERE account_id = ? ORDER BY sequence`,
+    );
+    let before = "\n";
+    for (const row of rows.iterate(account) as Iterable<Row>) {
+      yield before + JSON.stringify(readable(row));
+      before = ",\n";
+    }
+  } finally {
+    database.close();
+  }
 }
 
 type ResponseRow = Readonly<{

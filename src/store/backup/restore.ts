@@ -35,6 +35,7 @@ import {
 } from "../verify/database-check.ts";
 import {
   activityName,
+  requestsName,
   codeOf,
   databaseName,
   giveToOwner,
@@ -147,7 +148,8 @@ function putInPlace(copy: string, live: string, order: RestoreOrder): Pick<Resto
   renameSync(copy, live);
   flush(dataFolder);
   removeDatabase(join(dataFolder, usageName)); // an index of another journal
-  removeDatabase(join(dataFolder, activityName)); // its accounts may be others
+  removeDatabase(join(dataFolder, activityName)); // its accounts may be others, as the next one's
+  removeDatabase(join(dataFolder, requestsName));
   return { kept, keptResponses };
 }
 

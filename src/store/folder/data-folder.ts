@@ -19,10 +19,11 @@ export class DataFolderUnusable extends Error {
 /** The ledger's file in a data folder, and the one that is locked by who works on it. */
 export const databaseName = "tollgate.db";
 export const lockName = "tollgate.lock";
-/** The files of the stored responses, of the usage index and of the operators' charts. */
+/** The files of the stored responses, of the usage index, of the operators' charts and of refused and failed requests. */
 export const responsesName = "responses.db";
 export const usageName = "usage.db";
 export const activityName = "activity.db";
+export const requestsName = "requests.db";
 export const sealingKeyName = "sealing.key";
 /** A folder, of the backups that the console and a schedule make. */
 export const backupsName = "backups";
@@ -55,7 +56,7 @@ export function missingLedger(folder: string): string | null {
   if (sizeOf(join(folder, databaseName)) > 0) return null;
   const replaced = namesIn(folder).filter((name) => /^replaced-.*-tollgate\.db$/.test(name));
   const backups = namesIn(join(folder, backupsName)).filter((name) => name.endsWith(".db"));
-  const made = [responsesName, usageName, activityName, sealingKeyName, `${databaseName}-wal`];
+  const made = [responsesName, usageName, activityName, requestsName, sealingKeyName, `${databaseName}-wal`];
   const left = made.filter((name) => sizeOf(join(folder, name)) > 0).concat(replaced);
   if (backups.length > 0) left.push(backupsName);
   if (left.length === 0) return null;

@@ -28,6 +28,11 @@ export const journalColumns = [
   "input_parts",
   "cached_input_parts",
   "output_parts",
+  "node",
+  "wait_ms",
+  "sent_ms",
+  "first_token_ms",
+  "duration_ms",
   "key_id",
   "end_user_id",
 ] as const;
@@ -68,7 +73,10 @@ export function accountsNotMade(changes: Batch["changes"], refused: readonly Ref
   return notMade;
 }
 
-const noReply = [null, null, null, null, null, null, null, null, null, null, null, null, null, null] as const;
+// prettier-ignore
+const noReply = [
+  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+] as const;
 
 export function rowOf(entry: Entry): JournalRow {
   const { billingKey, kind, account, key, at, period, used, creditDelta, reply } = entry;
@@ -95,6 +103,11 @@ export function rowOf(entry: Entry): JournalRow {
     reply.parts?.input ?? null,
     reply.parts?.cachedInput ?? null,
     reply.parts?.output ?? null,
+    reply.course?.node ?? null,
+    reply.course?.waitMs ?? null,
+    reply.course?.sentMs ?? null,
+    reply.course?.firstTokenMs ?? null,
+    reply.course?.durationMs ?? null,
     key,
     null,
   ];

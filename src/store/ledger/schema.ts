@@ -178,6 +178,12 @@ export const journal = sqliteTable(
     keyId: integer("key_id").notNull().default(1),
     /** For whom; null where the key may not say so. */
     endUserId: integer("end_user_id"),
+    /** How the request went, for the request log; null in lines from before, as the next. */
+    node: text(),
+    waitMs: integer("wait_ms"),
+    sentMs: integer("sent_ms"),
+    firstTokenMs: integer("first_token_ms"),
+    durationMs: integer("duration_ms"),
   },
   (table) => [index("journal_by_account").on(table.accountId, table.sequence)],
 );
@@ -345,7 +351,7 @@ export const identities = sqliteTable(
 );
 
 /** What `PRAGMA user_version` says about a ledger with these tables. */
-export const schemaVersion = 8;
+export const schemaVersion = 9;
 
 /** With the row that a table has from the start, where it has one. */
 export const ledgerTables: readonly Readonly<{ table: SQLiteTable; firstRow?: Readonly<Record<string, unknown>> }>[] = [

@@ -10,8 +10,9 @@ import type {
   UsageQueries,
   UsageSummary,
 } from "../../account/usage-queries.ts";
+import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
 import type { Log } from "../../core/log.ts";
-import { StoreUnavailable, type AccountId } from "../../core/types.ts";
+import { StoreUnavailable, type AccountId, type Ms } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { usageName } from "../folder/data-folder.ts";
 import type { UsageCall } from "./usage-worker.ts";
@@ -41,6 +42,10 @@ export class UsageFile implements UsageQueries {
 
   summary(account: AccountId, fromDay: number): Promise<UsageSummary> {
     return this.#asked({ order: "summary", account, fromDay });
+  }
+
+  history(from: Ms, until: Ms, stepMs: Ms, split: ActivitySplit): Promise<readonly EarlierActivity[]> {
+    return this.#asked({ order: "history", from, until, stepMs, split });
   }
 
   topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]> {

@@ -17,8 +17,10 @@ import type {
   UsageSum,
 } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
-import { dayMs, endUsersShownMax, usageIndexSliceLines } from "../../core/limits.ts";
-import { type AccountId, type KeyId, noKey } from "../../core/types.ts";
+import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
+import { dayMs, endUsersShownMax, journalDisorderMs, usageIndexSliceLines } from "../../core/limits.ts";
+import { requestIdBeginning } from "../../core/request-log.ts";
+import { type AccountId, type KeyId, type Ms, noKey } from "../../core/types.ts";
 import type { journal, journalFolded, RowOf } from "../ledger/schema.ts";
 
 /** Raised when the tables change: an index of another version is made again. */
@@ -112,6 +114,17 @@ type SumRow = Readonly<{
   output: number;
   reasoning: number;
   billed_tokens: number;
+}>;
+type EarlierRow = Readonly<{
+  at: Ms;
+  account: AccountId;
+  model: string;
+  key: KeyId;
+  node: string | null;
+  requests: number;
+  input: number;
+  cached_input: number;
+  output: number;
 }>;
 type Line = Pick<RowOf<typeof journal>, "at" | "sequence"> & JournalReply;
 type Mark = Pick<RowOf<typeof journalFolded>, "sequence" | "billing_key">;
@@ -260,6 +273,43 @@ export class UsageIndex {
     return rows.map((row) => ({ account: row.account_id, ...sumOf(row) }));
   }
 
+  /** As UsageQueries.history. Steps of days have their sums here; shorter ones are summed from the journal's lines. */
+  history(from: Ms, until: Ms, stepMs: Ms, split: ActivitySplit): EarlierActivity[] {
+    return this.#database.transaction(() => {
+      const rows: readonly EarlierRow[] =
+        stepMs < dayMs
+          ? this.#statements.linesBetween.all(from, stepMs, this.#sequenceAt(from - journalDisorderMs), until)
+          : this.#statements.daysBetween.all(Math.floor(from / dayMs), Math.floor(until / dayMs));
+      const sums = new Map<string, EarlierActivity>();
+      for (const { at, account, model, key, node, requests, input, cached_input: cachedInput, output } of rows) {
+        const name = { model, node: node ?? "", account: `${account}`, key: `${account} ${key}` }[split];
+        const sum = sums.get(`${at} ${name}`) ?? { at, name, requests: 0, input: 0, cachedInput: 0, output: 0 };
+        sums.set(`${at} ${name}`, {
+          at,
+          name,
+          requests: sum.requests + requests,
+          input: sum.input + input,
+          cachedInput: sum.cachedInput + cachedInput,
+          output: sum.output + output,
+        });
+      }
+      return [...sums.values()];
+    })();
+  }
+
+  /** The first line at or after a time, as far as lines are in order. */
+  #sequenceAt(at: Ms): number {
+    const { lineAt, last } = this.#statements;
+    let low = 0;
+    let high = (last.get()?.sequence ?? 0) + 1;
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if ((lineAt.get(middle)?.at ?? Number.MAX_SAFE_INTEGER) < at) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
   close(): void {
     this.#database.close();
   }
@@ -353,15 +403,6 @@ export class UsageIndex {
 }
 
 const newest: UsagePlace = { at: Number.MAX_SAFE_INTEGER, sequence: Number.MAX_SAFE_INTEGER };
-
-/**
- * A request id begins with the time in 62ths: ten characters leave at most 3.8 s of requests to look at. Ids of replies
- * have the same stem behind a prefix of their dialect. Null where the text is no such beginning.
- */
-function requestIdBeginning(text: string): string | null {
-  const stem = /^(?:[a-z]+[_-])?([0-9A-Za-z]{6,24})$/.exec(text.trim())?.[1];
-  return stem === undefined ? null : `req_${stem}`;
-}
 
 const noUsage: UsageSum = { requests: 0, input: 0, cachedInput: 0, output: 0, reasoning: 0, billedTokens: 0 };
 
@@ -485,6 +526,19 @@ function prepare(database: Database) {
     daysFrom: database.prepare<SumRow & { day: number; kind_id: number }, [number, number]>(
       `SELECT day, kind_id, ${sums} FROM days WHERE account_id = ? AND day >= ? ORDER BY day`,
     ),
+    lineAt: database.prepare<{ at: number }, [number]>(
+      "SELECT at FROM ledger.journal WHERE sequence >= ? ORDER BY sequence LIMIT 1",
+    ),
+    linesBetween: database.prepare<EarlierRow, [from: number, stepMs: number, sequence: number, until: number]>(`
+      SELECT ?1 + (at - ?1) / ?2 * ?2 AS at, account_id AS account, model, key_id AS key, node, count(*) AS requests,
+        sum(input_fresh + input_cached) AS input, sum(input_cached) AS cached_input, sum(output) AS output
+      FROM ledger.journal
+      WHERE sequence >= ?3 AND at >= ?1 AND at < ?4 AND kind IN ('charge', 'coder_usage') GROUP BY 1, 2, 3, 4, 5`),
+    daysBetween: database.prepare<EarlierRow, [from: number, until: number]>(`
+      SELECT day * ${dayMs} AS at, account_id AS account, model, key_id AS key, NULL AS node, sum(requests) AS requests,
+        sum(input) AS input, sum(cached_input) AS cached_input, sum(output) AS output
+      FROM days JOIN kinds ON kinds.id = kind_id
+      WHERE account_id > 0 AND day >= ? AND day <= ? GROUP BY 1, 2, 3, 4`),
     // Reads the days of all accounts, in this Worker.
     topAccounts: database.prepare<SumRow & { account_id: number }, [number, number]>(`
       SELECT account_id, sum(requests) AS requests, sum(input) AS input, sum(cached_input) AS cached_input,

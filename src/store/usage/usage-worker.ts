@@ -1,6 +1,7 @@
 // The Worker that owns the usage index: however long a query or an update takes, no stream waits for it. It is stopped
 // by a message, never terminated.
 import type { UsageFilter, UsagePlace } from "../../account/usage-queries.ts";
+import type { ActivitySplit } from "../../core/activity.ts";
 import { usageIndexIntervalMs } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
@@ -12,6 +13,7 @@ export type UsageCall =
   | Readonly<{ order: "open"; file: string; journalFile: string }>
   | Readonly<{ order: "page"; account: AccountId; filter: UsageFilter; before: UsagePlace | null; limit: number }>
   | Readonly<{ order: "summary"; account: AccountId; fromDay: number }>
+  | Readonly<{ order: "history"; from: Ms; until: Ms; stepMs: Ms; split: ActivitySplit }>
   | Readonly<{ order: "topAccounts"; fromDay: number; limit: number }>
   | Readonly<{ order: "close" }>;
 
@@ -32,6 +34,9 @@ const { news } = answerCalls<UsageCall>(self, (order) => {
     case "summary":
       catchUpNow();
       return index.summary(order.account, order.fromDay);
+    case "history":
+      catchUpNow();
+      return index.history(order.from, order.until, order.stepMs, order.split);
     case "topAccounts":
       catchUpNow();
       return index.topAccounts(order.fromDay, order.limit);

@@ -131,7 +131,7 @@ describe("counted and kept", () => {
         counts.count(answered({ at: now + place * minute, model: `m${name}`, node: `n${name}`, account: name }));
       }
     }
-    expect(counts.take().length).toBeLessThanOrEqual(activityMinutesMax * (3 * (activityNamesMax + 1) + 2));
+    expect(counts.take().length).toBeLessThanOrEqual(activityMinutesMax * (4 * (activityNamesMax + 1) + 2));
   });
 });
 

@@ -1,8 +1,8 @@
 // Usage: sums and a chart of the last 30 days, and every request with filters.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { Overview, UsagePage as UsagePageReply, UsageRow, UsageSummary } from "../../api.ts";
-import { count, dollars, exactDollars, plural, utc, worth } from "../format.ts";
+import type { Overview, RefusalsPage, UsagePage as UsagePageReply, UsageRow, UsageSummary } from "../../api.ts";
+import { ago, count, dollars, exactDollars, plural, utc, worth } from "../format.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -20,6 +20,7 @@ const filterNames = ["text", "model", "endpoint", "key", "end_user", "from", "to
 type Filter = Readonly<Record<(typeof filterNames)[number], string>>;
 
 const pageRows = 25;
+const refusalRows = 10;
 const dayMs = 86_400_000;
 
 /** The filter stands in the page's address, so that it can be kept and shared. */
@@ -56,6 +57,9 @@ export function UsagePage(): VNode {
         {/* Loads meanwhile, and is drawn where it stays. */}
         <div hidden={isFirstLoad(summary)}>
           <Requests filter={filter} summary={summary.value} />
+        </div>
+        <div hidden={isFirstLoad(summary)}>
+          <Refusals />
         </div>
       </div>
     </Page>
@@ -224,6 +228,56 @@ function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary |
         )}
       </Loaded>
       {shown !== null && <Details row={shown} onClose={() => setShown(null)} />}
+    </section>
+  );
+}
+
+/** Why the account's own requests were refused, in plain words; nothing where none was. */
+function Refusals(): VNode | null {
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const after = cursors.at(-1);
+  const page = useResource(() => get<RefusalsPage>("/refusals", { after, limit: refusalRows }), `${after}`);
+  if (page.error === null && (page.value === null || (page.value.rows.length === 0 && after === undefined)))
+    return null;
+  return (
+    <section class="card flush" aria-label="Refused and failed requests">
+      <header>
+        <h2>Refused or failed</h2>
+        <span class="quiet small-text">of the last days; what failed costs nothing but what was streamed of it</span>
+      </header>
+      <Loaded resource={page} lines={3}>
+        {({ rows, next }) => (
+          <>
+            <ul class="item-list">
+              {rows.map((row) => (
+                <li key={row.request_id}>
+                  <div class="grow">
+                    <p>{row.why}</p>
+                    <p class="quiet small-text break">
+                      <time dateTime={row.time} title={utc(row.time)}>
+                        {ago(row.time)}
+                      </time>
+                      {[
+                        row.model,
+                        row.endpoint.replace("/v1", ""),
+                        row.key === "default" ? "" : `key ${row.key}`,
+                        row.request_id,
+                        row.more === 0 ? "" : `and ${count(row.more)} more like this`,
+                      ]
+                        .filter((part) => part !== "")
+                        .map((part) => ` · ${part}`)}
+                    </p>
+                  </div>
+                  <span class={`badge ${row.status >= 500 || row.status === 200 ? "bad" : "warn"}`}>
+                    {row.status} {row.reason.replaceAll("_", " ")}
+                  </span>
+                </li>
+              ))}
+            </ul>
+            <Pager label="Pages of refused requests" cursors={cursors} next={next} onMove={setCursors} />
+          </>
+        )}
+      </Loaded>
     </section>
   );
 }

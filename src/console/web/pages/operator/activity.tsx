@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api.ts";
 import { compact, count, date, dollars } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
+import { shortTime } from "../../parts/phases.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { TimeChart, type TimeSeries } from "../../parts/time-chart.tsx";
 import { get, search } from "../../request.ts";
@@ -23,7 +24,7 @@ const ranges = {
   "30d": "30 days",
   "90d": "90 days",
 };
-const splits = { model: "By model", node: "By node", account: "By account" };
+const splits = { model: "By model", node: "By node", account: "By account", key: "By key" };
 
 /** What is shown stands in the page's address, so that it can be kept and shared. */
 function queryOf(query: URLSearchParams): ActivityQuery {
@@ -146,12 +147,6 @@ function Shown({ activity }: { activity: Activity }): VNode {
   );
 }
 
-const shortTime = (ms: number): string =>
-  ms < 1_000
-    ? `${Math.round(ms)} ms`
-    : ms < 60_000
-      ? `${+(ms / 1_000).toFixed(1)} s`
-      : `${+(ms / 60_000).toFixed(1)} min`;
 const oneTime = (ms: number | null | undefined): string => (ms == null ? "–" : shortTime(ms));
 const bothTimes = (upper: number | null, lower: number | null | undefined): string =>
   upper === null ? "–" : `${oneTime(lower)} / ${oneTime(upper)}`;

@@ -1,0 +1,148 @@
+// A line of the request log, as the console and `tollgate requests --json` show it, and the filter as people write it.
+import { inPlainWords } from "../core/refusal-words.ts";
+import { anyRequest, type LogFilter, type LogPage, type LogPlace, type LogRow } from "../core/request-log.ts";
+import type { AccountId, Ms } from "../core/types.ts";
+import { keyNameOf } from "./key-names.ts";
+import { costUsd } from "./price.ts";
+
+export type RequestRow = Readonly<{
+  /** When it ended. */
+  time: string;
+  request_id: string;
+  /** Null where no key was known. */
+  account: string | null;
+  account_id: number | null;
+  key: string | null;
+  endpoint: string;
+  /** Empty where the body was not read. */
+  model: string;
+  node: string | null;
+  /** Of the reply's headers: one that failed in the middle has 200 and a reason. */
+  status: number;
+  /** Null where it was served. */
+  reason: string | null;
+  /** The reason in plain words. */
+  why: string | null;
+  /** For nodes, all passes together. Null, here and below: that was not measured. */
+  wait_ms: number | null;
+  /** From its arrival to the first node, to the first token and to its end. */
+  sent_ms: number | null;
+  first_token_ms: number | null;
+  duration_ms: number | null;
+  input: number;
+  cached_input: number;
+  output: number;
+  reasoning: number;
+  billed_tokens: number;
+  cost_usd: number;
+  /** Others like it, of the same minute, that have no line of their own. */
+  more: number;
+}>;
+
+export type RequestRows = Readonly<{
+  rows: RequestRow[];
+  /** Null after the last one. */
+  next: string | null;
+  /** How far back was looked, where a search gave up. */
+  searched_to: string | null;
+  /** Refused and failed ones that are not kept, because there were too many. */
+  gone: number;
+}>;
+
+export const requestRowsOf = (page: LogPage, emailOf: (account: AccountId) => string): RequestRows => ({
+  rows: page.rows.map((row) => rowOf(row, emailOf)),
+  next: page.next === null ? null : `${page.next.served}-${page.next.failed}`,
+  searched_to: page.searchedTo === null ? null : timeOf(page.searchedTo),
+  gone: page.gone,
+});
+
+function rowOf(row: LogRow, emailOf: (account: AccountId) => string): RequestRow {
+  const isKnown = row.account > 0;
+  return {
+    time: timeOf(row.at),
+    request_id: row.requestId,
+    account: isKnown ? emailOf(row.account) : null,
+    account_id: isKnown ? row.account : null,
+    key: isKnown ? keyNameOf(row.key, row.keyName) : null,
+    endpoint: row.endpoint,
+    model: row.model,
+    node: row.node,
+    status: row.status,
+    reason: row.reason,
+    why: row.reason === null ? null : inPlainWords(row.reason),
+    wait_ms: row.waitMs,
+    sent_ms: row.sentMs,
+    first_token_ms: row.firstTokenMs,
+    duration_ms: row.durationMs,
+    input: row.input,
+    cached_input: row.cachedInput,
+    output: row.output,
+    reasoning: row.reasoning,
+    billed_tokens: row.billedTokens,
+    cost_usd: costUsd(row.billedTokens),
+    more: row.more,
+  };
+}
+
+const timeOf = (at: Ms): string => new Date(at).toISOString();
+
+/** `next` of the page before; a place that cannot be is the newest. */
+export function logPlaceOf(text: string | undefined): LogPlace | null {
+  const [, served, failed] = /^(\d{1,16})-(\d{1,16})$/.exec(text ?? "") ?? [];
+  return served === undefined ? null : { served: Number(served), failed: Number(failed) };
+}
+
+/** What people write for a filter, but the account and the key, which are somebody's to know. */
+export const logWords = [
+  "model",
+  "node",
+  "endpoint",
+  "status",
+  "reason",
+  "from",
+  "to",
+  "wait_min_ms",
+  "first_token_min_ms",
+  "duration_min_ms",
+  "tokens_min",
+  "billed_min",
+  "request_id",
+] as const;
+export type LogWords = Partial<Readonly<Record<(typeof logWords)[number], string | undefined>>>;
+
+/** The filter, or what is wrong with it in words. */
+export function logFilterOf(words: LogWords): LogFilter | string {
+  const of = (name: keyof LogWords): string | null => words[name]?.trim() || null;
+  const status = of("status");
+  const statuses = status === null ? null : /^[1-5](?:xx|\d\d)$/.exec(status.toLowerCase());
+  if (status !== null && statuses === null) return "status must be one such as 429, or 4xx or 5xx";
+  const times = [of("from"), of("to")].map((time) => (time === null ? null : Date.parse(time)));
+  if (times.some((time) => Number.isNaN(time))) {
+    return "from and to must be times such as 2026-03-28 or 2026-03-28T12:00:00Z";
+  }
+  const minima = (["wait_min_ms", "first_token_min_ms", "duration_min_ms", "tokens_min", "billed_min"] as const).map(
+    (name) => (of(name) === null ? null : /^\d{1,15}$/.test(of(name)!) ? Number(of(name)) : Number.NaN),
+  );
+  if (minima.some((least) => Number.isNaN(least))) return "what is asked for at least must be a whole number";
+  const [from = null, to = null] = times;
+  const [waitMinMs = null, firstTokenMinMs = null, durationMinMs = null, tokensMin = null, billedMin = null] = minima;
+  return {
+    ...anyRequest,
+    model: of("model"),
+    node: of("node"),
+    endpoint: of("endpoint"),
+    status: statuses === null ? null : statusRange(statuses[0]),
+    reason: of("reason"),
+    from,
+    to,
+    waitMinMs,
+    firstTokenMinMs,
+    durationMinMs,
+    tokensMin,
+    billedMin,
+    requestId: of("request_id"),
+  };
+}
+
+const statusRange = (status: string): readonly [number, number] =>
+  status.endsWith("xx") ? [Number(status[0]) * 100, Number(status[0]) * 100 + 99] : [Number(status), Number(status)];

@@ -1,0 +1,76 @@
+// The request log: of everything for operators, and of what was refused or failed for whose requests these were.
+import { defaultKeyName, keyNumberOf } from "../../account/key-names.ts";
+import { logFilterOf, logPlaceOf, requestRowsOf } from "../../account/request-row.ts";
+import { distinctModels } from "../../core/catalog.ts";
+import { anyRequest } from "../../core/request-log.ts";
+import type { AccountId, KeyId } from "../../core/types.ts";
+import { refusals } from "../../core/refusals.ts";
+import { type LogPage, LogQuery, pageMax, type RefusalsPage, RefusalsQuery } from "../api.ts";
+import type { ConsoleParts } from "../parts.ts";
+import { fail, type Failure, isFailure, type Route, routeWithQuery } from "./route.ts";
+
+const pageDefault = 50;
+const nobody = "nobody";
+
+type Parts = Pick<ConsoleParts, "requestLog" | "accounts" | "accountKeys" | "catalog" | "nodes">;
+
+export function logRoutes(parts: Parts): Route[] {
+  const { requestLog, accounts, catalog, nodes } = parts;
+  const emailOf = (account: AccountId): string => accounts.record(account)?.email ?? `account ${account}`;
+
+  return [
+    routeWithQuery("/operator/log", "operator", LogQuery, async ({ query }): Promise<LogPage | Failure> => {
+      const { account, key, after, limit, ...words } = query;
+      const filter = logFilterOf(words);
+      if (typeof filter === "string") return fail("invalid_request", `${filter[0]!.toUpperCase()}${filter.slice(1)}.`);
+      const asker = askerOf(account?.trim() ?? "", key?.trim() ?? "");
+      if (isFailure(asker)) return asker;
+      const page = await requestLog.page({ ...filter, ...asker }, logPlaceOf(after), limitOf(limit));
+      return {
+        ...requestRowsOf(page, emailOf),
+        models: distinctModels(catalog).map(({ id }) => id),
+        nodes: nodes.states().map(({ name }) => name),
+        reasons: [...Object.keys(refusals), "left"],
+      };
+    }),
+
+    routeWithQuery("/refusals", "account", RefusalsQuery, async ({ visitor, query }): Promise<RefusalsPage> => {
+      const filter = { ...anyRequest, account: visitor.account.id, reason: "failed" };
+      const page = await requestLog.page(filter, logPlaceOf(query.after), limitOf(query.limit));
+      const { rows, next } = requestRowsOf(page, emailOf);
+      return {
+        rows: rows.map(({ time, request_id, endpoint, model, key, status, reason, why, more }) => ({
+          time,
+          request_id,
+          endpoint,
+          model,
+          key: key ?? defaultKeyName,
+          status,
+          reason: reason ?? "",
+          why: why ?? "",
+          more,
+        })),
+        next,
+      };
+    }),
+  ];
+
+  /** Whose requests are looked for; names of keys are known within an account. */
+  function askerOf(email: string, key: string): Readonly<{ account: AccountId | null; key: KeyId | null }> | Failure {
+    if (email === "") {
+      const id = key === "" ? null : keyNumberOf(key);
+      if (id === undefined) return fail("invalid_request", "Name the account whose key it is.");
+      return { account: null, key: id };
+    }
+    if (email === nobody) return { account: 0, key: null };
+    const account = accounts.search(email, 0, pageMax).find((each) => each.email.toLowerCase() === email.toLowerCase());
+    if (account === undefined) return fail("not_found", `There is no account ${email}.`);
+    if (key === "") return { account: account.id, key: null };
+    const named = parts.accountKeys.namesOf(account.id).find(({ name }) => name === key)?.id ?? keyNumberOf(key);
+    return named === undefined
+      ? fail("not_found", `${account.email} has no key ${key}.`)
+      : { account: account.id, key: named };
+  }
+}
+
+const limitOf = (limit: string | undefined): number => Math.min(pageMax, Math.max(1, Number(limit ?? pageDefault)));

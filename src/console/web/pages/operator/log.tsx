@@ -1,0 +1,279 @@
+// The request log: everything that was asked, also what was refused or failed, as it comes or by filter.
+import type { VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { LogPage as Log, RequestRow } from "../../../api.ts";
+import { compact, count, exactDollars, moment, utc } from "../../format.ts";
+import { CopyButton } from "../../parts/copy-button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Pager } from "../../parts/pager.tsx";
+import { Phases, shortTime } from "../../parts/phases.tsx";
+import { Empty, Loaded } from "../../parts/states.tsx";
+import { get, search } from "../../request.ts";
+import { useResource } from "../../resource.ts";
+import { navigate, place } from "../../route.ts";
+
+/** New rows are looked for this often while somebody looks. */
+const liveMs = 2_000;
+const pageRows = 50;
+
+const texts = ["request_id", "account", "key", "model", "node", "status", "reason", "from", "to"] as const;
+const minima = ["wait_min_ms", "first_token_min_ms", "tokens_min", "billed_min"] as const;
+type Name = (typeof texts)[number] | (typeof minima)[number];
+type Filter = Readonly<Record<Name, string>>;
+
+/** The filter stands in the page's address, so that it can be kept and shared. */
+const filterOf = (query: URLSearchParams): Filter =>
+  Object.fromEntries([...texts, ...minima].map((name) => [name, query.get(name) ?? ""])) as Filter;
+
+/** People choose times of their own clock. */
+const timeOf = (local: string): string => {
+  const at = Date.parse(local);
+  return Number.isNaN(at) ? local : new Date(at).toISOString();
+};
+
+export function LogPage(): VNode {
+  const filter = filterOf(place.value.query);
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const [live, setLive] = useState(true);
+  const [shown, setShown] = useState<RequestRow | null>(null);
+  const after = cursors.at(-1);
+  const query = search({ ...filter, from: timeOf(filter.from), to: timeOf(filter.to), after, limit: pageRows });
+  const log = useResource(() => get<Log>(`/operator/log${query}`), query);
+  const follows = live && after === undefined;
+  useEffect(() => {
+    if (!follows) return;
+    const timer = setInterval(() => document.visibilityState === "visible" && log.reload(), liveMs);
+    return () => clearInterval(timer);
+  }, [follows]);
+  const change = (more: Partial<Filter>): void => {
+    setCursors([]);
+    navigate(`/operator/log${search({ ...filter, ...more })}`, { replace: true });
+  };
+  const filtered = Object.values(filter).some((value) => value !== "");
+  return (
+    <Page
+      title="Request log"
+      lead="Everything that was asked, also what was refused or failed. No texts of prompts or answers."
+      actions={
+        <>
+          {filtered && (
+            <button type="button" class="button" onClick={() => change(filterOf(new URLSearchParams()))}>
+              Clear filters
+            </button>
+          )}
+          <button
+            type="button"
+            class="button"
+            aria-pressed={follows}
+            onClick={() => {
+              setLive(!follows);
+              if (!follows) setCursors([]);
+            }}
+          >
+            {follows ? "Pause" : "Follow"}
+          </button>
+        </>
+      }
+    >
+      <section class="card flush" aria-label="Requests">
+        <Filters filter={filter} choices={log.value} change={change} />
+        <Loaded resource={log} lines={10}>
+          {({ rows, next, searched_to: searchedTo, gone }) => (
+            <>
+              {rows.length === 0 ? (
+                <Empty icon="search" title={filtered ? "No request fits these filters" : "No requests yet"} />
+              ) : (
+                <Rows rows={rows} onChoose={setShown} />
+              )}
+              {searchedTo !== null && (
+                <p class="log-note quiet small-text">Looked back to {moment(searchedTo)}. Older goes on from there.</p>
+              )}
+              {gone > 0 && (
+                <p class="log-note quiet small-text">
+                  {count(gone)} older refused or failed requests are not kept, because there were too many.
+                </p>
+              )}
+              <Pager label="Pages of requests" cursors={cursors} next={next} onMove={setCursors} />
+            </>
+          )}
+        </Loaded>
+      </section>
+      {shown !== null && <Details row={shown} onClose={() => setShown(null)} />}
+    </Page>
+  );
+}
+
+type FiltersProps = Readonly<{ filter: Filter; choices: Log | null; change: (more: Partial<Filter>) => void }>;
+
+function Filters({ filter, choices, change }: FiltersProps): VNode {
+  const input = (name: Name, label: string, more: Record<string, unknown> = {}): VNode => (
+    <input
+      key={name}
+      aria-label={label}
+      placeholder={label}
+      value={filter[name]}
+      onChange={(event) => change({ [name]: event.currentTarget.value.trim() })}
+      {...more}
+    />
+  );
+  const select = (name: Name, all: string, options: readonly (readonly [string, string])[]): VNode => (
+    <select aria-label={all} value={filter[name]} onChange={(event) => change({ [name]: event.currentTarget.value })}>
+      <option value="">{all}</option>
+      {optionsWith(options, filter[name]).map(([value, words]) => (
+        <option key={value} value={value}>
+          {words}
+        </option>
+      ))}
+    </select>
+  );
+  const named = (values: readonly string[] = []) => values.map((value) => [value, value] as const);
+  const reasons = (choices?.reasons ?? []).map((reason) => [reason, inWords(reason)] as const);
+  const least = { inputMode: "numeric", pattern: "[0-9]*" };
+  const hasMinima = minima.some((name) => filter[name] !== "") || filter.from !== "" || filter.to !== "";
+  return (
+    <div role="search" aria-label="Filter requests">
+      <div class="filters">
+        {input("request_id", "Request id", { type: "search" })}
+        {input("account", "Account (e-mail, or nobody)", { type: "search", autocomplete: "off" })}
+        {input("key", "Name of its key", { type: "search" })}
+        {select("model", "All models", named(choices?.models))}
+        {select("node", "All nodes", named(choices?.nodes))}
+        {select("reason", "All results", [["served", "Served"], ["failed", "Refused or failed"], ...reasons])}
+        {select(
+          "status",
+          "All statuses",
+          named(["200", "4xx", "400", "401", "403", "413", "429", "5xx", "500", "503"]),
+        )}
+      </div>
+      <details class="log-more" open={hasMinima}>
+        <summary class="quiet small-text">Times and amounts</summary>
+        <div class="filters">
+          <label>From {input("from", "From", { type: "datetime-local", placeholder: undefined })}</label>
+          <label>To {input("to", "To", { type: "datetime-local", placeholder: undefined })}</label>
+          {input("wait_min_ms", "Wait, ms at least", least)}
+          {input("first_token_min_ms", "First token, ms at least", least)}
+          {input("tokens_min", "Tokens, at least", least)}
+          {input("billed_min", "Billed tokens, at least", least)}
+        </div>
+      </details>
+    </div>
+  );
+}
+
+/** A chosen value is offered even where it is none of them: else the list would show another. */
+const optionsWith = (options: readonly (readonly [string, string])[], chosen: string) =>
+  chosen === "" || options.some(([value]) => value === chosen) ? options : [[chosen, chosen] as const, ...options];
+
+const inWords = (reason: string): string => (reason === "left" ? "client left" : reason.replaceAll("_", " "));
+
+const time = (ms: number | null): string => (ms === null ? "–" : shortTime(ms));
+
+const Rows = ({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row: RequestRow) => void }): VNode => (
+  <div class="table-scroll">
+    <table class="cards log">
+      <caption class="for-readers">Requests, newest first</caption>
+      <thead>
+        <tr>
+          {["Time", "Result", "Account", "Model", "Node"].map((name) => (
+            <th key={name} scope="col">
+              {name}
+            </th>
+          ))}
+          {["Wait", "First token", "End", "Tokens", "Cost"].map((name) => (
+            <th key={name} scope="col" class="number">
+              {name}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={row.request_id}>
+            <td>
+              <button type="button" class="row-button nowrap" onClick={() => onChoose(row)}>
+                <time dateTime={row.time} title={utc(row.time)}>
+                  {moment(row.time)}
+                </time>
+              </button>
+            </td>
+            <td>
+              <Result row={row} />
+            </td>
+            <td class="clip-cell">
+              {row.account ?? <span class="quiet">nobody</span>}
+              {row.key !== null && row.key !== "default" && <span class="quiet"> · {row.key}</span>}
+            </td>
+            <td class="clip-cell">{row.model === "" ? <span class="quiet">–</span> : row.model}</td>
+            <td class="clip-cell wide-only quiet">{row.node ?? "–"}</td>
+            <td class="number wide-only">{time(row.wait_ms)}</td>
+            <td class="number wide-only">{time(row.first_token_ms)}</td>
+            <td class="number" data-name="End">
+              {time(row.duration_ms)}
+            </td>
+            <td class="number wide-only" title={`${count(row.input)} in, ${count(row.output)} out`}>
+              {compact(row.input + row.output)}
+            </td>
+            <td class="number">{exactDollars(row.cost_usd)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
+
+const Result = ({ row: { status, reason, more } }: { row: RequestRow }): VNode =>
+  reason === null ? (
+    <span class="badge good">{status}</span>
+  ) : (
+    <>
+      <span class={`badge ${status >= 500 || status === 200 ? "bad" : "warn"}`}>
+        {status} {inWords(reason)}
+      </span>
+      {more > 0 && <span class="quiet small-text"> and {count(more)} more like this</span>}
+    </>
+  );
+
+const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VNode => (
+  <Dialog title="Request" onClose={onClose}>
+    {row.why !== null && <p>{row.why}</p>}
+    {row.more > 0 && (
+      <p class="quiet">{count(row.more)} more like this came in the same minute and have no line of their own.</p>
+    )}
+    <Phases row={row} />
+    <dl class="facts">
+      <dt>Request id</dt>
+      <dd>
+        <code>{row.request_id}</code> <CopyButton text={row.request_id} label="Copy the request id" />
+      </dd>
+      <dt>Ended</dt>
+      <dd>{utc(row.time)}</dd>
+      <dt>Result</dt>
+      <dd>
+        <Result row={{ ...row, more: 0 }} />
+      </dd>
+      <dt>Account</dt>
+      <dd class="break">{row.account ?? "nobody: no key was known"}</dd>
+      <dt>Key</dt>
+      <dd class="break">{row.key ?? "–"}</dd>
+      <dt>Endpoint</dt>
+      <dd>{row.endpoint}</dd>
+      <dt>Model</dt>
+      <dd class="break">{row.model === "" ? "not read" : row.model}</dd>
+      <dt>Node</dt>
+      <dd class="break">{row.node ?? "none"}</dd>
+      <dt>Input</dt>
+      <dd class="number">
+        {count(row.input)} tokens, {count(row.cached_input)} of it cached
+      </dd>
+      <dt>Output</dt>
+      <dd class="number">
+        {count(row.output)} tokens, {count(row.reasoning)} of it reasoning
+      </dd>
+      <dt>Billed</dt>
+      <dd class="number">
+        {count(row.billed_tokens)} tokens, {exactDollars(row.cost_usd)}
+      </dd>
+    </dl>
+  </Dialog>
+);

@@ -1,0 +1,74 @@
+// The course of a request as one bar: what came before its wait, the wait for a node, the time to the first token, and
+// the answer.
+import type { VNode } from "preact";
+import type { RequestRow } from "../../api.ts";
+
+export const shortTime = (ms: number): string =>
+  ms < 1_000
+    ? `${Math.round(ms)} ms`
+    : ms < 60_000
+      ? `${+(ms / 1_000).toFixed(1)} s`
+      : `${+(ms / 60_000).toFixed(1)} min`;
+
+type Phase = Readonly<{ name: string; from: number; to: number; series: number }>;
+type Course = Pick<RequestRow, "wait_ms" | "sent_ms" | "first_token_ms" | "duration_ms">;
+
+/** In the order of time; what was not reached is left out. */
+function phasesOf({ wait_ms, sent_ms, first_token_ms, duration_ms }: Course): Phase[] {
+  if (duration_ms === null) return [];
+  const sent = Math.min(sent_ms ?? duration_ms, duration_ms);
+  // Waits of later passes lie in the answer.
+  const waitFrom = Math.max(0, sent - (wait_ms ?? 0));
+  const first = sent_ms === null ? duration_ms : Math.min(Math.max(first_token_ms ?? duration_ms, sent), duration_ms);
+  const phases = [
+    { name: "received and checked", from: 0, to: waitFrom, series: 6 },
+    { name: "waited for a node", from: waitFrom, to: sent, series: 3 },
+    {
+      name: first_token_ms === null ? "sent, no token came" : "sent, until the first token",
+      from: sent,
+      to: first,
+      series: 5,
+    },
+    { name: "answer", from: first, to: duration_ms, series: 2 },
+  ];
+  return phases.filter(({ from, to }) => to > from);
+}
+
+const width = 1_000;
+const height = 26;
+
+export function Phases({ row }: { row: Course }): VNode | null {
+  const phases = phasesOf(row);
+  const end = row.duration_ms ?? 0;
+  if (phases.length === 0) {
+    return (
+      <p class="quiet small-text">{row.duration_ms === null ? "How it went was not measured." : "It took no time."}</p>
+    );
+  }
+  const x = (ms: number): number => (ms / end) * width;
+  return (
+    <figure class="phases">
+      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" height={height} aria-hidden="true">
+        {phases.map(({ name, from, to, series }) => (
+          <rect
+            key={name}
+            class={`series-${series}`}
+            fill="currentColor"
+            x={x(from)}
+            width={Math.max(2, x(to) - x(from))}
+            height={height}
+          />
+        ))}
+      </svg>
+      <ol class="legend">
+        {phases.map(({ name, from, to, series }) => (
+          <li key={name}>
+            <span class={`swatch series-${series}`} />
+            {name}: {shortTime(to - from)}
+          </li>
+        ))}
+        <li>in all {shortTime(end)}</li>
+      </ol>
+    </figure>
+  );
+}

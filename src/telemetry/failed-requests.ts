@@ -1,0 +1,92 @@
+// Keeps requests that were refused or failed until they are written (`take`), once a second. A refusal costs a look into
+// two maps and a push; a flood costs no more than that: what has no place is counted on to the last one like it.
+import { failedAccountMinuteMax, failedKindsMax, failedMinuteMax } from "../core/limits.ts";
+import type { FailedBatch, FailedRow } from "../core/request-log.ts";
+import { minuteMs } from "../core/activity.ts";
+import type { AccountId, Ms } from "../core/types.ts";
+import type { RequestRecord } from "./request-record.ts";
+
+/** The row that goes out is another object: `taken` rows are counted on by their ids. */
+type Kept = { -readonly [Name in keyof FailedRow]: FailedRow[Name] };
+type Like = { readonly row: Kept; taken: boolean };
+
+export class FailedRequests {
+  #rows: Kept[] = [];
+  /** The last row of an account, reason and model: others like it count on to it. */
+  readonly #like = new Map<string, Like>();
+  /** Of rows that were taken already. */
+  #more = new Map<string, number>();
+  #minute = -1;
+  #inMinute = 0;
+  readonly #ofAccount = new Map<AccountId, number>();
+  /** Those that are in no row. */
+  #lost = 0;
+
+  /** A request is over that was not served to its end. False where it has no row of its own. */
+  add(record: RequestRecord): boolean {
+    const { arrivedWall, arrivedAt, requestId, endpoint, usage, status } = record;
+    const endedAt = record.endedAt ?? arrivedAt;
+    const at = arrivedWall + Math.round(endedAt - arrivedAt);
+    const account = record.account ?? 0;
+    const reason = record.refusal ?? "left";
+    const model = record.model?.id ?? "";
+    const kind = `${account} ${reason} ${model}`;
+    this.#beginMinute(endedAt);
+    const like = this.#like.get(kind);
+    // The first of its kind in a minute always has a row, for the others to count on to.
+    if (!this.#hasRoom(account) && (like !== undefined || this.#like.size >= failedKindsMax)) {
+      if (like === undefined) this.#lost += 1;
+      else this.#countOn(like);
+      return false;
+    }
+    const row: Kept = {
+      requestId,
+      at,
+      account,
+      key: record.key ?? 1,
+      endpoint,
+      model,
+      status: status ?? 0,
+      reason,
+      course: record.course(endedAt),
+      input: usage === null ? 0 : usage.inputFresh + usage.inputCached,
+      output: usage?.output ?? 0,
+      more: 0,
+    };
+    this.#rows.push(row);
+    this.#like.set(kind, { row, taken: false });
+    return true;
+  }
+
+  /** What came since it was last taken. */
+  take(): FailedBatch {
+    const batch = { rows: this.#rows, more: [...this.#more], lost: this.#lost };
+    this.#lost = 0;
+    if (batch.rows.length > 0) this.#rows = [];
+    if (batch.more.length > 0) this.#more = new Map();
+    if (batch.rows.length > 0) for (const like of this.#like.values()) like.taken = true;
+    return batch;
+  }
+
+  #countOn({ row, taken }: Like): void {
+    if (taken) this.#more.set(row.requestId, (this.#more.get(row.requestId) ?? 0) + 1);
+    else row.more += 1;
+  }
+
+  #beginMinute(now: Ms): void {
+    const minute = Math.floor(now / minuteMs);
+    if (minute === this.#minute) return;
+    this.#minute = minute;
+    this.#inMinute = 0;
+    this.#ofAccount.clear();
+    this.#like.clear();
+  }
+
+  #hasRoom(account: AccountId): boolean {
+    const ofAccount = this.#ofAccount.get(account) ?? 0;
+    if (ofAccount >= failedAccountMinuteMax || this.#inMinute >= failedMinuteMax) return false;
+    this.#inMinute += 1;
+    this.#ofAccount.set(account, ofAccount + 1);
+    return true;
+  }
+}

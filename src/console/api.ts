@@ -895,6 +895,8 @@ export const ActivityPage = Type.Object({
   series: Type.Array(ActivitySeries),
   /** Since midnight in UTC. */
   refusals_today: Type.Array(Type.Object({ reason: Type.String(), status: count(), requests: count() })),
+  /** False while the index of usage is being made: then top accounts, and what was there before the counts, follow. */
+  is_complete: Type.Boolean(),
   /** At most ten, whose replies since `from`, of whole days, cost most. */
   top_accounts: Type.Array(
     Type.Object({

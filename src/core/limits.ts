@@ -355,6 +355,7 @@ export const activityNamesMax = 100;
 export const activityMinutesMax = 15;
 export const activitySeriesMax = 6; // in a chart, the rest included
 export const topAccountsMax = 10;
+export const usagePatienceMs = 300; // so long charts wait for what only the usage index knows
 
 // The request log: what was refused or failed. Of more than these, on each thread, others are counted on to those like them.
 export const failedMinuteMax = 1_000; // rows in a minute, of all accounts

@@ -9,7 +9,7 @@ import {
   type ActivitySplit,
   startOf,
 } from "../../core/activity.ts";
-import { dayMs, topAccountsMax } from "../../core/limits.ts";
+import { dayMs, topAccountsMax, usagePatienceMs } from "../../core/limits.ts";
 import { type RefusalName, refusals } from "../../core/refusals.ts";
 import { type ActivityPage, ActivityQuery } from "../api.ts";
 import { timeOf } from "../numbers.ts";
@@ -28,17 +28,18 @@ export function activityRoute({ activity, usage, accounts, accountKeys, clock }:
     const { stepMs } = activityRanges[query.range];
     // What was there before anything was counted is in the journal.
     const until = Math.min(Math.ceil(began / stepMs) * stepMs, clock.wall());
-    const earlier = began <= first ? [] : await usage.history(first, until, stepMs, query.by);
-    const { from, all, series } = await activity.read(query.range, query.by, earlier);
+    const earlier = began <= first ? [] : await soon(usage.history(first, until, stepMs, query.by));
+    const { from, all, series } = await activity.read(query.range, query.by, earlier ?? []);
     const reasons = await activity.reasons(today * dayMs);
-    const top = await usage.topAccounts(dayOf(from), topAccountsMax);
+    const top = await soon(usage.topAccounts(dayOf(from), topAccountsMax));
     return {
       from: timeOf(from),
       step_ms: activityRanges[query.range].stepMs,
       all: seriesOf("all", all),
       series: series.map(({ name, ...each }) => seriesOf(labelOf(query.by, name), each)),
       refusals_today: reasons.map(({ reason, requests }) => ({ reason, requests, status: statusOf(reason) })),
-      top_accounts: top.map(({ account, requests, input, output, billedTokens }) => ({
+      is_complete: earlier !== null && top !== null,
+      top_accounts: (top ?? []).map(({ account, requests, input, output, billedTokens }) => ({
         id: account,
         email: emailOf(account),
         requests,
@@ -61,6 +62,21 @@ export function activityRoute({ activity, usage, accounts, accountKeys, clock }:
     const [account = 0, key = 0] = name.split(" ").map(Number);
     if (split === "key") return `${emailOf(account)}, ${keyName(account, key)}`;
     return split === "account" ? emailOf(account) : name;
+  }
+}
+
+/**
+ * The index of usage is made when it is first asked for, which takes 5 s for a million replies; the charts do not wait for
+ * it. Null: not yet.
+ */
+async function soon<Value>(value: Promise<Value>): Promise<Value | null> {
+  const { promise: late, resolve } = Promise.withResolvers<null>();
+  const timer = setTimeout(() => resolve(null), usagePatienceMs);
+  value.catch(() => {}); // told to whoever waits for it, if anybody does
+  try {
+    return await Promise.race([value, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

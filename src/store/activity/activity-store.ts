@@ -1,4 +1,4 @@
-// What happened in each minute of the last day and in each hour of the last 90, in a file of its own: the operators'
+// What happened in each minute of the last day and in each hour and day of the last 90, in a file of its own: the operators'
 // charts are made of it. Whoever writes is a Worker, every few seconds; a power cut may take the last of them.
 import { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
@@ -22,11 +22,12 @@ import { activityNamesMax, activitySeriesMax, dayMs, hourMs } from "../../core/l
 import type { Ms } from "../../core/types.ts";
 
 /** Raised when the tables change: what another version wrote is let go of. */
-const storeVersion = 1;
+const storeVersion = 2;
 /** Each is kept longer than the longest range that it is read for, since ranges begin at a whole step. */
 const levels = [
   { table: "minutes", stepMs: minuteMs, keptMs: dayMs + hourMs },
   { table: "hours", stepMs: hourMs, keptMs: 91 * dayMs },
+  { table: "days", stepMs: dayMs, keptMs: 91 * dayMs },
 ] as const;
 type Table = (typeof levels)[number]["table"];
 
@@ -56,7 +57,11 @@ export class ActivityStore {
 
   private constructor(database: Database) {
     this.#database = database;
-    this.#statements = { minutes: prepare(database, "minutes"), hours: prepare(database, "hours") };
+    this.#statements = {
+      minutes: prepare(database, "minutes"),
+      hours: prepare(database, "hours"),
+      days: prepare(database, "days"),
+    };
   }
 
   /** Opens the file, and makes it where there is none that can be read. Throws what SQLite throws. */
@@ -80,12 +85,43 @@ export class ActivityStore {
           for (const { table } of levels) database.run(createTable(table));
           database.run(`PRAGMA user_version = ${storeVersion}`);
         })();
-      } else if (user_version !== storeVersion) throw new Error(`the activity file has version ${user_version}`);
+      } else if (user_version === 1) return ActivityStore.#withDays(database);
+      else if (user_version !== storeVersion) throw new Error(`the activity file has version ${user_version}`);
       return new ActivityStore(database);
     } catch (thrown) {
       database.close();
       throw thrown;
     }
+  }
+
+  /** The first version had no days: they are sums of its hours. */
+  static #withDays(database: Database): ActivityStore {
+    return database.transaction(() => {
+      database.run(createTable("days"));
+      const store = new ActivityStore(database);
+      const hours = database.prepare<unknown, []>(
+        `SELECT kind, at, name, ${columns.join(", ")}, wait, first_token FROM hours ORDER BY kind, at`,
+      );
+      let day = "";
+      const sums = new Map<string, Sum>();
+      const put = (): void => {
+        const [kind = "", at = ""] = day.split(" ");
+        for (const [name, sum] of sums) store.#statements.days.put.run(kind, Number(at), name, ...valuesOf(sum));
+        sums.clear();
+      };
+      for (const [kind, at, ...values] of hours.values() as unknown as [ActivityKind, Ms, ...Values][]) {
+        const of = `${kind} ${Math.floor(at / dayMs) * dayMs}`;
+        if (of !== day) put();
+        day = of;
+        const sum = sums.get(values[0]) ?? emptySum();
+        addValues(sum, values);
+        sums.set(values[0], sum);
+      }
+      put();
+      hours.finalize();
+      database.run(`PRAGMA user_version = ${storeVersion}`);
+      return store;
+    })();
   }
 
   /** Adds rows to their minutes and hours, and lets go of what is older than is kept. */
@@ -111,7 +147,7 @@ export class ActivityStore {
     const known = find.values(kind, at, name)[0] as Values | undefined;
     if (known !== undefined) addValues(sum, known);
     add(sum);
-    put.run(kind, at, name, ...sum.counts, JSON.stringify(sparse(sum.wait)), JSON.stringify(sparse(sum.firstToken)));
+    put.run(kind, at, name, ...valuesOf(sum));
   }
 
   /** Of more names than are kept those with fewest requests become one. */
@@ -127,7 +163,8 @@ export class ActivityStore {
 
   /** As ActivityQueries.began. */
   began(range: ActivityRange): Ms | null {
-    return this.#statements[tableOf(range)].began.get()?.at ?? null;
+    // An hour says it closer than its day.
+    return this.#statements[activityRanges[range].stepMs < hourMs ? "minutes" : "hours"].began.get()?.at ?? null;
   }
 
   /** As ActivityQueries.read; the last step is the one that `now` is in. */
@@ -176,7 +213,10 @@ export class ActivityStore {
   }
 }
 
-const tableOf = (range: ActivityRange): Table => (activityRanges[range].stepMs < hourMs ? "minutes" : "hours");
+function tableOf(range: ActivityRange): Table {
+  const { stepMs } = activityRanges[range];
+  return stepMs < hourMs ? "minutes" : stepMs < dayMs ? "hours" : "days";
+}
 
 /** Whoever is in the journal was answered. */
 function addEarlier({ counts }: Sum, { requests, input, cachedInput, output }: EarlierActivity): void {
@@ -192,6 +232,12 @@ const emptySum = (): Sum => ({
   wait: new Uint32Array(durationBuckets),
   firstToken: new Uint32Array(durationBuckets),
 });
+
+const valuesOf = ({ counts, wait, firstToken }: Sum): (string | number)[] => [
+  ...counts,
+  JSON.stringify(sparse(wait)),
+  JSON.stringify(sparse(firstToken)),
+];
 
 function addRow(sum: Sum, { counts, wait, firstToken }: Pick<ActivityRow, "counts" | "wait" | "firstToken">): void {
   for (let place = 0; place < sum.counts.length; place += 1) sum.counts[place]! += counts[place]!;

@@ -77,6 +77,10 @@ const logColumns = `sequence, at, request_id AS requestId, account_id AS account
   cached_input AS cachedInput, output, reasoning, billed_tokens AS billedTokens, more,
   (SELECT name FROM ledger.api_keys AS k WHERE k.account_id = log.account_id AND k.id = key_id) AS keyName`;
 
+/** Lines of its first step, and how long it goes on. */
+type Search = Readonly<{ lines: number; ms: Ms }>;
+const usualSearch: Search = { lines: logSearchLines, ms: logSearchMs };
+
 type Found = LogRow & Readonly<{ sequence: number }>;
 type Bound = string | number;
 
@@ -165,11 +169,11 @@ export class RequestLogStore {
   /** Nothing of an account is in the file afterwards, nor in its log. */
   erase(account: AccountId): void {
     this.#statements.erase.run(account);
-    this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    this.#database.run("PRAGMA main.wal_checkpoint(TRUNCATE)");
   }
 
   /** As RequestLogQueries.page. */
-  page(filter: LogFilter, before: LogPlace | null, limit: number, now: Ms): LogPage {
+  page(filter: LogFilter, before: LogPlace | null, limit: number, now: Ms, search: Search = usualSearch): LogPage {
     return this.#database.transaction(() => {
       const place = before ?? { served: Number.MAX_SAFE_INTEGER, failed: Number.MAX_SAFE_INTEGER };
       const { requestId, reason } = filter;
@@ -184,7 +188,7 @@ export class RequestLogStore {
           : this.#failedBefore(place.failed, condition, bounds, limit + 1).filter(({ at }) => at >= keptFrom);
       const isServed = (reason === null || reason === "served") && statusFits(filter.status, 200);
       const served = isServed
-        ? this.#servedBefore(place.served, filter, beginning, condition, bounds, limit + 1)
+        ? this.#servedBefore(place.served, filter, beginning, condition, bounds, limit + 1, search)
         : { rows: [], stoppedAt: null };
       return { ...merged(place, served, failed, limit), gone };
     })();
@@ -212,6 +216,7 @@ export class RequestLogStore {
     condition: string,
     bounds: readonly Bound[],
     limit: number,
+    search: Search,
   ): Served {
     const { last, isFailed } = this.#statements;
     // A plus keeps SQLite from an index: one that was named is found by its name.
@@ -225,15 +230,17 @@ export class RequestLogStore {
       const first = from === null ? 0 : this.#sequenceAt(from - journalDisorderMs);
       const newest = (last.get()?.sequence ?? 0) + 1;
       let until = Math.min(before, to === null ? newest : this.#sequenceAt(to + journalDisorderMs));
-      const giveUpAt = systemClock.monotonic() + logSearchMs;
-      for (let lines = requestId === null ? logSearchLines : newest; until > first && rows.length < limit; lines *= 2) {
-        if (systemClock.monotonic() > giveUpAt) return { rows, stoppedAt: { sequence: until, at: this.#atOf(until) } };
+      const giveUpAt = systemClock.monotonic() + search.ms;
+      for (let lines = requestId === null ? search.lines : newest; until > first && rows.length < limit; lines *= 2) {
         const start = Math.max(first, until - lines);
         const wanted = limit - rows.length;
         const some = found.all(until, start, ...bounds, wanted);
         // What failed after a part of it was charged is the other file's.
         rows.push(...some.filter((row) => isFailed.get(row.requestId) === null));
         until = some.length < wanted ? start : some.at(-1)!.sequence;
+        if (until > first && rows.length < limit && systemClock.monotonic() >= giveUpAt) {
+          return { rows, stoppedAt: { sequence: until, at: this.#atOf(until) } };
+        }
       }
       return { rows, stoppedAt: null };
     } finally {

@@ -14,6 +14,7 @@ import { navigate, place } from "../../route.ts";
 
 /** The charts are asked for again this often while somebody looks. */
 const refreshMs = 15_000;
+const soonMs = 3_000;
 const dayMs = 86_400_000;
 
 const ranges = {
@@ -40,9 +41,10 @@ export function ActivityPage(): VNode {
   const address = search(query);
   const activity = useResource(() => get<Activity>(`/operator/activity${address}`), address);
   useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === "visible" && activity.reload(), refreshMs);
+    const ms = activity.value?.is_complete === false ? soonMs : refreshMs;
+    const timer = setInterval(() => document.visibilityState === "visible" && activity.reload(), ms);
     return () => clearInterval(timer);
-  }, []);
+  }, [activity.value?.is_complete]);
   const show = (change: Partial<ActivityQuery>): void =>
     navigate(`/operator/activity${search({ ...query, ...change })}`, { replace: true });
   return (
@@ -182,7 +184,11 @@ const Figure = ({ name, value, children }: { name: string; value: string; childr
   </div>
 );
 
-function TopAccounts({ activity: { from, top_accounts: accounts } }: { activity: Activity }): VNode {
+function TopAccounts({
+  activity: { from, top_accounts: accounts, is_complete: isComplete },
+}: {
+  activity: Activity;
+}): VNode {
   const first = Math.floor(Date.parse(from) / dayMs) * dayMs;
   return (
     <section class="card flush">
@@ -191,7 +197,10 @@ function TopAccounts({ activity: { from, top_accounts: accounts } }: { activity:
         <span class="quiet small-text">since {date(first)}, 00:00 UTC</span>
       </header>
       {accounts.length === 0 ? (
-        <Empty icon="accounts" title="Nobody was answered" />
+        <Empty
+          icon="accounts"
+          title={isComplete ? "Nobody was answered" : "Being worked out: look again in a moment"}
+        />
       ) : (
         <div class="table-scroll" role="region" aria-label="Top accounts" tabIndex={0}>
           <table>

@@ -135,8 +135,8 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
     <div role="search" aria-label="Filter requests">
       <div class="filters">
         {input("request_id", "Request id", { type: "search" })}
-        {input("account", "Account (e-mail, or nobody)", { type: "search", autocomplete: "off" })}
-        {input("key", "Name of its key", { type: "search" })}
+        {input("account", "Account: e-mail, or nobody", { type: "search", placeholder: "Account" })}
+        {input("key", "Name of its key", { type: "search", placeholder: "Key" })}
         {select("model", "All models", named(choices?.models))}
         {select("node", "All nodes", named(choices?.nodes))}
         {select("reason", "All results", [["served", "Served"], ["failed", "Refused or failed"], ...reasons])}

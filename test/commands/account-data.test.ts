@@ -80,6 +80,7 @@ test("an export has the account and every list, and no hash", async () => {
       "payments",
       "purchase_requests",
       "quota_use",
+      "refused_requests",
       "sessions",
       "stored_responses",
       "usage",
@@ -196,6 +197,29 @@ test("a deleted account's key is refused and its stored responses are gone, and 
   // the e-mail is free again, for somebody else
   const again = await gateway.cli<Account>("accounts", "create", account.email);
   expect(again.id).not.toBe(account.id);
+});
+
+test("what was refused is exported and erased with its account, also from the bytes of its file", async () => {
+  const [account, other] = [await gateway.account(), await gateway.account()];
+  for (const { api_key } of [account, other]) {
+    expect((await respond(api_key, { model: "no-such-model", input: "x" })).status).toBe(400);
+  }
+  const refusedOf = async (name: string) => (await gateway.cli<Export>("accounts", "export", name))["refused_requests"];
+  await eventually("both are written", async () => (await refusedOf(other.email))!.length === 1);
+  const [row, ...more] = (await refusedOf(account.email)) as { id: string }[];
+  expect([row, more]).toEqual([
+    expect.objectContaining({ reason: "unknown_model", status: 400, endpoint: "/v1/responses", more: 0 }),
+    [],
+  ]);
+  const requestFiles = () =>
+    readdirSync(gateway.dataFolder)
+      .filter((name) => name.startsWith("requests.db"))
+      .filter((name) => readFileSync(join(gateway.dataFolder, name)).includes(row!.id));
+  expect(requestFiles()).not.toEqual([]);
+  const { name } = await gateway.cli<{ name: string }>("accounts", "delete", account.email, "--yes");
+  expect(await refusedOf(name)).toEqual([]);
+  expect(requestFiles()).toEqual([]);
+  expect(await refusedOf(other.email)).toHaveLength(1);
 });
 
 test("a response that is stored while its account is being deleted is gone as well", async () => {

@@ -24,6 +24,7 @@ const pages: readonly (readonly [path: string, heading: string])[] = [
   ["/operator/nodes", "Nodes"],
   ["/operator/models", "Models"],
   ["/operator/server", "Server"],
+  ["/operator/log", "Request log"],
   ["/operator/audit", "Audit log"],
   ["/nothing", "Nothing here"],
 ];

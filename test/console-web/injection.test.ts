@@ -11,6 +11,7 @@ import type {
   ConsoleModels,
   Invitations,
   KeyState,
+  LogPage,
   OperatorAccount,
   OperatorNodes,
   OperatorServer,
@@ -19,6 +20,7 @@ import type {
   PlanPage,
   PurchaseRequest,
   PurchaseRequestsPage,
+  RefusalsPage,
   Session,
   UsagePage,
   UsageRow,
@@ -83,6 +85,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
         ["/operator/models", payloads.length],
         ["/operator/server", 1],
         ["/operator/audit", payloads.length],
+        ["/operator/log", payloads.length],
       ] as const) {
         await page.goto(path);
         await page.locator(".side .who").waitFor();
@@ -106,6 +109,10 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
       await page.getByRole("combobox", { name: "Go to a page" }).fill("hit(1)");
       await page.getByRole("option").nth(9).waitFor();
       await expectHarmless(visit, "palette");
+      await page.goto("/operator/log");
+      await page.locator("tbody .row-button").first().click();
+      await page.getByRole("dialog").waitFor();
+      await expectHarmless(visit, "request of the log");
     },
     timeLimit,
   );
@@ -234,6 +241,8 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/operator/requests": { requests: payloads.map(purchase), next: null } satisfies PurchaseRequestsPage,
     "/operator/server": server,
     "/operator/audit": audit,
+    "/operator/log": requestLog,
+    "/refusals": ownRefusals,
   };
   await page.route("**/console/api/**", (route) => {
     const path = new URL(route.request().url()).pathname.slice("/console/api".length);
@@ -315,6 +324,29 @@ const summary: UsageSummary = {
   endpoints: [...payloads],
   keys: payloads.map((name, index) => ({ id: index, name })),
   end_users: payloads.map((name) => ({ name, key: name, ...sum })),
+};
+
+const requestLog: LogPage = {
+  rows: payloads.map((payload, index) => ({
+    ...{ time, request_id: `${payload}${index}`, account: payload, account_id: 1, key: payload, endpoint: payload },
+    ...{ model: payload, node: payload, status: 500, reason: payload, why: payload, wait_ms: 1, sent_ms: 2 },
+    ...{ first_token_ms: 3, duration_ms: 4, input: 1, cached_input: 1, output: 1, reasoning: 1, billed_tokens: 1 },
+    ...{ cost_usd: 1, more: 1 },
+  })),
+  next: null,
+  searched_to: time,
+  gone: 1,
+  models: [...payloads],
+  nodes: [...payloads],
+  reasons: [...payloads],
+};
+
+const ownRefusals: RefusalsPage = {
+  rows: payloads.map((payload, index) => ({
+    ...{ time, request_id: `${payload}${index}`, endpoint: payload, model: payload, key: payload, status: 429 },
+    ...{ reason: payload, why: payload, more: 1 },
+  })),
+  next: null,
 };
 
 const purchase = (payload: string, id: number): PurchaseRequest => ({

@@ -1,5 +1,6 @@
 // What operators do, and that each action is in the audit log.
 import { beforeEach, describe, expect, test } from "bun:test";
+import type { LogFilter, RequestLogQueries } from "../../src/core/request-log.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";
 import { ask, coderAsk } from "../account/office.ts";
@@ -317,4 +318,71 @@ test.each([
   await eventually("it is in the log", async () => (await audit()).length === 1);
   expect((await operator.get("/operator/server")).body.backup).toMatchObject({ file, ...shown });
   expect((await audit())[0]).toEqual(["server.backup", "", expect.stringContaining(detail)]);
+});
+
+describe("the request log", () => {
+  const row = {
+    ...{ requestId: "req_1", at: Date.UTC(2026, 2, 28), account: 2, key: 1, keyName: null, endpoint: "/v1/messages" },
+    ...{ model: "core-3", status: 429, reason: "quota_exceeded", input: 1, cachedInput: 0, output: 2, reasoning: 0 },
+    ...{ billedTokens: 0, more: 3, node: "gpu", waitMs: 1, sentMs: 2, firstTokenMs: null, durationMs: 4 },
+  };
+  let asked: LogFilter[];
+  const withLog = async (rows = [row]): Promise<[ConsoleSite, ConsoleBrowser, ConsoleBrowser]> => {
+    asked = [];
+    const requestLog: RequestLogQueries = {
+      async page(filter) {
+        asked.push(filter);
+        return { rows, next: { served: 7, failed: 3 }, searchedTo: null, gone: 5 };
+      },
+    };
+    const site = new ConsoleSite({ requestLog });
+    return [site, await site.signedIn("operator@x", { operator: true }), await site.signedIn("customer@x")];
+  };
+
+  test("is shown with addresses and names of keys, and filtered by them", async () => {
+    const [, operator, customer] = await withLog();
+    const { id } = customer.account;
+    const { body } = await operator.get("/operator/log?account=CUSTOMER%40x&key=default&status=4xx&wait_min_ms=10");
+    expect(asked[0]).toMatchObject({ account: id, key: 1, status: [400, 499], waitMinMs: 10, reason: null });
+    expect(body).toMatchObject({ next: "7-3", gone: 5, nodes: ["one"] });
+    expect(body.models).toContain("core-3");
+    expect(body.reasons).toContain("quota_exceeded");
+    expect(body.rows[0]).toMatchObject({
+      ...{ request_id: "req_1", time: "2026-03-28T00:00:00.000Z", account: "customer@x", key: "default", more: 3 },
+      why: expect.stringContaining("balance"),
+    });
+    await operator.get("/operator/log?account=nobody&after=7-3");
+    expect(asked[1]).toMatchObject({ account: 0, key: null });
+  });
+
+  test.each([
+    ["status=40", 400],
+    ["from=yesterday", 400],
+    ["wait_min_ms=-1", 400],
+    ["account=nobody@there", 404],
+    ["account=customer@x&key=none", 404],
+    ["key=laptop", 400],
+    ["after=1", 400],
+    ["model=a&other=b", 400],
+  ])("with %s answers %i and looks for nothing", async (query, status) => {
+    const [, operator] = await withLog();
+    expect((await operator.get(`/operator/log?${query}`)).status).toBe(status);
+    expect(asked).toEqual([]);
+  });
+
+  test("is the operators', and accounts are told of their own refused requests alone, in plain words", async () => {
+    const [, , customer] = await withLog();
+    expect((await customer.get("/operator/log")).status).toBe(403);
+    expect(asked).toEqual([]);
+    const { body } = await customer.get("/refusals?limit=5");
+    expect(asked).toMatchObject([{ account: customer.account.id, reason: "failed" }]);
+    expect(body.rows).toEqual([
+      {
+        ...{ time: "2026-03-28T00:00:00.000Z", request_id: "req_1", endpoint: "/v1/messages", model: "core-3" },
+        ...{ key: "default", status: 429, reason: "quota_exceeded", more: 3 },
+        why: expect.stringContaining("allowance renews at 00:00 UTC"),
+      },
+    ]);
+    expect(JSON.stringify(body)).not.toContain("gpu"); // what nodes are called is the operators'
+  });
 });

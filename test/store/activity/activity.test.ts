@@ -1,5 +1,6 @@
 // What the operators' charts are made of: counted by minute, kept in minutes and hours over restarts, and bounded
 // however many names there are.
+import { Database } from "bun:sqlite";
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -75,6 +76,58 @@ describe("counted and kept", () => {
     expect(Math.abs(slow!.total.waitP95[0]! / 3_000 - 1)).toBeLessThan(0.1);
     expect(Math.abs(slow!.total.firstTokenP50[0]! / 3_100 - 1)).toBeLessThan(0.1);
     expect(store.read("7d", "account", now).series.map(({ name }) => name)).toEqual(["1", "2"]);
+  });
+
+  test("keys are told apart within their accounts", () => {
+    const other = answered({ account: 2 });
+    other.key = 3;
+    for (const record of [answered({ account: 2 }), other, other, answered()]) counts.count(record);
+    store.add(counts.take(), now);
+    expect(store.read("1h", "key", now).series.map(({ name, total }) => [name, total.requests[0]])).toEqual([
+      ["2 3", 2],
+      ["1 1", 1],
+      ["2 1", 1],
+    ]);
+  });
+
+  test("what the journal knows of earlier stands before the counts, and counts once where it overlaps", () => {
+    counts.count(answered({ at: now - 2 * hourMs }));
+    counts.count(answered());
+    counts.count(refused("too_many_requests"));
+    store.add(counts.take(), now);
+    expect(new Date(store.began("7d")!).toISOString()).toBe("2026-03-28T10:00:00.000Z");
+    expect(new Date(store.began("1h")!).toISOString()).toBe("2026-03-28T10:30:00.000Z");
+    const day = Date.UTC(2026, 2, 28);
+    const known = { input: 100, cachedInput: 50, output: 10 };
+    const earlier = [
+      { at: day, name: "core-3", requests: 9, ...known },
+      { at: day - 3 * dayMs, name: "older", requests: 40, ...known },
+      { at: day - 300 * dayMs, name: "much older", requests: 40, ...known },
+    ];
+    const { all, series } = store.read("30d", "model", now, earlier);
+    expect(series.map(({ name }) => name)).toEqual(["older", "core-3", ""]);
+    expect([all.steps.requests.slice(-4), all.total.requests, all.total.answered]).toEqual([[40, 0, 0, 9], [49], [49]]);
+    expect([all.total.refused, all.total.input, all.total.output]).toEqual([[1], [200], [24]]);
+    expect(all.total.firstTokenP50[0]).not.toBeNull();
+  });
+
+  test("a file of the first version, without days, gets them", () => {
+    for (const hours of [0, 1, 30, 30, 60]) counts.count(answered({ at: now - hours * hourMs }));
+    store.add(counts.take(), now);
+    const expected = store.read("30d", "model", now);
+    const file = newFile();
+    const before = ActivityStore.open(file);
+    for (const hours of [0, 1, 30, 30, 60]) counts.count(answered({ at: now - hours * hourMs }));
+    before.add(counts.take(), now);
+    before.close();
+    const database = new Database(file);
+    database.run("DROP TABLE days");
+    database.run("PRAGMA user_version = 1");
+    database.close();
+    const after = ActivityStore.open(file);
+    expect(after.read("30d", "model", now)).toEqual(expected);
+    expect(expected.all.total.requests).toEqual([5]);
+    after.close();
   });
 
   test("refusals of clients and failures of ours are told apart, with their reasons", () => {

@@ -27,6 +27,8 @@ const words: Readonly<Record<FailedReason, string>> = {
     "The balance did not cover what the request might cost. The day's allowance renews at 00:00 UTC; credit can be added on the plan page.",
   key_quota_exceeded:
     "The API key has used up its own limit of the day or month. Another key of the account may go on.",
+  end_user_quota_exceeded:
+    "The person for whom the program asked has used up the tokens that the key gives each of its users a day.",
   coder_quota_reached: "The calls of coder models of this 4-hour window are used up.",
   busy: "All places for this model were taken for too long. Try again; at quieter times it will be faster.",
   quota_unverified: "The gateway could not read or write its books at that moment. Nothing was charged; try again.",

@@ -28,13 +28,13 @@ export const journalColumns = [
   "input_parts",
   "cached_input_parts",
   "output_parts",
+  "key_id",
+  "end_user_id",
   "node",
   "wait_ms",
   "sent_ms",
   "first_token_ms",
   "duration_ms",
-  "key_id",
-  "end_user_id",
 ] as const;
 
 type Line = RowOf<typeof journal>;
@@ -73,14 +73,13 @@ export function accountsNotMade(changes: Batch["changes"], refused: readonly Ref
   return notMade;
 }
 
-// prettier-ignore
-const noReply = [
-  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-] as const;
+const noReply = [null, null, null, null, null, null, null, null, null, null, null, null, null, null] as const;
+const noCourse = [null, null, null, null, null] as const;
 
 export function rowOf(entry: Entry): JournalRow {
   const { billingKey, kind, account, key, at, period, used, creditDelta, reply } = entry;
-  if (reply === null) return [billingKey, kind, account, at, period, used, creditDelta, ...noReply, key, null];
+  if (reply === null)
+    return [billingKey, kind, account, at, period, used, creditDelta, ...noReply, key, null, ...noCourse];
   return [
     billingKey,
     kind,
@@ -103,13 +102,13 @@ export function rowOf(entry: Entry): JournalRow {
     reply.parts?.input ?? null,
     reply.parts?.cachedInput ?? null,
     reply.parts?.output ?? null,
+    key,
+    null,
     reply.course?.node ?? null,
     reply.course?.waitMs ?? null,
     reply.course?.sentMs ?? null,
     reply.course?.firstTokenMs ?? null,
     reply.course?.durationMs ?? null,
-    key,
-    null,
   ];
 }
 

@@ -30,6 +30,8 @@ const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = 
   usage: () => import("./commands/usage.ts"),
   requests: () => import("./commands/requests.ts"),
   nodes: () => import("./commands/nodes.ts"),
+  "nodes drain": () => import("./commands/nodes-drain.ts"),
+  "nodes resume": () => import("./commands/nodes-resume.ts"),
   models: () => import("./commands/models.ts"),
   "models suggest": () => import("./commands/models-suggest.ts"),
   reload: () => import("./commands/reload-command.ts"),

@@ -17,6 +17,8 @@ export type AuditAction =
   | "account.delete"
   | "invitation.create"
   | "invitation.withdraw"
+  | "node.drain"
+  | "node.resume"
   | "key.create"
   | "key.rename"
   | "key.revoke"

@@ -57,6 +57,8 @@ tollgate requests [--account EMAIL] [--model M] [--node N] [--status 4xx] [--rea
     the other. Numbers are what there is at least. --follow shows what comes from now on, until it is interrupted.
 
 tollgate nodes              the inference nodes: how they are, since when, and what is wrong
+tollgate nodes drain NAME   the node gets no new requests, and those that run there end; [--wait] until they have
+tollgate nodes resume NAME  it gets requests again
 tollgate models             what the nodes offer, what is served of it, under which name and at which price, what no node has
 tollgate models suggest     prints the [[models]] for what the nodes list, to be pasted into the configuration
 tollgate reload             has the running server apply its changed configuration, and says what needs a restart
@@ -75,7 +77,8 @@ tollgate help, help config, --version
     help config lists every key of the configuration file.
 
 Commands take --data DIR, --config FILE and --json; serve has no --json, check-answers and pdf-text have no flags at all.
-They work on a running and on a stopped server alike, but reload and health on a running one alone, restore on a stopped.
+They work on a running and on a stopped server alike, but reload, health, nodes drain and nodes resume on a running one
+alone, restore on a stopped.
 Environment: TOLLGATE_CONFIG, TOLLGATE_HOST, TOLLGATE_PORT (or PORT), TOLLGATE_DATA, TOLLGATE_LOG_LEVEL and
 TOLLGATE_LOG_FORMAT; flags win over it, it wins over the file.
 Exit codes: 0 done, 1 not done, 2 the command line is wrong.`;

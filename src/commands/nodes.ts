@@ -30,7 +30,8 @@ const command: Command = {
           const { models, managed } = named;
           // A program of ours runs with the server alone.
           const health = managed !== undefined || !well ? "down" : "well";
-          const unknown = { since: null, last_error: null, busy: null };
+          const unline = { waiting: null, waiting_accounts: null, waiting_since: null };
+          const unknown = { since: null, last_error: null, drained_since: null, busy: null, ...unline };
           const told = { engine, version, context, abilities: abilities.models, below: abilities.below };
           const room = { slots, slots_auto: slots === null, load: loadReport(load) };
           return { name, url, health, problem, ...room, ...told, models, ...unknown };
@@ -46,9 +47,11 @@ const command: Command = {
         return [
           name,
           url,
-          problem !== null && health === "well" ? "unclear" : health,
+          (problem !== null && health === "well" ? "unclear" : health) +
+            (node.drained_since === null ? "" : ", drained"),
           since === null ? null : since.slice(0, 19).replace("T", " "),
           busy,
+          node.waiting,
           node.slots_auto ? `auto${slots === null ? "" : ` (${slots})`}` : slots,
           engine === null || version === null ? engine : `${engine} ${version}`,
           context,
@@ -57,7 +60,18 @@ const command: Command = {
             .join(", "),
         ];
       });
-      const head = ["node", "address", "health", "since (UTC)", "busy", "slots", "engine", "context", "models"];
+      const head = [
+        "node",
+        "address",
+        "health",
+        "since (UTC)",
+        "busy",
+        "waiting",
+        "slots",
+        "engine",
+        "context",
+        "models",
+      ];
       console.log(formatTable(head, rows));
       for (const { name, problem, last_error: error, abilities, below, load } of nodes) {
         if (load !== null) console.log(`${name}: its engine ${loadInWords({ ...load, cacheUse: load.cache_use })}`);

@@ -48,6 +48,10 @@
 //   POST /console/api/operator/invitations/:id/withdraw -> Invitations
 //   GET  /console/api/operator/accounts/:id/usage   UsageQuery -> UsagePage
 //   GET  /console/api/operator/nodes                -> OperatorNodes
+//   POST /console/api/operator/nodes/drain NamedNode -> OperatorNodes      no new requests; 404 where there is no such node
+//   POST /console/api/operator/nodes/resume NamedNode -> OperatorNodes
+//   POST /console/api/operator/nodes/test NamedNode -> NodeTest            asks it for one token, free of charge
+//   GET  /console/api/operator/models               -> OperatorModels
 //   GET  /console/api/operator/totals               -> OperatorTotals
 //   GET  /console/api/operator/activity ActivityQuery -> ActivityPage
 //   GET  /console/api/operator/log      LogQuery -> LogPage
@@ -329,6 +333,17 @@ export const OperatorNode = Type.Object({
   ),
   /** What of the catalog's promises that does not keep, in words. */
   below: Type.Array(Type.String()),
+  /** Since when an operator wants it to get no new requests; null where nobody does. */
+  drained_since: nullable(time()),
+  /** Who waits for it. Requests that others serve as well stand in the line of each. */
+  line: Type.Object({
+    waiting: count(),
+    accounts: count(),
+    /** Of the request that has waited longest; null where none waits. */
+    since: nullable(time()),
+    /** Those with most in line first. */
+    most: Type.Array(Type.Object({ id: count(), email: Type.String(), waiting: count() })),
+  }),
   /** Requests it runs, of those it may run at once. */
   busy: count(),
   slots: count(),
@@ -336,8 +351,10 @@ export const OperatorNode = Type.Object({
   slots_auto: Type.Boolean(),
   /** That in words, as it was said last; null where the slots do not follow it, or it is not known. */
   load: Type.Union([Type.String(), Type.Null()]),
-  /** Of the replies that ended in the last minute; null where none did. */
-  first_token_ms: Type.Union([Type.Number(), Type.Null()]),
+  /** Of the replies that ended in the last ten minutes; null where none did. */
+  first_token_p50_ms: nullable(count()),
+  first_token_p99_ms: nullable(count()),
+  /** Of the last minute. */
   tokens_per_second: Type.Number(),
   /** Public model id or "*" -> the name on the node. */
   models: Type.Record(Type.String(), Type.String()),
@@ -350,6 +367,62 @@ export const OperatorNodes = Type.Object({
   waiting: count(),
 });
 export type OperatorNodes = Static<typeof OperatorNodes>;
+
+export const NamedNode = Type.Object(
+  { name: Type.String({ minLength: 1, maxLength: 64, description: "the name of a node" }) },
+  closed,
+);
+export type NamedNode = Static<typeof NamedNode>;
+
+export const NodeTest = Type.Object({
+  name: Type.String(),
+  /** That it was asked for; null where it is asked for none. */
+  model: nullable(Type.String()),
+  /** Null where there was no token. */
+  first_token_ms: nullable(count()),
+  took_ms: count(),
+  /** What went wrong, in words; null where nothing did. */
+  problem: nullable(Type.String()),
+});
+export type NodeTest = Static<typeof NodeTest>;
+
+/** All that may be asked for, hidden ones too. */
+export const OperatorModels = Type.Object({
+  models: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      aliases: Type.Array(Type.String()),
+      /** Who says that it is served: the catalog, the configuration, or nodes that list it. */
+      by: Type.String(),
+      kind: Type.String(),
+      hidden: Type.Boolean(),
+      /** The names of the nodes that have it, and why none has; null where one has. */
+      nodes: Type.Array(Type.String()),
+      missing: nullable(Type.String()),
+      /** Whether one of them takes requests now. */
+      up: Type.Boolean(),
+      /** US dollars per 1,000,000 tokens; null: no price is set. */
+      price: Type.Union([
+        Type.Object({ input: Type.Number(), cached: Type.Number(), output: Type.Number() }),
+        Type.Null(),
+      ]),
+      context_tokens: count(),
+      /** Names of the plans that may use it; null: all. */
+      plans: Type.Union([Type.Array(Type.String()), Type.Null()]),
+      /** What nodes do not keep of what it promises, in words. */
+      below: Type.Array(Type.String()),
+      /** Of this hour and the 23 before it. Of more than 100 models in an hour, those used least are not counted apart. */
+      day: Type.Object({
+        requests: count(),
+        failed: count(),
+        input: count(),
+        output: count(),
+        first_token_p50_ms: nullable(count()),
+      }),
+    }),
+  ),
+});
+export type OperatorModels = Static<typeof OperatorModels>;
 
 /** All accounts together. `today` counts replies that are on disk. */
 export const OperatorTotals = Type.Object({

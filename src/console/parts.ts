@@ -13,7 +13,7 @@ import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
-import type { OperatorNode } from "./api.ts";
+import type { NodeTest, OperatorModels, OperatorNode } from "./api.ts";
 import type { AccountData } from "./account-data.ts";
 import type { Asset } from "./assets.ts";
 import type { BrowserAddresses } from "./browser-addresses.ts";
@@ -23,9 +23,18 @@ import type { IdentityProvider } from "./oidc/identity-provider.ts";
 import type { EntryRules } from "./oidc/person.ts";
 import type { Backups, Configuration } from "./server-care.ts";
 
+/** What became of a node: or why it could not be done, in words. */
+export type NodeOutcome<Done> = Done | Readonly<{ refused: string }>;
+
 /** The nodes as operators see them. */
 export type NodesView = Readonly<{
   states(): readonly OperatorNode[];
+  /** Gives it no new requests, or requests again. */
+  setDrained(name: string, drained: boolean): NodeOutcome<Readonly<{ drained: boolean }>>;
+  /** Asks it for a token. */
+  test(name: string): Promise<NodeOutcome<NodeTest>>;
+  /** Every model with the nodes that have it; its use is not known there. */
+  models(): readonly Omit<OperatorModels["models"][number], "day">[];
   /** Requests in line for any of them. */
   readonly waiting: number;
   /** Whether a configured node serves the model. */

@@ -108,6 +108,9 @@ export type Activity = Readonly<{
   series: readonly (ActivitySeries & Readonly<{ name: string | null }>)[];
 }>;
 
+/** `total` has one number of each kind. */
+export type ActivityTotal = Readonly<{ name: string; total: ActivityFigures }>;
+
 export interface ActivityQueries {
   /** The first moment of which there are counts in the steps of a range; null: none. Rejects with StoreUnavailable. */
   began(range: ActivityRange): Promise<Ms | null>;
@@ -116,6 +119,8 @@ export interface ActivityQueries {
    * part was counted. Rejects with StoreUnavailable.
    */
   read(range: ActivityRange, split: ActivitySplit, earlier: readonly EarlierActivity[]): Promise<Activity>;
+  /** Of each name, all together since an hour began; those beyond the most that are kept are not among them. */
+  totals(split: ActivitySplit, from: Ms): Promise<readonly ActivityTotal[]>;
   /** How often each reason occurred since, the most frequent first. */
   reasons(from: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]>;
 }

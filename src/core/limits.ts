@@ -106,6 +106,8 @@ export const nodeProbeTimeoutMs = 3_000;
 export const nodeFirstLookMaxMs = 10_000;
 /** A token that an operator's command asks for, of a model that may have to be loaded. */
 export const nodeTrialTimeoutMs = 30_000;
+/** Accounts of a node's line that operators are shown by name: those with most requests in it. */
+export const lineAccountsShownMax = 5;
 /** A node that said 429 or 503 gets no new request for this long. */
 export const nodeCoolOffMs = 1_000;
 /** After a request failed on a node, requests that another could take go there for this long, or until one is answered here. */
@@ -129,6 +131,8 @@ export const answerMaxLength = 8 * 1024 * 1024;
 export const answerLogprobsMaxLength = 64 * 1024 * 1024;
 /** `retry-after` of a busy refusal. */
 export const busyRetrySeconds = 5;
+/** Of one whose model's nodes are all drained: an engine's restart takes minutes. */
+export const pausedRetrySeconds = 30;
 
 /** A node that does not say how many requests it runs at once gets this many places: what a small vLLM takes. */
 export const nodeSlotsDefault = 64;

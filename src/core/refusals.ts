@@ -165,6 +165,14 @@ export const refusals = {
     message: "The model `{model}` is not loaded on its node right now. Please retry later.",
     retry: "client",
   },
+  /** An operator drained all nodes that have it, and the request waited as long as one may. */
+  model_paused: {
+    status: 503,
+    type: "api_error",
+    code: null,
+    message: "The model `{model}` is paused for maintenance. Please retry later.",
+    retry: "after",
+  },
   /** It was asked for again already, where nobody had seen it. */
   answer_misfit: {
     status: 500,

@@ -64,7 +64,7 @@ export function abilitiesOf(
   }
   return {
     models: [...asked.values()].map(({ facts }) => servedModel(facts)),
-    below: [...asked.values()].flatMap(below),
+    below: [...asked.values()].flatMap(({ facts, models }) => belowOf(facts, models)),
   };
 }
 
@@ -76,7 +76,8 @@ function servedModel({ name, contextTokens, capabilities }: ModelFacts): ServedM
   return { name, contextTokens, can: only(true), cannot: only(false) };
 }
 
-function below({ facts: { name, contextTokens, capabilities }, models: asked }: Asked): string[] {
+/** What a model of a node does not keep of what those that it is asked for as promise, in words. */
+export function belowOf({ name, contextTokens, capabilities }: ModelFacts, asked: readonly Model[]): string[] {
   const models = asked.filter(({ kind }) => kind === "chat"); // the others promise no answers
   if (models.length === 0) return [];
   const larger = contextTokens === null ? [] : models.filter((model) => model.contextTokens > contextTokens);

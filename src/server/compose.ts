@@ -55,6 +55,7 @@ import { cannotListen, listen } from "./listening.ts";
 import { LiveConfig } from "./live-config.ts";
 import { lookForLostResponses } from "./lost-responses.ts";
 import { modelReport, seenNode, understoodNames } from "./model-report.ts";
+import { type DrainReport, NodeCare } from "./node-care.ts";
 import { noNodeServes } from "./node-lines.ts";
 import { checkModelFile, findServingNodes } from "./nodes.ts";
 import type { Work as CommandsWork } from "./operations.ts";
@@ -385,6 +386,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     adopting: (next) => live.adopting(next),
     adopted: async (next) => relays?.adopt(next),
   });
+  const nodeCare = new NodeCare({ dataFolder: config.dataFolder, pool, catalog, clock, log });
   const commandsWork: CommandsWork = {
     ...accounting,
     requestLog,
@@ -399,6 +401,9 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     /** Records in the audit log who reloaded the configuration, and the result. */
     noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
       accounting.auditLog.note(serverEntry(clock.wall(), by, "server.reload", theServer, reloadDetail(outcome))),
+    nodeCare,
+    noteNode: (by: string, { name, drained }: DrainReport): Promise<void> =>
+      accounting.auditLog.note(serverEntry(clock.wall(), by, `node.${drained ? "drain" : "resume"}`, theServer, name)),
     commandsWork,
     /** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
     unready: (unwritable: (reason: string) => string): string | null => {
@@ -421,7 +426,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, activity, requestLog, watch, storedResponses, sealingKey } = earlier;
   const { pool, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
-  const { relays, backups, reloader, noteReload, commandsWork, unready } = earlier;
+  const { relays, backups, reloader, noteReload, nodeCare, noteNode, commandsWork, unready } = earlier;
 
   const webConsole = await makeConsole(config, {
     accounting,
@@ -429,6 +434,8 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     requestLog,
     catalog,
     pool,
+    served,
+    nodeCare,
     work: commandsWork,
     reloader,
     backupSchedule: () => backups.schedule,
@@ -447,6 +454,8 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     served,
     reloader,
     noteReload,
+    nodeCare,
+    noteNode,
     unready: () => unready((reason) => reason), // whoever reaches the socket may know all
     notices: () => [...webConsole.notices(), ...unconfiguredPlans(catalog.plans, accounting.accounts.byPlan())],
     started: { config: config.file === null ? null : resolve(config.file), nodes: flags.node ?? [] },

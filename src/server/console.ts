@@ -10,6 +10,9 @@ import type { ActivityQueries } from "../core/activity.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
+import { isExpected } from "../core/expected-error.ts";
+import { lineAccountsShownMax } from "../core/limits.ts";
+import { allows } from "../core/plans.ts";
 import { addressesOf, type BackupSchedule, type Config } from "../config/config.ts";
 import type { AccountData } from "../console/account-data.ts";
 import type { OperatorNode } from "../console/api.ts";
@@ -17,18 +20,23 @@ import { assets } from "../console/assets.ts";
 import { BrowserAddresses } from "../console/browser-addresses.ts";
 import { openProvider } from "../console/oidc/open-provider.ts";
 import { openConsole } from "../console/console.ts";
+import type { NodesView } from "../console/parts.ts";
 import type { BackupFile, Backups, Configuration } from "../console/server-care.ts";
 import { openStripe } from "../console/stripe.ts";
 import type { SiteFiles } from "../docs/page-shell.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
 import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
+import type { NodeLine } from "../nodes/queue/slot-queue.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { UsageFile } from "../store/usage/usage-file.ts";
 import { AccountExports } from "./account-exports.ts";
+import { type ModelReport, modelReport, seenNode } from "./model-report.ts";
+import type { NodeCare } from "./node-care.ts";
 import { nodeReports } from "./node-lines.ts";
 import { eraseAccount, type Work } from "./operations.ts";
 import type { Reloader } from "./reload.ts";
+import type { ServedModels } from "./served-models.ts";
 
 export type ServingConsole = Readonly<{
   openSite(requests: LiveRequests): Site;
@@ -46,6 +54,8 @@ type Parts = Readonly<{
   requestLog: RequestLogQueries;
   catalog: Catalog;
   pool: NodePool;
+  served: Pick<ServedModels, "areOwn">;
+  nodeCare: NodeCare;
   work: Work;
   reloader: Reloader;
   /** The one in force. */
@@ -60,24 +70,40 @@ type Parts = Readonly<{
 }>;
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
-  const { accounting, activity, requestLog, catalog, pool, work, reloader, backupSchedule, demo, port, sealingKey } =
-    parts;
-  const { clock, log } = parts;
+  const { accounting, activity, requestLog, catalog, pool, served, nodeCare, work, reloader } = parts;
+  const { backupSchedule, demo, port, sealingKey, clock, log } = parts;
   const { accounts, accountKeys, sessions, purchases, purchaseRecords, auditLog, links, identities, ledger } =
     accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
   const usage = new UsageFile(config.dataFolder, accounting.databaseFile, log);
-  const nodes = {
+  const nodes: NodesView = {
     states: () => {
       const states = pool.states();
-      return nodeReports(states, catalog).map((report, at) => nodeOf(report, states[at]!));
+      const lines = pool.lines(lineAccountsShownMax);
+      return nodeReports(states, lines, catalog).map((report, at) =>
+        nodeOf(report, states[at]!, (lines.get(report.name)?.most ?? []).map(emailed)),
+      );
     },
+    setDrained: (name, drained) => orRefused(() => (drained ? nodeCare.drain(name) : nodeCare.resume(name))),
+    test: async (name) => {
+      const tested = await orRefused(() => nodeCare.test(name));
+      if ("refused" in tested) return tested;
+      const { model, firstTokenMs, tookMs, problem } = tested;
+      const first_token_ms = firstTokenMs === null ? null : Math.round(firstTokenMs);
+      return { name, model, first_token_ms, took_ms: Math.round(tookMs), problem };
+    },
+    models: () => modelsOf(modelReport(catalog, served.areOwn, pool.states().map(seenNode)), catalog, pool),
     get waiting() {
       return pool.waiting;
     },
     serves: (modelId: string) => pool.serves(modelId),
     takes: (modelId: string) => pool.takes(modelId),
   };
+  const emailed = ({ account, waiting }: NodeLine["most"][number]) => ({
+    id: account,
+    email: accounts.record(account)?.email ?? `account ${account}`,
+    waiting,
+  });
   const exports = new AccountExports(config.dataFolder, accounting.databaseFile, clock);
   const accountData: AccountData = {
     export: (account, asking) => exports.open(account, asking),
@@ -169,11 +195,48 @@ function filesIn(folder: string): BackupFile[] {
   return files.toSorted((one, other) => other.madeAt - one.madeAt);
 }
 
+/** What an operator can put right is told. */
+function orRefused<Done>(act: () => Done): Done | Readonly<{ refused: string }>;
+function orRefused<Done>(act: () => Promise<Done>): Promise<Done | Readonly<{ refused: string }>>;
+function orRefused<Done>(act: () => Done | Promise<Done>): unknown {
+  const refused = (error: unknown) => {
+    if (!isExpected(error)) throw error;
+    return { refused: (error as Error).message };
+  };
+  try {
+    const outcome = act();
+    return outcome instanceof Promise ? outcome.catch(refused) : outcome;
+  } catch (error) {
+    return refused(error);
+  }
+}
+
+/** With the plans that may use each: those that it names, of those that do not name others. */
+const modelsOf = (
+  { served }: ModelReport,
+  { models, plans }: Pick<Catalog, "models" | "plans">,
+  pool: Pick<NodePool, "takes">,
+): ReturnType<NodesView["models"]> =>
+  served.map(({ context, node_model: _, images: __, ...report }) => {
+    const allowing = Object.values(plans).filter((plan) => allows(plan, models.get(report.id)!));
+    return {
+      ...report,
+      aliases: [...report.aliases],
+      nodes: [...report.nodes],
+      below: [...report.below],
+      up: pool.takes(report.id),
+      context_tokens: context,
+      plans: allowing.length === Object.keys(plans).length ? null : allowing.map(({ name }) => name),
+    };
+  });
+
 const nodeOf = (
-  { context, abilities, ...report }: ReturnType<typeof nodeReports>[number],
-  { load, slots, quickness: { firstPieceMs, tokensPerSecond } }: NodeState,
+  { context, abilities, waiting, waiting_accounts, waiting_since, ...report }: ReturnType<typeof nodeReports>[number],
+  { load, slots, quickness: { firstPieceP50, firstPieceP99, tokensPerSecond } }: NodeState,
+  most: OperatorNode["line"]["most"],
 ): OperatorNode => ({
   ...report,
+  line: { waiting, accounts: waiting_accounts, since: waiting_since, most },
   slots,
   load: load === null ? null : loadInWords(load),
   context_tokens: context,
@@ -183,7 +246,8 @@ const nodeOf = (
     words: abilitiesInWords(model),
   })),
   below: [...report.below],
-  first_token_ms: firstPieceMs,
+  first_token_p50_ms: firstPieceP50,
+  first_token_p99_ms: firstPieceP99,
   tokens_per_second: tokensPerSecond,
   models: { ...report.models },
 });

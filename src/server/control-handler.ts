@@ -3,8 +3,10 @@ import { version } from "../../package.json" with { type: "json" };
 import { byCommandOf } from "../account/audit.ts";
 import type { Catalog } from "../core/catalog.ts";
 import { CommandError } from "../core/expected-error.ts";
+import { lineAccountsShownMax } from "../core/limits.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { Handler } from "./control-socket.ts";
+import type { DrainReport, NodeCare } from "./node-care.ts";
 import { healthOf, nodeReports } from "./node-lines.ts";
 import { modelReport, seenNode } from "./model-report.ts";
 import { isOperationName, type OperationArguments, type OperationName, runOperation, type Work } from "./operations.ts";
@@ -27,6 +29,9 @@ export type ControlParts = Readonly<{
   reloader: Pick<Reloader, "apply">;
   /** Records in the audit log who reloaded the configuration, and the result. */
   noteReload(by: string, outcome: ReloadOutcome): Promise<void>;
+  nodeCare: Pick<NodeCare, "drain" | "resume">;
+  /** Records in the audit log who drained a node, or resumed it. */
+  noteNode(by: string, report: DrainReport): Promise<void>;
   /** Why requests should go elsewhere, with all that only the operator may know; null where all is well. */
   unready(): string | null;
   /** What an operator should know of how browsers come here. */
@@ -35,7 +40,7 @@ export type ControlParts = Readonly<{
 }>;
 
 export function controlHandler(parts: ControlParts): Handler {
-  const { work, pool, catalog, served, reloader, noteReload, unready, notices, started } = parts;
+  const { work, pool, catalog, served, reloader, noteReload, nodeCare, noteNode, unready, notices, started } = parts;
   return async (operation, given, progress, user) => {
     if (operation === "reload") {
       const applying = reloader.apply();
@@ -45,7 +50,13 @@ export function controlHandler(parts: ControlParts): Handler {
     }
     if (operation === "health") return healthOf(unready(), pool);
     if (operation === "started with") return started;
-    if (operation === "nodes") return nodeReports(pool.states(), catalog);
+    if (operation === "nodes") return nodeReports(pool.states(), pool.lines(lineAccountsShownMax), catalog);
+    if (operation === "nodes drain" || operation === "nodes resume") {
+      const { name } = given as { name: string };
+      const report = operation === "nodes drain" ? nodeCare.drain(name) : nodeCare.resume(name);
+      await noteNode(byCommandOf(user), report);
+      return report;
+    }
     if (operation === "models") return modelReport(catalog, served.areOwn, pool.states().map(seenNode));
     if (operation === "notices") return notices();
     if (isOperationName(operation)) {

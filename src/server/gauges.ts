@@ -41,7 +41,7 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
       value: storedResponses.waitingBytes,
     };
   }
-  for (const { name: node, health, since, lastError, busy, slots, load } of pool.states()) {
+  for (const { name: node, health, since, lastError, drainedAt, busy, slots, load } of pool.states()) {
     const labels = { node };
     for (const each of ["well", "cooling", "down", "starting"] as const) {
       yield {
@@ -69,6 +69,12 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
       name: "tollgate_node_well",
       help: "1 where the node takes requests.",
       value: health === "well" ? 1 : 0,
+      labels,
+    };
+    yield {
+      name: "tollgate_node_drained",
+      help: "1 where an operator wants the node to get nothing new.",
+      value: drainedAt === null ? 0 : 1,
       labels,
     };
     yield { name: "tollgate_node_busy", help: "Requests that the node runs.", value: busy, labels };

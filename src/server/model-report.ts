@@ -6,6 +6,7 @@ import { distinctModels, type KnownModels } from "../core/catalog.ts";
 import type { Model, ModelKind } from "../core/types.ts";
 import { type Engine, factsOf } from "../nodes/engine.ts";
 import type { Capability } from "../nodes/model-facts.ts";
+import { belowOf } from "../nodes/abilities.ts";
 import { modelNameOn, servesAmong } from "../nodes/model-routes.ts";
 import type { NodeState } from "../nodes/queue/pool.ts";
 import { kindOf } from "./served-models.ts";
@@ -32,6 +33,8 @@ export type ServedReport = Readonly<{
   /** Plans that may use it; null: all. */
   plans: readonly string[] | null;
   hidden: boolean;
+  /** What nodes do not keep of what it promises, in words. */
+  below: readonly string[];
 }>;
 
 export type OfferedReport = Readonly<{
@@ -74,6 +77,7 @@ export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonl
   const served = distinctModels(models).map((model): ServedReport => {
     const having: string[] = [];
     const silent: string[] = [];
+    const below: string[] = [];
     for (const node of nodes.filter((node) => serves(node, model.id))) {
       const name = modelNameOn(node.models, model, node.engine);
       const listed = node.engine === null ? null : factsOf(node.engine, name);
@@ -83,6 +87,7 @@ export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonl
         having.push(node.name);
       }
       if (listed === null) continue;
+      if (node.engine?.kind !== "demo") below.push(...belowOf(listed, [model]).map((line) => `${node.name}: ${line}`));
       const ids = servedAs.get(node)!;
       ids.set(listed.name, [...(ids.get(listed.name) ?? []), model.id]);
     }
@@ -99,6 +104,7 @@ export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonl
       images: model.readsImages,
       plans: model.plans,
       hidden: model.hidden,
+      below,
     };
   });
   const offered = nodes.flatMap((node) =>

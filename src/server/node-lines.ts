@@ -4,7 +4,7 @@ import { abilitiesOf, leastContext, modelsOn, type ServedModel } from "../nodes/
 import type { EngineLoad } from "../nodes/engine-load.ts";
 import { engineInWords } from "../nodes/engine.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
-import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
+import type { NodeHealth, NodeLine } from "../nodes/queue/slot-queue.ts";
 
 /** What a running server answers: why requests should go elsewhere, or null, and what is wrong with all its nodes. */
 export type Health = Readonly<{ unready: string | null; nodes: string | null }>;
@@ -19,8 +19,14 @@ export type NodeReport = Readonly<{
   /** What is wrong with it, in words; null where nothing is known to be. */
   problem: string | null;
   last_error: Readonly<{ at: string; message: string }> | null;
+  /** Since when an operator wants it to get nothing new, as an ISO time; null where nobody does, or no server runs. */
+  drained_since: string | null;
   /** Requests it runs now; null while no server runs. */
   busy: number | null;
+  /** Requests in line for it, for how many accounts, and since when the one that waited longest does. */
+  waiting: number | null;
+  waiting_accounts: number | null;
+  waiting_since: string | null;
   /** Null where they follow what its engine has to do, and no server runs. */
   slots: number | null;
   slots_auto: boolean;
@@ -47,32 +53,42 @@ export function nodeLine({ name, url, health, problem, engine }: NodeState): str
 }
 
 /** Null where a node can serve. Neither names nor addresses: anybody may read it. */
-export function noNodeServes(nodes: readonly Pick<NodeState, "health">[]): string | null {
-  const of = (wanted: NodeState["health"]): number => nodes.filter(({ health }) => health === wanted).length;
-  const starting = of("starting");
-  if (starting + of("down") < nodes.length) return null;
+export function noNodeServes(nodes: readonly Pick<NodeState, "health" | "drainedAt">[]): string | null {
   if (nodes.length === 0) return "no node is configured";
-  const what = starting === 0 ? "down" : starting === nodes.length ? "starting" : `down, or (${starting}) starting`;
-  return `no node can serve: ${nodes.length === 1 ? "the only one is" : `all ${nodes.length} are`} ${what}`;
+  const why = nodes.map(({ health, drainedAt }) => (drainedAt === null ? health : "drained"));
+  if (why.some((each) => each === "well" || each === "cooling")) return null;
+  const [most, ...others] = (["down", "drained", "starting"] as const).filter((each) => why.includes(each));
+  const counted = others.map((other) => `, or (${why.filter((each) => each === other).length}) ${other}`);
+  return `no node can serve: ${nodes.length === 1 ? "the only one is" : `all ${nodes.length} are`} ${most}${counted.join("")}`;
 }
 
 /** For the operator alone: with the names of nodes and what is wrong with each. */
 export function healthOf(unready: string | null, pool: Pick<NodePool, "states">): Health {
   const states = pool.states();
   const reason = noNodeServes(states);
-  const each = states.map(({ name, problem }) => `${name}: ${problem ?? "not there"}`);
+  const each = states.map(({ name, problem, drainedAt }) => {
+    return `${name}: ${problem ?? (drainedAt === null ? "not there" : "drained by an operator")}`;
+  });
   return { unready, nodes: reason === null ? null : [reason, ...each].join("; ") };
 }
 
 export const loadReport = (load: EngineLoad | null): NodeReport["load"] =>
   load === null ? null : { running: load.running, waiting: load.waiting, cache_use: load.cacheUse };
 
+const noLine: NodeLine = { waiting: 0, since: null, accounts: 0, most: [] };
+const timeOrNull = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
+
 /** What a running server tells of its nodes, in their order. */
-export function nodeReports(states: readonly NodeState[], catalog: Pick<Catalog, "models">) {
+export function nodeReports(
+  states: readonly NodeState[],
+  lines: ReadonlyMap<string, NodeLine>,
+  catalog: Pick<Catalog, "models">,
+) {
   const servedBy = modelsOn(states, catalog.models);
   return states.map((node) => {
     const { name, url, health, since, problem, lastError, busy, slots, isAuto, load, engine, models } = node;
     const abilities = abilitiesOf(engine, node, servedBy(node));
+    const { waiting, accounts, since: waitingSince } = lines.get(name) ?? noLine;
     return {
       name,
       url,
@@ -80,7 +96,11 @@ export function nodeReports(states: readonly NodeState[], catalog: Pick<Catalog,
       since: new Date(since).toISOString(),
       problem,
       last_error: lastError === null ? null : { at: new Date(lastError.at).toISOString(), message: lastError.message },
+      drained_since: timeOrNull(node.drainedAt),
       busy,
+      waiting,
+      waiting_accounts: accounts,
+      waiting_since: timeOrNull(waitingSince),
       slots,
       slots_auto: isAuto,
       load: loadReport(load),

@@ -8,7 +8,7 @@ import { type Clock, momentOf } from "../core/clock.ts";
 import type { Asked, Asker } from "../account/admission.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Log } from "../core/log.ts";
-import { busy } from "../nodes/failure/failure.ts";
+import { refusalOf } from "../nodes/failure/failure.ts";
 import type { Grant } from "../nodes/queue/pool.ts";
 import type { Place, RefusalCause } from "../nodes/queue/slot-queue.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
@@ -200,9 +200,9 @@ export class RelaySession {
 
   #enter({ id, account, model, affinity, excluded }: Extract<Operation, { op: "enter" }>): void {
     const place = new DeskPlace(model, account, affinity, new Set(excluded), (outcome) => {
-      if (outcome === null) {
+      if (typeof outcome !== "string") {
         this.#places.delete(id);
-        return this.#refuse(id, busy);
+        return this.#refuse(id, outcome);
       }
       place.grant = this.#parts.pool.slotOn(outcome);
       this.#batcher.put({ answer: "granted", id, node: outcome });
@@ -249,14 +249,14 @@ class DeskPlace implements Place {
     readonly account: AccountId,
     readonly affinity: number,
     readonly excluded: ReadonlySet<string>,
-    readonly decided: (nodeName: string | null) => void,
+    readonly decided: (nodeName: string | Refusal) => void,
   ) {}
 
   granted(nodeName: string): void {
     this.decided(nodeName);
   }
 
-  refused(_cause: RefusalCause): void {
-    this.decided(null);
+  refused(cause: RefusalCause): void {
+    this.decided(refusalOf(cause, this.modelId));
   }
 }

@@ -13,6 +13,7 @@ import type {
   KeyState,
   LogPage,
   OperatorAccount,
+  OperatorModels,
   OperatorNodes,
   OperatorServer,
   OperatorTotals,
@@ -237,6 +238,7 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/operator/accounts": { accounts: payloads.map(accountRow), next: null } satisfies AccountsPage,
     "/operator/invitations": invitations,
     "/operator/nodes": { nodes, waiting: 0 } satisfies OperatorNodes,
+    "/operator/models": operatorModels,
     "/operator/totals": totals,
     "/operator/requests": { requests: payloads.map(purchase), next: null } satisfies PurchaseRequestsPage,
     "/operator/server": server,
@@ -444,10 +446,31 @@ const nodes: OperatorNodes["nodes"] = payloads.map((payload) => ({
   slots: 1,
   slots_auto: true,
   load: payload,
-  first_token_ms: null,
+  drained_since: time,
+  line: { waiting: 2, accounts: 1, since: time, most: [{ id: 1, email: payload, waiting: 1 }] },
+  first_token_p50_ms: null,
+  first_token_p99_ms: null,
   tokens_per_second: 0,
   models: { [payload]: payload },
 }));
+
+const operatorModels: OperatorModels = {
+  models: payloads.map((payload) => ({
+    id: payload,
+    aliases: [payload],
+    by: payload,
+    kind: payload,
+    hidden: true,
+    nodes: [payload],
+    missing: null,
+    up: true,
+    price: null,
+    context_tokens: 1,
+    plans: [payload],
+    below: [payload],
+    day: { requests: 1, failed: 1, input: 1, output: 1, first_token_p50_ms: 1 },
+  })),
+};
 
 const totals: OperatorTotals = {
   accounts: 1,

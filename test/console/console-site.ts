@@ -66,7 +66,10 @@ export class ConsoleSite {
     slots: 4,
     slots_auto: false,
     load: null,
-    first_token_ms: null,
+    drained_since: null,
+    line: { waiting: 0, accounts: 0, since: null, most: [] },
+    first_token_p50_ms: null,
+    first_token_p99_ms: null,
     tokens_per_second: 0,
     models: { "*": "*" },
   };
@@ -96,12 +99,25 @@ export class ConsoleSite {
       activity: {
         began: () => Promise.resolve(0),
         read: () => Promise.resolve(noActivity),
+        totals: () => Promise.resolve([]),
         reasons: () => Promise.resolve([]),
       },
       requestLog: { page: () => Promise.resolve({ rows: [], next: null, searchedTo: null, gone: 0 }) },
       reserved: office.ledger,
       catalog: embeddedCatalog(),
-      nodes: { states: () => [this.node], waiting: 0, serves: () => true, takes: () => this.node.health === "well" },
+      nodes: {
+        states: () => [this.node],
+        setDrained: (name, drained) => {
+          if (name !== this.node.name) return { refused: `there is no node ${name}` };
+          this.node.drained_since = drained ? this.node.since : null;
+          return { drained };
+        },
+        test: async (name) => ({ name, model: "core-3", first_token_ms: 12, took_ms: 15, problem: null }),
+        models: () => [],
+        waiting: 0,
+        serves: () => true,
+        takes: () => this.node.health === "well",
+      },
       accountData: {
         export: async ({ email }) => new Response(JSON.stringify({ account: { email } })).body!,
         erase: async ({ email }, inSameCommit) =>

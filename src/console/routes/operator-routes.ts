@@ -21,7 +21,6 @@ import {
   Decision,
   NewConsoleAccount,
   type OperatorAccount,
-  type OperatorNodes,
   type OperatorTotals,
   pageMax,
   PasswordReset,
@@ -37,6 +36,7 @@ import { auditEntry, type OperatorCall } from "../audit-entry.ts";
 import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
+import { nodeRoutes } from "./node-routes.ts";
 import { requestOf } from "./plan-routes.ts";
 import { serverCareRoutes } from "./server-care-routes.ts";
 import { type Call, fail, type Failure, isFailure, type Route, route, routeWithBody, routeWithQuery } from "./route.ts";
@@ -55,6 +55,7 @@ export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
     ...invitationRoutes(parts),
     ...serverRoutes(parts, live),
     ...serverCareRoutes(parts),
+    ...nodeRoutes(parts),
     ...requestRoutes(parts),
     activityRoute(parts),
   ];
@@ -201,10 +202,6 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
   const { accounts, nodes, usage, catalog, purchaseRecords, auditLog, clock } = parts;
 
   return [
-    route("GET", "/operator/nodes", "operator", (): OperatorNodes => {
-      return { nodes: [...nodes.states()], waiting: nodes.waiting };
-    }),
-
     route("GET", "/operator/totals", "operator", async (): Promise<OperatorTotals> => {
       const { days } = await usage.summary(everyAccount, dayOf(clock.wall()));
       const sum = (of: (day: (typeof days)[number]) => number) => days.reduce((total, day) => total + of(day), 0);

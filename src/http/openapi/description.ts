@@ -51,6 +51,7 @@ const ofGeneration = [
   "busy",
   "node_failed",
   "model_unavailable",
+  "model_paused",
   "model_not_in_plan",
   "model_not_for_key",
   "answer_misfit",
@@ -145,6 +146,7 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   busy: "No node can take the request now.",
   quota_unverified: "The balance cannot be read or written; nothing was charged.",
   node_failed: "The model stopped answering; nothing was charged.",
+  model_paused: "The model's nodes are paused for maintenance, and the request waited as long as one may.",
   model_unavailable: "The model's node runs another model; nothing was charged.",
   answer_misfit: "The answer did not match the wanted format; nothing was charged but what a stream had delivered.",
   not_called: "The model did not call a tool although it had to, and was told so in words; nothing was charged.",
@@ -308,6 +310,7 @@ const ofInputs = [
   "busy",
   "node_failed",
   "model_unavailable",
+  "model_paused",
   "model_not_in_plan",
   "stopping",
 ] as const satisfies readonly RefusalName[];

@@ -1,10 +1,11 @@
 // Decides what a node's error means for the client. A node's own text is read for its meaning but never passed on to a
 // client: it may name addresses, models and other people's settings. The operator's log has it, without those.
-import { busyRetrySeconds, nodeErrorTextMaxLength } from "../../core/limits.ts";
+import { busyRetrySeconds, nodeErrorTextMaxLength, pausedRetrySeconds } from "../../core/limits.ts";
 import { refuse } from "../../core/refusals.ts";
 import type { Ask, Elsewhere, Ending, Refusal } from "../../core/types.ts";
 import { clientFaultOf } from "./client-faults.ts";
 import { parseNodeJson, record } from "../json.ts";
+import type { RefusalCause } from "../queue/slot-queue.ts";
 import { loggableWords, messageOfError } from "./node-words.ts";
 import { type Overflow, overflowOf } from "./overflow.ts";
 import { estimatedInput } from "../usage.ts";
@@ -27,6 +28,10 @@ export type Failure = Readonly<{
 }>;
 
 export const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });
+
+/** Of a request that gets no node. */
+export const refusalOf = (cause: RefusalCause, model: string): Refusal =>
+  cause === "drained" ? refuse("model_paused", { model, seconds: pausedRetrySeconds }) : busy;
 
 export function failed({ refusal, elsewhere, blames, ofSchema }: Failure): Ending {
   const ending = { kind: "failed", refusal, elsewhere } as const;

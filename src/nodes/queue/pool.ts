@@ -10,7 +10,7 @@ import { affinityOf, allShare } from "./affinity.ts";
 import type { Dial } from "../client/client.ts";
 import { type Engine, unknownEngine } from "../engine.ts";
 import type { EngineLoad } from "../engine-load.ts";
-import { busy } from "../failure/failure.ts";
+import { busy, refusalOf } from "../failure/failure.ts";
 import { LookTurns } from "../health/look-turns.ts";
 import type { Arrivals } from "../managed/managed-nodes.ts";
 import { type NodeModelOf, servesAmong } from "../model-routes.ts";
@@ -26,7 +26,8 @@ import {
 import { type LastError, type NodeLimits, nodeLimitsDefault, type NodeLog, PooledNode } from "./pooled-node.ts";
 import type { Quickness } from "./recent-replies.ts";
 import { SlotQueue } from "./slot-queue.ts";
-import type { NodeHealth, Place, RefusalCause } from "./slot-queue.ts";
+import type { NodeHealth, NodeLine, Place, RefusalCause } from "./slot-queue.ts";
+import { type Tested, testNode } from "./test-request.ts";
 
 /** Time limits of the pool, in milliseconds; the defaults are those of core/limits.ts. */
 export type PoolLimits = EndpointLimits & NodeLimits;
@@ -84,6 +85,8 @@ export type NodeState = Readonly<{
   lastError: LastError | null;
   busy: number;
   slots: number;
+  /** Since when an operator wants it to get nothing new, by the wall clock; null where nobody does. */
+  drainedAt: Ms | null;
   /** Whether they follow what its engine has to do. */
   isAuto: boolean;
   /** What its engine last said of that; null where it is not known, or not asked for. */
@@ -112,6 +115,7 @@ export class NodePool {
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #expiry: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
+  #drained: ReadonlyMap<string, Ms> = new Map();
   readonly #nodeModelOf: NodeModelOf;
   #serves: ReturnType<typeof servesAmong>;
 
@@ -223,6 +227,30 @@ export class NodePool {
     this.#configureQueue();
   }
 
+  /** Nodes by name, and since when they are drained: they get nothing new, here and on other threads. */
+  drain(nodes: ReadonlyMap<string, Ms>): void {
+    this.#drained = nodes;
+    this.#queue.drain(new Set(nodes.keys()));
+    this.#disarmExpiry();
+    this.#armExpiry();
+  }
+
+  /** Who waits for each node, and since when by the wall clock. */
+  lines(shownMax: number): ReadonlyMap<string, NodeLine> {
+    const ahead = this.#options.clock.wall() - this.#now();
+    const lines = [...this.#queue.lines(shownMax)];
+    return new Map(
+      lines.map(([name, line]) => [name, { ...line, since: line.since === null ? null : line.since + ahead }]),
+    );
+  }
+
+  /** Asks a node for one token, beside the line and whatever its state is. What it meets counts as of any request. */
+  async test(nodeName: string, model: Model): Promise<Tested> {
+    const node = this.#nodes.get(nodeName);
+    assert(node !== undefined, `${nodeName} is configured`);
+    return testNode(node.endpoint, model, node.outcome, this.#options.clock);
+  }
+
   /** Requests that run at this address, also of nodes that are no longer configured. */
   busyAt(url: string): number {
     const there = [...this.#nodes.values(), ...this.#leaving].filter(({ config }) => config.url === url);
@@ -256,10 +284,12 @@ export class NodePool {
     return this.#queue.states().map((state) => {
       const node = this.#nodes.get(state.name)!;
       const { endpoint, config, recent, problem, since, lastError, isAuto } = node;
+      const drainedAt = this.#drained.get(state.name) ?? null;
       const { url, models } = config;
       const quickness = recent.quickness(this.#now());
       const load = isAuto ? node.load.told : null;
-      return { ...state, isAuto, load, url, since, problem, lastError, engine: endpoint.engine, models, quickness };
+      const told = { url, since, problem, lastError, drainedAt, engine: endpoint.engine, models, quickness };
+      return { ...state, isAuto, load, ...told };
     });
   }
 
@@ -405,8 +435,8 @@ class QueuedPlace implements Place {
     this.#settle(this.#pool.slotOn(nodeName));
   }
 
-  refused(_cause: RefusalCause): void {
-    this.#settle(busy);
+  refused(cause: RefusalCause): void {
+    this.#settle(refusalOf(cause, this.modelId));
   }
 
   /** Settles with the slot or a refusal; an abort of `cancelSignal` gives the place up. */

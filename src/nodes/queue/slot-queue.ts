@@ -2,6 +2,7 @@
 // argument.
 //
 // A request enters:
+//   (0) all nodes that serve it are drained                 -> waits, as in (3) and (4)
 //   (1) no node serves its model, or all that do are away   -> refused as busy, at once; but where one is down, one
 //       (starting, or down)                                    request at a time is its trial, and others wait for that
 //   (2) one that serves it is well and has a free slot      -> granted (which one: see choose; one on which a request
@@ -12,6 +13,9 @@
 // its connection (`trialFailed`): then those who wait are refused. If it does not, they are let through (`trialHolds`).
 // A slot becomes free: among the accounts that wait for something this node serves, the one whose turn is longest ago is
 // next; within an account first come, first served. So an account with 500 requests waits behind its own.
+//
+// A drained node gets nothing, whatever its health is, and is no reason to wait while another is there; an operator does
+// that before its engine is started again, so that those who wait for it alone do so through that, too.
 //
 // Why (2) may look at free slots alone: a place waits only while no well node that serves it has a free slot, because
 // every event that frees or adds one (release, configure, well) hands it out at once. `#check` asserts it in tests.
@@ -48,7 +52,17 @@ export interface Place {
   granted(node: string): void;
   refused(cause: RefusalCause): void;
 }
-export type RefusalCause = "no-node" | "full" | "waited-too-long";
+export type RefusalCause = "no-node" | "full" | "waited-too-long" | "drained";
+
+/** Those who stand in the lines that a node serves. */
+export type NodeLine = Readonly<{
+  waiting: number;
+  /** Since when the one does that has waited longest; null where nobody waits. */
+  since: Ms | null;
+  accounts: number;
+  /** Those with most in line first. */
+  most: readonly Readonly<{ account: AccountId; waiting: number }>[];
+}>;
 
 type NodeState = {
   node: QueueNode;
@@ -60,6 +74,8 @@ type NodeState = {
   triedAt: number;
   /** A request failed there: until then others are chosen where one has room; monotonic. */
   doubtedUntil: Ms;
+  /** An operator wants it to get nothing new. */
+  drained: boolean;
   /** No longer configured: takes nothing new, forgotten when its last request ends. */
   retired: boolean;
   readonly lines: Set<RouteLine>;
@@ -93,6 +109,7 @@ export class SlotQueue {
   readonly #waiting = new Map<Place, Waiting>();
   /** Last turn of accounts that wait now. */
   #turn = 0;
+  #drained: ReadonlySet<string> = new Set();
 
   constructor(maxWaitMs: Ms, placesMax: number = queuePlacesMax) {
     this.maxWaitMs = maxWaitMs;
@@ -117,6 +134,7 @@ export class SlotQueue {
           trial: false,
           triedAt: 0,
           doubtedUntil: 0,
+          drained: this.#drained.has(node.name),
           retired: false,
           lines: new Set(),
         });
@@ -130,6 +148,13 @@ export class SlotQueue {
     this.#sortAnew();
   }
 
+  /** From here on these get nothing new, whether they are configured or not. What runs there ends. */
+  drain(names: ReadonlySet<string>): void {
+    this.#drained = names;
+    for (const state of this.#nodes.values()) state.drained = names.has(state.node.name);
+    this.#sortAnew();
+  }
+
   /** Whether a configured node serves the model, well or not. */
   serves(modelId: string): boolean {
     for (const state of this.#nodes.values()) if (!state.retired && state.node.serves(modelId)) return true;
@@ -138,7 +163,7 @@ export class SlotQueue {
 
   /** Whether one that serves the model is there, with room or without. */
   takes(modelId: string): boolean {
-    return [...this.#nodes.values()].some((state) => !state.retired && state.node.serves(modelId) && !isAway(state));
+    return [...this.#nodes.values()].some((state) => isThere(state) && state.node.serves(modelId));
   }
 
   /** Whether this node is configured to serve the model, well or not. */
@@ -150,12 +175,17 @@ export class SlotQueue {
   /** See the decision tree at the top. */
   enter(place: Place, now: Ms): void {
     const candidates = this.#candidates(place);
-    const free = candidates.every(isAway)
-      ? this.#forTrial(candidates, place) // (1)
-      : (choose(
-          candidates.filter(({ doubtedUntil }) => doubtedUntil <= now),
-          place.affinity,
-        ) ?? choose(candidates, place.affinity));
+    const open = this.#drained.size === 0 ? candidates : candidates.filter(isOpen);
+    // (0) what another node failed has waited enough
+    const waitsForDrained = open.length === 0 && candidates.length > 0 && place.excluded.size === 0;
+    const free = waitsForDrained
+      ? null
+      : open.every(isAway)
+        ? this.#forTrial(open, place) // (1)
+        : (choose(
+            open.filter(({ doubtedUntil }) => doubtedUntil <= now),
+            place.affinity,
+          ) ?? choose(open, place.affinity));
     if (free === "none") return place.refused("no-node");
     if (free !== null) return this.#grant(place, free); // (2)
     if (this.#all.length >= this.#placesMax) return place.refused("full"); // (3)
@@ -194,7 +224,7 @@ export class SlotQueue {
     if (state === undefined || state.health !== "down" || !state.trial) return;
     state.trial = false;
     while (state.busy < state.node.slots && this.#grantNext(state));
-    if (state.lines.size > 0) state.trial = true; // the next to end passes it on
+    if (state.lines.size > 0 && !state.drained) state.trial = true; // the next to end passes it on
   }
 
   /** How many it takes at once, and what it has from others, while nothing else about it changes. */
@@ -228,8 +258,9 @@ export class SlotQueue {
     for (;;) {
       const oldest = this.#all.first?.value;
       if (oldest === undefined || oldest.since + this.maxWaitMs > now) return;
+      const drained = oldest.route.nodes.every((state) => state.drained);
       this.#remove(oldest);
-      oldest.place.refused("waited-too-long");
+      oldest.place.refused(drained ? "drained" : "waited-too-long");
     }
   }
 
@@ -245,6 +276,16 @@ export class SlotQueue {
       .map(({ node, health, busy }) => ({ name: node.name, health, busy, slots: node.slots }));
   }
 
+  /** Who waits for each node; who waits for several stands in the line of each. Each line is walked once, by account. */
+  lines(shownMax: number): ReadonlyMap<string, NodeLine> {
+    const ofNodes = new Map<string, NodeLine>();
+    for (const route of this.#routes.values()) {
+      const line = lineOf(route, shownMax);
+      for (const { node } of route.nodes) ofNodes.set(node.name, together(ofNodes.get(node.name), line, shownMax));
+    }
+    return ofNodes;
+  }
+
   /** Asserts what must hold between any two events. */
   check(): void {
     let waiting = 0;
@@ -256,8 +297,9 @@ export class SlotQueue {
       }
       assert(route.accounts.length > 0, "an empty line is forgotten");
       for (const state of route.nodes) assert(!hasRoom(state), "nobody waits beside a free slot");
+      const open = route.nodes.filter(isOpen);
       assert(
-        route.nodes.some((state) => !isAway(state) || state.trial),
+        open.length === 0 || open.some((state) => !isAway(state) || state.trial),
         "nobody waits for nodes that are all away and not tried",
       );
     }
@@ -357,9 +399,10 @@ export class SlotQueue {
   }
 
   #nextFor(state: NodeState): Waiting | null {
+    if (state.drained) return null;
     let longest: AccountLine | null = null;
     for (const route of state.lines) {
-      if (isAway(state) && route.nodes.some((other) => !other.retired && !isAway(other))) continue; // they wait for those
+      if (isAway(state) && route.nodes.some(isThere)) continue; // they wait for those
       const first = route.accounts.first!.value;
       if (longest === null || first.turn < longest.turn) longest = first;
     }
@@ -379,7 +422,9 @@ export class SlotQueue {
   }
 
   #refuseIfHopeless(route: RouteLine): void {
-    if (route.nodes.some((state) => !state.retired && (!isAway(state) || state.trial))) return;
+    const open = route.nodes.filter((state) => !state.retired && !state.drained);
+    if (open.some((state) => !isAway(state) || state.trial)) return;
+    if (open.length === 0 && route.nodes.some((state) => !state.retired)) return; // they wait until one is resumed
     for (const waiting of waitingIn(route)) {
       this.#remove(waiting);
       waiting.place.refused("no-node");
@@ -402,9 +447,49 @@ export class SlotQueue {
 
 const isAway = ({ health }: NodeState): boolean => health === "down" || health === "starting";
 
-function hasRoom({ node, health, busy, retired }: NodeState): boolean {
-  return health === "well" && !retired && busy < node.slots;
+const isOpen = ({ drained }: NodeState): boolean => !drained;
+
+const isThere = (state: NodeState): boolean => !state.retired && !state.drained && !isAway(state);
+
+function hasRoom({ node, health, busy, drained, retired }: NodeState): boolean {
+  return health === "well" && !drained && !retired && busy < node.slots;
 }
+
+function lineOf({ accounts }: RouteLine, shownMax: number): NodeLine {
+  let waiting = 0;
+  let since = Number.POSITIVE_INFINITY;
+  let most: NodeLine["most"][number][] = [];
+  for (let link = accounts.first; link !== null; link = link.after) {
+    const { account, places } = link.value;
+    waiting += places.length;
+    since = Math.min(since, places.first!.value.since);
+    if (most.length < shownMax || places.length > most.at(-1)!.waiting) {
+      most = withMost([...most, { account, waiting: places.length }], shownMax);
+    }
+  }
+  return { waiting, since, accounts: accounts.length, most };
+}
+
+/** An account that waits in both counts as two where it is not among those with most. */
+function together(one: NodeLine | undefined, other: NodeLine, shownMax: number): NodeLine {
+  if (one === undefined) return other;
+  const most = new Map(one.most.map(({ account, waiting }) => [account, waiting]));
+  const known = most.size;
+  for (const { account, waiting } of other.most) most.set(account, (most.get(account) ?? 0) + waiting);
+  const twice = known + other.most.length - most.size;
+  return {
+    waiting: one.waiting + other.waiting,
+    since: Math.min(one.since ?? Infinity, other.since ?? Infinity),
+    accounts: one.accounts + other.accounts - twice,
+    most: withMost(
+      [...most].map(([account, waiting]) => ({ account, waiting })),
+      shownMax,
+    ),
+  };
+}
+
+const withMost = (accounts: NodeLine["most"][number][], shownMax: number): NodeLine["most"][number][] =>
+  accounts.toSorted((a, b) => b.waiting - a.waiting).slice(0, shownMax);
 
 function waitingIn(route: RouteLine): Waiting[] {
   const all: Waiting[] = [];

@@ -8,6 +8,7 @@ import type {
   ActivityRange,
   ActivityRow,
   ActivitySplit,
+  ActivityTotal,
   EarlierActivity,
 } from "../../core/activity.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -61,6 +62,11 @@ export class ActivityFile implements ActivityQueries {
   async read(range: ActivityRange, split: ActivitySplit, earlier: readonly EarlierActivity[] = []): Promise<Activity> {
     await this.write();
     return this.#asked({ order: "read", range, split, now: this.#clock.wall(), earlier });
+  }
+
+  async totals(split: ActivitySplit, from: Ms): Promise<readonly ActivityTotal[]> {
+    await this.write();
+    return this.#asked({ order: "totals", split, from });
   }
 
   async reasons(from: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]> {

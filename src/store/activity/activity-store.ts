@@ -11,6 +11,7 @@ import {
   type ActivityRow,
   type ActivitySeries,
   type ActivitySplit,
+  type ActivityTotal,
   activityCounts,
   type EarlierActivity,
   startOf,
@@ -201,6 +202,20 @@ export class ActivityStore {
       names.length,
     );
     return { from, all: all!, series: series.map((each, place) => ({ ...each, name: names[place]! })) };
+  }
+
+  /** As ActivityQueries.totals. */
+  totals(split: ActivitySplit, from: Ms): ActivityTotal[] {
+    const sums = new Map<string, Sum>();
+    const rows = this.#statements.hours.between.values(split, from, Number.MAX_SAFE_INTEGER);
+    for (const [, ...values] of rows as unknown as [Ms, ...Values][]) {
+      const [name] = values;
+      if (name === "") continue;
+      let sum = sums.get(name);
+      if (sum === undefined) sums.set(name, (sum = emptySum()));
+      addValues(sum, values);
+    }
+    return [...sums].map(([name, sum]) => ({ name, total: figuresOf([sum]) }));
   }
 
   /** As ActivityQueries.reasons. */

@@ -16,6 +16,7 @@ export type ActivityCall =
       now: Ms;
       earlier: readonly EarlierActivity[];
     }>
+  | Readonly<{ order: "totals"; split: ActivitySplit; from: Ms }>
   | Readonly<{ order: "reasons"; from: Ms }>
   | Readonly<{ order: "close" }>;
 
@@ -35,6 +36,8 @@ answerCalls<ActivityCall>(self, (order) => {
       return store.began(order.range);
     case "read":
       return store.read(order.range, order.split, order.now, order.earlier);
+    case "totals":
+      return store.totals(order.split, order.from);
     case "reasons":
       return store.reasons(order.from);
     case "close":

@@ -25,6 +25,8 @@ export const usageName = "usage.db";
 export const activityName = "activity.db";
 export const requestsName = "requests.db";
 export const sealingKeyName = "sealing.key";
+/** Which nodes an operator drained. */
+export const drainedName = "drained-nodes.json";
 /** A folder, of the backups that the console and a schedule make. */
 export const backupsName = "backups";
 
@@ -56,7 +58,8 @@ export function missingLedger(folder: string): string | null {
   if (sizeOf(join(folder, databaseName)) > 0) return null;
   const replaced = namesIn(folder).filter((name) => /^replaced-.*-tollgate\.db$/.test(name));
   const backups = namesIn(join(folder, backupsName)).filter((name) => name.endsWith(".db"));
-  const made = [responsesName, usageName, activityName, requestsName, sealingKeyName, `${databaseName}-wal`];
+  const made = [responsesName, usageName, activityName, requestsName, sealingKeyName, drainedName];
+  made.push(`${databaseName}-wal`);
   const left = made.filter((name) => sizeOf(join(folder, name)) > 0).concat(replaced);
   if (backups.length > 0) left.push(backupsName);
   if (left.length === 0) return null;

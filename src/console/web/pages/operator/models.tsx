@@ -1,33 +1,160 @@
-// Every model of the catalog with its price, its capabilities and whether a node serves it.
+// Every model that may be asked for: which nodes have it, whether it is up, what it costs, who may use it and how much it
+// was used.
 import type { VNode } from "preact";
-import type { ConsoleModels } from "../../../api.ts";
-import { ModelTable } from "../../parts/model-table.tsx";
+import { useEffect } from "preact/hooks";
+import type { OperatorModels } from "../../../api.ts";
+import { compact, count, plural, price } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
-import { Loaded } from "../../parts/states.tsx";
+import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { operatorNumbers } from "../../session.ts";
 
+type OperatorModel = OperatorModels["models"][number];
+
+/** Use is written down this often. */
+const refreshMs = 10_000;
+
 export function ModelsPage(): VNode {
-  const models = useResource(() => get<ConsoleModels>("/models"), "models");
+  const models = useResource(() => get<OperatorModels>("/operator/models"), nodesNow());
+  useEffect(() => {
+    const timer = setInterval(models.reload, refreshMs);
+    return () => clearInterval(timer);
+  }, []);
   return (
-    <Page title="Models" lead="Prices are US dollars per 1,000,000 model tokens.">
+    <Page title="Models" lead="Prices are US dollars per 1,000,000 model tokens; use is that of 24 hours.">
       <SickNodes />
       <section class="card flush" aria-label="Models">
         <Loaded resource={models} lines={10}>
-          {(value) => <ModelTable models={value.models} />}
+          {(value) =>
+            value.models.length === 0 ? (
+              <Empty icon="models" title="No model is served" />
+            ) : (
+              <ModelsTable models={value.models} />
+            )
+          }
         </Loaded>
       </section>
     </Page>
   );
 }
 
+/** What of the nodes decides what is served. */
+const nodesNow = (): string =>
+  (operatorNumbers.value?.nodes ?? [])
+    .map(({ name, health, drained_since, below }) => [name, health, drained_since, ...below].join(" "))
+    .join("\n");
+
+const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode => (
+  <div class="table-scroll">
+    <table class="cards">
+      <caption class="for-readers">Models</caption>
+      <thead>
+        <tr>
+          <th scope="col">Model</th>
+          <th scope="col">State</th>
+          <th scope="col">Nodes</th>
+          <th scope="col" class="number">
+            Input / cached / output
+          </th>
+          <th scope="col">Plans</th>
+          <th scope="col" class="number">
+            Context
+          </th>
+          <th scope="col" class="number">
+            Requests
+          </th>
+          <th scope="col" class="number">
+            Tokens in / out
+          </th>
+          <th scope="col" class="number">
+            First token
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {models.map((model) => (
+          <Row key={model.id} model={model} />
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
+
+function Row({ model }: { model: OperatorModel }): VNode {
+  const { id, aliases, hidden, kind, day, plans, context_tokens: context } = model;
+  return (
+    <tr>
+      <td>
+        <span class="break">{id}</span>
+        {aliases.length > 0 && <span class="quiet small-text break"> = {aliases.join(", ")}</span>}
+        {kind !== "chat" && <span class="quiet small-text"> {kind}</span>}
+        {hidden && <span class="quiet small-text"> hidden</span>}
+      </td>
+      <td>
+        <State of={model} />
+      </td>
+      <td class="quiet sentence">
+        {model.nodes.length > 0 ? <span class="break">{model.nodes.join(", ")}</span> : model.missing}
+        {model.below.map((line) => (
+          <p key={line} class="small-text break">
+            {line}
+          </p>
+        ))}
+      </td>
+      <td class="number nowrap" data-name="Input / cached / output">
+        {priceOf(model)}
+      </td>
+      <td class="quiet break" data-name="Plans">
+        {plans === null ? "all" : plans.length === 0 ? "none" : plans.join(", ")}
+      </td>
+      <td class="number quiet nowrap" data-name="Context" title={`${count(context)} tokens`}>
+        {Math.round(context / 1024)}K
+      </td>
+      <td class="number nowrap" data-name="Requests">
+        {count(day.requests)}
+        {day.failed > 0 && <span class="quiet"> ({count(day.failed)} failed)</span>}
+      </td>
+      <td class="number quiet nowrap" data-name="Tokens in / out">
+        {compact(day.input)} / {compact(day.output)}
+      </td>
+      <td class="number quiet nowrap" data-name="First token">
+        {day.first_token_p50_ms === null ? "–" : `${count(day.first_token_p50_ms)} ms`}
+      </td>
+    </tr>
+  );
+}
+
+function State({ of: { nodes, up, below } }: { of: OperatorModel }): VNode {
+  if (nodes.length === 0 && !up) return <span class="badge bad">No node</span>;
+  if (!up) return <span class="badge warn">Drained</span>;
+  if (below.length > 0) return <span class="badge warn">Below promise</span>;
+  return <span class="badge good">Up</span>;
+}
+
+function priceOf({ price: dollars }: OperatorModel): string {
+  if (dollars === null) return "free: no price set";
+  const { input, cached, output } = dollars;
+  return input === cached && input === output
+    ? `${price(input)} flat`
+    : [input, cached, output].map((amount) => price(amount)).join(" / ");
+}
+
 /** Why models are not served, by node. */
 function SickNodes(): VNode | null {
   const sick = operatorNumbers.value?.nodes.filter(({ problem }) => problem !== null) ?? [];
-  if (sick.length === 0) return null;
+  const drained = operatorNumbers.value?.nodes.filter(({ drained_since }) => drained_since !== null) ?? [];
+  if (sick.length + drained.length === 0) return null;
   return (
     <>
+      {drained.length > 0 && (
+        <p class="notice" role="status">
+          <span>
+            {plural(drained.length, "node")} drained: <strong>{drained.map(({ name }) => name).join(", ")}</strong>.{" "}
+            <a href="/operator/nodes">Nodes</a>
+          </span>
+        </p>
+      )}
       {sick.map(({ name, url, problem }) => (
         <p key={name} class="notice" role="status">
           <span>

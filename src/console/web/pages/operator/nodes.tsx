@@ -1,11 +1,15 @@
-// The inference nodes, live: which are healthy, how busy they are and how fast they answer.
+// The inference nodes, live: which are healthy, how busy they are, how fast they answer and who waits for them. They can
+// be tried with a token, drained and resumed.
 import type { VNode } from "preact";
-import type { OperatorNode, OperatorNodes } from "../../../api.ts";
-import { count, moment, plural } from "../../format.ts";
+import { useState } from "preact/hooks";
+import type { NamedNode, NodeTest, OperatorNode, OperatorNodes } from "../../../api.ts";
+import { ago, count, moment, plural } from "../../format.ts";
+import { Confirm } from "../../parts/dialog.tsx";
+import { FormError } from "../../parts/field.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { get } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import { get, post } from "../../request.ts";
+import { useAction, useResource } from "../../resource.ts";
 import { operatorNumbers } from "../../session.ts";
 
 export function NodesPage(): VNode {
@@ -43,16 +47,24 @@ const sentence = (words: string): string =>
   `${words.charAt(0).toUpperCase()}${words.slice(1)}${words.endsWith("?") ? "" : "."}`;
 
 const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
-  <article class="card stack">
+  <article class="card stack" aria-label={node.name}>
     <div class="row spread">
-      <h2>{node.name}</h2>
-      {node.health === "well" && node.problem !== null ? (
+      <h2 class="break">{node.name}</h2>
+      {node.drained_since !== null ? (
+        <span class="badge warn">drained</span>
+      ) : node.health === "well" && node.problem !== null ? (
         <span class="badge warn">unclear</span>
       ) : (
         <span class={`badge ${looks[node.health] ?? ""}`}>{node.health}</span>
       )}
     </div>
     {node.problem !== null && <p>{sentence(node.problem)}</p>}
+    {node.drained_since !== null && (
+      <p role="status">
+        Drained since {moment(node.drained_since)}: it gets no new requests;{" "}
+        {node.busy === 0 ? "none is left there" : `${count(node.busy)} ${node.busy === 1 ? "is" : "are"} left there`}.
+      </p>
+    )}
     <div class="meter-row">
       <div class="names">
         <span class="figure-name">Busy slots</span>
@@ -75,9 +87,14 @@ const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
         <span style={{ transform: `scaleX(${node.slots === 0 ? 0 : Math.min(1, node.busy / node.slots)})` }} />
       </span>
     </div>
+    <Actions node={node} />
     <dl class="facts">
-      <dt>Address</dt>
+      <dt>In line</dt>
       <dd>
+        <Line of={node.line} />
+      </dd>
+      <dt>Address</dt>
+      <dd class="break">
         <code>{node.url}</code>
       </dd>
       <dt>{healthNames[node.health] ?? node.health} since</dt>
@@ -116,7 +133,16 @@ const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
         </>
       )}
       <dt>First token</dt>
-      <dd class="number">{node.first_token_ms === null ? "–" : `${count(Math.round(node.first_token_ms))} ms`}</dd>
+      <dd>
+        {node.first_token_p50_ms === null || node.first_token_p99_ms === null ? (
+          <span class="quiet">no answer in ten minutes</span>
+        ) : (
+          <>
+            {count(node.first_token_p50_ms)} ms <span class="quiet">p50</span> · {count(node.first_token_p99_ms)} ms{" "}
+            <span class="quiet">p99 of ten minutes</span>
+          </>
+        )}
+      </dd>
       <dt>Speed</dt>
       <dd class="number">{count(Math.round(node.tokens_per_second))} tokens/s</dd>
       {Object.entries(node.models).map(([id, name]) => (
@@ -130,3 +156,96 @@ const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
     </dl>
   </article>
 );
+
+/** Who waits for it, in words. */
+function Line({ of: { waiting, accounts, since, most } }: { of: OperatorNode["line"] }): VNode {
+  if (waiting === 0) return <span class="quiet">nobody</span>;
+  const shown = most.reduce((sum, each) => sum + each.waiting, 0);
+  return (
+    <>
+      {plural(waiting, "request")} of {plural(accounts, "account")}
+      {since !== null && <span class="quiet"> · the oldest since {ago(since)}</span>}
+      <ul class="line small-text">
+        {most.map(({ id, email, waiting: own }) => (
+          <li key={id} class="break">
+            {email}: {count(own)}
+          </li>
+        ))}
+        {waiting > shown && <li class="quiet">others: {count(waiting - shown)}</li>}
+      </ul>
+    </>
+  );
+}
+
+function Actions({ node: { name, drained_since: drainedSince } }: { node: OperatorNode }): VNode {
+  const [asking, setAsking] = useState(false);
+  const [tested, setTested] = useState<NodeTest | null>(null);
+  const testing = useAction();
+  const draining = useAction();
+  const test = (): void =>
+    void testing.run(async () => {
+      setTested(null);
+      setTested(await post<NodeTest, NamedNode>("/operator/nodes/test", { name }));
+    });
+  const setDrained = async (drained: boolean): Promise<void> => {
+    const done = await draining.run(async () => {
+      await post<OperatorNodes, NamedNode>(drained ? "/operator/nodes/drain" : "/operator/nodes/resume", { name });
+    });
+    if (done) setAsking(false);
+  };
+  return (
+    <>
+      <div class="row">
+        <button type="button" class="button small" aria-busy={testing.busy} disabled={testing.busy} onClick={test}>
+          {testing.busy ? "Testing…" : "Test"}
+        </button>
+        {drainedSince === null ? (
+          <button
+            type="button"
+            class="button small"
+            onClick={() => {
+              draining.clear();
+              setAsking(true);
+            }}
+          >
+            Drain
+          </button>
+        ) : (
+          <button type="button" class="button small" disabled={draining.busy} onClick={() => void setDrained(false)}>
+            Resume
+          </button>
+        )}
+      </div>
+      <div role="status">{tested !== null && <TestOutcome of={tested} />}</div>
+      <FormError message={testing.error ?? (asking ? null : draining.error)} />
+      {asking && (
+        <Confirm
+          title={`Drain ${name}?`}
+          confirm="Drain"
+          danger={false}
+          action={draining}
+          onConfirm={() => void setDrained(true)}
+          onClose={() => setAsking(false)}
+        >
+          <p>
+            It gets no new requests until it is resumed, also after a restart of the server. Answers in progress end.
+            Requests that no other node can serve wait in line, and are refused when they waited too long.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+const TestOutcome = ({ of: { model, first_token_ms: first, took_ms: took, problem } }: { of: NodeTest }): VNode =>
+  problem === null ? (
+    <p>
+      <span class="badge good">answers</span> {model}:{" "}
+      {first === null ? `an end without a token after ${count(took)} ms` : `the first token after ${count(first)} ms`}.
+    </p>
+  ) : (
+    <p>
+      <span class="badge bad">failed</span> {model === null ? "" : `${model}: `}
+      {sentence(problem)}
+    </p>
+  );

@@ -1,0 +1,52 @@
+// What operators see of nodes and models, and do to nodes.
+import { theServer } from "../../account/audit.ts";
+import type { ActivityTotal } from "../../core/activity.ts";
+import { hourMs } from "../../core/limits.ts";
+import { NamedNode, type NodeTest, type OperatorModels, type OperatorNodes } from "../api.ts";
+import { auditEntry } from "../audit-entry.ts";
+import type { ConsoleParts } from "../parts.ts";
+import { type Answer, type Call, fail, type Route, route, routeWithBody } from "./route.ts";
+
+type Parts = Pick<ConsoleParts, "nodes" | "activity" | "auditLog" | "clock">;
+
+export function nodeRoutes({ nodes, activity, auditLog, clock }: Parts): Route[] {
+  const show = (): OperatorNodes => ({ nodes: [...nodes.states()], waiting: nodes.waiting });
+
+  return [
+    route("GET", "/operator/nodes", "operator", show),
+    routeWithBody("/operator/nodes/drain", "operator", NamedNode, (call) => setDrained(call, true)),
+    routeWithBody("/operator/nodes/resume", "operator", NamedNode, (call) => setDrained(call, false)),
+
+    routeWithBody("/operator/nodes/test", "operator", NamedNode, async ({ body }) => {
+      const tested = await nodes.test(body.name);
+      return "refused" in tested ? fail("conflict", `${tested.refused}.`) : (tested satisfies NodeTest);
+    }),
+
+    route("GET", "/operator/models", "operator", async (): Promise<OperatorModels> => {
+      const thisHour = Math.floor(clock.wall() / hourMs) * hourMs;
+      const use = new Map(
+        (await activity.totals("model", thisHour - 23 * hourMs)).map(({ name, total }) => [name, total]),
+      );
+      return { models: nodes.models().map((model) => ({ ...model, day: dayOf(use.get(model.id)) })) };
+    }),
+  ];
+
+  async function setDrained(call: Call<"operator", NamedNode, null>, drained: boolean): Promise<Answer> {
+    const { name } = call.body;
+    const outcome = nodes.setDrained(name, drained);
+    if ("refused" in outcome) return fail("not_found", `${outcome.refused}.`);
+    await auditLog.note(auditEntry(clock, call, `node.${drained ? "drain" : "resume"}`, theServer, name));
+    return show();
+  }
+}
+
+type Day = OperatorModels["models"][number]["day"];
+
+function dayOf(total: ActivityTotal["total"] | undefined): Day {
+  const [requests = 0] = total?.requests ?? [];
+  const [failed = 0] = total?.failed ?? [];
+  const [input = 0] = total?.input ?? [];
+  const [output = 0] = total?.output ?? [];
+  const [first_token_p50_ms = null] = total?.firstTokenP50 ?? [];
+  return { requests, failed, input, output, first_token_p50_ms };
+}

@@ -1,0 +1,76 @@
+// The request that an operator tries a node with: one token, asked for as everybody's requests are, at nobody's expense.
+import { CancelSignal } from "../../core/cancel-signal.ts";
+import type { Clock } from "../../core/clock.ts";
+import { nodeTrialTimeoutMs } from "../../core/limits.ts";
+import type { Ask, Ending, Inputs, Model, Ms } from "../../core/types.ts";
+import type { NodeEndpoint, NodeOutcome } from "../node-endpoint.ts";
+
+/** What came of it. */
+export type Tested = Readonly<{
+  /** Null where there was no token. */
+  firstTokenMs: Ms | null;
+  tookMs: Ms;
+  /** What went wrong, in words without an address; null where nothing did. */
+  problem: string | null;
+}>;
+
+/** Nobody's: accounts are numbered from 1. */
+const nobody = 0;
+
+/** Resolves within half a minute. `told`: what it met, which says of the node what any request would. */
+export async function testNode(
+  endpoint: NodeEndpoint,
+  model: Model,
+  told: (outcome: NodeOutcome) => void,
+  clock: Clock,
+): Promise<Tested> {
+  const askedAt = clock.monotonic();
+  let firstTokenMs: Ms | null = null;
+  const first = (): void => void (firstTokenMs ??= clock.monotonic() - askedAt);
+  let cause: string | null = null;
+  const outcome = (met: NodeOutcome): void => {
+    cause = met.failure?.cause ?? null;
+    told(met);
+  };
+  const cancelSignal = new CancelSignal();
+  const timer = setTimeout(() => cancelSignal.abort(), nodeTrialTimeoutMs);
+  const sink = { piece: first, literal: first, flush: () => null };
+  const ending = await endpoint.generate(testAsk(model), nobody, cancelSignal, sink, outcome);
+  clearTimeout(timer);
+  return { firstTokenMs, tookMs: clock.monotonic() - askedAt, problem: problemOf(ending, cause) };
+}
+
+function problemOf(ending: Ending, cause: string | null): string | null {
+  if (ending.kind === "end") return null;
+  if (ending.kind === "cancelled") return `it gave no answer within ${nodeTrialTimeoutMs / 1000} seconds`;
+  return cause ?? "it refused the request";
+}
+
+/** Without thoughts where they can be left out: they would be all of the one token. */
+function testAsk(model: Model): Ask {
+  const inputs = inputsOf(model);
+  return {
+    endpoint: "/v1/chat/completions",
+    coderBilling: "calls",
+    model: { ...model, budgetLimitsAnswer: true },
+    turns: [{ role: "user", content: "Hello" }],
+    ...(inputs === null ? {} : { inputs }),
+    tools: [],
+    toolChoice: "auto",
+    parallelToolCalls: null,
+    stop: [],
+    outputTokensMax: 1,
+    effort: model.readsDepth ? "off" : null,
+    format: null,
+    webSearch: null,
+    stream: true,
+    sampling: {},
+    bodyBytes: 100,
+  };
+}
+
+function inputsOf({ kind }: Model): Inputs | null {
+  if (kind === "embedding") return { kind: "vectors", count: 1, tokens: null, format: "float", dimensions: null };
+  if (kind === "rerank") return { kind: "scores", count: 1, query: "Hello", best: 1, returnsDocuments: false };
+  return null;
+}

@@ -1,0 +1,23 @@
+// Small files of the data folder that are there as a whole or not at all, whatever happens while they are written.
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { codeOf } from "./data-folder.ts";
+
+/** Null where there is none. */
+export function readWhole(file: string): Uint8Array | null {
+  try {
+    return readFileSync(file);
+  } catch (thrown) {
+    if (codeOf(thrown) === "ENOENT") return null;
+    throw thrown;
+  }
+}
+
+/** Under its name only when it is on disk; readable by its owner alone. */
+export function writeWhole(file: string, bytes: Uint8Array): void {
+  const unfinished = `${file}.new`;
+  const descriptor = openSync(unfinished, "w", 0o600);
+  writeSync(descriptor, bytes);
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+  renameSync(unfinished, file);
+}

@@ -30,6 +30,9 @@ const bodies: Readonly<Record<string, object>> = {
   "/operator/accounts/:id/state": { disabled: true },
   "/operator/accounts/:id/password": { password: "battery staple" },
   "/operator/accounts/:id/delete": { confirm: "victim@x" },
+  "/operator/nodes/drain": { name: "one" },
+  "/operator/nodes/resume": { name: "one" },
+  "/operator/nodes/test": { name: "one" },
   "/operator/requests/:id/approve": {},
   "/operator/requests/:id/decline": {},
 };

@@ -268,6 +268,11 @@ describe("small worlds", () => {
     (world) => world.queue.trialHolds("a"),
     (world) => world.queue.trialFailed("b"),
     (world) => world.queue.trialHolds("b"),
+    (world) => world.queue.drain(new Set(["a"])),
+    (world) => world.queue.drain(new Set(["b"])),
+    (world) => world.queue.drain(new Set(["a", "b"])),
+    (world) => world.queue.drain(new Set()),
+    (world) => ask(world, new TestPlace(2, "m", 0, new Set(["a"]))),
   ];
   function ask(world: World, place: TestPlace): void {
     world.all.push(place);
@@ -306,6 +311,82 @@ describe("small worlds", () => {
     const random = (): number => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) >>> 8;
     for (let round = 0; round < 400; round++) run(Array.from({ length: 200 }, () => random() % moreEvents.length));
   });
+});
+
+describe("a drained node", () => {
+  test("gets nothing new, what runs there ends, and others take what they serve", () => {
+    const queue = queueOf([node("a"), node("b")]);
+    queue.drain(new Set(["a"]));
+    queue.check();
+    expect([enter(queue, new TestPlace(1)).node, enter(queue, new TestPlace(1)).node]).toEqual(["b", null]);
+    queue.release("b");
+    expect(queue.states()).toMatchObject([{ busy: 0 }, { busy: 1 }]);
+    expect([queue.takes("m"), queue.serves("m")]).toEqual([true, true]);
+  });
+  test("is waited for where no other serves the model, through its engine's restart, and until it is resumed", () => {
+    const queue = queueOf([node("a")]);
+    const running = enter(queue, new TestPlace(1));
+    queue.drain(new Set(["a"]));
+    const waits = enter(queue, new TestPlace(2));
+    queue.release("a");
+    for (const health of ["down", "starting", "well"] as const) {
+      queue.setHealth("a", health);
+      queue.check();
+      enter(queue, new TestPlace(3, "m", 0, new Set(["a"])));
+    }
+    expect([running.node, waits.node, waits.cause, queue.takes("m")]).toEqual(["a", null, null, false]);
+    queue.drain(new Set());
+    queue.check();
+    expect(waits.node).toBe("a");
+  });
+  test("says why to who waited too long, and nothing of the kind where others serve the model", () => {
+    const queue = queueOf([node("a"), node("b", 1, ["n"])], 100);
+    queue.drain(new Set(["a"]));
+    enter(queue, new TestPlace(1, "n"));
+    const [paused, busy] = [enter(queue, new TestPlace(1)), enter(queue, new TestPlace(1, "n"))];
+    queue.expire(100);
+    expect([paused.cause, busy.cause]).toEqual(["drained", "waited-too-long"]);
+  });
+  test("is waited for by nobody whose request another node failed, nor where the others are away", () => {
+    const queue = queueOf([node("a"), node("b")]);
+    queue.drain(new Set(["a"]));
+    expect(enter(queue, new TestPlace(1, "m", 0, new Set(["b"]))).cause).toBe("no-node");
+    queue.setHealth("b", "starting");
+    expect(enter(queue, new TestPlace(1)).cause).toBe("no-node");
+  });
+  test("is tried by a request when it is resumed and still down", () => {
+    const queue = queueOf([node("a")]);
+    queue.setHealth("a", "down");
+    queue.drain(new Set(["a"]));
+    const [first, second] = [enter(queue, new TestPlace(1)), enter(queue, new TestPlace(2))];
+    queue.drain(new Set());
+    expect([first.node, second.node, second.cause]).toEqual(["a", null, null]);
+    queue.trialFailed("a");
+    queue.release("a");
+    expect(second.cause).toBe("no-node");
+  });
+  test("stays drained through other configurations, also one that it is not in", () => {
+    const queue = queueOf([node("a")]);
+    queue.drain(new Set(["a"]));
+    for (const nodes of [[node("a", 2)], [node("b", 1, ["n"])], [node("a")]]) queue.configure(nodes);
+    expect(enter(queue, new TestPlace(1)).node).toBeNull();
+    queue.check();
+  });
+});
+
+test("who stands in the line of each node: how many of how many accounts, since when, and who has most there", () => {
+  const queue = queueOf([node("a"), node("b", 1, ["m", "n"]), node("c", 1, ["k"])]);
+  for (const model of ["m", "m", "k"]) enter(queue, new TestPlace(9, model));
+  for (const [at, account] of [1, 2, 2, 3, 2, 3].entries()) enter(queue, new TestPlace(account), 10 + at);
+  enter(queue, new TestPlace(1, "n"), 5);
+  const lines = queue.lines(2);
+  const most = [
+    { account: 2, waiting: 3 },
+    { account: 3, waiting: 2 },
+  ];
+  expect(lines.get("a")).toEqual({ waiting: 6, since: 10, accounts: 3, most });
+  expect(lines.get("b")).toMatchObject({ waiting: 7, since: 5, most: [{ account: 2, waiting: 3 }, { waiting: 2 }] });
+  expect(lines.get("c")).toBeUndefined();
 });
 
 describe("a node that is down, where no other is there", () => {

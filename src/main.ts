@@ -34,6 +34,7 @@ const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = 
   "nodes resume": () => import("./commands/nodes-resume.ts"),
   models: () => import("./commands/models.ts"),
   "models suggest": () => import("./commands/models-suggest.ts"),
+  "webhooks test": () => import("./commands/webhooks-test.ts"),
   reload: () => import("./commands/reload-command.ts"),
   health: () => import("./commands/health.ts"),
   backup: () => import("./commands/backup.ts"),

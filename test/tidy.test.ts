@@ -28,6 +28,7 @@ const layers = {
   dialects: [],
   account: [],
   nodes: ["config"],
+  notices: ["config"],
   tokens: [],
   store: ["account", "dialects"], // implements the journal, records and stored responses that these declare
   // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
@@ -53,6 +54,7 @@ const layers = {
     "gateway",
     "http",
     "nodes",
+    "notices",
     "store",
     "telemetry",
     "threads",
@@ -70,6 +72,7 @@ const layers = {
     "gateway",
     "http",
     "nodes",
+    "notices",
     "server",
     "store",
     "telemetry",
@@ -169,8 +172,8 @@ const homes: readonly Home[] = [
     what: "outgoing connections",
     sign: /(?<![.\w])fetch\(|\bBun\.connect\b|["']node:(?:net|http|https|tls|dgram)["']/,
     // commands speak to a running server over a unix socket, and relays to the main thread; the browser's side to the server that it came from;
-    // sign-in asks the identity provider that the operator named, within its own limits of time and size
-    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|threads\/pass-on\.ts$|console\/oidc\/identity-provider\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
+    // sign-in asks the identity provider that the operator named, within its own limits of time and size; webhooks are the operator's, too
+    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|threads\/pass-on\.ts$|console\/oidc\/identity-provider\.ts$|notices\/post\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
     example: "await fetch(url)",
   },
   {

@@ -102,6 +102,12 @@ export class Ledger implements JournalListener {
     return Math.max(0, account.plan.tokensPerDay - this.use(account, "allowance", dayOf(now)).used);
   }
 
+  /** The balance where it is known without the disk, as of every account that used something of its allowance today. */
+  knownBalance({ plan, credit, allowance }: LoadedAccount, now: Ms): number | null {
+    if (allowance.period !== dayOf(now)) return null;
+    return Math.max(0, plan.tokensPerDay - allowance.used) + credit;
+  }
+
   /** Reserves tokens if they fit into all there is; else says into what they do not. Throws StoreUnavailable. */
   reserve(
     account: LoadedAccount,

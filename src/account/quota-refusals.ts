@@ -16,9 +16,10 @@ export const quotaExceeded = (siteUrl: string, spendable: number, requested: num
     resets_at: nextDaySeconds(now),
   });
 
-/** The same of a key's own limit, or of one of its end users, beside `waitingHeld`: what others of it hold who wait. */
+/** The same of a key's own limit, which takes note of it, or of one of its end users, beside `waitingHeld`: what others of it hold who wait. */
 export function keyQuotaExceeded(spendLimit: SpendLimit, requested: number, now: Ms, waitingHeld = 0): Refusal {
   const { left, limit, period } = spendLimit.tightest(now);
+  if (requested > left) spendLimit.refusedAt = now; // else it is what others hold for the moment
   const { endUser } = spendLimit;
   return refuse(endUser === null ? "key_quota_exceeded" : "end_user_quota_exceeded", {
     ...(endUser === null ? {} : { end_user: endUserInWords(endUser) }),

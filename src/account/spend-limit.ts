@@ -12,6 +12,9 @@ type MonthUse = { readonly first: Period; readonly next: Period; readonly days: 
 /** Where a limit stands. */
 export type SpendLeft = Readonly<{ left: number; limit: number; period: "day" | "month" }>;
 
+/** `since`: the first day of the period. */
+export type SpendSpent = Readonly<{ period: "day" | "month"; since: Period; used: number; limit: number }>;
+
 export class SpendLimit {
   /** Balance tokens reserved for open requests. */
   held = 0;
@@ -20,6 +23,8 @@ export class SpendLimit {
   expected = 0;
   /** Of `held`: for requests that wait for others to settle. */
   waitingHeld = 0;
+  /** When a request was last refused because of it; wall clock. */
+  refusedAt: Ms | null = null;
   /** Nearly always one; more while lines of an earlier month may not be on disk. */
   #months: MonthUse[] = [];
   readonly #read: (from: Period, before: Period) => readonly DayUse[];
@@ -48,6 +53,20 @@ export class SpendLimit {
     if (this.perDay === null) return ofMonth!;
     const ofDay = left(this.perDay, month.days.get(dayOf(now)) ?? 0, "day");
     return ofMonth === null || ofDay.left <= ofMonth.left ? ofDay : ofMonth;
+  }
+
+  /**
+   * Where it is used up, or a request was refused for it in the same period: the period, and how much of it. Null where it
+   * is not, or that is not known without the disk.
+   */
+  spent(now: Ms): SpendSpent | null {
+    const day = dayOf(now);
+    const month = this.#months.find(({ first, next }) => day >= first && day < next);
+    if (month === undefined) return null;
+    const { left, limit, period } = this.tightest(now);
+    const wasRefused = this.refusedAt !== null && dayOf(this.refusedAt) >= (period === "day" ? day : month.first);
+    if (left > 0 && !wasRefused) return null;
+    return { period, since: period === "day" ? day : month.first, used: limit - left, limit };
   }
 
   used(now: Ms): Readonly<{ day: number; month: number }> {

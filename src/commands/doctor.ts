@@ -22,6 +22,7 @@ import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
 import type { Health } from "../server/node-lines.ts";
 import { type SeenModels, seenModels } from "./models-report.ts";
 import { asRunningServer } from "./started-with.ts";
+import { webhookFindings } from "./webhook-findings.ts";
 
 const command: Command = {
   words: [],
@@ -80,6 +81,7 @@ async function configurationFindings(
   const findings = [
     ...configFindings(config, text, mode),
     ...(await providerFindings(config)),
+    ...(await webhookFindings(config)),
     ...(await Promise.all(named.map((node) => nodeFindings(node, servedBy(node), isOfServer)))).flat(),
     ...modelFindings(await seenModels(flags, environment)),
   ];

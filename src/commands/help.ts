@@ -61,6 +61,7 @@ tollgate nodes drain NAME   the node gets no new requests, and those that run th
 tollgate nodes resume NAME  it gets requests again
 tollgate models             what the nodes offer, what is served of it, under which name and at which price, what no node has
 tollgate models suggest     prints the [[models]] for what the nodes list, to be pasted into the configuration
+tollgate webhooks test NAME posts a notice to a webhook of the configuration
 tollgate reload             has the running server apply its changed configuration, and says what needs a restart
 tollgate health             exit code 0 where the server of the data folder runs and takes requests, else 1
 tollgate search QUERY       what the configured web search finds, as a model reads it; [--results N]

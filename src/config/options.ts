@@ -2,8 +2,10 @@
 // and the variables that win over the file, and what becomes of a change while the server runs. The schema that files are
 // checked with, the value that the program reads, the reference and what a reload does all follow from it.
 import {
+  creditGrantMaxTokens,
   inputRequestsPerMinuteDefault,
   inputRequestsPerMinuteMax,
+  lowBalanceTokensDefault,
   outputTokensDefault,
   outputTokensMax,
   outputTokensMin,
@@ -41,6 +43,7 @@ import { oidcTable } from "./oidc.ts";
 import { list, option, outside, type Restart, restart, section } from "./option.ts";
 import { key, required, secret, table } from "./rows.ts";
 import { searchTable } from "./search.ts";
+import { webhookTable } from "./webhooks.ts";
 
 const logFormats = ["json", "text"] as const satisfies readonly LogFormat[];
 
@@ -317,6 +320,15 @@ export const options = {
       shown: "none: the field of the request's body",
     }),
     { reload: ({ values }, header) => void (values.endUserHeader = header) },
+  ),
+  webhooks: list("webhooks", webhookTable, { reload: (running, webhooks) => running.useWebhooks(webhooks) }),
+  lowBalanceTokens: option(
+    "notices",
+    key("low_balance_tokens", whole(0, creditGrantMaxTokens), {
+      about: "An account whose credit was at least this much and whose balance is below it is told of; 0: none is.",
+      otherwise: lowBalanceTokensDefault,
+    }),
+    { reload: ({ values }, tokens) => void (values.lowBalanceTokens = tokens) },
   ),
   /** Null = each reply is kept for ever. */
   usageKeepDays: option(

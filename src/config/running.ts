@@ -7,6 +7,7 @@ import type { Derived } from "./option.ts";
 import type { NodeConfig } from "./nodes.ts";
 import type { BackupSchedule, StoredResponsesConfig, TelemetryConfig } from "./options.ts";
 import type { SearchConfig } from "./search.ts";
+import type { WebhookConfig } from "./webhooks.ts";
 
 /** What parts of the server look up whenever they need it. */
 export type LiveValues = {
@@ -15,6 +16,7 @@ export type LiveValues = {
   logLevel: LogLevel;
   metricsToken: string | null;
   endUserHeader: string | null;
+  lowBalanceTokens: number;
 };
 
 export interface Running {
@@ -36,6 +38,7 @@ export interface Running {
   /** Refused and failed requests that are older are let go of. */
   keepFailed(days: number): Promise<void>;
   backUp(schedule: BackupSchedule | null): void;
+  useWebhooks(webhooks: readonly WebhookConfig[]): void;
   /** A catalog with a shop's own models and plans, where it has any: all at once. */
   offer(offered: Derived): void;
   /** Of requests that name none; the catalog says it of each of its models. */

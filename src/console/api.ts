@@ -58,6 +58,7 @@
 //   GET  /console/api/operator/server               -> OperatorServer
 //   POST /console/api/operator/server/reload        -> OperatorServer     `reload` says what became of it
 //   POST /console/api/operator/server/backup        -> OperatorServer     409 while one is being made
+//   POST /console/api/operator/webhooks/test NamedWebhook -> WebhookTest   posts a notice to it
 //   GET  /console/api/operator/requests PurchaseRequestsQuery -> PurchaseRequestsPage
 //   POST /console/api/operator/requests/:id/approve Decision -> PurchaseRequest   409 where it was decided otherwise
 //   POST /console/api/operator/requests/:id/decline Decision -> PurchaseRequest
@@ -859,6 +860,35 @@ export type BackupResult = Static<typeof BackupResult>;
 export const BackupFile = Type.Object({ file: Type.String(), bytes: count(), made_at: time() });
 export type BackupFile = Static<typeof BackupFile>;
 
+/** Never with its address or its secret. */
+export const ConsoleWebhook = Type.Object({
+  name: Type.String(),
+  host: Type.String(),
+  format: Type.String(),
+  signed: Type.Boolean(),
+  events: Type.Array(Type.String()),
+  /** Since the server started; `failed` are tries, `dropped` were given up. */
+  sent: count(),
+  failed: count(),
+  dropped: count(),
+  /** On their way. */
+  waiting: count(),
+  last_sent_at: nullable(time()),
+  /** Why the last try failed; null where it did not. */
+  problem: nullable(Type.String()),
+});
+export type ConsoleWebhook = Static<typeof ConsoleWebhook>;
+
+export const NamedWebhook = Type.Object(
+  { name: Type.String({ minLength: 1, maxLength: 64, description: "the name of a webhook" }) },
+  closed,
+);
+export type NamedWebhook = Static<typeof NamedWebhook>;
+
+/** `problem`: null where it was taken. */
+export const WebhookTest = Type.Object({ name: Type.String(), problem: nullable(Type.String()) });
+export type WebhookTest = Static<typeof WebhookTest>;
+
 export const OperatorServer = Type.Object({
   /** Null: there is none; flags and environment are all. */
   config_file: nullable(Type.String()),
@@ -872,6 +902,7 @@ export const OperatorServer = Type.Object({
   backup_schedule: Type.Union([Type.Object({ every_ms: count(), keep: count() }), Type.Null()]),
   /** The newest first, of more than 100 those. */
   backups: Type.Array(BackupFile),
+  webhooks: Type.Array(ConsoleWebhook),
 });
 export type OperatorServer = Static<typeof OperatorServer>;
 

@@ -21,7 +21,7 @@ import type { PaymentProvider } from "./payment-provider.ts";
 import type { BegunSignIns } from "./oidc/begun-sign-ins.ts";
 import type { IdentityProvider } from "./oidc/identity-provider.ts";
 import type { EntryRules } from "./oidc/person.ts";
-import type { Backups, Configuration } from "./server-care.ts";
+import type { Backups, Configuration, Webhooks } from "./server-care.ts";
 
 /** What became of a node: or why it could not be done, in words. */
 export type NodeOutcome<Done> = Done | Readonly<{ refused: string }>;
@@ -69,6 +69,7 @@ export type ConsoleParts = Readonly<{
   accountData: AccountData;
   configuration: Configuration;
   backups: Backups;
+  webhooks: Webhooks;
   /** Null: credit is asked for, and an operator approves it. */
   payment: PaymentProvider | null;
   assets: () => Promise<ReadonlyMap<string, Asset>>;

@@ -1,5 +1,6 @@
 // What operators do to the whole server: apply a changed configuration and make backups. `tollgate serve` implements it
 // with the functions behind SIGHUP and `tollgate backup`.
+import type { ConsoleWebhook } from "./api.ts";
 import type { Ms } from "../core/types.ts";
 
 /** Names of parts of the configuration; `refused` says what is wrong with it, and then nothing has changed. */
@@ -24,6 +25,13 @@ export interface Backups {
   /** Copies the ledger to a new file of the folder, which `name` names, and checks the copy. */
   make(name: string): Promise<BackupOutcome>;
 }
+
+/** What operators are told of by webhooks, and how that goes. */
+export type Webhooks = Readonly<{
+  list(): readonly ConsoleWebhook[];
+  /** Posts a notice to it: why it was not taken, or null. */
+  test(name: string): Promise<Readonly<{ problem: string | null }> | Readonly<{ refused: string }>>;
+}>;
 
 export type BackupFile = Readonly<{ name: string; bytes: number; madeAt: Ms }>;
 export type BackupOutcome = Readonly<{ bytes: number }> | Readonly<{ failed: string }>;

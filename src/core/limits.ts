@@ -271,6 +271,40 @@ export const scheduledBackupsKeptDefault = 7; // a week of daily ones
 /** The longest wait until the next look whether one is due: sleeping machines and set clocks move that. */
 export const scheduledBackupLookMs = hourMs;
 
+// Notices
+/** What is looked at: nodes, balances, budgets, backups, the ledger's check. */
+export const noticeLookMs = 5_000;
+/** A node that is away for so long is told of, and one that then was there for so long. */
+export const nodeDownNoticeMs = 30_000;
+export const nodeUpNoticeMs = 15_000;
+/** After a node was told to be down it is not again for so long: one that flaps makes 200 notices a day at most. */
+export const nodeNoticeIntervalMs = 15 * 60_000;
+export const ledgerNoticeIntervalMs = 15 * 60_000;
+/** Accounts in memory that a look compares with the threshold: 0.2 ms. */
+export const noticeAccountsPerLook = 2_000;
+export const lowBalanceTokensDefault = 200_000; // one US dollar
+export const diskLookMs = 60_000;
+/** Below this it is told, above that it may be told again. */
+export const diskLowBytes = 1024 * 1024 * 1024;
+export const diskWellBytes = 1536 * 1024 * 1024;
+/** For one webhook; more are given up. */
+export const noticesWaitingMax = 100;
+export const webhookReplyMs = 10_000;
+export const webhookReachMs = 3_000;
+/** Pauses after each try that failed: 3.7 hours in all. */
+export const webhookRetriesMs: readonly number[] = [
+  5_000,
+  30_000,
+  2 * 60_000,
+  10 * 60_000,
+  30 * 60_000,
+  hourMs,
+  2 * hourMs,
+];
+/** Of the secret that signs; Standard Webhooks takes no others. */
+export const webhookSecretMinBytes = 24;
+export const webhookSecretMaxBytes = 64;
+
 // Accounts
 export const emailMaxLength = 254; // RFC 5321: a path of 256 octets with its angle brackets
 /** An operator's grant, in balance tokens: $5,000,000. Sums stay far below 2^53. */
@@ -604,6 +638,7 @@ assert(mediaFetchBytesMax < mediaTextMaxLength, "a file that was fetched has its
 assert(outputTokensMin <= outputTokensDefault, "the default budget is a budget");
 assert(dayMs % coderWindowMs === 0, "coder windows counted from 1970 open at midnight");
 assert(creditPurchaseMinTokens <= creditPurchaseMaxTokens, "something can be bought");
+assert(diskReserveBytes < diskLowBytes && diskLowBytes < diskWellBytes, "a disk is told of before backups end");
 assert(nodeFirstProbeMs < nodeProbeIntervalMs, "the looks at a node that is down grow rarer");
 assert(nodeProbeTimeoutMs < nodeProbeIntervalMs, "a look at a node has ended before the next");
 assert(journalBusyMs < journalGiveUpMs, "another program's lock is waited for more than once before ends fail");

@@ -56,6 +56,7 @@ import { LiveConfig } from "./live-config.ts";
 import { lookForLostResponses } from "./lost-responses.ts";
 import { modelReport, seenNode, understoodNames } from "./model-report.ts";
 import { type DrainReport, NodeCare } from "./node-care.ts";
+import { NoticeWatch } from "./notice-watch.ts";
 import { noNodeServes } from "./node-lines.ts";
 import { checkModelFile, findServingNodes } from "./nodes.ts";
 import type { Work as CommandsWork } from "./operations.ts";
@@ -360,6 +361,18 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     clock,
     log,
   });
+  const notices = new NoticeWatch({
+    dataFolder: config.dataFolder,
+    baseUrl: addressesOf(config, port).baseUrl,
+    pool,
+    accounting,
+    watch,
+    backups,
+    lowBalanceTokens: () => live.values.lowBalanceTokens,
+    clock,
+    log,
+  });
+  opened.defer(() => notices.close());
   served.onChange = () => void relays?.adopt();
   const reloader = new Reloader(config, {
     clock,
@@ -378,6 +391,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
       pool,
       ownedTools,
       backups,
+      notices,
       served,
       tracing,
     }),
@@ -397,6 +411,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
   return {
     relays,
     backups,
+    notices,
     reloader,
     /** Records in the audit log who reloaded the configuration, and the result. */
     noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
@@ -426,7 +441,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, activity, requestLog, watch, storedResponses, sealingKey } = earlier;
   const { pool, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
-  const { relays, backups, reloader, noteReload, nodeCare, noteNode, commandsWork, unready } = earlier;
+  const { relays, backups, notices, reloader, noteReload, nodeCare, noteNode, commandsWork, unready } = earlier;
 
   const webConsole = await makeConsole(config, {
     accounting,
@@ -436,6 +451,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     pool,
     served,
     nodeCare,
+    notices,
     work: commandsWork,
     reloader,
     backupSchedule: () => backups.schedule,
@@ -455,6 +471,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     reloader,
     noteReload,
     nodeCare,
+    testWebhook: (name) => notices.test(name),
     noteNode,
     unready: () => unready((reason) => reason), // whoever reaches the socket may know all
     notices: () => [...webConsole.notices(), ...unconfiguredPlans(catalog.plans, accounting.accounts.byPlan())],
@@ -521,7 +538,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
           return live.values.logLevel === "debug";
         },
         nodesContext: (modelId) => pool.contextTokensOf(modelId),
-        gauges: () => gaugesOf({ accounting, watch, storedResponses, pool, backups }),
+        gauges: () => gaugesOf({ accounting, watch, storedResponses, pool, backups, notices }),
       },
     ),
   );
@@ -543,6 +560,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     nodesBusy: pool.states().reduce((sum, { busy }) => sum + busy, 0),
     waiting: pool.waiting,
   }));
+  notices.configure(config.webhooks);
   backups.follow(config.backups);
   opened.defer(() => backups.close());
   return { url: server.url, requests };

@@ -15,7 +15,7 @@ import { lineAccountsShownMax } from "../core/limits.ts";
 import { allows } from "../core/plans.ts";
 import { addressesOf, type BackupSchedule, type Config } from "../config/config.ts";
 import type { AccountData } from "../console/account-data.ts";
-import type { OperatorNode } from "../console/api.ts";
+import type { ConsoleWebhook, OperatorNode } from "../console/api.ts";
 import { assets } from "../console/assets.ts";
 import { BrowserAddresses } from "../console/browser-addresses.ts";
 import { openProvider } from "../console/oidc/open-provider.ts";
@@ -28,12 +28,14 @@ import type { LiveRequests, Site } from "../http/site.ts";
 import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeLine } from "../nodes/queue/slot-queue.ts";
+import type { WebhookState } from "../notices/deliveries.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { UsageFile } from "../store/usage/usage-file.ts";
 import { AccountExports } from "./account-exports.ts";
 import { type ModelReport, modelReport, seenNode } from "./model-report.ts";
 import type { NodeCare } from "./node-care.ts";
 import { nodeReports } from "./node-lines.ts";
+import type { NoticeWatch } from "./notice-watch.ts";
 import { eraseAccount, type Work } from "./operations.ts";
 import type { Reloader } from "./reload.ts";
 import type { ServedModels } from "./served-models.ts";
@@ -56,6 +58,7 @@ type Parts = Readonly<{
   pool: NodePool;
   served: Pick<ServedModels, "areOwn">;
   nodeCare: NodeCare;
+  notices: Pick<NoticeWatch, "states" | "test">;
   work: Work;
   reloader: Reloader;
   /** The one in force. */
@@ -71,7 +74,7 @@ type Parts = Readonly<{
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
   const { accounting, activity, requestLog, catalog, pool, served, nodeCare, work, reloader } = parts;
-  const { backupSchedule, demo, port, sealingKey, clock, log } = parts;
+  const { backupSchedule, demo, port, notices, sealingKey, clock, log } = parts;
   const { accounts, accountKeys, sessions, purchases, purchaseRecords, auditLog, links, identities, ledger } =
     accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
@@ -135,6 +138,10 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
           nodes,
           accountData,
           configuration,
+          webhooks: {
+            list: () => notices.states().map(webhookOf),
+            test: (name) => orRefused(async () => ({ problem: await notices.test(name) })),
+          },
           backups: backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work),
           payment,
           assets,
@@ -196,8 +203,8 @@ function filesIn(folder: string): BackupFile[] {
 }
 
 /** What an operator can put right is told. */
-function orRefused<Done>(act: () => Done): Done | Readonly<{ refused: string }>;
 function orRefused<Done>(act: () => Promise<Done>): Promise<Done | Readonly<{ refused: string }>>;
+function orRefused<Done>(act: () => Done): Done | Readonly<{ refused: string }>;
 function orRefused<Done>(act: () => Done | Promise<Done>): unknown {
   const refused = (error: unknown) => {
     if (!isExpected(error)) throw error;
@@ -210,6 +217,16 @@ function orRefused<Done>(act: () => Done | Promise<Done>): unknown {
     return refused(error);
   }
 }
+
+const webhookOf = ({ config, lastSentAt, ...state }: WebhookState): ConsoleWebhook => ({
+  name: config.name,
+  host: config.host,
+  format: config.format,
+  signed: config.secret !== null,
+  events: [...config.events],
+  ...state,
+  last_sent_at: lastSentAt === null ? null : new Date(lastSentAt).toISOString(),
+});
 
 /** With the plans that may use each: those that it names, of those that do not name others. */
 const modelsOf = (

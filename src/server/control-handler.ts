@@ -32,6 +32,8 @@ export type ControlParts = Readonly<{
   nodeCare: Pick<NodeCare, "drain" | "resume">;
   /** Records in the audit log who drained a node, or resumed it. */
   noteNode(by: string, report: DrainReport): Promise<void>;
+  /** Tells a webhook that it is tried: null, or what went wrong. */
+  testWebhook(name: string): Promise<string | null>;
   /** Why requests should go elsewhere, with all that only the operator may know; null where all is well. */
   unready(): string | null;
   /** What an operator should know of how browsers come here. */
@@ -41,6 +43,7 @@ export type ControlParts = Readonly<{
 
 export function controlHandler(parts: ControlParts): Handler {
   const { work, pool, catalog, served, reloader, noteReload, nodeCare, noteNode, unready, notices, started } = parts;
+  const { testWebhook } = parts;
   return async (operation, given, progress, user) => {
     if (operation === "reload") {
       const applying = reloader.apply();
@@ -57,6 +60,7 @@ export function controlHandler(parts: ControlParts): Handler {
       await noteNode(byCommandOf(user), report);
       return report;
     }
+    if (operation === "webhooks test") return testWebhook((given as { name: string }).name);
     if (operation === "models") return modelReport(catalog, served.areOwn, pool.states().map(seenNode));
     if (operation === "notices") return notices();
     if (isOperationName(operation)) {

@@ -5,6 +5,7 @@ import type { EngineLoad } from "../nodes/engine-load.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import type { LedgerState, LedgerWatch } from "../store/verify/verify-watch.ts";
+import type { NoticeWatch } from "./notice-watch.ts";
 import type { ScheduledBackups } from "./scheduled-backups.ts";
 
 export type GaugedParts = Readonly<{
@@ -13,10 +14,11 @@ export type GaugedParts = Readonly<{
   storedResponses: Pick<StoredResponsesFile, "waitingBytes"> | null;
   pool: Pick<NodePool, "waiting" | "states">;
   backups: Pick<ScheduledBackups, "lastMadeAt">;
+  notices: Pick<NoticeWatch, "states">;
 }>;
 
 export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
-  const { accounting, watch, storedResponses, pool, backups } = parts;
+  const { accounting, watch, storedResponses, pool, backups, notices } = parts;
   const { journal, admission } = accounting;
   const { lastMadeAt } = backups;
   yield* ledgerGauges(watch.state);
@@ -25,6 +27,19 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
       name: "tollgate_backup_timestamp_seconds",
       help: "When the last backup of the schedule was made.",
       value: lastMadeAt / 1000,
+    };
+  }
+  for (const { config, sent, failed, dropped, waiting } of notices.states()) {
+    const of = (result: string) => ({ webhook: config.name, result });
+    const help = "Notices to webhooks: sent, tries that failed, and those that were given up.";
+    for (const [result, value] of Object.entries({ sent, failed, dropped })) {
+      yield { name: "tollgate_notices_total", help, value, labels: of(result), type: "counter" };
+    }
+    yield {
+      name: "tollgate_notices_waiting",
+      help: "Notices that are on their way to a webhook.",
+      value: waiting,
+      labels: { webhook: config.name },
     };
   }
   yield { name: "tollgate_queue_waiting", help: "Requests that wait for a node.", value: pool.waiting };

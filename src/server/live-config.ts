@@ -9,8 +9,8 @@ export class LiveConfig {
   #keys: readonly string[];
 
   constructor(config: Config) {
-    const { stopGraceMs, corsOrigins, logLevel, metricsToken, endUserHeader } = config;
-    this.values = { stopGraceMs, corsOrigins, logLevel, metricsToken, endUserHeader };
+    const { stopGraceMs, corsOrigins, logLevel, metricsToken, endUserHeader, lowBalanceTokens } = config;
+    this.values = { stopGraceMs, corsOrigins, logLevel, metricsToken, endUserHeader, lowBalanceTokens };
     this.#secrets = secretsOf(config);
     this.#keys = config.keys;
   }

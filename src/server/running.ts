@@ -9,6 +9,7 @@ import type {
   TelemetryConfig,
 } from "../config/config.ts";
 import type { Derived } from "../config/option.ts";
+import type { WebhookConfig } from "../config/webhooks.ts";
 import type { LiveValues, Running } from "../config/running.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Ms } from "../core/types.ts";
@@ -19,6 +20,7 @@ import type { StoredResponsesFile } from "../store/responses/stored-responses.ts
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { ServingNodes } from "./nodes.ts";
+import type { NoticeWatch } from "./notice-watch.ts";
 import type { OwnedTools } from "./owned-tools.ts";
 import { type ServedModels, textOf } from "./served-models.ts";
 import type { ScheduledBackups } from "./scheduled-backups.ts";
@@ -33,6 +35,7 @@ type Parts = Readonly<{
   pool: NodePool;
   ownedTools: OwnedTools;
   backups: Pick<ScheduledBackups, "follow">;
+  notices: Pick<NoticeWatch, "configure">;
   served: ServedModels;
   tracing: Tracing;
 }>;
@@ -94,6 +97,10 @@ export class RunningParts implements Running {
 
   backUp(schedule: BackupSchedule | null): void {
     this.#parts.backups.follow(schedule);
+  }
+
+  useWebhooks(webhooks: readonly WebhookConfig[]): void {
+    this.#parts.notices.configure(webhooks);
   }
 
   offer(offered: Derived): void {

@@ -19,12 +19,15 @@ export type ScheduledBackupsParts = Readonly<{
   log: Log;
 }>;
 
+export type BackupFailure = Readonly<{ at: Ms; reason: string }>;
+
 export class ScheduledBackups {
   readonly #parts: ScheduledBackupsParts;
   #schedule: BackupSchedule | null = null;
   #timer: Timer | null = null;
   #isMaking = false;
   #lastMadeAt: Ms | null = null;
+  #failure: BackupFailure | null = null;
 
   constructor(parts: ScheduledBackupsParts) {
     this.#parts = parts;
@@ -37,6 +40,11 @@ export class ScheduledBackups {
   /** When the newest backup of a schedule was made; null where there is no schedule or none was made yet. */
   get lastMadeAt(): Ms | null {
     return this.#lastMadeAt;
+  }
+
+  /** The last one that failed, since when one was made. */
+  get failure(): BackupFailure | null {
+    return this.#failure;
   }
 
   /** From here on; null: none are made, and those that are there stay. */
@@ -80,10 +88,13 @@ export class ScheduledBackups {
       const file = join(folder, nameOf(now));
       const { bytes } = await backup(file, () => {}); // nobody waits for lines about its progress
       this.#lastMadeAt = now;
+      this.#failure = null;
       log("info", "backup made", { file, bytes });
     } catch (error) {
       failed = true;
-      log("error", "no backup was made", { reason: error instanceof Error ? error.message : String(error) });
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#failure = { at: now, reason };
+      log("error", "no backup was made", { reason });
     }
     this.#isMaking = false;
     if (this.#schedule === null) return;

@@ -496,6 +496,19 @@ const server: OperatorServer = {
   },
   backup_schedule: null,
   backups: payloads.map((file) => ({ file, bytes: 1, made_at: time })),
+  webhooks: payloads.map((payload) => ({
+    name: payload,
+    host: payload,
+    format: payload,
+    signed: true,
+    events: [payload],
+    sent: 1,
+    failed: 1,
+    dropped: 1,
+    waiting: 1,
+    last_sent_at: time,
+    problem: payload,
+  })),
 };
 
 const audit: AuditPage = {

@@ -33,6 +33,7 @@ const bodies: Readonly<Record<string, object>> = {
   "/operator/nodes/drain": { name: "one" },
   "/operator/nodes/resume": { name: "one" },
   "/operator/nodes/test": { name: "one" },
+  "/operator/webhooks/test": { name: "ops" },
   "/operator/requests/:id/approve": {},
   "/operator/requests/:id/decline": {},
 };

@@ -130,6 +130,11 @@ export class ConsoleSite {
         list: (max) => [{ name: "scheduled.db", bytes: max, madeAt: office.now }],
         make: () => this.backedUp.promise,
       },
+      webhooks: {
+        list: () => [],
+        test: async (name) =>
+          name === "ops" ? { problem: "it answered 500" } : { refused: `there is no webhook ${name}` },
+      },
       payment: null,
       assets: () => Promise.resolve(new Map()),
       clock: { wall: () => office.now, monotonic: () => office.now },

@@ -185,6 +185,11 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
     using one = new Node("from one", keep);
     using other = new Node("from the other", keep);
     using collector = new OtlpCollector();
+    const told: string[] = [];
+    using receiver = Bun.serve({
+      port: 0,
+      fetch: async (request) => new Response(`${told.push(((await request.json()) as { type: string }).type)}`),
+    });
     let mcpAsked = 0;
     using mcp = Bun.serve({ port: 0, fetch: () => new Response(`${(mcpAsked += 1)}`, { status: 404 }) });
     await using site = new Site();
@@ -264,6 +269,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
         if (now) await eventually("a trace came", async () => collector.spans.length > 0, 30_000);
         return collector.spans.length > 0;
       },
+      webhooks: async () => (await run(["webhooks", "test", "ops", "--data", site.data])).code,
       usageKeepDays: async (now: boolean) => {
         if (now) await eventually("old lines are sums", async () => folded() > 0, 60_000);
         return folded() > 0;
@@ -284,7 +290,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
         return made();
       },
     } satisfies Record<
-      Exclude<keyof LiveOptions, "queueMaxWaitMs" | "stopGraceMs" | keyof typeof ofModels>,
+      Exclude<keyof LiveOptions, "queueMaxWaitMs" | "stopGraceMs" | "lowBalanceTokens" | keyof typeof ofModels>,
       (now: boolean) => Promise<unknown>
     >;
     const all = async (now: boolean): Promise<Record<string, unknown>> => {
@@ -309,6 +315,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       endUserHeader: null,
       metricsToken: 200,
       telemetry: false,
+      webhooks: 1,
       usageKeepDays: false,
       failedKeepDays: true,
       backups: false,
@@ -336,6 +343,9 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       [[plans]]
       id = "first"
       [[plans]]
+      id = "small"
+      tokens_per_day = 1
+      [[plans]]
       id = "pro"
       tokens_per_day = 665000
       searches_per_day = 60
@@ -350,6 +360,11 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       otlp_endpoint = "${collector.url}"
       [usage]
       end_user_header = "x-asking"
+      [[webhooks]]
+      name = "ops"
+      url = "${receiver.url}"
+      [notices]
+      low_balance_tokens = 300000
       [retention]
       usage_days = 5
       failed_days = 0
@@ -368,13 +383,14 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       mcp: true,
       storedResponses: 404,
       catalogFile: true,
-      plans: ["first", "pro"],
+      plans: ["first", "small", "pro"],
       outputTokensDefault: 5,
       inputRequestsPerMinute: 429,
       logLevel: true,
       endUserHeader: "ada",
       metricsToken: 401,
       telemetry: true,
+      webhooks: 0,
       usageKeepDays: true,
       failedKeepDays: false,
       backups: true,
@@ -386,6 +402,20 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
     expect((await site.chat()).status).toBe(429);
     goesOn.resolve();
     await long.text();
+    // lowBalanceTokens: of 300,000 tokens some are used, which would be none of the 200,000 that hold usually
+    const words = ["accounts", "create", "low@example.com", "--plan", "small", "--credit", "300000"];
+    const made = await run([...words, "--data", site.data, "--json"]);
+    const authorization = `Bearer ${(JSON.parse(made.stdout) as { api_key: string }).api_key}`;
+    const spend = { model: "core-3", messages: [{ role: "user", content: "Hello" }] };
+    await (await site.fetch("/v1/models", { headers: { authorization } })).text();
+    await eventually(
+      "it is told",
+      async () => {
+        await (await site.fetch("/v1/chat/completions", { body: spend, headers: { authorization } })).text();
+        return told.includes("balance.low");
+      },
+      30_000,
+    );
     // stopGraceMs
     await site.stop();
     expect(site.server.stderr).toContain('"graceSeconds":7');

@@ -1,18 +1,18 @@
 // The operators' page about the server itself: its configuration and its backups.
 import { theServer } from "../../account/audit.ts";
 import type { Ms } from "../../core/types.ts";
-import type { BackupResult, OperatorServer, ReloadResult } from "../api.ts";
+import { type BackupResult, NamedWebhook, type OperatorServer, type ReloadResult, type WebhookTest } from "../api.ts";
 import { auditEntry, type OperatorCall } from "../audit-entry.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { fail, type Route, route } from "./route.ts";
+import { fail, type Route, route, routeWithBody } from "./route.ts";
 import { type BackupOutcome, reloadDetail, type ReloadOutcome } from "../server-care.ts";
 
 /** As long as other details, which people write. */
 const detailMaxLength = 500;
 const backupsShownMax = 100;
 
-export function serverCareRoutes({ configuration, backups, auditLog, clock, log }: ConsoleParts): Route[] {
+export function serverCareRoutes({ configuration, backups, webhooks, auditLog, clock, log }: ConsoleParts): Route[] {
   let reload: ReloadResult | null = null;
   let backup: BackupResult | null = null;
 
@@ -26,6 +26,7 @@ export function serverCareRoutes({ configuration, backups, auditLog, clock, log 
     backups: backups.list(backupsShownMax).map(({ name, bytes, madeAt }) => {
       return { file: name, bytes, made_at: timeOf(madeAt) };
     }),
+    webhooks: [...webhooks.list()],
   });
 
   return [
@@ -38,6 +39,12 @@ export function serverCareRoutes({ configuration, backups, auditLog, clock, log 
         auditEntry(clock, call, "server.reload", theServer, reloadDetail(outcome).slice(0, detailMaxLength)),
       );
       return show();
+    }),
+
+    routeWithBody("/operator/webhooks/test", "operator", NamedWebhook, async ({ body: { name } }) => {
+      const tested = await webhooks.test(name);
+      if ("refused" in tested) return fail("not_found", `${tested.refused}.`);
+      return { name, problem: tested.problem } satisfies WebhookTest;
     }),
 
     // Answered before it is made, which may take longer than a connection may be silent; the page asks again.

@@ -7,6 +7,7 @@ import { Confirm } from "../../parts/dialog.tsx";
 import { FormError } from "../../parts/field.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Loaded } from "../../parts/states.tsx";
+import { Webhooks } from "./webhooks.tsx";
 import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
 
@@ -22,12 +23,13 @@ export function ServerPage(): VNode {
     return () => clearInterval(timer);
   }, [running]);
   return (
-    <Page title="Server" lead="The active configuration, and backups.">
+    <Page title="Server" lead="The active configuration, backups and notices.">
       <Loaded resource={server} lines={8}>
         {(value) => (
           <div class="stack-large">
             <Configuration server={value} onChanged={server.replace} />
             <Backup server={value} onChanged={server.replace} />
+            <Webhooks webhooks={value.webhooks} onTested={server.reload} />
           </div>
         )}
       </Loaded>

@@ -1,0 +1,84 @@
+// Who is told what operators should know, how that goes, and a button that tries it.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { ConsoleWebhook, NamedWebhook, WebhookTest } from "../../../api.ts";
+import { ago, count, utc } from "../../format.ts";
+import { FormError } from "../../parts/field.tsx";
+import { post } from "../../request.ts";
+import { useAction } from "../../resource.ts";
+
+type Props = Readonly<{ webhooks: readonly ConsoleWebhook[]; onTested: () => void }>;
+
+export const Webhooks = ({ webhooks, onTested }: Props): VNode => (
+  <section class="card stack" aria-label="Notices">
+    <h2>Notices</h2>
+    {webhooks.length === 0 ? (
+      <p class="quiet small-text">
+        Nobody is told when a node goes down, a balance runs low or a backup fails: <code>[[webhooks]]</code> in the
+        configuration changes that.
+      </p>
+    ) : (
+      webhooks.map((webhook) => <Webhook key={webhook.name} webhook={webhook} onTested={onTested} />)
+    )}
+  </section>
+);
+
+function Webhook({ webhook, onTested }: Readonly<{ webhook: ConsoleWebhook; onTested: () => void }>): VNode {
+  const { name, host, format, signed, events, sent, failed, dropped, waiting, last_sent_at: lastSentAt } = webhook;
+  const [tested, setTested] = useState<WebhookTest | null>(null);
+  const action = useAction();
+  const test = (): void =>
+    void action.run(async () => {
+      setTested(null);
+      setTested(await post<WebhookTest, NamedWebhook>("/operator/webhooks/test", { name }));
+      onTested();
+    });
+  return (
+    <article class="stack" aria-label={name}>
+      <div class="row spread">
+        <h3 class="break">{name}</h3>
+        <button type="button" class="button small" aria-busy={action.busy} disabled={action.busy} onClick={test}>
+          {action.busy ? "Testing…" : "Test"}
+        </button>
+      </div>
+      <div role="status">
+        {tested !== null &&
+          (tested.problem === null ? (
+            <p>
+              <span class="badge good">taken</span> The notice arrived.
+            </p>
+          ) : (
+            <p>
+              <span class="badge bad">failed</span> {tested.problem}.
+            </p>
+          ))}
+      </div>
+      <FormError message={action.error} />
+      <dl class="facts">
+        <dt>Host</dt>
+        <dd class="break">
+          <code>{host}</code>
+          <span class="quiet">
+            {" "}
+            · {format}, {signed ? "signed" : "not signed"}
+          </span>
+        </dd>
+        <dt>Told of</dt>
+        <dd class="break">{events.join(", ")}</dd>
+        <dt>Since the start</dt>
+        <dd>
+          {count(sent)} sent, {count(failed)} failed tries, {count(dropped)} given up
+          {waiting > 0 && <>, {count(waiting)} on their way</>}
+        </dd>
+        <dt>Last sent</dt>
+        <dd title={lastSentAt === null ? undefined : utc(lastSentAt)}>{lastSentAt === null ? "–" : ago(lastSentAt)}</dd>
+        {webhook.problem !== null && (
+          <>
+            <dt>Last problem</dt>
+            <dd class="break">{webhook.problem}</dd>
+          </>
+        )}
+      </dl>
+    </article>
+  );
+}

@@ -1,0 +1,82 @@
+// Decides when a node that went away, or came back, is told of. A decider: the nodes as they are and the time come as
+// arguments. One that flaps is told of now and then, not each time:
+//
+//   away for 30 s, and not told to be down in the last 15 minutes  -> node.down
+//   told to be down, and there for 15 s                            -> node.up
+//
+// A drained node is away by an operator's wish, and a program of ours that never answered yet is starting.
+import { nodeDownNoticeMs, nodeNoticeIntervalMs, nodeUpNoticeMs } from "../core/limits.ts";
+import type { Ms } from "../core/types.ts";
+
+export type SeenNode = Readonly<{
+  name: string;
+  health: "well" | "cooling" | "down" | "starting";
+  /** By the wall clock. */
+  since: Ms;
+  problem: string | null;
+  drainedAt: Ms | null;
+}>;
+
+export type NodeNews = Readonly<{
+  event: "node.down" | "node.up";
+  node: SeenNode;
+  /** How often it went away since it was last told to be down. */
+  falls: number;
+}>;
+
+type Known = {
+  isAway: boolean;
+  /** Since when it is, or is not; monotonic. */
+  since: Ms;
+  wasThere: boolean;
+  toldDown: boolean;
+  toldDownAt: Ms;
+  falls: number;
+};
+
+export class NodeWatch {
+  readonly #known = new Map<string, Known>();
+
+  look(nodes: readonly SeenNode[], now: Ms): readonly NodeNews[] {
+    const names = new Set(nodes.map(({ name }) => name));
+    for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name);
+    return nodes.flatMap((node) => this.#look(node, now) ?? []);
+  }
+
+  #look(node: SeenNode, now: Ms): NodeNews | null {
+    const known = this.#knownOf(node.name, now);
+    const { health, drainedAt } = node;
+    if (drainedAt !== null) {
+      known.since = now;
+      return null;
+    }
+    const isAway = health === "down" || (health === "starting" && known.wasThere);
+    if (health === "well" || health === "cooling") known.wasThere = true;
+    if (isAway !== known.isAway) {
+      known.isAway = isAway;
+      known.since = now;
+      if (isAway) known.falls += 1;
+    }
+    const forMs = now - known.since;
+    if (isAway && !known.toldDown) {
+      if (forMs < nodeDownNoticeMs || now - known.toldDownAt < nodeNoticeIntervalMs) return null;
+      const { falls } = known;
+      known.toldDown = true;
+      known.toldDownAt = now;
+      known.falls = 0;
+      return { event: "node.down", node, falls };
+    }
+    if (isAway || !known.toldDown || forMs < nodeUpNoticeMs || health === "starting") return null;
+    known.toldDown = false;
+    return { event: "node.up", node, falls: known.falls };
+  }
+
+  #knownOf(name: string, now: Ms): Known {
+    let known = this.#known.get(name);
+    if (known === undefined) {
+      known = { isAway: false, since: now, wasThere: false, toldDown: false, toldDownAt: -Infinity, falls: 0 };
+      this.#known.set(name, known);
+    }
+    return known;
+  }
+}

@@ -1,0 +1,319 @@
+// Looks every few seconds whether there is something that operators should be told of, and tells the webhooks. It asks what
+// is known anyway: nothing of it is in a request's way, and without a webhook it does not look at all.
+import { createHash } from "node:crypto";
+import { rename, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Accounting } from "../accounting.ts";
+import type { Ledger } from "../account/ledger.ts";
+import type { LoadedAccount } from "../account/loaded-account.ts";
+import { dayMs, diskLookMs, diskLowBytes, diskWellBytes, ledgerNoticeIntervalMs } from "../core/limits.ts";
+import { noticeAccountsPerLook, noticeLookMs } from "../core/limits.ts";
+import type { WebhookConfig } from "../config/webhooks.ts";
+import type { Clock } from "../core/clock.ts";
+import { CommandError } from "../core/expected-error.ts";
+import type { Log } from "../core/log.ts";
+import type { NameOfAccount, Notice, NoticeContent } from "../core/notice.ts";
+import type { AccountId, Ms } from "../core/types.ts";
+import type { NodePool } from "../nodes/queue/pool.ts";
+import { Deliveries, type Post, type WebhookState } from "../notices/deliveries.ts";
+import { NodeWatch } from "../notices/node-watch.ts";
+import { postNotice } from "../notices/post.ts";
+import { bytesText } from "../store/backup/backup.ts";
+import { toldName } from "../store/folder/data-folder.ts";
+import { readWhole } from "../store/folder/whole-file.ts";
+import type { LedgerWatch } from "../store/verify/verify-watch.ts";
+import type { BackupFailure, ScheduledBackups } from "./scheduled-backups.ts";
+
+type Parts = Readonly<{
+  dataFolder: string;
+  /** Names the server in what is told. */
+  baseUrl: string;
+  pool: Pick<NodePool, "states">;
+  accounting: Pick<Accounting, "ledger" | "accounts">;
+  watch: Pick<LedgerWatch, "state">;
+  backups: Pick<ScheduledBackups, "failure">;
+  lowBalanceTokens(): number;
+  clock: Clock;
+  log: Log;
+  /** Seams for tests. */
+  post?: Post;
+  freeBytes?: (folder: string) => Promise<number>;
+}>;
+
+const violationsNamedMax = 5;
+
+export class NoticeWatch {
+  readonly #parts: Parts;
+  readonly #post: Post;
+  readonly #deliveries: Deliveries;
+  #timer: Timer | null = null;
+  readonly #nodes = new NodeWatch();
+  #loaded: Iterator<LoadedAccount> | null = null;
+  /** Accounts that had credit above the threshold when they were last looked at. */
+  readonly #wellOff = new WeakSet<LoadedAccount>();
+  readonly #budgets: ToldBudgets;
+  #failure: BackupFailure | null = null;
+  #violations: ReadonlySet<string> = new Set();
+  #violationsToldAt: Ms = -Infinity;
+  #diskLookedAt: Ms = -Infinity;
+  #diskToldLow = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#post = parts.post ?? postNotice;
+    this.#deliveries = new Deliveries({ post: this.#post, clock: parts.clock, log: parts.log });
+    this.#budgets = new ToldBudgets(join(parts.dataFolder, toldName), parts.log);
+  }
+
+  /** From here on. */
+  configure(webhooks: readonly WebhookConfig[]): void {
+    this.#deliveries.configure(webhooks);
+    if (this.#deliveries.isEmpty) this.#rest();
+    else if (this.#timer === null) {
+      this.#timer = setInterval(() => this.look(), noticeLookMs);
+      this.#timer.unref();
+    }
+  }
+
+  states(): readonly WebhookState[] {
+    return this.#deliveries.states();
+  }
+
+  /** Tells one webhook that it is tried, at once and once; null, or what went wrong. Throws CommandError: there is none. */
+  test(name: string): Promise<string | null> {
+    const states = this.states();
+    const config = states.find((state) => state.config.name === name)?.config;
+    if (config === undefined)
+      throw noSuchWebhook(
+        name,
+        states.map((state) => state.config),
+      );
+    return this.#post(
+      config,
+      testNotice(config, this.#parts.baseUrl, this.#parts.clock.wall()),
+      this.#parts.clock.wall(),
+    );
+  }
+
+  close(): void {
+    this.#rest();
+    const left = this.#deliveries.close();
+    if (left > 0) this.#parts.log("warn", "notices are lost with the process", { notices: left });
+  }
+
+  #rest(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  /** One look at everything; what must be read first is told a moment later. */
+  look(): void {
+    this.#lookAtNodes();
+    this.#lookAtAccounts();
+    this.#lookAtBackups();
+    this.#lookAtLedger();
+    void this.#lookAtDisk();
+  }
+
+  #lookAtNodes(): void {
+    const { pool, clock } = this.#parts;
+    for (const { event, node, falls } of this.#nodes.look(pool.states(), clock.monotonic())) {
+      const { name, since, problem } = node;
+      const often = falls > 1 ? ` It went away ${falls} times since that was last told.` : "";
+      const text =
+        event === "node.down"
+          ? `The node ${name} is down: ${problem ?? "it does not answer"}.${often}`
+          : `The node ${name} is up again.${often}`;
+      const data = { node: name, since: new Date(since).toISOString(), problem, times_away: falls };
+      this.#tell(event, `${name} ${since}`, () => ({ text, data }));
+    }
+  }
+
+  /** Some of those in memory: the next look goes on behind them. */
+  #lookAtAccounts(): void {
+    const { accounting, clock } = this.#parts;
+    const now = clock.wall();
+    for (let seen = 0; seen < noticeAccountsPerLook; seen += 1) {
+      this.#loaded ??= accounting.ledger.loaded();
+      const { done, value } = this.#loaded.next();
+      if (done === true) {
+        this.#loaded = null;
+        break;
+      }
+      this.#lookAtBalance(value, accounting.ledger, now);
+      this.#lookAtKeys(value, now);
+    }
+    this.#budgets.write(now);
+  }
+
+  #lookAtBalance(account: LoadedAccount, ledger: Ledger, now: Ms): void {
+    const threshold = this.#parts.lowBalanceTokens();
+    if (threshold === 0) return;
+    if (account.credit >= threshold) return void this.#wellOff.add(account);
+    if (!this.#wellOff.has(account)) return;
+    const balance = ledger.knownBalance(account, now);
+    if (balance === null || balance >= threshold) return;
+    this.#wellOff.delete(account);
+    const { id } = account;
+    this.#tell("balance.low", `${id} ${now}`, (nameOf) => ({
+      text: `The balance of ${nameOf(id)} is low: ${tokens(balance)} are left.`,
+      data: { account: id, email: nameOf(id), balance_tokens: balance, threshold_tokens: threshold },
+    }));
+  }
+
+  #lookAtKeys({ id: account, keys }: LoadedAccount, now: Ms): void {
+    if (keys === null) return;
+    for (const { id: key, name, spendLimits } of keys.values()) {
+      const spent = spendLimits[0]?.spent(now) ?? null;
+      if (spent === null) continue;
+      const { period, since, used, limit } = spent;
+      const place = `${account} ${key} ${period}`;
+      if (!this.#budgets.take(place, since)) continue;
+      const more = used < limit ? ", and a request that needs more than is left was refused" : "";
+      this.#tell("key.budget_used", `${place} ${since}`, (nameOf) => ({
+        text: `The key "${name}" of ${nameOf(account)} has used up its budget of the ${period}: ${tokens(used)} of ${tokens(limit)}${more}.`,
+        data: { account, email: nameOf(account), key, key_name: name, period, used_tokens: used, limit_tokens: limit },
+      }));
+    }
+  }
+
+  #lookAtBackups(): void {
+    const { failure } = this.#parts.backups;
+    if (failure === this.#failure) return;
+    this.#failure = failure;
+    if (failure === null) return;
+    const { at, reason } = failure;
+    const data = { reason, failed_at: new Date(at).toISOString() };
+    this.#tell("backup.failed", String(at), () => ({ text: `No backup was made: ${reason}.`, data }));
+  }
+
+  #lookAtLedger(): void {
+    const { watch, clock } = this.#parts;
+    const { violations, checkedAt } = watch.state;
+    const now = clock.monotonic();
+    const texts = violations.map(({ invariant, account, detail }) => `${invariant} account ${account}: ${detail}`);
+    const isNew = texts.some((text) => !this.#violations.has(text));
+    if (!isNew || now - this.#violationsToldAt < ledgerNoticeIntervalMs) {
+      if (texts.length === 0) this.#violations = new Set();
+      return;
+    }
+    this.#violations = new Set(texts);
+    this.#violationsToldAt = now;
+    const places = texts.length === 1 ? "one place" : `${texts.length} places`;
+    this.#tell("ledger.contradiction", String(checkedAt), () => ({
+      text: `The ledger contradicts itself in ${places}: see the log, and tollgate doctor. ${texts[0]}`,
+      data: { violations: texts.length, first: texts.slice(0, violationsNamedMax) },
+    }));
+  }
+
+  async #lookAtDisk(): Promise<void> {
+    const { dataFolder, clock, log, freeBytes = freeBytesAt } = this.#parts;
+    const now = clock.monotonic();
+    if (now - this.#diskLookedAt < diskLookMs) return;
+    this.#diskLookedAt = now;
+    try {
+      const free = await freeBytes(dataFolder);
+      if (free > diskWellBytes) this.#diskToldLow = false;
+      if (free >= diskLowBytes || this.#diskToldLow) return;
+      this.#diskToldLow = true;
+      const text = `The disk of the data folder is nearly full: ${bytesText(free)} are free.`;
+      this.#tell("disk.low", String(clock.wall()), () => ({ text, data: { free_bytes: free } }));
+    } catch (thrown) {
+      log("warn", "how full the disk is cannot be read", { reason: (thrown as Error).message });
+    }
+  }
+
+  /** `occurrence` tells it apart from others of its kind. */
+  #tell(event: Notice["event"], occurrence: string, content: (nameOf: NameOfAccount) => NoticeContent): void {
+    const { accounting, baseUrl, clock } = this.#parts;
+    const nameOf = (account: AccountId): string => accounting.accounts.record(account)?.email ?? `account ${account}`;
+    this.#deliveries.tell({
+      id: idOf(`${baseUrl} ${event} ${occurrence}`),
+      event,
+      at: clock.wall(),
+      content: () => withServer(content(nameOf), baseUrl),
+    });
+  }
+}
+
+export const noSuchWebhook = (name: string, webhooks: readonly Pick<WebhookConfig, "name">[]): CommandError =>
+  new CommandError(
+    `there is no webhook ${JSON.stringify(name)}; those that are configured: ${webhooks.map((each) => each.name).join(", ") || "none"}`,
+  );
+
+export const testNotice = ({ name }: Pick<WebhookConfig, "name">, baseUrl: string, now: Ms): Notice => ({
+  id: idOf(crypto.randomUUID()),
+  event: "test",
+  at: now,
+  content: () =>
+    withServer({ text: `A test of the webhook ${name}: notices arrive.`, data: { webhook: name } }, baseUrl),
+});
+
+const withServer = ({ text, data }: NoticeContent, server: string): NoticeContent => ({
+  text: `Tollgate at ${server}: ${text}`,
+  data: { server, ...data },
+});
+
+const idOf = (text: string): string => `msg_${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
+
+const tokens = (amount: number): string => `${amount.toLocaleString("en-US")} tokens`;
+
+async function freeBytesAt(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}
+
+/** Of which used-up budgets was told: once a period, also over restarts. */
+class ToldBudgets {
+  readonly #file: string;
+  readonly #log: Log;
+  /** "account key period" -> the first day of the period. */
+  #told: Map<string, number>;
+  #isWritten = true;
+  #writing = false;
+
+  constructor(file: string, log: Log) {
+    this.#file = file;
+    this.#log = log;
+    this.#told = this.#read();
+  }
+
+  /** Whether it was not told yet; from here on it was. */
+  take(place: string, since: number): boolean {
+    if (this.#told.get(place) === since) return false;
+    this.#told.set(place, since);
+    this.#isWritten = false;
+    return true;
+  }
+
+  /** Those of the last 32 days, without waiting for it. */
+  write(now: Ms): void {
+    if (this.#isWritten || this.#writing) return;
+    const oldest = Math.floor(now / dayMs) - 32;
+    this.#told = new Map([...this.#told].filter(([, since]) => since >= oldest));
+    this.#isWritten = true;
+    this.#writing = true;
+    void this.#write(`${JSON.stringify(Object.fromEntries(this.#told))}\n`);
+  }
+
+  async #write(text: string): Promise<void> {
+    try {
+      await writeFile(`${this.#file}.new`, text, { mode: 0o600 });
+      await rename(`${this.#file}.new`, this.#file);
+    } catch (thrown) {
+      this.#log("warn", "which budgets were told of cannot be kept", { reason: (thrown as Error).message });
+    }
+    this.#writing = false;
+  }
+
+  #read(): Map<string, number> {
+    try {
+      const bytes = readWhole(this.#file);
+      const written: unknown = bytes === null ? {} : JSON.parse(Buffer.from(bytes).toString());
+      return new Map(Object.entries(written as object).filter(([, since]) => typeof since === "number"));
+    } catch (thrown) {
+      this.#log("warn", "which budgets were told of cannot be read", { reason: (thrown as Error).message });
+      return new Map();
+    }
+  }
+}

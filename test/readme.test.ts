@@ -67,8 +67,16 @@ test.each([...documents])("the files and headings that %s names are there", (pat
   }
 });
 
+const signing = `whsec_${"A".repeat(44)}`;
+const webhookVariables = {
+  OPS_WEBHOOK: "https://hooks.example.org/ops",
+  OPS_WEBHOOK_SECRET: signing,
+  PAGER_SECRET: signing,
+};
+
 test("its configuration is taken by the program", () => {
-  const variables = { VLLM_KEY: "a", OIDC_SECRET: "o", STRIPE_KEY: "b", STRIPE_WEBHOOK: "c", SCRAPE_TOKEN: "d" };
+  const keys = { VLLM_KEY: "a", OIDC_SECRET: "o", STRIPE_KEY: "b", STRIPE_WEBHOOK: "c", SCRAPE_TOKEN: "d" };
+  const variables = { ...keys, ...webhookVariables };
   const tables = blocks.filter(({ language, text }) => language === "toml" && !text.includes("model_providers"));
   expect(tables.length).toBeGreaterThan(2);
   for (const { text } of tables) {
@@ -97,7 +105,8 @@ describe("its sample of the configuration", () => {
   test("is taken with everything in it, too", () => {
     const names = [...complete.matchAll(/_env = "(\w+)"/g)].map(([, name]) => [name, "x"] as const);
     const folder = mkdtempSync(join(tmpdir(), "tollgate-sample-"));
-    const config = readConfig(join(folder, "sample.toml"), complete, {}, Object.fromEntries(names));
+    const variables = { ...Object.fromEntries(names), ...webhookVariables };
+    const config = readConfig(join(folder, "sample.toml"), complete, {}, variables);
     rmSync(folder, { recursive: true });
     expect(config.nodes.map(({ name }) => name)).toEqual(["gpu-box", "gpu-1", "qwen"]);
     expect([config.mcp.length, config.models.length, config.plans.length]).toEqual([1, 1, 2]);

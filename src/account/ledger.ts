@@ -210,7 +210,10 @@ export class Ledger implements JournalListener {
   /** Credit counts once it is on disk: nobody may spend a purchase that a crash could take back. */
   committed(entry: Entry): void {
     const account = this.#known(entry);
-    if (entry.kind === "credit") account.credit += entry.creditDelta;
+    if (entry.kind === "credit") {
+      account.credit += entry.creditDelta;
+      account.mostCredit = Math.max(account.mostCredit, account.credit);
+    }
     account.uncommitted -= 1;
     if (entry.endUser != null) this.endUsers.ended(this.#endUserOf(entry, entry.endUser));
   }

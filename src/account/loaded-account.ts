@@ -43,6 +43,8 @@ export class LoadedAccount {
   isUseUnwritten = false;
   /** Periods that were left while lines were uncommitted: the disk may not know their use yet. Nearly always null. */
   left: PeriodUse[] | null = null;
+  /** The most credit that it had in memory since it was last told of that its balance is low. */
+  mostCredit: number;
 
   constructor(
     readonly id: AccountId,
@@ -52,5 +54,7 @@ export class LoadedAccount {
     public keyHash: string,
     /** Its key and its sessions are refused; what runs may end. */
     public disabled = false,
-  ) {}
+  ) {
+    this.mostCredit = credit;
+  }
 }

@@ -31,6 +31,8 @@ const words: Readonly<Record<FailedReason, string>> = {
     "The person for whom the program asked has used up the tokens that the key gives each of its users a day.",
   coder_quota_reached: "The calls of coder models of this 4-hour window are used up.",
   busy: "All places for this model were taken for too long. Try again; at quieter times it will be faster.",
+  model_paused:
+    "An operator has taken the machines of this model out of service for a while. Nothing was charged; try again later.",
   quota_unverified: "The gateway could not read or write its books at that moment. Nothing was charged; try again.",
   node_failed: "The machine that runs the model stopped answering. Nothing was charged; try again.",
   model_unavailable: "The model was not loaded on its machine. Nothing was charged; try again later.",

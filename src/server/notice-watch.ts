@@ -49,8 +49,6 @@ export class NoticeWatch {
   #timer: Timer | null = null;
   readonly #nodes = new NodeWatch();
   #loaded: Iterator<LoadedAccount> | null = null;
-  /** Accounts that had credit above the threshold when they were last looked at. */
-  readonly #wellOff = new WeakSet<LoadedAccount>();
   readonly #budgets: ToldBudgets;
   #failure: BackupFailure | null = null;
   #violations: ReadonlySet<string> = new Set();
@@ -149,11 +147,10 @@ export class NoticeWatch {
   #lookAtBalance(account: LoadedAccount, ledger: Ledger, now: Ms): void {
     const threshold = this.#parts.lowBalanceTokens();
     if (threshold === 0) return;
-    if (account.credit >= threshold) return void this.#wellOff.add(account);
-    if (!this.#wellOff.has(account)) return;
+    if (account.mostCredit < threshold || account.credit >= threshold) return;
     const balance = ledger.knownBalance(account, now);
     if (balance === null || balance >= threshold) return;
-    this.#wellOff.delete(account);
+    account.mostCredit = account.credit;
     const { id } = account;
     this.#tell("balance.low", `${id} ${now}`, (nameOf) => ({
       text: `The balance of ${nameOf(id)} is low: ${tokens(balance)} are left.`,

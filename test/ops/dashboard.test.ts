@@ -50,7 +50,9 @@ describe("the dashboard", () => {
   test.skipIf(missing("prometheus", prometheus !== null, "it is in Debian's package prometheus"))(
     "finds in a real Prometheus all that a server tells",
     async () => {
-      await using gateway = await GatewayProcess.start({ config: "[backups]\nevery_hours = 1\n" });
+      await using gateway = await GatewayProcess.start({
+        config: '[backups]\nevery_hours = 1\n[[webhooks]]\nname = "ops"\nurl = "http://127.0.0.1:9"\n',
+      });
       await using server = await Prometheus.start(prometheus!, gateway.url);
       const account = await gateway.account();
       await (await chat(gateway.url, account.api_key, { stream: true })).text();

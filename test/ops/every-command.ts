@@ -45,6 +45,8 @@ export async function tryEveryCommand(
     ["usage", "operator@localhost", ...here],
     ["requests", "--reason", "failed", ...here],
     ["nodes", ...here],
+    ["nodes", "drain", "demo", ...here],
+    ["nodes", "resume", "demo", ...here],
     ["backup", "copy.db", ...here],
     ["check", "--json"],
     ["accounts", "export", "a@example.com", ...here],
@@ -59,6 +61,7 @@ export async function tryEveryCommand(
     "end-users export",
     "end-users erase",
     "models suggest",
+    "webhooks test",
     "search",
     "search index",
     "restore",
@@ -90,6 +93,7 @@ export async function tryEveryCommand(
   expect((await run(["accounts", "delete", "a@example.com", "--yes", ...here], options)).code).toBe(0);
   expect((await run(["doctor", ...here], options)).code).toBe(0);
   expect((await run(["models", "suggest", ...here], options)).stderr).toContain("no node lists a model"); // the demo node
+  expect((await run(["webhooks", "test", "ops", ...here], options)).stderr).toContain("there is no webhook");
   expect((await run(["check-answers", "--quick"], options)).stderr).toContain("is started by a server");
   server.signal("SIGTERM");
   expect(await server.ended()).toBe(0);

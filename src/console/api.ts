@@ -410,7 +410,7 @@ export const OperatorModels = Type.Object({
       context_tokens: count(),
       /** Names of the plans that may use it; null: all. */
       plans: Type.Union([Type.Array(Type.String()), Type.Null()]),
-      /** What nodes do not keep of what it promises, in words. */
+      /** What nodes lack of what it promises, in words: a line for each node. */
       below: Type.Array(Type.String()),
       /** Of this hour and the 23 before it. Of more than 100 models in an hour, those used least are not counted apart. */
       day: Type.Object({

@@ -64,7 +64,7 @@ export function abilitiesOf(
   }
   return {
     models: [...asked.values()].map(({ facts }) => servedModel(facts)),
-    below: [...asked.values()].flatMap(({ facts, models }) => belowOf(facts, models)),
+    below: [...asked.values()].flatMap(below),
   };
 }
 
@@ -76,8 +76,18 @@ function servedModel({ name, contextTokens, capabilities }: ModelFacts): ServedM
   return { name, contextTokens, can: only(true), cannot: only(false) };
 }
 
-/** What a model of a node does not keep of what those that it is asked for as promise, in words. */
-export function belowOf({ name, contextTokens, capabilities }: ModelFacts, asked: readonly Model[]): string[] {
+/** What a model of a node lacks of what it promises as this one, in a few words each. */
+export function lackOf({ contextTokens, capabilities }: ModelFacts, model: Model): string[] {
+  if (model.kind !== "chat") return [];
+  return [
+    ...(contextTokens !== null && model.contextTokens > contextTokens ? [`a context of ${contextTokens} tokens`] : []),
+    ...(capabilities.images === false && model.readsImages ? ["no images"] : []),
+    ...(capabilities.tools === false ? ["no tools"] : []),
+    ...(capabilities.chat === false ? ["no answers"] : []),
+  ];
+}
+
+function below({ facts: { name, contextTokens, capabilities }, models: asked }: Asked): string[] {
   const models = asked.filter(({ kind }) => kind === "chat"); // the others promise no answers
   if (models.length === 0) return [];
   const larger = contextTokens === null ? [] : models.filter((model) => model.contextTokens > contextTokens);

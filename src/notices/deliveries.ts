@@ -142,7 +142,7 @@ class Target {
       const pauseMs = webhookRetriesMs[delivery.tries];
       delivery.tries += 1;
       if (delivery.tries === 1) {
-        log("warn", "a notice was not taken", { webhook: this.config.name, event: notice.event, reason: problem });
+        log("warn", "a notice was not taken", { webhook: this.config.name, notice: notice.event, reason: problem });
       }
       if (pauseMs === undefined) {
         this.#forget(delivery);
@@ -159,7 +159,7 @@ class Target {
 
   #drop({ event }: Notice, reason: string): void {
     this.#dropped += 1;
-    this.#parts.log("error", "a notice was given up", { webhook: this.config.name, event, reason });
+    this.#parts.log("error", "a notice was given up", { webhook: this.config.name, notice: event, reason });
   }
 
   #disarm(): void {

@@ -6,7 +6,7 @@ import { distinctModels, type KnownModels } from "../core/catalog.ts";
 import type { Model, ModelKind } from "../core/types.ts";
 import { type Engine, factsOf } from "../nodes/engine.ts";
 import type { Capability } from "../nodes/model-facts.ts";
-import { belowOf } from "../nodes/abilities.ts";
+import { lackOf } from "../nodes/abilities.ts";
 import { modelNameOn, servesAmong } from "../nodes/model-routes.ts";
 import type { NodeState } from "../nodes/queue/pool.ts";
 import { kindOf } from "./served-models.ts";
@@ -33,7 +33,7 @@ export type ServedReport = Readonly<{
   /** Plans that may use it; null: all. */
   plans: readonly string[] | null;
   hidden: boolean;
-  /** What nodes do not keep of what it promises, in words. */
+  /** What nodes lack of what it promises, in words. */
   below: readonly string[];
 }>;
 
@@ -77,6 +77,7 @@ export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonl
   const served = distinctModels(models).map((model): ServedReport => {
     const having: string[] = [];
     const silent: string[] = [];
+    const unlisted: string[] = [];
     const below: string[] = [];
     for (const node of nodes.filter((node) => serves(node, model.id))) {
       const name = modelNameOn(node.models, model, node.engine);
@@ -85,9 +86,10 @@ export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonl
       // What lists nothing, and the demo node, answer to any name.
       else if (listed !== null || (node.engine?.models ?? []).length === 0 || node.engine?.kind === "demo") {
         having.push(node.name);
-      }
+      } else unlisted.push(node.name);
       if (listed === null) continue;
-      if (node.engine?.kind !== "demo") below.push(...belowOf(listed, [model]).map((line) => `${node.name}: ${line}`));
+      const lack = node.engine?.kind === "demo" ? [] : lackOf(listed, model);
+      if (lack.length > 0) below.push(`${node.name}: ${lack.join(", ")}`);
       const ids = servedAs.get(node)!;
       ids.set(listed.name, [...(ids.get(listed.name) ?? []), model.id]);
     }
@@ -98,7 +100,7 @@ export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonl
       kind: model.kind,
       node_model: model.nodeModel,
       nodes: having,
-      missing: having.length > 0 ? null : whyMissing(model, silent),
+      missing: having.length > 0 ? null : whyMissing(model, silent, unlisted),
       price: priceInDollars(model),
       context: model.contextTokens,
       images: model.readsImages,
@@ -125,9 +127,11 @@ export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonl
   return { served, offered };
 }
 
-function whyMissing({ nodeModel }: Model, silent: readonly string[]): string {
+function whyMissing({ nodeModel }: Model, silent: readonly string[], unlisted: readonly string[]): string {
   if (silent.length > 0) return `${silent.join(", ")} should serve it, but ${silent.length === 1 ? "is" : "are"} down`;
-  return nodeModel === null ? "no node is configured for it" : `no node lists ${nodeModel}`;
+  if (nodeModel !== null) return `no node lists ${nodeModel}`;
+  if (unlisted.length === 0) return "no node is configured for it";
+  return `${unlisted.join(", ")} should serve it, but ${unlisted.length === 1 ? "does" : "do"} not list it`;
 }
 
 /** Null where it costs nothing. */

@@ -37,7 +37,10 @@ export async function testNode(
   const sink = { piece: first, literal: first, flush: () => null };
   const ending = await endpoint.generate(testAsk(model), nobody, cancelSignal, sink, outcome);
   clearTimeout(timer);
-  return { firstTokenMs, tookMs: clock.monotonic() - askedAt, problem: problemOf(ending, cause) };
+  const tookMs = clock.monotonic() - askedAt;
+  // its only token may be one that no client is shown, such as the begin of a thought
+  if (ending.kind === "end" && ending.usage.output > 0) firstTokenMs ??= tookMs;
+  return { firstTokenMs, tookMs, problem: problemOf(ending, cause) };
 }
 
 function problemOf(ending: Ending, cause: string | null): string | null {
@@ -60,7 +63,7 @@ function testAsk(model: Model): Ask {
     parallelToolCalls: null,
     stop: [],
     outputTokensMax: 1,
-    effort: model.readsDepth ? "off" : null,
+    effort: "off",
     format: null,
     webSearch: null,
     stream: true,

@@ -126,7 +126,7 @@ function Row({ model }: { model: OperatorModel }): VNode {
 }
 
 function State({ of: { nodes, up, below } }: { of: OperatorModel }): VNode {
-  if (nodes.length === 0 && !up) return <span class="badge bad">No node</span>;
+  if (nodes.length === 0) return <span class="badge bad">No node</span>;
   if (!up) return <span class="badge warn">Drained</span>;
   if (below.length > 0) return <span class="badge warn">Below promise</span>;
   return <span class="badge good">Up</span>;

@@ -54,6 +54,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "server/served-models.ts": [/[\s\p{Cc}]/u],
   "server/suggested-models.ts": [/^[^\s\p{Cc}]+$/u, /[\u007f-\u009f\u2028\u2029]/g, /^[\w.:-]+$/],
   "config/kinds.ts": "the operator's configuration",
+  "config/webhooks.ts": "the operator's configuration",
   "console/bundle.ts": "our own sources",
   "console/console.ts": [/^[0-9]{1,15}$/, /^application\/json(?:$|[;\s])/i],
   "console/csv.ts": [/^[=+\-@\t\r]/, /[",\r\n]/],

@@ -211,6 +211,36 @@ export const bugs: readonly Bug[] = [
     edits: [["src/gateway.ts", 'const owes = ending.kind === "failed" && outlet.delivered', "const owes = false"]],
     file: spine,
   },
+  {
+    id: "M20",
+    what: "an end user's requests are not held against its limit",
+    edits: [["src/account/end-users.ts", "limit === null ? ofKey : [...ofKey, limit]", "ofKey"]],
+    file: "test/sim/ledger.test.ts",
+  },
+  {
+    id: "M21",
+    what: "what an end user used is forgotten with the process",
+    edits: [
+      [
+        "src/store/ledger/writer.ts",
+        "for (const { endUser, day, used } of sum.endUserUses ?? [])",
+        "for (const { endUser, day, used } of [] as NonNullable<typeof sum.endUserUses>)",
+      ],
+    ],
+    file: "test/sim/ledger.test.ts",
+  },
+  {
+    id: "M22",
+    what: "any key may say for whom it asks",
+    edits: [
+      [
+        "src/account/admission.ts",
+        "name === null || key?.limits?.forwardsUsers !== true",
+        "name === null || key === null",
+      ],
+    ],
+    file: "test/account/end-users.test.ts",
+  },
 ];
 
 const root = join(import.meta.dir, "..");

@@ -45,12 +45,14 @@ const models = ["core-3", "core-1.6-pro", "core-2-pro", "open-01-3BIT-REAP", "op
 const creditTokens = 100_000_000;
 
 /** `usage` is what the client was told; null unless the reply is whole. */
-type Seen = Readonly<{ way: string; usage: ToldUsage | null }>;
+type Seen = Readonly<{ way: string; usage: ToldUsage | null; endUser?: string | null }>;
 
 /** Everything that the clients of one account know. */
 type Oracle = {
   email: string;
   key: string;
+  /** Its key says for whom it asks. */
+  namesUsers?: boolean;
   /** By request id. */
   seen: Map<string, Seen>;
   /** Requests that were cut before their id came. */
@@ -90,7 +92,9 @@ export async function crash({
   const oracles: Oracle[] = [];
   for (let i = 0; i < accounts; i++) {
     const { email, api_key } = await gateway.account(creditTokens);
-    oracles.push({ email, key: api_key, seen: new Map(), anonymous: 0 });
+    const namesUsers = i % 2 === 1;
+    const key = namesUsers ? (await gateway.cli<{ api_key: string }>(...botOf(email))).api_key : api_key;
+    oracles.push({ email, key, namesUsers, seen: new Map(), anonymous: 0 });
   }
 
   for (let round = 1; round <= rounds; round++) {
@@ -160,13 +164,16 @@ export async function crash({
       const endpoint = endpoints[below(endpoints.length)]!;
       const stream = random() < 0.5;
       const prompt = `[[crash-${below(scriptCount)}]]`;
+      const endUser = below(3) === 0 ? null : `person ${below(20)}`;
+      const naming =
+        endUser === null ? {} : endpoint === "/v1/messages" ? { metadata: { user_id: endUser } } : { user: endUser };
       requests++;
       let reply: Response;
       try {
         reply = await fetch(gateway.url + endpoint, {
           method: "POST",
           headers: { authorization: `Bearer ${oracle.key}` },
-          body: JSON.stringify(bodyOf(endpoint, model, prompt, { stream, [budgetField[endpoint]]: 1_000 })),
+          body: JSON.stringify(bodyOf(endpoint, model, prompt, { stream, [budgetField[endpoint]]: 1_000, ...naming })),
         });
       } catch {
         oracle.anonymous++;
@@ -182,7 +189,8 @@ export async function crash({
       const view = viewOf(endpoint, stream, body);
       const usage = view.complete ? view.usage : null;
       if (oracle.seen.has(id)) wrong.push(`two replies carry the id ${id}`);
-      oracle.seen.set(id, { way: `${endpoint} ${stream ? "stream" : "whole"}`, usage });
+      const way = `${endpoint} ${stream ? "stream" : "whole"}`;
+      oracle.seen.set(id, { way, usage, endUser: oracle.namesUsers === true ? endUser : null });
       if (view.error !== null) wrong.push(`${id} failed: ${view.error.message}`);
       if (usage === null) return;
     }
@@ -191,9 +199,31 @@ export async function crash({
   async function verify(oracle: Oracle, round: number): Promise<void> {
     const rows = await gateway.usage(oracle.email, 1_000_000);
     const state = await gateway.show(oracle.email);
-    for (const sentence of contradictions(oracle, rows, state))
+    const endUsers = await gateway.cli<EndUser[]>("end-users", "list", oracle.email);
+    for (const sentence of [...contradictions(oracle, rows, state), ...contradictionsOfUsers(rows, endUsers)])
       wrong.push(`round ${round}, ${oracle.email}: ${sentence}`);
   }
+}
+
+const botOf = (email: string) => ["keys", "create", email, "--name", "bot", "--forwards-users"];
+
+/** `end-users list --json` */
+type EndUser = Readonly<{ name: string; last_day: string; used_last_day: number }>;
+
+/** What is known of end users and does not follow from the journal's lines. */
+function contradictionsOfUsers(rows: readonly UsageRow[], endUsers: readonly EndUser[]): string[] {
+  const wrong: string[] = [];
+  for (const { name, last_day, used_last_day } of endUsers) {
+    if (name === "") continue; // rows of other keys name nobody either
+    const own = rows.filter(({ end_user, time }) => end_user === name && time.startsWith(last_day));
+    const sum = own.reduce((total, { billed_tokens }) => total + billed_tokens, 0);
+    if (sum !== used_last_day) wrong.push(`${name} used ${used_last_day} on ${last_day}, the journal says ${sum}`);
+  }
+  const known = new Set(endUsers.map(({ name }) => name));
+  for (const { end_user = null, request_id } of rows) {
+    if (end_user !== null && !known.has(end_user)) wrong.push(`${request_id} is for ${end_user}, whom nobody knows`);
+  }
+  return wrong;
 }
 
 /** What does not fit between an account's clients, its usage rows and its balance. */
@@ -201,8 +231,11 @@ export function contradictions(oracle: Oracle, rows: readonly UsageRow[], state:
   const wrong: string[] = [];
   const byId = Map.groupBy(rows, ({ request_id }) => request_id);
   for (const [id, { length }] of byId) if (length > 1) wrong.push(`${id} was charged ${length} times`);
-  for (const [id, { usage }] of oracle.seen) {
+  for (const [id, { usage, endUser }] of oracle.seen) {
     const row = byId.get(id)?.[0];
+    if (row !== undefined && endUser !== undefined && row.end_user !== endUser) {
+      wrong.push(`${id} was for ${endUser}, on disk it is for ${row.end_user}`);
+    }
     if (usage !== null && row === undefined) wrong.push(`${id} was seen complete and has no charge`);
     if (row !== undefined && usage !== null) {
       const told = [usage.input, usage.output, usage.cached ?? row.cached_input];

@@ -2,6 +2,7 @@
 // names takes memory or disk without bound.
 import { describe, expect, test } from "bun:test";
 import type { NewKey } from "../../src/account/account-keys.ts";
+import { Folding } from "../../src/store/ledger/folding.ts";
 import { otherEndUsers } from "../../src/core/end-user.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Hold, Refusal } from "../../src/core/types.ts";
@@ -258,6 +259,24 @@ describe("who it was is erased", () => {
     await hold.settle(output(100), false, office.now);
     expect(await namesOf(office, id)).toEqual([null, "ada"]);
     await check(office);
+  });
+
+  test("with the last of its lines that are kept one by one", async () => {
+    const { office, id, key } = await officeWith({ limit_end_user_day: 1_000 });
+    for (let i = 0; i < 40; i += 1) await spend(office, id, key, `old ${i}`, 1);
+    await spend(office, id, key, "ada", 1);
+    office.now += 10 * dayMs;
+    await spend(office, id, key, "ada", 1);
+    await spend(office, id, 1, null, 1);
+    const folding = new Folding(office.database);
+    const before = office.now - 5 * dayMs;
+    for (let steps = 0; folding.hasWork(before); steps += 1) {
+      expect(steps).toBeLessThan(50);
+      folding.fold(before, 7);
+    }
+    expect(office.database.query("SELECT name FROM end_users WHERE name IS NOT NULL").all()).toEqual([{ name: "ada" }]);
+    expect(await namesOf(office, id)).toEqual(["ada", null]);
+    await check(office.restart());
   });
 
   test("with its account", async () => {

@@ -21,9 +21,9 @@ export class Folding {
     this.#statements = prepare(database);
   }
 
-  /** Whether the oldest line that is not folded is from before that moment. */
+  /** Whether the oldest line that is not folded is from before that moment, or a name from before it is left. */
   hasWork(before: Ms): boolean {
-    return this.#oldest(before, 1).length > 0;
+    return this.#oldest(before, 1).length > 0 || this.#statements.oldEndUser.get(Math.floor(before / dayMs)) !== null;
   }
 
   /** Within a transaction. Says whether there may be more. */
@@ -73,6 +73,9 @@ function prepare(database: Database) {
       FROM journal WHERE ${range} GROUP BY 1, 2, 3, 4, 5, 6, 7
       ON CONFLICT DO UPDATE SET ${addSums}`),
     remove: database.prepare<unknown, [after: number, last: number]>(`DELETE FROM journal WHERE ${range}`),
+    oldEndUser: database.prepare<{ id: number }, [day: number]>(
+      "SELECT id FROM end_users WHERE last_day < ? AND name IS NOT NULL LIMIT 1",
+    ),
     removeEndUsers: database.prepare<unknown, [day: number, limit: number]>(`
       DELETE FROM end_users WHERE (account_id, id) IN (
         SELECT account_id, id FROM end_users AS old WHERE last_day < ?

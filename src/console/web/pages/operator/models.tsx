@@ -95,7 +95,7 @@ function Row({ model }: { model: OperatorModel }): VNode {
         <State of={model} />
       </td>
       <td class="quiet sentence">
-        {model.nodes.length > 0 ? <span class="break">{model.nodes.join(", ")}</span> : model.missing}
+        {model.nodes.length > 0 ? <span class="break">{wholeNodes(model).join(", ")}</span> : model.missing}
         {model.below.map((line) => (
           <p key={line} class="small-text break">
             {line}
@@ -124,6 +124,10 @@ function Row({ model }: { model: OperatorModel }): VNode {
     </tr>
   );
 }
+
+/** Those that keep what the model promises; the others have a line of their own. */
+const wholeNodes = ({ nodes, below }: OperatorModel): readonly string[] =>
+  nodes.filter((name) => !below.some((line) => line.startsWith(`${name}: `)));
 
 function State({ of: { nodes, up, below } }: { of: OperatorModel }): VNode {
   if (nodes.length === 0) return <span class="badge bad">No node</span>;

@@ -102,7 +102,7 @@ function Row({ model }: { model: OperatorModel }): VNode {
           </p>
         ))}
       </td>
-      <td class="number nowrap" data-name="Input / cached / output">
+      <td class="number nowrap sentence" data-name="Price">
         {priceOf(model)}
       </td>
       <td class="quiet break" data-name="Plans">

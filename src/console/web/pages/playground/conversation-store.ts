@@ -97,7 +97,9 @@ async function writing(names: readonly string[], write: (transaction: IDBTransac
 /** Newest first. */
 export async function readEntries(owner: string): Promise<readonly Entry[]> {
   const entries = await valueOf((await reading(stores.entries)).getAll(below(owner)) as IDBRequest<Entry[]>);
-  return entries.sort((a, b) => b.updatedAt - a.updatedAt);
+  return entries
+    .map((entry) => ({ ...entry, settings: { ...defaultSettings, ...entry.settings } }))
+    .sort((a, b) => b.updatedAt - a.updatedAt);
 }
 
 export type Read = Readonly<{ entry: Entry; steps: readonly Step[] }>;

@@ -51,7 +51,6 @@ export type ModelKey = Readonly<{
   perMonth: bigint | null;
   /** Of each of its end users, a day. */
   perUser: bigint | null;
-  expiresAt: number | null;
 }>;
 
 class ModelAccount {
@@ -106,7 +105,7 @@ function chargeOf(rates: readonly number[], tokens: readonly number[]): bigint {
   return (2n * sum + 5_000_000n) / 10_000_000n;
 }
 
-type WhyNot = "busy" | "invalid_api_key" | "quota_exceeded" | "key_quota_exceeded" | "end_user_quota_exceeded";
+type WhyNot = "busy" | "quota_exceeded" | "key_quota_exceeded" | "end_user_quota_exceeded";
 
 export class LedgerModel {
   readonly #accounts = new Map<string, ModelAccount>();
@@ -229,8 +228,7 @@ export class LedgerModel {
 
   endSearch(account: string, takenAt: number, found: boolean): void {
     this.#of(account).searching -= 1n;
-    if (found)
-      this.#move({ account, use: searchesOf(takenAt), keyUse: "", userUse: "", used: 1n, credit: 0n, purchase: false });
+    if (found) this.#move({ account, use: searchesOf(takenAt), keyUse: "", userUse: "", used: 1n, credit: 0n, purchase: false });
   }
 
   /** A line that moves nothing (the tokens of a coder call). */
@@ -424,9 +422,7 @@ export class LedgerModel {
           .reduce((sum, other) => sum + other.budget, 0n);
       const ofKey = (other: ModelRequest) => other.key === key;
       const ofUser = (other: ModelRequest) => other.key === key && other.user === user;
-      const expiresAt = of.keys.get(key)?.expiresAt ?? null;
-      if (expiresAt !== null && expiresAt <= now) this.#refuse(of, request, "invalid_api_key");
-      else if (budget > this.#balance(of, now) - beside(() => true)) this.#refuse(of, request, "quota_exceeded");
+      if (budget > this.#balance(of, now) - beside(() => true)) this.#refuse(of, request, "quota_exceeded");
       else if (budget > this.#keyLeft(of, key, now) - beside(ofKey)) this.#refuse(of, request, "key_quota_exceeded");
       else if (budget > this.#userLeft(of, one, now) - beside(ofUser))
         this.#refuse(of, request, "end_user_quota_exceeded");

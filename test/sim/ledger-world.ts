@@ -115,12 +115,7 @@ export abstract class LedgerWorld {
     const { id, api_key: key } = await this.written(office.accountKeys.create(account.id, wanted));
     account.keys.push({ id, key, expiresAt, namesUsers });
     const big = (limit: number | null) => (limit === null ? null : BigInt(limit));
-    this.model.addKey(account.name, id, {
-      perDay: big(perDay),
-      perMonth: big(perMonth),
-      perUser: big(perUser),
-      expiresAt,
-    });
+    this.model.addKey(account.name, id, { perDay: big(perDay), perMonth: big(perMonth), perUser: big(perUser) });
   }
 
   async written<Value>(change: Promise<Value>): Promise<Value> {

@@ -16,11 +16,16 @@ const minuteMs = 60_000;
 type SimulatedAccount = { readonly email: string; readonly id: number; key: string };
 type Fate = "refused" | "unavailable" | "left" | "whole";
 
+/** Hundreds of times what it takes: something is stuck, and no limit of time would end a loop that gives way to nothing. */
+const quietRoundsMax = 20_000;
+
 /** A request that a client has sent to one of the relays. */
 type Request = {
   readonly id: string;
   readonly account: SimulatedAccount;
   readonly cancelSignal: AbortController;
+  /** It waits for a place on a node. */
+  isInLine: boolean;
   /** Ends its generation; null while none runs. */
   end: (() => void) | null;
   fate: Fate | null;
@@ -134,6 +139,7 @@ export class SimulatedRelays {
     else if (roll < 0.985) await this.#rotate();
     else if (roll < 0.986) this.#nextMinute();
     else if (roll < 0.99) this.office.admission.line.look(this.office.moment);
+    else this.#leaveLine();
     await this.#continuations();
     this.queue.check();
     this.#check();
@@ -141,7 +147,10 @@ export class SimulatedRelays {
 
   /** Lets everything come to its end. */
   async quiet(): Promise<void> {
-    while (this.requests.length > 0 || this.relays.some(({ idle }) => !idle) || this.office.journal.pending > 0) {
+    for (let round = 0; ; round += 1) {
+      const isOver = this.requests.length === 0 && this.relays.every(({ idle }) => idle);
+      if (isOver && this.office.journal.pending === 0) break;
+      if (round === quietRoundsMax) throw new Error(`${this.requests.length} requests come to no end`);
       for (const relay of this.relays) {
         relay.flush();
         relay.deliver("toMain");
@@ -153,6 +162,12 @@ export class SimulatedRelays {
     }
   }
 
+  /** A client leaves that waits for a place, which may be on its way to it. */
+  #leaveLine(): void {
+    const waiting = this.requests.filter(({ isInLine }) => isInLine);
+    if (waiting.length > 0) this.#pick(waiting).cancelSignal.abort();
+  }
+
   /** What this account's whole replies cost, by the clients' own view: at par price a token is a token. */
   readonly costs = new Map<number, number>();
 
@@ -162,6 +177,7 @@ export class SimulatedRelays {
       id: `req-${this.#next++}`,
       account,
       cancelSignal: new AbortController(),
+      isInLine: false,
       end: null,
       fate: null,
       usage: output(1 + Math.floor(this.#random() * 900)),
@@ -210,9 +226,11 @@ export class SimulatedRelays {
     }
     {
       const wanted = { account, model: "core-3", affinity: 0, excluded: new Set<string>() };
+      request.isInLine = true;
       const place = await mainThread.enter(wanted, request.cancelSignal.signal, (number, node) =>
         this.#slot(mainThread, number, node),
       );
+      request.isInLine = false;
       if (isRefusal(place)) return request.cancelSignal.signal.aborted ? "left" : "refused";
       using _slot = place;
       await new Promise<void>((end) => {

@@ -32,7 +32,7 @@ test(
     for (const fate of ["refused", "whole", "failed", "left", "unheard", "misfit"])
       expect(done[`fate: ${fate}`]).toBeGreaterThan(0);
   },
-  60_000 + operations * 2,
+  120_000 + operations * 4,
 );
 
 test("the same seed makes the same run", async () => {

@@ -556,9 +556,9 @@ export const inputAnswerMaxBytes = 192 * 1024;
 export const inputsAnswerMaxBytes = 192 * 1024 * 1024;
 /** All that stands around the list of an answer. */
 export const inputsAnswerFrameMaxLength = 64 * 1024;
-/** What replies that are made or going out may take, each twice, on each thread that serves clients. */
-export const inputsRepliesBytesMax = 1_024 * 1024 * 1024;
-export const inputsRepliesAccountBytesMax = 448 * 1024 * 1024;
+/** What replies that are made or going out may take on each thread that serves clients. */
+export const inputsRepliesBytesMax = 512 * 1024 * 1024;
+export const inputsRepliesAccountBytesMax = 224 * 1024 * 1024;
 /** A larger reply goes out in such steps, and the room for each is taken in them. */
 export const inputsReplyStepBytes = 256 * 1024;
 
@@ -650,7 +650,7 @@ assert(passwordMinLength < passwordMaxLength, "there are passwords");
 assert(toolResultMaxLength < toolResultsOfRoundMaxLength, "a round has room for more than one result");
 assert(countingAccountBytesMax < countingBytesMax, "an account leaves room to others: texts to count");
 assert(largeBodiesAccountBytesMax < largeBodiesBytesMax, "an account leaves room to others: large bodies");
-assert(2 * inputsAnswerMaxBytes < inputsRepliesAccountBytesMax, "every allowed answer finds room");
+assert(inputsAnswerMaxBytes < inputsRepliesAccountBytesMax, "every allowed answer finds room");
 assert(mediaAccountHeldBytesMax < mediaHeldBytesMax, "an account leaves room to others: media");
 assert(inflatingAccountMax < inflatingMax, "an account leaves turns to others: compressed bodies");
 assert(pdfReadersAccountMax < pdfReadersMax, "an account leaves turns to others: PDFs");

@@ -43,6 +43,8 @@ export interface Encoder {
   inputCounted?(tokens: number): void;
   /** The last events; called once, after the charge is on disk. */
   end(end: AnswerEnd): string;
+  /** The same in parts, for a reply that may be too large to be one text; what was given out is no longer kept. */
+  parts?(end: AnswerEnd): Iterator<string>;
   /** The dialect's error event; called instead of `end`, never followed by a terminator. */
   failure(refusal: Refusal): string;
 }

@@ -42,12 +42,20 @@ class VectorList implements Encoder {
     return "";
   }
 
-  end({ usage: { inputFresh } }: AnswerEnd): string {
-    const data = this.#vectors.entries
-      .sort(([one], [other]) => one - other)
-      .map(([index, vector]) => `{"object":"embedding","index":${index},"embedding":${vector}}`);
+  end(end: AnswerEnd): string {
+    return [...this.parts(end)].join("");
+  }
+
+  *parts({ usage: { inputFresh } }: AnswerEnd): Generator<string> {
+    let before = '{"object":"list","data":[';
+    for (const [index, vector] of this.#vectors.taken()) {
+      yield `${before}{"object":"embedding","index":${index},"embedding":`;
+      yield vector;
+      before = "},";
+    }
     const usage = JSON.stringify({ prompt_tokens: inputFresh, total_tokens: inputFresh });
-    return `{"object":"list","data":[${data.join(",")}],"model":${JSON.stringify(this.#model.id)},"usage":${usage}}`;
+    const close = before === "}," ? "}" : before;
+    yield `${close}],"model":${JSON.stringify(this.#model.id)},"usage":${usage}}`;
   }
 
   failure(): string {

@@ -33,6 +33,11 @@ export class Collected {
   end(end: AnswerEnd): string {
     return this.#encoder.end(end);
   }
+
+  /** The same, one part after the other. */
+  parts(end: AnswerEnd): Iterator<string> {
+    return this.#encoder.parts?.(end) ?? [this.end(end)].values();
+  }
 }
 
 /** The same as a piece with a string of its own. */

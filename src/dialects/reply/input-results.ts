@@ -13,4 +13,13 @@ export class InputResults {
   get entries(): [number, string][] {
     return [...this.#results];
   }
+
+  /** In the order of the inputs. What was given out is no longer kept. */
+  *taken(): Generator<[number, string]> {
+    for (const index of [...this.#results.keys()].sort((one, other) => one - other)) {
+      const json = this.#results.get(index)!;
+      this.#results.delete(index);
+      yield [index, json];
+    }
+  }
 }

@@ -40,11 +40,11 @@ export class CollectOutlet implements Outlet, EventListenerObject {
   }
 
   end(end: AnswerEnd): void {
-    this.#respond(this.replyOf(this.#collected.end(end), this.#reply.requestId));
+    this.#respond(this.replyOf(this.#collected, end, this.#reply.requestId));
   }
 
-  protected replyOf(json: string, requestId: string): Response {
-    return jsonReply(json, requestId);
+  protected replyOf(collected: Collected, end: AnswerEnd, requestId: string): Response {
+    return jsonReply(collected.end(end), requestId);
   }
 
   fail(refusal: Refusal): void {

@@ -22,6 +22,7 @@ function scan(text: string, sizes: readonly number[] = []): { items: string[]; f
 const answers = [
   ['{"object":"list","data":[{"index":0,"embedding":[1,2]},{"index":1}],"usage":{"a":[1]}}', 2],
   ['{"usage":{"data":[1]}, "results" :\n[ {"s":"]}\\"\\\\","é":1} , {"index":1} ] }', 2],
+  ['{"data":[{"s":"a\\n"},{"t":"\\u0022]"}],"u":"\\t"}', 2],
   ['[{"index":1,"score":0.5},{"index":0,"score":0.25}]', 2],
   ['{"data":[],"x":[{"y":1}]}', 0],
 ] as const;

@@ -554,6 +554,8 @@ export const vectorDimensionsMax = 65_536;
 export const inputAnswerMaxBytes = 192 * 1024;
 /** Of a node's answer what is read at all: 2,048 vectors of 4,096 numbers as text are 184 MB. */
 export const inputsAnswerMaxBytes = 192 * 1024 * 1024;
+/** So much of one answer is read before others have their turn; 10 ms where numbers become base64. */
+export const inputsAnswerTurnBytes = 512 * 1024;
 /** All that stands around the list of an answer. */
 export const inputsAnswerFrameMaxLength = 64 * 1024;
 /** What replies that are made or going out may take on each thread that serves clients. */

@@ -1,7 +1,7 @@
 // One request for vectors or scores to one node, and its answer: a single document, not a stream.
 import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import type { InputsAsk } from "../../core/inputs.ts";
-import { nodeErrorBodyMaxBytes } from "../../core/limits.ts";
+import { inputsAnswerTurnBytes, nodeErrorBodyMaxBytes } from "../../core/limits.ts";
 import { type Ending, noUsage, type Sink } from "../../core/types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "../client/client.ts";
 import { type Failure, failureOfStatus, nodeBusy, nodeFailed } from "../failure/failure.ts";
@@ -43,6 +43,9 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
   #heard = false;
   #silentQuarters = 0;
   #over = false;
+  /** Bytes of this turn of the event loop. */
+  #turnBytes = 0;
+  #resting = false;
 
   constructor(parts: InputsParts) {
     this.#parts = parts;
@@ -76,6 +79,7 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
     if (this.#over) return;
     this.#heard = true;
     if (this.#status !== 200) return this.#keepErrorBody(bytes, start, end);
+    this.#turnBytes += end - start;
     this.#answer.push(bytes, start, end);
     if (!this.#begun && this.#answer.begun) {
       this.#begun = true;
@@ -84,7 +88,17 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
     if (this.#answer.failure !== null) this.#fail(this.#answer.failure);
   }
 
-  readEnd(): void {}
+  /** A node that is quick has 6 MB ready at once, which would keep everybody else waiting for a quarter of a second. */
+  readEnd(): void {
+    if (this.#over || this.#resting || this.#turnBytes < inputsAnswerTurnBytes) return;
+    this.#resting = true;
+    this.#exchange?.pause();
+    setImmediate(() => {
+      this.#resting = false;
+      this.#turnBytes = 0;
+      if (!this.#over) this.#exchange?.resume();
+    });
+  }
 
   end(): void {
     if (this.#over) return;

@@ -2,6 +2,7 @@
 // only the checking process uses it, which can be stopped and killed.
 import Ajv, { type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import Ajv2020 from "ajv/dist/2020.js";
+import { isRecord } from "../../core/is-record.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 import { linearPattern } from "./linear-pattern.ts";
 
@@ -88,15 +89,35 @@ export class AnswerValidator {
     return compiled;
   }
 
-  /** As the draft that it names; without one as 2020-12 or, if it is not valid there, as draft 7. */
+  /** As the draft that it names; without one, or if it is not valid there, as 2020-12, as draft 7 or as draft 4. */
   #compileAnew(schemaText: string): ValidateFunction | Verdict {
     const { $schema, ...schema } = JSON.parse(schemaText) as Record<string, unknown>;
     const older = typeof $schema === "string" && /draft-0?[3467]\b/.test($schema);
     const first = compiledBy(this.#drafts[older ? "7" : "2020-12"], schema);
-    if (typeof first === "function" || older) return first;
-    const second = compiledBy(this.#drafts["7"], schema);
-    return typeof second === "function" ? second : first;
+    if (typeof first === "function") return first;
+    const seventh = older ? first : compiledBy(this.#drafts["7"], schema);
+    if (typeof seventh === "function") return seventh;
+    const fourth = compiledBy(this.#drafts["7"], ofDraft4(schema));
+    return typeof fourth === "function" ? fourth : first;
   }
+}
+
+const exclusiveLimits = [
+  ["exclusiveMinimum", "minimum"],
+  ["exclusiveMaximum", "maximum"],
+] as const;
+
+/** Draft 4, and OpenAPI 3.0 with it, said by a boolean that a limit is exclusive; today that is the limit itself. */
+function ofDraft4(schema: Record<string, unknown>): Record<string, unknown> {
+  return JSON.parse(JSON.stringify(schema), (_, value: unknown) => {
+    if (!isRecord(value)) return value;
+    for (const [flag, limit] of exclusiveLimits) {
+      if (typeof value[flag] !== "boolean" || typeof value[limit] !== "number") continue;
+      if (value[flag]) value[flag] = value[limit];
+      else delete value[flag];
+    }
+    return value;
+  }) as Record<string, unknown>;
 }
 
 /** `meta` knows what a schema of the draft looks like, `start` makes what compiles one. */

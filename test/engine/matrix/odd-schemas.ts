@@ -77,7 +77,7 @@ export function oddSchemas(base: { properties: object; required: readonly string
     "dependentRequired",
     "minProperties",
   ];
-  const impossible = ["exclusiveMinimum as a boolean", "an enum of nothing", "a dynamic reference to nothing"];
+  const impossible = ["an enum of nothing", "a dynamic reference to nothing"];
   return Object.entries(schemas).map(([name, schema]) => [
     name,
     schema,

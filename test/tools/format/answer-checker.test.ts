@@ -66,6 +66,9 @@ describe("verdicts", () => {
     [{ items: [{ type: "string" }] }, "[1]", "/0 must be string"],
     [{ prefixItems: [{ type: "string" }] }, "[1]", "/0 must be string"],
     [{ definitions: { a: { type: "string" } }, items: { $ref: "#/definitions/a" } }, "[1]", "/0 must be string"],
+    [{ minimum: 1, exclusiveMinimum: true }, "1", "the value must be > 1"],
+    [{ $schema: "http://json-schema.org/draft-04/schema#", maximum: 1, exclusiveMaximum: true }, "0", null],
+    [{ properties: { a: { maximum: 1, exclusiveMaximum: false } } }, '{"a":1}', null],
     [{ properties: { a: { anyOf: [{ type: "string" }, { type: "null" }] } } }, '{"a":null}', null],
   ])(
     "%j and %s: %p",

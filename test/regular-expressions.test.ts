@@ -223,6 +223,9 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
       /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i,
     ),
   ],
+  "nodes/named-call.ts": [
+    /^\s{0,99}\{\s{0,99}"name"\s{0,99}:\s{0,99}("(?:[^"\\]|\\.)*")\s{0,99},\s{0,99}"arguments"\s{0,99}:\s{0,99}(?=\{)/,
+  ],
   "nodes/node-endpoint.ts": "the operator's configuration",
   "nodes/ollama.ts": [
     within(

@@ -16,8 +16,10 @@ export class JsonEnd {
     return this.#reached;
   }
 
-  push(text: string): void {
-    for (let at = 0; at < text.length && !this.#reached; at++) {
+  /** How much of the text is the object's. */
+  push(text: string): number {
+    let at = 0;
+    for (; at < text.length && !this.#reached; at++) {
       const code = text.charCodeAt(at);
       if (this.#inString) {
         if (this.#escaped) this.#escaped = false;
@@ -27,5 +29,6 @@ export class JsonEnd {
       else if (code === 0x7b || code === 0x5b) this.#depth++;
       else if (code === 0x7d || code === 0x5d) this.#reached = --this.#depth <= 0;
     }
+    return at;
   }
 }

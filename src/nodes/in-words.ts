@@ -15,3 +15,12 @@ export function callPrompt(tools: readonly Tool[]): string {
   const which = tools.length === 1 ? `the tool ${names}` : `one of the tools ${names}`;
   return `You must call ${which} now, with arguments that suit the conversation. Answer with the tool call alone.`;
 }
+
+/** The same where the call is the answer's text, and the engine hears nothing of the tools. */
+export function namedCallPrompt(tools: readonly Tool[]): string {
+  const described = tools.map(({ name, description, parameters }) =>
+    JSON.stringify({ name, ...(description === null ? {} : { description }), parameters }),
+  );
+  const form = 'Answer with JSON alone: {"name": the tool, "arguments": its arguments}.';
+  return `You must call one of these tools now, with arguments that suit the conversation. ${form}\n${described.join("\n")}`;
+}

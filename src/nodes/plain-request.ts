@@ -48,7 +48,7 @@ export function plainRequest(
   if (plain.echo) rest["echo"] = true;
   Object.assign(rest, prefixCacheFields(traits.prefixCache, prefixCache, account));
   const body = withPrompt(ask, nodeModel, "prompt", rest);
-  const expected = { textIsCallOf: null, stops };
+  const expected = { textIsCallOf: null, textNamesCall: false, stops };
   return typeof body === "string" ? { body, expected } : { body, expected };
 }
 

@@ -14,6 +14,7 @@ import type { KnownEvents } from "./client/events.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure/failure.ts";
 import type { Failure } from "./failure/failure.ts";
 import { parseNodeJson, record } from "./json.ts";
+import { NamedCall } from "./named-call.ts";
 import { KnownShapes } from "./fast-path/known-shapes.ts";
 import type { RunningNumbers, Simple, Template } from "./fast-path/template.ts";
 import { mayBeginThought, ThinkTags } from "./think-tags.ts";
@@ -31,6 +32,8 @@ const deltasPerTokenMax = 8;
 export type ReaderOptions = Readonly<{
   /** The node was asked for this tool's arguments as plain JSON text: the text becomes the one call. */
   textIsCallOf?: string | null;
+  /** The text is the one call, and names its tool. */
+  textNamesCall?: boolean;
   /** The answer's text begins inside a thought (see think-tags.ts). */
   thinkTagOpened?: boolean;
   /** Stop sequences that the node was not told of. */
@@ -51,6 +54,7 @@ export class AnswerReader implements KnownEvents {
   readonly #calls: ToolCalls;
   readonly #text: AnswerText;
   readonly #textIsCallOf: string | null;
+  readonly #namedCall: NamedCall | null;
   readonly #thinkTagOpened: boolean;
   /** False once the answer's start was seen, so that a usual token costs one comparison. */
   #mayThink: boolean;
@@ -87,6 +91,7 @@ export class AnswerReader implements KnownEvents {
 
   constructor(ask: Ask, pieces: Pieces, options: ReaderOptions = {}) {
     const { textIsCallOf = null, thinkTagOpened = false, stops = [], shapes = new KnownShapes<Channel>() } = options;
+    this.#namedCall = options.textNamesCall === true ? new NamedCall() : null;
     this.#ask = ask;
     this.#pieces = pieces;
     this.#textIsCallOf = textIsCallOf;
@@ -433,6 +438,7 @@ export class AnswerReader implements KnownEvents {
 
   #giveText(literal: string, logprobs: string | null): void {
     if (this.#textIsCallOf !== null) return this.#takeTextAsCall(this.#textIsCallOf, literal);
+    if (this.#namedCall !== null) return this.#takeNamedCall(this.#namedCall, literal);
     this.#text.text(literal, logprobs);
     if (this.#text.stopped !== null) this.#stop(this.#text.stopped);
   }
@@ -446,6 +452,14 @@ export class AnswerReader implements KnownEvents {
   #takeTextAsCall(name: string, literal: string): void {
     if (this.#calls.sentIndex(0) >= 0) this.#calls.more(0, literal);
     else this.#calls.delta({ index: 0, function: { name, arguments: JSON.parse(literal) } }, 0, literal.length);
+  }
+
+  /** What is no call is nothing: whoever asked for one is told so. */
+  #takeNamedCall(call: NamedCall, literal: string): void {
+    const json = call.push(JSON.parse(literal) as string);
+    if (json === "" || call.name === null) return;
+    if (this.#calls.sentIndex(0) >= 0) this.#calls.more(0, JSON.stringify(json.toWellFormed()));
+    else this.#calls.delta({ index: 0, function: { name: call.name, arguments: json } }, 0, json.length);
   }
 
   /** Whether what was sent already is the whole budget: by the node's running count, else by our own. */

@@ -5,7 +5,8 @@ import { furtherStopsMaxLength, stopSequencesMax } from "../core/limits.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { EngineKind } from "./engine.ts";
-import { callPrompt, formatPrompt } from "./in-words.ts";
+import { callPrompt, formatPrompt, namedCallPrompt } from "./in-words.ts";
+import { namedCallSchema } from "./named-call.ts";
 import { nodeSchema, toolParameters } from "./node-schema.ts";
 import { prefixCacheFields, type PrefixCacheRule, type PrefixCacheTrait, usualPrefixCache } from "./prefix-cache.ts";
 import type { AccountId, Ask, Effort, Format, PreparedTurns, Sampling, Tool, Turn } from "../core/types.ts";
@@ -18,7 +19,8 @@ export type EngineTraits = Readonly<{
   /**
    * How one tool is forced. `native`: the object form. `required`: only that tool, and tool_choice "required".
    * `required-unthinking`: the same with thinking off (llama-server writes text to the budget's end otherwise).
-   * `schema`: the engine ignores tool_choice: the parameters as the answer's schema, the text becomes the call.
+   * `schema`: the engine ignores tool_choice: the parameters as the answer's schema, the text becomes the call; where any
+   * of several must be called, the schema is one of their calls, and the prompt tells of them (see named-call.ts).
    */
   forcedTool: "native" | "required" | "required-unthinking" | "schema";
   /** It holds answers to a schema; else it reads them in words. */
@@ -149,6 +151,8 @@ export const keepsApart = (engine: EngineKind): boolean => engineTraits[engine].
 export type Expected = Readonly<{
   /** Name of the tool whose arguments the answer's text will be, or null (see `schema` above). */
   textIsCallOf: string | null;
+  /** The answer's text will be a call that names its tool. */
+  textNamesCall: boolean;
   /** Stop sequences that the node is not told of. */
   stops: readonly string[];
 }>;
@@ -265,12 +269,21 @@ function fieldsOf(
   const forced = forcedTool(ask);
   const tools = forced === null ? (ask.toolChoice === "none" ? [] : ask.tools) : [forced];
   const textIsCallOf = forced !== null && traits.forcedTool === "schema" ? forced.name : null;
-  const sendsTools = tools.length > 0 && textIsCallOf === null;
+  // the second time, or where the node refuses the schema, its own way with tools
+  const textNamesCall =
+    ask.toolChoice === "required" &&
+    tools.length > 1 &&
+    traits.forcedTool === "schema" &&
+    ask.told?.call !== true &&
+    ask.told?.schema !== true;
+  const textIsCall = textIsCallOf !== null || textNamesCall;
+  const sendsTools = tools.length > 0 && !textIsCall;
   const mustCall = forced !== null || (ask.toolChoice === "required" && sendsTools);
   const unthinking = mustCall && traits.forcedTool === "required-unthinking";
   const { told = nothing } = ask;
-  const format: Format | null =
-    textIsCallOf === null
+  const format: Format | null = textNamesCall
+    ? { kind: "json_schema", name: "call", schema: namedCallSchema(tools, engine), strict: null }
+    : textIsCallOf === null
       ? ask.format
       : { kind: "json_schema", name: textIsCallOf, schema: toolParameters(forced!, engine), strict: null };
 
@@ -278,13 +291,13 @@ function fieldsOf(
   const constrains = format !== null && traits.formats && !sendsTools && told.schema !== true;
   const held = constrains && format.kind === "json_schema" ? nodeSchema(format.schema, engine) : null;
   const isFree = !constrains || engine === "unknown" || held?.isWhole === false;
-  const inWords = format !== null && isFree && (textIsCallOf === null || told.schema === true);
+  const inWords = format !== null && isFree && (!textIsCall || told.schema === true);
   const formatWords = inWords ? formatPrompt(format) : "";
-  const callWords = told.call === true ? callPrompt(tools) : "";
+  const callWords = textNamesCall ? namedCallPrompt(tools) : told.call === true ? callPrompt(tools) : "";
   const addition = formatWords + (formatWords === "" || callWords === "" ? "" : "\n\n") + callWords;
   const body = streamFields(traits);
   if (budgetLimitsAnswer(ask)) body["max_tokens"] = ask.outputTokensMax;
-  const [sentStops, stops] = stopsFor(ask, traits, textIsCallOf !== null);
+  const [sentStops, stops] = stopsFor(ask, traits, textIsCall);
   if (sentStops.length > 0) body["stop"] = sentStops;
   addSampling(body, ask.sampling, traits, sendsTools && engine === "llama.cpp");
   if (sendsTools) {
@@ -304,7 +317,7 @@ function fieldsOf(
   if (unthinking) Object.assign(body, depths.off ?? thinking(false));
   Object.assign(body, prefixCacheFields(traits.prefixCache, prefixCache, account));
   const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");
-  return { model: nodeModel, messages, rest: body, addition, expected: { textIsCallOf, stops } };
+  return { model: nodeModel, messages, rest: body, addition, expected: { textIsCallOf, textNamesCall, stops } };
 }
 
 const nothing: NonNullable<Ask["told"]> = {};

@@ -601,6 +601,26 @@ describe("tool calls", () => {
     });
     expect(calls).toMatchObject([{ name: "get_weather", json: pieces.join("") }]);
   });
+  test("text as a call that names its tool, at every split in two and character by character", () => {
+    const text = '{"name": "get_time", "arguments": {"zone": "}\\"\u00e9"}}\n';
+    const splits = Array.from({ length: text.length - 1 }, (_, at) => [text.slice(0, at + 1), text.slice(at + 1)]);
+    for (const pieces of [[text], [...text], ...splits]) {
+      const body = pieces.map((piece) => textEvent(piece)).join("") + ended;
+      const answer = readEvents(body, askOf({ tools }), { textNamesCall: true });
+      expect(answer).toMatchObject({
+        text: "",
+        calls: [{ id: ours, name: "get_time", json: '{"zone": "}\\"\u00e9"}' }],
+        ending: { reason: "tool_calls" },
+      });
+    }
+  });
+  test.each(["Hello!", '{"arguments": {}}', '{"name": 1, "arguments": {}}', `{"name":"${"x".repeat(9_000)}`, ""])(
+    "text that should name a call and does not is an answer without one: %p",
+    (text) => {
+      const answer = readEvents(textEvent(text) + ended, askOf({ tools }), { textNamesCall: true });
+      expect(answer).toMatchObject({ text: "", calls: [], ending: { reason: "stop" } });
+    },
+  );
   test("text as the call of a tool that the engine cannot be forced to", () => {
     const answer = readEvents(textEvent('{"city":') + textEvent('"Paris"}') + ended, askOf({ tools }), {
       textIsCallOf: "get_weather",

@@ -177,6 +177,34 @@ describe("tools", () => {
       json_schema: { schema: tools[1]!.parameters },
     });
   });
+  test("Ollama, any of several: one of their calls as the answer's schema, and the tools in words", () => {
+    const either = { tools, toolChoice: "required" } as const;
+    const { body, expected } = nodeRequest(askOf(either), 1, "m", "ollama");
+    expect(expected).toMatchObject({ textIsCallOf: null, textNamesCall: true });
+    const parsed = JSON.parse(body) as Body;
+    expect(parsed).not.toHaveProperty("tools");
+    const { schema } = (parsed["response_format"] as { json_schema: { schema: { anyOf: object[] } } }).json_schema;
+    expect(schema.anyOf).toMatchObject(
+      tools.map(({ name }) => ({ properties: { name: { const: name } }, required: ["name", "arguments"] })),
+    );
+    const [system] = parsed["messages"] as { role: string; content: string }[];
+    for (const { name } of tools) expect(system!.content).toContain(`"name":"${name}"`);
+    for (const told of [{ call: true }, { schema: true }]) {
+      const again = nodeRequest(askOf({ ...either, told }), 1, "m", "ollama");
+      expect(again.expected.textNamesCall).toBe(false);
+      expect(JSON.parse(again.body)).toHaveProperty("tools");
+    }
+  });
+  test("Ollama, any of several: a tool's schema that refers to itself is left open", () => {
+    const parameters = { type: "object", properties: { next: { $ref: "#" } } };
+    const recursive = [{ ...tools[0]!, parameters }, tools[1]!];
+    const { body } = nodeRequest(askOf({ tools: recursive, toolChoice: "required" }), 1, "m", "ollama");
+    const format = (JSON.parse(body) as Body)["response_format"];
+    expect(format).toMatchObject({
+      json_schema: { schema: { anyOf: [{ properties: { arguments: { type: "object" } } }, {}] } },
+    });
+    expect(JSON.stringify(format)).not.toContain("$ref");
+  });
   test("never together with a schema", () => {
     const format = { kind: "json_object" } as const;
     for (const engine of engines) {

@@ -8,7 +8,6 @@ type Reasons = Partial<Record<CheckName, string>>;
 export const cannot: Partial<Record<EngineName, Reasons>> = {
   ollama: {
     "cached tokens": "it reports none",
-    "any of two tools": "it forces none, and the tiny model does not do what it is told in words: an error says so",
     "exact counts": "it has no route that counts",
   },
   transformers: {

@@ -189,7 +189,7 @@ describe("tools", () => {
     );
     const [system] = parsed["messages"] as { role: string; content: string }[];
     for (const { name } of tools) expect(system!.content).toContain(`"name":"${name}"`);
-    for (const told of [{ call: true }, { schema: true }]) {
+    for (const told of [{ call: true }, { schema: true }] as const) {
       const again = nodeRequest(askOf({ ...either, told }), 1, "m", "ollama");
       expect(again.expected.textNamesCall).toBe(false);
       expect(JSON.parse(again.body)).toHaveProperty("tools");

@@ -91,6 +91,7 @@ const inParis = { prompt: "What is the weather in Paris?", tools: [weather] };
 const inTwoCities = { prompt: "What is the weather in London and Tokyo?", tools: [weather] };
 const tellingWays = ways.filter(([dialect]) => dialect !== "responses");
 const streamsOnly = ways.filter(([, stream]) => stream);
+const wholeOnly = ways.filter(([, stream]) => !stream);
 const chatWays = ways.filter(([dialect]) => dialect === "chat");
 /** More than the tiny model ever says by itself. */
 const heldAtBytes = 2_000;
@@ -417,46 +418,69 @@ export const checks = {
     await trial.gateway.expectNothingReserved();
   },
 
-  /** Ends the engine, and starts it again under another name: these two come last. */
+  /**
+   * Ends the engine in the middle of answers, of which clients of streams have read some; these two come last. What came
+   * is free, each stream says that it failed and none that it is whole, and the gateway finds the engine again by itself.
+   */
   async "engine dies"(trial) {
-    const { tap, account, gateway, engine } = trial;
+    const { tap, account, gateway, engine, clients } = trial;
     const before = (await gateway.usage(account.email)).length;
-    const { credit } = await gateway.show(account.email);
+    const { credit, allowance } = await gateway.show(account.email);
     tap.holdAfterBytes = heldAtBytes;
     const already = tap.generations.length;
-    const asked = Promise.all(
-      ways.map(([dialect, stream]) => trial.outcome(dialect, stream, { ...endless, chatOnly: neverEnds })),
-    );
-    await Promise.race([asked, tap.holds(already, ways.length)]);
+    const question = { ...endless, chatOnly: neverEnds };
+    const streams = streamsOnly.map(([dialect]) => [dialect, clients.raw(dialect, question)] as const);
+    const whole = wholeOnly.map(([dialect]) => [dialect, trial.outcome(dialect, false, question)] as const);
+    await tap.holds(already, ways.length);
+    for (const [dialect, stream] of streams) {
+      await eventually(`${dialect}: some of the answer is read`, async () => stream.text.split('"delta"').length > 3);
+    }
     await engine.kill();
     tap.holdAfterBytes = Infinity;
-    for (const [at, outcome] of (await asked).entries()) {
-      const way = ways[at]!.join(" ");
-      trial.expect(outcome instanceof Refusal, `${way}: ${JSON.stringify(outcome)}`);
-      if (outcome instanceof Refusal && outcome.status !== null)
-        trial.expect(outcome.status >= 500, `${way}: ${outcome.message}`);
+    for (const [dialect, stream] of streams) {
+      await stream.ended.catch(() => {});
+      const end = stream.text.slice(-400);
+      trial.expect(/"error"/.test(end), `${dialect} stream: it ends without an error: ${end}`);
+      trial.expect(
+        !/\[DONE\]|message_stop|response\.completed/.test(end),
+        `${dialect} stream: it ends as whole: ${end}`,
+      );
     }
+    for (const [dialect, asked] of whole) {
+      const outcome = await asked;
+      const holds = outcome instanceof Refusal && outcome.status !== null && outcome.status >= 500;
+      trial.expect(holds, `${dialect}: ${outcome instanceof Refusal ? outcome.message : said(outcome)}`);
+    }
+    const meanwhile = await trial.outcome("chat", false, { prompt: "Say hello" });
+    trial.expect(meanwhile instanceof Refusal, "it answers without an engine");
     await gateway.expectNothingReserved();
     const rows = (await gateway.usage(account.email)).length - before;
-    const paid = credit - (await gateway.show(account.email)).credit;
-    trial.expect(rows === 0 && paid === 0, `${rows} rows, ${paid} paid`);
+    const after = await gateway.show(account.email);
+    const isFree = after.credit === credit && Bun.deepEquals(after.allowance, allowance);
+    trial.expect(rows === 0 && isFree, `${rows} rows; ${JSON.stringify([credit, allowance, after])}`);
+    await engine.restart();
+    await answersAgain(trial);
   },
 
   async "comes back with another model"(trial) {
     await trial.engine.restart("another-model");
-    const errors: string[] = [];
-    // requests are what makes the gateway look again
-    for (let attempt = 0; attempt < 30; attempt++) {
-      const outcome = await trial.outcome("chat", false, { prompt: "Say hello" });
-      if (!(outcome instanceof Refusal)) return;
-      errors.push(outcome.message);
-      await Bun.sleep(1_000);
-    }
-    trial.problems.push(`30 requests after it came back: ${[...new Set(errors)].join(", ")}`);
+    await answersAgain(trial);
   },
 } as const satisfies Record<string, (trial: Trial) => Promise<void>>;
 
 export type CheckName = keyof typeof checks;
+
+/** Requests are what makes the gateway look again. */
+async function answersAgain(trial: Trial): Promise<void> {
+  const errors: string[] = [];
+  for (let attempt = 0; attempt < 30; attempt++) {
+    const outcome = await trial.outcome("chat", false, { prompt: "Say hello" });
+    if (!(outcome instanceof Refusal)) return;
+    errors.push(outcome.message);
+    await Bun.sleep(1_000);
+  }
+  trial.problems.push(`30 requests after it came back: ${[...new Set(errors)].join(", ")}`);
+}
 
 const parsed = (text: string): unknown => {
   try {

@@ -80,11 +80,18 @@ const anthropicModule = await installed<AnthropicModule>(
   new URL("../../clients/", import.meta.url).pathname,
 );
 
+/** A stream as its client has it so far. */
+export type RawStream = { text: string; readonly ended: Promise<void> };
+
 export class Clients {
   readonly openai: OpenAI;
   readonly anthropic: AnthropicClient;
+  readonly #url: string;
+  readonly #apiKey: string;
 
   constructor(url: string, apiKey: string) {
+    this.#url = url;
+    this.#apiKey = apiKey;
     if (anthropicModule === null) throw new Error("run npm ci in test/clients: it brings the official packages");
     const options = { apiKey, maxRetries: 0, timeout: 120_000 };
     this.openai = new OpenAI({ baseURL: `${url}/v1`, ...options });
@@ -103,6 +110,27 @@ export class Clients {
       if (thrown instanceof Refusal) throw thrown;
       throw new Refusal(status ?? null, error ?? null, message);
     }
+  }
+
+  /** Asks for a stream without a package, which would hide what came before an error. */
+  raw(dialect: Dialect, question: Question): RawStream {
+    const [path, body] = {
+      chat: ["/v1/chat/completions", chatBody(question)],
+      messages: ["/v1/messages", messagesBody(question)],
+      responses: ["/v1/responses", responsesBody(question)],
+    }[dialect] as [string, object];
+    const read = async (): Promise<void> => {
+      const reply = await fetch(this.#url + path, {
+        method: "POST",
+        headers: { authorization: `Bearer ${this.#apiKey}` },
+        body: JSON.stringify({ ...body, stream: true }),
+      });
+      const decoder = new TextDecoder();
+      for await (const bytes of reply.body!) stream.text += decoder.decode(bytes as Uint8Array, { stream: true });
+    };
+    const stream: { text: string; ended: Promise<void> } = { text: "", ended: Promise.resolve() };
+    stream.ended = read();
+    return stream;
   }
 
   async #chat(body: object, stream: boolean, options: object): Promise<Answer> {

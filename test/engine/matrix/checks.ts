@@ -429,7 +429,7 @@ export const checks = {
     tap.holdAfterBytes = heldAtBytes;
     const already = tap.generations.length;
     const question = { ...endless, chatOnly: neverEnds };
-    const streams = streamsOnly.map(([dialect]) => [dialect, clients.raw(dialect, question)] as const);
+    const streams = streamsOnly.map(([dialect]) => [dialect, clients.raw(dialect, { ...question, thinks: true })] as const);
     const whole = wholeOnly.map(([dialect]) => [dialect, trial.outcome(dialect, false, question)] as const);
     await tap.holds(already, ways.length);
     for (const [dialect, stream] of streams) {

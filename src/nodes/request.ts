@@ -301,8 +301,8 @@ function fieldsOf(
   if (sentStops.length > 0) body["stop"] = sentStops;
   addSampling(body, ask.sampling, traits, sendsTools && engine === "llama.cpp");
   if (sendsTools) {
-    // SGLang lets a tool that is forced by name have any arguments, also `160`, unless it is strict
-    const isStrict = forced !== null && engine === "sglang";
+    // SGLang lets a call that must be made have any arguments, also `160`, unless its tool is strict
+    const isStrict = mustCall && engine === "sglang";
     body["tools"] = tools.map((tool) => nodeTool(tool, engine, told.schema === true, isStrict));
     if (forced !== null)
       body["tool_choice"] =

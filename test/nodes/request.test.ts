@@ -158,12 +158,13 @@ describe("tools", () => {
       chat_template_kwargs: { enable_thinking: false },
     });
   });
-  test("SGLang constrains a forced tool's arguments only where it is strict", () => {
+  test("SGLang constrains the arguments of a call that must be made only where its tool is strict", () => {
     const strict = (changes: Partial<Ask>, engine: EngineKind) =>
       (bodyOf(changes, engine)["tools"] as { function: { strict?: boolean } }[]).map((tool) => tool.function.strict);
     expect(strict(named, "sglang")).toEqual([true]);
     expect(strict({ tools: tools.slice(0, 1), toolChoice: "required" }, "sglang")).toEqual([true]);
-    expect(strict({ tools, toolChoice: "required" }, "sglang")).toEqual([undefined, undefined]);
+    expect(strict({ tools, toolChoice: "required" }, "sglang")).toEqual([true, true]);
+    expect(strict({ tools, toolChoice: "auto" }, "sglang")).toEqual([undefined, undefined]);
     expect(strict(named, "vllm")).toEqual([undefined]);
     expect(strict({ ...named, told: { schema: true } }, "sglang")).toEqual([undefined]);
   });

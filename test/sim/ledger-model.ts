@@ -228,7 +228,8 @@ export class LedgerModel {
 
   endSearch(account: string, takenAt: number, found: boolean): void {
     this.#of(account).searching -= 1n;
-    if (found) this.#move({ account, use: searchesOf(takenAt), keyUse: "", userUse: "", used: 1n, credit: 0n, purchase: false });
+    if (found)
+      this.#move({ account, use: searchesOf(takenAt), keyUse: "", userUse: "", used: 1n, credit: 0n, purchase: false });
   }
 
   /** A line that moves nothing (the tokens of a coder call). */

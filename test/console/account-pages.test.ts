@@ -102,6 +102,7 @@ test("filters and places reach the index as they were meant, and pages are bound
         model: "core-3",
         endpoint: "/v1/messages",
         key: null,
+        endUser: null,
         from: Date.UTC(2026, 2, 1),
         to: Date.UTC(2026, 2, 2, 12),
         text: "%_",
@@ -109,7 +110,12 @@ test("filters and places reach the index as they were meant, and pages are bound
       null,
       200,
     ],
-    [id, { model: null, endpoint: null, key: null, from: null, to: null, text: "" }, { at: 5, sequence: 6 }, 50],
+    [
+      id,
+      { model: null, endpoint: null, key: null, endUser: null, from: null, to: null, text: "" },
+      { at: 5, sequence: 6 },
+      50,
+    ],
   ]);
   for (const bad of ["from=yesterday", "limit=x", "after=1", "after=1-x", `endpoint=/${"v".repeat(200)}`, "page=2"]) {
     expect([bad, (await browser.get(`/usage?${bad}`)).status]).toEqual([bad, 400]);

@@ -285,6 +285,7 @@ test("a reload tells what changed and what needs a restart, or why it was refuse
     backup: null,
     backup_schedule: { every_ms: 86_400_000, keep: 7 },
     backups: [{ file: "scheduled.db", bytes: 100, made_at: "2026-03-28T12:00:00.000Z" }],
+    webhooks: [],
   });
   site.reloaded = { applied: ["nodes", "queue"], needsRestart: ["server.port"] };
   const time = "2026-03-28T12:00:00.000Z";

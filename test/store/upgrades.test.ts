@@ -74,6 +74,8 @@ const rows: Readonly<Record<string, (key: string) => readonly (readonly unknown[
     [1, 2, "bot", Uint8Array.fromBase64(hashApiKey(mintApiKey())), at, null, null, null, 5_000, null, null, null],
   ],
   key_use: () => [],
+  end_users: () => [[2, 1, 1, "carol", day, day]],
+  end_user_use: () => [],
   sessions: () => [[1, new Uint8Array(32).fill(7), 1, at, at, "127.0.0.1", "a browser"]],
   purchase_requests: () => [[1, 2, "credit", 1_000_000, null, "please", "pending", at, null, ""]],
   payments: () => [["pay_1", 1, 1_000_000, at]],

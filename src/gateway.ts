@@ -33,6 +33,7 @@ import {
   type Hold,
   type ModelKind,
   type Moment,
+  OutcomeUnknown,
   type Principal,
   type Refusal,
   type Sink,
@@ -126,6 +127,8 @@ export interface Outlet extends Sink {
   end(end: AnswerEnd): void;
   /** The last word of a refused or failed one; what is charged for what was delivered until then is on disk. */
   fail(refusal: Refusal): void;
+  /** Breaks the connection off, without a last word: nobody knows whether the reply was charged. */
+  breakOff(): void;
 }
 
 export type Admitted = Readonly<{
@@ -295,7 +298,7 @@ export async function serve(
     // No node fetches anything: what the request names by address is data before it waits for a place.
     using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
     // Its files are texts now.
-    if (media !== null) hold.expect?.(noUsage, expectedInputWithTools(media.ask, account, parts), clock.wall());
+    if (media !== null) await hold.expect?.(noUsage, expectedInputWithTools(media.ask, account, parts), clock.wall());
     const ending = await answer(media?.ask ?? ask, outlet, serving);
     const { reason } = outlet.cancelSignal;
     // What was delivered of an answer that is not what was asked for is charged, else nothing of one that failed.
@@ -316,6 +319,10 @@ export async function serve(
     if (ending.kind === "end") outlet.end(ending);
   } catch (error) {
     const { requestId } = record;
+    if (error instanceof OutcomeUnknown) {
+      record.failed("quota_unverified");
+      return outlet.breakOff();
+    }
     if (!(error instanceof StoreUnavailable)) log("error", "request failed", { requestId, error: String(error) });
     fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"), hold, outlet, record);
   }

@@ -17,6 +17,7 @@ import {
   type Piece,
   type Refusal,
   type Slot,
+  OutcomeUnknown,
   StoreUnavailable,
   type Usage,
 } from "../src/core/types.ts";
@@ -139,6 +140,7 @@ class World {
         this.events.push(`end ${end.reason}`);
       },
       fail: (refusal: Refusal) => this.events.push(`fail ${refusal.refusal}`),
+      breakOff: () => void this.events.push("broken off"),
     };
   }
 
@@ -372,6 +374,12 @@ describe("every exit settles or gives back, and frees the node before it waits f
     const world = new World();
     world.settled = () => Promise.reject(new StoreUnavailable("disk full"));
     expect((await world.serve()).slice(-3)).toEqual(["settle", "hold closed", "fail quota_unverified"]);
+  });
+
+  test("a charge of which nobody knows is told neither as made nor as failed", async () => {
+    const world = new World();
+    world.settled = () => Promise.reject(new OutcomeUnknown("the database is gone"));
+    expect((await world.serve()).slice(-3)).toEqual(["settle", "broken off", "hold closed"]);
   });
 
   test("a fault of our own is logged, answered and costs nothing", async () => {

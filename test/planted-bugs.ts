@@ -9,8 +9,85 @@ type Edit = readonly [file: string, from: string, to: string];
 type Bug = Readonly<{ id: string; what: string; edits: readonly Edit[]; file: string; name?: string }>;
 
 const spine = "test/sim/spine.test.ts";
+const lanes = "test/sim/postgres/lane.test.ts";
 
 export const bugs: readonly Bug[] = [
+  {
+    id: "P1",
+    what: "PostgreSQL: answers are told before their COMMIT",
+    edits: [
+      [
+        "src/store/postgres/lane.ts",
+        "    const outcomes = await this.#send(calls);\n    const error",
+        "    for (const [index, each] of asked.entries()) each.resolve(this.#sent.answers[index] as Answer);\n    const outcomes = await this.#send(calls);\n    const error",
+      ],
+    ],
+    file: lanes,
+  },
+  {
+    id: "P2",
+    what: "PostgreSQL: an end that nobody knows of is told as failed",
+    edits: [["src/store/postgres/lane.ts", "      asked.reject(isUnknown ? new", "      asked.reject(false ? new"]],
+    file: lanes,
+  },
+  {
+    id: "P3",
+    what: "PostgreSQL: an end whose hold was given back is charged, whether it fits or not",
+    edits: [
+      [
+        "src/account/admission.ts",
+        "    else if (this.#ledger.reserve(loaded, named?.spendLimits ?? noSpendLimits, budget, now) !== null) return false;\n",
+        "    else {\n      loaded.held += budget;\n      loaded.holds += 1;\n      for (const limit of named?.spendLimits ?? []) limit.held += budget;\n    }\n",
+      ],
+    ],
+    file: "test/account/late-settlement.test.ts",
+  },
+  {
+    id: "P4",
+    what: "PostgreSQL: a batch is tried again under another number",
+    edits: [
+      [
+        "src/store/postgres/lane.ts",
+        "          this.#fail();\n",
+        "          this.#fail();\n          this.#id = null;\n",
+      ],
+    ],
+    file: lanes,
+  },
+  {
+    id: "P5",
+    what: "PostgreSQL: lanes are gone after an outage, because looks that came late count",
+    edits: [
+      ["src/store/postgres/gone-lanes.ts", "if (startedAt - this.#lookedAt > lanesLookLateMs) this.#seen.clear();", ""],
+    ],
+    file: lanes,
+    name: "outage",
+  },
+  {
+    id: "P6",
+    what: "PostgreSQL: what was read back is told without a commit of its own",
+    edits: [
+      [
+        "src/store/postgres/lane.ts",
+        "[call(sql.touchLane, lane), call(sql.commit)]",
+        "[call(sql.readLane, lane), call(sql.commit)]",
+      ],
+    ],
+    file: lanes,
+    name: "read back",
+  },
+  {
+    id: "P7",
+    what: "PostgreSQL: what is given up between the two round trips is charged",
+    edits: [
+      [
+        "src/store/postgres/lane.ts",
+        "each.givenUp ? givenBack(each.operation) : each.operation",
+        "each.givenUp && each.at < 0 ? givenBack(each.operation) : each.operation",
+      ],
+    ],
+    file: lanes,
+  },
   {
     id: "M1",
     what: "a charge is acknowledged before its commit",
@@ -60,7 +137,7 @@ export const bugs: readonly Bug[] = [
     id: "M6",
     what: "a hold is settled and released",
     edits: [
-      ["src/account/admission.ts", '    if (this.#state === "over") return;\n    const waited', "    const waited"],
+      ["src/account/admission.ts", "    if (isResolved(this.#state)) return;\n    const waited", "    const waited"],
     ],
     file: spine,
   },

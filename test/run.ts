@@ -24,6 +24,7 @@ const longer: Readonly<Record<string, string>> = {
   "docs/page.test.ts": "a browser",
   "docs/schemathesis.test.ts": "Schemathesis",
   "engine/": "a real engine",
+  "store/postgres/": "a PostgreSQL server",
   "overload/": "loads that are measured",
 };
 

@@ -52,6 +52,35 @@ export type Asker = Pick<Principal, "account" | "key">;
 /** What admission reads of an Ask. */
 export type Asked = Pick<Ask, "endpoint" | "coderBilling" | "model" | "outputTokensMax">;
 
+/**
+ * A hold that its account's rows know of: what is needed to go on with it, in a later batch on the same rows. `budget`: the
+ * balance tokens that it holds. `cost`: those that it is expected to cost.
+ */
+export type HoldRecord = Readonly<{
+  requestId: string;
+  key: KeyId;
+  ask: Asked;
+  kind: "tokens" | "call";
+  budget: number;
+  cost: number;
+  waits: boolean;
+  unlimited: boolean;
+  /** Of the account's first key when it was admitted. */
+  keyHash: string;
+}>;
+
+/** What became of a hold; a Refusal: it waited in vain, and has given its budget back. */
+export type HoldState = "waiting" | "begun" | "over" | Refusal;
+
+const isResolved = (state: HoldState): boolean => state !== "waiting" && state !== "begun";
+
+/** A hold as this module makes it. */
+export interface RecordedHold extends Hold {
+  expect?(spent: Usage, inputTokens: number, now: Ms): boolean;
+  readonly state: HoldState;
+  readonly record: HoldRecord;
+}
+
 function refusedModel({ plan }: LoadedAccount, key: LoadedKey | null, model: Model): Refusal | null {
   if (!allows(plan, model)) return refuse("model_not_in_plan", { model: model.id });
   if (key !== null && !key.mayUse(model)) return refuse("model_not_for_key", { model: model.id, key: key.name });
@@ -77,9 +106,11 @@ const isFree = ({ tier, price }: Model): boolean => tier === "own" && isFreeOfCh
 
 const freeRates: Rates = { inputCents: 0, cachedInputCents: 0, outputCents: 0 };
 
+type FloodWindows = Pick<Flood, "count" | "isFull">;
+
 export class Admission {
   readonly #ledger: Ledger;
-  readonly #floods: Readonly<Record<ModelKind, Flood>>;
+  readonly #floods: Readonly<Record<ModelKind, FloodWindows>>;
   /** Of an account, to models of embeddings and reranking. */
   inputRequestsPerMinute = inputRequestsPerMinuteDefault;
   readonly #journal: Journal;
@@ -90,7 +121,13 @@ export class Admission {
   readonly #line: BalanceLine;
 
   /** `ofInputs`: the window of requests to models of embeddings and reranking. */
-  constructor(ledger: Ledger, flood: Flood, journal: Journal, siteUrl: string, ofInputs = new Flood()) {
+  constructor(
+    ledger: Ledger,
+    flood: FloodWindows,
+    journal: Journal,
+    siteUrl: string,
+    ofInputs: FloodWindows = new Flood(),
+  ) {
     this.keysUsed = new KeysUsed(journal);
     this.#ledger = ledger;
     this.#floods = { chat: flood, embedding: ofInputs, rerank: ofInputs };
@@ -147,7 +184,7 @@ export class Admission {
     requestId: string,
     now: Moment,
     endUser: string | null = null,
-  ): Hold | Refusal {
+  ): RecordedHold | Refusal {
     try {
       // (1)
       const loaded = this.#ledger.account(principal.account);
@@ -184,8 +221,19 @@ export class Admission {
           return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), held, now.wall);
         }
       }
-      const by: By = { account: loaded, key: principal.key, named: key, endUser: asking, spendLimits, budget: held };
-      const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, inputTokens, requestId);
+      const { keyHash, plan } = loaded;
+      const by: By = {
+        account: loaded,
+        key: principal.key,
+        named: key,
+        endUser: asking,
+        spendLimits,
+        budget: held,
+        keyHash,
+        unlimited: plan.unlimited,
+      };
+      const cost = expectedCost(ask, noUsage, inputTokens);
+      const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, cost, requestId);
       // (6)
       const begins = this.#line.enter(loaded, hold, now);
       if (begins === true) hold.begun();
@@ -201,12 +249,41 @@ export class Admission {
     }
   }
 
+  /** Goes on with a hold that the account's rows know of. `since`: from when it has waited, if it does. */
+  resume(loaded: LoadedAccount, record: HoldRecord, since: Ms): RecordedHold {
+    const { key, ask, kind, budget, cost, requestId, keyHash, unlimited } = record;
+    const caller: Caller = { account: loaded, key, endUser: null };
+    if (kind === "call") {
+      return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, Promise.resolve(null));
+    }
+    const named = key > defaultKey ? this.#ledger.key(loaded, key) : null;
+    const spendLimits = named?.spendLimits ?? noSpendLimits;
+    const by: By = { ...caller, named, spendLimits, budget, keyHash, unlimited };
+    const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, cost, requestId);
+    if (!record.waits) hold.begun();
+    else {
+      hold.waits();
+      this.#line.resume(loaded, hold, since);
+    }
+    return hold;
+  }
+
+  /** Charges what a request came to whose hold is gone, if the account has as much left; says whether it had. */
+  settleLate(loaded: LoadedAccount, record: HoldRecord, usage: Usage, estimated: boolean, now: Ms): boolean {
+    const named = record.key > defaultKey ? this.#ledger.key(loaded, record.key) : null;
+    const budget = record.kind === "call" ? 0 : billedTokens(ratesOf(record.ask.model.price), usage);
+    if (budget === 0) this.#ledger.reserveNothing(loaded);
+    else if (this.#ledger.reserve(loaded, named?.spendLimits ?? noSpendLimits, budget, now) !== null) return false;
+    void this.resume(loaded, { ...record, budget, cost: 0, waits: false }, 0).settle(usage, estimated, now);
+    return true;
+  }
+
   #endUserOf(account: LoadedAccount, key: LoadedKey | null, name: string | null, now: Moment): EndUser | null {
     if (name === null || key?.limits?.forwardsUsers !== true) return null;
     return this.#ledger.endUsers.of(account, key, name, now.wall);
   }
 
-  #admitCall(caller: Caller, ask: Asked, requestId: string, now: Ms): Hold | Refusal {
+  #admitCall(caller: Caller, ask: Asked, requestId: string, now: Ms): RecordedHold | Refusal {
     const { account: loaded, key, endUser } = caller;
     if (!this.#journal.writable) return refuse("quota_unverified");
     if (!this.#ledger.takeCoderCall(loaded, now)) {
@@ -243,10 +320,12 @@ type By = Caller &
     named: LoadedKey | null;
     spendLimits: readonly SpendLimit[];
     budget: number;
+    keyHash: string;
+    unlimited: boolean;
   }>;
 
 /** A reservation of balance tokens: settled once, or given back in full by its dispose. */
-class TokenHold implements Hold, BalanceWaiter {
+class TokenHold implements RecordedHold, BalanceWaiter {
   readonly #ledger: Ledger;
   readonly #journal: Journal;
   readonly #line: BalanceLine;
@@ -264,16 +343,16 @@ class TokenHold implements Hold, BalanceWaiter {
   readonly spendLimits: readonly SpendLimit[];
   readonly budget: number;
   cost: number;
-  #state: "waiting" | "begun" | "over" = "waiting";
+  #state: HoldState = "waiting";
   #ready: PromiseWithResolvers<Refusal | null> | null = null;
 
   constructor(
     ledger: Ledger,
     journal: Journal,
     line: BalanceLine,
-    { account, key, named, endUser, spendLimits, budget }: By,
+    { account, key, named, endUser, spendLimits, budget, keyHash, unlimited }: By,
     ask: Asked,
-    inputTokens: number,
+    cost: number,
     requestId: string,
   ) {
     this.#ledger = ledger;
@@ -284,13 +363,24 @@ class TokenHold implements Hold, BalanceWaiter {
     this.#named = named;
     this.#endUser = endUser;
     if (endUser !== null) endUser.uses += 1;
-    this.#keyHash = account.keyHash;
+    this.#keyHash = keyHash;
     this.spendLimits = spendLimits;
     this.#ask = ask;
     this.#requestId = requestId;
-    this.#unlimited = account.plan.unlimited;
+    this.#unlimited = unlimited;
     this.budget = budget;
-    this.cost = expectedCost(ask, noUsage, inputTokens);
+    this.cost = cost;
+  }
+
+  get state(): HoldState {
+    return this.#state;
+  }
+
+  get record(): HoldRecord {
+    return {
+      ...{ requestId: this.#requestId, key: this.#key, ask: this.#ask, kind: "tokens", budget: this.budget },
+      ...{ cost: this.cost, waits: this.#state === "waiting", unlimited: this.#unlimited, keyHash: this.#keyHash },
+    };
   }
 
   get ready(): Promise<Refusal | null> | null {
@@ -313,7 +403,7 @@ class TokenHold implements Hold, BalanceWaiter {
   }
 
   refused(refusal: Refusal): void {
-    this.#isOver();
+    this.#isOver(refusal);
     this.#ledger.release(this.#account, this.spendLimits, this.budget);
     this.#ready?.resolve(refusal);
   }
@@ -363,7 +453,7 @@ class TokenHold implements Hold, BalanceWaiter {
   }
 
   [Symbol.dispose](): void {
-    if (this.#state === "over") return;
+    if (isResolved(this.#state)) return;
     const waited = this.#state === "waiting";
     this.#isOver();
     this.#ledger.release(this.#account, this.spendLimits, this.budget);
@@ -372,8 +462,8 @@ class TokenHold implements Hold, BalanceWaiter {
     this.#ready?.resolve(givenUp);
   }
 
-  #isOver(): void {
-    this.#state = "over";
+  #isOver(state: HoldState = "over"): void {
+    this.#state = state;
     if (this.#endUser !== null) this.#endUser.uses -= 1;
   }
 }
@@ -401,7 +491,7 @@ function expectedCost({ model, outputTokensMax }: Asked, spent: Usage, inputToke
  * A counted coder call. The call stays counted however the request ends; settling it records its tokens. A class of its own,
  * because it shares nothing with TokenHold but the shape of a line: no price, no line to wait in, no rounds that cost.
  */
-class CallHold implements Hold {
+class CallHold implements RecordedHold {
   readonly ready: Promise<null>;
   readonly #ledger: Ledger;
   readonly #journal: Journal;
@@ -418,6 +508,18 @@ class CallHold implements Hold {
     this.#ask = ask;
     this.#requestId = requestId;
     this.ready = ready;
+  }
+
+  get state(): HoldState {
+    return this.#open ? "begun" : "over";
+  }
+
+  get record(): HoldRecord {
+    const { account, key } = this.#caller;
+    return {
+      ...{ requestId: this.#requestId, key, ask: this.#ask, kind: "call", budget: 0 },
+      ...{ cost: 0, waits: false, unlimited: false, keyHash: account.keyHash },
+    };
   }
 
   settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<void> {

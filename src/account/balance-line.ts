@@ -94,6 +94,15 @@ export class BalanceLine {
     return false;
   }
 
+  /** One that was written down as waiting stands in line again, behind those that do; what it holds is part of the account. */
+  resume(account: LoadedAccount, waiter: BalanceWaiter, since: Ms): void {
+    const place: BalancePlace = { waiter, since };
+    if (account.waiting === null) account.waiting = [place];
+    else account.waiting.push(place);
+    this.#accounts.add(account);
+    this.#length += 1;
+  }
+
   /** The client of one that waits left; it gives its reservation back. */
   leave(account: LoadedAccount, waiter: BalanceWaiter): void {
     const index = account.waiting?.findIndex((place) => place.waiter === waiter) ?? -1;

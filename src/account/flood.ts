@@ -5,12 +5,21 @@
 import { floodRequestsMax, floodWindowMs } from "../core/limits.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 
-type FloodWindow = {
-  readonly opensAt: Ms;
-  requests: number;
+/** Some of an account's requests, from the first of them on. */
+type OpenWindow = { readonly opensAt: Ms; requests: number };
+
+type FloodWindow = OpenWindow & {
   /** Of the plan, when the latest was counted. */
   max: number;
 };
+
+export const isOver = ({ opensAt }: OpenWindow, now: Ms): boolean => now - opensAt >= floodWindowMs;
+
+/** Counts a request in a window that is not over; returns 0 when it may pass, else the whole seconds to its end, 1 to 60. */
+export function countIn(window: OpenWindow, now: Ms, max: number): number {
+  window.requests += 1;
+  return window.requests <= max ? 0 : Math.ceil((window.opensAt + floodWindowMs - now) / 1000);
+}
 
 export class Flood {
   // Windows live in two generations, the younger of which takes all new ones. At most every 60 s the older one is
@@ -24,19 +33,18 @@ export class Flood {
     if (now - this.#youngSince >= floodWindowMs) this.#age(now);
 
     const window = this.#young.get(account) ?? this.#old.get(account);
-    if (window === undefined || now - window.opensAt >= floodWindowMs) {
+    if (window === undefined || isOver(window, now)) {
       this.#young.set(account, { opensAt: now, requests: 1, max });
       return 0;
     }
-    window.requests += 1;
     window.max = max;
-    return window.requests <= max ? 0 : Math.ceil((window.opensAt + floodWindowMs - now) / 1000);
+    return countIn(window, now, max);
   }
 
   /** Whether a request would be refused now, as far as is known without a look at the plan. */
   isFull(account: AccountId, now: Ms): boolean {
     const window = this.#young.get(account) ?? this.#old.get(account);
-    return window !== undefined && now - window.opensAt < floodWindowMs && window.requests >= window.max;
+    return window !== undefined && !isOver(window, now) && window.requests >= window.max;
   }
 
   /** Windows in memory. */

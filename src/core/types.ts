@@ -401,10 +401,11 @@ export interface Hold extends Disposable {
    * the request from then on. False where the account's open requests had come to all that it has before that input: a
    * further round is not begun then. Throws StoreUnavailable. Absent where no rounds are run.
    */
-  expect?(spent: Usage, inputTokens: number, now: Ms): boolean;
+  expect?(spent: Usage, inputTokens: number, now: Ms): boolean | Promise<boolean>;
   /**
    * Replaces the reservation by the real charge at once in memory and resolves when the charge is on disk.
-   * Rejects with StoreUnavailable when the journal gave up; then nothing was charged. `course`: for the request log.
+   * Rejects with StoreUnavailable when the journal gave up; then nothing was charged. Rejects with OutcomeUnknown where
+   * nobody knows. `course`: for the request log.
    */
   settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<void>;
 }
@@ -430,4 +431,9 @@ export interface Slot extends Disposable {
 /** The balance could not be read or written; nothing was charged (spec: 503 api_error). */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
+}
+
+/** The charge was on its way when the books were lost: nobody knows whether it was made, so its client is told nothing. */
+export class OutcomeUnknown extends Error {
+  override readonly name = "OutcomeUnknown";
 }

@@ -32,3 +32,10 @@ export function unknownAddressReply(dialect: Dialect, request: Request, requestI
   const reason = `There is no ${asked} here. The API is under /v1, e.g. POST /v1/chat/completions`;
   return refusalReply(dialect, refuse("not_found", { reason }), requestId);
 }
+
+/** Closes the connection without a byte: a status would say whether the request was charged, which nobody knows. */
+export function brokenReply(): Response {
+  return new Response(
+    new ReadableStream({ start: (controller) => controller.error(new Error("the connection is broken off")) }),
+  );
+}

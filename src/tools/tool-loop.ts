@@ -60,7 +60,7 @@ export type LoopContext = Readonly<{
    * Whether a further round may begin, after rounds that came to `spent`, with a prompt of about so many tokens. Throws
    * StoreUnavailable. Absent: always.
    */
-  goesOn?: (spent: Usage, inputTokens: number) => boolean;
+  goesOn?: (spent: Usage, inputTokens: number) => boolean | Promise<boolean>;
 }>;
 
 /** Of each server's tools, which stay the same from request to request. */
@@ -210,7 +210,8 @@ class Answer {
       this.#ask = this.#nextAsk(round, outcomes);
       const added = Math.ceil((this.#ask.bodyBytes - asked) / expectedBytesPerToken);
       const inputTokens = Math.min(this.#inputTokens + added, this.#ask.model.contextTokens);
-      if (this.#context.goesOn?.(this.#usage, inputTokens) === false) return this.#end("length"); // (7)
+      const goesOn = this.#context.goesOn?.(this.#usage, inputTokens);
+      if ((goesOn instanceof Promise ? await goesOn : goesOn) === false) return this.#end("length"); // (7)
     }
   }
 

@@ -73,6 +73,10 @@ export class SimulatedClient implements Outlet {
     this.#finish();
   }
 
+  breakOff(): void {
+    throw new Error("what becomes of a charge is always known on one machine");
+  }
+
   fail(refusal: Refusal): void {
     if (this.#over) return;
     if (isPaid(refusal) && this.delivered) this.onEnd();

@@ -4,7 +4,7 @@ import { Collected } from "../../dialects/reply/collected.ts";
 import type { AnswerEnd, Dialect, Encoder } from "../../dialects/dialect.ts";
 import type { Outlet } from "../../gateway.ts";
 import type { Ask, Piece, Refusal } from "../../core/types.ts";
-import { jsonReply, refusalReply } from "../reply.ts";
+import { brokenReply, jsonReply, refusalReply } from "../reply.ts";
 
 /** What a reply is made of. */
 export type ReplyParts = Readonly<{ ask: Ask; requestId: string; dialect: Dialect; encoder: Encoder }>;
@@ -50,6 +50,10 @@ export class CollectOutlet implements Outlet, EventListenerObject {
   fail(refusal: Refusal): void {
     const { dialect, requestId, ask } = this.#reply;
     this.#respond(refusalReply(dialect, refusal, requestId, ask));
+  }
+
+  breakOff(): void {
+    this.#respond(brokenReply());
   }
 
   /** Ends the reply from our side. */

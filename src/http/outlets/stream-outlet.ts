@@ -9,7 +9,7 @@ import type { ActiveHandle } from "../../core/active-set.ts";
 import type { Piece, Refusal } from "../../core/types.ts";
 import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamOpenBeats } from "./heartbeat.ts";
 import type { ReplyParts } from "./collect-outlet.ts";
-import { refusalReply, streamHeaders } from "../reply.ts";
+import { brokenReply, refusalReply, streamHeaders } from "../reply.ts";
 
 /** Buffers that no stream needs just now. */
 const spareWriters: ByteWriter[] = [];
@@ -113,6 +113,17 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     }
     this.#write(this.#encoder.failure(refusal));
     this.#finish();
+  }
+
+  breakOff(): void {
+    if (this.#state === "over") return;
+    const wasWaiting = this.#state === "waiting";
+    this.#over();
+    this.#dropUnsent();
+    if (wasWaiting) this.#respond(brokenReply());
+    this.#controller?.close(new Error("the connection is broken off"));
+    this.#controller = null;
+    this.#closed?.();
   }
 
   #write(events: string): void {

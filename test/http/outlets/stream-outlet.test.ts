@@ -133,6 +133,24 @@ describe("the status", () => {
   });
 });
 
+describe("a reply that is broken off", () => {
+  test.each([false, true])("has no last word and no status of its own, though it has begun: %p", async (hasBegun) => {
+    const { outlet, received, client, heartbeat } = await request();
+    const closed = new Promise<void>((resolve) => client.once("close", () => resolve()));
+    if (hasBegun) {
+      outlet.piece(piece);
+      outlet.flush();
+      await text(received, '"content":"word"');
+    }
+    outlet.breakOff();
+    await closed;
+    if (!hasBegun) expect(received()).toBe("");
+    expect(received()).not.toContain("0\r\n\r\n");
+    expect(received()).not.toContain("[DONE]");
+    expect(heartbeat.size).toBe(0);
+  });
+});
+
 describe("an answer of which the client was shown nothing", () => {
   test("ends with its dialect's last events, though no piece was flushed before", async () => {
     const { outlet, received, heartbeat } = await request();

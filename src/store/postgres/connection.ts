@@ -1,0 +1,133 @@
+// One connection to PostgreSQL, on which several statements are under way at once, and what its errors mean.
+//
+// Of Bun.SQL 1.4.5 we know: a connection that was reserved and broke stays broken, so that nothing of a transaction is
+// carried out outside of it; a network that falls silent never rejects, so that every call needs a time limit of its own;
+// COMMIT of a transaction that failed is no error, but says ROLLBACK.
+import { connectTimeoutMs } from "./limits.ts";
+
+export type Row = Readonly<Record<string, unknown>>;
+/** What came back for one statement: its rows, or why it failed. */
+export type Outcome = readonly Row[] | StatementError;
+/** A statement by its name, which tests and messages use, with parameters for `$1` and so on. */
+export type Call = Readonly<{ statement: Statement; parameters: readonly Parameter[] }>;
+export type Statement = Readonly<{ name: string; text: string }>;
+/** Everything travels as text, which the statements cast: Bun.SQL would guess types. */
+export type Parameter = string | null;
+
+/** Why a statement failed: `state` is its SQLSTATE, or null where the connection failed. */
+export class StatementError extends Error {
+  override readonly name = "StatementError";
+  constructor(
+    readonly state: string | null,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export const isFailed = (outcome: Outcome): outcome is StatementError => outcome instanceof StatementError;
+
+export interface Connection {
+  /**
+   * Sends all calls at once; resolves when each has its outcome. Those behind one that failed in a transaction fail as
+   * well, and a COMMIT that took the transaction back counts as failed. Never rejects; may never resolve.
+   */
+  send(calls: readonly Call[]): Promise<readonly Outcome[]>;
+  /** Lets go of it at once, whatever is under way. */
+  close(): void;
+}
+
+export interface Server {
+  /** Resolves with a connection that may write. Rejects with StatementError; may never settle. */
+  connect(): Promise<Connection>;
+}
+
+export const call = (statement: Statement, ...parameters: readonly (string | number | null)[]): Call => ({
+  statement,
+  parameters: parameters.map((value) => (typeof value === "number" ? String(value) : value)),
+});
+
+/** An array as PostgreSQL reads it from text. */
+export function arrayOf(values: readonly (string | number | boolean | null)[]): string {
+  let text = "{";
+  for (const [index, value] of values.entries()) {
+    if (index > 0) text += ",";
+    text += typeof value === "string" ? `"${value.replace(/["\\]/g, "\\$&")}"` : value === null ? "NULL" : value;
+  }
+  return `${text}}`;
+}
+
+/** As Bun.SQL gives them. */
+type Results = readonly Row[] & { readonly command?: string | null };
+type Reserved = { unsafe(text: string, parameters?: readonly Parameter[]): Promise<Results> };
+
+const lookForRecovery: Statement = { name: "recovery", text: "SELECT pg_is_in_recovery() AS standby" };
+
+export class PostgresServer implements Server {
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  async connect(): Promise<Connection> {
+    const connection = await PostgresConnection.open(this.#url);
+    const [found] = await connection.send([call(lookForRecovery)]);
+    if (found !== undefined && !isFailed(found) && found[0]?.["standby"] === false) return connection;
+    connection.close();
+    if (found !== undefined && isFailed(found)) throw found;
+    throw new StatementError("25006", "it is a standby, which takes no writes");
+  }
+}
+
+class PostgresConnection implements Connection {
+  readonly #pool: Bun.SQL;
+  readonly #session: Reserved;
+
+  private constructor(pool: Bun.SQL, session: Reserved) {
+    this.#pool = pool;
+    this.#session = session;
+  }
+
+  static async open(url: string): Promise<PostgresConnection> {
+    // No idleTimeout and no maxLifetime: both end queries that are under way.
+    const options = { url, max: 1, idleTimeout: 0, maxLifetime: 0, connectionTimeout: connectTimeoutMs / 1000 };
+    let pool: Bun.SQL | null = null;
+    try {
+      pool = new Bun.SQL(options);
+      return new PostgresConnection(pool, (await pool.reserve()) as unknown as Reserved);
+    } catch (thrown) {
+      pool?.close({ timeout: 0 }).catch(ignore);
+      throw errorOf(thrown);
+    }
+  }
+
+  async send(calls: readonly Call[]): Promise<readonly Outcome[]> {
+    return Promise.all(calls.map((each) => this.#one(each)));
+  }
+
+  close(): void {
+    this.#pool.close({ timeout: 0 }).catch(ignore);
+  }
+
+  async #one({ statement: { text }, parameters }: Call): Promise<Outcome> {
+    try {
+      // Without parameters it would be sent as a simple query, which may hold several statements; ours never do.
+      const rows = await this.#session.unsafe(text, parameters);
+      if (text === "COMMIT" && rows.command === "ROLLBACK") return new StatementError("40000", "it was taken back");
+      return rows;
+    } catch (thrown) {
+      return errorOf(thrown);
+    }
+  }
+}
+
+/** Nobody waits for a connection that was given up. */
+const ignore = (): void => {};
+
+/** SQLSTATE of an error of the server; what Bun says of the connection has none. */
+function errorOf(thrown: unknown): StatementError {
+  const { errno, message } = thrown as { errno?: unknown; message?: unknown };
+  const state = typeof errno === "string" && /^[0-9A-Z]{5}$/.test(errno) ? errno : null;
+  return new StatementError(state, typeof message === "string" ? message : "the connection failed");
+}

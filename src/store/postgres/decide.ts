@@ -1,0 +1,431 @@
+// One batch: the accounting's own deciders on the rows that the batch has locked. Nothing outside of it is changed, so that
+// a batch may be decided again on other rows; its answers are told when it is committed.
+import { Admission, type Asked, type HoldRecord, type RecordedHold } from "../../account/admission.ts";
+import type { Entry } from "../../account/entry.ts";
+import { countIn, isOver } from "../../account/flood.ts";
+import type { Journal } from "../../account/journal.ts";
+import { Ledger } from "../../account/ledger.ts";
+import { LoadedAccount } from "../../account/loaded-account.ts";
+import { LoadedKey } from "../../account/loaded-key.ts";
+import { firstDayOfMonth, type Period, type PeriodUse, type Quota } from "../../account/quota.ts";
+import type { AccountRecords } from "../../account/records.ts";
+import { type DayUse, SpendLimit } from "../../account/spend-limit.ts";
+import { assert } from "../../core/assert.ts";
+import { planOf, type Plans } from "../../core/plans.ts";
+import { isRefusal, refuse } from "../../core/refusals.ts";
+import {
+  type AccountId,
+  defaultKey,
+  type KeyId,
+  type ModelKind,
+  type Ms,
+  type Refusal,
+  type Usage,
+} from "../../core/types.ts";
+import { keyUsedStaleMs } from "./limits.ts";
+import type { AccountRow, KeyRow } from "./rows.ts";
+
+/** A request that was admitted by this gateway, until its end. */
+export type OpenHold = {
+  readonly requestId: string;
+  readonly account: AccountId;
+  /** Under which its row in `holds` was made: that of an earlier life of this gateway is gone. */
+  readonly lane: string;
+  /** As of the latest commit. */
+  record: HoldRecord;
+  /** Monotonic, of this gateway. */
+  readonly since: Ms;
+};
+
+export type Operation =
+  | Readonly<{
+      op: "admit";
+      account: AccountId;
+      key: KeyId;
+      /** By which the key was found; null where none was brought, by a signed-in browser. */
+      keyHash: string | null;
+      ask: Asked;
+      inputTokens: number;
+      requestId: string;
+    }>
+  | Readonly<{ op: "settle"; hold: OpenHold; usage: Usage; estimated: boolean }>
+  | Readonly<{ op: "release"; hold: OpenHold }>
+  | Readonly<{ op: "expect"; hold: OpenHold; spent: Usage; inputTokens: number }>
+  | Readonly<{ op: "count"; account: AccountId; kind: ModelKind }>
+  /** Nothing is asked: whether those who wait may begin. */
+  | Readonly<{ op: "look"; account: AccountId }>;
+
+/** `void`: the hold was given back meanwhile, and what it came to does not fit anymore; nothing was charged. */
+export type Answer = OpenHold | Refusal | "settled" | "void" | "released" | boolean | null;
+
+export const accountOf = (operation: Operation): AccountId =>
+  "hold" in operation ? operation.hold.account : operation.account;
+
+/** The first key and signed-in browsers have no row of their own. */
+export function namedKeyOf(operation: Operation): KeyId | null {
+  const key = operation.op === "admit" ? operation.key : "hold" in operation ? operation.hold.record.key : defaultKey;
+  return key > defaultKey ? key : null;
+}
+
+/** What stays the same from batch to batch, or is changed by a reload. */
+export type Rules = {
+  readonly plans: Plans;
+  readonly siteUrl: string;
+  maxWaitMs: Ms;
+  inputRequestsPerMinute: number;
+};
+
+/** What a batch has locked and read. */
+export type Loaded = Readonly<{
+  accounts: readonly AccountRow[];
+  keys: readonly KeyRow[];
+  keyUse: readonly Readonly<{ account: AccountId; key: KeyId; day: Period; used: number }>[];
+  /** Since this day. */
+  keyUseFrom: Period;
+  use: readonly Readonly<{ account: AccountId; quota: Quota; period: Period; used: number }>[];
+  now: Ms;
+}>;
+
+export type BatchOf = Readonly<{
+  lane: string;
+  operations: readonly Operation[];
+  /** This gateway's requests that wait, of the batch's accounts, in the order in which they came. */
+  waiting: readonly OpenHold[];
+  loaded: Loaded;
+  /** Monotonic, of this gateway. */
+  monotonic: Ms;
+}>;
+
+export type Decision = Readonly<{
+  /** In the order of the operations; an Error is of that operation alone. */
+  answers: readonly (Answer | Error)[];
+  /** What became of holds that were there before, beside those that the operations ended. */
+  changed: ReadonlyMap<OpenHold, HoldRecord | Refusal>;
+  entries: readonly Entry[];
+  made: readonly OpenHold[];
+  /** Of rows in `holds`. */
+  updated: readonly HoldRecord[];
+  removed: readonly string[];
+  accounts: readonly AccountRow[];
+  keys: readonly KeyRow[];
+  /** Of periods that were left. */
+  kept: readonly Readonly<{ account: AccountId; quota: Quota; period: Period; used: number }>[];
+  now: Ms;
+}>;
+
+/** A decider that fails keeps nobody else's charge from the books: the others are decided without it. */
+export function decide(batch: BatchOf, rules: Rules): Decision {
+  const failed = new Map<Operation, Error>();
+  for (;;) {
+    const attempt = new Batch(batch, rules, failed);
+    try {
+      return attempt.decide();
+    } catch (thrown) {
+      if (attempt.current === null) throw thrown;
+      failed.set(attempt.current, thrown instanceof Error ? thrown : new Error(String(thrown)));
+    }
+  }
+}
+
+/** Windows that are columns of an account. Where the server's clock steps back, they keep what has elapsed. */
+class FloodColumns {
+  readonly #rows: ReadonlyMap<AccountId, AccountRow>;
+  readonly #now: Ms;
+  readonly #opens: "flood_opens" | "inputs_opens";
+  readonly #count: "flood_count" | "inputs_count";
+
+  constructor(rows: ReadonlyMap<AccountId, AccountRow>, now: Ms, of: "flood" | "inputs") {
+    this.#rows = rows;
+    this.#now = now;
+    this.#opens = `${of}_opens`;
+    this.#count = `${of}_count`;
+    const latest = `${of}_latest` as const;
+    for (const row of rows.values()) {
+      row[this.#opens] -= Math.max(0, row[latest] - now);
+      row[latest] = now;
+    }
+  }
+
+  count(account: AccountId, _now: Ms, max: number): number {
+    const row = this.#rows.get(account)!;
+    const window = { opensAt: row[this.#opens], requests: row[this.#count] };
+    if (window.requests === 0 || isOver(window, this.#now)) {
+      row[this.#opens] = this.#now;
+      row[this.#count] = 1;
+      return 0;
+    }
+    const seconds = countIn(window, this.#now, max);
+    row[this.#count] = window.requests;
+    return seconds;
+  }
+
+  /** Whoever asks has the row locked, and counts. */
+  isFull(): boolean {
+    return true;
+  }
+}
+
+class Batch {
+  /** Which is decided just now. */
+  current: Operation | null = null;
+  readonly #batch: BatchOf;
+  readonly #failed: ReadonlyMap<Operation, Error>;
+  readonly #rows: ReadonlyMap<AccountId, AccountRow>;
+  readonly #ledger: Ledger;
+  readonly #admission: Admission;
+  readonly #entries: Entry[] = [];
+  readonly #holds = new Map<OpenHold, RecordedHold>();
+  readonly #made: [OpenHold, RecordedHold][] = [];
+  readonly #keyHashes = new Map<string, string | null>();
+  readonly #keyRows: ReadonlyMap<AccountId, readonly KeyRow[]>;
+  readonly #keyUses: ReadonlyMap<string, readonly DayUse[]>;
+
+  constructor(batch: BatchOf, rules: Rules, failed: ReadonlyMap<Operation, Error>) {
+    this.#batch = batch;
+    this.#failed = failed;
+    const { loaded } = batch;
+    this.#rows = new Map(loaded.accounts.map((row) => [row.id, { ...row }]));
+    const use = new Map(loaded.use.map(({ account, quota, period, used }) => [`${account} ${quota} ${period}`, used]));
+    const records = {
+      used: (account: AccountId, quota: Quota, period: Period) => use.get(`${account} ${quota} ${period}`) ?? 0,
+    };
+    this.#keyRows = Map.groupBy(loaded.keys, ({ account }) => account);
+    this.#keyUses = Map.groupBy(loaded.keyUse, ({ account, key }) => `${account} ${key}`);
+    // All else was loaded.
+    this.#ledger = new Ledger(records as AccountRecords, rules.plans);
+    for (const row of this.#rows.values()) this.#ledger.add(this.#accountOf(row, rules.plans));
+    const journal: Journal = {
+      writable: true,
+      append: (entry) => this.#entries.push(entry),
+      change: () => 0,
+      durable: () => committed,
+    };
+    const { now } = loaded;
+    const flood = new FloodColumns(this.#rows, now, "flood");
+    const ofInputs = new FloodColumns(this.#rows, now, "inputs");
+    this.#admission = new Admission(this.#ledger, flood, journal, rules.siteUrl, ofInputs);
+    this.#admission.inputRequestsPerMinute = rules.inputRequestsPerMinute;
+    this.#admission.line.maxWaitMs = rules.maxWaitMs;
+  }
+
+  decide(): Decision {
+    const { operations, waiting, loaded, monotonic } = this.#batch;
+    const moment = { wall: loaded.now, monotonic };
+    this.#admission.line.look(moment); // what ends without a time of its own ends now
+    for (const hold of waiting) this.#resume(hold);
+    const answers = operations.map((operation) => {
+      const error = this.#failed.get(operation);
+      if (error !== undefined) return error;
+      this.current = operation;
+      const answer = this.#answer(operation);
+      this.current = null;
+      return answer;
+    });
+    this.#admission.line.look(moment);
+    return this.#decision(answers);
+  }
+
+  #answer(operation: Operation): Answer {
+    const { now } = this.#batch.loaded;
+    switch (operation.op) {
+      case "admit":
+        return this.#admit(operation);
+      case "settle": {
+        const { hold, usage, estimated } = operation;
+        const { record } = hold;
+        if (!this.#isHeld(hold)) {
+          const account = this.#ledger.ifLoaded(hold.account);
+          if (account === null) return "void";
+          return this.#admission.settleLate(account, record, usage, estimated, now) ? "settled" : "void";
+        }
+        void this.#resume(hold).settle(usage, estimated, now);
+        return "settled";
+      }
+      case "release":
+        if (this.#isHeld(operation.hold)) this.#resume(operation.hold)[Symbol.dispose]();
+        return "released";
+      case "expect": {
+        const { hold, spent, inputTokens } = operation;
+        return this.#isHeld(hold) ? (this.#resume(hold).expect?.(spent, inputTokens, now) ?? true) : true;
+      }
+      case "count":
+        if (this.#ledger.ifLoaded(operation.account) === null) return refuse("invalid_api_key");
+        return this.#admission.countRequest(operation.account, this.#batch.monotonic, operation.kind);
+      case "look":
+        return null;
+      default:
+        return operation satisfies never;
+    }
+  }
+
+  #admit({ account, key, keyHash, ask, inputTokens, requestId }: Extract<Operation, { op: "admit" }>): Answer {
+    const { lane, loaded, monotonic } = this.#batch;
+    const row = this.#rows.get(account);
+    const known = key > defaultKey ? this.#keyHashes.get(`${account} ${key}`) : row?.key_hash;
+    if (row === undefined || (keyHash !== null && known !== keyHash)) return refuse("invalid_api_key");
+    // The people behind a key have limits of their own, which are not kept here yet: none is passed over.
+    if (key > defaultKey && this.#ledger.key(this.#ledger.account(account), key)?.limits?.forwardsUsers === true) {
+      return refuse("quota_unverified");
+    }
+    const now = { wall: loaded.now, monotonic };
+    const admitted = this.#admission.admit({ account, key }, ask, inputTokens, requestId, now);
+    if (isRefusal(admitted)) return admitted;
+    const hold: OpenHold = { requestId, account, lane, record: admitted.record, since: monotonic };
+    this.#made.push([hold, admitted]);
+    return hold;
+  }
+
+  /** Whether its row is there: the reaper takes those of lanes alone that are gone. */
+  #isHeld(hold: OpenHold): boolean {
+    return hold.lane === this.#batch.lane;
+  }
+
+  #resume(hold: OpenHold): RecordedHold {
+    const known = this.#holds.get(hold);
+    if (known !== undefined) return known;
+    const resumed = this.#admission.resume(this.#ledger.account(hold.account), hold.record, hold.since);
+    this.#holds.set(hold, resumed);
+    return resumed;
+  }
+
+  #accountOf(row: AccountRow, plans: Plans): LoadedAccount {
+    const account = new LoadedAccount(row.id, planOf(plans, row.plan), row.credit, row.key_hash, row.disabled);
+    account.usedAt = row.key_used_at;
+    account.held = row.held;
+    account.holds = row.holds;
+    account.begun = row.begun;
+    account.expected = row.expected;
+    account.waitingHeld = row.waiting_held;
+    account.searchesHeld = row.searches_held;
+    account.allowance = { quota: "allowance", period: row.allowance_day, used: row.allowance_used };
+    account.coder_calls = { quota: "coder_calls", period: row.coder_window, used: row.coder_used };
+    account.searches = { quota: "searches", period: row.searches_day, used: row.searches_used };
+    const keys = this.#keyRows.get(row.id) ?? [];
+    account.keys = new Map(keys.map((key) => [key.id, this.#keyOf(key)]));
+    return account;
+  }
+
+  #keyOf(row: KeyRow): LoadedKey {
+    const { account, id, name, limits } = row;
+    this.#keyHashes.set(`${account} ${id}`, row.key_hash);
+    const { tokensPerDay = null, tokensPerMonth = null } = limits ?? {};
+    const isLimited = tokensPerDay !== null || tokensPerMonth !== null;
+    const read = (from: Period, before: Period) => this.#keyUse(row, from, before);
+    const limit = isLimited ? new SpendLimit(name, tokensPerDay, tokensPerMonth, read) : null;
+    if (limit !== null) {
+      limit.held = row.held;
+      limit.waitingHeld = row.waiting_held;
+      limit.begun = row.begun;
+      limit.expected = row.expected;
+    }
+    const key = new LoadedKey(id, name, row.key_hash ?? "", limits, limit, row.revoked);
+    key.usedAt = row.used_at;
+    return key;
+  }
+
+  #keyUse({ account, id }: KeyRow, from: Period, before: Period): readonly DayUse[] {
+    assert(this.#batch.loaded.keyUseFrom <= from, "a key's use of the month was read");
+    return (this.#keyUses.get(`${account} ${id}`) ?? []).filter(({ day }) => day >= from && day < before);
+  }
+
+  #decision(answers: readonly (Answer | Error)[]): Decision {
+    const { loaded } = this.#batch;
+    const changed = new Map<OpenHold, HoldRecord | Refusal>();
+    const updated: HoldRecord[] = [];
+    const removed: string[] = [];
+    for (const [hold, resumed] of this.#holds) {
+      const { state, record } = resumed;
+      if (state !== "waiting" && state !== "begun") {
+        removed.push(hold.requestId);
+        if (state !== "over") changed.set(hold, state);
+      } else if (record.waits !== hold.record.waits || record.cost !== hold.record.cost) {
+        updated.push(record);
+        changed.set(hold, record);
+      }
+    }
+    const made: OpenHold[] = [];
+    const told = new Map<OpenHold, Refusal>();
+    for (const [hold, admitted] of this.#made) {
+      const { state, record } = admitted;
+      hold.record = record; // nobody knows it yet
+      if (state === "waiting" || state === "begun") made.push(hold);
+      else if (state !== "over") told.set(hold, state); // it waited, and another of the batch's let it wait in vain
+    }
+    const isHold = (answer: Answer | Error): answer is OpenHold =>
+      typeof answer === "object" && answer !== null && "lane" in answer;
+    return {
+      answers: answers.map((answer) => (isHold(answer) ? (told.get(answer) ?? answer) : answer)),
+      changed,
+      entries: this.#entries,
+      made,
+      updated,
+      removed,
+      accounts: [...this.#rows.values()].map((row) => this.#rowOf(row)),
+      keys: loaded.keys.flatMap((row) => this.#keyRowOf(row)),
+      kept: this.#kept(),
+      now: loaded.now,
+    };
+  }
+
+  #rowOf(row: AccountRow): AccountRow {
+    const account = this.#ledger.account(row.id);
+    return {
+      ...row,
+      credit: account.credit,
+      key_used_at: account.usedAt,
+      held: account.held,
+      waiting_held: account.waitingHeld,
+      begun: account.begun,
+      expected: account.expected,
+      holds: account.holds,
+      searches_held: account.searchesHeld,
+      allowance_day: account.allowance.period,
+      allowance_used: account.allowance.used,
+      coder_window: account.coder_calls.period,
+      coder_used: account.coder_calls.used,
+      searches_day: account.searches.period,
+      searches_used: account.searches.used,
+    };
+  }
+
+  /** None where nothing changed but a time that is known well enough. */
+  #keyRowOf(row: KeyRow): readonly KeyRow[] {
+    const key = this.#ledger.account(row.account).keys!.get(row.id)!;
+    const [limit] = key.spendLimits;
+    const next: KeyRow = {
+      ...row,
+      used_at: key.usedAt,
+      held: limit?.held ?? row.held,
+      waiting_held: limit?.waitingHeld ?? row.waiting_held,
+      begun: limit?.begun ?? row.begun,
+      expected: limit?.expected ?? row.expected,
+    };
+    const isStale = next.used_at !== null && next.used_at - (row.used_at ?? 0) >= keyUsedStaleMs;
+    const isChanged =
+      next.held !== row.held ||
+      next.waiting_held !== row.waiting_held ||
+      next.begun !== row.begun ||
+      next.expected !== row.expected;
+    return isStale || isChanged ? [next] : [];
+  }
+
+  #kept(): Decision["kept"] {
+    return this.#batch.loaded.accounts.flatMap((row) => {
+      const account = this.#ledger.account(row.id);
+      const before: readonly PeriodUse[] = [
+        { quota: "allowance", period: row.allowance_day, used: row.allowance_used },
+        { quota: "coder_calls", period: row.coder_window, used: row.coder_used },
+        { quota: "searches", period: row.searches_day, used: row.searches_used },
+      ];
+      return before
+        .filter(({ quota, period, used }) => period >= 0 && used > 0 && account[quota].period !== period)
+        .map((use) => ({ account: row.id, ...use }));
+    });
+  }
+}
+
+/** What a batch decided is on disk when it is told. */
+const committed = Promise.resolve();
+
+/** From which day on the use of keys must be read for a batch of that moment. */
+export const keyUseFromOf = (now: Ms): Period => firstDayOfMonth(now);

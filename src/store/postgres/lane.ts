@@ -1,0 +1,657 @@
+// A gateway's lane: what its requests ask of the books is gathered while the batch before is under way, and one batch is one
+// transaction in two round trips.
+//
+//   BEGIN, take the lane's row, lock the accounts, read      -> decide, with the accounting's own deciders
+//   write, COMMIT                                            -> tell the answers
+//
+// The lane's row has the number of its latest batch: batch n is committed if and only if the row says n or more. So a try
+// whose outcome is unknown is made again with the same number, and finds out:
+//
+//   the row says n        it was committed: the answers of the last try that was sent are told, after a write of our own
+//                         was acknowledged (a row can be seen that the standby does not have yet)
+//   the row says n - 1    it was not: decided again
+//   the row is gone       this gateway was away for so long that another gave its holds back: a new lane, decided again
+//   anything else         the server lost commits, after a failover: a new lane, decided again
+//
+// What waits too long is given up: what was in no try that was sent fails, and of the rest nobody can say what became of it
+// (OutcomeUnknown). It is released instead of charged when the server is back, unless it had been committed.
+import type { HoldRecord } from "../../account/admission.ts";
+import type { Log } from "../../core/log.ts";
+import { isRefusal, refuse } from "../../core/refusals.ts";
+import {
+  type AccountId,
+  defaultKey,
+  type Ms,
+  OutcomeUnknown,
+  type Refusal,
+  StoreUnavailable,
+} from "../../core/types.ts";
+import {
+  arrayOf,
+  call,
+  type Call,
+  type Connection,
+  isFailed,
+  type Row,
+  type Server,
+  StatementError,
+} from "./connection.ts";
+import {
+  accountOf,
+  type Answer,
+  decide,
+  type Decision,
+  keyUseFromOf,
+  type Loaded,
+  namedKeyOf,
+  type OpenHold,
+  type Operation,
+  type Rules,
+} from "./decide.ts";
+import {
+  batchOperationsMax,
+  giveUpLookMs,
+  giveUpMs,
+  guardIntervalMs,
+  heartbeatMs,
+  retryFirstMs,
+  retryMostMs,
+} from "./limits.ts";
+import { type AccountRow, keyRowOf, missingUse, writesOf } from "./rows.ts";
+import { limited, type Pace } from "./pace.ts";
+import * as sql from "./statements.ts";
+
+export type LaneOptions = Readonly<{
+  server: Server;
+  /** Its name among the gateways. */
+  gateway: string;
+  version: string;
+  rules: Rules;
+  pace: Pace;
+  log: Log;
+  /** For tests, which look at what is decided. */
+  decide?: typeof decide;
+  mint?: () => string;
+  /** Told of those who waited: null, or why not. */
+  decided(hold: OpenHold, refusal: Refusal | null): void;
+}>;
+
+/** What happened, for metrics and `doctor`. */
+export type LaneCounts = {
+  batches: number;
+  operations: number;
+  /** Tries that were made again, since others had the locks; and since nobody knew what became of one. */
+  conflicts: number;
+  unknown: number;
+  /** Batches that were found to be committed. */
+  readBack: number;
+  /** Lanes that others, or a failover, took from this gateway. */
+  gone: number;
+  /** Of those, where the server had lost commits. */
+  lostCommits: number;
+  /** Ends whose hold was given back and that did not fit anymore. */
+  void: number;
+  /** Clients that were cut off, because nobody knew what became of their ends. */
+  cut: number;
+  /** Holds that belonged to no open request. */
+  orphans: number;
+};
+
+/** Somebody's operation, and whom to tell. */
+type Asked = {
+  readonly operation: Operation;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: Error) => void;
+  /** Monotonic. */
+  readonly at: Ms;
+  /** It was in a try that was sent whole, whose outcome may be unknown. */
+  sent: boolean;
+  /** Nobody waits for the answer anymore: what it would hold or charge is given back. */
+  givenUp: boolean;
+  /** It was told what became of it. */
+  answered: boolean;
+};
+
+type Tried =
+  | Readonly<{ outcome: "committed"; decision: Decision }>
+  /** Taken back: others have the locks. */
+  | Readonly<{ outcome: "conflict" | "unknown" | "new lane" }>
+  /** Taken back, for something in it. */
+  | Readonly<{ outcome: "refused"; error: StatementError }>;
+
+export class Lane {
+  readonly counts: LaneCounts = {
+    ...{ batches: 0, operations: 0, conflicts: 0, unknown: 0, readBack: 0 },
+    ...{ gone: 0, lostCommits: 0, void: 0, cut: 0, orphans: 0 },
+  };
+  readonly #options: LaneOptions;
+  readonly #pace: Pace;
+  /** Of this gateway, by request. */
+  readonly #open = new Map<string, OpenHold>();
+  readonly #waiting = new Map<AccountId, OpenHold[]>();
+  #id: string | null = null;
+  /** The number of the latest committed batch. */
+  #batch = 0;
+  #connection: Connection | null = null;
+  #queue: Asked[] = [];
+  #isRunning = false;
+  /** The decision of the last try that was sent whole. */
+  #sent: Decision | null = null;
+  #failing = false;
+  /** Monotonic time of the latest commit. */
+  #committedAt: Ms;
+  #guardedAt: Ms;
+  #underWay: readonly Asked[] = [];
+  #closed: PromiseWithResolvers<void> | null = null;
+  #isOver = false;
+  #stopHeart: () => void = () => {};
+  #stopLooking: (() => void) | null = null;
+  #reason = "";
+
+  constructor(options: LaneOptions) {
+    this.#options = options;
+    this.#pace = options.pace;
+    this.#committedAt = this.#guardedAt = this.#pace.monotonic();
+  }
+
+  /** Registers this life of the gateway. Throws what keeps it from that. */
+  async open(): Promise<void> {
+    await this.#connect();
+    await this.#register();
+    this.#beatLater();
+  }
+
+  /** False from the first failed try until a batch is committed: nothing new may be admitted. */
+  get writable(): boolean {
+    return !this.#failing;
+  }
+
+  /** Why nothing can be written for now, in words; null: it can. */
+  get unwritable(): string | null {
+    return this.#failing ? this.#reason : null;
+  }
+
+  get id(): string | null {
+    return this.#id;
+  }
+
+  /** Monotonic time of the latest commit. */
+  get committedAt(): Ms {
+    return this.#committedAt;
+  }
+
+  get openHolds(): number {
+    return this.#open.size;
+  }
+
+  get waitingHolds(): number {
+    let waiting = 0;
+    for (const holds of this.#waiting.values()) waiting += holds.length;
+    return waiting;
+  }
+
+  /** Accounts of which somebody waits here. */
+  waitingAccounts(): Iterable<AccountId> {
+    return this.#waiting.keys();
+  }
+
+  /** Operations that have no answer yet. */
+  get pending(): number {
+    return this.#queue.length + this.#underWay.length;
+  }
+
+  /** Rejects with StoreUnavailable: nothing was done; or with OutcomeUnknown: nobody knows. */
+  put(operation: Operation): Promise<Answer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    this.#enqueue(operation, resolve, reject);
+    return promise;
+  }
+
+  /** For what nobody waits. */
+  #release(hold: OpenHold): void {
+    this.#enqueue({ op: "release", hold }, ignore, (error) =>
+      this.#options.log("error", "a hold cannot be given back", { requestId: hold.requestId, error: String(error) }),
+    );
+  }
+
+  #enqueue(operation: Operation, resolve: Asked["resolve"], reject: Asked["reject"]): void {
+    const at = this.#pace.monotonic();
+    this.#queue.push({ operation, resolve, reject, at, sent: false, givenUp: false, answered: false });
+    this.#wake();
+  }
+
+  /** Commits what is pending and leaves the lanes; what the server does not take in time, others give back. */
+  async close(): Promise<void> {
+    this.#closed = Promise.withResolvers();
+    this.#stopHeart();
+    const stopWaiting = this.#pace.after(giveUpMs, () => this.#closed!.resolve());
+    if (!this.#isRunning && this.#queue.length === 0) this.#closed.resolve();
+    await this.#closed.promise;
+    stopWaiting();
+    const isDone = !this.#isRunning && this.#open.size === 0;
+    if (isDone && this.#connection !== null && this.#id !== null) {
+      await this.#send([call(sql.leaveLane, this.#id)]).catch(ignore);
+    }
+    this.#isOver = true;
+    this.#stopLooking?.();
+    this.#disconnect();
+  }
+
+  // -------------------------------------------------------------- the batches
+
+  #wake(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#pace.soon(() => {
+      this.#run().catch((error: unknown) => {
+        this.#options.log("error", "the lane failed", { error: String(error) });
+        this.#isRunning = false;
+        for (const asked of this.#underWay) asked.reject(new OutcomeUnknown(String(error)));
+        this.#underWay = [];
+        this.#disconnect();
+      });
+    });
+  }
+
+  async #run(): Promise<void> {
+    do {
+      const asked = this.#queue.splice(0, batchOperationsMax);
+      this.#underWay = asked;
+      await this.#commit(asked);
+      this.#underWay = [];
+      await this.#guard();
+    } while (this.#queue.length > 0);
+    this.#isRunning = false;
+    this.#closed?.resolve();
+  }
+
+  /** Until it is committed, or each operation has failed alone. */
+  async #commit(asked: readonly Asked[]): Promise<void> {
+    this.#sent = null;
+    let waitMs = retryFirstMs;
+    for (;;) {
+      if (this.#isOver) return this.#drop(asked);
+      const tried = await this.#try(asked);
+      switch (tried.outcome) {
+        case "committed":
+          return this.#tell(asked, tried.decision);
+        case "new lane":
+          continue;
+        case "refused":
+          return this.#halve(asked, tried.error);
+        case "conflict":
+          this.counts.conflicts += 1;
+          this.#lookForGivenUp();
+          break;
+        case "unknown":
+          this.counts.unknown += 1;
+          this.#fail();
+          this.#lookForGivenUp();
+      }
+      await this.#sleep(waitMs);
+      waitMs = Math.min(retryMostMs, 2 * waitMs);
+    }
+  }
+
+  /** It is closed, and the server took nothing in time. */
+  #drop(asked: readonly Asked[]): void {
+    for (const { sent, reject } of asked) {
+      reject(sent ? new OutcomeUnknown(this.#reason) : new StoreUnavailable(this.#reason));
+    }
+  }
+
+  /** One operation must not keep the others from the books. */
+  async #halve(asked: readonly Asked[], error: StatementError): Promise<void> {
+    const [only] = asked;
+    if (asked.length > 1) {
+      const half = asked.length >> 1;
+      await this.#commit(asked.slice(0, half));
+      await this.#commit(asked.slice(half));
+    } else if (only !== undefined) this.#failed(only, new Error(`the books do not take it: ${error.message}`));
+  }
+
+  /** Never throws. */
+  async #try(asked: readonly Asked[]): Promise<Tried> {
+    try {
+      if (this.#connection === null) await this.#connect();
+      if (this.#id === null) await this.#register();
+      return await this.#transaction(asked, this.#id!);
+    } catch (thrown) {
+      this.#disconnect();
+      this.#reason = thrown instanceof StatementError ? thrown.message : String(thrown);
+      if (!(thrown instanceof StatementError)) this.#options.log("error", "a batch failed", { error: String(thrown) });
+      return { outcome: "unknown" };
+    }
+  }
+
+  async #transaction(asked: readonly Asked[], lane: string): Promise<Tried> {
+    const number = this.#batch + 1;
+    const ids = [...new Set(asked.map(({ operation }) => accountOf(operation)))].sort((a, b) => a - b);
+    const waiting = ids.flatMap((id) => this.#waiting.get(id) ?? []).filter((hold) => hold.lane === lane);
+    const read = await this.#read(number, lane, ids, [
+      ...asked.flatMap(({ operation }) => namedKey(accountOf(operation), namedKeyOf(operation))),
+      ...waiting.flatMap((hold) => namedKey(hold.account, hold.record.key > defaultKey ? hold.record.key : null)),
+    ]);
+    if ("outcome" in read) return read;
+    // The lane was taken under this number: whatever was sent before under it is taken back.
+    this.#sent = null;
+    for (const each of asked) each.sent = false;
+    const all = asked.map(({ operation }) => operation);
+    const loaded = await this.#complete(read, all);
+    // From here to the moment in which it is sent, nothing is given up.
+    const live = asked.map((each) => (each.givenUp ? givenBack(each.operation) : each.operation));
+    const operations = live.filter((operation) => operation !== null);
+    const decision = (this.#options.decide ?? decide)(
+      { lane, operations, waiting, loaded, monotonic: this.#pace.monotonic() },
+      this.#options.rules,
+    );
+    const calls = [...writesOf(decision, lane), call(sql.commit)];
+    for (const each of asked) each.sent = true;
+    this.#sent = { ...decision, answers: alignedWith(live, decision.answers) };
+    const outcomes = await this.#send(calls);
+    const error = outcomes.find(isFailed);
+    if (error === undefined) return { outcome: "committed", decision: this.#sent };
+    if (isDefinite(error)) for (const each of asked) each.sent = false;
+    return this.#takenBack(error);
+  }
+
+  /** The first round trip, in which the lane and the accounts are locked. */
+  async #read(number: number, lane: string, ids: readonly AccountId[], keys: readonly KeyName[]) {
+    const calls: Call[] = [call(sql.begin), call(sql.setTimeouts), call(sql.takeLane, lane, number)];
+    const accountsAt = ids.length === 0 ? -1 : calls.push(call(sql.lockAccounts, arrayOf(ids))) - 1;
+    // A day before: the server's clock may be behind this one's, which only decides how much is read at first.
+    const keyUseFrom = keyUseFromOf(this.#pace.wall() - 86_400_000);
+    const names = [arrayOf(keys.map(({ account }) => account)), arrayOf(keys.map(({ key }) => key))] as const;
+    const keysAt = keys.length === 0 ? -1 : calls.push(call(sql.readKeys, ...names)) - 1;
+    const useAt = keys.length === 0 ? -1 : calls.push(call(sql.readKeyUse, ...names, keyUseFrom)) - 1;
+    calls.push(call(sql.clock));
+    const outcomes = await this.#send(calls);
+    const error = outcomes.find(isFailed);
+    if (error !== undefined) return this.#takenBack(error);
+    if (rowsOf(outcomes[2]).length === 0) return this.#notTaken(number, lane);
+    const rows = (at: number): readonly Row[] => (at < 0 ? [] : rowsOf(outcomes[at]));
+    return {
+      accounts: rows(accountsAt) as unknown as readonly AccountRow[],
+      keys: rows(keysAt).map(keyRowOf),
+      keyNames: names,
+      keyUse: rows(useAt) as unknown as Loaded["keyUse"],
+      keyUseFrom,
+      now: rowsOf(outcomes.at(-1))[0]!["now"] as Ms,
+    };
+  }
+
+  /** Where an account comes to another period, which is nearly never, its use is read under the locks. */
+  async #complete(
+    read: Omit<Loaded, "use"> & { keyNames: readonly [string, string] },
+    operations: readonly Operation[],
+  ): Promise<Loaded> {
+    const missing = missingUse(read.accounts, operations, read.now);
+    const from = keyUseFromOf(read.now);
+    const isShort = read.keys.length > 0 && from < read.keyUseFrom;
+    if (missing.length === 0 && !isShort) return { ...read, use: [] };
+    const calls: Call[] = [];
+    if (missing.length > 0) {
+      const column = (name: "account" | "quota" | "period") => arrayOf(missing.map((use) => use[name]));
+      calls.push(call(sql.readUse, column("account"), column("quota"), column("period")));
+    }
+    if (isShort) calls.push(call(sql.readKeyUse, ...read.keyNames, from));
+    const outcomes = await this.#send(calls);
+    const error = outcomes.find(isFailed);
+    if (error !== undefined) throw error;
+    return {
+      ...read,
+      use: missing.length === 0 ? [] : (rowsOf(outcomes[0]) as unknown as Loaded["use"]),
+      ...(isShort ? { keyUse: rowsOf(outcomes.at(-1)) as unknown as Loaded["keyUse"], keyUseFrom: from } : {}),
+    };
+  }
+
+  /** The row has another number, or is gone. */
+  async #notTaken(number: number, lane: string): Promise<Tried> {
+    const [found] = await this.#send([call(sql.readLane, lane)]);
+    if (found === undefined || isFailed(found)) throw found ?? new StatementError(null, "no answer");
+    const [row] = found as readonly Readonly<{ batch: number; gone: boolean }>[];
+    if (row?.batch === number && this.#sent !== null) {
+      const [touched, ended] = await this.#send([call(sql.touchLane, lane), call(sql.commit)]);
+      for (const outcome of [touched!, ended!]) if (isFailed(outcome)) throw outcome;
+      this.counts.readBack += 1;
+      return { outcome: "committed", decision: this.#sent };
+    }
+    await this.#rollBack();
+    this.counts.gone += 1;
+    if (row === undefined || row.batch < number - 1) {
+      this.counts.lostCommits += 1;
+      this.#options.log("error", "the database lost commits that it had acknowledged", { lane });
+    } else this.#options.log("warn", "another gateway took this one for gone and gave its holds back", { lane });
+    this.#loseLane();
+    return { outcome: "new lane" };
+  }
+
+  /** What a failed statement says of its transaction. */
+  async #takenBack(error: StatementError): Promise<Tried> {
+    const { state } = error;
+    if (state === null) throw error;
+    if (state === "40003") throw error; // it says that nobody knows
+    const isConflict = state === "40001" || state === "40P01" || state === "55P03";
+    const isOfOperation = state.startsWith("22") || state.startsWith("23");
+    if (!isConflict && !isOfOperation) throw error;
+    await this.#rollBack();
+    return isConflict ? { outcome: "conflict" } : { outcome: "refused", error };
+  }
+
+  async #rollBack(): Promise<void> {
+    const [outcome] = await this.#send([call(sql.rollback)]);
+    if (outcome === undefined || isFailed(outcome)) this.#disconnect();
+  }
+
+  // -------------------------------------------------------------- telling
+
+  #tell(asked: readonly Asked[], { answers, changed }: Decision): void {
+    this.#batch += 1;
+    this.#sent = null;
+    this.counts.batches += 1;
+    this.counts.operations += asked.length;
+    this.#committedAt = this.#pace.monotonic();
+    this.#recovered();
+    for (const [hold, state] of changed) {
+      if (isRefusal(state)) {
+        this.#forget(hold);
+        this.#options.decided(hold, state);
+      } else this.#change(hold, state);
+    }
+    for (const [index, each] of asked.entries()) this.#answer(each, answers[index]!);
+    // In a lane that was marked meanwhile nothing more is committed; the next batch finds out.
+  }
+
+  #answer(asked: Asked, answer: Answer | Error): void {
+    const { operation, givenUp } = asked;
+    asked.answered = true;
+    if (answer instanceof Error) return this.#failed(asked, answer);
+    if ("hold" in operation && (operation.op === "settle" || operation.op === "release")) this.#forget(operation.hold);
+    if (answer === "void") this.counts.void += 1;
+    if (operation.op === "admit" && typeof answer === "object" && answer !== null && "lane" in answer) {
+      this.#open.set(answer.requestId, answer);
+      if (givenUp) return this.#release(answer); // nobody has it
+      if (answer.record.waits) this.#stand(answer);
+    }
+    asked.resolve(answer);
+  }
+
+  /** The operation did nothing. An end's hold goes back. */
+  #failed(asked: Asked, error: Error): void {
+    const { operation } = asked;
+    asked.answered = true;
+    if (operation.op === "settle") this.#release(operation.hold);
+    if (operation.op === "release") this.#forget(operation.hold);
+    asked.reject(error);
+  }
+
+  #change(hold: OpenHold, record: HoldRecord): void {
+    const begins = hold.record.waits && !record.waits;
+    hold.record = record;
+    if (!begins) return;
+    this.#leaveLine(hold);
+    this.#options.decided(hold, null);
+  }
+
+  #stand(hold: OpenHold): void {
+    const line = this.#waiting.get(hold.account);
+    if (line === undefined) this.#waiting.set(hold.account, [hold]);
+    else line.push(hold);
+  }
+
+  #leaveLine(hold: OpenHold): void {
+    const line = this.#waiting.get(hold.account)?.filter((other) => other !== hold);
+    if (line === undefined) return;
+    if (line.length === 0) this.#waiting.delete(hold.account);
+    else this.#waiting.set(hold.account, line);
+  }
+
+  #forget(hold: OpenHold): void {
+    this.#open.delete(hold.requestId);
+    this.#leaveLine(hold);
+  }
+
+  // -------------------------------------------------------------- when it fails
+
+  #fail(): void {
+    if (this.#failing) return;
+    this.#failing = true;
+    this.#options.log("error", "the ledger cannot be written: requests are refused", { reason: this.#reason });
+  }
+
+  #recovered(): void {
+    if (!this.#failing) return;
+    this.#failing = false;
+    this.#options.log("info", "the ledger can be written again: requests are taken");
+  }
+
+  #lookForGivenUp(): void {
+    this.#stopLooking ??= this.#pace.after(giveUpLookMs, () => {
+      this.#stopLooking = null;
+      this.#giveUp(this.#pace.monotonic() - giveUpMs);
+      if (this.#isRunning) this.#lookForGivenUp();
+    });
+  }
+
+  /** Of what has waited since before `before`. */
+  #giveUp(before: Ms): void {
+    for (const asked of this.#underWay) {
+      if (asked.answered || asked.givenUp || asked.at > before || asked.operation.op === "release") continue;
+      asked.givenUp = true;
+      const isUnknown = asked.sent && asked.operation.op === "settle";
+      if (isUnknown) this.counts.cut += 1;
+      asked.reject(isUnknown ? new OutcomeUnknown(this.#reason) : new StoreUnavailable(this.#reason));
+    }
+    const queue = this.#queue;
+    this.#queue = [];
+    for (const asked of queue) {
+      const { operation } = asked;
+      if (asked.at > before || operation.op === "release") this.#queue.push(asked);
+      else {
+        asked.reject(new StoreUnavailable(this.#reason));
+        if (operation.op === "settle") this.#release(operation.hold);
+      }
+    }
+  }
+
+  /** Its holds are gone; what runs goes on, and is charged if it fits then. What waits cannot begin anymore. */
+  #loseLane(): void {
+    const lane = this.#id;
+    this.#id = null;
+    this.#sent = null;
+    for (const hold of [...this.#waiting.values()].flat()) {
+      if (hold.lane !== lane) continue;
+      this.#forget(hold);
+      this.#options.decided(hold, refuse("quota_unverified"));
+    }
+  }
+
+  // -------------------------------------------------------------- connection and lane
+
+  async #connect(): Promise<void> {
+    this.#connection = await limited(this.#pace, this.#options.server.connect(), (late) => late.close());
+  }
+
+  #disconnect(): void {
+    this.#connection?.close();
+    this.#connection = null;
+  }
+
+  async #register(): Promise<void> {
+    const { gateway, version, mint = () => crypto.randomUUID() } = this.#options;
+    const id = `${gateway}/${mint()}`;
+    const [outcome] = await this.#send([call(sql.registerLane, id, gateway, version)]);
+    if (outcome === undefined || isFailed(outcome)) throw outcome ?? new StatementError(null, "no answer");
+    this.#id = id;
+    this.#batch = 0;
+  }
+
+  #beatLater(): void {
+    this.#stopHeart = this.#pace.after(heartbeatMs, () => {
+      if (this.#pace.monotonic() - this.#committedAt >= heartbeatMs) this.#wake();
+      this.#beatLater();
+    });
+  }
+
+  /** Compares the rows in `holds` with the open requests: a living lane's holds are given back by nobody else. */
+  async #guard(): Promise<void> {
+    const now = this.#pace.monotonic();
+    if (now - this.#guardedAt < guardIntervalMs || this.#connection === null || this.#id === null) return;
+    this.#guardedAt = now;
+    try {
+      const [found] = await this.#send([call(sql.readHolds, this.#id)]);
+      if (found === undefined || isFailed(found)) return this.#disconnect();
+      const ids = (found as readonly Readonly<{ request_id: string }>[]).map(({ request_id }) => request_id);
+      const orphans = ids.filter((id) => !this.#open.has(id));
+      if (orphans.length === 0) return;
+      this.#options.log("warn", "holds of no open request are given back", { holds: orphans.length });
+      const given = [this.#id, arrayOf(orphans)] as const;
+      const calls = [sql.begin, sql.setTimeouts, sql.lockHolders, sql.giveBack, sql.commit] as const;
+      const outcomes = await this.#send(
+        calls.map((one) => (one === sql.lockHolders || one === sql.giveBack ? call(one, ...given) : call(one))),
+      );
+      const error = outcomes.find(isFailed);
+      if (error !== undefined) throw error;
+      this.counts.orphans += orphans.length;
+    } catch (thrown) {
+      this.#options.log("warn", "holds of no open request could not be given back", { error: String(thrown) });
+      this.#disconnect(); // the next batch connects, and the next guard finds them
+    }
+  }
+
+  /** Sends calls within the time limit. Rejects with StatementError of no state when that is over. */
+  #send(calls: readonly Call[]): Promise<readonly (readonly Row[] | StatementError)[]> {
+    return limited(this.#pace, this.#connection!.send(calls), ignore);
+  }
+
+  #sleep(ms: Ms): Promise<void> {
+    return new Promise((resolve) => void this.#pace.after(ms, resolve));
+  }
+}
+
+type KeyName = Readonly<{ account: AccountId; key: number }>;
+
+const namedKey = (account: AccountId, key: number | null): readonly KeyName[] =>
+  key === null ? [] : [{ account, key }];
+
+/** What is left of an operation that nobody waits for. */
+function givenBack(operation: Operation): Operation | null {
+  if (operation.op === "settle" || operation.op === "release") return { op: "release", hold: operation.hold };
+  return null;
+}
+
+/** Answers of the operations that were asked, among those that were dropped. */
+function alignedWith(live: readonly (Operation | null)[], answers: Decision["answers"]): Decision["answers"] {
+  let next = 0;
+  return live.map((operation) => (operation === null ? null : answers[next++]!));
+}
+
+/** Whether it says that its transaction was taken back; a session that ends may say that of one that was committed. */
+const isDefinite = ({ state }: StatementError): boolean =>
+  state !== null && state !== "25P03" && state !== "40003" && definiteClasses.has(state.slice(0, 2));
+const definiteClasses: ReadonlySet<string> = new Set(["22", "23", "25", "40", "42", "53"]);
+
+const rowsOf = (outcome: readonly Row[] | StatementError | undefined): readonly Row[] =>
+  outcome === undefined || isFailed(outcome) ? [] : outcome;
+
+const ignore = (): void => {};

@@ -1,0 +1,37 @@
+// How long a gateway waits for PostgreSQL, and how long others wait for a gateway; the unit comes last in the name.
+import { assert } from "../../core/assert.ts";
+import { journalGiveUpMs } from "../../core/limits.ts";
+
+export const connectTimeoutMs = 2_000;
+/** A call that takes longer is given up with its connection; what became of it is found out on the next one. */
+export const callTimeoutMs = 5_000;
+/** A batch waits this long for the locks of others. Shorter than a call may take, so that the server says so. */
+export const lockTimeoutMs = 4_000;
+/** A gateway that stands still between its two round trips holds its accounts' locks for as long. */
+export const idleInTransactionMs = 1_000;
+export const batchOperationsMax = 1_000;
+/** An operation that waits longer fails, or its client is cut off where nobody knows what became of it. */
+export const giveUpMs = journalGiveUpMs;
+/** How often is looked for those. */
+export const giveUpLookMs = 200;
+export const retryFirstMs = 20;
+export const retryMostMs = 500;
+/** Without anything to do, an empty batch shows that the lane lives. */
+export const heartbeatMs = 3_000;
+export const lanesLookMs = 1_000;
+/** A look that comes so late says that the looker stood still: nothing that it saw before counts. */
+export const lanesLookLateMs = 3_000;
+/** A lane whose row has not changed for so long, by the clock of who looks, is gone. */
+export const laneGoneMs = 15_000;
+/** Gone lanes stay for an operator's eyes, and for gateways that come back. */
+export const goneLanesKeptMs = 24 * 3_600_000;
+/** How often a lane compares its rows in `holds` with its open requests. */
+export const guardIntervalMs = 60_000;
+/** When a named key was last used is written with its other columns, or after so long. */
+export const keyUsedStaleMs = 60_000;
+/** Who a key belongs to is asked again after so long; what a request may do is decided on the locked rows. */
+export const keyHintMs = 1_000;
+
+assert(idleInTransactionMs < lockTimeoutMs && lockTimeoutMs < callTimeoutMs, "a lock's end is told, not guessed");
+assert(heartbeatMs + callTimeoutMs < laneGoneMs, "a lane whose heartbeat was lost once is not gone");
+assert(callTimeoutMs < giveUpMs, "a batch is tried more than once before its clients are cut off");

@@ -1,0 +1,134 @@
+// Makes the ledger's tables in PostgreSQL as `schema.ts` describes them, and adds what an older ledger lacks, under the
+// lock of one row: gateways that start at once do it one after the other. Only additions: programs of both versions work on
+// the tables while gateways are replaced.
+import { SQL } from "drizzle-orm";
+import { getTableConfig, IndexedColumn, PgDialect, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
+import { assert } from "../../core/assert.ts";
+import { CommandError } from "../../core/expected-error.ts";
+import { call, isFailed, StatementError, type Call, type Connection, type Row } from "./connection.ts";
+import { ledgerMeta, oldestProgram, postgresTables, schemaVersion } from "./schema.ts";
+
+/** The oldest server whose releases are still cared for. */
+const serverVersionMin = 140_000;
+
+const run = (text: string, name = text.slice(0, 40)): Call => call({ name, text });
+const metaOf = run("SELECT schema, oldest_program, closed FROM ledger_meta WHERE id = 1 FOR UPDATE");
+
+/** Brings the tables to the program's version. Throws CommandError, in one sentence, when that cannot be. */
+export async function migrate(connection: Connection): Promise<void> {
+  const [found] = await all(connection, [run("SELECT current_setting('server_version_num')::int AS version")]);
+  const version = found![0]!["version"] as number;
+  if (version < serverVersionMin) {
+    throw new CommandError(`PostgreSQL ${Math.floor(version / 10_000)} is too old: Tollgate needs 14 or later`);
+  }
+  // A table that two make at once is an error of the second, whatever IF NOT EXISTS says: it only has to look again.
+  await all(connection, [run(creationOf(ledgerMeta, null))], ["23505", "42P07"]);
+  await all(connection, [run("INSERT INTO ledger_meta VALUES (1, 0, 0, NULL, false) ON CONFLICT DO NOTHING")]);
+  try {
+    const [, rows] = await all(connection, [run("BEGIN"), metaOf]);
+    const meta = rows![0]!;
+    check(meta);
+    const isNew = meta["schema"] === 0;
+    if ((meta["schema"] as number) < schemaVersion) await all(connection, await additions(connection, isNew));
+    await all(connection, [run("COMMIT")]);
+  } catch (thrown) {
+    await connection.send([run("ROLLBACK")]);
+    throw thrown;
+  }
+}
+
+function check(meta: Row): void {
+  if (meta["closed"] === true) {
+    throw new CommandError("the books in this database were moved elsewhere: they are closed");
+  }
+  const oldest = meta["oldest_program"] as number;
+  if (oldest > schemaVersion) {
+    throw new CommandError(
+      `a newer Tollgate has made the tables of this database (version ${meta["schema"]}), and programs before version ${oldest} of them may not write: update this one`,
+    );
+  }
+}
+
+/** `isNew`: nobody has made the tables yet. */
+async function additions(connection: Connection, isNew: boolean): Promise<readonly Call[]> {
+  const known = new Map<string, Set<string>>();
+  const [columns] = await all(connection, [
+    run("SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"),
+  ]);
+  for (const { table_name, column_name } of columns! as readonly Record<string, string>[]) {
+    const names = known.get(table_name!) ?? new Set();
+    known.set(table_name!, names.add(column_name!));
+  }
+  if (isNew) {
+    const foreign = postgresTables.map(({ table }) => getTableConfig(table).name).find((name) => known.has(name));
+    if (foreign !== undefined) {
+      throw new CommandError(
+        `this database has a table "${foreign}" of another program: Tollgate needs one of its own`,
+      );
+    }
+  }
+  const calls: Call[] = [];
+  for (const { table, fillFactor } of [{ table: ledgerMeta }, ...postgresTables] as typeof postgresTables) {
+    const { name, columns } = getTableConfig(table);
+    const existing = known.get(name);
+    if (existing === undefined) calls.push(run(creationOf(table, fillFactor ?? null)));
+    for (const column of columns) {
+      if (existing === undefined || existing.has(column.name)) continue;
+      assert(!column.notNull || column.default !== undefined, `${name}.${column.name} can be added`);
+      calls.push(run(`ALTER TABLE ${name} ADD COLUMN IF NOT EXISTS ${definitionOf(column)}`));
+    }
+    calls.push(...indexesOf(table).map((text) => run(text)));
+  }
+  const version = `UPDATE ledger_meta SET schema = ${schemaVersion}, oldest_program = greatest(oldest_program, ${oldestProgram})`;
+  return [...calls, run(version)];
+}
+
+/** Sends calls; gives their rows. Throws the first error, but for those whose states are expected. */
+async function all(
+  connection: Connection,
+  calls: readonly Call[],
+  expected: readonly string[] = [],
+): Promise<readonly (readonly Row[])[]> {
+  const outcomes = await connection.send(calls);
+  return outcomes.map((outcome) => {
+    if (!isFailed(outcome)) return outcome;
+    if (outcome.state !== null && expected.includes(outcome.state)) return [];
+    throw outcome.state === "42501" ? new StatementError("42501", `it gives no rights to make tables`) : outcome;
+  });
+}
+
+/** Texts that make the tables of an empty database, for its readers. */
+export const creations = (): readonly string[] =>
+  postgresTables.flatMap(({ table, fillFactor }) => [creationOf(table, fillFactor ?? null), ...indexesOf(table)]);
+
+function creationOf(table: PgTable, fillFactor: number | null): string {
+  const { name, columns, checks, primaryKeys } = getTableConfig(table);
+  const keys = primaryKeys.map((key) => `PRIMARY KEY (${key.columns.map((column) => column.name).join(", ")})`);
+  const rules = checks.map((rule) => `CONSTRAINT ${rule.name} CHECK (${textOf(rule.value)})`);
+  const options = fillFactor === null ? "" : ` WITH (fillfactor = ${fillFactor})`;
+  return `CREATE TABLE IF NOT EXISTS ${name} (${[...columns.map(definitionOf), ...keys, ...rules].join(", ")})${options}`;
+}
+
+function indexesOf(table: PgTable): readonly string[] {
+  const { name, indexes } = getTableConfig(table);
+  return indexes.map(({ config }) => {
+    const of = config.columns.map((column) =>
+      column instanceof IndexedColumn
+        ? column.name!
+        : column instanceof SQL
+          ? textOf(column)
+          : (column as PgColumn).name,
+    );
+    return `CREATE ${config.unique ? "UNIQUE " : ""}INDEX IF NOT EXISTS ${config.name} ON ${name} (${of.join(", ")})`;
+  });
+}
+
+function definitionOf(column: PgColumn): string {
+  const parts = [column.name, column.getSQLType()];
+  if (column.primary) parts.push("PRIMARY KEY");
+  else if (column.notNull) parts.push("NOT NULL");
+  if (column.default !== undefined) parts.push(`DEFAULT ${String(column.default as number | boolean)}`);
+  return parts.join(" ");
+}
+
+const textOf = (value: SQL): string => new PgDialect().sqlToQuery(value).sql;

@@ -1,0 +1,274 @@
+// The statements of a lane's batches and of what gives holds back. Locks are taken in one order everywhere: the lane's row,
+// accounts by their numbers, the rest. A named key's row is guarded by its account's lock.
+//
+// What waits for locks reads nothing else: its snapshot is older than what it waited for. So keys, their use and the time are
+// statements of their own, behind it.
+import { journalColumns } from "../ledger/batch.ts";
+import type { Statement } from "./connection.ts";
+import { idleInTransactionMs, lockTimeoutMs } from "./limits.ts";
+
+const statement = (name: string, text: string): Statement => ({ name, text: text.trim() });
+
+/** `unnest` of arrays that travel as text, from parameter `first` on. */
+const unnest = (types: readonly string[], first = 1): string =>
+  `unnest(${types.map((type, index) => `$${index + first}::text::${type}[]`).join(", ")})`;
+
+export const begin = statement("begin", "BEGIN");
+export const commit = statement("commit", "COMMIT");
+export const rollback = statement("rollback", "ROLLBACK");
+
+/** Who stands still in a transaction is cut off by the server, so that others wait for its locks no longer than that. */
+export const setTimeouts = statement(
+  "timeouts",
+  `SELECT set_config('idle_in_transaction_session_timeout', '${idleInTransactionMs}', true),
+     set_config('lock_timeout', '${lockTimeoutMs}', true)`,
+);
+
+export const clock = statement("clock", "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now");
+
+// ---------------------------------------------------------------- lanes
+
+export const registerLane = statement(
+  "register lane",
+  `INSERT INTO lanes (id, gateway, batch, seen_at, version)
+   VALUES ($1::text, $2::text, 0, clock_timestamp(), $3::text)`,
+);
+
+/** The lane's fence, heartbeat and number in one. */
+export const takeLane = statement(
+  "take lane",
+  `UPDATE lanes SET batch = $2::text::bigint, seen_at = clock_timestamp()
+   WHERE id = $1::text AND batch = $2::text::bigint - 1 AND gone_at IS NULL RETURNING 1 AS taken`,
+);
+
+export const readLane = statement(
+  "read lane",
+  "SELECT batch::float8 AS batch, gone_at IS NOT NULL AS gone FROM lanes WHERE id = $1::text",
+);
+
+/** A write, so that its commit is acknowledged: a row can be seen that no standby has yet. */
+export const touchLane = statement(
+  "touch lane",
+  "UPDATE lanes SET seen_at = clock_timestamp() WHERE id = $1::text AND gone_at IS NULL",
+);
+
+export const lookAtLanes = statement(
+  "look at lanes",
+  "SELECT id, batch::text || ' ' || seen_at::text AS mark FROM lanes WHERE gone_at IS NULL",
+);
+
+export const markGone = statement(
+  "mark gone",
+  `UPDATE lanes SET gone_at = clock_timestamp()
+   WHERE id = $1::text AND gone_at IS NULL AND batch::text || ' ' || seen_at::text = $2::text RETURNING 1 AS marked`,
+);
+
+/** At its own end, when it holds nothing. */
+export const leaveLane = statement(
+  "leave lane",
+  "UPDATE lanes SET gone_at = clock_timestamp() WHERE id = $1::text AND gone_at IS NULL",
+);
+
+export const forgetLanes = statement(
+  "forget lanes",
+  `DELETE FROM lanes WHERE gone_at < clock_timestamp() - $1::text::bigint * interval '1 millisecond'
+     AND NOT EXISTS (SELECT 1 FROM holds WHERE lane = lanes.id)`,
+);
+
+// ---------------------------------------------------------------- a batch's reads
+
+const sumsOf = "held::float8 AS held, waiting_held::float8 AS waiting_held, begun, expected::float8 AS expected";
+
+export const lockAccounts = statement(
+  "lock accounts",
+  `SELECT id::float8 AS id, encode(key_hash, 'base64') AS key_hash, plan, credit::float8 AS credit,
+     disabled_at IS NOT NULL AS disabled, key_used_at::float8 AS key_used_at, ${sumsOf}, holds, searches_held,
+     allowance_day, allowance_used::float8 AS allowance_used, coder_window, coder_used::float8 AS coder_used,
+     searches_day, searches_used::float8 AS searches_used, flood_opens::float8 AS flood_opens,
+     flood_latest::float8 AS flood_latest, flood_count, inputs_opens::float8 AS inputs_opens,
+     inputs_latest::float8 AS inputs_latest, inputs_count
+   FROM accounts WHERE id = ANY($1::text::bigint[]) ORDER BY accounts.id FOR UPDATE`,
+);
+
+export const readKeys = statement(
+  "read keys",
+  `SELECT account_id::float8 AS account, id, name, encode(key_hash, 'base64') AS key_hash, used_at::float8 AS used_at,
+     revoked_at IS NOT NULL AS revoked, expires_at::float8 AS expires_at, tokens_per_day::float8 AS tokens_per_day,
+     tokens_per_month::float8 AS tokens_per_month, models, addresses, forwards_users,
+     end_user_tokens_per_day::float8 AS end_user_tokens_per_day, ${sumsOf}
+   FROM api_keys WHERE (account_id, id) IN (SELECT * FROM ${unnest(["bigint", "int"])})`,
+);
+
+/** Of keys whose use is limited, from a day on. */
+export const readKeyUse = statement(
+  "read key use",
+  `SELECT key_use.account_id::float8 AS account, key_id AS key, day, used::float8 AS used FROM key_use
+   JOIN api_keys ON api_keys.account_id = key_use.account_id AND api_keys.id = key_id
+   WHERE (key_use.account_id, key_id) IN (SELECT * FROM ${unnest(["bigint", "int"])}) AND day >= $3::text::int
+     AND (tokens_per_day IS NOT NULL OR tokens_per_month IS NOT NULL)`,
+);
+
+/** Of periods that accounts come to: nearly always none. */
+export const readUse = statement(
+  "read use",
+  `SELECT account_id::float8 AS account, quota, period, used::float8 AS used FROM quota_use
+   WHERE (account_id, quota, period) IN (SELECT * FROM ${unnest(["bigint", "text", "int"])})`,
+);
+
+// ---------------------------------------------------------------- a batch's writes
+
+const journalTypes: Readonly<Record<(typeof journalColumns)[number], string>> = {
+  billing_key: "text",
+  kind: "text",
+  account_id: "bigint",
+  at: "bigint",
+  period: "int",
+  used: "bigint",
+  credit_delta: "bigint",
+  endpoint: "text",
+  model: "text",
+  input_fresh: "bigint",
+  input_cached: "bigint",
+  output: "bigint",
+  reasoning: "bigint",
+  input_cents: "bigint",
+  cached_input_cents: "bigint",
+  output_cents: "bigint",
+  billed_tokens: "bigint",
+  estimated: "smallint",
+  input_parts: "int",
+  cached_input_parts: "int",
+  output_parts: "int",
+  key_id: "int",
+  end_user_id: "int",
+};
+
+export const insertLines = statement(
+  "insert lines",
+  `INSERT INTO journal (${journalColumns.join(", ")})
+   SELECT * FROM ${unnest(journalColumns.map((column) => journalTypes[column]))}`,
+);
+
+export const insertHolds = statement(
+  "insert holds",
+  `INSERT INTO holds (lane, made_at, request_id, account_id, key_id, tokens, cost, waits)
+   SELECT $1::text, $2::text::bigint, * FROM ${unnest(["text", "bigint", "int", "bigint", "bigint", "boolean"], 3)}`,
+);
+
+export const updateHolds = statement(
+  "update holds",
+  `UPDATE holds SET cost = u.cost, waits = u.waits
+   FROM ${unnest(["text", "bigint", "boolean"])} AS u (request_id, cost, waits)
+   WHERE holds.request_id = u.request_id`,
+);
+
+export const deleteHolds = statement("delete holds", "DELETE FROM holds WHERE request_id = ANY($1::text::text[])");
+
+/** The columns of an account's row that batches change, in the order of their parameters. */
+export const accountColumns = {
+  credit: "bigint",
+  key_used_at: "bigint",
+  held: "bigint",
+  waiting_held: "bigint",
+  begun: "int",
+  expected: "bigint",
+  holds: "int",
+  searches_held: "int",
+  allowance_day: "int",
+  allowance_used: "bigint",
+  coder_window: "int",
+  coder_used: "bigint",
+  searches_day: "int",
+  searches_used: "bigint",
+  flood_opens: "bigint",
+  flood_latest: "bigint",
+  flood_count: "int",
+  inputs_opens: "bigint",
+  inputs_latest: "bigint",
+  inputs_count: "int",
+} as const;
+
+const sets = (columns: readonly string[]): string => columns.map((column) => `${column} = u.${column}`).join(", ");
+
+export const updateAccounts = statement(
+  "update accounts",
+  `UPDATE accounts SET ${sets(Object.keys(accountColumns))}
+   FROM ${unnest(["bigint", ...Object.values(accountColumns)])} AS u (id, ${Object.keys(accountColumns).join(", ")})
+   WHERE accounts.id = u.id`,
+);
+
+export const keyColumns = {
+  used_at: "bigint",
+  held: "bigint",
+  waiting_held: "bigint",
+  begun: "int",
+  expected: "bigint",
+} as const;
+
+export const updateKeys = statement(
+  "update keys",
+  `UPDATE api_keys SET ${sets(Object.keys(keyColumns))}
+   FROM ${unnest(["bigint", "int", ...Object.values(keyColumns)])} AS u (account, key, ${Object.keys(keyColumns).join(", ")})
+   WHERE account_id = u.account AND id = u.key`,
+);
+
+export const addKeyUse = statement(
+  "add key use",
+  `INSERT INTO key_use (account_id, key_id, day, used) SELECT * FROM ${unnest(["bigint", "int", "int", "bigint"])}
+   ON CONFLICT (account_id, key_id, day) DO UPDATE SET used = key_use.used + excluded.used`,
+);
+
+/** What was used in periods that accounts leave. */
+export const keepUse = statement(
+  "keep use",
+  `INSERT INTO quota_use (account_id, quota, period, used) SELECT * FROM ${unnest(["bigint", "text", "int", "bigint"])}
+   ON CONFLICT (account_id, quota, period) DO UPDATE SET used = excluded.used`,
+);
+
+// ---------------------------------------------------------------- giving holds back
+
+/** Of a lane: all of them ($2 null), or some. */
+const given = "lane = $1::text AND ($2::text IS NULL OR request_id = ANY($2::text::text[]))";
+
+export const lockHolders = statement(
+  "lock holders",
+  `SELECT 1 FROM accounts WHERE id IN (SELECT account_id FROM holds WHERE ${given}) ORDER BY accounts.id FOR UPDATE`,
+);
+
+const subtracted = (of: string): string =>
+  ["held", "waiting_held", "begun", "expected"].map((column) => `${column} = ${of}.${column} - s.${column}`).join(", ");
+const summed = `sum(tokens) AS held, sum(CASE WHEN waits THEN tokens ELSE 0 END) AS waiting_held,
+  sum(CASE WHEN cost > 0 AND NOT waits THEN 1 ELSE 0 END) AS begun,
+  sum(CASE WHEN waits THEN 0 ELSE cost END) AS expected, count(*) AS holds, sum(searches) AS searches`;
+
+export const giveBack = statement(
+  "give back",
+  `WITH gone AS (DELETE FROM holds WHERE ${given} RETURNING *),
+   account_sums AS (SELECT account_id, ${summed} FROM gone GROUP BY account_id),
+   key_sums AS (SELECT account_id, key_id, ${summed} FROM gone GROUP BY account_id, key_id),
+   subtracted_accounts AS (
+     UPDATE accounts SET ${subtracted("accounts")}, holds = accounts.holds - s.holds,
+       searches_held = accounts.searches_held - s.searches FROM account_sums s WHERE accounts.id = s.account_id),
+   subtracted_keys AS (
+     UPDATE api_keys SET ${subtracted("api_keys")} FROM key_sums s WHERE api_keys.account_id = s.account_id AND id = s.key_id
+       AND (tokens_per_day IS NOT NULL OR tokens_per_month IS NOT NULL))
+   SELECT count(*)::int AS holds FROM gone`,
+);
+
+export const readHolds = statement("read holds", "SELECT request_id FROM holds WHERE lane = $1::text");
+
+// ---------------------------------------------------------------- keys
+
+/** Whose key it is: the account's first, or a named one. */
+export const findKey = statement(
+  "find key",
+  `SELECT id::float8 AS account, 1 AS key, NULL::float8 AS expires_at, NULL::float8 AS tokens_per_day,
+     NULL::float8 AS tokens_per_month, NULL AS models, NULL AS addresses, NULL::int AS forwards_users,
+     NULL::float8 AS end_user_tokens_per_day
+   FROM accounts WHERE key_hash = decode($1::text, 'base64') AND disabled_at IS NULL
+   UNION ALL
+   SELECT accounts.id::float8, api_keys.id, expires_at::float8, tokens_per_day::float8, tokens_per_month::float8, models,
+     addresses, forwards_users, end_user_tokens_per_day::float8
+   FROM api_keys JOIN accounts ON accounts.id = account_id
+   WHERE api_keys.key_hash = decode($1::text, 'base64') AND revoked_at IS NULL AND disabled_at IS NULL`,
+);

@@ -1,0 +1,306 @@
+// Lanes on a real PostgreSQL, beside the same accounting on SQLite: the statements do what the simulation thinks they do.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { isRefusal } from "../../../src/core/refusals.ts";
+import { type Pace, systemPace } from "../../../src/store/postgres/pace.ts";
+import type { Refusal } from "../../../src/core/types.ts";
+import {
+  call,
+  type Connection,
+  isFailed,
+  PostgresServer,
+  type Server,
+  StatementError,
+} from "../../../src/store/postgres/connection.ts";
+import type { OpenHold, Operation, Rules } from "../../../src/store/postgres/decide.ts";
+import { GoneLanes } from "../../../src/store/postgres/gone-lanes.ts";
+import { Lane } from "../../../src/store/postgres/lane.ts";
+import { migrate } from "../../../src/store/postgres/migrations.ts";
+import { ask, coderAsk, model, Office, output, plans } from "../../account/office.ts";
+import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+import { by } from "../../fixtures/principals.ts";
+import { randomOf } from "../../fixtures/random.ts";
+
+const rules: Rules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
+
+describe.skipIf(noPostgres)("a lane", () => {
+  let postgres: TestPostgres;
+  beforeAll(async () => {
+    postgres = await TestPostgres.start();
+  }, 60_000);
+  afterAll(() => postgres[Symbol.asyncDispose]());
+
+  async function books(name: string, through = (server: Server) => server) {
+    const url = await postgres.database(name);
+    const server = new PostgresServer(url);
+    const connection = await server.connect();
+    await migrate(connection);
+    connection.close();
+    const client = new Bun.SQL({ url, max: 2 });
+    const decided = new Map<OpenHold, Refusal | null>();
+    const open = async (gateway: string, pace: Pace = systemPace) => {
+      const lane = new Lane({
+        ...{ server: through(server), gateway, version: "test", rules, pace, log: () => {} },
+        decided: (hold, refusal) => void decided.set(hold, refusal),
+      });
+      await lane.open();
+      return lane;
+    };
+    return { client, open, decided, server };
+  }
+
+  const addAccount = (client: Bun.SQL, id: number, plan: string, credit: number) =>
+    client.unsafe(
+      `INSERT INTO accounts (id, email, plan, credit, key_hash, operator, created_at, key_created_at)
+       VALUES ($1::text::bigint, $2, $3, $4::text::bigint, sha256($2::text::bytea), false, 0, 0)`,
+      [String(id), `a${id}@x`, plan, String(credit)],
+    );
+  const hashOf = (text: string) => Bun.SHA256.hash(text, "base64");
+
+  test("decides and books as SQLite does, request by request", async () => {
+    const { client, open } = await books("alike");
+    const lane = await open("g");
+    const office = new Office();
+    // Today, so that both are in the same periods.
+    office.now = Date.now();
+    const random = randomOf(7);
+    const below = (limit: number) => Math.floor(random() * limit);
+    const keys: (number | undefined)[][] = [];
+    for (const [index, plan] of (["free", "plus", "standard"] as const).entries()) {
+      const { id } = await office.accounts.create({ email: `a${index + 1}@x`, plan });
+      await addAccount(client, id, plan, 0);
+      const key = await office.accountKeys.create(id, { name: "limited", limit_day: 9_000, limit_month: 20_000 });
+      await client.unsafe(
+        `INSERT INTO api_keys (account_id, id, name, key_hash, created_at, tokens_per_day, tokens_per_month)
+         VALUES ($1::text::bigint, $2::text::int, 'limited', sha256($3::text::bytea), 0, 9000, 20000)`,
+        [String(id), String(key.id), `k${id}`],
+      );
+      keys.push([undefined, key.id]);
+    }
+    for (let number = 0; number < 150; number += 1) {
+      const account = 1 + below(3);
+      const key = keys[account - 1]![below(2)];
+      const asked =
+        random() < 0.2
+          ? coderAsk()
+          : ask([0, 100, 4_096][below(3)]!, { model: model("core-3", { kind: "flat", cents: 335 }) });
+      const reads = below(500);
+      office.now = Date.now();
+      const requestId = `r${number}`;
+      const here = office.admission.admit(by(account, key), asked, reads, requestId, office.moment);
+      const keyHash = hashOf(key === undefined ? `a${account}@x` : `k${account}`);
+      const operation: Operation = {
+        ...{ op: "admit", account, key: key ?? 1, keyHash, ask: asked, inputTokens: reads, requestId },
+      };
+      const there = (await lane.put(operation)) as OpenHold | Refusal;
+      if (isRefusal(here)) {
+        expect(there).toMatchObject({ refusal: here.refusal });
+        continue;
+      }
+      expect(isRefusal(there) ? there : there.requestId).toBe(requestId);
+      const usage = { ...output(below(4_000)), inputFresh: below(600) };
+      if (random() < 0.2) {
+        here[Symbol.dispose]();
+        expect(await lane.put({ op: "release", hold: there as OpenHold })).toBe("released");
+        continue;
+      }
+      await here.settle(usage, false, Date.now());
+      expect(await lane.put({ op: "settle", hold: there as OpenHold, usage, estimated: false })).toBe("settled");
+    }
+    const columns = "kind, account_id, period, used, credit_delta, model, output, billed_tokens, key_id";
+    const lines = `SELECT ${columns}, billing_key FROM journal ORDER BY billing_key`;
+    const plain = (rows: readonly object[]) => rows.map((row) => Object.values(row).map(String).join(" "));
+    expect(plain(await client.unsafe(lines))).toEqual(plain(office.database.query(lines).all() as object[]));
+    const uses = "SELECT account_id, key_id, day, used FROM key_use ORDER BY 1, 2, 3";
+    expect(plain(await client.unsafe(uses))).toEqual(plain(office.database.query(uses).all() as object[]));
+    const [left] = await client.unsafe("SELECT sum(held)::int AS held, sum(holds)::int AS holds FROM accounts");
+    expect(left).toEqual({ held: 0, holds: 0 });
+    expect(await client.unsafe("SELECT * FROM holds")).toHaveLength(0);
+    await lane.close();
+    expect((await client.unsafe("SELECT gone_at FROM lanes"))[0].gone_at).not.toBeNull();
+    await client.close();
+  }, 60_000);
+
+  test("two gateways together spend no more than there is", async () => {
+    const { client, open } = await books("together");
+    await addAccount(client, 1, "free", 100_000);
+    const lanes = await Promise.all([open("a"), open("b")]);
+    const admit = (lane: Lane, requestId: string) =>
+      lane.put({
+        ...{ op: "admit", account: 1, key: 1, keyHash: hashOf("a1@x"), inputTokens: 0, requestId },
+        ask: ask(4_096),
+      } as Operation) as Promise<OpenHold | Refusal>;
+    const answers = await Promise.all(Array.from({ length: 60 }, (_, index) => admit(lanes[index % 2]!, `r${index}`)));
+    const admitted = answers.filter((answer) => !isRefusal(answer)) as OpenHold[];
+    // 30,000 of the day and 100,000 bought.
+    expect(admitted.length).toBe(Math.floor(130_000 / 4_096));
+    expect(new Set(answers.filter(isRefusal).map(({ refusal }) => refusal))).toEqual(new Set(["quota_exceeded"]));
+    const ends = admitted.map((hold) =>
+      lanes[answers.indexOf(hold) % 2]!.put({ op: "settle", hold, usage: output(4_096), estimated: false }),
+    );
+    expect(new Set(await Promise.all(ends))).toEqual(new Set(["settled"]));
+    const [row] = await client.unsafe("SELECT credit::int, held::int, holds, allowance_used::int FROM accounts");
+    expect(row).toEqual({ credit: 130_000 - 31 * 4_096, held: 0, holds: 0, allowance_used: 30_000 });
+    for (const lane of lanes) await lane.close();
+    await client.close();
+  }, 60_000);
+
+  test("a COMMIT whose answer is lost is read back, and its answers are told", async () => {
+    let losing = 0;
+    const lossy = (server: Server): Server => ({
+      async connect() {
+        const inner = await server.connect();
+        const connection: Connection = {
+          close: () => inner.close(),
+          async send(calls) {
+            const outcomes = await inner.send(calls);
+            if (calls.at(-1)?.statement.name !== "commit" || losing === 0) return outcomes;
+            losing -= 1;
+            inner.close();
+            return calls.map(() => new StatementError(null, "the answer is lost"));
+          },
+        };
+        return connection;
+      },
+    });
+    const { client, open } = await books("lost", lossy);
+    await addAccount(client, 1, "free", 0);
+    const lane = await open("g");
+    const admit = { op: "admit", account: 1, key: 1, keyHash: hashOf("a1@x"), inputTokens: 0, requestId: "r" } as const;
+    losing = 1;
+    const hold = (await lane.put({ ...admit, ask: ask(100) })) as OpenHold;
+    losing = 1;
+    expect(await lane.put({ op: "settle", hold, usage: output(100), estimated: false })).toBe("settled");
+    expect(lane.counts).toMatchObject({ readBack: 2, unknown: 2, batches: 2 });
+    expect(await client.unsafe("SELECT billing_key FROM journal")).toEqual([{ billing_key: "r" }] as never);
+    await lane.close();
+    await client.close();
+  }, 60_000);
+
+  test("an operation that the tables refuse fails alone", async () => {
+    const { client, open } = await books("refused");
+    await addAccount(client, 1, "free", 0);
+    const lane = await open("g");
+    const admit = (requestId: string) =>
+      lane.put({
+        ...{ op: "admit", account: 1, key: 1, keyHash: hashOf("a1@x"), inputTokens: 0, requestId, ask: ask(10) },
+      } as Operation) as Promise<OpenHold>;
+    await client.unsafe(
+      "INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta) VALUES ('r2', 'credit', 1, 0, 0, 0, 0)",
+    );
+    const holds = await Promise.all(["r1", "r2", "r3"].map(admit));
+    const ends = await Promise.allSettled(
+      holds.map((hold) => lane.put({ op: "settle", hold, usage: output(1), estimated: false })),
+    );
+    expect(ends.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    await lane.put({ op: "look", account: 1 });
+    expect(await client.unsafe("SELECT * FROM holds")).toHaveLength(0);
+    await lane.close();
+    await client.close();
+  }, 60_000);
+
+  /** A pace whose clock is set forward by hand. */
+  const handPace = () => {
+    let ahead = 0;
+    const pace: Pace = { ...systemPace, monotonic: () => systemPace.monotonic() + ahead };
+    return { pace, pass: (ms: number) => void (ahead += ms) };
+  };
+  const addKey = (client: Bun.SQL) =>
+    client.unsafe(
+      `INSERT INTO api_keys (account_id, id, name, key_hash, created_at, tokens_per_day)
+       VALUES (1, 2, 'limited', sha256('k1'::bytea), 0, 20000)`,
+    );
+  const heldOf = (client: Bun.SQL) =>
+    client.unsafe(
+      `SELECT accounts.held::int, holds, accounts.begun, accounts.expected::int, accounts.waiting_held::int,
+         api_keys.held::int AS of_key, api_keys.begun AS key_begun, (SELECT count(*)::int FROM holds) AS rows
+       FROM accounts JOIN api_keys ON account_id = accounts.id`,
+    );
+  const nothing = { held: 0, holds: 0, begun: 0, expected: 0, waiting_held: 0, of_key: 0, key_begun: 0, rows: 0 };
+  const admitted = (lane: Lane, requestId: string, key = 1, inputTokens = 0, asked = ask(4_096)) =>
+    lane.put({
+      ...{
+        op: "admit",
+        account: 1,
+        key,
+        keyHash: hashOf(key === 1 ? "a1@x" : "k1"),
+        inputTokens,
+        requestId,
+        ask: asked,
+      },
+    } as Operation) as Promise<OpenHold>;
+
+  test("what a gateway held that is gone is given back, and its ends are charged if they fit", async () => {
+    const { client, open, server } = await books("gone");
+    await addAccount(client, 1, "free", 0);
+    await addKey(client);
+    const lane = await open("g");
+    const holds = [
+      await admitted(lane, "r1"),
+      await admitted(lane, "r2", 2),
+      await admitted(lane, "r3", 1, 0, coderAsk()),
+      await admitted(lane, "r4", 1, 100_000), // waits for the others
+    ];
+    expect(holds.map(({ record }) => record.waits)).toEqual([false, false, false, true]);
+    expect((await heldOf(client))[0]).toMatchObject({
+      held: 3 * 4_096,
+      holds: 4,
+      begun: 2,
+      waiting_held: 4_096,
+      rows: 4,
+    });
+    const { pace, pass } = handPace();
+    const gone = new GoneLanes(server, pace, () => {});
+    for (let looks = 0; looks < 18; looks += 1) {
+      await gone.look();
+      pass(1_000);
+    }
+    gone.close();
+    expect(gone.counts).toEqual({ lanes: 1, holds: 4 });
+    expect(await heldOf(client)).toEqual([nothing] as never);
+    // It was only away for a while.
+    expect(await lane.put({ op: "settle", hold: holds[0]!, usage: output(4_096), estimated: false })).toBe("settled");
+    expect(await lane.put({ op: "settle", hold: holds[1]!, usage: output(65_000), estimated: false })).toBe("void");
+    expect(await lane.put({ op: "release", hold: holds[2]! })).toBe("released");
+    expect(lane.counts).toMatchObject({ gone: 1, void: 1 });
+    expect(await heldOf(client)).toEqual([nothing] as never);
+    await lane.close();
+    await client.close();
+  }, 60_000);
+
+  test("holds of no open request are given back by their own lane", async () => {
+    const { pace, pass } = handPace();
+    const { client, open } = await books("orphans");
+    await addAccount(client, 1, "free", 0);
+    await addKey(client);
+    const lane = await open("g", pace);
+    const hold = await admitted(lane, "r1", 2);
+    await client.unsafe(
+      `INSERT INTO holds (request_id, lane, account_id, key_id, tokens, cost, waits, made_at)
+       SELECT 'lost', lane, account_id, key_id, 100, 50, false, 0 FROM holds`,
+    );
+    await client.unsafe(
+      "UPDATE accounts SET held = held + 100, holds = holds + 1, begun = begun + 1, expected = expected + 50",
+    );
+    await client.unsafe("UPDATE api_keys SET held = held + 100, begun = begun + 1, expected = expected + 50");
+    pass(61_000);
+    await lane.put({ op: "look", account: 1 });
+    await lane.put({ op: "release", hold });
+    expect(lane.counts.orphans).toBe(1);
+    expect(await heldOf(client)).toEqual([nothing] as never);
+    await lane.close();
+    await client.close();
+  }, 60_000);
+
+  test("the connection says what came of each statement", async () => {
+    const url = await postgres.database("statements");
+    const connection = await new PostgresServer(url).connect();
+    const run = (text: string) => call({ name: text, text });
+    const [began, failed, after, commit] = await connection.send([
+      ...[run("BEGIN"), run("SELECT 1 / 0"), run("SELECT 1"), run("COMMIT")],
+    ]);
+    expect([began, failed, after, commit].map((one) => (isFailed(one!) ? one.state : "done"))).toEqual([
+      ...["done", "22012", "25P02", "40000"],
+    ]);
+    connection.close();
+  });
+});

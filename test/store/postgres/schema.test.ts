@@ -1,0 +1,101 @@
+// The tables in PostgreSQL: they have what those in SQLite have, and are made and extended on a real server.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { getTableConfig as ofPostgres, type PgTable } from "drizzle-orm/pg-core";
+import { getTableConfig as ofSqlite, type SQLiteTable } from "drizzle-orm/sqlite-core";
+import * as sqlite from "../../../src/store/ledger/schema.ts";
+import { PostgresServer } from "../../../src/store/postgres/connection.ts";
+import { migrate } from "../../../src/store/postgres/migrations.ts";
+import * as postgres from "../../../src/store/postgres/schema.ts";
+import * as statements from "../../../src/store/postgres/statements.ts";
+import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+
+const twins: readonly (readonly [SQLiteTable, PgTable, without?: readonly string[]])[] = [
+  [sqlite.accounts, postgres.accounts],
+  [sqlite.apiKeys, postgres.apiKeys],
+  [sqlite.keyUse, postgres.keyUse],
+  [sqlite.quotaUse, postgres.quotaUse],
+  [sqlite.journal, postgres.journal, ["sequence"]], // a sequence would be a lock of all gateways
+];
+
+test("each table that both have has the same columns in both, and none that may be null in one alone", () => {
+  for (const [table, twin, without = []] of twins) {
+    const of = new Map(ofPostgres(twin).columns.map((column) => [column.name, column]));
+    for (const column of ofSqlite(table).columns) {
+      if (without.includes(column.name)) continue;
+      const other = of.get(column.name);
+      expect([column.name, other?.notNull]).toEqual([column.name, column.notNull]);
+    }
+  }
+});
+
+test("what waits for locks reads nothing else", () => {
+  expect(statements.lockAccounts.text).toContain("FOR UPDATE");
+  expect(statements.lockAccounts.text).not.toMatch(/\bJOIN\b|\bquota_use\b|\bkey_use\b|\bapi_keys\b|FROM holds/);
+});
+
+describe.skipIf(noPostgres)("on a server", () => {
+  let server: TestPostgres;
+  beforeAll(async () => {
+    server = await TestPostgres.start();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  test("gateways that start at once make the tables once", async () => {
+    const url = await server.database("made");
+    const connections = await Promise.all([1, 2, 3].map(() => new PostgresServer(url).connect()));
+    await Promise.all(connections.map((connection) => migrate(connection)));
+    const client = new Bun.SQL({ url, max: 1 });
+    expect(await client.unsafe("SELECT schema, oldest_program, closed FROM ledger_meta")).toEqual([
+      { schema: postgres.schemaVersion, oldest_program: postgres.oldestProgram, closed: false },
+    ] as never);
+    for (const connection of connections) connection.close();
+    await client.close();
+  });
+
+  test("what an older program left is extended, and what it wrote stays", async () => {
+    const url = await server.database("older");
+    const client = new Bun.SQL({ url, max: 1 });
+    const connection = await new PostgresServer(url).connect();
+    await migrate(connection);
+    await client.unsafe("ALTER TABLE accounts DROP COLUMN inputs_count, DROP COLUMN waiting_held");
+    await client.unsafe("DROP TABLE key_use");
+    await client.unsafe("INSERT INTO counters VALUES ('accounts', 7)");
+    await client.unsafe("UPDATE ledger_meta SET schema = -1");
+    await migrate(connection);
+    expect((await client.unsafe("SELECT inputs_count, waiting_held FROM accounts")).length).toBe(0);
+    expect((await client.unsafe("SELECT * FROM key_use")).length).toBe(0);
+    expect(await client.unsafe("SELECT value::int FROM counters")).toEqual([{ value: 7 }] as never);
+    connection.close();
+    await client.close();
+  });
+
+  test.each([
+    [
+      "a newer program",
+      "UPDATE ledger_meta SET schema = 99, oldest_program = 99",
+      "a newer Tollgate has made the tables",
+    ],
+    ["books that were moved", "UPDATE ledger_meta SET closed = true", "were moved elsewhere"],
+  ])("%s is told in one sentence", async (what, change, message) => {
+    const url = await server.database(what.replaceAll(" ", "_"));
+    const connection = await new PostgresServer(url).connect();
+    await migrate(connection);
+    const client = new Bun.SQL({ url, max: 1 });
+    await client.unsafe(change);
+    expect(String(await migrate(connection).catch((thrown: unknown) => thrown))).toContain(message);
+    connection.close();
+    await client.close();
+  });
+
+  test("tables of another program are left alone", async () => {
+    const url = await server.database("others");
+    const client = new Bun.SQL({ url, max: 1 });
+    await client.unsafe("CREATE TABLE accounts (id int)");
+    const connection = await new PostgresServer(url).connect();
+    const error = await migrate(connection).catch((thrown: unknown) => thrown);
+    expect(String(error)).toContain('has a table "accounts" of another program');
+    expect(await client.unsafe("SELECT to_regclass('journal') AS journal")).toEqual([{ journal: null }] as never);
+    connection.close();
+    await client.close();
+  });
+});

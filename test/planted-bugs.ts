@@ -77,15 +77,15 @@ export const bugs: readonly Bug[] = [
     name: "read back",
   },
   {
+    id: "P8",
+    what: "PostgreSQL: a hold that its line refused is given back again when its client leaves",
+    edits: [["src/store/postgres/lane.ts", "!this.#open.has(operation.hold.requestId)", "false"]],
+    file: "test/sim/postgres/leaving.test.ts",
+  },
+  {
     id: "P7",
-    what: "PostgreSQL: what is given up between the two round trips is charged",
-    edits: [
-      [
-        "src/store/postgres/lane.ts",
-        "each.givenUp ? givenBack(each.operation) : each.operation",
-        "each.givenUp && each.at < 0 ? givenBack(each.operation) : each.operation",
-      ],
-    ],
+    what: "PostgreSQL: what is given up before it is sent is charged",
+    edits: [["src/store/postgres/lane.ts", "return givenUp ? givenBack(operation) : operation;", "return operation;"]],
     file: lanes,
   },
   {

@@ -269,12 +269,19 @@ export class Admission {
   }
 
   /** Charges what a request came to whose hold is gone, if the account has as much left; says whether it had. */
-  settleLate(loaded: LoadedAccount, record: HoldRecord, usage: Usage, estimated: boolean, now: Ms): boolean {
+  settleLate(
+    loaded: LoadedAccount,
+    record: HoldRecord,
+    usage: Usage,
+    estimated: boolean,
+    now: Ms,
+    course?: Course,
+  ): boolean {
     const named = record.key > defaultKey ? this.#ledger.key(loaded, record.key) : null;
     const budget = record.kind === "call" ? 0 : billedTokens(ratesOf(record.ask.model.price), usage);
     if (budget === 0) this.#ledger.reserveNothing(loaded);
     else if (this.#ledger.reserve(loaded, named?.spendLimits ?? noSpendLimits, budget, now) !== null) return false;
-    void this.resume(loaded, { ...record, budget, cost: 0, waits: false }, 0).settle(usage, estimated, now);
+    void this.resume(loaded, { ...record, budget, cost: 0, waits: false }, 0).settle(usage, estimated, now, course);
     return true;
   }
 

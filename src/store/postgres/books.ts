@@ -7,6 +7,7 @@ import { balanceLookMs, keyCacheEntriesMax } from "../../core/limits.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
   type AccountId,
+  type Course,
   defaultKey,
   type Hold,
   type ModelKind,
@@ -210,9 +211,9 @@ class LaneHold implements Hold {
     return (await this.#lane.put({ op: "expect", hold: this.#hold, spent, inputTokens })) as boolean;
   }
 
-  async settle(usage: Usage, estimated: boolean): Promise<void> {
+  async settle(usage: Usage, estimated: boolean, _now: Ms, course?: Course): Promise<void> {
     this.#isOpen = false; // from here on the lane charges it or gives it back
-    const answer = await this.#lane.put({ op: "settle", hold: this.#hold, usage, estimated });
+    const answer = await this.#lane.put({ op: "settle", hold: this.#hold, usage, estimated, course });
     if (answer === "void") throw new StoreUnavailable("the hold was given back meanwhile, and it does not fit anymore");
   }
 

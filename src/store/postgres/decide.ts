@@ -15,6 +15,7 @@ import { planOf, type Plans } from "../../core/plans.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
   type AccountId,
+  type Course,
   defaultKey,
   type KeyId,
   type ModelKind,
@@ -48,7 +49,7 @@ export type Operation =
       inputTokens: number;
       requestId: string;
     }>
-  | Readonly<{ op: "settle"; hold: OpenHold; usage: Usage; estimated: boolean }>
+  | Readonly<{ op: "settle"; hold: OpenHold; usage: Usage; estimated: boolean; course?: Course | undefined }>
   | Readonly<{ op: "release"; hold: OpenHold }>
   | Readonly<{ op: "expect"; hold: OpenHold; spent: Usage; inputTokens: number }>
   | Readonly<{ op: "count"; account: AccountId; kind: ModelKind }>
@@ -231,14 +232,14 @@ class Batch {
       case "admit":
         return this.#admit(operation);
       case "settle": {
-        const { hold, usage, estimated } = operation;
+        const { hold, usage, estimated, course } = operation;
         const { record } = hold;
         if (!this.#isHeld(hold)) {
           const account = this.#ledger.ifLoaded(hold.account);
           if (account === null) return "void";
-          return this.#admission.settleLate(account, record, usage, estimated, now) ? "settled" : "void";
+          return this.#admission.settleLate(account, record, usage, estimated, now, course) ? "settled" : "void";
         }
-        void this.#resume(hold).settle(usage, estimated, now);
+        void this.#resume(hold).settle(usage, estimated, now, course);
         return "settled";
       }
       case "release":

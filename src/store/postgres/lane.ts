@@ -339,7 +339,7 @@ export class Lane {
     const all = asked.map(({ operation }) => operation);
     const loaded = await this.#complete(read, all);
     // From here to the moment in which it is sent, nothing is given up.
-    const live = asked.map((each) => (each.givenUp ? givenBack(each.operation) : each.operation));
+    const live = asked.map((each) => this.#live(each));
     const operations = live.filter((operation) => operation !== null);
     const decision = (this.#options.decide ?? decide)(
       { lane, operations, waiting, loaded, monotonic: this.#pace.monotonic() },
@@ -353,6 +353,13 @@ export class Lane {
     if (error === undefined) return { outcome: "committed", decision: this.#sent };
     if (isDefinite(error)) for (const each of asked) each.sent = false;
     return this.#takenBack(error);
+  }
+
+  /** What is left of an operation to be done now; null: nothing. */
+  #live({ operation, givenUp }: Asked): Operation | null {
+    // It waited, and the batch before refused it while its client left.
+    if (operation.op === "release" && !this.#open.has(operation.hold.requestId)) return null;
+    return givenUp ? givenBack(operation) : operation;
   }
 
   /** The first round trip, in which the lane and the accounts are locked. */
@@ -467,6 +474,7 @@ export class Lane {
     asked.answered = true;
     if (answer instanceof Error) return this.#failed(asked, answer);
     if ("hold" in operation && (operation.op === "settle" || operation.op === "release")) this.#forget(operation.hold);
+    if (operation.op === "release") return asked.resolve("released");
     if (answer === "void") this.counts.void += 1;
     if (operation.op === "admit" && typeof answer === "object" && answer !== null && "lane" in answer) {
       this.#open.set(answer.requestId, answer);

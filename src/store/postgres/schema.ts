@@ -167,6 +167,12 @@ export const journal = pgTable(
     keyId: integer("key_id").notNull().default(1),
     /** For whom; null where the key may not say so. */
     endUserId: integer("end_user_id"),
+    /** How the request went, for the request log. */
+    node: text(),
+    waitMs: integer("wait_ms"),
+    sentMs: integer("sent_ms"),
+    firstTokenMs: integer("first_token_ms"),
+    durationMs: integer("duration_ms"),
   },
   (table) => [index("journal_by_account").on(table.accountId, table.at)],
 );

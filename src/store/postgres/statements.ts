@@ -141,6 +141,11 @@ const journalTypes: Readonly<Record<(typeof journalColumns)[number], string>> = 
   output_parts: "int",
   key_id: "int",
   end_user_id: "int",
+  node: "text",
+  wait_ms: "int",
+  sent_ms: "int",
+  first_token_ms: "int",
+  duration_ms: "int",
 };
 
 export const insertLines = statement(

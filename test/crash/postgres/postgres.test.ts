@@ -4,6 +4,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { hashApiKey, mintApiKey } from "../../../src/account/keys.ts";
+import type { LaneCounts } from "../../../src/store/postgres/lane.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 import { randomOf, seedOfRun } from "../../fixtures/random.ts";
@@ -16,6 +17,8 @@ class Proxy {
   readonly #listener: Bun.TCPSocketListener<{ up: Bun.Socket | null; waiting: Uint8Array[] }>;
   readonly #clients = new Set<Bun.Socket<{ up: Bun.Socket | null; waiting: Uint8Array[] }>>();
   swallows = false;
+  /** From the next COMMIT on no answer comes back, until the connections are cut off. */
+  #losesCommit: (() => void) | null = null;
 
   constructor(upstream: number) {
     this.#listener = Bun.listen<{ up: Bun.Socket | null; waiting: Uint8Array[] }>({
@@ -38,6 +41,11 @@ class Proxy {
           Bun.connect({ hostname: "127.0.0.1", port: upstream, socket: answers }).catch(() => client.end());
         },
         data: (client, bytes) => {
+          if (this.#losesCommit !== null && bytes.includes("COMMIT")) {
+            this.swallows = true;
+            this.#losesCommit();
+            this.#losesCommit = null;
+          }
           if (client.data.up === null) client.data.waiting.push(new Uint8Array(bytes));
           else client.data.up.write(bytes);
         },
@@ -54,8 +62,8 @@ class Proxy {
   }
 
   async loseAnswers(ms: number): Promise<void> {
-    this.swallows = true;
-    await Bun.sleep(ms);
+    await new Promise<void>((resolve) => (this.#losesCommit = resolve));
+    await Bun.sleep(ms); // the server has it
     for (const client of this.#clients) client.terminate();
     this.swallows = false;
   }
@@ -113,6 +121,8 @@ test.skipIf(noPostgres)(
     const why = new Map<string, number>();
     let isOver = false;
     let number = 0;
+    /** How often a gateway had found batches committed of which it had not heard. */
+    let readBack = 0;
     const clientOf = async (): Promise<void> => {
       while (!isOver) {
         const requestId = `r${(number += 1)}`;
@@ -136,8 +146,12 @@ test.skipIf(noPostgres)(
     for (let turn = 0; performance.now() < until; turn += 1) {
       await Bun.sleep(1_000 + below(1_500));
       const fault = faults[turn % faults.length]!;
-      if (fault === "lose answers") await proxy.loseAnswers(50 + below(200));
-      else if (fault === "kill the server") {
+      if (fault === "lose answers") {
+        await proxy.loseAnswers(50 + below(200));
+        await Bun.sleep(1_000);
+        readBack +=
+          ((await (await fetch(`http://127.0.0.1:${ports[0]}/counts`)).json()) as LaneCounts).readBack > 0 ? 1 : 0;
+      } else if (fault === "kill the server") {
         await postgres.kill();
         await postgres.goOn();
       } else {
@@ -172,6 +186,7 @@ test.skipIf(noPostgres)(
     );
     console.log(JSON.stringify({ why: Object.fromEntries(why), counts }));
     expect(of("settled").length).toBeGreaterThan(20);
+    expect(readBack).toBeGreaterThan(0);
     expect(of("settled").filter((id) => !paid.has(id))).toEqual([]);
     expect(of("refused").filter((id) => paid.has(id))).toEqual([]);
     expect(paid.size).toBe(lines.length);

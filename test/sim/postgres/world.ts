@@ -249,6 +249,15 @@ export class World {
     }
     if (hold.record.waits) {
       this.count("waited");
+      // Some do not wait for so long; it may be decided in the moment in which they leave.
+      if (this.random() < 0.4) {
+        process.pace.after(this.below(1_500), () => {
+          if (!this.#begins.delete(hold)) return;
+          this.count("left the line");
+          request.told = "released";
+          lane.put({ op: "release", hold }).catch((thrown: unknown) => (this.#error ??= thrown));
+        });
+      }
       const refusal = await new Promise<Refusal | null>((resolve) => this.#begins.set(hold, resolve));
       if (refusal !== null) return void (request.told = "refused");
     }

@@ -259,6 +259,8 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "store/responses/input-items.ts": [/_in(\d{1,9})$/],
   "store/folder/data-folder.ts": "names of files in the data folder",
   "store/backup/restore.ts": "our own clock",
+  "store/postgres/connection.ts": [/["\\]/g, /^[0-9A-Z]{5}$/],
+  "store/postgres/gone-lanes.ts": "error codes of the operator's database",
   "store/search-index.ts": [
     /\.[^./]*$/,
     made("RegExp(`[${unspacedScripts}]+`", unspacedRun),

@@ -4,7 +4,14 @@ import { expect } from "bun:test";
 import type { Asked } from "../../../src/account/admission.ts";
 import { coderWindowOf } from "../../../src/account/quota.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
-import { defaultKey, OutcomeUnknown, type Price, type Refusal, type Usage } from "../../../src/core/types.ts";
+import {
+  defaultKey,
+  OutcomeUnknown,
+  type Price,
+  type Refusal,
+  StoreUnavailable,
+  type Usage,
+} from "../../../src/core/types.ts";
 import { type BatchOf, decide, type Decision, type OpenHold, type Rules } from "../../../src/store/postgres/decide.ts";
 import { GoneLanes } from "../../../src/store/postgres/gone-lanes.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
@@ -275,8 +282,13 @@ export class World {
     request.wasSettling = true;
     try {
       request.told = (await lane.put({ op: "settle", hold, usage, estimated: false })) as Told;
+      if (request.told === "settled" && !this.postgres.rows.has(`journal:${request.id}`)) {
+        throw new Error(`${request.id} heard its end before its charge was there`);
+      }
     } catch (thrown) {
-      request.told = thrown instanceof OutcomeUnknown ? "cut" : "unavailable";
+      if (thrown instanceof OutcomeUnknown) request.told = "cut";
+      else if (thrown instanceof StoreUnavailable) request.told = "unavailable";
+      else this.#error ??= thrown;
     }
   }
 

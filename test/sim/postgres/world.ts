@@ -1,7 +1,7 @@
 // Gateways, clients and a database with all that may go wrong between them. What is committed is compared, batch by batch,
 // with the second set of books (../ledger-model.ts); at the end each client's reply is compared with the journal.
 import { expect } from "bun:test";
-import type { Asked } from "../../../src/account/admission.ts";
+import type { Asked, HoldRecord } from "../../../src/account/admission.ts";
 import { coderWindowOf } from "../../../src/account/quota.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import {
@@ -370,7 +370,12 @@ export class World {
       if (number <= (this.#committedNumbers.get(lane) ?? 0)) continue;
       this.#committedNumbers.set(lane, number);
       const decided = this.#decided.get(lane)!;
-      this.#apply(() => this.#follow(decided.batch, decided.decision, rows));
+      // As they are now: what is seen may be safe only after later batches.
+      const { batch, decision } = decided;
+      const states = [...batch.waiting, ...decision.made].map(
+        (hold) => [hold, decision.changed.get(hold) ?? hold.record] as const,
+      );
+      this.#apply(() => this.#follow(batch, decision, rows, states));
     }
     if (given.length > 0) {
       this.count("given back", given.length);
@@ -403,14 +408,19 @@ export class World {
   }
 
   /** Does what a committed batch did, and compares. */
-  #follow(batch: BatchOf, decision: Decision, rows: ReadonlyMap<string, Row | null>): void {
+  #follow(
+    batch: BatchOf,
+    decision: Decision,
+    rows: ReadonlyMap<string, Row | null>,
+    states: readonly (readonly [OpenHold, HoldRecord | Refusal])[],
+  ): void {
     const { now } = decision;
-    const accounts = new Set<number>();
+    // Also those whose operations were given up before they were decided: whoever waits there may begin.
+    const accounts = new Set(batch.loaded.accounts.map(({ id }) => id));
     for (const [index, operation] of batch.operations.entries()) {
       const answer = decision.answers[index];
       if (answer instanceof Error) throw answer;
       const account = "hold" in operation ? operation.hold.account : operation.account;
-      accounts.add(account);
       const books = this.#models.get(account)!;
       const at = (expected: unknown) => [operation.op, "hold" in operation ? operation.hold.requestId : "", expected];
       switch (operation.op) {
@@ -437,10 +447,9 @@ export class World {
       books.committed(books.pending);
     }
     for (const account of accounts) this.#compare(account, rows.get(`accounts:${account}`)!, now);
-    for (const hold of [...batch.waiting, ...decision.made]) {
+    for (const [hold, state] of states) {
       const books = this.#models.get(hold.account)!;
-      const state = decision.changed.get(hold) ?? (decision.removed.includes(hold.requestId) ? null : hold.record);
-      if (state === null) continue;
+      if (!isRefusal(state) && decision.removed.includes(hold.requestId)) continue;
       const heard = isRefusal(state) ? state.refusal : state.waits ? "waits" : "begins";
       const id = hold.requestId;
       const expected = books.refused.get(id) ?? (books.waits("a", id) ? "waits" : "begins");

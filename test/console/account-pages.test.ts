@@ -122,7 +122,7 @@ test("filters and places reach the index as they were meant, and pages are bound
   }
   const { response } = await browser.get("/usage.csv?model=core-3");
   expect(response.headers.get("content-disposition")).toBe('attachment; filename="usage-2026-03-28.csv"');
-  const line = `t,"'=1+1,""x""",/v1/messages,core-3,1,0,2,0,3,0.000015,false,default`;
+  const line = `t,"'=1+1,""x""",/v1/messages,core-3,1,0,2,0,3,0.000015,false,default,`;
   expect((await response.text()).split("\r\n").slice(1)).toEqual([line, line, ""]);
 });
 

@@ -38,6 +38,9 @@ level = "debug"
 otlp_endpoint = "${collector.url}"
 [backups]
 every_hours = 1
+[[webhooks]]
+name = "nobody"
+url = "http://127.0.0.1:1/"
 ${service.config}
 `;
   gateway = await GatewayProcess.start({ config });

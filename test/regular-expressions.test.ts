@@ -224,7 +224,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     ),
   ],
   "nodes/named-call.ts": [
-    /^\s{0,99}\{\s{0,99}"name"\s{0,99}:\s{0,99}("(?:[^"\\]|\\.)*")\s{0,99},\s{0,99}"arguments"\s{0,99}:\s{0,99}(?=\{)/,
+    /^\s{0,99}\{\s{0,99}"name"\s{0,99}:\s{0,99}("(?:[^"\\]|\\.){0,1024}")\s{0,99},\s{0,99}"arguments"\s{0,99}:\s{0,99}(?=\{)/,
   ],
   "nodes/node-endpoint.ts": "the operator's configuration",
   "nodes/ollama.ts": [

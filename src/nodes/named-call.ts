@@ -24,7 +24,7 @@ export function namedCallSchema(tools: readonly Tool[], engine: EngineKind): Rec
 
 /** What stands before the arguments. */
 const head =
-  /^\s{0,99}\{\s{0,99}"name"\s{0,99}:\s{0,99}("(?:[^"\\]|\\.)*")\s{0,99},\s{0,99}"arguments"\s{0,99}:\s{0,99}(?=\{)/;
+  /^\s{0,99}\{\s{0,99}"name"\s{0,99}:\s{0,99}("(?:[^"\\]|\\.){0,1024}")\s{0,99},\s{0,99}"arguments"\s{0,99}:\s{0,99}(?=\{)/;
 const headMaxLength = 2 * calledNameMaxLength;
 
 export class NamedCall {

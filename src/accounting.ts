@@ -59,7 +59,7 @@ export type Accounting = Readonly<{
 
 export type AccountingOptions = Readonly<{
   dataFolder: string;
-  catalog: Pick<Catalog, "plans">;
+  catalog: Pick<Catalog, "plans"> & Partial<Pick<Catalog, "models">>;
   /** {site_url} of the spec, without a trailing slash. */
   siteUrl: string;
   clock: Clock;
@@ -107,7 +107,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
     verify: () => verify(reader, ledger, plans),
   });
   const admission = new Admission(ledger, new Flood(), journal, siteUrl);
-  const accountKeys = new AccountKeys({ records, ledger, keys, journal, accounts, clock });
+  const accountKeys = new AccountKeys({ records, ledger, keys, journal, accounts, catalog, clock });
   const searches = new Searches(ledger, records, journal);
   const sessions = new Sessions(consoleRecords, journal, ledger);
   const auditLog = new AuditLog(consoleRecords, journal);

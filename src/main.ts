@@ -22,6 +22,7 @@ const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = 
   "accounts delete": () => import("./commands/accounts-delete.ts"),
   "keys create": () => import("./commands/keys-create.ts"),
   "keys list": () => import("./commands/keys-list.ts"),
+  "keys limits": () => import("./commands/keys-limits.ts"),
   "keys revoke": () => import("./commands/keys-revoke.ts"),
   "keys rotate": () => import("./commands/keys-rotate.ts"),
   "end-users list": () => import("./commands/end-users-list.ts"),

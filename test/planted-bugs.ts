@@ -10,6 +10,7 @@ type Bug = Readonly<{ id: string; what: string; edits: readonly Edit[]; file: st
 
 const spine = "test/sim/spine.test.ts";
 const lanes = "test/sim/postgres/lane.test.ts";
+const ledger = "test/sim/ledger.test.ts";
 
 export const bugs: readonly Bug[] = [
   {
@@ -292,7 +293,7 @@ export const bugs: readonly Bug[] = [
     id: "M20",
     what: "an end user's requests are not held against its limit",
     edits: [["src/account/end-users.ts", "limit === null ? ofKey : [...ofKey, limit]", "ofKey"]],
-    file: "test/sim/ledger.test.ts",
+    file: ledger,
   },
   {
     id: "M21",
@@ -304,7 +305,7 @@ export const bugs: readonly Bug[] = [
         "for (const { endUser, day, used } of [] as NonNullable<typeof sum.endUserUses>)",
       ],
     ],
-    file: "test/sim/ledger.test.ts",
+    file: ledger,
   },
   {
     id: "M22",
@@ -317,6 +318,54 @@ export const bugs: readonly Bug[] = [
       ],
     ],
     file: "test/account/end-users.test.ts",
+  },
+  {
+    id: "M23",
+    what: "what a key's open requests hold is not counted against its limit",
+    edits: [["src/account/ledger.ts", "if (tokens > limit.left(now) - limit.held)", "if (tokens > limit.left(now))"]],
+    file: ledger,
+  },
+  {
+    id: "M24",
+    what: "a charge that the disk never took is given back to another key",
+    edits: [
+      [
+        "src/account/ledger.ts",
+        "account.keys?.get(entry.key)?.spendLimits",
+        "[...account.keys!.values()][0]?.spendLimits",
+      ],
+    ],
+    file: ledger,
+  },
+  {
+    id: "M25",
+    what: "a key's month does not end",
+    edits: [
+      [
+        "src/account/spend-limit.ts",
+        "if (day >= month.first && day < month.next) return month;",
+        "if (day >= month.first) return month;",
+      ],
+    ],
+    file: ledger,
+  },
+  {
+    id: "M26",
+    what: "what a key was charged before it had a limit does not count when it gets one",
+    edits: [
+      [
+        "src/account/ledger.ts",
+        "      limit.add(dayOf(now), billed);",
+        "      if (limit.perDay !== null || limit.perMonth !== null) limit.add(dayOf(now), billed);",
+      ],
+    ],
+    file: ledger,
+  },
+  {
+    id: "M27",
+    what: "a request that waits begins though its key was revoked meanwhile",
+    edits: [["src/account/balance-line.ts", "account.disabled || waiter.isVoidAt(this.#wall)", "account.disabled"]],
+    file: ledger,
   },
 ];
 

@@ -49,6 +49,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "commands/new-password.ts": "the operator's terminal",
   "commands/search.ts": "results shown to the operator who asked",
   "server/console.ts": "our own files",
+  "core/iso-time.ts": [/^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:?\d\d)?)?$/],
   "core/catalog.ts": [/^[A-Za-z0-9][\w.:@/+-]*$/],
   "server/model-report.ts": [/^[!-~][ -~]*$/],
   "server/served-models.ts": [/[\s\p{Cc}]/u],

@@ -1,17 +1,20 @@
-// The named keys of accounts as the command line and the console see them: made, shown once, listed, renamed and revoked.
+// The named keys of accounts as the command line and the console see them: made, shown once, listed, renamed, limited anew
+// and revoked.
 // A method that changes something resolves once the change is on disk.
 import { parseRange } from "../core/address.ts";
+import type { KnownModels } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { endUserName } from "../core/end-user.ts";
 import { hasLimits } from "../core/key-limits.ts";
+import { momentOfText } from "../core/iso-time.ts";
 import { keyListMax, keyNameMaxLength, keysEverMax, keysMax } from "../core/limits.ts";
+import { nearest } from "../core/nearest.ts";
 import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms, StoreUnavailable } from "../core/types.ts";
 import { AccountError, type Accounts } from "./accounts.ts";
 import type { InSameCommit, Journal } from "./journal.ts";
 import { defaultKeyName, isReservedName } from "./key-names.ts";
 import { hashApiKey, type Keys, mintApiKey } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
-import { dayOf, firstDayOfMonth, firstDayOfNextMonth } from "./quota.ts";
 import type { AccountRecord, AccountRecords, KeyRecord } from "./records.ts";
 
 /** The account has no such key, or it was revoked. */
@@ -21,22 +24,29 @@ export class KeyNotFound extends AccountError {
   }
 }
 
+type WantedLimits = Readonly<{
+  /** ISO 8601. */
+  expires_at: string;
+  /** Balance tokens of a UTC day, and of a UTC month. */
+  limit_day: number;
+  limit_month: number;
+  models: readonly string[];
+  /** CIDR ranges. */
+  addresses: readonly string[];
+}>;
+
 /** What is asked for; what is absent is not limited. */
 export type NewKey = Readonly<{
   name: string;
-  /** ISO 8601. */
-  expires_at?: string;
-  /** Balance tokens of a UTC day, and of a UTC month. */
-  limit_day?: number;
-  limit_month?: number;
-  models?: readonly string[];
-  /** CIDR ranges. */
-  addresses?: readonly string[];
   /** It may say for whom it asks. */
   forwards_users?: boolean;
   /** Balance tokens of each of those in a UTC day. */
   limit_end_user_day?: number;
-}>;
+}> &
+  Partial<WantedLimits>;
+
+/** Other limits of a key: what is absent stays, and null is limited no more. */
+export type NewLimits = Readonly<{ [Limit in keyof WantedLimits]?: WantedLimits[Limit] | null }>;
 
 /** In the words of `tollgate keys list --json`. */
 export type KeyView = Readonly<{
@@ -63,18 +73,20 @@ export type KeyView = Readonly<{
 export type CreatedKey = KeyView & Readonly<{ api_key: string }>;
 
 type Parts = Readonly<{
-  records: Pick<AccountRecords, "keysOf" | "keyUse" | "endUsersNamed">;
+  records: Pick<AccountRecords, "keysOf" | "endUsersNamed">;
   ledger: Ledger;
   keys: Keys;
   journal: Journal;
   accounts: Pick<Accounts, "record" | "recordOf" | "checkNotErased">;
+  /** The models that are served; absent where nobody knows what nodes list. */
+  catalog?: Partial<KnownModels>;
   clock: Clock;
 }>;
 
 export class AccountKeys {
   readonly #parts: Parts;
-  /** On their way to disk. */
-  readonly #creating = new Set<KeyRecord>();
+  /** New keys, and keys with their new names, on their way to disk. */
+  readonly #underWay = new Set<KeyRecord>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -106,8 +118,9 @@ export class AccountKeys {
     const { records, ledger, journal, accounts, clock } = this.#parts;
     accounts.checkNotErased(account);
     const now = clock.wall();
-    const limits = limitsOf(wanted, now);
-    const known = [...records.keysOf(account), ...[...this.#creating].filter((key) => key.account === account)];
+    const limits = orNull({ ...noLimits, ...limitsOf(wanted, now), ...endUserLimitsOf(wanted) });
+    this.#checkModels(limits?.models ?? null);
+    const known = this.#known(account);
     if (known.length >= keysEverMax || known.filter(({ revokedAt }) => revokedAt === null).length >= keysMax) {
       throw new AccountError(`an account has at most ${keysMax} keys, and ${keysEverMax} with those that were revoked`);
     }
@@ -118,13 +131,13 @@ export class AccountKeys {
       ...{ account, id, name, keyHash: hashApiKey(key), limits, createdAt: now },
       ...{ usedAt: null, revokedAt: null },
     };
-    this.#creating.add(record);
+    this.#underWay.add(record);
     try {
       const sequence = journal.change({ change: "new_key", key: record, account });
       inSameCommit?.(id);
       await journal.durable(sequence);
     } finally {
-      this.#creating.delete(record);
+      this.#underWay.delete(record);
     }
     ledger.addKey(ledger.account(account), record);
     return { ...this.#view(record), api_key: key };
@@ -132,20 +145,41 @@ export class AccountKeys {
 
   /** Throws AccountError for the first key, one that is not there, and a name that is taken or none. */
   async rename(account: AccountId, id: KeyId, name: string, inSameCommit?: InSameCommit): Promise<KeyView> {
-    const { records, ledger, journal } = this.#parts;
+    const { ledger, journal } = this.#parts;
     const record = this.#find(account, id);
-    const others = [...records.keysOf(account), ...this.#creating].filter((key) => key.account === account);
-    const checked = checkName(
-      name,
-      others.filter((key) => key.id !== id),
-    );
-    const sequence = journal.change({ change: "key_name", account, key: id, name: checked });
+    const others = this.#known(account).filter((key) => key.id !== id);
+    const renamed = { ...record, name: checkName(name, others) };
+    this.#underWay.add(renamed);
+    try {
+      const sequence = journal.change({ change: "key_name", account, key: id, name: renamed.name });
+      inSameCommit?.();
+      await journal.durable(sequence);
+    } finally {
+      this.#underWay.delete(renamed);
+    }
+    const loaded = ledger.key(ledger.account(account), id);
+    loaded?.rename(renamed.name);
+    if (loaded !== null) ledger.endUsers.renamed(account, loaded);
+    return this.#view(renamed);
+  }
+
+  /**
+   * Acts when it is on disk, on whatever comes then; what runs keeps what it holds. Throws AccountError as `create`, for
+   * the first key and one that is not there.
+   */
+  async limit(account: AccountId, id: KeyId, wanted: NewLimits, inSameCommit?: InSameCommit): Promise<KeyView> {
+    const { ledger, keys, journal, clock } = this.#parts;
+    const record = this.#find(account, id);
+    const limits = limitsOf(wanted, clock.wall());
+    const had = record.limits?.models ?? [];
+    this.#checkModels(limits.models?.filter((name) => !had.includes(name)) ?? null);
+    const sequence = journal.change({ change: "key_limits", account, key: id, limits });
     inSameCommit?.();
     await journal.durable(sequence);
-    const loaded = ledger.key(ledger.account(account), id);
-    loaded?.rename(checked);
-    if (loaded !== null) ledger.endUsers.renamed(account, loaded);
-    return this.#view({ ...record, name: checked });
+    const key = ledger.key(ledger.account(account), id);
+    if (key === null) throw new KeyNotFound(id); // revoked meanwhile
+    keys.relimit(key, orNull({ ...noLimits, ...key.limits, ...limits }));
+    return this.#view({ ...record, limits: key.limits });
   }
 
   /** Void at once, also for open bodies; what runs may end. Throws AccountError as `rename`, or StoreUnavailable. */
@@ -196,10 +230,28 @@ export class AccountKeys {
     return { keys };
   }
 
+  /** With those that were revoked, and what is on its way: a key under its old name and its new one. */
+  #known(account: AccountId): readonly KeyRecord[] {
+    const underWay = [...this.#underWay].filter((key) => key.account === account);
+    return [...this.#parts.records.keysOf(account), ...underWay];
+  }
+
+  /** Throws AccountError for a name that no request can use. */
+  #checkModels(names: readonly string[] | null): void {
+    const served = this.#parts.catalog?.models;
+    if (served === undefined) return;
+    const unknown = names?.find((name) => !served.has(name));
+    if (unknown === undefined) return;
+    const meant = nearest(unknown, served.keys()) ?? served.keys().find((name) => name.includes(unknown)) ?? null;
+    const hint = meant === null ? "tollgate models lists those that are" : `did you mean ${JSON.stringify(meant)}?`;
+    throw new AccountError(`no model is called ${JSON.stringify(unknown)}: ${hint}`);
+  }
+
   #find(account: AccountId, id: KeyId): KeyRecord {
     if (id === defaultKey) {
       throw new AccountError(
-        `the key "${defaultKeyName}" stays: regenerate it (tollgate keys rotate), which voids the old one`,
+        `the key "${defaultKeyName}" stays as it is: tollgate keys rotate makes another one, which voids it; limits are for ` +
+          "keys of their own",
       );
     }
     const record = this.#parts.records.keysOf(account).find((key) => key.id === id && key.revokedAt === null);
@@ -217,10 +269,10 @@ export class AccountKeys {
   }
 
   #view({ account, id, name, createdAt, usedAt, limits }: KeyRecord): KeyView {
-    const { records, ledger, clock } = this.#parts;
+    const { ledger, clock } = this.#parts;
     const now = clock.wall();
     const loaded = ledger.key(ledger.account(account), id);
-    const used = loaded?.spendLimits[0]?.used(now) ?? useOf(records, account, id, now);
+    const used = loaded?.spendLimits[0].used(now) ?? { day: 0, month: 0 };
     return {
       ...{ id, name, created_at: timeOf(createdAt), last_used_at: timeOrNull(loaded?.usedAt ?? usedAt) },
       expires_at: timeOrNull(limits?.expiresAt ?? null),
@@ -237,16 +289,6 @@ export class AccountKeys {
   }
 }
 
-/** As far as it is on disk. */
-function useOf(records: Pick<AccountRecords, "keyUse">, account: AccountId, key: KeyId, now: Ms) {
-  const days = records.keyUse(account, key, firstDayOfMonth(now), firstDayOfNextMonth(now));
-  const today = dayOf(now);
-  return {
-    day: days.find(({ day }) => day === today)?.used ?? 0,
-    month: days.reduce((sum, { used }) => sum + used, 0),
-  };
-}
-
 function checkName(name: string, others: readonly KeyRecord[]): string {
   const trimmed = name.trim();
   const shown = JSON.stringify(trimmed.slice(0, keyNameMaxLength));
@@ -258,48 +300,70 @@ function checkName(name: string, others: readonly KeyRecord[]): string {
   return trimmed;
 }
 
-/** Null where nothing is limited. */
-function limitsOf(wanted: NewKey, now: Ms): KeyLimits | null {
-  const { expires_at, limit_day, limit_month, models, addresses, forwards_users, limit_end_user_day } = wanted;
-  const expiresAt = expires_at === undefined ? null : Date.parse(expires_at);
-  if (expiresAt !== null && !(expiresAt > now)) {
+const noLimits: KeyLimits = {
+  expiresAt: null,
+  tokensPerDay: null,
+  tokensPerMonth: null,
+  models: null,
+  addresses: null,
+  forwardsUsers: false,
+  endUserTokensPerDay: null,
+};
+
+const orNull = (limits: KeyLimits): KeyLimits | null => (hasLimits(limits) ? limits : null);
+
+/** Those that are asked for. */
+function limitsOf(wanted: NewLimits, now: Ms): Partial<KeyLimits> {
+  const { expires_at, limit_day, limit_month, models, addresses } = wanted;
+  const expiresAt = typeof expires_at === "string" ? momentOfText(expires_at) : null;
+  if (typeof expires_at === "string" && (expiresAt === null || expiresAt <= now)) {
     throw new AccountError(
-      `a key expires at a later time such as 2030-01-31T00:00:00Z, not ${JSON.stringify(expires_at)}`,
+      `a key expires at a later time such as 2030-01-31T00:00:00Z, not ${JSON.stringify(expires_at.slice(0, 100))}`,
     );
   }
-  for (const limit of [limit_day, limit_month, limit_end_user_day]) {
-    if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 1)) {
-      throw new AccountError(`a key's limit is a whole number of tokens from 1 on, not ${limit}`);
-    }
-  }
-  if (limit_end_user_day !== undefined && forwards_users !== true) {
-    throw new AccountError("a key limits its end users only where it forwards who they are");
-  }
+  for (const limit of [limit_day, limit_month]) checkTokens(limit);
   const wrong = addresses?.find((text) => parseRange(text) === null);
   if (wrong !== undefined) {
     throw new AccountError(
       `an address is one such as 192.0.2.7, or a range such as 10.0.0.0/8, not ${JSON.stringify(wrong)}`,
     );
   }
-  const limits: KeyLimits = {
-    expiresAt,
-    tokensPerDay: limit_day ?? null,
-    tokensPerMonth: limit_month ?? null,
-    models: checkList("models", models),
-    addresses: checkList("addresses", addresses),
-    forwardsUsers: forwards_users === true,
-    endUserTokensPerDay: limit_end_user_day ?? null,
+  return {
+    ...(expires_at === undefined ? {} : { expiresAt }),
+    ...(limit_day === undefined ? {} : { tokensPerDay: limit_day }),
+    ...(limit_month === undefined ? {} : { tokensPerMonth: limit_month }),
+    ...(models === undefined ? {} : { models: checkList("models", models) }),
+    ...(addresses === undefined ? {} : { addresses: checkList("addresses", addresses) }),
   };
-  return hasLimits(limits) ? limits : null;
 }
 
-function checkList(what: string, list: readonly string[] | undefined): readonly string[] | null {
-  if (list === undefined || list.length === 0) return null;
+function endUserLimitsOf({ forwards_users, limit_end_user_day }: NewKey) {
+  if (limit_end_user_day !== undefined && forwards_users !== true) {
+    throw new AccountError("a key limits its end users only where it forwards who they are");
+  }
+  checkTokens(limit_end_user_day);
+  return { forwardsUsers: forwards_users === true, endUserTokensPerDay: limit_end_user_day ?? null };
+}
+
+function checkTokens(limit: number | null | undefined): void {
+  if (typeof limit === "number" && !(Number.isSafeInteger(limit) && limit >= 1)) {
+    throw new AccountError(`a key's limit is a whole number of tokens from 1 on, not ${limit}`);
+  }
+}
+
+function checkList(what: string, list: readonly string[] | null): readonly string[] | null {
+  if (list === null || list.length === 0) return null;
   if (list.length > keyListMax || list.some((text) => text === "" || text.length > 200)) {
     throw new AccountError(`a key names at most ${keyListMax} ${what}, of 1 to 200 characters each`);
   }
   return [...new Set(list)];
 }
+
+/** For the audit log. */
+export const limitsDetail = (key: KeyId, limits: NewLimits): string =>
+  `key ${key}: ${Object.entries(limits)
+    .map(([limit, value]) => `${limit} ${value === null ? "none" : String(value)}`)
+    .join(", ")}`;
 
 const timeOf = (at: Ms): string => new Date(at).toISOString();
 const timeOrNull = (at: Ms | null): string | null => (at === null ? null : timeOf(at));

@@ -21,6 +21,7 @@ export type AuditAction =
   | "node.resume"
   | "key.create"
   | "key.rename"
+  | "key.limits"
   | "key.revoke"
   | "key.rotate"
   | "end_user.erase"

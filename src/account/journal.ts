@@ -1,5 +1,5 @@
 // What accounts need from a journal. How lines reach the disk is up to the store.
-import type { AccountId, KeyId, Ms, PlanId } from "../core/types.ts";
+import type { AccountId, KeyId, KeyLimits, Ms, PlanId } from "../core/types.ts";
 import type { AccessLink } from "./access-links.ts";
 import type { AuditEntry } from "./audit.ts";
 import type { Entry } from "./entry.ts";
@@ -31,6 +31,7 @@ export type AccountChange =
   | Readonly<{ change: "key"; account: AccountId; keyHash: string; at: Ms }>
   | Readonly<{ change: "new_key"; key: KeyRecord; account: AccountId }>
   | Readonly<{ change: "key_name"; account: AccountId; key: KeyId; name: string }>
+  | Readonly<{ change: "key_limits"; account: AccountId; key: KeyId; limits: Partial<KeyLimits> }>
   | Readonly<{ change: "revoke_key"; account: AccountId; key: KeyId; at: Ms }>
   | Readonly<{ change: "key_used"; account: AccountId; key: KeyId; at: Ms }>
   /** Who it was is taken away, of all keys; its lines stay. */

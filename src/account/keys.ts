@@ -1,7 +1,7 @@
 // API keys: `sk-tg-` and 43 base62 characters, which is 256 bits. Only a key's SHA-256 is kept, in memory and on disk.
 // A key is found by its whole hash, so the time of a look-up says nothing about how much of a guess was right.
 import { base62Digits } from "../core/base62.ts";
-import { defaultKey, type Principal } from "../core/types.ts";
+import { defaultKey, type KeyLimits, type Principal } from "../core/types.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
 import type { LoadedKey } from "./loaded-key.ts";
@@ -76,6 +76,13 @@ export class Keys {
   /** A named key is void at once, also while the disk still has it. */
   revoke(key: LoadedKey): void {
     key.isVoid = true;
+    this.#principals.delete(key.keyHash);
+    this.onVoid();
+  }
+
+  /** Looks at a named key anew when it comes next, on every thread: it has other limits. */
+  relimit(key: LoadedKey, limits: KeyLimits | null): void {
+    key.limit(limits);
     this.#principals.delete(key.keyHash);
     this.onVoid();
   }

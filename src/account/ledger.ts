@@ -272,9 +272,8 @@ export class Ledger implements JournalListener {
 
   #keyOf({ account, id, name, keyHash, limits, usedAt }: KeyRecord): LoadedKey {
     const { tokensPerDay = null, tokensPerMonth = null } = limits ?? {};
-    const isLimited = tokensPerDay !== null || tokensPerMonth !== null;
     const read = (from: Period, before: Period) => this.#records.keyUse(account, id, from, before);
-    const limit = isLimited ? new SpendLimit(name, tokensPerDay, tokensPerMonth, read) : null;
+    const limit = new SpendLimit(name, tokensPerDay, tokensPerMonth, read);
     const key = new LoadedKey(id, name, keyHash!, limits, limit);
     key.usedAt = usedAt;
     return key;

@@ -1,11 +1,14 @@
 // A named key of an account in memory. The account's first key, "default", is part of the account itself.
 import { isExpired } from "../core/key-limits.ts";
 import type { KeyId, KeyLimits, Model, Ms } from "../core/types.ts";
-import { noSpendLimits, type SpendLimit } from "./spend-limit.ts";
+import type { SpendLimit } from "./spend-limit.ts";
 
 export class LoadedKey {
-  /** What its requests hold their budgets against; empty where nothing limits what it spends. */
-  readonly spendLimits: readonly SpendLimit[];
+  /**
+   * What its requests hold their budgets against. A key without a limit has one, too: it may get a limit while they run, and
+   * what they come to counts for that.
+   */
+  readonly spendLimits: readonly [SpendLimit];
   /** When it was last used; the disk follows in batches. */
   usedAt: Ms | null = null;
   isUseUnwritten = false;
@@ -14,12 +17,12 @@ export class LoadedKey {
     readonly id: KeyId,
     public name: string,
     readonly keyHash: string,
-    readonly limits: KeyLimits | null,
-    spendLimit: SpendLimit | null,
+    public limits: KeyLimits | null,
+    spendLimit: SpendLimit,
     /** It was revoked. */
     public isVoid = false,
   ) {
-    this.spendLimits = spendLimit === null ? noSpendLimits : [spendLimit];
+    this.spendLimits = [spendLimit];
   }
 
   isVoidAt(now: Ms): boolean {
@@ -31,13 +34,21 @@ export class LoadedKey {
     return models === null || models.includes(id) || aliases.some((alias) => models.includes(alias));
   }
 
-  /** Balance tokens that its open requests hold; 0 where nothing limits what it spends. */
+  /** Balance tokens that its open requests hold. */
   get held(): number {
-    return this.spendLimits[0]?.held ?? 0;
+    return this.spendLimits[0].held;
   }
 
   rename(name: string): void {
     this.name = name;
-    for (const limit of this.spendLimits) limit.name = name;
+    this.spendLimits[0].name = name;
+  }
+
+  /** What runs keeps what it holds. */
+  limit(limits: KeyLimits | null): void {
+    this.limits = limits;
+    const [spendLimit] = this.spendLimits;
+    spendLimit.perDay = limits?.tokensPerDay ?? null;
+    spendLimit.perMonth = limits?.tokensPerMonth ?? null;
   }
 }

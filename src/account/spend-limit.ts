@@ -32,8 +32,8 @@ export class SpendLimit {
   /** `read` gives what the disk knows of some days; it throws StoreUnavailable. */
   constructor(
     public name: string,
-    readonly perDay: number | null,
-    readonly perMonth: number | null,
+    public perDay: number | null,
+    public perMonth: number | null,
     read: (from: Period, before: Period) => readonly DayUse[],
     /** Of which of the key's end users it is; null: of the key itself. */
     readonly endUser: string | null = null,
@@ -43,10 +43,10 @@ export class SpendLimit {
 
   /** What is not used, whoever holds it; below 0 after a charge above its hold. Throws StoreUnavailable. */
   left(now: Ms): number {
-    return this.tightest(now).left;
+    return this.perDay === null && this.perMonth === null ? Infinity : this.tightest(now).left;
   }
 
-  /** Of day and month, what has less left. */
+  /** Of day and month, what has less left; at least one of them is limited. */
   tightest(now: Ms): SpendLeft {
     const month = this.#month(now);
     const ofMonth = this.perMonth === null ? null : left(this.perMonth, month.used, "month");

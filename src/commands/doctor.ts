@@ -8,7 +8,7 @@ import { isTold, modelInWords, modelsOn, type ServedModel } from "../nodes/abili
 import { type EngineLoad, loadInWords } from "../nodes/engine-load.ts";
 import { inspectNode } from "../nodes/inspect.ts";
 import type { Catalog } from "../core/catalog.ts";
-import { type Plans, unconfiguredPlans } from "../core/plans.ts";
+import { type Plans, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import type { Model } from "../core/types.ts";
 import { type Command, type Flags, folderFlags, textFlag } from "./command.ts";
 import { keepsApart } from "../nodes/request.ts";
@@ -118,11 +118,7 @@ function modelFindings(seen: SeenModels): readonly Finding[] {
 /** With [[models]] a wrong name is refused; without them it may be one that a node lists later. */
 function unknownModelsOfPlans({ report: { served }, config: { plans } }: SeenModels): readonly Finding[] {
   const names = new Set(served.flatMap(({ id, aliases }) => [id, ...aliases]));
-  return plans.flatMap(({ id, models }) =>
-    (models ?? [])
-      .filter((name) => !names.has(name))
-      .map((name) => warning(`plan ${id}`, `names the model ${name}, which is not served`)),
-  );
+  return unknownModels(plans, names).map(({ plan, problem }) => warning(`plan ${plan}`, problem));
 }
 
 function missingModels({ report: { served }, config, isOfServer }: SeenModels): readonly Finding[] {

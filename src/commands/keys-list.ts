@@ -14,7 +14,7 @@ const command: Command = {
       const headings = ["id", "name", "made", "last used", "used today", "this month", "limits"];
       const cells = keys.map((key) => [
         ...[key.id, key.name, key.created_at, key.last_used_at ?? "never", key.used_day ?? "", key.used_month ?? ""],
-        limitsOf(key),
+        limitsInWords(key),
       ]);
       console.log(formatTable(headings, cells));
     }
@@ -23,7 +23,7 @@ const command: Command = {
 };
 export default command;
 
-function limitsOf(key: KeyView): string {
+export function limitsInWords(key: KeyView): string {
   const { limit_day, limit_month, expires_at, expired, models, addresses, forwards_users, limit_end_user_day } = key;
   return [
     ...(limit_day === null ? [] : [`${limit_day} tokens a day`]),

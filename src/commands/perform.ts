@@ -1,5 +1,5 @@
 // Performs an operation on a data folder, whether a server is running on it or not.
-import { catalogOf, offeredPlans } from "../config/configured-catalog.ts";
+import { catalogOf, configuredCatalog, offeredPlans } from "../config/configured-catalog.ts";
 import { dayMs } from "../core/limits.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
@@ -78,9 +78,14 @@ async function performHere<Name extends OperationName>(
     return (await copyAsItIs(dataFolder, file, unixUser(environment), progress)) as OperationResult<Name>;
   }
   const config = await loadConfig(configFlags(flags), environment);
+  // Without models of the shop's own, what nodes list may be named too, and nobody here knows it.
+  const catalog =
+    config.models.length > 0
+      ? configuredCatalog(config, await catalogOf(config))
+      : { plans: offeredPlans(config.plans, await catalogOf(config)) };
   const accounting = await openAccounting({
     dataFolder,
-    catalog: { plans: offeredPlans(config.plans, await catalogOf(config)) },
+    catalog,
     siteUrl: addressesOf(config, config.port).siteUrl,
     clock: systemClock,
     onFatal: endAtOnce,

@@ -49,6 +49,7 @@ const command: Command = {
           // Once: what a reload brings is not the start.
           if (lookedAt.size !== server.nodeNames.length) return;
           console.log(server.understoodNames());
+          for (const notice of server.modelNotices()) console.log(notice.endsWith("?") ? notice : `${notice}.`);
           if (isFirstStart) console.log(firstRequest(server));
         }),
       onFatal: endAtOnce,

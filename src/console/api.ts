@@ -23,6 +23,7 @@
 //   GET  /console/api/keys                          -> AccountKeys
 //   POST /console/api/keys              NewAccountKey -> CreatedAccountKey  the key is shown this once; 409 for a taken name
 //   POST /console/api/keys/:id/name     KeyName     -> AccountKey
+//   POST /console/api/keys/:id/limits   KeyLimits   -> AccountKey  absent ones stay, null is limited no more
 //   POST /console/api/keys/:id/revoke               -> Done              void at once
 //   GET  /console/api/usage             UsageQuery  -> UsagePage
 //   GET  /console/api/usage/summary                 -> UsageSummary
@@ -71,7 +72,7 @@
 // about those calls, prices included, is as with a key. GET /v1/* still needs a key: see /console/api/models.
 //
 // Every operator route answers 403 to an account that is no operator. Times are ISO 8601 in UTC, amounts balance tokens.
-import { type Static, Type } from "@sinclair/typebox";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import {
   creditGrantMaxTokens,
   creditPurchaseMaxTokens,
@@ -480,11 +481,13 @@ export const ConsoleModels = Type.Object({
       coder: Type.Boolean(),
       /** Whether the account may ask it for answers: its plan has it, and it is for that. */
       usable: Type.Boolean(),
-      /** Whether a configured node serves it, and whether one of those can take requests now. */
+      /** Whether some node has it, or would if it were not down, and whether one of those can take requests now. */
       served: Type.Boolean(),
       available: Type.Boolean(),
     }),
   ),
+  /** For samples, also where lists leave it out; null: there is none. */
+  sample: Type.Union([Type.Object({ id: Type.String(), context_tokens: count() }), Type.Null()]),
 });
 export type ConsoleModels = Static<typeof ConsoleModels>;
 
@@ -552,6 +555,20 @@ export const NewAccountKey = Type.Object(
   closed,
 );
 export type NewAccountKey = Static<typeof NewAccountKey>;
+
+const orNone = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]));
+/** What is absent stays as it is; null lifts a limit. */
+export const KeyLimits = Type.Object(
+  {
+    expires_at: orNone(time()),
+    limit_day: orNone(someTokens()),
+    limit_month: orNone(someTokens()),
+    models: orNone(someTexts("models")),
+    addresses: orNone(someTexts("addresses")),
+  },
+  closed,
+);
+export type KeyLimits = Static<typeof KeyLimits>;
 
 /** `api_key` is shown this once. */
 export const CreatedAccountKey = Type.Intersect([AccountKey, Type.Object({ api_key: Type.String() })]);

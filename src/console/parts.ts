@@ -13,6 +13,7 @@ import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
+import type { Model } from "../core/types.ts";
 import type { NodeTest, OperatorModels, OperatorNode } from "./api.ts";
 import type { AccountData } from "./account-data.ts";
 import type { Asset } from "./assets.ts";
@@ -37,8 +38,8 @@ export type NodesView = Readonly<{
   models(): readonly Omit<OperatorModels["models"][number], "day">[];
   /** Requests in line for any of them. */
   readonly waiting: number;
-  /** Whether a configured node serves the model. */
-  serves(modelId: string): boolean;
+  /** Says of a model whether some node has it, or would if it were not down. */
+  had(): (model: Model) => boolean;
   /** Whether one that serves it can take requests now. */
   takes(modelId: string): boolean;
 }>;

@@ -42,11 +42,16 @@ export const usualSampleModel = "core-3";
 /** It stands in JSON, in shells and in five languages as it is. */
 const samplesAs = /^[A-Za-z0-9][\w.:@/+-]*$/;
 
-/** A model of this server for samples: the written one where it is served, else one that every plan may ask for answers. */
-export function sampleModelOf(catalog: KnownModels): string {
-  if (catalog.models.get(usualSampleModel)?.kind === "chat") return usualSampleModel;
-  const able = listedModels(catalog).filter(({ id, kind }) => kind === "chat" && samplesAs.test(id));
-  return (able.find(({ plans }) => plans === null) ?? able[0])?.id ?? usualSampleModel;
+/**
+ * A model of this server for samples: the written one where nodes have it, else one that they have and that every plan may
+ * ask for answers, of those that lists show if there is one; null: there is none. `has`: whether a node has the model.
+ */
+export function sampleModelOf(catalog: KnownModels, has: (model: Model) => boolean = () => true): Model | null {
+  const able = distinctModels(catalog).filter(({ id, kind }) => kind === "chat" && samplesAs.test(id));
+  const had = able.filter(has);
+  const usual = (model: Model): boolean => model.id === usualSampleModel;
+  const shown = (model: Model): boolean => !model.hidden && !model.coder && model.plans === null;
+  return had.find(usual) ?? had.find(shown) ?? had[0] ?? able.find(usual) ?? able.find(shown) ?? able[0] ?? null;
 }
 
 /** What reading a request needs of it. */

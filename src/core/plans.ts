@@ -1,6 +1,7 @@
 // Plans by id, in the order in which they are offered: the first is that of new accounts, the last that of the first
 // operator. An account may have one that is no longer configured: it keeps its name and works as the first.
 import { amountMax } from "./limits.ts";
+import { nearest } from "./nearest.ts";
 import type { Model, Plan, PlanId } from "./types.ts";
 
 export type Plans = Readonly<Record<PlanId, Plan>>;
@@ -58,6 +59,21 @@ export const allows = (
 ) =>
   (plans === null || plans.includes(as)) &&
   (allowed === null || allowed.includes(id) || aliases.some((alias) => allowed.includes(alias)));
+
+/** Names of models in plans that no request can use, in words; `served` are those that one can. */
+export const unknownModels = (
+  plans: Iterable<Pick<Plan, "id" | "models">>,
+  served: Pick<ReadonlySet<string>, "has" | "keys">,
+): readonly Readonly<{ plan: PlanId; problem: string }>[] =>
+  [...plans].flatMap(({ id, models }) =>
+    (models ?? [])
+      .filter((name) => !served.has(name))
+      .map((name) => {
+        const meant = nearest(name, served.keys());
+        const hint = meant === null ? "" : `: did you mean ${JSON.stringify(meant)}?`;
+        return { plan: id, problem: `names the model ${JSON.stringify(name)}, which is not served${hint}` };
+      }),
+  );
 
 /** Accounts by plans that are not configured, in words; none: there are none. */
 export function unconfiguredPlans(

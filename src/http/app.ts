@@ -5,7 +5,7 @@ import type { Dialect } from "../dialects/dialect.ts";
 import { Dialects, type OpenDialect } from "../dialects/registry.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Parts, Soon } from "../gateway.ts";
-import { listedModels } from "../core/catalog.ts";
+import { listedModels, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { bodyMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
@@ -68,6 +68,8 @@ export type ServerOptions = Readonly<{
   siteFiles?: DocumentationOptions["siteFiles"];
   /** Why requests should go to another gateway if there is one, in one line; null where all is well. */
   unready?: () => string | null;
+  /** The model of samples; absent: one of the catalog. */
+  sampleModel?: () => string;
   /** The context in tokens that a model's nodes tell; null where they tell none. */
   nodesContext?: (modelId: string) => number | null;
   /** What other parts tell Prometheus, asked for at each scrape. */
@@ -126,7 +128,11 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   inference.site = site;
   const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader);
   const documentation = new Documentation({
-    facts: () => ({ catalog: parts.catalog, baseUrl: options.baseUrl ?? listening }),
+    facts: () => ({
+      catalog: parts.catalog,
+      baseUrl: options.baseUrl ?? listening,
+      sampleModel: options.sampleModel?.() ?? sampleModelOf(parts.catalog)?.id ?? usualSampleModel,
+    }),
     hasBaseUrl: (options.baseUrl ?? null) !== null,
     siteFiles: options.siteFiles ?? null,
   });

@@ -1,14 +1,15 @@
-// GET /openapi.json, /docs and the guide's chapters: made at the first request, then kept until the catalog changes.
-// They need no key, and reveal nothing about this server that `GET /v1/models` does not.
+// GET /openapi.json, /docs and the guide's chapters: made at the first request, then kept until the catalog changes, or the
+// model of their samples. They need no key, and reveal nothing about this server that `GET /v1/models` does not, but the
+// name of that one model.
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import { type Catalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
+import { type Catalog, usualSampleModel } from "../core/catalog.ts";
 import type { Page, SiteFiles } from "../docs/page-shell.ts";
 import { type ChosenForm, chooseForm, type Forms } from "./content-encoding.ts";
 import type { ApiFacts } from "./openapi/description.ts";
 
 export type DocumentationOptions = Readonly<{
-  facts(): ApiFacts;
+  facts(): ApiFacts & Readonly<{ sampleModel: string }>;
   /** Whether the address of the facts is configured. Else samples name the address that a browser used. */
   hasBaseUrl: boolean;
   /** Where the console's fonts and icon are; null where there is no console. */
@@ -27,6 +28,7 @@ export class Documentation {
   #made: Promise<Made> | null = null;
   /** Of which catalog it tells. */
   #models: Catalog["models"] | null = null;
+  #sampleModel: string = usualSampleModel;
 
   constructor(options: DocumentationOptions) {
     this.#options = options;
@@ -56,9 +58,11 @@ export class Documentation {
 
   #current(): Promise<Made> {
     const facts = this.#options.facts();
-    if (this.#made === null || this.#models !== facts.catalog.models) {
+    const { sampleModel } = facts;
+    if (this.#made === null || this.#models !== facts.catalog.models || this.#sampleModel !== sampleModel) {
       this.#models = facts.catalog.models;
-      this.#made = make(facts, this.#options.siteFiles).catch((error: unknown) => {
+      this.#sampleModel = sampleModel;
+      this.#made = make(facts, sampleModel, this.#options.siteFiles).catch((error: unknown) => {
         this.#made = null;
         throw error;
       });
@@ -78,7 +82,7 @@ function addressUsed({ headers }: Request): string | null {
 const hostMaxLength = 260;
 
 /** What describes and renders is loaded here: a server that nobody asks for it does not read those modules. */
-async function make(facts: ApiFacts, siteFiles: DocumentationOptions["siteFiles"]): Promise<Made> {
+async function make(facts: ApiFacts, model: string, siteFiles: DocumentationOptions["siteFiles"]): Promise<Made> {
   const [{ describeApi }, { referencePage }, { guidePage }, { chapters }, files] = await Promise.all([
     import("./openapi/description.ts"),
     import("../docs/reference-page.ts"),
@@ -87,9 +91,8 @@ async function make(facts: ApiFacts, siteFiles: DocumentationOptions["siteFiles"
     siteFiles?.() ?? null,
   ]);
   const written = describeApi(facts);
-  const { baseUrl, catalog } = facts;
-  // The samples are written with one model's id; a shop of its own may not have it.
-  const model = sampleModelOf(catalog);
+  const { baseUrl } = facts;
+  // The samples are written with one model's id, which this server may not have.
   const description = model === usualSampleModel ? written : withModel(written, model);
   const about = { name: description.info.title, baseUrl, model };
   return {

@@ -16,12 +16,12 @@ import { LargeBodies } from "../bodies/large-bodies.ts";
 import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import { reloadDetail } from "../console/server-care.ts";
-import { LiveCatalog, sampleModelOf } from "../core/catalog.ts";
+import { LiveCatalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
 import { dayMs, folderLookIntervalMs } from "../core/limits.ts";
 import { openLog, usualLogFormat } from "../core/log.ts";
-import { lastPlan, unconfiguredPlans } from "../core/plans.ts";
+import { lastPlan, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
 import { startServer } from "../http/app.ts";
 import { holdFreePort } from "../http/free-port.ts";
@@ -54,7 +54,7 @@ import { gaugesOf } from "./gauges.ts";
 import { cannotListen, listen } from "./listening.ts";
 import { LiveConfig } from "./live-config.ts";
 import { lookForLostResponses } from "./lost-responses.ts";
-import { modelReport, seenNode, understoodNames } from "./model-report.ts";
+import { hadModels, modelReport, seenNode, understoodNames } from "./model-report.ts";
 import { type DrainReport, NodeCare } from "./node-care.ts";
 import { NoticeWatch } from "./notice-watch.ts";
 import { noNodeServes } from "./node-lines.ts";
@@ -100,6 +100,8 @@ export type ComposedServer = AsyncDisposable &
     largestPlan: string;
     /** Which accounts are on plans that are not configured, in words. */
     planNotices(): readonly string[];
+    /** Which names of models in plans mean none, in words; nodes were looked at. */
+    modelNotices(): readonly string[];
     nodeNames: readonly string[];
     /** Which names requests may use, in one line. */
     understoodNames(): string;
@@ -139,9 +141,13 @@ export async function compose(given: Given): Promise<ComposedServer> {
     consoleUrl: addressesOf(config, settings.port).baseUrl,
     passwordSignIn: config.passwords,
     nodes: work.serving.description,
-    sampleModel: () => sampleModelOf(settings.catalog),
+    sampleModel: work.sampleModel,
     largestPlan: lastPlan(settings.catalog.plans).id,
     planNotices: () => unconfiguredPlans(settings.catalog.plans, books.accounting.accounts.byPlan()),
+    modelNotices: () =>
+      unknownModels(Object.values(settings.catalog.plans), settings.catalog.models).map(
+        ({ plan, problem }) => `The plan "${plan}" ${problem}`,
+      ),
     nodeNames: work.pool.states().map(({ name }) => name),
     understoodNames: () =>
       understoodNames(modelReport(settings.catalog, work.served.areOwn, work.pool.states().map(seenNode))),
@@ -312,6 +318,8 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
     pool,
     served,
     serving,
+    /** For samples, as the nodes are now. */
+    sampleModel: () => sampleModelOf(catalog, hadModels(catalog, pool.states().map(seenNode)))?.id ?? usualSampleModel,
     counts,
     checker,
     largeBodies,
@@ -441,7 +449,8 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, activity, requestLog, watch, storedResponses, sealingKey } = earlier;
   const { pool, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
-  const { relays, backups, notices, reloader, noteReload, nodeCare, noteNode, commandsWork, unready } = earlier;
+  const { relays, backups, notices, reloader, noteReload, nodeCare, noteNode, commandsWork, unready, sampleModel } =
+    earlier;
 
   const webConsole = await makeConsole(config, {
     accounting,
@@ -522,6 +531,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
         baseUrl: config.baseUrl,
         siteFiles: webConsole.siteFiles,
         // for everybody: without places on this machine
+        sampleModel,
         unready: () => unready(() => "the ledger cannot be written, see the log") ?? noNodeServes(pool.states()),
         metrics,
         get metricsToken() {

@@ -32,7 +32,7 @@ import type { WebhookState } from "../notices/deliveries.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { UsageFile } from "../store/usage/usage-file.ts";
 import { AccountExports } from "./account-exports.ts";
-import { type ModelReport, modelReport, seenNode } from "./model-report.ts";
+import { hadModels, type ModelReport, modelReport, seenNode } from "./model-report.ts";
 import type { NodeCare } from "./node-care.ts";
 import { nodeReports } from "./node-lines.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
@@ -99,7 +99,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
     get waiting() {
       return pool.waiting;
     },
-    serves: (modelId: string) => pool.serves(modelId),
+    had: () => hadModels(catalog, pool.states().map(seenNode)),
     takes: (modelId: string) => pool.takes(modelId),
   };
   const emailed = ({ account, waiting }: NodeLine["most"][number]) => ({

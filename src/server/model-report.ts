@@ -5,7 +5,7 @@ import type { NodeConfig } from "../config/config.ts";
 import { distinctModels, type KnownModels } from "../core/catalog.ts";
 import type { Model, ModelKind } from "../core/types.ts";
 import { type Engine, factsOf } from "../nodes/engine.ts";
-import type { Capability } from "../nodes/model-facts.ts";
+import type { Capability, ModelFacts } from "../nodes/model-facts.ts";
 import { lackOf } from "../nodes/abilities.ts";
 import { modelNameOn, servesAmong } from "../nodes/model-routes.ts";
 import type { NodeState } from "../nodes/queue/pool.ts";
@@ -67,26 +67,43 @@ export const seenNode = ({ name, models, engine, health }: NodeState): SeenNode 
   isWell: health === "well",
 });
 
-/** `areOwn`: the models are those of `[[models]]`. */
-export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonly SeenNode[]): ModelReport {
+/** A node that is asked for a model; `listed`: as it lists the model, null where it does not. */
+type Standing = Readonly<{ node: SeenNode; is: "has it" | "is down" | "lacks it"; listed: ModelFacts | null }>;
+
+function standings({ models }: KnownModels, nodes: readonly SeenNode[]): (model: Model) => readonly Standing[] {
   const serves = servesAmong(
     () => nodes,
-    (id) => models.models.get(id)?.nodeModel ?? null,
+    (id) => models.get(id)?.nodeModel ?? null,
   );
+  return (model) =>
+    nodes
+      .filter((node) => serves(node, model.id))
+      .map((node): Standing => {
+        const { engine } = node;
+        const listed = engine === null ? null : factsOf(engine, modelNameOn(node.models, model, engine));
+        if (!node.isWell) return { node, is: "is down", listed };
+        // What lists nothing, and the demo node, answer to any name.
+        const answersToAny = (engine?.models ?? []).length === 0 || engine?.kind === "demo";
+        return { node, is: listed !== null || answersToAny ? "has it" : "lacks it", listed };
+      });
+}
+
+/** Whether some node has a model, or would if it were not down. */
+export function hadModels(models: KnownModels, nodes: readonly SeenNode[]): (model: Model) => boolean {
+  const standingOf = standings(models, nodes);
+  return (model) => standingOf(model).some(({ is }) => is !== "lacks it");
+}
+
+/** `areOwn`: the models are those of `[[models]]`. */
+export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonly SeenNode[]): ModelReport {
+  const standingOf = standings(models, nodes);
   const servedAs = new Map<SeenNode, Map<string, string[]>>(nodes.map((node) => [node, new Map()]));
   const served = distinctModels(models).map((model): ServedReport => {
-    const having: string[] = [];
-    const silent: string[] = [];
-    const unlisted: string[] = [];
+    const standing = standingOf(model);
+    const namesOf = (wanted: Standing["is"]) => standing.filter(({ is }) => is === wanted).map(({ node }) => node.name);
+    const [having, silent, unlisted] = [namesOf("has it"), namesOf("is down"), namesOf("lacks it")];
     const below: string[] = [];
-    for (const node of nodes.filter((node) => serves(node, model.id))) {
-      const name = modelNameOn(node.models, model, node.engine);
-      const listed = node.engine === null ? null : factsOf(node.engine, name);
-      if (!node.isWell) silent.push(node.name);
-      // What lists nothing, and the demo node, answer to any name.
-      else if (listed !== null || (node.engine?.models ?? []).length === 0 || node.engine?.kind === "demo") {
-        having.push(node.name);
-      } else unlisted.push(node.name);
+    for (const { node, listed } of standing) {
       if (listed === null) continue;
       const lack = node.engine?.kind === "demo" ? [] : lackOf(listed, model);
       if (lack.length > 0) below.push(`${node.name}: ${lack.join(", ")}`);

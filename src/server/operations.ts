@@ -1,6 +1,6 @@
 // The operations of commands on a data folder, written once for both ways there: through the socket of a running
 // server, or directly on the folder when no server runs. Arguments and results are JSON.
-import type { CreatedKey, KeyView, NewKey } from "../account/account-keys.ts";
+import { type CreatedKey, type KeyView, limitsDetail, type NewKey, type NewLimits } from "../account/account-keys.ts";
 import {
   AccountError,
   type AccountView,
@@ -157,6 +157,16 @@ export const operations = {
 
   "keys list": async ({ accountKeys }: Work, { email }: { email: string }): Promise<readonly KeyView[]> =>
     accountKeys.list(accountKeys.accountOf(email).id),
+
+  "keys limits"(
+    work: CommandWork,
+    { email, key, limits }: { email: string; key: KeyId; limits: NewLimits },
+  ): Promise<KeyView> {
+    const { id } = work.accountKeys.accountOf(email);
+    return work.accountKeys.limit(id, key, limits, () =>
+      work.auditLog.append(entryOf(work, "key.limits", id, limitsDetail(key, limits))),
+    );
+  },
 
   "keys revoke"(work: CommandWork, { email, key }: { email: string; key: KeyId }) {
     const { id } = work.accountKeys.accountOf(email);

@@ -1,6 +1,6 @@
 // Named keys: what they are called, what they may do, and that their limits hold whatever runs at once.
 import { describe, expect, test } from "bun:test";
-import type { NewKey } from "../../src/account/account-keys.ts";
+import { AccountKeys, type NewKey, type NewLimits } from "../../src/account/account-keys.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { by } from "../fixtures/principals.ts";
 import { ask, coderAsk, model, noon, Office, output } from "./office.ts";
@@ -50,6 +50,33 @@ describe("a key", () => {
     },
   );
 
+  test("gets no name that another one is about to get", async () => {
+    const { office, id } = await officeWith();
+    await office.accountKeys.create(id, { name: "other" });
+    office.storage.immediate = false;
+    const first = office.accountKeys.rename(id, 2, "ci");
+    await expect(office.accountKeys.rename(id, 3, "CI")).rejects.toThrow("called");
+    await expect(office.accountKeys.create(id, { name: "ci" })).rejects.toThrow("called");
+    office.journal.flush();
+    office.storage.succeed();
+    expect((await first).name).toBe("ci");
+  });
+
+  test("names models that are served, as it is made and limited anew", async () => {
+    const catalog = { models: new Map([["qwen3:8b", model("qwen3:8b")]]) };
+    const { records, ledger, keys, journal, accounts } = new Office();
+    const { id } = await accounts.create({ email: "a@x" });
+    const clock = { wall: () => noon, monotonic: () => 0 };
+    const accountKeys = new AccountKeys({ records, ledger, keys, journal, accounts, catalog, clock });
+    const { id: key } = await accountKeys.create(id, { name: "bot", models: ["qwen3:8b"] });
+    for (const wrong of [["qwn3:8b"], ["qwen3:8b", "qwen3"]]) {
+      await expect(accountKeys.create(id, { name: "b", models: wrong })).rejects.toThrow('did you mean "qwen3:8b"?');
+      await expect(accountKeys.limit(id, key, { models: wrong })).rejects.toThrow('did you mean "qwen3:8b"?');
+    }
+    catalog.models.clear();
+    expect(await accountKeys.limit(id, key, { models: ["qwen3:8b"], limit_day: 5 })).toMatchObject({ limit_day: 5 });
+  });
+
   test("may have the name of one that was revoked, and its own with another case", async () => {
     const { office, id, key } = await officeWith();
     expect(await office.accountKeys.rename(id, key, "Bot")).toMatchObject({ name: "Bot" });
@@ -61,6 +88,9 @@ describe("a key", () => {
     { limit_day: 0 },
     { limit_month: 1.5 },
     { expires_at: "soon" },
+    { expires_at: "2030" },
+    { expires_at: "1/2/2030" },
+    { expires_at: "2030-02-30T00:00:00Z" },
     { expires_at: new Date(noon).toISOString() },
     { addresses: ["10.0.0.0/33"] },
     { addresses: ["localhost"] },
@@ -274,5 +304,91 @@ describe("what a key may spend", () => {
     office.database.run("UPDATE key_use SET used = 8");
     const { violations } = await office.accounts.verify();
     expect(violations.map(({ invariant }) => invariant).sort()).toEqual(["I1", "I11"]);
+  });
+});
+
+describe("other limits of a key", () => {
+  test("change what is named and leave the rest, also after a restart", async () => {
+    const { office, id, key } = await officeWith({ limit_day: 1_000, models: ["core-3"], addresses: ["10.0.0.0/8"] });
+    const steps: readonly (readonly [NewLimits, object])[] = [
+      [{ limit_month: 9_000 }, { limit_day: 1_000, limit_month: 9_000, models: ["core-3"] }],
+      [
+        { limit_day: null, models: null },
+        { limit_day: null, limit_month: 9_000, models: null },
+      ],
+      [{ expires_at: "2030-01-31T01:00:00+02:00" }, { expires_at: "2030-01-30T23:00:00.000Z" }],
+      [{ expires_at: "2030-01-31T01:00" }, { expires_at: "2030-01-31T01:00:00.000Z" }],
+      [
+        { limit_month: null, expires_at: null },
+        { limit_month: null, expires_at: null, addresses: ["10.0.0.0/8"] },
+      ],
+      [{ addresses: null }, { addresses: null }],
+    ];
+    for (const [limits, expected] of steps) {
+      expect(await office.accountKeys.limit(id, key, limits)).toMatchObject(expected);
+      expect(new Office(office.database).accountKeys.list(id)[1]).toMatchObject(expected);
+    }
+    await expect(office.accountKeys.limit(id, 1, { limit_day: 1 })).rejects.toThrow("keys of their own");
+    await expect(office.accountKeys.limit(id, 9, { limit_day: 1 })).rejects.toThrow("no key 9");
+  });
+
+  test("hold for the next request on every thread; what runs keeps what it holds, and counts", async () => {
+    const { office, id, made, key } = await officeWith();
+    let voids = 0;
+    office.keys.onVoid = () => (voids += 1);
+    expect(office.keys.principal(made.api_key)?.limits).toBeNull();
+    using running = office.hold(id, ask(5_000), 0, key);
+    await office.accountKeys.limit(id, key, { limit_day: 8_000 });
+    expect([voids, office.keys.principal(made.api_key)?.limits?.tokensPerDay]).toEqual([1, 8_000]);
+    expect(office.admit(id, ask(3_001), 0, key)).toMatchObject({ refusal: "key_quota_exceeded" });
+    await running.settle(output(4_000), false, office.now);
+    expect(office.admit(id, ask(4_001), 0, key)).toMatchObject({ refusal: "key_quota_exceeded" });
+    using within = office.hold(id, ask(4_000), 0, key);
+    expect(within.ready).toBeNull();
+  });
+
+  test("count what was charged while there were none and the disk was behind", async () => {
+    const { office, id, key } = await officeWith();
+    office.storage.immediate = false;
+    const spent = spend(office, id, key, 700);
+    const limited = office.accountKeys.limit(id, key, { limit_day: 1_000 });
+    office.journal.flush();
+    office.storage.succeed();
+    await Promise.all([spent, limited]);
+    expect(office.admit(id, ask(301), 0, key)).toMatchObject({ refusal: "key_quota_exceeded" });
+    expect(office.accountKeys.list(id)[1]).toMatchObject({ used_day: 700 });
+  });
+
+  test("bring an expired key back, and end one at once", async () => {
+    const { office, id, made, key } = await officeWith({ expires_at: new Date(noon + 1_000).toISOString() });
+    office.now += 2_000;
+    expect(office.admit(id, ask(1), 0, key)).toEqual({ refusal: "invalid_api_key" });
+    await office.accountKeys.limit(id, key, { expires_at: new Date(noon + dayMs).toISOString() });
+    expect(isRefusal(office.admit(id, ask(1), 0, key))).toBe(false);
+    expect(office.keys.principal(made.api_key)?.limits?.expiresAt).toBe(noon + dayMs);
+  });
+
+  test("that never reached the disk are not in force", async () => {
+    const { office, id, key } = await officeWith({ limit_day: 10 });
+    office.storage.immediate = false;
+    const limited = office.accountKeys.limit(id, key, { limit_day: null });
+    office.journal.flush();
+    office.storage.giveUp();
+    await expect(limited).rejects.toThrow("took no writes");
+    expect(office.admit(id, ask(11), 0, key)).toMatchObject({ refusal: "key_quota_exceeded" });
+  });
+
+  test("hold for a key whose revocation was lost meanwhile", async () => {
+    const { office, id, key } = await officeWith();
+    office.storage.immediate = false;
+    const limited = office.accountKeys.limit(id, key, { limit_day: 10 });
+    office.journal.flush();
+    const revoked = office.accountKeys.revoke(id, key);
+    office.storage.succeed();
+    await limited;
+    office.journal.flush();
+    office.storage.giveUp();
+    await expect(revoked).rejects.toThrow("took no writes");
+    expect(office.admit(id, ask(11), 0, key)).toMatchObject({ refusal: "key_quota_exceeded" });
   });
 });

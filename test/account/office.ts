@@ -97,6 +97,7 @@ export class Office {
   now = noon;
   #latest = noon;
   #elapsed = 0;
+  readonly #offered: Plans;
   readonly #endUserBounds: readonly [loadedMax?: number, newPerDayMax?: number];
   readonly database: Database;
   readonly storage: MemoryStorage;
@@ -122,6 +123,7 @@ export class Office {
     offered: Plans = plans,
     endUserBounds: readonly [loadedMax?: number, newPerDayMax?: number] = [],
   ) {
+    this.#offered = offered;
     this.#endUserBounds = endUserBounds;
     const clock = { wall: () => this.now, monotonic: () => 0 };
     this.database = database;
@@ -160,7 +162,7 @@ export class Office {
   /** Kills the process and starts it again on the same disk. */
   restart(): Office {
     this.storage.die();
-    const next = new Office(this.database, undefined, undefined, this.#endUserBounds);
+    const next = new Office(this.database, undefined, this.#offered, this.#endUserBounds);
     next.now = this.now;
     return next;
   }

@@ -204,6 +204,11 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
   [["accounts", "enable", "ann@x.org"], "account.enable", ""],
   [["keys", "rotate", "ann@x.org"], "key.rotate", ""],
   [["keys", "create", "ann@x.org", "--name", "bot"], "key.create", '"bot"'],
+  [
+    ["keys", "limits", "ann@x.org", "2", "--limit-day", "5", "--models", "core-3", "--expires", "none"],
+    "key.limits",
+    "key 2: limit_day 5, expires_at none, models core-3",
+  ],
   [["keys", "revoke", "ann@x.org", "2"], "key.revoke", "key 2"],
   [["accounts", "export", "ann@x.org"], "account.export", ""],
   [["backup", "copy.db"], "server.backup", "copy.db: "],

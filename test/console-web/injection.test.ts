@@ -313,6 +313,7 @@ const models: ConsoleModels = {
     served: true,
     available: true,
   })),
+  sample: { id: payloads[0]!, context_tokens: 196_608 },
 };
 
 const sum = { requests: 1, input: 1, cached_input: 0, output: 1, reasoning: 0, billed_tokens: 1, cost_usd: 0.000005 };

@@ -16,6 +16,7 @@ const bodies: Readonly<Record<string, object>> = {
   "/password": { old_password: "correct horse", new_password: "battery staple" },
   "/keys": { name: "bot" },
   "/keys/:id/name": { name: "robot" },
+  "/keys/:id/limits": { limit_day: 1 },
   "/key/regenerate": { confirm: true },
   "/provider/start": {},
   "/provider/finish": { query: "?state=a&code=b" },
@@ -165,7 +166,10 @@ describe("an account that is no operator", () => {
     expect((await victim.get("/plan")).body).toMatchObject({ plan: "free", credit: 0 });
     expect((await victim.get("/plan")).body.requests).toMatchObject([{ id: requestId, state: "pending" }]);
     expect((await victim.get("/sessions")).body.sessions).toHaveLength(1);
-    expect((await victim.get("/keys")).body.keys).toMatchObject([{ name: "default" }, { id: keyId, name: "bot" }]);
+    expect((await victim.get("/keys")).body.keys).toMatchObject([
+      { name: "default" },
+      { id: keyId, name: "bot", limit_day: null },
+    ]);
   });
 
   test("sees only its own in every list", async () => {

@@ -115,7 +115,7 @@ export class ConsoleSite {
         test: async (name) => ({ name, model: "core-3", first_token_ms: 12, took_ms: 15, problem: null }),
         models: () => [],
         waiting: 0,
-        serves: () => true,
+        had: () => () => true,
         takes: () => this.node.health === "well",
       },
       accountData: {

@@ -1,7 +1,7 @@
 // Kills the gateway with SIGKILL at random moments under load, starts it again on the same folder, and compares what
 // is on disk with what the clients saw. The expected charges are computed here from the usage that a client was given
 // and the specification's prices; nothing of the gateway's own arithmetic is used.
-import type { AccountState, UsageRow } from "../fixtures/gateway-process.ts";
+import type { AccountState, KeyState, UsageRow } from "../fixtures/gateway-process.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { billedTokens, bodyOf, budgetField, endpoints, type ToldUsage, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
@@ -43,15 +43,19 @@ export type CrashReport = Readonly<{
 
 const models = ["core-3", "core-1.6-pro", "core-2-pro", "open-01-3BIT-REAP", "open-03-3BIT-REAP", "open-05-3BIT-REAP"];
 const creditTokens = 100_000_000;
+const narrowLimit = 40_000;
+/** Of prompt and output below, at the dearest model's price for output. Their bodies say nothing of these prompts. */
+const dearestRequest = Math.ceil((3_500 * 1_912) / 500);
 
 /** `usage` is what the client was told; null unless the reply is whole. */
-type Seen = Readonly<{ way: string; usage: ToldUsage | null; endUser?: string | null }>;
+type Seen = Readonly<{ way: string; key: string; usage: ToldUsage | null; endUser?: string | null }>;
 
 /** Everything that the clients of one account know. */
 type Oracle = {
   email: string;
-  key: string;
-  /** Its key says for whom it asks. */
+  /** The first key, one with limits that nobody reaches, and one with a limit that is soon used up. */
+  keys: readonly Readonly<{ name: string; key: string }>[];
+  /** The second one says for whom it asks. */
   namesUsers?: boolean;
   /** By request id. */
   seen: Map<string, Seen>;
@@ -93,8 +97,17 @@ export async function crash({
   for (let i = 0; i < accounts; i++) {
     const { email, api_key } = await gateway.account(creditTokens);
     const namesUsers = i % 2 === 1;
-    const key = namesUsers ? (await gateway.cli<{ api_key: string }>(...botOf(email))).api_key : api_key;
-    oracles.push({ email, key, namesUsers, seen: new Map(), anonymous: 0 });
+    const limits = { limit_day: 1e9, limit_month: 2e9, ...(namesUsers ? { forwards_users: true } : {}) };
+    const wide = await gateway.makeKey(email, { name: "wide", ...limits });
+    const narrow = await gateway.makeKey(email, { name: "narrow", limit_day: narrowLimit });
+    const keys = Object.entries({ default: api_key, wide: wide.api_key, narrow: narrow.api_key });
+    oracles.push({
+      email,
+      keys: keys.map(([name, key]) => ({ name, key })),
+      namesUsers,
+      seen: new Map(),
+      anonymous: 0,
+    });
   }
 
   for (let round = 1; round <= rounds; round++) {
@@ -163,6 +176,8 @@ export async function crash({
       const model = models[below(models.length)]!;
       const endpoint = endpoints[below(endpoints.length)]!;
       const stream = random() < 0.5;
+      // The last one is soon refused, and what is refused counts for the account's window.
+      const { name, key } = oracle.keys[below(8) === 0 ? 2 : below(2)]!;
       const prompt = `[[crash-${below(scriptCount)}]]`;
       const endUser = below(3) === 0 ? null : `person ${below(20)}`;
       const naming =
@@ -172,7 +187,7 @@ export async function crash({
       try {
         reply = await fetch(gateway.url + endpoint, {
           method: "POST",
-          headers: { authorization: `Bearer ${oracle.key}` },
+          headers: { authorization: `Bearer ${key}` },
           body: JSON.stringify(bodyOf(endpoint, model, prompt, { stream, [budgetField[endpoint]]: 1_000, ...naming })),
         });
       } catch {
@@ -181,6 +196,7 @@ export async function crash({
       }
       const id = reply.headers.get("x-request-id") ?? "";
       const body = await readUntilCut(reply);
+      if (reply.status === 429 && body.includes("Quota exceeded for the API key") && name === "narrow") continue;
       if (reply.status === 429) return; // the account's window is used up; the others go on
       if (reply.status !== 200) {
         wrong.push(`a request was answered ${reply.status}: ${body.slice(0, 200)}`);
@@ -190,7 +206,8 @@ export async function crash({
       const usage = view.complete ? view.usage : null;
       if (oracle.seen.has(id)) wrong.push(`two replies carry the id ${id}`);
       const way = `${endpoint} ${stream ? "stream" : "whole"}`;
-      oracle.seen.set(id, { way, usage, endUser: oracle.namesUsers === true ? endUser : null });
+      const isNamed = oracle.namesUsers === true && name === "wide";
+      oracle.seen.set(id, { way, key: name, usage, endUser: isNamed ? endUser : null });
       if (view.error !== null) wrong.push(`${id} failed: ${view.error.message}`);
       if (usage === null) return;
     }
@@ -199,13 +216,16 @@ export async function crash({
   async function verify(oracle: Oracle, round: number): Promise<void> {
     const rows = await gateway.usage(oracle.email, 1_000_000);
     const state = await gateway.show(oracle.email);
+    const keys = await gateway.keys(oracle.email);
     const endUsers = await gateway.cli<EndUser[]>("end-users", "list", oracle.email);
-    for (const sentence of [...contradictions(oracle, rows, state), ...contradictionsOfUsers(rows, endUsers)])
+    for (const sentence of [
+      ...contradictions(oracle, rows, state),
+      ...keyContradictions(rows, keys, clients / accounts),
+      ...contradictionsOfUsers(rows, endUsers),
+    ])
       wrong.push(`round ${round}, ${oracle.email}: ${sentence}`);
   }
 }
-
-const botOf = (email: string) => ["keys", "create", email, "--name", "bot", "--forwards-users"];
 
 /** `end-users list --json` */
 type EndUser = Readonly<{ name: string; last_day: string; used_last_day: number }>;
@@ -231,12 +251,13 @@ export function contradictions(oracle: Oracle, rows: readonly UsageRow[], state:
   const wrong: string[] = [];
   const byId = Map.groupBy(rows, ({ request_id }) => request_id);
   for (const [id, { length }] of byId) if (length > 1) wrong.push(`${id} was charged ${length} times`);
-  for (const [id, { usage, endUser }] of oracle.seen) {
+  for (const [id, { key, usage, endUser }] of oracle.seen) {
     const row = byId.get(id)?.[0];
     if (row !== undefined && endUser !== undefined && row.end_user !== endUser) {
       wrong.push(`${id} was for ${endUser}, on disk it is for ${row.end_user}`);
     }
     if (usage !== null && row === undefined) wrong.push(`${id} was seen complete and has no charge`);
+    if (row !== undefined && row.key !== key) wrong.push(`${id} came by ${key} and is charged to ${row.key}`);
     if (row !== undefined && usage !== null) {
       const told = [usage.input, usage.output, usage.cached ?? row.cached_input];
       const written = [row.input, row.output, row.cached_input];
@@ -265,6 +286,27 @@ export function contradictions(oracle: Oracle, rows: readonly UsageRow[], state:
     wrong.push(`${creditTokens - state.credit} of the credit are spent, expected ${total - fromAllowance}`);
   }
   return wrong;
+}
+
+/** What a key used is the sum of its rows, and no more than its limit and what ran at once. */
+export function keyContradictions(rows: readonly UsageRow[], keys: readonly KeyState[], atOnce: number): string[] {
+  return keys.flatMap(({ name, used_day, used_month, limit_day }) => {
+    if (used_day === null || used_month === null) return []; // the first one, which has no limits
+    // A run over midnight (UTC) has had two days, and one over the end of a month two months.
+    const ofKey = rows.filter((row) => row.key === name);
+    const today = new Date().toISOString().slice(0, 10);
+    const sums = [today, today.slice(0, 7)].map((date) =>
+      ofKey.filter(({ time }) => time.startsWith(date)).reduce((sum, row) => sum + row.billed_tokens, 0),
+    );
+    return [
+      ...(sums.join() === `${used_day},${used_month}`
+        ? []
+        : [`${name} used ${used_day},${used_month}, its rows say ${sums}`]),
+      ...(used_day <= (limit_day ?? Infinity) + atOnce * dearestRequest
+        ? []
+        : [`${name} used ${used_day} of ${limit_day}`]),
+    ];
+  });
 }
 
 /** What arrived before the connection broke, if it did. */

@@ -38,6 +38,7 @@ export async function tryEveryCommand(
     ["accounts", "enable", "a@example.com", ...here],
     ["keys", "create", "a@example.com", "--name", "laptop", ...here],
     ["keys", "list", "a@example.com", ...here],
+    ["keys", "limits", "a@example.com", "2", "--limit-day", "1000", ...here],
     ["keys", "revoke", "a@example.com", "2", ...here],
     ["keys", "rotate", "a@example.com", ...here],
     ["end-users", "list", "a@example.com", ...here],

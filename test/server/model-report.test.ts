@@ -2,11 +2,12 @@
 import { describe, expect, test } from "bun:test";
 import { ConfigError, readConfig } from "../../src/config/config.ts";
 import { configuredCatalog } from "../../src/config/configured-catalog.ts";
-import { embeddedCatalog, modelsByName } from "../../src/core/catalog.ts";
+import { embeddedCatalog, modelsByName, sampleModelOf } from "../../src/core/catalog.ts";
+import { unknownModels } from "../../src/core/plans.ts";
 import { planIds } from "../../src/core/plan-ids.ts";
 import type { EngineKind } from "../../src/nodes/engine.ts";
 import type { Capabilities } from "../../src/nodes/model-facts.ts";
-import { modelReport, understoodNames } from "../../src/server/model-report.ts";
+import { hadModels, modelReport, understoodNames } from "../../src/server/model-report.ts";
 import { servedModels } from "../../src/server/served-models.ts";
 import { suggestedModels, suggestionText } from "../../src/server/suggested-models.ts";
 
@@ -32,7 +33,14 @@ function told({ config: toml = "", listed = [], kind = "ollama", isWell = true, 
     servesListed: !signUp,
     showsListed: false,
   });
-  return { config, report: modelReport({ models: modelsByName(models) }, config.models.length > 0, nodes) };
+  const known = { models: modelsByName(models) };
+  return { config, known, nodes, report: modelReport(known, config.models.length > 0, nodes) };
+}
+
+/** The model of samples. */
+function sample(given: Given): string | null {
+  const { known, nodes } = told(given);
+  return sampleModelOf(known, hadModels(known, nodes))?.id ?? null;
 }
 
 const suggested = (given: Given): string => {
@@ -78,7 +86,40 @@ describe("the report", () => {
   });
 });
 
+describe("samples", () => {
+  test.each<readonly [string, Given, string]>([
+    ["the usual model where nodes have it", { listed: [["core-3"], ["qwen3:8b"]] }, "core-3"],
+    [
+      "what the nodes list where they list their own models alone",
+      { listed: [["qwen3:8b"]], kind: "ollama" },
+      "qwen3:8b",
+    ],
+    ["the usual model where no node has been seen", { listed: [["qwen3:8b"]], isWell: false }, "core-3"],
+    ["the usual model where the demo node answers", { listed: [], kind: "demo" }, "core-3"],
+    ["a model of the configuration", { config: '[[models]]\nid = "house"\n', listed: [["house"]] }, "house"],
+    [
+      "one that nodes have before one that they lack",
+      { config: '[[models]]\nid = "gone"\n[[models]]\nid = "house"\n', listed: [["house"]] },
+      "house",
+    ],
+  ])("name %s", (_, given, expected) => {
+    expect(sample(given)).toBe(expected);
+  });
+});
+
 describe("the line of the start", () => {
+  test("tells which names in plans mean no model, and which was probably meant", () => {
+    const { known } = told({ listed: [["qwen3:8b"]] });
+    const plan = { id: "family", models: ["qwen3:8b", "qwn3:8b", "core-3", "zzzzzzzzzzzzzzzz"] };
+    expect(unknownModels([plan, { id: "free", models: null }], known.models)).toEqual([
+      {
+        plan: "family",
+        problem: 'names the model "qwn3:8b", which is not served: did you mean "qwen3:8b"?',
+      },
+      { plan: "family", problem: 'names the model "zzzzzzzzzzzzzzzz", which is not served' },
+    ]);
+  });
+
   test("names what requests may use, and how to write it down", () => {
     const line = understoodNames(told({ listed: [["qwen3:8b"], ["llama3:latest"]] }).report);
     expect(line).toBe(

@@ -1,20 +1,24 @@
 // What accounts must have, written down a second time: BigInt amounts, no optimization, nothing shared with the
 // program. It keeps every movement of money and calls, and which of them the disk has.
 
-const planTable = {
-  free: { tokens: 30_000n, calls: 3n, searches: 3n },
-  plus: { tokens: 80_000n, calls: 20n, searches: 30n },
-  standard: { tokens: 265_000n, calls: 40n, searches: 50n },
-  pro: { tokens: 665_000n, calls: 60n, searches: 60n },
-};
-export type ModelPlan = keyof typeof planTable;
+/** What a plan gives; of an unlimited one, `tokens` has no end. */
+export type ModelPlan = Readonly<{
+  tokens: bigint;
+  calls: bigint;
+  searches: bigint;
+  perMinute: number;
+  models: readonly string[] | null;
+  unlimited: boolean;
+}>;
+/** By id, in the order in which they are offered: an account of any other has what the first one gives. */
+export type ModelPlans = ReadonlyMap<string, ModelPlan>;
 
 type Movement = {
   account: string;
   /** `tokens 2026-03-28`, `calls 2026-03-28 4h`, ...; empty for credit alone. */
   use: string;
-  /** `key 2 2026-03-28`; empty where it is about no named key. */
-  keyUse: string;
+  /** Its key and day; null where it is about no named key. */
+  keyUse: Readonly<{ key: number; day: string }> | null;
   /** `user 2 ada 2026-03-28`; empty where nobody was named. */
   userUse: string;
   used: bigint;
@@ -22,14 +26,24 @@ type Movement = {
   purchase: boolean;
 };
 
+/** What moves no money: `written` is done where the disk has it, `inForce` where the program knows, `lost` where it never will. */
+type Change = Readonly<{ account: string; written: () => void; inForce: () => void; lost: () => void }>;
+
 class Money {
   credit = 0n;
   readonly used = new Map<string, bigint>();
+  /** By key and month, then by day. */
+  readonly keys = new Map<string, Map<string, bigint>>();
 
   apply({ use, keyUse, userUse, used, credit }: Movement, sign: 1n | -1n): void {
     this.credit += sign * credit;
+    if (keyUse !== null) {
+      const { key, day } = keyUse;
+      const name = monthOf(key, day);
+      const days = this.keys.get(name) ?? new Map<string, bigint>();
+      this.keys.set(name, days.set(day, (days.get(day) ?? 0n) + sign * (used - credit)));
+    }
     if (userUse !== "") this.used.set(userUse, this.of(userUse) + sign * (used - credit));
-    if (keyUse !== "") this.used.set(keyUse, this.of(keyUse) + sign * (used - credit));
     if (use !== "") this.used.set(use, this.of(use) + sign * used);
   }
 
@@ -37,50 +51,110 @@ class Money {
     return this.used.get(use) ?? 0n;
   }
 
-  /** Of all uses whose names begin so. */
-  sum(beginning: string): bigint {
-    return [...this.used].reduce((sum, [use, used]) => (use.startsWith(beginning) ? sum + used : sum), 0n);
+  /** Of a key in a month, or on one day of it. */
+  ofKey(key: number, date: string, only: "day" | "month"): bigint {
+    const days = this.keys.get(monthOf(key, date));
+    if (days === undefined) return 0n;
+    if (only === "day") return days.get(date) ?? 0n;
+    return [...days.values()].reduce((sum, used) => sum + used, 0n);
+  }
+
+  copy(): Money {
+    const copy = new Money();
+    copy.credit = this.credit;
+    for (const [use, used] of this.used) copy.used.set(use, used);
+    for (const [name, days] of this.keys) copy.keys.set(name, new Map(days));
+    return copy;
   }
 }
 
-type ModelRequest = { key: number; user: string | null; budget: bigint; cost: bigint; begun: boolean; since: bigint };
+/** `2 2026-03` */
+const monthOf = (key: number, date: string): string => `${key} ${date.slice(0, 7)}`;
+
+type ModelRequest = {
+  key: number;
+  user: string | null;
+  /** Of the first key, which it is then. */
+  version: number;
+  budget: bigint;
+  cost: bigint;
+  begun: boolean;
+  since: bigint;
+  unlimited: boolean;
+};
 
 /** Limits of a named key. */
 export type ModelKey = Readonly<{
   perDay: bigint | null;
   perMonth: bigint | null;
+  expiresAt: number | null;
+  models: readonly string[] | null;
   /** Of each of its end users, a day. */
   perUser: bigint | null;
 }>;
+type KnownKey = Readonly<{ limits: ModelKey; isVoid: boolean }>;
+
+/** What of an account is not money, once as it is and once as the disk has it. */
+class Standing {
+  /** Which of the keys that took each other's place is the first one. */
+  version = 0;
+  /** Named ones by their numbers, those that were revoked too. */
+  readonly keys = new Map<number, KnownKey>();
+
+  constructor(public plan: string) {}
+
+  copy(): Standing {
+    const copy = new Standing(this.plan);
+    copy.version = this.version;
+    for (const [id, key] of this.keys) copy.keys.set(id, key);
+    return copy;
+  }
+
+  limit(id: number, limits: Partial<ModelKey>): void {
+    const key = this.keys.get(id)!;
+    this.keys.set(id, { ...key, limits: { ...key.limits, ...limits } });
+  }
+
+  void(id: number, isVoid: boolean): void {
+    this.keys.set(id, { ...this.keys.get(id)!, isVoid });
+  }
+}
 
 class ModelAccount {
-  plan: ModelPlan = "free";
   live = new Money();
   readonly disk = new Money();
-  /** By their numbers; the first key has no limits and is not among them. */
-  readonly keys = new Map<number, ModelKey>();
+  standing: Standing;
+  readonly standingOnDisk: Standing;
+  versions = 0;
   /** Open requests in the order in which they came. */
   readonly holds = new Map<string, ModelRequest>();
   searching = 0n;
   flood: { opened: bigint; requests: number } | null = null;
+
+  constructor(plan: string) {
+    this.standing = new Standing(plan);
+    this.standingOnDisk = new Standing(plan);
+  }
 }
 
 const two = (value: number) => String(value).padStart(2, "0");
 
 /** `2026-03-28`, spelled from the parts of the date. */
 function dateName(now: number): string {
+  if (now === named.now) return named.date;
   const date = new Date(now);
-  return `${date.getUTCFullYear()}-${two(date.getUTCMonth() + 1)}-${two(date.getUTCDate())}`;
+  named = { now, date: `${date.getUTCFullYear()}-${two(date.getUTCMonth() + 1)}-${two(date.getUTCDate())}` };
+  return named.date;
 }
+/** It is asked for again and again. */
+let named = { now: Number.NaN, date: "" };
 const tokensOf = (now: number) => `tokens ${dateName(now)}`;
 const searchesOf = (now: number) => `searches ${dateName(now)}`;
-const keyOf = (key: number, now: number) => `key ${key} ${dateName(now)}`;
 const userOf = (key: number, user: string, now: number) => `user ${key} ${user} ${dateName(now)}`;
-const keyMonthOf = (key: number, now: number) => `key ${key} ${dateName(now).slice(0, 7)}`;
 const callsOf = (now: number) => `calls ${dateName(now)} ${4 * Math.floor(new Date(now).getUTCHours() / 4)}h`;
 
 export type Expected = Readonly<{
-  plan: ModelPlan;
+  plan: string;
   left: number;
   credit: number;
   reserved: number;
@@ -90,13 +164,35 @@ export type Expected = Readonly<{
   waiting: number;
 }>;
 
-export type ExpectedOfKey = Readonly<{ day: number; month: number; held: number; expected: number }>;
+export type ExpectedOfKey = Readonly<{
+  isVoid: boolean;
+  limits: ModelKey;
+  day: number;
+  month: number;
+  held: number;
+  expected: number;
+}>;
+
+/** What a request is about: input tokens that are expected, output tokens, and `rates` as of `settle`. */
+export type ModelAsk = Readonly<{
+  /** Tokens that it holds; null: what `writes` costs, of a shop's own model. */
+  budget: number | null;
+  reads: number;
+  writes: number;
+  rates: readonly number[];
+}>;
+
+type Refused = "busy" | "quota_exceeded" | "key_quota_exceeded" | "end_user_quota_exceeded" | "invalid_api_key";
 
 type Who = Readonly<{ key: number; user: string | null }>;
 
 const isStopped = (stopped: ReadonlySet<string>, { key, user }: Who): boolean =>
   stopped.has(`${key}`) || stopped.has(`${key} ${user}`);
 
+function hasWaiting({ holds }: ModelAccount): boolean {
+  for (const { begun } of holds.values()) if (!begun) return true;
+  return false;
+}
 const waiting = ({ holds }: ModelAccount) => [...holds].filter(([, { begun }]) => !begun);
 
 /** `rates` in cents a million, with four decimals at most. */
@@ -105,31 +201,107 @@ function chargeOf(rates: readonly number[], tokens: readonly number[]): bigint {
   return (2n * sum + 5_000_000n) / 10_000_000n;
 }
 
-type WhyNot = "busy" | "quota_exceeded" | "key_quota_exceeded" | "end_user_quota_exceeded";
-
 export class LedgerModel {
   readonly #accounts = new Map<string, ModelAccount>();
-  /** Movements in the order they were made, the disk's next ones first. */
-  #pending: Movement[] = [];
+  /** What was done, in its order, the disk's next first. */
+  #pending: (Movement | Change)[] = [];
   readonly #references = new Set<string>();
   /** Goes on as the wall clock does, and stands still where that steps back. */
   #elapsed = 0n;
   #latest = 0;
+  #plans: ModelPlans;
   /** Why requests that waited were refused. */
-  readonly refused = new Map<string, WhyNot>();
+  readonly refused = new Map<string, Refused>();
 
-  create(account: string, plan: ModelPlan): void {
-    const made = new ModelAccount();
-    made.plan = plan;
-    this.#accounts.set(account, made);
+  constructor(plans: ModelPlans) {
+    this.#plans = plans;
   }
 
-  addKey(account: string, id: number, key: ModelKey): void {
-    this.#of(account).keys.set(id, key);
+  create(account: string, plan: string): void {
+    this.#accounts.set(account, new ModelAccount(plan));
   }
 
-  changePlan(account: string, plan: ModelPlan): void {
-    this.#of(account).plan = plan;
+  /** Other plans are configured; whatever an account used stays used. */
+  offer(plans: ModelPlans): void {
+    this.#plans = plans;
+  }
+
+  /** A key is of use when the disk has it. */
+  addKey(account: string, id: number, limits: ModelKey): void {
+    this.#change(account, (standing) => void standing.keys.set(id, { limits, isVoid: false }));
+  }
+
+  /** So are other limits, for requests that come then. */
+  limitKey(account: string, id: number, limits: Partial<ModelKey>): void {
+    this.#change(account, (standing) => standing.limit(id, limits));
+  }
+
+  /** A key that is revoked is void at once. */
+  revokeKey(account: string, id: number): void {
+    const of = this.#of(account);
+    of.standing.void(id, true);
+    this.#pending.push({
+      account,
+      written: () => of.standingOnDisk.void(id, true),
+      inForce: () => {},
+      lost: () => of.standing.void(id, of.standingOnDisk.keys.get(id)!.isVoid),
+    });
+  }
+
+  /** So is a first key that another one takes the place of. */
+  rotate(account: string): number {
+    const of = this.#of(account);
+    const version = (of.standing.version = of.versions += 1);
+    this.#pending.push({
+      account,
+      written: () => void (of.standingOnDisk.version = version),
+      inForce: () => {},
+      lost: () => {
+        if (of.standing.version === version) of.standing.version = of.standingOnDisk.version;
+      },
+    });
+    return version;
+  }
+
+  changePlan(account: string, plan: string): void {
+    this.#change(account, (standing) => void (standing.plan = plan));
+  }
+
+  #change(account: string, make: (standing: Standing) => void): void {
+    const of = this.#of(account);
+    this.#pending.push({
+      account,
+      written: () => make(of.standingOnDisk),
+      inForce: () => make(of.standing),
+      lost: () => {},
+    });
+  }
+
+  versionOf(account: string): number {
+    return this.#of(account).standing.version;
+  }
+
+  /** Numbers of the named keys that are not void. */
+  keysOf(account: string): readonly number[] {
+    return [...this.#of(account).standing.keys].filter(([, { isVoid }]) => !isVoid).map(([id]) => id);
+  }
+
+  isVoid(account: string, key: number, now: number): boolean {
+    const known = this.#of(account).standing.keys.get(key)!;
+    return known.isVoid || (known.limits.expiresAt !== null && known.limits.expiresAt <= now);
+  }
+
+  /** Why a request is refused before it is counted, or null. */
+  forbids(
+    account: string,
+    key: number,
+    model: string,
+    now: number,
+  ): "invalid_api_key" | "model_not_in_plan" | "model_not_for_key" | null {
+    const of = this.#of(account);
+    if (key > 1 && this.isVoid(account, key, now)) return "invalid_api_key";
+    if (this.#plan(of).models?.includes(model) === false) return "model_not_in_plan";
+    return of.standing.keys.get(key)?.limits.models?.includes(model) === false ? "model_not_for_key" : null;
   }
 
   /** The seconds to wait, or 0. */
@@ -140,30 +312,31 @@ export class LedgerModel {
       of.flood = { opened: this.#elapsed, requests: 0 };
     }
     of.flood.requests += 1;
-    if (of.flood.requests <= 120) return 0;
+    if (of.flood.requests <= this.#plan(of).perMinute) return 0;
     return Number((of.flood.opened + 60_000n - this.#elapsed + 999n) / 1000n);
   }
 
-  /** `reads`: input tokens that are expected; `writes`: output tokens; `rates` as of `settle`. */
   reserve(
     account: string,
     request: string,
-    tokens: number,
-    [reads, writes, rates]: readonly [number, number, readonly number[]],
+    { budget: named, reads, writes, rates }: ModelAsk,
     now: number,
     key = 1,
     user: string | null = null,
-  ): "begins" | "waits" | WhyNot {
+  ): "begins" | "waits" | Refused {
     const of = this.#of(account);
-    const budget = BigInt(tokens);
-    this.#pass(now);
-    if (budget > this.#balance(of, now) - this.#held(of)) return "quota_exceeded";
-    if (budget > this.#keyLeft(of, key, now) - this.#held(of, key)) return "key_quota_exceeded";
-    const who = { key, user };
-    if (budget > this.#userLeft(of, who, now) - this.#heldFor(of, who)) return "end_user_quota_exceeded";
     const isFree = rates.every((rate) => rate === 0);
-    const exact = chargeOf(rates, [reads, 0, writes]);
-    const cost = isFree ? 0n : exact > 1n ? exact : 1n;
+    const atLeastOne = (tokens: readonly number[]) => (chargeOf(rates, tokens) > 1n ? chargeOf(rates, tokens) : 1n);
+    const budget = named !== null ? BigInt(named) : isFree ? 0n : atLeastOne([0, 0, writes]);
+    this.#pass(now);
+    // What can cost nothing and holds nothing, an account in debt may ask for too.
+    const asksNothing = named === null && isFree;
+    if (!asksNothing && budget > this.#balance(of, now) - this.#held(of)) return "quota_exceeded";
+    if (!asksNothing && budget > this.#keyLeft(of, key, now) - this.#held(of, key)) return "key_quota_exceeded";
+    const who = { key, user };
+    if (!asksNothing && budget > this.#userLeft(of, who, now) - this.#heldFor(of, who))
+      return "end_user_quota_exceeded";
+    const cost = isFree ? 0n : atLeastOne([reads, 0, writes]);
     const line = waiting(of);
     const stopped = this.#stopped(of, now);
     const begun =
@@ -174,7 +347,9 @@ export class LedgerModel {
         this.#userMayBegin(of, who, cost, now) &&
         this.#mayBegin(of, cost, now));
     if (!begun && line.length >= 120) return "busy";
-    of.holds.set(request, { key, user, budget, cost, begun, since: this.#elapsed });
+    const { version } = of.standing;
+    const { unlimited } = this.#plan(of);
+    of.holds.set(request, { key, user, version, budget, cost, begun, since: this.#elapsed, unlimited });
     return begun ? "begins" : "waits";
   }
 
@@ -187,6 +362,7 @@ export class LedgerModel {
   look(now: number): void {
     this.#pass(now);
     for (const of of this.#accounts.values()) {
+      if (!hasWaiting(of)) continue;
       for (const [request, { since }] of waiting(of)) {
         if (since + 600_000n <= this.#elapsed) this.#refuse(of, request, "busy");
       }
@@ -201,12 +377,12 @@ export class LedgerModel {
   /** `rates` and `tokens` of fresh input, cached input and output. */
   settle(account: string, request: string, rates: readonly number[], tokens: readonly number[], now: number): void {
     const of = this.#of(account);
-    const { key, user } = of.holds.get(request)!;
+    const { key, user, unlimited } = of.holds.get(request)!;
     of.holds.delete(request);
     const charge = chargeOf(rates, tokens);
     const left = this.#left(of, now);
-    const used = charge < left ? charge : left;
-    const keyUse = key > 1 ? keyOf(key, now) : "";
+    const used = unlimited || charge < left ? charge : left;
+    const keyUse = key > 1 ? { key, day: dateName(now) } : null;
     const userUse = user === null ? "" : userOf(key, user, now);
     this.#move({ account, use: tokensOf(now), keyUse, userUse, used, credit: used - charge, purchase: false });
     this.#decide(of, now);
@@ -214,14 +390,14 @@ export class LedgerModel {
 
   takeCall(account: string, now: number): boolean {
     const of = this.#of(account);
-    if (of.live.of(callsOf(now)) >= planTable[of.plan].calls) return false;
-    this.#move({ account, use: callsOf(now), keyUse: "", userUse: "", used: 1n, credit: 0n, purchase: false });
+    if (of.live.of(callsOf(now)) >= this.#plan(of).calls) return false;
+    this.#move({ account, use: callsOf(now), keyUse: null, userUse: "", used: 1n, credit: 0n, purchase: false });
     return true;
   }
 
   takeSearch(account: string, now: number): boolean {
     const of = this.#of(account);
-    if (of.live.of(searchesOf(now)) + of.searching >= planTable[of.plan].searches) return false;
+    if (of.live.of(searchesOf(now)) + of.searching >= this.#plan(of).searches) return false;
     of.searching += 1n;
     return true;
   }
@@ -229,19 +405,27 @@ export class LedgerModel {
   endSearch(account: string, takenAt: number, found: boolean): void {
     this.#of(account).searching -= 1n;
     if (found)
-      this.#move({ account, use: searchesOf(takenAt), keyUse: "", userUse: "", used: 1n, credit: 0n, purchase: false });
+      this.#move({
+        account,
+        use: searchesOf(takenAt),
+        keyUse: null,
+        userUse: "",
+        used: 1n,
+        credit: 0n,
+        purchase: false,
+      });
   }
 
   /** A line that moves nothing (the tokens of a coder call). */
   note(account: string): void {
-    this.#move({ account, use: "", keyUse: "", userUse: "", used: 0n, credit: 0n, purchase: false });
+    this.#move({ account, use: "", keyUse: null, userUse: "", used: 0n, credit: 0n, purchase: false });
   }
 
   /** Says whether the reference is new. */
   buy(account: string, tokens: number, reference: string): boolean {
     if (this.#references.has(reference)) return false;
     this.#references.add(reference);
-    this.#move({ account, use: "", keyUse: "", userUse: "", used: 0n, credit: BigInt(tokens), purchase: true });
+    this.#move({ account, use: "", keyUse: null, userUse: "", used: 0n, credit: BigInt(tokens), purchase: true });
     return true;
   }
 
@@ -254,29 +438,34 @@ export class LedgerModel {
     return this.#pending.length;
   }
 
-  /** The next `count` movements are on disk, and the program knows. */
+  get pendingLines(): number {
+    return this.#pending.filter((each) => !("written" in each)).length;
+  }
+
+  /** The next `count` are on disk, and the program knows. */
   committed(count: number): void {
-    for (const movement of this.#pending.splice(0, count)) {
-      const of = this.#of(movement.account);
-      of.disk.apply(movement, 1n);
-      if (movement.purchase) of.live.apply(movement, 1n);
+    for (const each of this.#pending.splice(0, count)) {
+      this.#write(each);
+      if ("written" in each) each.inForce();
+      else if (each.purchase) this.#of(each.account).live.apply(each, 1n);
     }
   }
 
+  /** Lines first, as the program hears of them. */
   lost(count: number): void {
-    for (const movement of this.#pending.splice(0, count)) {
-      if (!movement.purchase) this.#of(movement.account).live.apply(movement, -1n);
+    for (const each of this.#pending.splice(0, count)) {
+      if ("written" in each) each.lost();
+      else if (!each.purchase) this.#of(each.account).live.apply(each, -1n);
     }
   }
 
-  /** The process dies; the first `written` pending movements had reached the disk. */
+  /** The process dies; the first `written` that were pending had reached the disk. */
   crash(written: number): void {
-    for (const movement of this.#pending.splice(0, written)) this.#of(movement.account).disk.apply(movement, 1n);
+    for (const each of this.#pending.splice(0, written)) this.#write(each);
     this.#pending = [];
     for (const of of this.#accounts.values()) {
-      of.live = new Money();
-      of.live.credit = of.disk.credit;
-      for (const [use, used] of of.disk.used) of.live.used.set(use, used);
+      of.live = of.disk.copy();
+      of.standing = of.standingOnDisk.copy();
       of.holds.clear();
       of.searching = 0n;
       of.flood = null;
@@ -285,10 +474,15 @@ export class LedgerModel {
     this.refused.clear();
   }
 
+  #write(each: Movement | Change): void {
+    if ("written" in each) each.written();
+    else this.#of(each.account).disk.apply(each, 1n);
+  }
+
   expected(account: string, now: number): Expected {
     const of = this.#of(account);
     return {
-      plan: of.plan,
+      plan: of.standing.plan,
       left: Number(this.#left(of, now)),
       credit: Number(of.live.credit),
       reserved: Number(this.#held(of)),
@@ -304,14 +498,21 @@ export class LedgerModel {
     let expected = 0n;
     for (const one of of.holds.values()) if (one.key === key && one.begun) expected += one.cost;
     return {
-      day: Number(of.live.of(keyOf(key, now))),
-      month: Number(of.live.sum(keyMonthOf(key, now))),
+      isVoid: this.isVoid(account, key, now),
+      limits: of.standing.keys.get(key)!.limits,
+      day: Number(of.live.ofKey(key, dateName(now), "day")),
+      month: Number(of.live.ofKey(key, dateName(now), "month")),
       held: Number(this.#held(of, key)),
       expected: Number(expected),
     };
   }
 
-  expectedOfUser(account: string, key: number, user: string, now: number): Omit<ExpectedOfKey, "month"> {
+  expectedOfUser(
+    account: string,
+    key: number,
+    user: string,
+    now: number,
+  ): Pick<ExpectedOfKey, "day" | "held" | "expected"> {
     const of = this.#of(account);
     let expected = 0n;
     for (const one of of.holds.values()) if (one.key === key && one.user === user && one.begun) expected += one.cost;
@@ -325,9 +526,15 @@ export class LedgerModel {
   /** Sums over what the disk must have of an account. */
   onDisk(account: string): Record<"credit" | "tokens" | "calls" | "searches" | "keys" | "users", number> {
     const { disk } = this.#of(account);
-    const sum = (kind: string) => Number(disk.sum(kind));
-    const [tokens, calls, searches, keys] = [sum("tokens"), sum("calls"), sum("searches"), sum("key ")];
-    return { credit: Number(disk.credit), tokens, calls, searches, keys, users: sum("user ") };
+    const sums = { tokens: 0n, calls: 0n, searches: 0n, user: 0n };
+    for (const [use, used] of disk.used) sums[use.split(" ")[0] as keyof typeof sums] += used;
+    let keys = 0n;
+    for (const days of disk.keys.values()) for (const used of days.values()) keys += used;
+    const { tokens, calls, searches, user } = sums;
+    return {
+      ...{ credit: Number(disk.credit), tokens: Number(tokens), calls: Number(calls) },
+      ...{ searches: Number(searches), keys: Number(keys), users: Number(user) },
+    };
   }
 
   #move(movement: Movement): void {
@@ -335,8 +542,15 @@ export class LedgerModel {
     if (!movement.purchase) this.#of(movement.account).live.apply(movement, 1n);
   }
 
+  #plan({ standing }: ModelAccount): ModelPlan {
+    const plan = this.#plans.get(standing.plan);
+    if (plan !== undefined) return plan;
+    const [first] = this.#plans.values();
+    return first!;
+  }
+
   #left(of: ModelAccount, now: number): bigint {
-    const left = planTable[of.plan].tokens - of.live.of(tokensOf(now));
+    const left = this.#plan(of).tokens - of.live.of(tokensOf(now));
     return left > 0n ? left : 0n;
   }
 
@@ -348,10 +562,10 @@ export class LedgerModel {
   }
 
   #keyLeft(of: ModelAccount, key: number, now: number): bigint {
-    const { perDay, perMonth } = of.keys.get(key) ?? { perDay: null, perMonth: null };
+    const { perDay, perMonth } = of.standing.keys.get(key)?.limits ?? { perDay: null, perMonth: null };
     const unlimited = 10n ** 18n;
-    const day = perDay === null ? unlimited : perDay - of.live.of(keyOf(key, now));
-    const month = perMonth === null ? unlimited : perMonth - of.live.sum(keyMonthOf(key, now));
+    const day = perDay === null ? unlimited : perDay - of.live.ofKey(key, dateName(now), "day");
+    const month = perMonth === null ? unlimited : perMonth - of.live.ofKey(key, dateName(now), "month");
     return day < month ? day : month;
   }
 
@@ -363,7 +577,7 @@ export class LedgerModel {
 
   /** Without a limit, and where nobody was named, more than anybody has. */
   #userLeft(of: ModelAccount, { key, user }: Who, now: number): bigint {
-    const limit = of.keys.get(key)?.perUser ?? null;
+    const limit = of.standing.keys.get(key)?.limits.perUser ?? null;
     return limit === null || user === null ? 10n ** 18n : limit - of.live.of(userOf(key, user, now));
   }
 
@@ -423,7 +637,8 @@ export class LedgerModel {
           .reduce((sum, other) => sum + other.budget, 0n);
       const ofKey = (other: ModelRequest) => other.key === key;
       const ofUser = (other: ModelRequest) => other.key === key && other.user === user;
-      if (budget > this.#balance(of, now) - beside(() => true)) this.#refuse(of, request, "quota_exceeded");
+      if (this.#isVoidNow(of, one, now)) this.#refuse(of, request, "invalid_api_key");
+      else if (budget > this.#balance(of, now) - beside(() => true)) this.#refuse(of, request, "quota_exceeded");
       else if (budget > this.#keyLeft(of, key, now) - beside(ofKey)) this.#refuse(of, request, "key_quota_exceeded");
       else if (budget > this.#userLeft(of, one, now) - beside(ofUser))
         this.#refuse(of, request, "end_user_quota_exceeded");
@@ -433,7 +648,14 @@ export class LedgerModel {
     }
   }
 
-  #refuse(of: ModelAccount, request: string, why: WhyNot): void {
+  /** Whether its key is void by now. */
+  #isVoidNow({ standing }: ModelAccount, { key, version }: ModelRequest, now: number): boolean {
+    if (key <= 1) return key === 1 && version !== standing.version;
+    const { isVoid, limits } = standing.keys.get(key)!;
+    return isVoid || (limits.expiresAt !== null && limits.expiresAt <= now);
+  }
+
+  #refuse(of: ModelAccount, request: string, why: Refused): void {
     of.holds.delete(request);
     this.refused.set(request, why);
   }

@@ -1,27 +1,55 @@
 // The accounting beside its model, with a disk that does what the simulation says: what every simulation here shares.
 import { expect } from "bun:test";
-import { Office, type SpecPlan } from "../account/office.ts";
+import type { NewKey, NewLimits } from "../../src/account/account-keys.ts";
+import { amountMax } from "../../src/core/limits.ts";
+import { plansById, replacePlans } from "../../src/core/plans.ts";
+import type { Plan } from "../../src/core/types.ts";
+import { Office, plans as specPlans } from "../account/office.ts";
 import { randomOf } from "../fixtures/random.ts";
-import { LedgerModel } from "./ledger-model.ts";
+import { LedgerModel, type ModelKey, type ModelPlans } from "./ledger-model.ts";
 
-export const planIds: readonly SpecPlan[] = ["free", "plus", "standard", "pro"];
 export const dayMs = 86_400_000;
+export const simulatedModels = ["core-3", "core-2", "own-1"] as const;
 
-export type SimulatedKey = Readonly<{ id: number; key: string; expiresAt: number | null; namesUsers: boolean }>;
+/** `key`: null where the process died before it told. */
 /** Whom programs name. */
 export const userNames = ["", "ada", "bob", "=cmd|' /C calc'!A0"];
+
+export type SimulatedKey = Readonly<{ id: number; key: string | null; namesUsers: boolean }>;
 export type SimulatedAccount = {
   name: string;
   id: number;
+  /** The last first key that was told. */
   key: string;
-  oldKeys: string[];
-  /** Named ones that were not revoked. */
+  /** All of them that were told, by their versions in the model. */
+  firstKeys: Map<number, string>;
+  /** Named ones, some of which are void. */
   keys: SimulatedKey[];
 };
 
+const modelPlans = (plans: Iterable<Plan>): ModelPlans =>
+  new Map(
+    [...plans].map((plan) => [
+      plan.id,
+      {
+        tokens: BigInt(plan.tokensPerDay),
+        calls: BigInt(plan.coderCallsPerWindow),
+        searches: BigInt(plan.searchesPerDay),
+        perMinute: plan.requestsPerMinute,
+        models: plan.models,
+        unlimited: plan.unlimited,
+      },
+    ]),
+  );
+
+const bigOrNull = (value: number | null | undefined): bigint | null => (value == null ? null : BigInt(value));
+const timeOrNull = (value: string | null | undefined): number | null => (value == null ? null : Date.parse(value));
+
 export abstract class LedgerWorld {
-  office = new Office();
-  readonly model = new LedgerModel();
+  /** What is configured, in the object that the accounts in memory hold. */
+  readonly plans: Record<string, Plan> = structuredClone(specPlans);
+  office = new Office(undefined, undefined, this.plans);
+  readonly model = new LedgerModel(modelPlans(Object.values(specPlans)));
   readonly random: () => number;
   readonly accounts: SimulatedAccount[] = [];
   /** Movements in the batch that the storage has. */
@@ -58,70 +86,116 @@ export abstract class LedgerWorld {
   async start(accounts: number): Promise<void> {
     for (let i = 0; i < accounts; i += 1) {
       const email = `a${i}@x`;
-      const plan = this.pick(planIds);
+      const plan = this.pick(Object.keys(this.plans));
       const { id, api_key } = await this.office.accounts.create({ email, plan });
-      this.accounts.push({ name: email, id, key: api_key, oldKeys: [], keys: [] });
+      this.accounts.push({ name: email, id, key: api_key, firstKeys: new Map([[0, api_key]]), keys: [] });
       this.model.create(email, plan);
     }
     this.office.storage.immediate = false;
   }
 
-  async changePlan(account: SimulatedAccount): Promise<void> {
-    await this.drain();
-    const plan = this.pick(planIds);
-    const changed = this.office.accounts.changePlan(account.name, plan);
-    this.office.journal.flush();
-    this.office.storage.succeed();
-    await changed;
-    this.model.changePlan(account.name, plan);
+  /** A change on its way to disk: a fault may keep it from there. */
+  change(change: Promise<unknown>): void {
+    change.catch((thrown: Error) => {
+      // One that was revoked meanwhile has no limits.
+      if (!["StoreUnavailable", "AccountError"].includes(thrown.name)) throw thrown;
+    });
   }
 
-  async rotate(account: SimulatedAccount): Promise<void> {
-    await this.drain();
-    const rotated = this.office.accounts.rotateKey(account.name);
-    expect(this.office.keys.principal(account.key)?.account ?? null).toBeNull();
-    this.office.journal.flush();
-    this.office.storage.succeed();
-    account.oldKeys = [account.key, ...account.oldKeys].slice(0, 3);
-    account.key = (await rotated).api_key;
+  changePlan({ name }: SimulatedAccount): void {
+    const plan = this.pick(Object.keys(this.plans));
+    this.change(this.office.accounts.changePlan(name, plan, () => this.model.changePlan(name, plan)));
   }
 
-  /** Another named key, or one less. */
-  async changeKeys(account: SimulatedAccount): Promise<void> {
-    await this.drain();
+  /** The configuration is read again: some plans are others, some are gone, some are new. */
+  reloadPlans(): void {
+    const rows = Object.values(specPlans).filter(() => this.random() < 0.8);
+    const next = rows.map((row): Plan => {
+      if (this.random() < 0.5) return row;
+      const unlimited = this.random() < 0.1;
+      return {
+        ...row,
+        unlimited,
+        tokensPerDay: unlimited ? amountMax : Math.floor(row.tokensPerDay * this.pick([0, 0.1, 1, 3])),
+        coderCallsPerWindow: this.below(30),
+        searchesPerDay: this.below(30),
+        requestsPerMinute: this.pick([5, 120, 120, 600]),
+        models: this.random() < 0.3 ? [...simulatedModels].slice(this.below(3)) : null,
+      };
+    });
+    if (next.length === 0) return;
+    replacePlans(this.plans, plansById(next));
+    this.model.offer(modelPlans(next));
+  }
+
+  rotate(account: SimulatedAccount): void {
     const { office } = this;
-    const [oldest] = account.keys;
-    if (oldest !== undefined && (account.keys.length >= 3 || this.random() < 0.3)) {
-      const revoked = office.accountKeys.revoke(account.id, oldest.id);
-      expect(office.keys.principal(oldest.key)).toBeNull();
-      await this.written(revoked);
-      account.keys.shift();
-      account.oldKeys = [oldest.key, ...account.oldKeys].slice(0, 3);
+    const before = account.firstKeys.get(this.model.versionOf(account.name));
+    let version = 0;
+    const rotated = office.accounts.rotateKey(account.name, () => (version = this.model.rotate(account.name)));
+    if (before !== undefined) expect(office.keys.principal(before)).toBeNull();
+    const told = ({ api_key }: { api_key: string }): void => {
+      account.firstKeys.set(version, (account.key = api_key));
+      for (const old of account.firstKeys.keys()) if (old < version - 5) account.firstKeys.delete(old);
+    };
+    this.change(rotated.then(told));
+  }
+
+  /** Another named key, one less, or one with other limits or another name. */
+  changeKeys(account: SimulatedAccount): void {
+    const { office, model } = this;
+    const live = model.keysOf(account.name);
+    const key = live.length === 0 ? null : this.pick(live);
+    const roll = this.random();
+    if (key === null || (roll < 0.3 && live.length < 4)) return this.#makeKey(account);
+    if (roll < 0.45) {
+      this.count("key revoked");
+      const known = account.keys.find(({ id }) => id === key)?.key ?? null;
+      this.change(office.accountKeys.revoke(account.id, key, () => model.revokeKey(account.name, key)));
+      if (known !== null) expect(office.keys.principal(known)).toBeNull();
       return;
     }
-    const perDay = this.pick([null, 1_000, 5_000, 20_000, 100_000]);
-    const perMonth = this.pick([null, 30_000, 300_000]);
-    const namesUsers = this.random() < 0.5;
-    const perUser = namesUsers ? this.pick([null, 500, 5_000, 50_000]) : null;
-    const expiresAt = this.random() < 0.2 ? office.now + 2 * dayMs : null;
-    const wanted = {
-      name: `k${this.below(1e9)}`,
-      ...(perDay === null ? {} : { limit_day: perDay }),
-      ...(perMonth === null ? {} : { limit_month: perMonth }),
-      ...(expiresAt === null ? {} : { expires_at: new Date(expiresAt).toISOString() }),
-      ...(namesUsers ? { forwards_users: true } : {}),
-      ...(perUser === null ? {} : { limit_end_user_day: perUser }),
-    };
-    const { id, api_key: key } = await this.written(office.accountKeys.create(account.id, wanted));
-    account.keys.push({ id, key, expiresAt, namesUsers });
-    const big = (limit: number | null) => (limit === null ? null : BigInt(limit));
-    this.model.addKey(account.name, id, { perDay: big(perDay), perMonth: big(perMonth), perUser: big(perUser) });
+    if (roll < 0.55) return this.change(office.accountKeys.rename(account.id, key, `k${this.below(1e9)}`));
+    this.count("key limited anew");
+    const wanted = this.#limits();
+    const kept = Object.fromEntries(Object.entries(wanted).filter(() => this.random() < 0.6));
+    const limits = { ...kept } as NewLimits;
+    this.change(
+      office.accountKeys.limit(account.id, key, limits, () => model.limitKey(account.name, key, modelLimits(limits))),
+    );
   }
 
-  async written<Value>(change: Promise<Value>): Promise<Value> {
-    this.office.journal.flush();
-    this.office.storage.succeed();
-    return change;
+  #makeKey(account: SimulatedAccount): void {
+    const { office, model } = this;
+    const given = Object.entries(this.#limits()).filter(([, limit]) => limit !== null);
+    const namesUsers = this.random() < 0.5;
+    const perUser = namesUsers ? this.pick([null, 500, 5_000, 50_000]) : null;
+    const wanted = {
+      name: `k${this.below(1e9)}`,
+      ...Object.fromEntries(given),
+      ...(namesUsers ? { forwards_users: true } : {}),
+      ...(perUser === null ? {} : { limit_end_user_day: perUser }),
+    } as NewKey;
+    const none: ModelKey = { perDay: null, perMonth: null, expiresAt: null, models: null, perUser: bigOrNull(perUser) };
+    const made = office.accountKeys.create(account.id, wanted, (id) =>
+      model.addKey(account.name, id, { ...none, ...modelLimits(wanted) }),
+    );
+    this.change(
+      made.then(({ id, api_key: key }) => {
+        account.keys = [...account.keys.slice(-7), { id, key, namesUsers }];
+      }),
+    );
+  }
+
+  #limits(): Required<NewLimits> {
+    return {
+      limit_day: this.pick([null, 1_000, 5_000, 20_000, 100_000]),
+      limit_month: this.pick([null, null, 30_000, 300_000]),
+      expires_at:
+        this.random() < 0.2 ? new Date(this.office.now + this.pick([30_000, dayMs, 9 * dayMs])).toISOString() : null,
+      models: this.random() < 0.2 ? simulatedModels.slice(this.below(3)) : null,
+      addresses: null,
+    };
   }
 
   /** Seconds, minutes, windows and days pass; the wall clock also steps back. */
@@ -204,7 +278,22 @@ export abstract class LedgerWorld {
     this.office.storage.immediate = false;
     this.underWay = 0;
     this.forgetOpen();
+    for (const account of this.accounts) {
+      const told = new Map(account.keys.map((key) => [key.id, key]));
+      // What nobody was told of one is in its list.
+      const listed = new Map(this.office.accountKeys.list(account.id).map((key) => [key.id, key.forwards_users]));
+      account.keys = this.model
+        .keysOf(account.name)
+        .map((id) => told.get(id) ?? { id, key: null, namesUsers: listed.get(id)! });
+    }
     await this.compareAll();
+    // A first key that nobody was told is of no use to anybody.
+    for (const account of this.accounts) {
+      const known = account.firstKeys.get(this.model.versionOf(account.name));
+      if (known === undefined) this.rotate(account);
+      else account.key = known;
+    }
+    await this.drain();
   }
 
   /** Brings everything that is pending to disk. */
@@ -252,21 +341,38 @@ export abstract class LedgerWorld {
 
   compareKey(account: SimulatedAccount, { id }: SimulatedKey): void {
     const { ledger, now } = this.office;
-    const limit = ledger.key(ledger.account(account.id), id)?.spendLimits[0];
-    if (limit === undefined) return; // of one without limits, the disk alone knows what it used
+    const key = ledger.key(ledger.account(account.id), id);
     const expected = this.model.expectedOfKey(account.name, id, now);
-    const found = { ...limit.used(now), held: limit.held, expected: limit.expected };
-    expect([account.name, id, found]).toEqual([account.name, id, expected]);
+    if (key === null && expected.isVoid) return;
+    const [limit] = key!.spendLimits;
+    const { day, month } = limit.used(now);
+    const { perDay, perMonth, expiresAt, models } = expected.limits;
+    const isSame =
+      key!.isVoidAt(now) === expected.isVoid &&
+      day === expected.day &&
+      month === expected.month &&
+      limit.held === expected.held &&
+      limit.expected === expected.expected &&
+      bigOrNull(limit.perDay) === perDay &&
+      bigOrNull(limit.perMonth) === perMonth &&
+      (key!.limits?.expiresAt ?? null) === expiresAt &&
+      String(key!.limits?.models ?? null) === String(models);
+    if (isSame) return;
+    const { held, expected: expects } = limit;
+    const found = { day, month, held, expects, isVoid: key!.isVoidAt(now), ...key!.limits };
+    const text = (value: unknown) => JSON.stringify(value, (_, each) => (typeof each === "bigint" ? `${each}` : each));
+    throw new Error(`key ${id} of ${account.name} has ${text(found)}, expected ${text(expected)}`);
   }
 
-  compareUsers(account: SimulatedAccount, { id }: SimulatedKey): void {
+  compareUsers({ id: account, name: of }: SimulatedAccount, { id }: SimulatedKey): void {
     const { ledger, now } = this.office;
     for (const name of userNames) {
-      const limit = ledger.endUsers.find(account.id, id, name)?.limit ?? null;
+      const limit = ledger.endUsers.find(account, id, name)?.limit ?? null;
       if (limit === null) continue;
-      const expected = this.model.expectedOfUser(account.name, id, name, now);
+      const { day, held, expected } = this.model.expectedOfUser(of, id, name, now);
+      if (limit.used(now).day === day && limit.held === held && limit.expected === expected) continue;
       const found = { day: limit.used(now).day, held: limit.held, expected: limit.expected };
-      expect([account.name, id, name, found]).toEqual([account.name, id, name, expected]);
+      throw new Error(`${name} of key ${id} of ${of}: ${JSON.stringify([found, { day, held, expected }])}`);
     }
   }
 
@@ -274,11 +380,23 @@ export abstract class LedgerWorld {
   async compareAll(): Promise<void> {
     for (const account of this.accounts) {
       this.compare(account);
-      expect(this.office.keys.principal(account.key)?.account ?? null).toBe(account.id);
-      for (const { id, key } of account.keys) {
-        expect(this.office.keys.principal(key)).toMatchObject({ account: account.id, key: id });
+      const { keys, now } = this.office;
+      for (const [version, key] of account.firstKeys) {
+        const isIt = version === this.model.versionOf(account.name);
+        expect(keys.principal(key)?.account ?? null).toBe(isIt ? account.id : null);
       }
-      for (const old of account.oldKeys) expect(this.office.keys.principal(old)?.account ?? null).toBeNull();
+      const live = this.model.keysOf(account.name);
+      for (const { id, key } of account.keys) {
+        if (key === null) continue;
+        const principal = keys.principal(key);
+        if (!live.includes(id)) expect(principal).toBeNull();
+        else {
+          expect(principal).toMatchObject({ account: account.id, key: id });
+          const { expiresAt } = this.model.expectedOfKey(account.name, id, now).limits;
+          expect(principal?.limits?.expiresAt ?? null).toBe(expiresAt);
+        }
+      }
+      this.compareList(account);
       expect(this.onDisk(account)).toEqual(this.model.onDisk(account.name));
     }
     const { holds, heldTokens, expectedTokens, waiting, searchesHeld, uncommitted } = this.office.ledger.totals();
@@ -286,13 +404,30 @@ export abstract class LedgerWorld {
     expect(holds).toBe(expected.holds);
     if (holds === 0) expect([heldTokens, expectedTokens, waiting]).toEqual([0, 0, 0]);
     expect(searchesHeld).toBe(expected.searches);
-    expect(uncommitted).toBe(this.model.pending);
+    expect(uncommitted).toBe(this.model.pendingLines);
+  }
+
+  /** What the console shows; one whose revocation is on its way is on disk still. */
+  compareList({ id, name }: SimulatedAccount): void {
+    const { accountKeys, now } = this.office;
+    const listed = new Map(accountKeys.list(id).map((key) => [key.id, key]));
+    for (const key of this.model.keysOf(name)) {
+      const { limits, day, month } = this.model.expectedOfKey(name, key, now);
+      const view = listed.get(key)!;
+      expect([view.used_day, view.used_month]).toEqual([day, month]);
+      if (this.model.pending > 0) continue;
+      expect([bigOrNull(view.limit_day), bigOrNull(view.limit_month)]).toEqual([limits.perDay, limits.perMonth]);
+      expect(timeOrNull(view.expires_at)).toBe(limits.expiresAt);
+    }
   }
 
   /** Nothing is open anymore: the invariants, recomputed from the journal, hold, and nothing is held. */
   async expectQuiet(): Promise<void> {
     await this.drain();
     await this.compareAll();
+    // Days were used under other plans, which bound what may be used now: none does more than these.
+    const { free, pro } = specPlans;
+    replacePlans(this.plans, plansById([{ ...free, unlimited: true, tokensPerDay: amountMax }, pro]));
     expect(await this.office.accounts.verify()).toEqual({ accounts: this.accounts.length, violations: [] });
     expect(this.office.ledger.totals()).toMatchObject({
       holds: 0,
@@ -329,6 +464,13 @@ export abstract class LedgerWorld {
     for (let turn = 0; turn < turns; turn += 1) await null;
   }
 }
+
+const modelLimits = ({ limit_day, limit_month, expires_at, models }: NewLimits): Partial<ModelKey> => ({
+  ...(limit_day === undefined ? {} : { perDay: bigOrNull(limit_day) }),
+  ...(limit_month === undefined ? {} : { perMonth: bigOrNull(limit_month) }),
+  ...(expires_at === undefined ? {} : { expiresAt: timeOrNull(expires_at) }),
+  ...(models === undefined ? {} : { models }),
+});
 
 /** Runs worlds of a bounded length, since the days that a world has seen make its crashes dearer. */
 export async function runWorlds<World extends LedgerWorld>(

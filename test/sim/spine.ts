@@ -11,7 +11,7 @@ import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { admit, type Body, isRefused, type Parts, serve } from "../../src/gateway.ts";
 import { ratesOf } from "../../src/account/price.ts";
 import { isRefusal, refuse } from "../../src/core/refusals.ts";
-import type { AccountId, Ask, Ending, Hold, Piece, Refusal, Usage } from "../../src/core/types.ts";
+import type { Ask, Ending, Hold, Piece, Principal, Refusal, Usage } from "../../src/core/types.ts";
 import { billedTokens, bodyOf, budgetField, viewOf } from "../fixtures/client-view.ts";
 import { LedgerWorld, type SimulatedAccount } from "./ledger-world.ts";
 import { isPaid, SimulatedClient } from "./simulated-client.ts";
@@ -81,7 +81,7 @@ export class Spine extends LedgerWorld {
     const account = this.pickAccount();
     const roll = this.random();
     const table: readonly [number, string, () => void | Promise<void>][] = [
-      [0.16, "request", () => this.ask(account)],
+      [0.15, "request", () => this.ask(account)],
       [0.03, "upload", () => this.upload()],
       [0.28, "read of a node", () => this.nodeSays()],
       [0.13, "end of a node", () => this.nodeEnds()],
@@ -93,9 +93,11 @@ export class Spine extends LedgerWorld {
       [0.04, "count", () => this.countInput()],
       [0.02, "purchase", () => this.buy(account)],
       [0.005, "plan", () => this.changePlan(account)],
+      [0.005, "reload of plans", () => this.reloadPlans()],
       [0.005, "rotation", () => this.rotate(account)],
+      [0.02, "key", () => this.changeKeys(account)],
       [0.02, "time", () => this.pass()],
-      [0.16, "commit", () => this.commit()],
+      [0.145, "commit", () => this.commit()],
       [0.01, "fault of the disk", () => this.fault()],
     ];
     let below = 0;
@@ -137,7 +139,9 @@ export class Spine extends LedgerWorld {
       unheard: false,
     };
     this.open.push(request);
-    const key = this.random() < 0.98 ? account.key : this.pick(["sk-tg-none", "", ...account.oldKeys]);
+    const named = account.keys.flatMap(({ key }) => key ?? []);
+    const usual = named.length > 0 && this.random() < 0.5 ? this.pick(named) : account.key;
+    const key = this.random() < 0.98 ? usual : this.pick(["sk-tg-none", "", ...account.firstKeys.values()]);
     if (this.random() < 0.9) this.#upload(request);
     this.#live(request, key).catch((thrown) => this.#broken.push(thrown));
   }
@@ -245,9 +249,8 @@ export class Spine extends LedgerWorld {
         },
         refuseFlooded: (account, now) => admission.refuseFlooded(account, now),
         admit: (principal, ask, inputTokens, id, now) => {
-          const { account } = principal;
           const admitted = admission.admit(principal, ask, inputTokens, id, now);
-          return this.#shadow(request, account, ask, inputTokens, admitted, now.wall);
+          return this.#shadow(request, principal, ask, inputTokens, admitted, now.wall);
         },
       },
       pool: this.nodes.pool,
@@ -274,7 +277,7 @@ export class Spine extends LedgerWorld {
   /** Asks the model the same and expects the same. */
   #shadow(
     request: Request,
-    account: AccountId,
+    { account, key }: Principal,
     ask: Ask,
     inputTokens: number,
     admitted: Hold | Refusal,
@@ -283,6 +286,13 @@ export class Spine extends LedgerWorld {
     const { model, office } = this;
     const { name } = request.account;
     expect(account).toBe(request.account.id);
+    const forbidden = model.forbids(name, key, ask.model.id, now);
+    if (forbidden !== null) {
+      this.count(`refused: ${forbidden}`);
+      expect(admitted).toMatchObject({ refusal: forbidden });
+      return admitted;
+    }
+    if (key > 1) this.count("request by a named key");
     const coder = ask.model.coder && ask.endpoint !== "/v1/responses";
     if (!coder) {
       const seconds = model.count(name, now);
@@ -302,7 +312,13 @@ export class Spine extends LedgerWorld {
       ? model.takeCall(name, now)
         ? "begins"
         : "coder_quota_reached"
-      : model.reserve(name, request.id, ask.outputTokensMax, [inputTokens, writes, cents], now);
+      : model.reserve(
+          name,
+          request.id,
+          { budget: ask.outputTokensMax, reads: inputTokens, writes, rates: cents },
+          now,
+          key,
+        );
     if (taken !== "begins" && taken !== "waits") {
       expect(admitted).toMatchObject({ refusal: taken });
       return admitted;

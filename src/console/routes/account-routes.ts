@@ -1,6 +1,6 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
-import { listedModels } from "../../core/catalog.ts";
-import { KeyNotFound, type KeyView } from "../../account/account-keys.ts";
+import { listedModels, sampleModelOf } from "../../core/catalog.ts";
+import { KeyNotFound, type KeyView, limitsDetail } from "../../account/account-keys.ts";
 import { AccountError } from "../../account/accounts.ts";
 import type { AuditAction } from "../../account/audit.ts";
 import { apiKeyPrefix } from "../../account/keys.ts";
@@ -15,6 +15,7 @@ import {
   type BrowserSessions,
   type ConsoleModels,
   type Done,
+  KeyLimits,
   KeyName,
   KeyRegeneration,
   type KeyState,
@@ -82,7 +83,9 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
 
     route("GET", "/models", "account", ({ visitor: { account } }): ConsoleModels => {
       const plan = planOf(catalog.plans, account.plan);
-      const models = listedModels(catalog).map(({ id, contextTokens, readsImages, structuredOutput, ...model }) => {
+      const had = parts.nodes.had();
+      const models = listedModels(catalog).map((model) => {
+        const { id, contextTokens, readsImages, structuredOutput } = model;
         const { inputCents, cachedInputCents, outputCents, parts: fine } = ratesOf(model.price);
         return {
           id,
@@ -96,12 +99,13 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
           },
           flat_price: model.price.kind === "flat",
           coder: model.coder,
-          usable: model.kind === "chat" && allows(plan, { id, ...model }),
-          served: parts.nodes.serves(id),
+          usable: model.kind === "chat" && allows(plan, model),
+          served: had(model),
           available: parts.nodes.takes(id),
         };
       });
-      return { models };
+      const sample = sampleModelOf(catalog, (model) => had(model) && allows(plan, model));
+      return { models, sample: sample === null ? null : { id: sample.id, context_tokens: sample.contextTokens } };
     }),
 
     route("GET", "/key", "account", ({ visitor: { account } }): KeyState => {
@@ -134,6 +138,14 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
         return keyOf(
           await accountKeys.rename(visitor.account.id, id, body.name, () => audit(call, "key.rename", detail)),
         );
+      }),
+    ),
+
+    routeWithBody("/keys/:id/limits", "account", KeyLimits, (call) =>
+      orRefused(async () => {
+        const { visitor, id, body } = call;
+        const noted = (): void => audit(call, "key.limits", limitsDetail(id, body));
+        return keyOf(await accountKeys.limit(visitor.account.id, id, body, noted));
       }),
     ),
 

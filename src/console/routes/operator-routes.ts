@@ -207,6 +207,7 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
       const sum = (of: (day: (typeof days)[number]) => number) => days.reduce((total, day) => total + of(day), 0);
       const billed = sum(({ billedTokens }) => billedTokens);
       const { requests_in_flight, reserved_tokens } = live.operatorNumbers();
+      const had = nodes.had();
       return {
         accounts: accounts.count,
         requests_in_flight,
@@ -219,13 +220,14 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
           billed_usd: costUsd(billed),
         },
         pending_purchase_requests: purchaseRecords.pendingRequests(null),
-        models: distinctModels(catalog).map(({ id: model }) => {
-          const day = days.find((each) => each.model === model);
+        models: distinctModels(catalog).map((each) => {
+          const { id: model } = each;
+          const day = days.find((one) => one.model === model);
           return {
             model,
             requests: day?.requests ?? 0,
             billed_tokens: day?.billedTokens ?? 0,
-            served: nodes.serves(model),
+            served: had(each),
           };
         }),
       };

@@ -195,6 +195,7 @@ export class Writer {
     const { create, setPlan, setKey, setPassword, setOperator, setDisabled, setSearchCalls, erase } = this.#statements;
     const { addKey, setKeyName, revokeKey, setFirstKeyUsed, setKeyUsed, eraseKeys } = this.#statements;
     const { eraseEndUser, eraseEndUsers } = this.#statements;
+    const { setKeyExpiry, setKeyDay, setKeyMonth, setKeyModels, setKeyAddresses } = this.#statements;
     switch (change.change) {
       case "create": {
         const { account, email, plan, keyHash, passwordHash, operator, at } = change;
@@ -211,8 +212,7 @@ export class Writer {
         const { account, id, name, keyHash, createdAt, limits } = change.key;
         const { expiresAt = null, tokensPerDay = null, tokensPerMonth = null } = limits ?? {};
         const { forwardsUsers = false, endUserTokensPerDay = null } = limits ?? {};
-        const lists = [limits?.models, limits?.addresses].map((list) => (list == null ? null : JSON.stringify(list)));
-        const [models = null, addresses = null] = lists;
+        const [models, addresses] = [textOf(limits?.models ?? null), textOf(limits?.addresses ?? null)];
         const hash = bytesOf(keyHash!);
         addKey.run(
           ...[account, id, name, hash, createdAt, expiresAt, tokensPerDay, tokensPerMonth, models, addresses],
@@ -223,6 +223,16 @@ export class Writer {
       case "key_name":
         setKeyName.run(change.name, change.account, change.key);
         return;
+      case "key_limits": {
+        const { account, key, limits } = change;
+        const { expiresAt, tokensPerDay, tokensPerMonth, models, addresses } = limits;
+        if (expiresAt !== undefined) setKeyExpiry.run(expiresAt, account, key);
+        if (tokensPerDay !== undefined) setKeyDay.run(tokensPerDay, account, key);
+        if (tokensPerMonth !== undefined) setKeyMonth.run(tokensPerMonth, account, key);
+        if (models !== undefined) setKeyModels.run(textOf(models), account, key);
+        if (addresses !== undefined) setKeyAddresses.run(textOf(addresses), account, key);
+        return;
+      }
       case "revoke_key":
         revokeKey.run(change.at, change.account, change.key);
         return;
@@ -289,6 +299,11 @@ function prepare(database: Database) {
         (account_id, id, name, key_hash, created_at, expires_at, tokens_per_day, tokens_per_month, models, addresses,
           forwards_users, end_user_tokens_per_day)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, id) DO NOTHING`),
+    setKeyExpiry: ofKey<number | null>(database, "expires_at"),
+    setKeyDay: ofKey<number | null>(database, "tokens_per_day"),
+    setKeyMonth: ofKey<number | null>(database, "tokens_per_month"),
+    setKeyModels: ofKey<string | null>(database, "models"),
+    setKeyAddresses: ofKey<string | null>(database, "addresses"),
     setKeyName: database.prepare<unknown, [string, number, number]>(
       "UPDATE api_keys SET name = ? WHERE account_id = ? AND id = ?",
     ),
@@ -349,6 +364,14 @@ function prepare(database: Database) {
     ),
   };
 }
+
+/** Sets a column of a named key. One that was revoked keeps what it had, as its account's erasure keeps nothing. */
+const ofKey = <Value extends string | number | null>(database: Database, column: string) =>
+  database.prepare<unknown, [Value, number, number]>(
+    `UPDATE api_keys SET ${column} = ? WHERE account_id = ? AND id = ? AND revoked_at IS NULL`,
+  );
+
+const textOf = (list: readonly string[] | null): string | null => (list === null ? null : JSON.stringify(list));
 
 function bytesOf(base64: string): Uint8Array {
   return Uint8Array.fromBase64(base64);

@@ -29,7 +29,7 @@ export function KeyPage(): VNode {
     if (done) setAsking(false);
   };
   const models = useResource(() => get<ConsoleModels>("/models"), "models");
-  const { id: model, context_tokens: contextTokens } = sampleModel(models.value?.models ?? []);
+  const { id: model, context_tokens: contextTokens } = models.value?.sample ?? usualModel;
   const baseUrl = session.value?.base_url ?? location.origin;
   return (
     <Page
@@ -95,17 +95,8 @@ export function KeyPage(): VNode {
   );
 }
 
-type SampleModel = Pick<ConsoleModels["models"][number], "id" | "context_tokens">;
-
-/** A model that works here: the one of all our examples where a node serves it, else the first that one does. */
-function sampleModel(models: ConsoleModels["models"]): SampleModel {
-  const usable = models.filter(({ usable, coder }) => usable && !coder);
-  const served = usable.filter((model) => model.served);
-  return served.find(({ id }) => id === usualModel.id) ?? served[0] ?? usable[0] ?? usualModel;
-}
-
-/** Until the list is there. */
-const usualModel: SampleModel = { id: "core-3", context_tokens: 196_608 };
+/** Until the server has told. */
+const usualModel: NonNullable<ConsoleModels["sample"]> = { id: "core-3", context_tokens: 196_608 };
 
 const FreshKey = ({ fresh }: { fresh: NewKey }): VNode => (
   <div class="fresh-key" role="status">

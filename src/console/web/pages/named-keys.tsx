@@ -1,4 +1,4 @@
-// The account's named keys: a table of what they may do and did, and how to make, rename and revoke them.
+// The account's named keys: a table of what they may do and did, and how to make, rename, limit and revoke them.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { AccountKey, AccountKeys, CreatedAccountKey, Done, KeyName } from "../../api.ts";
@@ -12,12 +12,12 @@ import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
 import { useWish } from "../wish.ts";
-import { NewKeyDialog } from "./new-key.tsx";
+import { LimitsDialog, NewKeyDialog } from "./key-form.tsx";
 
 /** The one that is regenerated and not revoked has a card of its own. */
 const defaultKeyId = 1;
 
-type Asking = Readonly<{ what: "rename" | "revoke"; key: AccountKey }>;
+type Asking = Readonly<{ what: "limits" | "rename" | "revoke"; key: AccountKey }>;
 
 export function NamedKeys(): VNode {
   const keys = useResource(() => get<AccountKeys>("/keys"), "keys");
@@ -62,6 +62,7 @@ export function NamedKeys(): VNode {
           }}
         />
       )}
+      {asking?.what === "limits" && <LimitsDialog shown={asking.key} onClose={close} onDone={changed} />}
       {asking?.what === "rename" && <RenameDialog shown={asking.key} onClose={close} onDone={changed} />}
       {asking?.what === "revoke" && (
         <RevokeDialog
@@ -76,6 +77,12 @@ export function NamedKeys(): VNode {
     </section>
   );
 }
+
+const actions = [
+  ["limits", "Limits"],
+  ["rename", "Rename"],
+  ["revoke", "Revoke"],
+] as const;
 
 type KeyTableProps = Readonly<{ keys: readonly AccountKey[]; onAsk: (asking: Asking) => void }>;
 
@@ -130,22 +137,18 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
                 {used(key.used_month, key.limit_month)}
               </td>
               <td class="nowrap sentence">
-                <button
-                  type="button"
-                  class="button small"
-                  aria-label={`Rename ${key.name}`}
-                  onClick={() => onAsk({ what: "rename", key })}
-                >
-                  Rename
-                </button>{" "}
-                <button
-                  type="button"
-                  class="button small"
-                  aria-label={`Revoke ${key.name}`}
-                  onClick={() => onAsk({ what: "revoke", key })}
-                >
-                  Revoke
-                </button>
+                {actions.map(([what, caption]) => (
+                  <>
+                    <button
+                      type="button"
+                      class="button small"
+                      aria-label={`${caption} ${what === "limits" ? "of " : ""}${key.name}`}
+                      onClick={() => onAsk({ what, key })}
+                    >
+                      {caption}
+                    </button>{" "}
+                  </>
+                ))}
               </td>
             </tr>
           ))}

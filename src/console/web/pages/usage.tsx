@@ -221,7 +221,12 @@ function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary |
             {rows.length === 0 ? (
               <Empty icon="search" title={filtered ? "No request fits these filters" : "No requests yet"} />
             ) : (
-              <UsageTable rows={rows} caption="Requests, newest first" onChoose={setShown} />
+              <UsageTable
+                rows={rows}
+                caption="Requests, newest first"
+                showsKeys={hasSeveralKeys(summary)}
+                onChoose={setShown}
+              />
             )}
             <Pager label="Pages of requests" cursors={cursors} next={next} onMove={setCursors} />
           </>
@@ -314,14 +319,16 @@ const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
         <option key={endpoint}>{endpoint}</option>
       ))}
     </select>
-    <select aria-label="Key" value={filter.key} onChange={(event) => change("key", event.currentTarget.value)}>
-      <option value="">All keys</option>
-      {keysWith(summary?.keys, filter.key).map(({ id, name }) => (
-        <option key={id} value={id}>
-          {name}
-        </option>
-      ))}
-    </select>
+    {(hasSeveralKeys(summary) || filter.key !== "") && (
+      <select aria-label="Key" value={filter.key} onChange={(event) => change("key", event.currentTarget.value)}>
+        <option value="">All keys</option>
+        {keysWith(summary?.keys, filter.key).map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
+    )}
     {(filter.end_user !== "" || (summary?.end_users.length ?? 0) > 0) && (
       <select
         aria-label="End user"
@@ -355,6 +362,9 @@ const namesOf = (endUsers: UsageSummary["end_users"] = []): readonly string[] =>
 ];
 
 type Key = UsageSummary["keys"][number];
+
+/** Most accounts use one, of which nobody need be told. */
+const hasSeveralKeys = (summary: UsageSummary | null): boolean => summary?.keys.some(({ id }) => id !== 1) ?? false;
 
 const keysWith = (known: readonly Key[] = [], chosen: string): readonly Key[] =>
   chosen === "" || known.some(({ id }) => String(id) === chosen)

@@ -3,9 +3,15 @@ import type { VNode } from "preact";
 import type { UsageRow } from "../../api.ts";
 import { ago, count, exactDollars, utc } from "../format.ts";
 
-type UsageTableProps = Readonly<{ rows: readonly UsageRow[]; caption: string; onChoose?: (row: UsageRow) => void }>;
+type UsageTableProps = Readonly<{
+  rows: readonly UsageRow[];
+  caption: string;
+  /** Of an account with several. */
+  showsKeys?: boolean;
+  onChoose?: (row: UsageRow) => void;
+}>;
 
-export const UsageTable = ({ rows, caption, onChoose }: UsageTableProps): VNode => (
+export const UsageTable = ({ rows, caption, showsKeys = false, onChoose }: UsageTableProps): VNode => (
   <div class="table-scroll">
     <table class="cards">
       <caption class="for-readers">{caption}</caption>
@@ -14,6 +20,7 @@ export const UsageTable = ({ rows, caption, onChoose }: UsageTableProps): VNode 
           <th scope="col">Model</th>
           <th scope="col">Time</th>
           <th scope="col">Endpoint</th>
+          {showsKeys && <th scope="col">Key</th>}
           <th scope="col" class="number">
             Input
           </th>
@@ -49,6 +56,7 @@ export const UsageTable = ({ rows, caption, onChoose }: UsageTableProps): VNode 
               </time>
             </td>
             <td class="nowrap quiet wide-only">{row.endpoint.replace("/v1", "")}</td>
+            {showsKeys && <td class="break quiet">{row.key}</td>}
             <td class="number wide-only">{count(row.input)}</td>
             <td class="number wide-only quiet">{count(row.cached_input)}</td>
             <td class="number wide-only">{count(row.output)}</td>

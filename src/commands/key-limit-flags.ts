@@ -1,0 +1,30 @@
+// The flags by which `keys create` and `keys limits` say what a key may do.
+import type { NewLimits } from "../account/account-keys.ts";
+import { type Flags, type FlagTable, readWhole, textFlag, UsageError } from "./command.ts";
+
+export const keyLimitFlags = {
+  "limit-day": { type: "string" },
+  "limit-month": { type: "string" },
+  expires: { type: "string" },
+  models: { type: "string" },
+  addresses: { type: "string" },
+} as const satisfies FlagTable;
+
+/** What was given. `lifted` is the word for a limit that goes; none: there is no such word. Throws UsageError. */
+export function keyLimitsOf(flags: Flags, lifted: string | null = null): NewLimits {
+  const read = <Value>(flag: keyof typeof keyLimitFlags, valueOf: (text: string) => Value) => {
+    const text = textFlag(flags, flag);
+    if (text === "") throw new UsageError(`--${flag} must not be empty`);
+    return text === undefined ? undefined : text === lifted ? null : valueOf(text);
+  };
+  const tokens = (flag: "limit-day" | "limit-month") => read(flag, (text) => readWhole(`--${flag}`, text, 1));
+  const list = (flag: "models" | "addresses") => read(flag, (text) => text.split(",").map((part) => part.trim()));
+  const asked = {
+    limit_day: tokens("limit-day"),
+    limit_month: tokens("limit-month"),
+    expires_at: read("expires", (text) => text),
+    models: list("models"),
+    addresses: list("addresses"),
+  };
+  return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined)) as NewLimits;
+}

@@ -1,0 +1,159 @@
+// The dialogs that make a named key, and that give one other limits.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { AccountKey, CreatedAccountKey, KeyLimits, NewAccountKey } from "../../api.ts";
+import { Dialog } from "../parts/dialog.tsx";
+import { DialogFormEnd } from "../parts/dialog-form-end.tsx";
+import { Field } from "../parts/field.tsx";
+import { post } from "../request.ts";
+import { useAction } from "../resource.ts";
+
+const dayMs = 86_400_000;
+
+const empty = { name: "", day: "", month: "", expires: "", models: "", addresses: "", each: "" };
+type Fields = typeof empty;
+
+type NewKeyDialogProps = Readonly<{ onClose: () => void; onMade: (key: CreatedAccountKey) => void }>;
+
+export const NewKeyDialog = ({ onClose, onMade }: NewKeyDialogProps): VNode => (
+  <KeyDialog
+    title="New key"
+    given={empty}
+    submit="Make key"
+    onClose={onClose}
+    send={async (fields, forwards) => {
+      const said = Object.entries(limitsOf(fields)).filter(([, limit]) => limit !== null);
+      const wanted = {
+        name: fields.name,
+        ...Object.fromEntries(said),
+        ...(forwards ? { forwards_users: true } : {}),
+        ...(forwards && fields.each !== "" ? { limit_end_user_day: Number(fields.each) } : {}),
+      };
+      onMade(await post<CreatedAccountKey, NewAccountKey>("/keys", wanted));
+    }}
+  />
+);
+
+type LimitsDialogProps = Readonly<{ shown: AccountKey; onClose: () => void; onDone: () => void }>;
+
+export const LimitsDialog = ({ shown, onClose, onDone }: LimitsDialogProps): VNode => {
+  const given = fieldsOf(shown);
+  return (
+    <KeyDialog
+      title={`Limits of ${shown.name}`}
+      given={given}
+      submit="Save limits"
+      onClose={onClose}
+      send={async (fields) => {
+        // What nobody touched stays exactly as it is, such as an expiry in the middle of a day.
+        const touched = limitsOf(fields, (name) => fields[name] !== given[name]);
+        await post<AccountKey, KeyLimits>(`/keys/${shown.id}/limits`, touched);
+        onDone();
+      }}
+    />
+  );
+};
+
+type KeyDialogProps = Readonly<{
+  title: string;
+  given: Fields;
+  submit: string;
+  onClose: () => void;
+  send: (fields: Fields, forwards: boolean) => Promise<void>;
+}>;
+
+/** With a field for the name where none is given. */
+function KeyDialog({ title, given, submit, onClose, send }: KeyDialogProps): VNode {
+  const [fields, setFields] = useState<Fields>(given);
+  const [forwards, setForwards] = useState(false);
+  const action = useAction();
+  const isNew = given.name === "";
+  const text = (name: keyof Fields, label: string, hint: string, more: object = {}): VNode => (
+    <Field label={label} hint={hint}>
+      {(control) => (
+        <input
+          {...control}
+          type="text"
+          autocomplete="off"
+          value={fields[name]}
+          onInput={(event) => setFields({ ...fields, [name]: event.currentTarget.value })}
+          {...more}
+        />
+      )}
+    </Field>
+  );
+  const whole = { inputMode: "numeric", pattern: "[0-9]{1,15}", title: "A whole number" };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void action.run(() => send(fields, forwards));
+        }}
+      >
+        {isNew &&
+          text("name", "Name", "The program or person that uses it", {
+            required: true,
+            maxLength: 64,
+            autofocus: true,
+          })}
+        <div class="grid-2">
+          {text("day", "Tokens a day", "Empty: no limit of its own", { ...whole, autofocus: !isNew })}
+          {text("month", "Tokens a month", "By the UTC calendar", whole)}
+        </div>
+        {text("expires", "Last day", "In UTC; empty: it does not expire", { type: "date" })}
+        {text("models", "Models", "Names with commas between; empty: all")}
+        {text("addresses", "Addresses", "Such as 10.0.0.0/8, with commas between; empty: all")}
+        {isNew && (
+          <label class="check">
+            <input type="checkbox" checked={forwards} onChange={(event) => setForwards(event.currentTarget.checked)} />
+            <span>
+              It belongs to a program that serves people
+              <span class="quiet small-text">
+                Such as Open WebUI or a bot: what it says of who asks is believed, and your usage shows it.
+              </span>
+            </span>
+          </label>
+        )}
+        {forwards && text("each", "Tokens a day for each of them", "Empty: they share the key's limits", whole)}
+        <DialogFormEnd action={action} onCancel={onClose}>
+          {submit}
+        </DialogFormEnd>
+      </form>
+    </Dialog>
+  );
+}
+
+const fieldsOf = ({ name, limit_day, limit_month, expires_at, models, addresses }: AccountKey): Fields => ({
+  name,
+  day: limit_day === null ? "" : String(limit_day),
+  month: limit_month === null ? "" : String(limit_month),
+  expires: expires_at === null ? "" : new Date(Date.parse(expires_at) - 1).toISOString().slice(0, 10),
+  models: (models ?? []).join(", "),
+  addresses: (addresses ?? []).join(", "),
+  each: "",
+});
+
+function limitsOf(
+  { day, month, expires, models, addresses }: Fields,
+  isWanted: (name: keyof Fields) => boolean = () => true,
+): KeyLimits {
+  const list = (text: string): string[] | null => {
+    const parts = text
+      .split(",")
+      .map((part) => part.trim())
+      .filter((part) => part !== "");
+    return parts.length === 0 ? null : parts;
+  };
+  return {
+    ...(isWanted("day") && { limit_day: day === "" ? null : Number(day) }),
+    ...(isWanted("month") && { limit_month: month === "" ? null : Number(month) }),
+    // People mean the whole last day.
+    ...(isWanted("expires") && {
+      expires_at: expires === "" ? null : new Date(Date.parse(expires) + dayMs).toISOString(),
+    }),
+    ...(isWanted("models") && { models: list(models) }),
+    ...(isWanted("addresses") && { addresses: list(addresses) }),
+  };
+}

@@ -1,4 +1,5 @@
 // I11: the ledger in memory equals the ledger on disk.
+import { endUserUseKeepDays } from "../../core/limits.ts";
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import type { EndUser } from "../../account/end-users.ts";
@@ -45,13 +46,18 @@ export class MemoryVerifier {
     });
   }
 
+  /** The first day of which the disk has surely let go of nothing that end users used. */
+  endUserDaysSince(): Period {
+    return read(() => this.#statements.lastEndUserDay.get()!.day - endUserUseKeepDays);
+  }
+
   /** The same of an end user: of one without open requests and with all its lines on disk. */
-  violationsOfEndUser({ account, key, name, limit, uses, isErased }: EndUser, today: Period): Violation[] {
+  violationsOfEndUser({ account, key, name, limit, uses, isErased }: EndUser, since: Period): Violation[] {
     if (limit === null || uses > 0 || isErased) return [];
     return read(() => {
       const violations: Violation[] = [];
       for (const { day, used } of limit.days()) {
-        if (day < today) continue; // what is over, the disk forgets
+        if (day < since) continue; // what is over, the disk forgets
         const disk = this.#statements.endUserUsed.get(account, name, key, day)?.used ?? 0;
         if (disk === used) continue;
         // Without the name, which the log would keep.
@@ -65,6 +71,7 @@ export class MemoryVerifier {
 
 function prepare(database: Database) {
   return {
+    lastEndUserDay: database.prepare<{ day: number }, []>("SELECT coalesce(max(day), 0) AS day FROM end_user_use"),
     endUserUsed: database.prepare<{ used: number }, [number, string, number, number]>(`
       SELECT used FROM end_users AS e JOIN end_user_use AS u ON u.account_id = e.account_id AND u.end_user_id = e.id
       WHERE e.account_id = ? AND e.name = ? AND e.key_id = ? AND u.day = ?`),

@@ -27,7 +27,8 @@ export async function verify(database: Database, ledger: Ledger, plans: Catalog[
     }
     accounts += ids.length;
     if (ids.length === 0) {
-      for (const endUser of ledger.endUsers.loaded()) violations.push(...memory.violationsOfEndUser(endUser, 0));
+      const since = memory.endUserDaysSince();
+      for (const endUser of ledger.endUsers.loaded()) violations.push(...memory.violationsOfEndUser(endUser, since));
       return { accounts, violations };
     }
     after = last;

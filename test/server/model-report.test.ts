@@ -90,8 +90,8 @@ describe("samples", () => {
   test.each<readonly [string, Given, string]>([
     ["the usual model where nodes have it", { listed: [["core-3"], ["qwen3:8b"]] }, "core-3"],
     [
-      "what the nodes list where they list their own models alone",
-      { listed: [["qwen3:8b"]], kind: "ollama" },
+      "what the nodes list where they list several models of their own",
+      { listed: [["qwen3:8b"], ["llama3"]] },
       "qwen3:8b",
     ],
     ["the usual model where no node has been seen", { listed: [["qwen3:8b"]], isWell: false }, "core-3"],

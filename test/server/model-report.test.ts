@@ -89,11 +89,7 @@ describe("the report", () => {
 describe("samples", () => {
   test.each<readonly [string, Given, string]>([
     ["the usual model where nodes have it", { listed: [["core-3"], ["qwen3:8b"]] }, "core-3"],
-    [
-      "what the nodes list where they list several models of their own",
-      { listed: [["qwen3:8b"], ["llama3"]] },
-      "qwen3:8b",
-    ],
+    ["the usual model where a node answers to it by another", { listed: [["qwen3:8b"], ["llama3"]] }, "core-3"],
     ["the usual model where no node has been seen", { listed: [["qwen3:8b"]], isWell: false }, "core-3"],
     ["the usual model where the demo node answers", { listed: [], kind: "demo" }, "core-3"],
     ["a model of the configuration", { config: '[[models]]\nid = "house"\n', listed: [["house"]] }, "house"],

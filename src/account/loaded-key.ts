@@ -44,11 +44,8 @@ export class LoadedKey {
     this.spendLimits[0].name = name;
   }
 
-  /** What runs keeps what it holds. */
   limit(limits: KeyLimits | null): void {
     this.limits = limits;
-    const [spendLimit] = this.spendLimits;
-    spendLimit.perDay = limits?.tokensPerDay ?? null;
-    spendLimit.perMonth = limits?.tokensPerMonth ?? null;
+    this.spendLimits[0].limit(limits?.tokensPerDay ?? null, limits?.tokensPerMonth ?? null);
   }
 }

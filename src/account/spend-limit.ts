@@ -41,6 +41,14 @@ export class SpendLimit {
     this.#read = read;
   }
 
+  /** From now on; what runs keeps what it holds. */
+  limit(perDay: number | null, perMonth: number | null): void {
+    if (perDay === this.perDay && perMonth === this.perMonth) return;
+    this.perDay = perDay;
+    this.perMonth = perMonth;
+    this.refusedAt = null; // that was by another limit
+  }
+
   /** What is not used, whoever holds it; below 0 after a charge above its hold. Throws StoreUnavailable. */
   left(now: Ms): number {
     return this.perDay === null && this.perMonth === null ? Infinity : this.tightest(now).left;
@@ -62,7 +70,7 @@ export class SpendLimit {
   spent(now: Ms): SpendSpent | null {
     const day = dayOf(now);
     const month = this.#months.find(({ first, next }) => day >= first && day < next);
-    if (month === undefined) return null;
+    if (month === undefined || (this.perDay === null && this.perMonth === null)) return null;
     const { left, limit, period } = this.tightest(now);
     const wasRefused = this.refusedAt !== null && dayOf(this.refusedAt) >= (period === "day" ? day : month.first);
     if (left > 0 && !wasRefused) return null;

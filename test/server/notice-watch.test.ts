@@ -193,6 +193,19 @@ describe("a key's budget", () => {
       { text: expect.stringContaining("8,000 tokens of 10,000 tokens, and a request") },
     ]);
   });
+
+  test("is told of one that has none only once it gets one, and not for a refusal by one that it had before", async () => {
+    const { id, key } = await limited({});
+    const watch = start();
+    await spend(id, key, 900);
+    expect(await look(watch)).toEqual([]);
+    await office.accountKeys.limit(id, key, { limit_day: 1_000 });
+    expect(office.admit(id, ask(200), 0, key)).toMatchObject({ refusal: "key_quota_exceeded" });
+    await office.accountKeys.limit(id, key, { limit_day: 2_000 });
+    expect(await look(watch)).toEqual([]);
+    await office.accountKeys.limit(id, key, { limit_day: 800 });
+    expect(await look(watch)).toMatchObject([{ data: { key, used_tokens: 900, limit_tokens: 800 } }]);
+  });
 });
 
 test("a backup that failed is told once, and so is the next one", async () => {

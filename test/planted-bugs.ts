@@ -292,7 +292,7 @@ export const bugs: readonly Bug[] = [
   {
     id: "M20",
     what: "an end user's requests are not held against its limit",
-    edits: [["src/account/end-users.ts", "limit === null ? ofKey : [...ofKey, limit]", "ofKey"]],
+    edits: [["src/account/end-users.ts", "this.spendLimits = [...ofKey, limit];", "this.spendLimits = ofKey;"]],
     file: ledger,
   },
   {

@@ -33,19 +33,16 @@ type WantedLimits = Readonly<{
   models: readonly string[];
   /** CIDR ranges. */
   addresses: readonly string[];
+  /** It may say for whom it asks. */
+  forwards_users: boolean;
+  /** Balance tokens of each of those in a UTC day. */
+  limit_end_user_day: number;
 }>;
 
 /** What is asked for; what is absent is not limited. */
-export type NewKey = Readonly<{
-  name: string;
-  /** It may say for whom it asks. */
-  forwards_users?: boolean;
-  /** Balance tokens of each of those in a UTC day. */
-  limit_end_user_day?: number;
-}> &
-  Partial<WantedLimits>;
+export type NewKey = Readonly<{ name: string }> & Partial<WantedLimits>;
 
-/** Other limits of a key: what is absent stays, and null is limited no more. */
+/** Other limits of a key: what is absent stays, and null is limited no more. One that forwards nobody limits nobody. */
 export type NewLimits = Readonly<{ [Limit in keyof WantedLimits]?: WantedLimits[Limit] | null }>;
 
 /** In the words of `tollgate keys list --json`. */
@@ -118,7 +115,7 @@ export class AccountKeys {
     const { records, ledger, journal, accounts, clock } = this.#parts;
     accounts.checkNotErased(account);
     const now = clock.wall();
-    const limits = orNull({ ...noLimits, ...limitsOf(wanted, now), ...endUserLimitsOf(wanted) });
+    const limits = orNull({ ...noLimits, ...limitsOf(wanted, now, noLimits) });
     this.#checkModels(limits?.models ?? null);
     const known = this.#known(account);
     if (known.length >= keysEverMax || known.filter(({ revokedAt }) => revokedAt === null).length >= keysMax) {
@@ -170,7 +167,7 @@ export class AccountKeys {
   async limit(account: AccountId, id: KeyId, wanted: NewLimits, inSameCommit?: InSameCommit): Promise<KeyView> {
     const { ledger, keys, journal, clock } = this.#parts;
     const record = this.#find(account, id);
-    const limits = limitsOf(wanted, clock.wall());
+    const limits = limitsOf(wanted, clock.wall(), record.limits ?? noLimits);
     const had = record.limits?.models ?? [];
     this.#checkModels(limits.models?.filter((name) => !had.includes(name)) ?? null);
     const sequence = journal.change({ change: "key_limits", account, key: id, limits });
@@ -179,6 +176,7 @@ export class AccountKeys {
     const key = ledger.key(ledger.account(account), id);
     if (key === null) throw new KeyNotFound(id); // revoked meanwhile
     keys.relimit(key, orNull({ ...noLimits, ...key.limits, ...limits }));
+    ledger.endUsers.limited(account, key);
     return this.#view({ ...record, limits: key.limits });
   }
 
@@ -312,16 +310,25 @@ const noLimits: KeyLimits = {
 
 const orNull = (limits: KeyLimits): KeyLimits | null => (hasLimits(limits) ? limits : null);
 
-/** Those that are asked for. */
-function limitsOf(wanted: NewLimits, now: Ms): Partial<KeyLimits> {
-  const { expires_at, limit_day, limit_month, models, addresses } = wanted;
+/** Those that are asked for, of a key that has `had`. */
+function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits> {
+  const { expires_at, limit_day, limit_month, models, addresses, forwards_users, limit_end_user_day } = wanted;
   const expiresAt = typeof expires_at === "string" ? momentOfText(expires_at) : null;
   if (typeof expires_at === "string" && (expiresAt === null || expiresAt <= now)) {
     throw new AccountError(
       `a key expires at a later time such as 2030-01-31T00:00:00Z, not ${JSON.stringify(expires_at.slice(0, 100))}`,
     );
   }
-  for (const limit of [limit_day, limit_month]) checkTokens(limit);
+  for (const limit of [limit_day, limit_month, limit_end_user_day]) {
+    if (typeof limit === "number" && !(Number.isSafeInteger(limit) && limit >= 1)) {
+      throw new AccountError(`a key's limit is a whole number of tokens from 1 on, not ${limit}`);
+    }
+  }
+  const forwardsUsers = forwards_users === undefined ? had.forwardsUsers : forwards_users === true;
+  if (typeof limit_end_user_day === "number" && !forwardsUsers) {
+    throw new AccountError("a key limits its end users only where it forwards who they are");
+  }
+  const perEndUser = forwards_users === undefined || forwardsUsers ? limit_end_user_day : null;
   const wrong = addresses?.find((text) => parseRange(text) === null);
   if (wrong !== undefined) {
     throw new AccountError(
@@ -334,21 +341,9 @@ function limitsOf(wanted: NewLimits, now: Ms): Partial<KeyLimits> {
     ...(limit_month === undefined ? {} : { tokensPerMonth: limit_month }),
     ...(models === undefined ? {} : { models: checkList("models", models) }),
     ...(addresses === undefined ? {} : { addresses: checkList("addresses", addresses) }),
+    ...(forwards_users === undefined ? {} : { forwardsUsers }),
+    ...(perEndUser === undefined ? {} : { endUserTokensPerDay: perEndUser }),
   };
-}
-
-function endUserLimitsOf({ forwards_users, limit_end_user_day }: NewKey) {
-  if (limit_end_user_day !== undefined && forwards_users !== true) {
-    throw new AccountError("a key limits its end users only where it forwards who they are");
-  }
-  checkTokens(limit_end_user_day);
-  return { forwardsUsers: forwards_users === true, endUserTokensPerDay: limit_end_user_day ?? null };
-}
-
-function checkTokens(limit: number | null | undefined): void {
-  if (typeof limit === "number" && !(Number.isSafeInteger(limit) && limit >= 1)) {
-    throw new AccountError(`a key's limit is a whole number of tokens from 1 on, not ${limit}`);
-  }
 }
 
 function checkList(what: string, list: readonly string[] | null): readonly string[] | null {

@@ -22,13 +22,13 @@ export class EndUser {
     readonly account: AccountId,
     readonly key: KeyId,
     readonly name: string,
-    /** Null where the key does not limit its end users. */
-    readonly limit: SpendLimit | null,
+    /** Also where the key does not limit its end users: it may get a limit for them. */
+    readonly limit: SpendLimit,
     ofKey: readonly SpendLimit[],
     /** The disk has it, or a line that is on its way there. */
     public isKnown: boolean,
   ) {
-    this.spendLimits = limit === null ? ofKey : [...ofKey, limit];
+    this.spendLimits = [...ofKey, limit];
   }
 }
 
@@ -95,7 +95,15 @@ export class EndUsers {
 
   renamed(account: AccountId, { id, name }: LoadedKey): void {
     for (const endUser of this.#loaded.values()) {
-      if (endUser.limit !== null && endUser.account === account && endUser.key === id) endUser.limit.name = name;
+      if (endUser.account === account && endUser.key === id) endUser.limit.name = name;
+    }
+  }
+
+  /** The key has another limit for them. */
+  limited(account: AccountId, { id, limits }: LoadedKey): void {
+    const perDay = limits?.endUserTokensPerDay ?? null;
+    for (const endUser of this.#loaded.values()) {
+      if (endUser.account === account && endUser.key === id) endUser.limit.limit(perDay, null);
     }
   }
 
@@ -111,7 +119,7 @@ export class EndUsers {
   #load(account: AccountId, key: LoadedKey, name: string): EndUser {
     const perDay = key.limits?.endUserTokensPerDay ?? null;
     const read = (from: Period, before: Period) => this.#records.endUserUse(account, key.id, name, from, before);
-    const limit = perDay === null ? null : new SpendLimit(key.name, perDay, null, read, name);
+    const limit = new SpendLimit(key.name, perDay, null, read, name);
     return new EndUser(account, key.id, name, limit, key.spendLimits, this.#records.hasEndUser(account, key.id, name));
   }
 

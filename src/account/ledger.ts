@@ -233,7 +233,7 @@ export class Ledger implements JournalListener {
     account.uncommitted -= 1;
     if (entry.endUser == null) return;
     const endUser = this.#endUserOf(entry, entry.endUser);
-    if (entry.kind === "charge") endUser.limit?.add(entry.period, entry.creditDelta - entry.used);
+    if (entry.kind === "charge") endUser.limit.add(entry.period, entry.creditDelta - entry.used);
     this.endUsers.ended(endUser);
   }
 

@@ -40,6 +40,7 @@ tollgate keys create EMAIL --name N [--limit-day TOKENS] [--limit-month TOKENS] 
     --forwards-users is for a program that serves people: it is believed who asks, and usage knows them.
 tollgate keys list EMAIL
 tollgate keys limits EMAIL ID [--limit-day TOKENS] [--limit-month TOKENS] [--expires ISO] [--models a,b] [--addresses ...]
+                     [--forwards-users | --no-forwards-users] [--limit-end-user-day TOKENS]
     Other limits of a key; those that are not named stay, and none lifts one: --limit-day none.
 tollgate keys revoke EMAIL ID
     The key is void at once; what runs may end.

@@ -565,6 +565,8 @@ export const KeyLimits = Type.Object(
     limit_month: orNone(someTokens()),
     models: orNone(someTexts("models")),
     addresses: orNone(someTexts("addresses")),
+    forwards_users: Type.Optional(Type.Boolean({ description: "true or false" })),
+    limit_end_user_day: orNone(someTokens()),
   },
   closed,
 );

@@ -130,6 +130,38 @@ describe("an end user", () => {
     await check(office);
   });
 
+  test("is limited by a key that gets a limit for each, what was asked for before counts; and by none that forwards nobody", async () => {
+    const { office, id, key } = await officeWith();
+    await spend(office, id, key, "ada", 300);
+    using hold = held(office, id, key, "ada", 400);
+    await office.accountKeys.limit(id, key, { limit_end_user_day: 1_000 });
+    expect(admit(office, id, key, "ada", 301)).toMatchObject({ detail: { limit: 1_000, spendable: 300 } });
+    await hold.settle(output(600), false, office.now);
+    expect(admit(office, id, key, "ada", 101)).toMatchObject({ detail: { limit: 1_000, spendable: 100 } });
+    await office.accountKeys.limit(id, key, { limit_end_user_day: 2_000 });
+    expect(admit(office.restart(), id, key, "ada", 1_101)).toMatchObject({
+      detail: { limit: 2_000, spendable: 1_100 },
+    });
+    await check(office);
+  });
+
+  test("is no longer known, nor limited, where its key stops to say for whom it asks", async () => {
+    const { office, id, key } = await officeWith({ limit_end_user_day: 100 });
+    await spend(office, id, key, "ada", 100);
+    const none = { forwards_users: false, limit_end_user_day: null };
+    expect(await office.accountKeys.limit(id, key, { forwards_users: false })).toMatchObject(none);
+    await spend(office, id, key, "ada", 1_000);
+    expect(await namesOf(office, id)).toEqual(["ada", null]);
+    for (const wrong of [{ limit_end_user_day: 5 }, { forwards_users: false, limit_end_user_day: 5 }]) {
+      const limited = await office.accountKeys.limit(id, key, wrong).catch((error: Error) => error);
+      expect(limited).toMatchObject({ message: "a key limits its end users only where it forwards who they are" });
+    }
+    expect(new Office(office.database).accountKeys.list(id)[1]).toMatchObject(none);
+    await office.accountKeys.limit(id, key, { forwards_users: true, limit_end_user_day: 200 });
+    expect(admit(office, id, key, "ada", 101)).toMatchObject({ detail: { limit: 200, spendable: 100 } });
+    await check(office);
+  });
+
   test("whose charge was lost has its tokens back", async () => {
     const { office, id, key } = await officeWith({ limit_end_user_day: 1_000 });
     office.storage.immediate = false;

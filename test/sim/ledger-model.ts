@@ -89,6 +89,8 @@ export type ModelKey = Readonly<{
   perMonth: bigint | null;
   expiresAt: number | null;
   models: readonly string[] | null;
+  /** It is believed for whom it asks. */
+  namesUsers: boolean;
   /** Of each of its end users, a day. */
   perUser: bigint | null;
 }>;
@@ -137,6 +139,7 @@ class ModelAccount {
   }
 }
 
+const numberOrNull = (value: bigint | null): number | null => (value === null ? null : Number(value));
 const two = (value: number) => String(value).padStart(2, "0");
 
 /** `2026-03-28`, spelled from the parts of the date. */
@@ -289,6 +292,10 @@ export class LedgerModel {
   isVoid(account: string, key: number, now: number): boolean {
     const known = this.#of(account).standing.keys.get(key)!;
     return known.isVoid || (known.limits.expiresAt !== null && known.limits.expiresAt <= now);
+  }
+
+  namesUsers(account: string, key: number): boolean {
+    return this.#of(account).standing.keys.get(key)!.limits.namesUsers;
   }
 
   /** Why a request is refused before it is counted, or null. */
@@ -512,7 +519,7 @@ export class LedgerModel {
     key: number,
     user: string,
     now: number,
-  ): Pick<ExpectedOfKey, "day" | "held" | "expected"> {
+  ): Pick<ExpectedOfKey, "day" | "held" | "expected"> & Readonly<{ perDay: number | null }> {
     const of = this.#of(account);
     let expected = 0n;
     for (const one of of.holds.values()) if (one.key === key && one.user === user && one.begun) expected += one.cost;
@@ -520,6 +527,7 @@ export class LedgerModel {
       day: Number(of.live.of(userOf(key, user, now))),
       held: Number(this.#heldFor(of, { key, user })),
       expected: Number(expected),
+      perDay: numberOrNull(of.standing.keys.get(key)!.limits.perUser),
     };
   }
 

@@ -11,11 +11,11 @@ import { LedgerModel, type ModelKey, type ModelPlans } from "./ledger-model.ts";
 export const dayMs = 86_400_000;
 export const simulatedModels = ["core-3", "core-2", "own-1"] as const;
 
-/** `key`: null where the process died before it told. */
 /** Whom programs name. */
 export const userNames = ["", "ada", "bob", "=cmd|' /C calc'!A0"];
 
-export type SimulatedKey = Readonly<{ id: number; key: string | null; namesUsers: boolean }>;
+/** `key`: null where the process died before it told. */
+export type SimulatedKey = Readonly<{ id: number; key: string | null }>;
 export type SimulatedAccount = {
   name: string;
   id: number;
@@ -168,27 +168,22 @@ export abstract class LedgerWorld {
   #makeKey(account: SimulatedAccount): void {
     const { office, model } = this;
     const given = Object.entries(this.#limits()).filter(([, limit]) => limit !== null);
-    const namesUsers = this.random() < 0.5;
-    const perUser = namesUsers ? this.pick([null, 500, 5_000, 50_000]) : null;
-    const wanted = {
-      name: `k${this.below(1e9)}`,
-      ...Object.fromEntries(given),
-      ...(namesUsers ? { forwards_users: true } : {}),
-      ...(perUser === null ? {} : { limit_end_user_day: perUser }),
-    } as NewKey;
-    const none: ModelKey = { perDay: null, perMonth: null, expiresAt: null, models: null, perUser: bigOrNull(perUser) };
+    const wanted = { name: `k${this.below(1e9)}`, ...Object.fromEntries(given) } as NewKey;
     const made = office.accountKeys.create(account.id, wanted, (id) =>
-      model.addKey(account.name, id, { ...none, ...modelLimits(wanted) }),
+      model.addKey(account.name, id, { ...noLimits, ...modelLimits(wanted) }),
     );
     this.change(
       made.then(({ id, api_key: key }) => {
-        account.keys = [...account.keys.slice(-7), { id, key, namesUsers }];
+        account.keys = [...account.keys.slice(-7), { id, key }];
       }),
     );
   }
 
   #limits(): Required<NewLimits> {
+    const namesUsers = this.random() < 0.6;
     return {
+      forwards_users: namesUsers,
+      limit_end_user_day: namesUsers ? this.pick([null, 500, 5_000, 50_000]) : null,
       limit_day: this.pick([null, 1_000, 5_000, 20_000, 100_000]),
       limit_month: this.pick([null, null, 30_000, 300_000]),
       expires_at:
@@ -280,11 +275,7 @@ export abstract class LedgerWorld {
     this.forgetOpen();
     for (const account of this.accounts) {
       const told = new Map(account.keys.map((key) => [key.id, key]));
-      // What nobody was told of one is in its list.
-      const listed = new Map(this.office.accountKeys.list(account.id).map((key) => [key.id, key.forwards_users]));
-      account.keys = this.model
-        .keysOf(account.name)
-        .map((id) => told.get(id) ?? { id, key: null, namesUsers: listed.get(id)! });
+      account.keys = this.model.keysOf(account.name).map((id) => told.get(id) ?? { id, key: null });
     }
     await this.compareAll();
     // A first key that nobody was told is of no use to anybody.
@@ -369,10 +360,10 @@ export abstract class LedgerWorld {
     for (const name of userNames) {
       const limit = ledger.endUsers.find(account, id, name)?.limit ?? null;
       if (limit === null) continue;
-      const { day, held, expected } = this.model.expectedOfUser(of, id, name, now);
-      if (limit.used(now).day === day && limit.held === held && limit.expected === expected) continue;
-      const found = { day: limit.used(now).day, held: limit.held, expected: limit.expected };
-      throw new Error(`${name} of key ${id} of ${of}: ${JSON.stringify([found, { day, held, expected }])}`);
+      const wanted = JSON.stringify(this.model.expectedOfUser(of, id, name, now));
+      const { held, expected, perDay } = limit;
+      const found = JSON.stringify({ day: limit.used(now).day, held, expected, perDay });
+      if (found !== wanted) throw new Error(`${name} of key ${id} of ${of} has ${found}, expected ${wanted}`);
     }
   }
 
@@ -465,11 +456,19 @@ export abstract class LedgerWorld {
   }
 }
 
-const modelLimits = ({ limit_day, limit_month, expires_at, models }: NewLimits): Partial<ModelKey> => ({
+const noLimits: ModelKey = {
+  ...{ perDay: null, perMonth: null, expiresAt: null, models: null },
+  ...{ namesUsers: false, perUser: null },
+};
+
+const modelLimits = ({ limit_day, limit_month, expires_at, models, ...limits }: NewLimits): Partial<ModelKey> => ({
   ...(limit_day === undefined ? {} : { perDay: bigOrNull(limit_day) }),
   ...(limit_month === undefined ? {} : { perMonth: bigOrNull(limit_month) }),
   ...(expires_at === undefined ? {} : { expiresAt: timeOrNull(expires_at) }),
   ...(models === undefined ? {} : { models }),
+  ...(limits.limit_end_user_day === undefined ? {} : { perUser: bigOrNull(limits.limit_end_user_day) }),
+  ...(limits.forwards_users === undefined ? {} : { namesUsers: limits.forwards_users === true }),
+  ...(limits.forwards_users === false ? { perUser: null } : {}),
 });
 
 /** Runs worlds of a bounded length, since the days that a world has seen make its crashes dearer. */

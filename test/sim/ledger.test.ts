@@ -105,7 +105,7 @@ class Simulation extends LedgerWorld {
     const asker = by(account.id, key);
     const admitted = this.office.admission.admit(asker, asked, reads, request, this.office.moment, named);
     /** Only keys that may name somebody are believed. */
-    const user = simulated?.namesUsers === true ? named : null;
+    const user = key > 1 && this.model.namesUsers(account.name, key) ? named : null;
     if (user !== null) this.count("request for an end user");
     if (key > 1) this.count("request by a named key");
     const forbidden = this.model.forbids(account.name, key, modelId, now);

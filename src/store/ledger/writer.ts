@@ -196,6 +196,7 @@ export class Writer {
     const { addKey, setKeyName, revokeKey, setFirstKeyUsed, setKeyUsed, eraseKeys } = this.#statements;
     const { eraseEndUser, eraseEndUsers } = this.#statements;
     const { setKeyExpiry, setKeyDay, setKeyMonth, setKeyModels, setKeyAddresses } = this.#statements;
+    const { setKeyForwards, setKeyEndUserDay } = this.#statements;
     switch (change.change) {
       case "create": {
         const { account, email, plan, keyHash, passwordHash, operator, at } = change;
@@ -225,12 +226,15 @@ export class Writer {
         return;
       case "key_limits": {
         const { account, key, limits } = change;
-        const { expiresAt, tokensPerDay, tokensPerMonth, models, addresses } = limits;
+        const { expiresAt, tokensPerDay, tokensPerMonth, models, addresses, forwardsUsers, endUserTokensPerDay } =
+          limits;
         if (expiresAt !== undefined) setKeyExpiry.run(expiresAt, account, key);
         if (tokensPerDay !== undefined) setKeyDay.run(tokensPerDay, account, key);
         if (tokensPerMonth !== undefined) setKeyMonth.run(tokensPerMonth, account, key);
         if (models !== undefined) setKeyModels.run(textOf(models), account, key);
         if (addresses !== undefined) setKeyAddresses.run(textOf(addresses), account, key);
+        if (forwardsUsers !== undefined) setKeyForwards.run(forwardsUsers ? 1 : null, account, key);
+        if (endUserTokensPerDay !== undefined) setKeyEndUserDay.run(endUserTokensPerDay, account, key);
         return;
       }
       case "revoke_key":
@@ -304,6 +308,8 @@ function prepare(database: Database) {
     setKeyMonth: ofKey<number | null>(database, "tokens_per_month"),
     setKeyModels: ofKey<string | null>(database, "models"),
     setKeyAddresses: ofKey<string | null>(database, "addresses"),
+    setKeyForwards: ofKey<1 | null>(database, "forwards_users"),
+    setKeyEndUserDay: ofKey<number | null>(database, "end_user_tokens_per_day"),
     setKeyName: database.prepare<unknown, [string, number, number]>(
       "UPDATE api_keys SET name = ? WHERE account_id = ? AND id = ?",
     ),

@@ -19,16 +19,13 @@ export const NewKeyDialog = ({ onClose, onMade }: NewKeyDialogProps): VNode => (
   <KeyDialog
     title="New key"
     given={empty}
+    forwarded={false}
     submit="Make key"
     onClose={onClose}
     send={async (fields, forwards) => {
-      const said = Object.entries(limitsOf(fields)).filter(([, limit]) => limit !== null);
-      const wanted = {
-        name: fields.name,
-        ...Object.fromEntries(said),
-        ...(forwards ? { forwards_users: true } : {}),
-        ...(forwards && fields.each !== "" ? { limit_end_user_day: Number(fields.each) } : {}),
-      };
+      const limits = limitsOf(fields, (name) => name !== "each" || forwards);
+      const said = Object.entries(limits).filter(([, limit]) => limit !== null);
+      const wanted = { name: fields.name, ...Object.fromEntries(said), ...(forwards ? { forwards_users: true } : {}) };
       onMade(await post<CreatedAccountKey, NewAccountKey>("/keys", wanted));
     }}
   />
@@ -42,12 +39,16 @@ export const LimitsDialog = ({ shown, onClose, onDone }: LimitsDialogProps): VNo
     <KeyDialog
       title={`Limits of ${shown.name}`}
       given={given}
+      forwarded={shown.forwards_users}
       submit="Save limits"
       onClose={onClose}
-      send={async (fields) => {
+      send={async (fields, forwards) => {
         // What nobody touched stays exactly as it is, such as an expiry in the middle of a day.
-        const touched = limitsOf(fields, (name) => fields[name] !== given[name]);
-        await post<AccountKey, KeyLimits>(`/keys/${shown.id}/limits`, touched);
+        const isTouched = (name: keyof Fields) => fields[name] !== given[name] && (name !== "each" || forwards);
+        await post<AccountKey, KeyLimits>(`/keys/${shown.id}/limits`, {
+          ...limitsOf(fields, isTouched),
+          ...(forwards === shown.forwards_users ? {} : { forwards_users: forwards }),
+        });
         onDone();
       }}
     />
@@ -57,15 +58,17 @@ export const LimitsDialog = ({ shown, onClose, onDone }: LimitsDialogProps): VNo
 type KeyDialogProps = Readonly<{
   title: string;
   given: Fields;
+  /** Whether it may name its end users. */
+  forwarded: boolean;
   submit: string;
   onClose: () => void;
   send: (fields: Fields, forwards: boolean) => Promise<void>;
 }>;
 
 /** With a field for the name where none is given. */
-function KeyDialog({ title, given, submit, onClose, send }: KeyDialogProps): VNode {
+function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialogProps): VNode {
   const [fields, setFields] = useState<Fields>(given);
-  const [forwards, setForwards] = useState(false);
+  const [forwards, setForwards] = useState(forwarded);
   const action = useAction();
   const isNew = given.name === "";
   const text = (name: keyof Fields, label: string, hint: string, more: object = {}): VNode => (
@@ -105,17 +108,15 @@ function KeyDialog({ title, given, submit, onClose, send }: KeyDialogProps): VNo
         {text("expires", "Last day", "In UTC; empty: it does not expire", { type: "date" })}
         {text("models", "Models", "Names with commas between; empty: all")}
         {text("addresses", "Addresses", "Such as 10.0.0.0/8, with commas between; empty: all")}
-        {isNew && (
-          <label class="check">
-            <input type="checkbox" checked={forwards} onChange={(event) => setForwards(event.currentTarget.checked)} />
-            <span>
-              It belongs to a program that serves people
-              <span class="quiet small-text">
-                Such as Open WebUI or a bot: what it says of who asks is believed, and your usage shows it.
-              </span>
+        <label class="check">
+          <input type="checkbox" checked={forwards} onChange={(event) => setForwards(event.currentTarget.checked)} />
+          <span>
+            It belongs to a program that serves people
+            <span class="quiet small-text">
+              Such as Open WebUI or a bot: what it says of who asks is believed, and your usage shows it.
             </span>
-          </label>
-        )}
+          </span>
+        </label>
         {forwards && text("each", "Tokens a day for each of them", "Empty: they share the key's limits", whole)}
         <DialogFormEnd action={action} onCancel={onClose}>
           {submit}
@@ -125,19 +126,19 @@ function KeyDialog({ title, given, submit, onClose, send }: KeyDialogProps): VNo
   );
 }
 
-const fieldsOf = ({ name, limit_day, limit_month, expires_at, models, addresses }: AccountKey): Fields => ({
+const fieldsOf = ({ name, limit_day, limit_month, expires_at, models, addresses, ...key }: AccountKey): Fields => ({
   name,
   day: limit_day === null ? "" : String(limit_day),
   month: limit_month === null ? "" : String(limit_month),
   expires: expires_at === null ? "" : new Date(Date.parse(expires_at) - 1).toISOString().slice(0, 10),
   models: (models ?? []).join(", "),
   addresses: (addresses ?? []).join(", "),
-  each: "",
+  each: key.limit_end_user_day === null ? "" : String(key.limit_end_user_day),
 });
 
 function limitsOf(
-  { day, month, expires, models, addresses }: Fields,
-  isWanted: (name: keyof Fields) => boolean = () => true,
+  { day, month, expires, models, addresses, each }: Fields,
+  isWanted: (name: keyof Fields) => boolean,
 ): KeyLimits {
   const list = (text: string): string[] | null => {
     const parts = text
@@ -155,5 +156,6 @@ function limitsOf(
     }),
     ...(isWanted("models") && { models: list(models) }),
     ...(isWanted("addresses") && { addresses: list(addresses) }),
+    ...(isWanted("each") && { limit_end_user_day: each === "" ? null : Number(each) }),
   };
 }

@@ -363,8 +363,8 @@ const namesOf = (endUsers: UsageSummary["end_users"] = []): readonly string[] =>
 
 type Key = UsageSummary["keys"][number];
 
-/** Most accounts use one, of which nobody need be told. */
-const hasSeveralKeys = (summary: UsageSummary | null): boolean => summary?.keys.some(({ id }) => id !== 1) ?? false;
+/** Most accounts use one, of which nobody need be told; the playground, which has none, is one beside it. */
+const hasSeveralKeys = (summary: UsageSummary | null): boolean => (summary?.keys.length ?? 0) > 1;
 
 const keysWith = (known: readonly Key[] = [], chosen: string): readonly Key[] =>
   chosen === "" || known.some(({ id }) => String(id) === chosen)

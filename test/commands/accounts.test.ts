@@ -209,6 +209,12 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
     "key.limits",
     "key 2: limit_day 5, expires_at none, models core-3",
   ],
+  [
+    ["keys", "limits", "ann@x.org", "2", "--forwards-users", "--limit-end-user-day", "5"],
+    "key.limits",
+    "key 2: forwards_users true, limit_end_user_day 5",
+  ],
+  [["keys", "limits", "ann@x.org", "2", "--no-forwards-users"], "key.limits", "key 2: forwards_users false"],
   [["keys", "revoke", "ann@x.org", "2"], "key.revoke", "key 2"],
   [["accounts", "export", "ann@x.org"], "account.export", ""],
   [["backup", "copy.db"], "server.backup", "copy.db: "],

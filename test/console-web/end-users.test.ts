@@ -1,5 +1,5 @@
-// A key for a program that serves people, made in the console, and whom its requests were for on the usage page: in a real
-// browser, against the real server.
+// A key for a program that serves people, made in the console, whom its requests were for on the usage page, and a key that
+// gets other limits: in a real browser, against the real server.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
@@ -27,12 +27,8 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
   test(
     "a key is made that may name them, with a limit for each; the usage page shows, filters and exports them",
     async () => {
-      await using visit = await Visit.open(browser, gateway.url);
+      await using visit = await signedIn();
       const { page } = visit;
-      await visit.goTo("/key", "Sign in to Tollgate");
-      await page.getByLabel("E-mail").fill(email);
-      await page.getByLabel("Password").fill(password);
-      await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByRole("button", { name: "New key" }).click();
       await page.getByRole("textbox", { name: "Name" }).fill("open-webui");
       expect(await page.getByLabel("Tokens a day for each of them").count()).toBe(0);
@@ -68,6 +64,78 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
     },
     timeLimit,
   );
+
+  test(
+    "a key gets other limits in its dialog, what nobody touched stays, and the next request is held to them",
+    async () => {
+      const expires = ["--expires", "2030-01-31T18:00:00Z"];
+      const made = [
+        "keys",
+        "create",
+        email,
+        "--name",
+        "cron",
+        "--limit-day",
+        "90000",
+        "--models",
+        "core-3",
+        ...expires,
+      ];
+      const { id, api_key: key } = await gateway.cli<{ id: number; api_key: string }>(...made);
+      const limits = async () =>
+        (await gateway.cli<{ id: number }[]>("keys", "list", email)).find((key) => key.id === id);
+      await using visit = await signedIn();
+      const { page } = visit;
+      const row = page.getByRole("region", { name: "Named keys" }).getByRole("row").filter({ hasText: "cron" });
+      const open = () => row.getByRole("button", { name: "Limits" }).click();
+      const dialog = page.getByRole("dialog");
+      const save = async () => {
+        await dialog.getByRole("button", { name: "Save limits" }).click();
+        await dialog.waitFor({ state: "detached" });
+      };
+      await open();
+      expect(await dialog.getByLabel("Tokens a day", { exact: true }).inputValue()).toBe("90000");
+      expect(await dialog.getByLabel("Last day").inputValue()).toBe("2030-01-31");
+      expect(await dialog.getByLabel("Models").inputValue()).toBe("core-3");
+      await dialog.getByLabel("Tokens a day", { exact: true }).fill("");
+      await dialog.getByLabel("Tokens a month").fill("400000");
+      await dialog.getByLabel("It belongs to a program that serves people").check();
+      await dialog.getByLabel("Tokens a day for each of them").fill("30");
+      await expectAccessible(page);
+      await shot(page, "limits");
+      await save();
+      await row.getByText("names its end users; 30 a day for each").waitFor();
+      expect(await limits()).toMatchObject({
+        ...{ limit_day: null, limit_month: 400_000, expires_at: "2030-01-31T18:00:00.000Z", models: ["core-3"] },
+        ...{ forwards_users: true, limit_end_user_day: 30 },
+      });
+      expect((await ask(key, "grace@example.org")).status).toBe(429);
+
+      await open();
+      await dialog.getByLabel("Models").fill("core-33");
+      await dialog.getByRole("button", { name: "Save limits" }).click();
+      await dialog.getByText('no model is called "core-33"').waitFor();
+      await dialog.getByLabel("Models").fill("");
+      expect(await dialog.getByLabel("Tokens a day for each of them").inputValue()).toBe("30");
+      await dialog.getByLabel("It belongs to a program that serves people").uncheck();
+      await save();
+      await expectEventually(() => row.getByText("names its end users").count(), 0);
+      const expected = { limit_month: 400_000, models: null, forwards_users: false, limit_end_user_day: null };
+      expect(await limits()).toMatchObject(expected);
+      expect((await ask(key, "grace@example.org")).status).toBe(200);
+      expect(visit.problemsBut(/status of 409/)).toEqual([]);
+    },
+    timeLimit,
+  );
+
+  async function signedIn(): Promise<Visit> {
+    const visit = await Visit.open(browser, gateway.url);
+    await visit.goTo("/key", "Sign in to Tollgate");
+    await visit.page.getByLabel("E-mail").fill(email);
+    await visit.page.getByLabel("Password").fill(password);
+    await visit.page.getByRole("button", { name: "Sign in" }).click();
+    return visit;
+  }
 
   const ask = (key: string, user?: string): Promise<Response> =>
     fetch(`${gateway.url}/v1/chat/completions`, {

@@ -108,7 +108,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
       await page.keyboard.press("Escape");
       await page.keyboard.press("Control+k");
       await page.getByRole("combobox", { name: "Go to a page" }).fill("hit(1)");
-      await page.getByRole("option").nth(9).waitFor();
+      await page.getByRole("dialog").getByRole("option").nth(9).waitFor();
       await expectHarmless(visit, "palette");
       await page.goto("/operator/log");
       await page.locator("tbody .row-button").first().click();

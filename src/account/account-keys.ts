@@ -270,7 +270,7 @@ export class AccountKeys {
     const { ledger, clock } = this.#parts;
     const now = clock.wall();
     const loaded = ledger.key(ledger.account(account), id);
-    const used = loaded?.spendLimits[0].used(now) ?? { day: 0, month: 0 };
+    const used = loaded?.spendLimits[0]?.used(now) ?? { day: 0, month: 0 };
     return {
       ...{ id, name, created_at: timeOf(createdAt), last_used_at: timeOrNull(loaded?.usedAt ?? usedAt) },
       expires_at: timeOrNull(limits?.expiresAt ?? null),

@@ -1,14 +1,14 @@
 // A named key of an account in memory. The account's first key, "default", is part of the account itself.
 import { isExpired } from "../core/key-limits.ts";
 import type { KeyId, KeyLimits, Model, Ms } from "../core/types.ts";
-import type { SpendLimit } from "./spend-limit.ts";
+import { noSpendLimits, type SpendLimit } from "./spend-limit.ts";
 
 export class LoadedKey {
   /**
    * What its requests hold their budgets against. A key without a limit has one, too: it may get a limit while they run, and
-   * what they come to counts for that.
+   * what they come to counts for that. Only where PostgreSQL's rows are decided on has such a key none.
    */
-  readonly spendLimits: readonly [SpendLimit];
+  readonly spendLimits: readonly SpendLimit[];
   /** When it was last used; the disk follows in batches. */
   usedAt: Ms | null = null;
   isUseUnwritten = false;
@@ -18,11 +18,11 @@ export class LoadedKey {
     public name: string,
     readonly keyHash: string,
     public limits: KeyLimits | null,
-    spendLimit: SpendLimit,
+    spendLimit: SpendLimit | null,
     /** It was revoked. */
     public isVoid = false,
   ) {
-    this.spendLimits = [spendLimit];
+    this.spendLimits = spendLimit === null ? noSpendLimits : [spendLimit];
   }
 
   isVoidAt(now: Ms): boolean {
@@ -36,16 +36,16 @@ export class LoadedKey {
 
   /** Balance tokens that its open requests hold. */
   get held(): number {
-    return this.spendLimits[0].held;
+    return this.spendLimits[0]?.held ?? 0;
   }
 
   rename(name: string): void {
     this.name = name;
-    this.spendLimits[0].name = name;
+    for (const limit of this.spendLimits) limit.name = name;
   }
 
   limit(limits: KeyLimits | null): void {
     this.limits = limits;
-    this.spendLimits[0].limit(limits?.tokensPerDay ?? null, limits?.tokensPerMonth ?? null);
+    for (const limit of this.spendLimits) limit.limit(limits?.tokensPerDay ?? null, limits?.tokensPerMonth ?? null);
   }
 }

@@ -161,7 +161,7 @@ export class NoticeWatch {
   #lookAtKeys({ id: account, keys }: LoadedAccount, now: Ms): void {
     if (keys === null) return;
     for (const { id: key, name, spendLimits } of keys.values()) {
-      const spent = spendLimits[0].spent(now);
+      const spent = spendLimits[0]?.spent(now) ?? null;
       if (spent === null) continue;
       const { period, since, used, limit } = spent;
       const place = `${account} ${key} ${period}`;

@@ -27,7 +27,7 @@ export type SimulatedAccount = {
   keys: SimulatedKey[];
 };
 
-const modelPlans = (plans: Iterable<Plan>): ModelPlans =>
+export const modelPlans = (plans: Iterable<Plan>): ModelPlans =>
   new Map(
     [...plans].map((plan) => [
       plan.id,
@@ -336,20 +336,20 @@ export abstract class LedgerWorld {
     const expected = this.model.expectedOfKey(account.name, id, now);
     if (key === null && expected.isVoid) return;
     const [limit] = key!.spendLimits;
-    const { day, month } = limit.used(now);
+    const { day, month } = limit!.used(now);
     const { perDay, perMonth, expiresAt, models } = expected.limits;
     const isSame =
       key!.isVoidAt(now) === expected.isVoid &&
       day === expected.day &&
       month === expected.month &&
-      limit.held === expected.held &&
-      limit.expected === expected.expected &&
-      bigOrNull(limit.perDay) === perDay &&
-      bigOrNull(limit.perMonth) === perMonth &&
+      limit!.held === expected.held &&
+      limit!.expected === expected.expected &&
+      bigOrNull(limit!.perDay) === perDay &&
+      bigOrNull(limit!.perMonth) === perMonth &&
       (key!.limits?.expiresAt ?? null) === expiresAt &&
       String(key!.limits?.models ?? null) === String(models);
     if (isSame) return;
-    const { held, expected: expects } = limit;
+    const { held, expected: expects } = limit!;
     const found = { day, month, held, expects, isVoid: key!.isVoidAt(now), ...key!.limits };
     const text = (value: unknown) => JSON.stringify(value, (_, each) => (typeof each === "bigint" ? `${each}` : each));
     throw new Error(`key ${id} of ${account.name} has ${text(found)}, expected ${text(expected)}`);
@@ -456,7 +456,7 @@ export abstract class LedgerWorld {
   }
 }
 
-const noLimits: ModelKey = {
+export const noLimits: ModelKey = {
   ...{ perDay: null, perMonth: null, expiresAt: null, models: null },
   ...{ namesUsers: false, perUser: null },
 };

@@ -18,6 +18,7 @@ import { Lane } from "../../../src/store/postgres/lane.ts";
 import { ask, coderAsk, model, plans } from "../../account/office.ts";
 import { randomOf } from "../../fixtures/random.ts";
 import { LedgerModel } from "../ledger-model.ts";
+import { modelPlans, noLimits } from "../ledger-world.ts";
 import { type NetworkFault, SimulatedPostgres } from "./simulated-postgres.ts";
 import { SimulatedProcess, Timeline } from "./timeline.ts";
 
@@ -133,7 +134,7 @@ export class World {
       ...{ searches_day: -1, searches_used: 0, flood_opens: 0, flood_latest: 0, flood_count: 0 },
       ...{ inputs_opens: 0, inputs_latest: 0, inputs_count: 0 },
     });
-    const books = new LedgerModel();
+    const books = new LedgerModel(modelPlans(Object.values(plans)));
     books.create("a", plan);
     this.#models.set(id, books);
     for (const key of [2, 3]) {
@@ -153,7 +154,7 @@ export class World {
         },
       });
       const big = (limit: number | null) => (limit === null ? null : BigInt(limit));
-      books.addKey("a", key, { perDay: big(perDay), perMonth: big(perMonth), perUser: null });
+      books.addKey("a", key, { ...noLimits, perDay: big(perDay), perMonth: big(perMonth) });
     }
     this.#buy(id, this.options.lines ? 1_000_000 : 100_000);
   }
@@ -465,7 +466,7 @@ export class World {
     const seconds = books.count("a", now);
     if (seconds > 0) return { refusal: "too_many_requests", detail: { seconds } } as never;
     const budget = asked.outputTokensMax;
-    const expected = books.reserve("a", id, budget, [reads, budget, rates], now, key);
+    const expected = books.reserve("a", id, { budget, reads, writes: budget, rates }, now, key);
     return expected === "begins" || expected === "waits" ? null : ({ refusal: expected } as never);
   }
 
@@ -480,7 +481,13 @@ export class World {
       const cost = tokens.reduce((sum, count, index) => sum + count * rates[index]!, 0);
       const billed = Math.floor((2 * cost + 500) / 1_000);
       if (billed > 0) {
-        const fits = books.reserve("a", requestId, billed, [0, 0, [0, 0, 0]], now, record.key);
+        const fits = books.reserve(
+          "a",
+          requestId,
+          { budget: billed, reads: 0, writes: 0, rates: [0, 0, 0] },
+          now,
+          record.key,
+        );
         if (fits !== "begins") return "void";
       } else return "settled";
     }

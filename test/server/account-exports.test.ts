@@ -9,6 +9,7 @@ import { type Accounting, openAccounting } from "../../src/accounting.ts";
 import { AccountExports } from "../../src/server/account-exports.ts";
 import { exportsPerHourMax, hourMs } from "../../src/core/limits.ts";
 import { exportAccount } from "../../src/store/backup/account-export.ts";
+import { requestsName } from "../../src/store/folder/data-folder.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";
 import { noon, plans } from "../account/office.ts";
 
@@ -56,6 +57,15 @@ async function open(record: AccountRecord, asking = record.id): Promise<Readable
 
 const accounts = (count: number): Promise<AccountRecord[]> =>
   Promise.all(Array.from({ length: count }, (_, index) => account(`${index}@x`)));
+
+test("is whole where the request log has no table yet", async () => {
+  await account("a@x");
+  const log = new Database(join(dataFolder, requestsName), { create: true });
+  log.run("PRAGMA user_version = 1"); // which writes the first page
+  log.close();
+  const given = [...exportAccount(accounting.databaseFile, "a@x")!].join("");
+  expect(JSON.parse(given)).toMatchObject({ account: { email: "a@x" }, refused_requests: [] });
+});
 
 test("is what the command gives, and leaves no file behind", async () => {
   const one = await account("a@x");

@@ -142,6 +142,8 @@ function* refusedRequests(file: string, account: AccountId): Iterable<string> {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
   const database = openForReading(file);
   try {
+    // A server that was just started for the first time has the file before its tables.
+    if (database.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed'").get() === null) return;
     const rows = database.query(
       `SELECT request_id AS id, at, key_id, endpoint, model, status, reason, wait_ms, first_token_ms, duration_ms, input,
          output, more

@@ -103,7 +103,10 @@ export class NodeCare {
     try {
       const bytes = readWhole(this.#file);
       const written: unknown = bytes === null ? {} : JSON.parse(Buffer.from(bytes).toString());
-      return new Map(Object.entries(written as object).filter(([, at]) => typeof at === "number"));
+      const since = Object.entries(written as object).filter(([, at]) => typeof at === "number") as [string, Ms][];
+      const now = this.#parts.clock.wall();
+      // What is no time, or one to come, is a drained node nevertheless.
+      return new Map(since.map(([name, at]) => [name, Math.max(0, Math.min(at, now))]));
     } catch (thrown) {
       const reason = (thrown as Error).message;
       this.#parts.log("error", "which nodes are drained cannot be read: none is", { file: this.#file, reason });

@@ -102,10 +102,16 @@ describe.each([1, 2])("with %i threads", (threads) => {
     const ask = (user: string) =>
       client.chat.completions.create({ model: "core-3", max_tokens: 4_000, messages, user });
     node.answer = "when told";
-    const asked = Promise.allSettled(Array.from({ length: 20 }, () => ask("ada")));
+    let refusals = 0;
+    const counted = (reason: unknown): never => {
+      refusals += 1;
+      throw reason;
+    };
+    const asked = Promise.allSettled(Array.from({ length: 20 }, () => ask("ada").catch(counted)));
     await eventually("two run", async () => node.running === 2);
     const other = ask("bob"); // another end user is served meanwhile
     await eventually("a third runs", async () => node.running === 3);
+    await eventually("all others were refused", async () => refusals === 18);
     node.answer = "at once";
     node.finish();
     await other;

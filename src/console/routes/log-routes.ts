@@ -63,8 +63,8 @@ export function logRoutes(parts: Parts): Route[] {
       return { account: null, key: id };
     }
     if (email === nobody) return { account: 0, key: null };
-    const account = accounts.search(email, 0, pageMax).find((each) => each.email.toLowerCase() === email.toLowerCase());
-    if (account === undefined) return fail("not_found", `There is no account ${email}.`);
+    const account = accounts.recordOf(email);
+    if (account === null) return fail("not_found", `There is no account ${email}.`);
     if (key === "") return { account: account.id, key: null };
     const named = parts.accountKeys.namesOf(account.id).find(({ name }) => name === key)?.id ?? keyNumberOf(key);
     return named === undefined

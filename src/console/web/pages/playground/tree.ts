@@ -98,13 +98,16 @@ const saysNothing = ({ turn }: Step): boolean =>
 
 /** Where a step, or what stands behind it, was gone on with last. */
 export function leafBelow({ steps }: Conversation, id: string): string {
+  const children = Map.groupBy(steps.values(), ({ parent }) => parent);
   const below = new Set([id]);
   let newest = steps.get(id);
-  // A step is younger than its parent, so that one walk by time meets every parent first.
-  for (const step of [...steps.values()].sort(older)) {
-    if (step.parent === null || !below.has(step.parent) || saysNothing(step)) continue;
-    below.add(step.id);
-    newest = step;
+  // A set's members that are added while it is walked are met, too. A step may be of the same millisecond as its parent.
+  for (const parent of below) {
+    for (const step of children.get(parent) ?? []) {
+      if (saysNothing(step)) continue;
+      below.add(step.id);
+      if (newest === undefined || step.parent === newest.id || older(newest, step) < 0) newest = step;
+    }
   }
   return newest?.id ?? id;
 }

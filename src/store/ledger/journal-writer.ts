@@ -66,6 +66,8 @@ async function obey(order: Order): Promise<void> {
       await persistence.commit(JSON.parse(order.json) as Batch, order.patienceMs);
       committing = false;
       if (closed) return; // the looks at a full disk ended with it
+      // One that was given up goes on looking at the disk, and another may have ended meanwhile.
+      if (idle !== null) clearTimeout(idle);
       // A checkpoint while requests end would make them wait for it.
       idle = setTimeout(() => writer.checkpoint(), journalIdleCheckpointMs);
       return;

@@ -79,6 +79,8 @@ type ModelRequest = {
   budget: bigint;
   cost: bigint;
   begun: boolean;
+  /** In which it waits, if it does. */
+  line: string;
   since: bigint;
   unlimited: boolean;
 };
@@ -196,7 +198,6 @@ function hasWaiting({ holds }: ModelAccount): boolean {
   for (const { begun } of holds.values()) if (!begun) return true;
   return false;
 }
-const waiting = ({ holds }: ModelAccount) => [...holds].filter(([, { begun }]) => !begun);
 
 /** `rates` in cents a million, with four decimals at most. */
 function chargeOf(rates: readonly number[], tokens: readonly number[]): bigint {
@@ -215,6 +216,8 @@ export class LedgerModel {
   #plans: ModelPlans;
   /** Why requests that waited were refused. */
   readonly refused = new Map<string, Refused>();
+  /** Gateways that share the accounts have a line each, and decide for those in their own alone: which of them does now. */
+  line = "";
 
   constructor(plans: ModelPlans) {
     this.#plans = plans;
@@ -344,7 +347,7 @@ export class LedgerModel {
     if (!asksNothing && budget > this.#userLeft(of, who, now) - this.#heldFor(of, who))
       return "end_user_quota_exceeded";
     const cost = isFree ? 0n : atLeastOne([reads, 0, writes]);
-    const line = waiting(of);
+    const line = this.#waiting(of);
     const stopped = this.#stopped(of, now);
     const begun =
       isFree ||
@@ -356,7 +359,8 @@ export class LedgerModel {
     if (!begun && line.length >= 120) return "busy";
     const { version } = of.standing;
     const { unlimited } = this.#plan(of);
-    of.holds.set(request, { key, user, version, budget, cost, begun, since: this.#elapsed, unlimited });
+    const since = this.#elapsed;
+    of.holds.set(request, { key, user, version, budget, cost, begun, line: this.line, since, unlimited });
     return begun ? "begins" : "waits";
   }
 
@@ -370,7 +374,7 @@ export class LedgerModel {
     this.#pass(now);
     for (const of of this.#accounts.values()) {
       if (!hasWaiting(of)) continue;
-      for (const [request, { since }] of waiting(of)) {
+      for (const [request, { since }] of this.#waiting(of)) {
         if (since + 600_000n <= this.#elapsed) this.#refuse(of, request, "busy");
       }
       this.#decide(of, now);
@@ -496,7 +500,7 @@ export class LedgerModel {
       calls: Number(of.live.of(callsOf(now))),
       searches: Number(of.live.of(searchesOf(now))),
       expected: Number(this.#expected(of)),
-      waiting: waiting(of).length,
+      waiting: this.#waiting(of).length,
     };
   }
 
@@ -543,6 +547,10 @@ export class LedgerModel {
       ...{ credit: Number(disk.credit), tokens: Number(tokens), calls: Number(calls) },
       ...{ searches: Number(searches), keys: Number(keys), users: Number(user) },
     };
+  }
+
+  #waiting({ holds }: ModelAccount): [string, ModelRequest][] {
+    return [...holds].filter(([, { begun, line }]) => !begun && line === this.line);
   }
 
   #move(movement: Movement): void {
@@ -607,7 +615,7 @@ export class LedgerModel {
   /** Keys whose next requests wait for their own, or all, where one waits for the whole account. */
   #stopped(of: ModelAccount, now: number): Set<string> | "all" {
     const stopped = new Set<string>();
-    for (const [, one] of waiting(of)) if (!this.#stops(of, stopped, one, now)) return "all";
+    for (const [, one] of this.#waiting(of)) if (!this.#stops(of, stopped, one, now)) return "all";
     return stopped;
   }
 
@@ -637,7 +645,7 @@ export class LedgerModel {
 
   #decide(of: ModelAccount, now: number): void {
     const stopped = new Set<string>();
-    for (const [request, one] of waiting(of)) {
+    for (const [request, one] of this.#waiting(of)) {
       const { key, user, budget, cost } = one;
       const beside = (isOf: (other: ModelRequest) => boolean) =>
         [...of.holds.values()]

@@ -42,6 +42,11 @@ test(`three gateways, and all that may go wrong (TOLLGATE_SEED=${seed})`, async 
   expect(counts.get("given back")).toBeGreaterThan(0);
 }, 600_000);
 
+test(`three gateways with a line each, and all that may go wrong (TOLLGATE_SEED=${seed})`, async () => {
+  const counts = await run({ gateways: 3, faults: true, lines: true });
+  expect(counts.get("waited")).toBeGreaterThan(0);
+}, 600_000);
+
 test("an outage makes nobody gone, nor does a short pause behind it", async () => {
   const world = new World({
     ...{ seed: 1, gateways: 3, requests: 300, faults: false, lines: false },

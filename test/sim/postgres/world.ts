@@ -34,7 +34,7 @@ export type WorldOptions = Readonly<{
   gateways: number;
   requests: number;
   faults: boolean;
-  /** Requests may have to wait for others of their account: with several gateways each has a line of its own. */
+  /** Many requests have to wait for others of their account, those of each gateway in a line of its own; else few. */
   lines: boolean;
   /** What shall go wrong, beside chance. Called once, when the gateways are there. */
   script?: (world: World) => void;
@@ -334,8 +334,7 @@ export class World {
         this.count("paused");
         process.pause(this.pick([300, 1_500, 6_000, 20_000, 20_000]));
       } else if (roll < 0.45) {
-        // Who waited at a gateway that died stands in the model's line until its holds are given back, and in no real one.
-        if (!this.options.lines) this.#kill(index);
+        this.#kill(index);
       } else if (roll < 0.6 && this.postgres.isUp) {
         this.count("crashed");
         this.postgres.crash(this.pick([200, 3_000, 5_000, 14_000]));
@@ -384,6 +383,7 @@ export class World {
       this.#apply(() => {
         for (const hold of given) {
           const books = this.#models.get(hold["account"] as number)!;
+          books.line = ""; // nobody's: those who wait for it are decided at their gateways
           books.release("a", hold["request_id"] as string, now);
         }
       });
@@ -416,6 +416,7 @@ export class World {
     states: readonly (readonly [OpenHold, HoldRecord | Refusal])[],
   ): void {
     const { now } = decision;
+    for (const books of this.#models.values()) books.line = batch.lane;
     // Also those whose operations were given up before they were decided: whoever waits there may begin.
     const accounts = new Set(batch.loaded.accounts.map(({ id }) => id));
     for (const [index, operation] of batch.operations.entries()) {

@@ -93,6 +93,17 @@ describe.skipIf(withoutBrowser)("the playground", () => {
     expect(rectangles).toEqual(Array.from({ length: 12 }, () => 1));
   });
 
+  test.each([
+    ["dashes", "- ", 4_000],
+    ["angles", "> ", 2_000],
+    ["angles-close", ">", 5_000],
+    ["stars", "*", 3_000],
+  ])("shows a text nested thousands deep as it was written: %s", async (name, mark, times) => {
+    const answer = await answerOf(name, `${mark.repeat(times)}deep${mark === "*" ? mark.repeat(times) : ""}`);
+    expect(await answer.locator(".markdown").innerText()).toContain("deep");
+    expect(visit.problems).toEqual([]);
+  });
+
   test("lets each paragraph run in its own direction", async () => {
     const answer = await answerOf("directions", "Hello there\n\n", "مرحبا بالعالم\n\n- שלום\n");
     const directions = await answer

@@ -203,13 +203,14 @@ class SoakLoad {
 
 function partOf(counts: Counts, minutes: number, cpuMicroseconds: number, gateway: Gateway): SoakPart {
   const { whole, left, latencyMs } = counts;
+  const latencyAt = (share: number): number => (latencyMs.length === 0 ? Number.NaN : percentile(latencyMs, share));
   return {
     minutes,
     whole,
     left,
     cpuMicroseconds: cpuMicroseconds / Math.max(1, whole + left),
-    latencyP50Ms: percentile(latencyMs, 0.5),
-    latencyP99Ms: percentile(latencyMs, 0.99),
+    latencyP50Ms: latencyAt(0.5),
+    latencyP99Ms: latencyAt(0.99),
     residentMegabytes: residentKilobytes(gateway.pids) / 1_024,
     openFiles: sumOf(gateway.pids, (pid) => readdirSync(`/proc/${pid}/fd`).length),
     dataMegabytes:

@@ -30,7 +30,7 @@ const words: Readonly<Record<FailedReason, string>> = {
   end_user_quota_exceeded:
     "The person for whom the program asked has used up the tokens that the key gives each of its users a day.",
   coder_quota_reached: "The calls of coder models of this 4-hour window are used up.",
-  busy: "All places for this model were taken for too long. Try again; at quieter times it will be faster.",
+  busy: "All places for this model were taken for too long, or no machine that has it can be reached. Try again later.",
   model_paused:
     "An operator has taken the machines of this model out of service for a while. Nothing was charged; try again later.",
   quota_unverified: "The gateway could not read or write its books at that moment. Nothing was charged; try again.",

@@ -278,6 +278,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
         await (await site.chat({ model: "no-such-model" })).text();
         const kept = (): boolean => {
           using requests = new Database(join(site.data, "requests.db"), { readonly: true });
+          requests.run("PRAGMA busy_timeout = 5000"); // it is just being made
           const isMade = requests.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed'").get() !== null;
           return isMade && requests.query("SELECT 1 FROM failed LIMIT 1").get() !== null;
         };

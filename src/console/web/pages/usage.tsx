@@ -248,7 +248,9 @@ function Refusals(): VNode | null {
     <section class="card flush" aria-label="Refused and failed requests">
       <header>
         <h2>Refused or failed</h2>
-        <span class="quiet small-text">of the last days; what failed costs nothing but what was streamed of it</span>
+        <span class="quiet small-text">
+          Lately. Refused requests are free; of failed ones only what was streamed is charged.
+        </span>
       </header>
       <Loaded resource={page} lines={3}>
         {({ rows, next }) => (

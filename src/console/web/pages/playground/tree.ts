@@ -28,10 +28,18 @@ export type OpenCall = Readonly<{ lane: number; call: Call }>;
 
 const titleMaxLength = 80;
 
+let latest = 0;
+
+/** A question and its answer may be of one millisecond, and are sorted by their times. */
+function nextMoment(): number {
+  latest = Math.max(now(), latest + 1);
+  return latest;
+}
+
 /** Sorted by time. `crypto.randomUUID` is not there over plain http from another machine. */
-export function newId(): string {
+export function newId(at = nextMoment()): string {
   const random = crypto.getRandomValues(new Uint32Array(2));
-  return now().toString(36) + [...random].map((part) => part.toString(36).padStart(7, "0")).join("");
+  return at.toString(36) + [...random].map((part) => part.toString(36).padStart(7, "0")).join("");
 }
 
 export const newConversation = (): Conversation => ({
@@ -69,7 +77,10 @@ export const withStep = (conversation: Conversation, step: Step): Conversation =
   leaf: step.id,
 });
 
-export const newStep = (parent: string | null, turn: Step["turn"]): Step => ({ id: newId(), parent, at: now(), turn });
+export function newStep(parent: string | null, turn: Step["turn"]): Step {
+  const at = nextMoment();
+  return { id: newId(at), parent, at, turn };
+}
 
 function titleOf({ text }: UserTurn): string {
   const line = text.slice(0, 1_000).replaceAll(/\s+/g, " ").trim();

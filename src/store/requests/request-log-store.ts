@@ -3,8 +3,7 @@
 //
 // The journal has no index by time, model or node, because each would cost every charge. Its lines are nearly in the order
 // of time, so that a time is found by halving; whatever else is asked for is looked for line by line, for a while.
-import { constants, Database } from "bun:sqlite";
-import { rmSync } from "node:fs";
+import type { Database } from "bun:sqlite";
 import { systemClock } from "../../core/clock.ts";
 import {
   failedAccountRowsMax,
@@ -23,6 +22,7 @@ import {
   requestIdBeginning,
 } from "../../core/request-log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
+import { type BesideLedger, openBesideLedger } from "../beside-ledger.ts";
 
 /** Raised when the tables change: what another version wrote is let go of. */
 const storeVersion = 1;
@@ -84,6 +84,14 @@ const usualSearch: Search = { lines: logSearchLines, ms: logSearchMs };
 type Found = LogRow & Readonly<{ sequence: number }>;
 type Bound = string | number;
 
+/** A killed process loses nothing that was committed; a power cut may take the last of it, never the file. */
+const form: BesideLedger = {
+  name: "request log",
+  version: storeVersion,
+  tables,
+  pragmas: ["synchronous = NORMAL", "secure_delete = ON"],
+};
+
 export class RequestLogStore {
   readonly #database: Database;
   readonly #statements: ReturnType<typeof prepare>;
@@ -98,38 +106,10 @@ export class RequestLogStore {
 
   /** Opens the file beside a journal, and makes it where there is none that can be read. Throws what SQLite throws. */
   static open(file: string, journalFile: string, keepMs: Ms): RequestLogStore {
-    try {
-      return RequestLogStore.#openFitting(file, journalFile, keepMs);
-    } catch {
-      for (const suffix of ["", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
-      return RequestLogStore.#openFitting(file, journalFile, keepMs);
-    }
-  }
-
-  static #openFitting(file: string, journalFile: string, keepMs: Ms): RequestLogStore {
-    const { SQLITE_OPEN_CREATE, SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
-    const database = new Database(file, SQLITE_OPEN_CREATE | SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
-    try {
-      database.run("PRAGMA journal_mode = WAL");
-      // A killed process loses nothing that was committed; a power cut may take the last of it, never the file.
-      database.run("PRAGMA synchronous = NORMAL");
-      database.run("PRAGMA secure_delete = ON");
-      const attach = database.prepare("ATTACH ? AS ledger");
-      attach.run(`file:${encodeURI(journalFile).replaceAll("?", "%3f").replaceAll("#", "%23")}?mode=ro`);
-      attach.finalize();
-      const { user_version } = database.query("PRAGMA user_version").get() as { user_version: number };
-      if (user_version === 0) {
-        database.transaction(() => {
-          database.run(tables);
-          database.run(`PRAGMA user_version = ${storeVersion}`);
-        })();
-      } else if (user_version !== storeVersion) throw new Error(`the request log has version ${user_version}`);
+    return openBesideLedger(file, journalFile, form, (database) => {
       database.run(views);
       return new RequestLogStore(database, keepMs);
-    } catch (thrown) {
-      database.close();
-      throw thrown;
-    }
+    });
   }
 
   add({ rows, more, lost }: FailedBatch, now: Ms): void {

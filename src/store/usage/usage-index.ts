@@ -5,8 +5,7 @@
 //
 // A page with any filter is a merge of the combinations of model, endpoint and key that fit, each in the order of time:
 // 63 places for each key in an index that are read side by side, however many replies there are.
-import { constants, Database } from "bun:sqlite";
-import { rmSync } from "node:fs";
+import type { Database } from "bun:sqlite";
 import type {
   AccountUsage,
   DayUsage,
@@ -21,6 +20,7 @@ import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
 import { dayMs, endUsersShownMax, journalDisorderMs, usageIndexSliceLines } from "../../core/limits.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
 import { type AccountId, type KeyId, type Ms, noKey } from "../../core/types.ts";
+import { type BesideLedger, openBesideLedger } from "../beside-ledger.ts";
 import type { journal, journalFolded, RowOf } from "../ledger/schema.ts";
 
 /** Raised when the tables change: an index of another version is made again. */
@@ -129,6 +129,14 @@ type EarlierRow = Readonly<{
 type Line = Pick<RowOf<typeof journal>, "at" | "sequence"> & JournalReply;
 type Mark = Pick<RowOf<typeof journalFolded>, "sequence" | "billing_key">;
 
+/** A power cut may take the last steps or all of it; only time is lost. */
+const form: BesideLedger = {
+  name: "index",
+  version: indexVersion,
+  tables,
+  pragmas: ["synchronous = OFF", "temp_store = MEMORY"],
+};
+
 export class UsageIndex {
   readonly #database: Database;
   readonly #statements: ReturnType<typeof prepare>;
@@ -146,41 +154,11 @@ export class UsageIndex {
 
   /** Opens the index of a journal, and makes it if there is none that fits. Throws what SQLite throws. */
   static open(file: string, journalFile: string): UsageIndex {
-    try {
-      return UsageIndex.#openFitting(file, journalFile);
-    } catch {
-      // Damaged, of another version or of another journal: everything in it can be made again. A journal that cannot
-      // be read fails below once more.
-      for (const suffix of ["", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
-      return UsageIndex.#openFitting(file, journalFile);
-    }
-  }
-
-  static #openFitting(file: string, journalFile: string): UsageIndex {
-    const { SQLITE_OPEN_CREATE, SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
-    const database = new Database(file, SQLITE_OPEN_CREATE | SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
-    try {
-      // A power cut may take the last steps or all of it; only time is lost.
-      database.run("PRAGMA journal_mode = WAL");
-      database.run("PRAGMA synchronous = OFF");
-      database.run("PRAGMA temp_store = MEMORY");
-      const attach = database.prepare("ATTACH ? AS ledger");
-      attach.run(`file:${encodeURI(journalFile).replaceAll("?", "%3f").replaceAll("#", "%23")}?mode=ro`);
-      attach.finalize();
-      const { user_version } = database.query("PRAGMA user_version").get() as { user_version: number };
-      if (user_version === 0) {
-        database.transaction(() => {
-          database.run(tables);
-          database.run(`PRAGMA user_version = ${indexVersion}`);
-        })();
-      } else if (user_version !== indexVersion) throw new Error(`the index has version ${user_version}`);
+    return openBesideLedger(file, journalFile, form, (database) => {
       const index = new UsageIndex(database);
       index.#checkMark();
       return index;
-    } catch (thrown) {
-      database.close();
-      throw thrown;
-    }
+    });
   }
 
   /** Takes in the next lines of the journal, a slice; says whether there may be more. */

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { noSpendLimits } from "../src/account/spend-limit.ts";
-import type { Accounting } from "../src/accounting.ts";
+import type { FolderAccounting } from "../src/accounting.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
 import { isRefusal } from "../src/core/refusals.ts";
 import { type AccountId, defaultKey, type Usage } from "../src/core/types.ts";
@@ -65,7 +65,7 @@ export async function measureLedger(flags: LedgerFlags) {
 }
 
 /** Pairs a second on one thread. */
-function reserveAndSettle({ ledger }: Accounting, ids: readonly AccountId[], pairs: number): number {
+function reserveAndSettle({ ledger }: FolderAccounting, ids: readonly AccountId[], pairs: number): number {
   const now = Date.now();
   const startedMs = performance.now();
   for (let pair = 0; pair < pairs; pair++) {
@@ -81,7 +81,7 @@ export type DurableRun = Readonly<{ perSecond: number; latencyMs: readonly numbe
 
 /** Closed loop: `waiting` requests are admitted and settled, each again as soon as its charge is on disk. */
 async function settleDurably(
-  { admission }: Accounting,
+  { admission }: FolderAccounting,
   ids: readonly AccountId[],
   flags: LedgerFlags,
   run: number,

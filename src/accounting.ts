@@ -2,20 +2,30 @@
 import { AccessLinks } from "./account/access-links.ts";
 import { AccountKeys } from "./account/account-keys.ts";
 import { Accounts } from "./account/accounts.ts";
-import { Admission } from "./account/admission.ts";
+import { Admission, type Asked, type Asker } from "./account/admission.ts";
 import { AuditLog } from "./account/audit.ts";
 import { Flood } from "./account/flood.ts";
 import { Identities } from "./account/identities.ts";
-import type { Journal } from "./account/journal.ts";
 import { Keys } from "./account/keys.ts";
 import { Ledger } from "./account/ledger.ts";
 import { type PurchaseRecords, Purchases } from "./account/purchases.ts";
-import { Searches } from "./account/searches.ts";
+import { type SearchHold, Searches } from "./account/searches.ts";
 import { Sessions } from "./account/sessions.ts";
+import type {
+  SoonAccountKeys,
+  SoonAccounts,
+  SoonAuditLog,
+  SoonIdentities,
+  SoonLinks,
+  SoonPurchases,
+  SoonSessions,
+} from "./account/soon.ts";
 import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
 import { balanceLookMs, keysUsedBatch, keysUsedIntervalMs } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
+import type { Soon, Soonly } from "./core/soon.ts";
+import type { AccountId, Hold, Model, ModelKind, Moment, Ms, Plan, Principal, Refusal } from "./core/types.ts";
 import { type Backup, backUp } from "./store/backup/backup.ts";
 import { ConsoleRecords } from "./store/ledger/console-records.ts";
 import { takeDataFolder } from "./store/folder/data-folder.ts";
@@ -27,24 +37,56 @@ import { LedgerWatch } from "./store/verify/verify-watch.ts";
 import { verify } from "./store/verify/verify.ts";
 import { WorkerStorage } from "./store/ledger/worker-storage.ts";
 
+/** What every request asks; `now` as `Parts` of the spine says it. */
+export type RequestAdmission = Readonly<{
+  countRequest(account: AccountId, now: Ms, kind?: ModelKind): Soon<Refusal | null>;
+  refuseFlooded(account: AccountId, now: Ms, kind?: ModelKind): Soon<Refusal | null>;
+  refuseModel(principal: Asker, model: Model): Soon<Refusal | null>;
+  admit(
+    asker: Asker,
+    ask: Asked,
+    inputTokens: number,
+    requestId: string,
+    now: Moment,
+    endUser?: string | null,
+  ): Soon<Hold | Refusal>;
+}> & {
+  inputRequestsPerMinute: number;
+  /** Those who were admitted and wait for others of their account to settle. */
+  readonly line: { maxWaitMs: Ms; readonly length: number };
+};
+
+export type RequestKeys = Readonly<{
+  principal(key: string): Soon<Principal | null>;
+  ofHash(keyHash: string): Soon<Principal | null>;
+}> & {
+  /** Called when a key is void. */
+  onVoid: () => void;
+};
+
+/** Where the books are rows of a database server, answers come later. */
 export type Accounting = Readonly<{
   /** For the command line and the console. */
-  accounts: Accounts;
-  accountKeys: AccountKeys;
+  accounts: SoonAccounts;
+  accountKeys: SoonAccountKeys;
   /** For every request. */
-  admission: Admission;
-  keys: Keys;
-  searches: Searches;
-  ledger: Ledger;
+  admission: RequestAdmission;
+  keys: RequestKeys;
+  searches: Readonly<{ take(account: AccountId, now: Ms): Soon<SearchHold | null> }>;
+  /** Of an account that a request was read for. */
+  planOf(account: AccountId): Plan;
+  /** Balance tokens reserved by open requests of all accounts. */
+  reserved: Readonly<{ heldTokens: number }>;
+  /** Accounts in memory, of which operators are told; null: there are none. */
+  memory: Pick<Ledger, "loaded" | "knownBalance"> | null;
   /** For the console. */
-  sessions: Sessions;
-  purchases: Purchases;
-  purchaseRecords: PurchaseRecords;
-  auditLog: AuditLog;
-  links: AccessLinks;
-  identities: Identities;
-  journal: Journal & { readonly pending: number };
-  databaseFile: string;
+  sessions: SoonSessions;
+  purchases: SoonPurchases;
+  purchaseRecords: Soonly<PurchaseRecords>;
+  auditLog: SoonAuditLog;
+  links: SoonLinks;
+  identities: SoonIdentities;
+  journal: Readonly<{ pending: number }>;
   /** Why the ledger cannot be written for now, in words; null while it can. */
   readonly unwritable: string | null;
   /** Copies the database to a new file while it is in use. Throws BackupFailed. */
@@ -56,6 +98,25 @@ export type Accounting = Readonly<{
   /** Commits what is pending and lets go of the data folder. */
   close(): Promise<void>;
 }>;
+
+/** Of a data folder: its ledger is in memory, so that all is known at once. */
+type InMemory = Readonly<{
+  accounts: Accounts;
+  accountKeys: AccountKeys;
+  admission: Admission;
+  keys: Keys;
+  searches: Searches;
+  ledger: Ledger;
+  sessions: Sessions;
+  purchases: Purchases;
+  purchaseRecords: PurchaseRecords;
+  auditLog: AuditLog;
+  links: AccessLinks;
+  identities: Identities;
+  journal: BatchingJournal;
+  databaseFile: string;
+}>;
+export type FolderAccounting = Omit<Accounting, keyof InMemory> & InMemory;
 
 export type AccountingOptions = Readonly<{
   dataFolder: string;
@@ -80,7 +141,7 @@ export type AccountingOptions = Readonly<{
  * Opens the accounting of a data folder, and makes it if there is none. Takes the same time however many accounts
  * there are: they are loaded when they are first used. Throws DataFolderInUse or DataFolderUnusable.
  */
-export async function openAccounting(options: AccountingOptions): Promise<Accounting> {
+export async function openAccounting(options: AccountingOptions): Promise<FolderAccounting> {
   const { dataFolder, catalog, siteUrl, clock, onFatal, onWritable, onCommit, usageKeepDays } = options;
   const { plans } = catalog;
   await using undo = new AsyncDisposableStack();
@@ -121,7 +182,10 @@ export async function openAccounting(options: AccountingOptions): Promise<Accoun
     admission,
     keys,
     searches,
+    planOf: (account) => ledger.account(account).plan,
+    reserved: ledger,
     ledger,
+    memory: ledger,
     sessions,
     purchaseRecords: consoleRecords,
     purchases: new Purchases({ accounts, records: consoleRecords, journal, clock }),

@@ -16,6 +16,7 @@ import { busyRetrySeconds, largeBodyMinBytes } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { refusedByLimits } from "./core/key-limits.ts";
 import { isRefusal, refuse } from "./core/refusals.ts";
+import type { Soon } from "./core/soon.ts";
 import { GapSink } from "./telemetry/gap-sink.ts";
 import { RequestRecord, type RoundRecord } from "./telemetry/request-record.ts";
 import type { Media, ReadyAsk } from "./tools/media/media.ts";
@@ -42,9 +43,6 @@ import {
   type Usage,
   noUsage,
 } from "./core/types.ts";
-
-/** What is known on this thread at once, and from another one later. Waited for only where it must be. */
-export type Soon<Value> = Value | Promise<Value>;
 
 /** The parts of the gateway that a request meets, in the order in which it meets them. */
 export type Parts = Readonly<{
@@ -104,7 +102,7 @@ export type Incoming = Readonly<{
   /** Null: no key, or two different ones. */
   key: string | null;
   /** Who a signed-in browser's request is from, which brings no key. Null or absent: a key is needed. */
-  signedIn?: (() => Principal | null) | null;
+  signedIn?: (() => Soon<Principal | null>) | null;
   /** The client's, as far as it is known. Absent: it is not. */
   address?: () => string | null;
   /** The body, or why it cannot be read. */

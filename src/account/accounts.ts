@@ -5,6 +5,7 @@ import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { creditGrantMaxTokens, dayMs, emailMaxLength, linkMaxMs } from "../core/limits.ts";
 import { firstPlan, isPlan, limitOf, planOf } from "../core/plans.ts";
+import type { Soon } from "../core/soon.ts";
 import { type AccountId, defaultKey, type Ms, type PlanId, StoreUnavailable } from "../core/types.ts";
 import type { NewAccessLink } from "./access-links.ts";
 import type { InSameCommit, Journal } from "./journal.ts";
@@ -87,7 +88,7 @@ type Parts = Readonly<{
 
 /** Ready to be set, if nobody else has set one since the old one was checked. */
 export type PasswordReplacement = Readonly<{
-  isOvertaken(): boolean;
+  isOvertaken(): Soon<boolean>;
   apply(inSameCommit?: InSameCommit): Promise<void>;
 }>;
 

@@ -6,6 +6,7 @@
 // failed counts as well: only the service knows whether it did it.
 import { assert } from "../core/assert.ts";
 import { searchCallsPerSearchMax } from "../core/limits.ts";
+import type { Soon } from "../core/soon.ts";
 import { type AccountId, defaultKey, type Ms } from "../core/types.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
@@ -18,7 +19,7 @@ export interface SearchHold extends Disposable {
   /** The search found something and counts, for the day on which it was taken. */
   keep(): void;
   /** Counts a call of the search service for that day; false where none is left: it is not to be made. */
-  call(): boolean;
+  call(): Soon<boolean>;
 }
 
 export class Searches {

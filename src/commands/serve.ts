@@ -58,14 +58,14 @@ const command: Command = {
     hangUps.follow(() => void server.reload("SIGHUP"));
 
     const { accounting, url, dataFolder, nodes } = server;
-    isFirstStart = accounting.accounts.none;
+    isFirstStart = await accounting.accounts.none;
     if (isFirstStart) console.log(await createOperator(server));
-    else if (!accounting.accounts.hasOperator) {
+    else if (!(await accounting.accounts.hasOperator)) {
       console.log(
         "No account is an operator: tollgate accounts create EMAIL --operator --password PASSWORD makes one.",
       );
     }
-    for (const notice of server.planNotices()) console.log(`${notice}.`);
+    for (const notice of await server.planNotices()) console.log(`${notice}.`);
     console.log(`Tollgate ${version} listening on ${url}, data in ${dataFolder}`);
     for (const line of otherMachines(server)) console.log(line);
     console.log(nodes);
@@ -138,7 +138,7 @@ async function createOperator({
   if (password.password !== undefined) secret.unshift(`  password  ${password.password}`);
   else {
     const now = systemClock.wall();
-    const link = accounts.passwordLink(id, now + passwordLinkMs, now);
+    const link = await accounts.passwordLink(id, now + passwordLinkMs, now);
     const made = await links.make(link, (number) => note("account.password_link", id, `link ${number}`));
     secret.unshift(`  sign in   ${consoleUrl}${pathOf(made)} (once, within a day)`);
   }

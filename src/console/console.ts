@@ -118,14 +118,15 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
       return fail("foreign_origin", "This change does not come from a page of this console.");
     }
     // (2)
-    let visitor = signedIn.visitor(request.headers);
+    let visitor = await signedIn.visitor(request.headers);
     let denied = refuseAccess(route.access, visitor);
     if (denied !== null) return denied;
     // (4)
     const body = route.body === null ? null : await readJson(request, route.body);
     if (route.body !== null) {
       // Its sender may take minutes over it: by now the session may be void, or the operator dismissed.
-      visitor = signedIn.visitor(request.headers);
+      const still = signedIn.visitor(request.headers);
+      visitor = still instanceof Promise ? await still : still;
       denied = refuseAccess(route.access, visitor);
       if (denied !== null) return denied;
     }

@@ -19,6 +19,7 @@ export class Live {
   readonly #requests: LiveRequests;
   readonly #streams = new Set<Stream>();
   #timer: Timer | null = null;
+  #isLooking = false;
 
   constructor(parts: Parts, requests: LiveRequests) {
     this.#parts = parts;
@@ -38,11 +39,11 @@ export class Live {
     }
     let stream: Stream;
     const body = new ReadableStream<Uint8Array>({
-      start: (controller) => {
+      start: async (controller) => {
         stream = new Stream(visitor, controller);
         this.#streams.add(stream);
-        this.#look(stream, visitor.account.operator ? this.operatorNumbers() : null);
-        this.#timer ??= setInterval(() => this.look(), liveIntervalMs);
+        this.#timer ??= setInterval(() => void this.look(), liveIntervalMs);
+        await this.#look(stream, visitor.account.operator ? await this.#forOperators() : null);
       },
       cancel: () => this.#drop(stream),
     });
@@ -54,22 +55,27 @@ export class Live {
     return new Response(body, { headers });
   }
 
-  operatorNumbers(): OperatorNumbers {
+  async operatorNumbers(): Promise<OperatorNumbers> {
     const { nodes, reserved } = this.#parts;
     return {
-      nodes: [...nodes.states()],
+      nodes: [...(await nodes.states())],
       waiting: nodes.waiting,
       requests_in_flight: this.#requests.openRequests,
       reserved_tokens: reserved.heldTokens,
     };
   }
 
-  /** One look at everything that somebody listens to. */
-  look(): void {
-    const forOperators = [...this.#streams].some(({ visitor }) => visitor.account.operator)
-      ? this.operatorNumbers()
-      : null;
-    for (const stream of this.#streams) this.#look(stream, forOperators);
+  /** One look at everything that somebody listens to; none begins while another runs. */
+  async look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    try {
+      const hasOperator = [...this.#streams].some(({ visitor }) => visitor.account.operator);
+      const forOperators = hasOperator ? await this.#forOperators() : null;
+      for (const stream of this.#streams) await this.#look(stream, forOperators);
+    } finally {
+      this.#isLooking = false;
+    }
   }
 
   /** Ends all streams; their pages connect again. */
@@ -80,18 +86,31 @@ export class Live {
     }
   }
 
-  #look(stream: Stream, forOperators: OperatorNumbers | null): void {
+  /** Null where they cannot be read now. */
+  async #forOperators(): Promise<OperatorNumbers | null> {
+    try {
+      return await this.operatorNumbers();
+    } catch (thrown) {
+      if (thrown instanceof StoreUnavailable) return null;
+      throw thrown;
+    }
+  }
+
+  async #look(stream: Stream, forOperators: OperatorNumbers | null): Promise<void> {
     const { visitor } = stream;
     const { sessions, clock, log } = this.#parts;
     try {
-      if (!sessions.isOpen(visitor.session, clock.wall())) {
+      if (!(await sessions.isOpen(visitor.session, clock.wall()))) {
+        if (!this.#streams.has(stream)) return;
         stream.send({ event: "ended", data: {} });
         stream.end();
         return this.#drop(stream);
       }
       if (!stream.isRead) return;
       const { id, operator } = visitor.account;
-      stream.send({ event: "account", data: numbersOf(this.#parts, id, this.#requests.openRequestsOf(id)) });
+      const numbers = await numbersOf(this.#parts, id, this.#requests.openRequestsOf(id));
+      if (!this.#streams.has(stream)) return; // it ended meanwhile
+      stream.send({ event: "account", data: numbers });
       if (operator && forOperators !== null) stream.send({ event: "operator", data: forOperators });
       stream.keepAlive();
     } catch (thrown) {

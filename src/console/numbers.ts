@@ -1,4 +1,4 @@
-// An account's live numbers, from memory.
+// An account's live numbers.
 import { coderWindowOf, dayOf } from "../account/quota.ts";
 import { coderWindowMs, dayMs } from "../core/limits.ts";
 import type { AccountId } from "../core/types.ts";
@@ -6,12 +6,13 @@ import type { AccountNumbers } from "./api.ts";
 import type { ConsoleParts } from "./parts.ts";
 
 /** Throws StoreUnavailable where the account was not in memory and the disk cannot be read. */
-export function numbersOf(
+export async function numbersOf(
   { accounts, clock }: Pick<ConsoleParts, "accounts" | "clock">,
   id: AccountId,
   requestsInFlight: number,
-): AccountNumbers {
-  const { allowance, credit, reserved, openReservations, spendable, coder_calls, searches } = accounts.numbers(id);
+): Promise<AccountNumbers> {
+  const numbers = await accounts.numbers(id);
+  const { allowance, credit, reserved, openReservations, spendable, coder_calls, searches } = numbers;
   const now = clock.wall();
   const tomorrow = timeOf((dayOf(now) + 1) * dayMs);
   return {

@@ -1,18 +1,22 @@
 // What the console depends on; `tollgate serve` assembles it.
-import type { AccessLinks } from "../account/access-links.ts";
-import type { AccountKeys } from "../account/account-keys.ts";
-import type { Accounts } from "../account/accounts.ts";
-import type { AuditLog } from "../account/audit.ts";
-import type { Identities } from "../account/identities.ts";
 import type { KnownBrowsers } from "../account/known-browsers.ts";
-import type { PurchaseRecords, Purchases } from "../account/purchases.ts";
-import type { Sessions } from "../account/sessions.ts";
+import type { PurchaseRecords } from "../account/purchases.ts";
+import type {
+  SoonAccountKeys,
+  SoonAccounts,
+  SoonAuditLog,
+  SoonIdentities,
+  SoonLinks,
+  SoonPurchases,
+  SoonSessions,
+} from "../account/soon.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
 import type { ActivityQueries } from "../core/activity.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
+import type { Soon, Soonly } from "../core/soon.ts";
 import type { Model } from "../core/types.ts";
 import type { NodeTest, OperatorModels, OperatorNode } from "./api.ts";
 import type { AccountData } from "./account-data.ts";
@@ -29,7 +33,7 @@ export type NodeOutcome<Done> = Done | Readonly<{ refused: string }>;
 
 /** The nodes as operators see them. */
 export type NodesView = Readonly<{
-  states(): readonly OperatorNode[];
+  states(): Soon<readonly OperatorNode[]>;
   /** Gives it no new requests, or requests again. */
   setDrained(name: string, drained: boolean): NodeOutcome<Readonly<{ drained: boolean }>>;
   /** Asks it for a token. */
@@ -54,12 +58,12 @@ export type ProviderParts = Readonly<{
 }>;
 
 export type ConsoleParts = Readonly<{
-  accounts: Accounts;
-  accountKeys: AccountKeys;
-  sessions: Sessions;
-  purchases: Purchases;
-  purchaseRecords: PurchaseRecords;
-  auditLog: AuditLog;
+  accounts: SoonAccounts;
+  accountKeys: SoonAccountKeys;
+  sessions: SoonSessions;
+  purchases: SoonPurchases;
+  purchaseRecords: Soonly<PurchaseRecords>;
+  auditLog: SoonAuditLog;
   usage: UsageQueries;
   activity: ActivityQueries;
   requestLog: RequestLogQueries;
@@ -85,8 +89,8 @@ export type ConsoleParts = Readonly<{
   passwordSignIn: boolean;
   /** Null: there is none. */
   oidc: ProviderParts | null;
-  links: AccessLinks;
-  identities: Identities;
+  links: SoonLinks;
+  identities: SoonIdentities;
   addresses: BrowserAddresses;
   browsers: KnownBrowsers;
   version: string;

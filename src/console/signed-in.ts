@@ -1,16 +1,17 @@
 // Finds out who is signed in from a request's cookie, for the console's API and for the playground's calls to /v1. Also
 // defines a browser's cookies: the one of its session, the one that says where it signed in before, and for ten minutes the
 // one of a sign-in with an identity provider.
-import type { Accounts } from "../account/accounts.ts";
-import type { Sessions } from "../account/sessions.ts";
+import type { SessionRecord } from "../account/sessions.ts";
+import type { SoonAccounts, SoonSessions } from "../account/soon.ts";
 import type { Clock } from "../core/clock.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import { knownBrowserMaxMs, providerSignInMs, sessionMaxMs } from "../core/limits.ts";
+import type { Soon } from "../core/soon.ts";
 import type { AccountId } from "../core/types.ts";
 import { consoleHeader } from "./api.ts";
 import type { Visitor } from "./routes/route.ts";
 
-type Parts = Readonly<{ sessions: Sessions; accounts: Accounts; clock: Clock; baseUrl: string }>;
+type Parts = Readonly<{ sessions: SoonSessions; accounts: SoonAccounts; clock: Clock; baseUrl: string }>;
 
 export class SignedIn {
   readonly #parts: Parts;
@@ -20,25 +21,34 @@ export class SignedIn {
   }
 
   /** Null where nobody is. Throws StoreUnavailable. */
-  visitor(headers: Headers): Visitor | null {
-    const { sessions, accounts, clock, baseUrl } = this.#parts;
+  visitor(headers: Headers): Soon<Visitor | null> {
+    const { sessions, clock, baseUrl } = this.#parts;
     const token = tokenOf(headers, baseUrl);
     const session = token === null ? null : sessions.find(token, clock.wall());
-    const account = session === null ? null : accounts.record(session.account);
-    return session === null || account === null ? null : { session, account };
+    return session instanceof Promise ? session.then((found) => this.#visitorOf(found)) : this.#visitorOf(session);
   }
 
   /**
    * The account that a request without a key spends from: one of the playground, which has the session's cookie, our
    * own Origin and a header that no other site can send along. Null for every other. Throws StoreUnavailable.
    */
-  account({ headers }: Request): AccountId | null {
+  account({ headers }: Request): Soon<AccountId | null> {
     const { sessions, clock, baseUrl } = this.#parts;
     if (headers.get(consoleHeader) !== "1" || !isSameOrigin(headers, baseUrl)) return null;
     const token = tokenOf(headers, baseUrl);
-    return (token === null ? null : sessions.find(token, clock.wall()))?.account ?? null;
+    const session = token === null ? null : sessions.find(token, clock.wall());
+    return session instanceof Promise ? session.then(accountOf) : accountOf(session);
+  }
+
+  #visitorOf(session: SessionRecord | null): Soon<Visitor | null> {
+    const account = session === null ? null : this.#parts.accounts.record(session.account);
+    if (account instanceof Promise)
+      return account.then((found) => (found === null ? null : { session: session!, account: found }));
+    return session === null || account === null ? null : { session, account };
   }
 }
+
+const accountOf = (session: SessionRecord | null): AccountId | null => session?.account ?? null;
 
 type CookieName = "tollgate_session" | "tollgate_browser" | "tollgate_provider";
 

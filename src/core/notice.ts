@@ -1,4 +1,5 @@
 // What operators are told of by webhooks: something happened that somebody should look at.
+import type { Soon } from "./soon.ts";
 import type { AccountId, Ms } from "./types.ts";
 
 /** What webhooks may ask for. */
@@ -28,8 +29,8 @@ export type Notice = Readonly<{
   event: NoticeEvent | "test";
   at: Ms;
   /** Made for each delivery: an account that is erased meanwhile is not named. */
-  content(): NoticeContent;
+  content(): Soon<NoticeContent>;
 }>;
 
 /** Names of accounts for notices, as they are then. */
-export type NameOfAccount = (account: AccountId) => string;
+export type NameOfAccount = (account: AccountId) => Promise<string>;

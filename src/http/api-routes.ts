@@ -2,7 +2,7 @@
 // ways, and pages of other sites may read its replies if the operator allows it.
 import type { AnyElysia } from "elysia";
 import type { Endpoint } from "../core/types.ts";
-import type { Soon } from "../gateway.ts";
+import type { Soon } from "../core/soon.ts";
 import type { CrossOrigin } from "./cross-origin.ts";
 import type { Connection } from "./inference.ts";
 

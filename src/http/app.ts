@@ -4,7 +4,8 @@ import { Elysia } from "elysia";
 import type { Dialect } from "../dialects/dialect.ts";
 import { Dialects, type OpenDialect } from "../dialects/registry.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
-import type { Parts, Soon } from "../gateway.ts";
+import type { Soon } from "../core/soon.ts";
+import type { Parts } from "../gateway.ts";
 import { listedModels, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { bodyMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
@@ -16,7 +17,7 @@ import { ApiRoutes } from "./api-routes.ts";
 import { clientAddress } from "./client-address.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
-import { askerOf, type KnownKeys } from "./incoming.ts";
+import { askerOf } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
 import { type Connection, idleTimeoutSeconds, Inference } from "./inference.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
@@ -42,9 +43,8 @@ import { TokenRoutes } from "./token-routes.ts";
 /** Of a server that serves every route: it knows keys and stored responses itself. */
 export type ServerParts = Parts &
   Readonly<{
-    keys: KnownKeys;
     /** Why whoever asks may not use a model; null: they may. */
-    admission: { refuseModel(principal: Principal, model: Model): Refusal | null };
+    admission: { refuseModel(principal: Principal, model: Model): Soon<Refusal | null> };
     storedResponses: StoredResponses | null;
   }>;
 
@@ -230,7 +230,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     yield* gauges();
   }
 
-  function whoseIs(request: Request, connection: Connection | null): Principal | Refusal {
+  function whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal> {
     return askerOf(request, keyHeaders, parts, site, () => clientAddress(request, connection, addressHeader));
   }
 
@@ -240,13 +240,13 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   }
 
   /** Those that whoever asks may use: clients pick from it. */
-  function listModels(request: Request, connection: Connection | null): Response {
+  async function listModels(request: Request, connection: Connection | null): Promise<Response> {
     const requestId = mintRequestId(parts.clock.wall());
-    const asker = whoseIs(request, connection);
+    const asker = await whoseIs(request, connection);
     if (isRefusal(asker)) return refusalReply(inference.dialectOf(request), asker, requestId);
     const usable: Model[] = [];
     for (const model of listedModels(parts.catalog)) {
-      const refused = parts.admission.refuseModel(asker, model);
+      const refused = await parts.admission.refuseModel(asker, model);
       if (refused === null) usable.push(model);
       else if (refused.refusal === "quota_unverified") {
         return refusalReply(inference.dialectOf(request), refused, requestId);
@@ -256,16 +256,16 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     return jsonReply(JSON.stringify(modelsBody(usable, searchParams, viewOf(request))), requestId);
   }
 
-  function showModel(request: Request, connection: Connection | null, id: string): Response {
+  async function showModel(request: Request, connection: Connection | null, id: string): Promise<Response> {
     const requestId = mintRequestId(parts.clock.wall());
-    const asker = whoseIs(request, connection);
+    const asker = await whoseIs(request, connection);
     if (isRefusal(asker)) return refusalReply(inference.dialectOf(request), asker, requestId);
     const model = parts.catalog.models.get(id);
     if (model === undefined) {
       const reason = `The model \`${id}\` does not exist`;
       return refusalReply(inference.dialectOf(request), refuse("not_found", { reason }), requestId);
     }
-    const refused = parts.admission.refuseModel(asker, model);
+    const refused = await parts.admission.refuseModel(asker, model);
     if (refused !== null) return refusalReply(inference.dialectOf(request), refused, requestId);
     return jsonReply(JSON.stringify(modelBody(model, viewOf(request))), requestId);
   }
@@ -293,7 +293,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     act: StoredResponseAction,
   ): Promise<Response> {
     const requestId = mintRequestId(parts.clock.wall());
-    const asker = whoseIs(request, connection);
+    const asker = await whoseIs(request, connection);
     const found = isRefusal(asker)
       ? asker
       : await act(parts.storedResponses, asker.account, id, requestAddress(request).searchParams);

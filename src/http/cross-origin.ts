@@ -1,6 +1,6 @@
 // Decides which pages of other sites may call the API and read its replies (CORS): none, unless the operator names
 // them. They authenticate with a key, never with a cookie: a reply to a request with a cookie is never opened to them.
-import type { Soon } from "../gateway.ts";
+import type { Soon } from "../core/soon.ts";
 import { preflightMaxAgeSeconds } from "../core/limits.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 

@@ -2,11 +2,11 @@
 import { readBodyJson } from "../bodies/body-json.ts";
 import type { LargeBody } from "../bodies/large-bodies.ts";
 import type { RequestHead } from "../dialects/dialect.ts";
-import type { Body, Incoming } from "../gateway.ts";
+import type { Body, Incoming, Parts } from "../gateway.ts";
 import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
-import type { Clock } from "../core/clock.ts";
 import { refusedByLimits } from "../core/key-limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
+import type { Soon } from "../core/soon.ts";
 import { type AccountId, type Endpoint, noKey, type Principal, type Refusal, StoreUnavailable } from "../core/types.ts";
 import { ArrivingBodies, type ArrivingBody } from "./arriving-bodies.ts";
 import type { BodyTurns } from "./body-turns.ts";
@@ -53,37 +53,38 @@ export const incomingOf = (
   requestId,
   head,
   key: keyHeaders.keyOf(request.headers),
-  signedIn:
-    site !== null && keyHeaders.mayBeSignedIn(request.headers) ? () => principalOf(site.accountOf(request)) : null,
+  signedIn: site !== null && keyHeaders.mayBeSignedIn(request.headers) ? () => signedInOf(site, request) : null,
   address,
   body: (account) => readBody(request, account, keepsLarge, null, keep),
 });
-
-/** Keys that are known on this thread. */
-export type KnownKeys = Readonly<{ principal(key: string): Principal | null }>;
 
 /** Of a signed-in browser. */
 const principalOf = (account: AccountId | null): Principal | null =>
   account === null ? null : { account, key: noKey, limits: null };
 
+function signedInOf(site: Site, request: Request): Soon<Principal | null> {
+  const account = site.accountOf(request);
+  return account instanceof Promise ? account.then(principalOf) : principalOf(account);
+}
+
 /** Who asks at a route that needs no more than a key, or a page of the site on which somebody is signed in. */
-export function askerOf(
+export async function askerOf(
   request: Request,
   keyHeaders: KeyHeaders,
-  { keys, clock }: Readonly<{ keys: KnownKeys; clock: Clock }>,
+  { keys, clock }: Pick<Parts, "keys" | "clock">,
   site: Site | null,
   address: () => string | null,
-): Principal | Refusal {
+): Promise<Principal | Refusal> {
   try {
     const key = keyHeaders.keyOf(request.headers);
     if (key !== null) {
-      const principal = keys.principal(key);
+      const principal = await keys.principal(key);
       if (principal === null) return refuse("invalid_api_key");
       const { limits } = principal;
       return (limits === null ? null : refusedByLimits(limits, clock.wall(), address)) ?? principal;
     }
-    const signedIn = keyHeaders.mayBeSignedIn(request.headers) ? site?.accountOf(request) : null;
-    return principalOf(signedIn ?? null) ?? refuse("invalid_api_key");
+    const signedIn = site !== null && keyHeaders.mayBeSignedIn(request.headers) ? signedInOf(site, request) : null;
+    return (await signedIn) ?? refuse("invalid_api_key");
   } catch (error) {
     if (error instanceof StoreUnavailable) return refuse("quota_unverified");
     throw error;

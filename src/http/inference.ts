@@ -4,7 +4,7 @@ import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Dialect, Keep, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
-import { type Admitted, admit, isRefused, type Parts, type Refused, serve, type Soon } from "../gateway.ts";
+import { type Admitted, admit, isRefused, type Parts, type Refused, serve } from "../gateway.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import { inputsRepliesAccountBytesMax, inputsRepliesBytesMax, inputsReplyStepBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
@@ -22,6 +22,7 @@ import type { KeyHeaders } from "./key-headers.ts";
 import { refusalReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
 import type { RequestWatch } from "./metrics/request-watch.ts";
+import type { Soon } from "../core/soon.ts";
 import type { LiveRequests, Site } from "./site.ts";
 import { StreamOutlet } from "./outlets/stream-outlet.ts";
 

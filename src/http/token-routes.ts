@@ -11,7 +11,7 @@ import type { AccountId, Refusal } from "../core/types.ts";
 import { BodyTurns } from "./body-turns.ts";
 import type { ApiRoutes } from "./api-routes.ts";
 import { clientAddress } from "./client-address.ts";
-import { askerOf, ArrivedHead, type KnownKeys, readBody } from "./incoming.ts";
+import { askerOf, ArrivedHead, readBody } from "./incoming.ts";
 import type { Connection } from "./inference.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
@@ -22,8 +22,8 @@ type Count = (body: Body, account: AccountId, cancelSignal: AbortSignal) => Prom
 
 const tokenizePath = "/v1/tokenize";
 
-type TokenParts = Pick<Parts, "catalog" | "storedResponses" | "largeBodies" | "clock"> &
-  Readonly<{ keys: KnownKeys; keyHeaders: KeyHeaders; dialects: Dialects }>;
+type TokenParts = Pick<Parts, "keys" | "catalog" | "storedResponses" | "largeBodies" | "clock"> &
+  Readonly<{ keyHeaders: KeyHeaders; dialects: Dialects }>;
 
 export class TokenRoutes {
   readonly #parts: TokenParts;
@@ -94,7 +94,7 @@ export class TokenRoutes {
 
   async #answer(request: Request, connection: Connection | null, dialect: Dialect, count: Count): Promise<Response> {
     const requestId = mintRequestId(this.#parts.clock.wall());
-    const asker = askerOf(request, this.#parts.keyHeaders, this.#parts, this.#site, () =>
+    const asker = await askerOf(request, this.#parts.keyHeaders, this.#parts, this.#site, () =>
       clientAddress(request, connection, this.#addressHeader),
     );
     if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);

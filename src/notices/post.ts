@@ -9,8 +9,11 @@ import type { Ms } from "../core/types.ts";
 /** Discord takes no more characters, and who reads a chat needs no more. */
 const textMaxLength = 1_900;
 
-export function bodyOf({ format }: Pick<WebhookConfig, "format">, { event, at, content }: Notice): string {
-  const { text, data } = content();
+export async function bodyOf(
+  { format }: Pick<WebhookConfig, "format">,
+  { event, at, content }: Notice,
+): Promise<string> {
+  const { text, data } = await content();
   const short = text.length > textMaxLength ? `${text.slice(0, textMaxLength)}…` : text;
   switch (format) {
     case "json":
@@ -46,7 +49,7 @@ export function headersOf({ secret }: Pick<WebhookConfig, "secret">, id: string,
 
 /** Null where it was taken; else why not, in words without the address. Never rejects. */
 export async function postNotice(webhook: WebhookConfig, notice: Notice, now: Ms): Promise<string | null> {
-  const body = bodyOf(webhook, notice);
+  const body = await bodyOf(webhook, notice);
   const method = { method: "POST", headers: headersOf(webhook, notice.id, now, body), body };
   return answered(webhook, method, webhookReplyMs, (status) =>
     status >= 200 && status < 300

@@ -11,7 +11,7 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
-import { openAccounting } from "../accounting.ts";
+import { type Accounting, openAccounting } from "../accounting.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
 import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
@@ -32,6 +32,7 @@ import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
+import { UsageFile } from "../store/usage/usage-file.ts";
 import { ActivityFile } from "../store/activity/activity-file.ts";
 import { RequestLogFile } from "../store/requests/request-log-file.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
@@ -45,6 +46,7 @@ import { AnswerChecker } from "../tools/format/answer-checker.ts";
 import { Media } from "../tools/media/media.ts";
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
 import { PdfReader } from "../tools/media/pdf-reader.ts";
+import { AccountExports } from "./account-exports.ts";
 import { makeConsole } from "./console.ts";
 import { controlHandler } from "./control-handler.ts";
 import { openControlSocket, socketFile } from "./control-socket.ts";
@@ -99,7 +101,7 @@ export type ComposedServer = AsyncDisposable &
     /** The id of the last plan that is offered. */
     largestPlan: string;
     /** Which accounts are on plans that are not configured, in words. */
-    planNotices(): readonly string[];
+    planNotices(): Promise<readonly string[]>;
     /** Which names of models in plans mean none, in words; nodes were looked at. */
     modelNotices(): readonly string[];
     nodeNames: readonly string[];
@@ -143,7 +145,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
     nodes: work.serving.description,
     sampleModel: work.sampleModel,
     largestPlan: lastPlan(settings.catalog.plans).id,
-    planNotices: () => unconfiguredPlans(settings.catalog.plans, books.accounting.accounts.byPlan()),
+    planNotices: async () => unconfiguredPlans(settings.catalog.plans, await books.accounting.accounts.byPlan()),
     modelNotices: () =>
       unknownModels(Object.values(settings.catalog.plans), settings.catalog.models).map(
         ({ plan, problem }) => `The plan "${plan}" ${problem}`,
@@ -253,10 +255,15 @@ async function openBooks(earlier: Given & Settings, opened: AsyncDisposableStack
     log,
   });
   opened.defer(() => requestLog.close());
+  const usage = new UsageFile(dataFolder, accounting.databaseFile, log);
+  opened.defer(() => usage.close());
   return {
-    accounting,
+    accounting: accounting as Accounting,
+    usage,
     activity,
     requestLog,
+    exports: new AccountExports(dataFolder, accounting.databaseFile, clock),
+    databaseBytes: () => statSync(accounting.databaseFile).size,
     /** Checks the ledger, once it began. */
     watch: accounting.watch(log),
     storedResponses,
@@ -334,7 +341,7 @@ type Gateway = ReturnType<typeof openGateway>;
 
 function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
-  const { activity, requestLog, programEnvironment } = earlier;
+  const { activity, requestLog, databaseBytes, programEnvironment } = earlier;
   const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
@@ -364,7 +371,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
   });
   const backups = new ScheduledBackups({
     folder: resolve(config.dataFolder, backupsName),
-    databaseBytes: () => statSync(accounting.databaseFile).size,
+    databaseBytes,
     backup: accounting.backup,
     clock,
     log,
@@ -447,15 +454,17 @@ function unreadyReason({ violations }: LedgerState): string | null {
 
 async function openDoors(earlier: Given & Settings & Books & Work & Gateway, opened: AsyncDisposableStack) {
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
-  const { accounting, activity, requestLog, watch, storedResponses, sealingKey } = earlier;
+  const { accounting, usage, activity, requestLog, exports, watch, storedResponses, sealingKey } = earlier;
   const { pool, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
   const { relays, backups, notices, reloader, noteReload, nodeCare, noteNode, commandsWork, unready, sampleModel } =
     earlier;
 
   const webConsole = await makeConsole(config, {
     accounting,
+    usage,
     activity,
     requestLog,
+    exports,
     catalog,
     pool,
     served,
@@ -470,7 +479,6 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     clock,
     log,
   });
-  opened.defer(() => webConsole.close());
 
   const handler = controlHandler({
     work: commandsWork,
@@ -483,7 +491,10 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     testWebhook: (name) => notices.test(name),
     noteNode,
     unready: () => unready((reason) => reason), // whoever reaches the socket may know all
-    notices: () => [...webConsole.notices(), ...unconfiguredPlans(catalog.plans, accounting.accounts.byPlan())],
+    notices: async () => [
+      ...webConsole.notices(),
+      ...unconfiguredPlans(catalog.plans, await accounting.accounts.byPlan()),
+    ],
     started: { config: config.file === null ? null : resolve(config.file), nodes: flags.node ?? [] },
   });
   const control = openControlSocket(config.dataFolder, handler, isExpected);

@@ -4,7 +4,9 @@ import { loadInWords } from "../nodes/engine-load.ts";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
+import { emailsOf, namesIn } from "../account/account-names.ts";
 import { KnownBrowsers } from "../account/known-browsers.ts";
+import type { UsageQueries } from "../account/usage-queries.ts";
 import type { Accounting } from "../accounting.ts";
 import type { ActivityQueries } from "../core/activity.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
@@ -13,6 +15,7 @@ import type { Clock } from "../core/clock.ts";
 import { isExpected } from "../core/expected-error.ts";
 import { lineAccountsShownMax } from "../core/limits.ts";
 import { allows } from "../core/plans.ts";
+import type { AccountId } from "../core/types.ts";
 import { addressesOf, type BackupSchedule, type Config } from "../config/config.ts";
 import type { AccountData } from "../console/account-data.ts";
 import type { ConsoleWebhook, OperatorNode } from "../console/api.ts";
@@ -30,8 +33,7 @@ import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeLine } from "../nodes/queue/slot-queue.ts";
 import type { WebhookState } from "../notices/deliveries.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
-import { UsageFile } from "../store/usage/usage-file.ts";
-import { AccountExports } from "./account-exports.ts";
+import type { AccountExports } from "./account-exports.ts";
 import { hadModels, type ModelReport, modelReport, seenNode } from "./model-report.ts";
 import type { NodeCare } from "./node-care.ts";
 import { nodeReports } from "./node-lines.ts";
@@ -46,14 +48,14 @@ export type ServingConsole = Readonly<{
   siteFiles(): Promise<SiteFiles | null>;
   /** What an operator should know of how browsers come here. */
   notices(): readonly string[];
-  /** Lets go of its files. */
-  close(): Promise<void>;
 }>;
 
 type Parts = Readonly<{
   accounting: Accounting;
+  usage: UsageQueries;
   activity: ActivityQueries;
   requestLog: RequestLogQueries;
+  exports: Pick<AccountExports, "open">;
   catalog: Catalog;
   pool: NodePool;
   served: Pick<ServedModels, "areOwn">;
@@ -73,16 +75,22 @@ type Parts = Readonly<{
 }>;
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
-  const { accounting, activity, requestLog, catalog, pool, served, nodeCare, work, reloader } = parts;
+  const { accounting, usage, activity, requestLog, exports, catalog, pool, served, nodeCare, work, reloader } = parts;
   const { backupSchedule, demo, port, notices, sealingKey, clock, log } = parts;
-  const { accounts, accountKeys, sessions, purchases, purchaseRecords, auditLog, links, identities, ledger } =
+  const { accounts, accountKeys, sessions, purchases, purchaseRecords, auditLog, links, identities, reserved } =
     accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
-  const usage = new UsageFile(config.dataFolder, accounting.databaseFile, log);
   const nodes: NodesView = {
-    states: () => {
+    states: async () => {
       const states = pool.states();
       const lines = pool.lines(lineAccountsShownMax);
+      const waiting = [...lines.values()].flatMap(({ most }) => most.map(({ account }) => account));
+      const emailOf = namesIn(waiting.length === 0 ? noEmails : await emailsOf(accounts, waiting));
+      const emailed = ({ account, waiting: requests }: NodeLine["most"][number]) => ({
+        id: account,
+        email: emailOf(account),
+        waiting: requests,
+      });
       return nodeReports(states, lines, catalog).map((report, at) =>
         nodeOf(report, states[at]!, (lines.get(report.name)?.most ?? []).map(emailed)),
       );
@@ -102,12 +110,6 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
     had: () => hadModels(catalog, pool.states().map(seenNode)),
     takes: (modelId: string) => pool.takes(modelId),
   };
-  const emailed = ({ account, waiting }: NodeLine["most"][number]) => ({
-    id: account,
-    email: accounts.record(account)?.email ?? `account ${account}`,
-    waiting,
-  });
-  const exports = new AccountExports(config.dataFolder, accounting.databaseFile, clock);
   const accountData: AccountData = {
     export: (account, asking) => exports.open(account, asking),
     erase: async ({ email }, inSameCommit) => (await eraseAccount(work, email, inSameCommit)).name,
@@ -133,7 +135,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
           usage,
           activity,
           requestLog,
-          reserved: ledger,
+          reserved,
           catalog,
           nodes,
           accountData,
@@ -166,9 +168,10 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       ),
     siteFiles: async () => siteFilesAmong([...(await assets()).keys()]),
     notices: () => (addresses.notice === null ? [] : [addresses.notice]),
-    close: () => usage.close(),
   };
 }
+
+const noEmails: ReadonlyMap<AccountId, string> = new Map();
 
 /** What went wrong is the operator's to see. */
 const backupsIn = (

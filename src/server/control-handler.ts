@@ -4,6 +4,7 @@ import { byCommandOf } from "../account/audit.ts";
 import type { Catalog } from "../core/catalog.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { lineAccountsShownMax } from "../core/limits.ts";
+import type { Soon } from "../core/soon.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { Handler } from "./control-socket.ts";
 import type { DrainReport, NodeCare } from "./node-care.ts";
@@ -37,7 +38,7 @@ export type ControlParts = Readonly<{
   /** Why requests should go elsewhere, with all that only the operator may know; null where all is well. */
   unready(): string | null;
   /** What an operator should know of how browsers come here. */
-  notices(): readonly string[];
+  notices(): Soon<readonly string[]>;
   started: StartedWith;
 }>;
 

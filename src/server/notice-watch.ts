@@ -13,6 +13,7 @@ import type { Clock } from "../core/clock.ts";
 import { CommandError } from "../core/expected-error.ts";
 import type { Log } from "../core/log.ts";
 import type { NameOfAccount, Notice, NoticeContent } from "../core/notice.ts";
+import type { Soon } from "../core/soon.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import { Deliveries, type Post, type WebhookState } from "../notices/deliveries.ts";
@@ -29,7 +30,7 @@ type Parts = Readonly<{
   /** Names the server in what is told. */
   baseUrl: string;
   pool: Pick<NodePool, "states">;
-  accounting: Pick<Accounting, "ledger" | "accounts">;
+  accounting: Pick<Accounting, "memory" | "accounts">;
   watch: Pick<LedgerWatch, "state">;
   backups: Pick<ScheduledBackups, "failure">;
   lowBalanceTokens(): number;
@@ -130,21 +131,23 @@ export class NoticeWatch {
   /** Some of those in memory: the next look goes on behind them. */
   #lookAtAccounts(): void {
     const { accounting, clock } = this.#parts;
+    const { memory } = accounting;
+    if (memory === null) return;
     const now = clock.wall();
     for (let seen = 0; seen < noticeAccountsPerLook; seen += 1) {
-      this.#loaded ??= accounting.ledger.loaded();
+      this.#loaded ??= memory.loaded();
       const { done, value } = this.#loaded.next();
       if (done === true) {
         this.#loaded = null;
         break;
       }
-      this.#lookAtBalance(value, accounting.ledger, now);
+      this.#lookAtBalance(value, memory, now);
       this.#lookAtKeys(value, now);
     }
     this.#budgets.write(now);
   }
 
-  #lookAtBalance(account: LoadedAccount, ledger: Ledger, now: Ms): void {
+  #lookAtBalance(account: LoadedAccount, ledger: Pick<Ledger, "knownBalance">, now: Ms): void {
     const threshold = this.#parts.lowBalanceTokens();
     if (threshold === 0) return;
     if (account.mostCredit < threshold || account.credit >= threshold) return;
@@ -152,10 +155,11 @@ export class NoticeWatch {
     if (balance === null || balance >= threshold) return;
     account.mostCredit = account.credit;
     const { id } = account;
-    this.#tell("balance.low", `${id} ${now}`, (nameOf) => ({
-      text: `The balance of ${nameOf(id)} is low: ${tokens(balance)} are left.`,
-      data: { account: id, email: nameOf(id), balance_tokens: balance, threshold_tokens: threshold },
-    }));
+    this.#tell("balance.low", `${id} ${now}`, async (nameOf) => {
+      const email = await nameOf(id);
+      const data = { account: id, email, balance_tokens: balance, threshold_tokens: threshold };
+      return { text: `The balance of ${email} is low: ${tokens(balance)} are left.`, data };
+    });
   }
 
   #lookAtKeys({ id: account, keys }: LoadedAccount, now: Ms): void {
@@ -167,10 +171,13 @@ export class NoticeWatch {
       const place = `${account} ${key} ${period}`;
       if (!this.#budgets.take(place, since)) continue;
       const more = used < limit ? ", and a request that needs more than is left was refused" : "";
-      this.#tell("key.budget_used", `${place} ${since}`, (nameOf) => ({
-        text: `The key "${name}" of ${nameOf(account)} has used up its budget of the ${period}: ${tokens(used)} of ${tokens(limit)}${more}.`,
-        data: { account, email: nameOf(account), key, key_name: name, period, used_tokens: used, limit_tokens: limit },
-      }));
+      this.#tell("key.budget_used", `${place} ${since}`, async (nameOf) => {
+        const email = await nameOf(account);
+        return {
+          text: `The key "${name}" of ${email} has used up its budget of the ${period}: ${tokens(used)} of ${tokens(limit)}${more}.`,
+          data: { account, email, key, key_name: name, period, used_tokens: used, limit_tokens: limit },
+        };
+      });
     }
   }
 
@@ -221,14 +228,15 @@ export class NoticeWatch {
   }
 
   /** `occurrence` tells it apart from others of its kind. */
-  #tell(event: Notice["event"], occurrence: string, content: (nameOf: NameOfAccount) => NoticeContent): void {
+  #tell(event: Notice["event"], occurrence: string, content: (nameOf: NameOfAccount) => Soon<NoticeContent>): void {
     const { accounting, baseUrl, clock } = this.#parts;
-    const nameOf = (account: AccountId): string => accounting.accounts.record(account)?.email ?? `account ${account}`;
+    const nameOf = async (account: AccountId): Promise<string> =>
+      (await accounting.accounts.record(account))?.email ?? `account ${account}`;
     this.#deliveries.tell({
       id: idOf(`${baseUrl} ${event} ${occurrence}`),
       event,
       at: clock.wall(),
-      content: () => withServer(content(nameOf), baseUrl),
+      content: async () => withServer(await content(nameOf), baseUrl),
     });
   }
 }

@@ -1,5 +1,6 @@
 // The operations of commands on a data folder, written once for both ways there: through the socket of a running
 // server, or directly on the folder when no server runs. Arguments and results are JSON.
+import { emailsOf, namesIn } from "../account/account-names.ts";
 import { type CreatedKey, type KeyView, limitsDetail, type NewKey, type NewLimits } from "../account/account-keys.ts";
 import {
   AccountError,
@@ -41,16 +42,17 @@ export type RotatedKey = Readonly<{ email: string; api_key: string }>;
 
 /** Whatever changes something leaves an entry in the audit log, in one commit with what it changed. */
 export const operations = {
-  "accounts create"(work: CommandWork, account: NewAccount): Promise<CreatedAccount> {
+  async "accounts create"(work: CommandWork, account: NewAccount): Promise<CreatedAccount> {
     const { plan = work.accounts.planOfNew, credit = 0, operator = false } = account;
     const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
     return work.accounts.create(account, (id) => work.auditLog.append(entryOf(work, "account.create", id, detail)));
   },
 
-  "accounts list": ({ accounts }: Work, { after, limit }: { after: number; limit: number }) =>
+  "accounts list": async ({ accounts }: Work, { after, limit }: { after: number; limit: number }) =>
     accounts.list({ after, limit }),
 
-  "accounts show": ({ accounts }: Work, { email }: { email: string }): Promise<AccountView> => accounts.show(email),
+  "accounts show": async ({ accounts }: Work, { email }: { email: string }): Promise<AccountView> =>
+    accounts.show(email),
 
   async "accounts plan"(work: CommandWork, { email, plan }: { email: string; plan: string }): Promise<AccountView> {
     await work.accounts.changePlan(email, plan, (before) =>
@@ -79,7 +81,7 @@ export const operations = {
     { email, expiresAt }: { email: string; expiresAt: Ms },
   ): Promise<Readonly<{ id: AccountId; email: string }> & ShownLink> {
     const account = await work.accounts.show(email);
-    const wanted = work.accounts.passwordLink(account.id, expiresAt, systemClock.wall());
+    const wanted = await work.accounts.passwordLink(account.id, expiresAt, systemClock.wall());
     const made = await work.links.make(wanted, (id) =>
       work.auditLog.append(entryOf(work, "account.password_link", account.id, `link ${id}`)),
     );
@@ -90,7 +92,7 @@ export const operations = {
     work: CommandWork,
     { email, plan, credit, expiresAt }: { email: string | null; plan?: string; credit: number; expiresAt: Ms },
   ): Promise<Readonly<{ id: number; email: string | null; plan: string; credit: number }> & ShownLink> {
-    const wanted = work.accounts.invitation({ email, plan, credit, expiresAt }, systemClock.wall());
+    const wanted = await work.accounts.invitation({ email, plan, credit, expiresAt }, systemClock.wall());
     const made = await work.links.make(wanted, (id) =>
       work.auditLog.append(entryOf(work, "invitation.create", theServer, invitationInWords({ ...wanted, id }))),
     );
@@ -100,7 +102,8 @@ export const operations = {
   async "accounts disable"(work: CommandWork, { email }: { email: string }): Promise<AccountView> {
     const { accounts, sessions, auditLog } = work;
     const { id } = await accounts.show(email);
-    accounts.checkNotLastOperator(id);
+    const isAnother = accounts.checkNotLastOperator(id);
+    if (isAnother instanceof Promise) await isAnother;
     await sessions.endAllWith(id, null, (endSessions) =>
       accounts.setDisabled(id, true, () => {
         auditLog.append(entryOf(work, "account.disable", id, ""));
@@ -127,7 +130,7 @@ export const operations = {
       auditLog.append(entryOf(work, "account.credit", id, detail)),
     );
     const account = await accounts.show(email);
-    const owner = credited || reference === undefined ? null : accounts.creditedTo(reference);
+    const owner = credited || reference === undefined ? null : await accounts.creditedTo(reference);
     if (owner !== null && owner.id !== account.id) {
       throw new AccountError(`nothing was added: the reference ${reference} was credited to ${owner.email}`);
     }
@@ -148,28 +151,28 @@ export const operations = {
     return eraseAccount(work, email, () => work.auditLog.append(entryOf(work, "account.delete", id, detail)));
   },
 
-  "keys create"(work: CommandWork, { email, key }: { email: string; key: NewKey }): Promise<CreatedKey> {
-    const { id } = work.accountKeys.accountOf(email);
+  async "keys create"(work: CommandWork, { email, key }: { email: string; key: NewKey }): Promise<CreatedKey> {
+    const { id } = await work.accountKeys.accountOf(email);
     return work.accountKeys.create(id, key, () =>
       work.auditLog.append(entryOf(work, "key.create", id, JSON.stringify(key.name.slice(0, keyNameMaxLength)))),
     );
   },
 
   "keys list": async ({ accountKeys }: Work, { email }: { email: string }): Promise<readonly KeyView[]> =>
-    accountKeys.list(accountKeys.accountOf(email).id),
+    accountKeys.list((await accountKeys.accountOf(email)).id),
 
-  "keys limits"(
+  async "keys limits"(
     work: CommandWork,
     { email, key, limits }: { email: string; key: KeyId; limits: NewLimits },
   ): Promise<KeyView> {
-    const { id } = work.accountKeys.accountOf(email);
+    const { id } = await work.accountKeys.accountOf(email);
     return work.accountKeys.limit(id, key, limits, () =>
       work.auditLog.append(entryOf(work, "key.limits", id, limitsDetail(key, limits))),
     );
   },
 
-  "keys revoke"(work: CommandWork, { email, key }: { email: string; key: KeyId }) {
-    const { id } = work.accountKeys.accountOf(email);
+  async "keys revoke"(work: CommandWork, { email, key }: { email: string; key: KeyId }) {
+    const { id } = await work.accountKeys.accountOf(email);
     return work.accountKeys.revoke(id, key, () => work.auditLog.append(entryOf(work, "key.revoke", id, `key ${key}`)));
   },
 
@@ -185,7 +188,7 @@ export const operations = {
     { accountKeys }: Work,
     { email }: { email: string },
   ): Promise<Readonly<{ id: AccountId }>> => ({
-    id: accountKeys.accountOf(email).id,
+    id: (await accountKeys.accountOf(email)).id,
   }),
 
   /** Writes down that it is given out; without the name, which can be erased. */
@@ -193,21 +196,21 @@ export const operations = {
     work: CommandWork,
     given: { email: string; name: string },
   ): Promise<Readonly<{ id: AccountId; name: string }>> {
-    const { id } = work.accountKeys.accountOf(given.email);
-    const { name, keys } = work.accountKeys.endUser(id, given.name);
+    const { id } = await work.accountKeys.accountOf(given.email);
+    const { name, keys } = await work.accountKeys.endUser(id, given.name);
     await work.auditLog.note(entryOf(work, "end_user.export", id, `an end user of ${keys.join(", ")}`));
     return { id, name };
   },
 
-  "end-users erase"(work: CommandWork, { email, name }: { email: string; name: string }) {
-    const { id } = work.accountKeys.accountOf(email);
-    const { keys } = work.accountKeys.endUser(id, name);
+  async "end-users erase"(work: CommandWork, { email, name }: { email: string; name: string }) {
+    const { id } = await work.accountKeys.accountOf(email);
+    const { keys } = await work.accountKeys.endUser(id, name);
     return work.accountKeys.eraseEndUser(id, name, () =>
       work.auditLog.append(entryOf(work, "end_user.erase", id, `an end user of ${keys.join(", ")}`)),
     );
   },
 
-  usage: ({ accounts }: Work, { email, limit }: { email: string; limit: number }): Promise<readonly UsageRow[]> =>
+  usage: async ({ accounts }: Work, { email, limit }: { email: string; limit: number }): Promise<readonly UsageRow[]> =>
     accounts.usage(email, limit),
 
   /** `email`: of one account. */
@@ -216,9 +219,10 @@ export const operations = {
     given: { email: string | null; filter: LogFilter; after: string | undefined; limit: number },
   ): Promise<RequestRows> {
     const { email, filter, after, limit } = given;
-    const account = email === null ? null : accountKeys.accountOf(email).id;
+    const account = email === null ? null : (await accountKeys.accountOf(email)).id;
     const page = await requestLog.page({ ...filter, account }, logPlaceOf(after), limit);
-    return requestRowsOf(page, (id) => accounts.record(id)?.email ?? `account ${id}`);
+    const named = page.rows.map((row) => row.account);
+    return requestRowsOf(page, namesIn(await emailsOf(accounts, named)));
   },
 
   /** `file` is absolute: the server's working folder may be another. */

@@ -13,7 +13,7 @@ import { ToolLoop } from "../tools/tool-loop.ts";
 import { countedSearch } from "./counted-tools.ts";
 
 type OwnedToolsParts = Readonly<{
-  accounting: Pick<Accounting, "searches" | "ledger">;
+  accounting: Pick<Accounting, "searches" | "planOf">;
   publicFetch: PublicFetch;
   metrics: Metrics;
   clock: Clock;
@@ -88,11 +88,11 @@ export class OwnedTools {
   #loop(): ToolLoop | undefined {
     if (this.#search === null && this.#mcp.length === 0) return undefined;
     const { accounting, metrics, clock, log } = this.#parts;
-    const { searches, ledger } = accounting;
+    const { searches, planOf } = accounting;
     return new ToolLoop({
       provider: this.#provider === null ? null : countedSearch(this.#searchInForce, metrics),
       searches,
-      serverTools: ({ model }, account) => this.#servers.toolsFor(model, ledger.account(account).plan.as),
+      serverTools: ({ model }, account) => this.#servers.toolsFor(model, planOf(account).as),
       clock,
       log,
     });

@@ -5,7 +5,7 @@ import type { Asked } from "../account/admission.ts";
 import { keyHashOf } from "../account/keys.ts";
 import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
-import type { Soon } from "../gateway.ts";
+import type { Soon } from "../core/soon.ts";
 import { keyCacheEntriesMax } from "../core/limits.ts";
 import { busy } from "../nodes/failure/failure.ts";
 import type { NodeOutcome } from "../nodes/node-endpoint.ts";

@@ -2,7 +2,8 @@
 // on the main thread. All relays listen on the same port, and the system deals the connections out.
 import { Elysia } from "elysia";
 import { Dialects } from "../dialects/registry.ts";
-import type { Parts, Soon } from "../gateway.ts";
+import type { Soon } from "../core/soon.ts";
+import type { Parts } from "../gateway.ts";
 import { refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import { ActiveSet } from "../core/active-set.ts";

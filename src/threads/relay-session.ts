@@ -12,6 +12,7 @@ import { refusalOf } from "../nodes/failure/failure.ts";
 import type { Grant } from "../nodes/queue/pool.ts";
 import type { Place, RefusalCause } from "../nodes/queue/slot-queue.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
+import type { Soon } from "../core/soon.ts";
 import {
   type AccountId,
   type Hold,
@@ -27,12 +28,12 @@ import type { Operation, ToRelay } from "./messages.ts";
 import type { MessageBatcher } from "./message-batcher.ts";
 
 export type RelaySessionParts = Readonly<{
-  keys: { ofHash(keyHash: string): Principal | null };
+  keys: { ofHash(keyHash: string): Soon<Principal | null> };
   /** Of all keys: another number when one became void. */
   keysVersion: () => number;
   admission: {
-    countRequest(account: AccountId, now: Ms, kind: ModelKind): Refusal | null;
-    refuseFlooded(account: AccountId, now: Ms, kind: ModelKind): Refusal | null;
+    countRequest(account: AccountId, now: Ms, kind: ModelKind): Soon<Refusal | null>;
+    refuseFlooded(account: AccountId, now: Ms, kind: ModelKind): Soon<Refusal | null>;
     admit(
       asker: Asker,
       ask: Asked,
@@ -40,7 +41,7 @@ export type RelaySessionParts = Readonly<{
       requestId: string,
       now: Moment,
       endUser: string | null,
-    ): Hold | Refusal;
+    ): Soon<Hold | Refusal>;
   };
   models: () => ReadonlyMap<string, Model>;
   pool: { stand(place: Place): void; leave(place: Place): boolean; slotOn(nodeName: string): Grant };
@@ -106,8 +107,10 @@ export class RelaySession {
     switch (operation.op) {
       case "principal": {
         const version = keysVersion();
-        const principal = keys.ofHash(operation.keyHash);
-        return this.#batcher.put({ answer: "principal", id: operation.id, principal, version });
+        const { id } = operation;
+        return this.#whenKnown(id, keys.ofHash(operation.keyHash), (principal) =>
+          this.#batcher.put({ answer: "principal", id, principal, version }),
+        );
       }
       case "count":
         return this.#count(operation);
@@ -131,8 +134,8 @@ export class RelaySession {
   #count({ id, account, kind, ifFull }: Extract<Operation, { op: "count" }>): void {
     const { admission, clock } = this.#parts;
     const now = clock.monotonic();
-    const refusal = ifFull ? admission.refuseFlooded(account, now, kind) : admission.countRequest(account, now, kind);
-    this.#batcher.put({ answer: "counted", id, refusal });
+    const counted = ifFull ? admission.refuseFlooded(account, now, kind) : admission.countRequest(account, now, kind);
+    this.#whenKnown(id, counted, (refusal) => this.#batcher.put({ answer: "counted", id, refusal }));
   }
 
   #admit(operation: Extract<Operation, { op: "admit" }>): void {
@@ -153,7 +156,11 @@ export class RelaySession {
     // The catalog was replaced while the request was on its way here.
     if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: modelId }));
     const asked = { endpoint, coderBilling, model, outputTokensMax };
-    const hold = admission.admit({ account, key }, asked, inputTokens, requestId, momentOf(clock), endUser);
+    const admitted = admission.admit({ account, key }, asked, inputTokens, requestId, momentOf(clock), endUser);
+    this.#whenKnown(id, admitted, (hold) => this.#admitted(id, account, hold));
+  }
+
+  #admitted(id: number, account: AccountId, hold: Hold | Refusal): void {
     if (isRefusal(hold)) return this.#refuse(id, hold);
     this.#open.set(id, { account, hold });
     this.#batcher.put({ answer: "admitted", id, waits: hold.ready !== null });
@@ -164,6 +171,12 @@ export class RelaySession {
       },
       (thrown: unknown) => this.#failed(id, thrown),
     );
+  }
+
+  /** At once, where it is known. */
+  #whenKnown<Value>(id: number, value: Soon<Value>, then: (value: Value) => void): void {
+    if (value instanceof Promise) value.then(then).catch((thrown: unknown) => this.#failed(id, thrown));
+    else then(value);
   }
 
   #settle({ id, hold: number, usage, estimated, course }: Extract<Operation, { op: "settle" }>): void {

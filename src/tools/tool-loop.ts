@@ -17,6 +17,7 @@ import type { Clock } from "../core/clock.ts";
 import { expectedBytesPerToken, ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { toolNameMaxLength } from "../core/server-tool-name.ts";
+import type { Soon } from "../core/soon.ts";
 import {
   type AccountId,
   type Ask,
@@ -43,7 +44,7 @@ export type ToolLoopParts = Readonly<{
   /** Null where nothing is searched. */
   provider: SearchProvider | null;
   /** Searches of the day; what is taken and not kept goes back on dispose. Throws StoreUnavailable. */
-  searches: { take(account: AccountId, now: Ms): (Disposable & SearchCalls & { keep(): void }) | null };
+  searches: { take(account: AccountId, now: Ms): Soon<(Disposable & SearchCalls & { keep(): void }) | null> };
   /** The tools of MCP servers that a request may use. */
   serverTools(ask: Ask, account: AccountId): readonly OwnedTool[];
   clock: Pick<Clock, "wall">;
@@ -60,7 +61,7 @@ export type LoopContext = Readonly<{
    * Whether a further round may begin, after rounds that came to `spent`, with a prompt of about so many tokens. Throws
    * StoreUnavailable. Absent: always.
    */
-  goesOn?: (spent: Usage, inputTokens: number) => boolean | Promise<boolean>;
+  goesOn?: (spent: Usage, inputTokens: number) => Soon<boolean>;
 }>;
 
 /** Of each server's tools, which stay the same from request to request. */
@@ -92,7 +93,8 @@ export class ToolLoop {
     if (ask.webSearch === null || provider === null) {
       return this.#answer(ask, serverTools, null, context, sink, round);
     }
-    using hold = searches.take(context.account, clock.wall());
+    const taken = searches.take(context.account, clock.wall());
+    using hold = taken instanceof Promise ? await taken : taken;
     const clientsTool = ask.webSearch.asFunction ? functionNamed(ask.tools, searchFunctionName) : null;
     const rest = clientsTool === null ? ask : { ...ask, tools: ask.tools.filter((tool) => tool !== clientsTool) };
     // None left: the answer comes without search and without error, so the model does not hear of it.

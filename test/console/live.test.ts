@@ -86,18 +86,18 @@ test("sends the numbers at once, then only what changed, once for each look", as
     coder_calls: { left: 3, limit: 3, renews_at: "2026-03-28T16:00:00.000Z" },
     searches: { left: 3, limit: 3, renews_at: "2026-03-29T00:00:00.000Z" },
   });
-  live.look();
-  live.look();
+  await live.look();
+  await live.look();
   expect(await stream.text()).toBe("");
   const holds = [1, 2, 3].map(() => office.hold(id, ask(1_000)));
   fly(3);
-  live.look();
+  await live.look();
   expect(events(await stream.text())).toMatchObject([
     ["account", { spendable: 27_500, reserved: { tokens: 3_000, requests: 3 }, requests_in_flight: 3 }],
   ]);
   for (const hold of holds) hold[Symbol.dispose]();
   fly(0);
-  live.look();
+  await live.look();
   expect(events(await stream.text())).toEqual([["account", first]]);
 });
 
@@ -106,7 +106,7 @@ test("tells operators, and nobody else, how the nodes are", async () => {
   const stream = open();
   expect(events(await stream.text()).at(-1)).toMatchObject(["operator", { requests_in_flight: 7, waiting: 0 }]);
   site.node.busy = 3;
-  live.look();
+  await live.look();
   expect(events(await stream.text())).toMatchObject([["operator", { nodes: [{ name: "one", busy: 3 }] }]]);
 });
 
@@ -114,7 +114,7 @@ test("shows life while nothing changes", async () => {
   const { open, live } = await setUp();
   const stream = open();
   await stream.text();
-  for (let look = 0; look <= keepAliveIntervalMs / liveIntervalMs; look++) live.look();
+  for (let look = 0; look <= keepAliveIntervalMs / liveIntervalMs; look++) await live.look();
   expect(await stream.text()).toBe(": alive\n\n");
 });
 
@@ -124,7 +124,7 @@ describe("ends with its session", () => {
     const stream = open();
     await stream.text();
     await office.sessions.end(id, visitor.session.id);
-    live.look();
+    await live.look();
     expect(events(await stream.text())).toEqual([["ended", {}]]);
     expect(stream.ended).toBe(true);
   });
@@ -134,7 +134,7 @@ describe("ends with its session", () => {
     const stream = open();
     await stream.text();
     await office.accounts.setDisabled(id, true);
-    live.look();
+    await live.look();
     expect(events(await stream.text())).toEqual([["ended", {}]]);
   });
 });
@@ -142,13 +142,13 @@ describe("ends with its session", () => {
 test("a browser that reads nothing gets the latest later, not everything it missed", async () => {
   const { office, id, open, live } = await setUp();
   const stream = open();
-  const holds = Array.from({ length: 50 }, () => {
-    const hold = office.hold(id, ask(1));
-    live.look();
-    return hold;
-  });
+  const holds = [];
+  for (let held = 0; held < 50; held++) {
+    holds.push(office.hold(id, ask(1)));
+    await live.look();
+  }
   const first = events(await stream.text());
-  live.look();
+  await live.look();
   const all = [...first, ...events(await stream.text())];
   expect(all.length).toBeLessThan(5);
   expect(all.at(-1)).toMatchObject(["account", { reserved: { requests: 50 } }]);

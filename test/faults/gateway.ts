@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "bun:test";
-import { type Accounting, openAccounting } from "../../src/accounting.ts";
+import { type FolderAccounting, openAccounting } from "../../src/accounting.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { NodeConfig } from "../../src/config/config.ts";
@@ -34,7 +34,7 @@ export type AskOptions = Readonly<{ model?: string; prompt?: string; more?: obje
 
 export class FaultGateway implements AsyncDisposable {
   readonly #folder: string;
-  readonly accounting: Accounting;
+  readonly accounting: FolderAccounting;
   readonly pool: NodePool;
   readonly #counter: Counter;
   readonly #server: RunningServer;
@@ -43,7 +43,7 @@ export class FaultGateway implements AsyncDisposable {
 
   private constructor(
     folder: string,
-    accounting: Accounting,
+    accounting: FolderAccounting,
     parts: { pool: NodePool; counter: Counter; server: RunningServer; log: string[] },
   ) {
     this.#folder = folder;

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AccountRecord } from "../../src/account/records.ts";
-import { type Accounting, openAccounting } from "../../src/accounting.ts";
+import { type FolderAccounting, openAccounting } from "../../src/accounting.ts";
 import { AccountExports } from "../../src/server/account-exports.ts";
 import { exportsPerHourMax, hourMs } from "../../src/core/limits.ts";
 import { exportAccount } from "../../src/store/backup/account-export.ts";
@@ -14,7 +14,7 @@ import { StoreUnavailable } from "../../src/core/types.ts";
 import { noon, plans } from "../account/office.ts";
 
 let dataFolder: string;
-let accounting: Accounting;
+let accounting: FolderAccounting;
 let exports: AccountExports;
 let opened: ReadableStream[];
 let now: number;

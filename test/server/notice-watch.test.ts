@@ -56,7 +56,7 @@ function start(): NoticeWatch {
     dataFolder: folder,
     baseUrl: "https://llm.example.com",
     pool: { states: () => [] },
-    accounting: { ledger: started.ledger, accounts: started.accounts },
+    accounting: { memory: started.ledger, accounts: started.accounts },
     watch: {
       get state() {
         return ledger;
@@ -72,7 +72,7 @@ function start(): NoticeWatch {
     log: () => {},
     post: async (to, notice) => {
       const { id } = notice;
-      told.push({ id, ...(JSON.parse(bodyOf(to, notice)) as Omit<Told, "id">) });
+      told.push({ id, ...(JSON.parse(await bodyOf(to, notice)) as Omit<Told, "id">) });
       return null;
     },
     freeBytes: async () => free,

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openAccounting, type Accounting } from "../../src/accounting.ts";
+import { openAccounting, type FolderAccounting } from "../../src/accounting.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { DataFolderInUse, DataFolderUnusable } from "../../src/store/folder/data-folder.ts";
 import { schemaVersion } from "../../src/store/ledger/schema.ts";
@@ -15,7 +15,7 @@ import { ask, coderAsk, noon, output, plans } from "../account/office.ts";
 let parent = "";
 let dataFolder = "";
 let fatal: Error[] = [];
-const opened: Accounting[] = [];
+const opened: FolderAccounting[] = [];
 
 beforeEach(() => {
   parent = mkdtempSync(join(tmpdir(), "tollgate-accounting-"));
@@ -28,7 +28,7 @@ afterEach(async () => {
   expect(fatal).toEqual([]);
 });
 
-async function open(folder = dataFolder): Promise<Accounting> {
+async function open(folder = dataFolder): Promise<FolderAccounting> {
   const clock = { wall: () => noon, monotonic: () => performance.now() };
   const onFatal = (error: Error) => void fatal.push(error);
   const accounting = await openAccounting({ dataFolder: folder, catalog: { plans }, siteUrl: "s", clock, onFatal });
@@ -36,14 +36,14 @@ async function open(folder = dataFolder): Promise<Accounting> {
   return accounting;
 }
 
-async function close(accounting: Accounting): Promise<void> {
+async function close(accounting: FolderAccounting): Promise<void> {
   opened.splice(opened.indexOf(accounting), 1);
   await accounting.close();
 }
 
 const at = (now: number) => ({ wall: now, monotonic: now });
 
-function hold(accounting: Accounting, account: number, asked = ask(10)): Hold {
+function hold(accounting: FolderAccounting, account: number, asked = ask(10)): Hold {
   const admitted = accounting.admission.admit(by(account), asked, 0, crypto.randomUUID(), at(noon));
   if (isRefusal(admitted)) throw new Error(admitted.refusal);
   return admitted;

@@ -68,7 +68,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       const days30 = spentSince(0);
       return {
         plan: { id: account.plan, name: planOf(catalog.plans, account.plan).name },
-        numbers: numbersOf(parts, account.id, live.requests.openRequestsOf(account.id)),
+        numbers: await numbersOf(parts, account.id, live.requests.openRequestsOf(account.id)),
         last_requests: [...page.rows],
         spend: {
           today_tokens: todays,
@@ -118,8 +118,8 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       return { ...rotated, created_at };
     }),
 
-    route("GET", "/keys", "account", ({ visitor: { account } }): AccountKeys => {
-      return { keys: accountKeys.list(account.id).map(keyOf), prefix: apiKeyPrefix };
+    route("GET", "/keys", "account", async ({ visitor: { account } }): Promise<AccountKeys> => {
+      return { keys: (await accountKeys.list(account.id)).map(keyOf), prefix: apiKeyPrefix };
     }),
 
     routeWithBody("/keys", "account", NewAccountKey, (call) =>
@@ -174,7 +174,12 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       if (replacement === null) return fail("wrong_credentials", "The old password is wrong.");
       passwordTries.forget(place);
       // Hashing takes its time: an operator may have set another password since, and ended this session.
-      if (replacement.isOvertaken() || !sessions.isOpen(session, clock.wall())) {
+      const overtaken = replacement.isOvertaken();
+      const open = sessions.isOpen(session, clock.wall());
+      // Where it is known at once, nothing comes between this look and the change.
+      const isVoid = overtaken instanceof Promise ? await overtaken : overtaken;
+      const isOpen = open instanceof Promise ? await open : open;
+      if (isVoid || !isOpen) {
         return fail("wrong_credentials", "The old password is wrong.");
       }
       const known = browsers.recognize(knownBrowserText(call.request.headers, baseUrl), account);
@@ -185,7 +190,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
         }),
       );
       // Other browsers are strangers from now on; this one said both passwords.
-      const introduced = browsers.introduce(accounts.record(account.id)!, known);
+      const introduced = browsers.introduce((await accounts.record(account.id))!, known);
       return withCookies(jsonReply(done), knownBrowserCookie(introduced, baseUrl));
     }),
 
@@ -193,8 +198,8 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       exportReply(parts.accountData, account, account.id, clock.wall()),
     ),
 
-    route("GET", "/sessions", "account", ({ visitor: { account, session } }): BrowserSessions => {
-      const open = sessions.list(account.id, clock.wall());
+    route("GET", "/sessions", "account", async ({ visitor: { account, session } }): Promise<BrowserSessions> => {
+      const open = await sessions.list(account.id, clock.wall());
       return {
         sessions: open.map(({ id, createdAt, usedAt, address, browser }) => ({
           id,

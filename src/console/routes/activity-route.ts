@@ -1,4 +1,5 @@
 // What operators see of time: charts, the accounts that cost most and the refusals of today.
+import { emailsOf, namesIn } from "../../account/account-names.ts";
 import { keyNameOf } from "../../account/key-names.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
@@ -19,8 +20,6 @@ import { type Route, routeWithQuery } from "./route.ts";
 type Parts = Pick<ConsoleParts, "activity" | "usage" | "accounts" | "accountKeys" | "clock">;
 
 export function activityRoute({ activity, usage, accounts, accountKeys, clock }: Parts): Route {
-  const emailOf = (account: number): string => accounts.record(account)?.email ?? `account ${account}`;
-
   return routeWithQuery("/operator/activity", "operator", ActivityQuery, async ({ query }): Promise<ActivityPage> => {
     const today = dayOf(clock.wall());
     const began = (await activity.began(query.range)) ?? Number.POSITIVE_INFINITY;
@@ -32,11 +31,21 @@ export function activityRoute({ activity, usage, accounts, accountKeys, clock }:
     const { from, all, series } = await activity.read(query.range, query.by, earlier ?? []);
     const reasons = await activity.reasons(today * dayMs);
     const top = await soon(usage.topAccounts(dayOf(from), topAccountsMax));
+    const labels = await labelsOf(
+      query.by,
+      series.map(({ name }) => name),
+    );
+    const emailOf = namesIn(
+      await emailsOf(
+        accounts,
+        (top ?? []).map(({ account }) => account),
+      ),
+    );
     return {
       from: timeOf(from),
       step_ms: activityRanges[query.range].stepMs,
       all: seriesOf("all", all),
-      series: series.map(({ name, ...each }) => seriesOf(labelOf(query.by, name), each)),
+      series: series.map(({ name: _, ...each }, at) => seriesOf(labels[at]!, each)),
       refusals_today: reasons.map(({ reason, requests }) => ({ reason, requests, status: statusOf(reason) })),
       is_complete: earlier !== null && top !== null,
       top_accounts: (top ?? []).map(({ account, requests, input, output, billedTokens }) => ({
@@ -52,15 +61,27 @@ export function activityRoute({ activity, usage, accounts, accountKeys, clock }:
   });
 
   /** Those that were revoked have their names too. */
-  function keyName(account: number, key: number): string {
-    return keyNameOf(key, accountKeys.namesOf(account).find(({ id }) => id === key)?.name ?? null);
+  async function keyName(account: number, key: number): Promise<string> {
+    const names = await accountKeys.namesOf(account);
+    return keyNameOf(key, names.find(({ id }) => id === key)?.name ?? null);
   }
 
-  function labelOf(split: ActivitySplit, name: string | null): string {
+  async function labelsOf(split: ActivitySplit, names: readonly (string | null)[]): Promise<readonly string[]> {
+    const isOfAccounts = split === "key" || split === "account";
+    const ids = isOfAccounts ? names.flatMap((name) => (name ? [Number(name.split(" ")[0])] : [])) : [];
+    const emailOf = namesIn(await emailsOf(accounts, ids));
+    return Promise.all(names.map((name) => labelOf(split, name, emailOf)));
+  }
+
+  async function labelOf(
+    split: ActivitySplit,
+    name: string | null,
+    emailOf: (account: number) => string,
+  ): Promise<string> {
     if (name === null) return "others";
     if (name === "") return `no ${split}`;
     const [account = 0, key = 0] = name.split(" ").map(Number);
-    if (split === "key") return `${emailOf(account)}, ${keyName(account, key)}`;
+    if (split === "key") return `${emailOf(account)}, ${await keyName(account, key)}`;
     return split === "account" ? emailOf(account) : name;
   }
 }

@@ -11,11 +11,14 @@ import { fail, type Route, route, routeWithBody } from "./route.ts";
 export function invitationRoutes(parts: ConsoleParts): Route[] {
   const { accounts, links, auditLog, clock } = parts;
 
-  const show = (): Invitations => ({
-    invitations: links.invitations(invitationsShownMax).map(({ id, email, plan, credit, createdAt, expiresAt }) => {
-      return { id, email, plan, credit, created_at: timeOf(createdAt), expires_at: timeOf(expiresAt) };
-    }),
-  });
+  const show = async (): Promise<Invitations> => {
+    const open = await links.invitations(invitationsShownMax);
+    return {
+      invitations: open.map(({ id, email, plan, credit, createdAt, expiresAt }) => {
+        return { id, email, plan, credit, created_at: timeOf(createdAt), expires_at: timeOf(expiresAt) };
+      }),
+    };
+  };
 
   return [
     route("GET", "/operator/invitations", "operator", show),
@@ -24,7 +27,7 @@ export function invitationRoutes(parts: ConsoleParts): Route[] {
       const { email = null, plan, credit = 0, expires_in_hours } = call.body;
       const now = clock.wall();
       const lastsMs = expires_in_hours === undefined ? invitationMs : expires_in_hours * hourMs;
-      const wanted = accounts.invitation({ email, plan, credit, expiresAt: now + lastsMs }, now);
+      const wanted = await accounts.invitation({ email, plan, credit, expiresAt: now + lastsMs }, now);
       const made = await links.make(wanted, (id) =>
         auditLog.append(auditEntry(clock, call, "invitation.create", theServer, invitationInWords({ ...wanted, id }))),
       );
@@ -32,7 +35,8 @@ export function invitationRoutes(parts: ConsoleParts): Route[] {
     }),
 
     route("POST", "/operator/invitations/:id/withdraw", "operator", async (call) => {
-      if (links.findById(call.id).kind !== "invitation") return fail("not_found", "There is no such invitation.");
+      if ((await links.findById(call.id)).kind !== "invitation")
+        return fail("not_found", "There is no such invitation.");
       await links.withdraw(call.id, () =>
         auditLog.append(auditEntry(clock, call, "invitation.withdraw", theServer, `invitation ${call.id}`)),
       );
@@ -40,10 +44,10 @@ export function invitationRoutes(parts: ConsoleParts): Route[] {
     }),
 
     route("POST", "/operator/accounts/:id/password-link", "operator", async (call) => {
-      const record = accounts.record(call.id);
+      const record = await accounts.record(call.id);
       if (record === null) return fail("not_found", "There is no such account.");
       const now = clock.wall();
-      const wanted = accounts.passwordLink(call.id, now + passwordLinkMs, now);
+      const wanted = await accounts.passwordLink(call.id, now + passwordLinkMs, now);
       const made = await links.make(wanted, (id) =>
         auditLog.append(auditEntry(clock, call, "account.password_link", call.id, `link ${id}`)),
       );

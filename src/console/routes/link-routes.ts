@@ -11,11 +11,11 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
   const tries = new AddressTries();
 
   return [
-    routeWithBody("/link", "public", LinkToken, (call) => {
+    routeWithBody("/link", "public", LinkToken, async (call) => {
       const refused = tries.begin(call, clock.monotonic());
       if (refused !== null) return refused;
-      const { kind, account, email, plan, credit, expiresAt } = links.find(call.body.token);
-      const owner = account === null ? null : accounts.record(account);
+      const { kind, account, email, plan, credit, expiresAt } = await links.find(call.body.token);
+      const owner = account === null ? null : await accounts.record(account);
       if (owner !== null && owner.disabledAt !== null) return isDisabled;
       const shown: LinkShown = {
         kind,
@@ -32,7 +32,7 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
       if (refused !== null) return refused;
       if (!parts.passwordSignIn) return withoutPasswords;
       const { token, email: chosen, password } = call.body;
-      const link = links.find(token);
+      const link = await links.find(token);
       const { kind, account, credit } = link;
       const plan = accounts.planStill(link.plan);
       if (kind === "invitation" || account === null) {
@@ -44,9 +44,9 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
             use(id);
           }),
         );
-        return enteredReply(parts, call, accounts.record(created.id)!, { apiKey: created.api_key });
+        return enteredReply(parts, call, (await accounts.record(created.id))!, { apiKey: created.api_key });
       }
-      if (accounts.record(account)!.disabledAt !== null) return isDisabled;
+      if ((await accounts.record(account))!.disabledAt !== null) return isDisabled;
       await links.use(link, (use) =>
         sessions.endAllWith(account, null, (endSessions) =>
           accounts.changePasswordById(account, password, () => {
@@ -56,7 +56,7 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
           }),
         ),
       );
-      return enteredReply(parts, call, accounts.record(account)!);
+      return enteredReply(parts, call, (await accounts.record(account))!);
     }),
   ];
 }

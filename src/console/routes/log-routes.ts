@@ -1,8 +1,9 @@
 // The request log: of everything for operators, and of what was refused or failed for whose requests these were.
+import { emailsOf, namesIn } from "../../account/account-names.ts";
 import { defaultKeyName, keyNumberOf } from "../../account/key-names.ts";
 import { logFilterOf, logPlaceOf, requestRowsOf } from "../../account/request-row.ts";
 import { distinctModels } from "../../core/catalog.ts";
-import { anyRequest } from "../../core/request-log.ts";
+import { anyRequest, type LogPage as StoredPage } from "../../core/request-log.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { refusals } from "../../core/refusals.ts";
 import { type LogPage, LogQuery, pageMax, type RefusalsPage, RefusalsQuery } from "../api.ts";
@@ -16,20 +17,30 @@ type Parts = Pick<ConsoleParts, "requestLog" | "accounts" | "accountKeys" | "cat
 
 export function logRoutes(parts: Parts): Route[] {
   const { requestLog, accounts, catalog, nodes } = parts;
-  const emailOf = (account: AccountId): string => accounts.record(account)?.email ?? `account ${account}`;
+  /** In the words of the API. */
+  const rowsOf = async (page: StoredPage) =>
+    requestRowsOf(
+      page,
+      namesIn(
+        await emailsOf(
+          accounts,
+          page.rows.map(({ account }) => account),
+        ),
+      ),
+    );
 
   return [
     routeWithQuery("/operator/log", "operator", LogQuery, async ({ query }): Promise<LogPage | Failure> => {
       const { account, key, after, limit, ...words } = query;
       const filter = logFilterOf(words);
       if (typeof filter === "string") return fail("invalid_request", `${filter[0]!.toUpperCase()}${filter.slice(1)}.`);
-      const asker = askerOf(account?.trim() ?? "", key?.trim() ?? "");
+      const asker = await askerOf(account?.trim() ?? "", key?.trim() ?? "");
       if (isFailure(asker)) return asker;
       const page = await requestLog.page({ ...filter, ...asker }, logPlaceOf(after), limitOf(limit));
       return {
-        ...requestRowsOf(page, emailOf),
+        ...(await rowsOf(page)),
         models: distinctModels(catalog).map(({ id }) => id),
-        nodes: nodes.states().map(({ name }) => name),
+        nodes: (await nodes.states()).map(({ name }) => name),
         reasons: [...Object.keys(refusals), "left"],
       };
     }),
@@ -37,7 +48,7 @@ export function logRoutes(parts: Parts): Route[] {
     routeWithQuery("/refusals", "account", RefusalsQuery, async ({ visitor, query }): Promise<RefusalsPage> => {
       const filter = { ...anyRequest, account: visitor.account.id, reason: "failed" };
       const page = await requestLog.page(filter, logPlaceOf(query.after), limitOf(query.limit));
-      const { rows, next } = requestRowsOf(page, emailOf);
+      const { rows, next } = await rowsOf(page);
       return {
         rows: rows.map(({ time, request_id, endpoint, model, key, status, reason, why, more }) => ({
           time,
@@ -56,17 +67,21 @@ export function logRoutes(parts: Parts): Route[] {
   ];
 
   /** Whose requests are looked for; names of keys are known within an account. */
-  function askerOf(email: string, key: string): Readonly<{ account: AccountId | null; key: KeyId | null }> | Failure {
+  async function askerOf(
+    email: string,
+    key: string,
+  ): Promise<Readonly<{ account: AccountId | null; key: KeyId | null }> | Failure> {
     if (email === "") {
       const id = key === "" ? null : keyNumberOf(key);
       if (id === undefined) return fail("invalid_request", "Name the account whose key it is.");
       return { account: null, key: id };
     }
     if (email === nobody) return { account: 0, key: null };
-    const account = accounts.recordOf(email);
+    const account = await accounts.recordOf(email);
     if (account === null) return fail("not_found", `There is no account ${email}.`);
     if (key === "") return { account: account.id, key: null };
-    const named = parts.accountKeys.namesOf(account.id).find(({ name }) => name === key)?.id ?? keyNumberOf(key);
+    const names = await parts.accountKeys.namesOf(account.id);
+    const named = names.find(({ name }) => name === key)?.id ?? keyNumberOf(key);
     return named === undefined
       ? fail("not_found", `${account.email} has no key ${key}.`)
       : { account: account.id, key: named };

@@ -10,7 +10,7 @@ import { type Answer, type Call, fail, type Route, route, routeWithBody } from "
 type Parts = Pick<ConsoleParts, "nodes" | "activity" | "auditLog" | "clock">;
 
 export function nodeRoutes({ nodes, activity, auditLog, clock }: Parts): Route[] {
-  const show = (): OperatorNodes => ({ nodes: [...nodes.states()], waiting: nodes.waiting });
+  const show = async (): Promise<OperatorNodes> => ({ nodes: [...(await nodes.states())], waiting: nodes.waiting });
 
   return [
     route("GET", "/operator/nodes", "operator", show),

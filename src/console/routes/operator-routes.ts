@@ -4,6 +4,7 @@ import type { AuditAction } from "../../account/audit.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
 import type { PurchaseRequest as StoredRequest } from "../../account/purchases.ts";
+import { emailsOf } from "../../account/account-names.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import { everyAccount } from "../../account/usage-queries.ts";
 import type { AccountId } from "../../core/types.ts";
@@ -37,7 +38,7 @@ import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { nodeRoutes } from "./node-routes.ts";
-import { requestOf } from "./plan-routes.ts";
+import { requestOf, requestsOf } from "./plan-routes.ts";
 import { serverCareRoutes } from "./server-care-routes.ts";
 import { type Call, fail, type Failure, isFailure, type Route, route, routeWithBody, routeWithQuery } from "./route.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
@@ -66,20 +67,20 @@ export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
 function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
   const { accounts, sessions, accountData, auditLog, clock } = parts;
   const audit = auditOf(parts);
-  const show = (id: AccountId): OperatorAccount | Failure => {
-    const record = accounts.record(id);
+  const show = async (id: AccountId): Promise<OperatorAccount | Failure> => {
+    const record = await accounts.record(id);
     return record === null ? noAccount : operatorAccount(parts, live, record);
   };
 
   return [
-    routeWithQuery("/operator/accounts", "operator", AccountsQuery, ({ query }): AccountsPage => {
+    routeWithQuery("/operator/accounts", "operator", AccountsQuery, async ({ query }): Promise<AccountsPage> => {
       const limit = limitOf(query.limit);
-      const found = accounts.search(query.search ?? "", Number(query.after ?? 0), limit + 1);
+      const found = await accounts.search(query.search ?? "", Number(query.after ?? 0), limit + 1);
       const shown = found.slice(0, limit);
       return { accounts: shown, next: found.length > limit ? String(shown.at(-1)!.id) : null };
     }),
 
-    routeWithBody("/operator/accounts", "operator", NewConsoleAccount, (call): Promise<CreatedAccount> => {
+    routeWithBody("/operator/accounts", "operator", NewConsoleAccount, async (call): Promise<CreatedAccount> => {
       const { plan = accounts.planOfNew, credit = 0, operator = false } = call.body;
       const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
       return accounts.create(call.body, (id) => audit(call, "account.create", id, detail));
@@ -88,7 +89,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
     route("GET", "/operator/accounts/:id", "operator", ({ id }) => show(id)),
 
     routeWithBody("/operator/accounts/:id/plan", "operator", PlanChange, async (call) => {
-      const record = accounts.record(call.id);
+      const record = await accounts.record(call.id);
       if (record === null) return noAccount;
       const { plan } = call.body;
       const detail = `from ${record.plan} to ${plan}`;
@@ -97,8 +98,8 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     routeWithBody("/operator/accounts/:id/credit", "operator", CreditGrant, async (call) => {
-      if (accounts.record(call.id) === null) return noAccount;
-      accounts.checkNotErased(call.id);
+      if ((await accounts.record(call.id)) === null) return noAccount;
+      await accounts.checkNotErased(call.id);
       const { tokens, reason, reference = crypto.randomUUID() } = call.body;
       // The reference counts for this account alone: nobody else's grant may use it up.
       await accounts.addCreditById(call.id, tokens, `grant:${call.id}:${reference}`, () =>
@@ -109,12 +110,13 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
 
     routeWithBody("/operator/accounts/:id/state", "operator", StateChange, async (call) => {
       const { disabled } = call.body;
-      if (accounts.record(call.id) === null) return noAccount;
+      if ((await accounts.record(call.id)) === null) return noAccount;
       if (disabled && call.id === call.visitor.account.id) {
         return fail("conflict", "Operators cannot disable their own account.");
       }
       if (disabled) {
-        accounts.checkNotLastOperator(call.id);
+        const isAnother = accounts.checkNotLastOperator(call.id);
+        if (isAnother instanceof Promise) await isAnother;
         await sessions.endAllWith(call.id, null, (endSessions) =>
           accounts.setDisabled(call.id, true, () => {
             audit(call, "account.disable", call.id, "");
@@ -127,7 +129,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
 
     routeWithBody("/operator/accounts/:id/password", "operator", PasswordReset, async (call) => {
       if (!parts.passwordSignIn) return withoutPasswords;
-      if (accounts.record(call.id) === null) return noAccount;
+      if ((await accounts.record(call.id)) === null) return noAccount;
       const { account, session } = call.visitor;
       await sessions.endAllWith(call.id, call.id === account.id ? session.id : null, (endSessions) =>
         accounts.changePasswordById(call.id, call.body.password, () => {
@@ -140,7 +142,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
 
     // Written down before the first byte leaves.
     route("POST", "/operator/accounts/:id/export", "operator", async (call) => {
-      const record = accounts.record(call.id);
+      const record = await accounts.record(call.id);
       if (record === null) return noAccount;
       const reply = await exportReply(accountData, record, call.visitor.account.id, clock.wall());
       if (isFailure(reply)) return reply;
@@ -154,12 +156,12 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     routeWithBody("/operator/accounts/:id/delete", "operator", AccountDeletion, async (call) => {
-      const record = accounts.record(call.id);
+      const record = await accounts.record(call.id);
       if (record === null) return noAccount;
       const { email } = record;
       if (call.id === call.visitor.account.id) return fail("conflict", "Operators cannot delete their own account.");
       if (call.body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
-      const open = accounts.numbers(call.id).openReservations;
+      const { openReservations: open } = await accounts.numbers(call.id);
       if (open > 0) {
         const requests = open === 1 ? "a request that is" : `${open} requests that are`;
         return fail("conflict", `${email} has ${requests} open. Disable it, and delete it when they have ended.`);
@@ -171,12 +173,12 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     routeWithQuery("/operator/accounts/:id/usage", "operator", UsageQuery, async ({ id, query }) =>
-      accounts.record(id) === null ? noAccount : usagePage(parts, id, query),
+      (await accounts.record(id)) === null ? noAccount : usagePage(parts, id, query),
     ),
   ];
 }
 
-function operatorAccount(parts: ConsoleParts, live: Live, record: AccountRecord): OperatorAccount {
+async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountRecord): Promise<OperatorAccount> {
   const { id, email, plan, credit, operator, disabledAt, createdAt, keyCreatedAt, passwordHash } = record;
   const row: AccountRow = {
     id,
@@ -191,8 +193,8 @@ function operatorAccount(parts: ConsoleParts, live: Live, record: AccountRecord)
     ...row,
     key_created_at: timeOf(keyCreatedAt),
     has_password: passwordHash !== null,
-    providers: parts.identities.of(id).map(({ issuer }) => issuer),
-    numbers: numbersOf(parts, id, live.requests.openRequestsOf(id)),
+    providers: (await parts.identities.of(id)).map(({ issuer }) => issuer),
+    numbers: await numbersOf(parts, id, live.requests.openRequestsOf(id)),
   };
 }
 
@@ -206,10 +208,10 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
       const { days } = await usage.summary(everyAccount, dayOf(clock.wall()));
       const sum = (of: (day: (typeof days)[number]) => number) => days.reduce((total, day) => total + of(day), 0);
       const billed = sum(({ billedTokens }) => billedTokens);
-      const { requests_in_flight, reserved_tokens } = live.operatorNumbers();
+      const { requests_in_flight, reserved_tokens } = await live.operatorNumbers();
       const had = nodes.had();
       return {
-        accounts: accounts.count,
+        accounts: await accounts.count,
         requests_in_flight,
         reserved_tokens,
         today: {
@@ -219,7 +221,7 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
           billed_tokens: billed,
           billed_usd: costUsd(billed),
         },
-        pending_purchase_requests: purchaseRecords.pendingRequests(null),
+        pending_purchase_requests: await purchaseRecords.pendingRequests(null),
         models: distinctModels(catalog).map((each) => {
           const { id: model } = each;
           const day = days.find((one) => one.model === model);
@@ -233,11 +235,15 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
       };
     }),
 
-    routeWithQuery("/operator/audit", "operator", AuditQuery, ({ query }): AuditPage => {
+    routeWithQuery("/operator/audit", "operator", AuditQuery, async ({ query }): Promise<AuditPage> => {
       const limit = limitOf(query.limit);
-      const found = auditLog.list(Number(query.after ?? newest), limit + 1);
+      const found = await auditLog.list(Number(query.after ?? newest), limit + 1);
       const shown = found.slice(0, limit);
-      const emailOf = (id: AccountId) => accounts.record(id)?.email ?? "";
+      const emails = await emailsOf(
+        accounts,
+        shown.flatMap(({ operator, subject }) => [operator, subject]),
+      );
+      const emailOf = (id: AccountId) => emails.get(id) ?? "";
       return {
         entries: shown.map(({ id, at, operator, address, action, subject, detail }) => ({
           id,
@@ -261,15 +267,20 @@ function requestRoutes(parts: ConsoleParts): Route[] {
   const audit = auditOf(parts);
 
   return [
-    routeWithQuery("/operator/requests", "operator", PurchaseRequestsQuery, ({ query }): PurchaseRequestsPage => {
-      const limit = limitOf(query.limit);
-      const found = purchaseRecords.requestsIn(query.state ?? null, Number(query.after ?? newest), limit + 1);
-      const shown = found.slice(0, limit);
-      return {
-        requests: shown.map((request) => requestOf(parts, request)),
-        next: found.length > limit ? String(shown.at(-1)!.id) : null,
-      };
-    }),
+    routeWithQuery(
+      "/operator/requests",
+      "operator",
+      PurchaseRequestsQuery,
+      async ({ query }): Promise<PurchaseRequestsPage> => {
+        const limit = limitOf(query.limit);
+        const found = await purchaseRecords.requestsIn(query.state ?? null, Number(query.after ?? newest), limit + 1);
+        const shown = found.slice(0, limit);
+        return {
+          requests: await requestsOf(parts, shown),
+          next: found.length > limit ? String(shown.at(-1)!.id) : null,
+        };
+      },
+    ),
 
     routeWithBody("/operator/requests/:id/approve", "operator", Decision, (call) =>
       decide(call, "request.approve", (request, note, inSameCommit) => purchases.approve(request, note, inSameCommit)),
@@ -285,7 +296,7 @@ function requestRoutes(parts: ConsoleParts): Route[] {
     action: AuditAction,
     carryOut: (request: StoredRequest, note: string, inSameCommit: () => void) => Promise<StoredRequest>,
   ): Promise<PurchaseRequest | Failure> {
-    const request = purchaseRecords.request(call.id);
+    const request = await purchaseRecords.request(call.id);
     if (request === null) return noRequest;
     const { note = "" } = call.body;
     const wanted = request.kind === "plan" ? `plan ${request.plan}` : `${request.tokens} tokens`;

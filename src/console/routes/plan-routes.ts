@@ -1,4 +1,5 @@
 // The plan page: which plans and credit packs exist, and how to get them.
+import { emailsOf } from "../../account/account-names.ts";
 import { costUsd } from "../../account/price.ts";
 import type { PurchaseRequest as StoredRequest, Wanted } from "../../account/purchases.ts";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
@@ -16,8 +17,9 @@ export function planRoutes(parts: ConsoleParts): Route[] {
   const { accounts, purchases, purchaseRecords, catalog, payment, baseUrl, log } = parts;
 
   return [
-    route("GET", "/plan", "account", ({ visitor: { account } }): PlanPage => {
-      const requests = purchaseRecords.requestsOf(account.id, newest, shownRequests);
+    route("GET", "/plan", "account", async ({ visitor: { account } }): Promise<PlanPage> => {
+      const requests = await purchaseRecords.requestsOf(account.id, newest, shownRequests);
+      const payments = await purchaseRecords.paymentsOf(account.id, shownRequests);
       return {
         plan: account.plan,
         plans: Object.values(catalog.plans).map((plan) => ({
@@ -36,12 +38,10 @@ export function planRoutes(parts: ConsoleParts): Route[] {
           max_tokens: creditPurchaseMaxTokens,
           usd_per_million: costUsd(1_000_000),
         },
-        credit: accounts.numbers(account.id).credit,
+        credit: (await accounts.numbers(account.id)).credit,
         payment: payment?.name ?? null,
-        requests: requests.map((request) => requestOf(parts, request)),
-        payments: purchaseRecords
-          .paymentsOf(account.id, shownRequests)
-          .map(({ id, tokens, paidAt }) => ({ id, tokens, paid_at: timeOf(paidAt) })),
+        requests: await requestsOf(parts, requests),
+        payments: payments.map(({ id, tokens, paidAt }) => ({ id, tokens, paid_at: timeOf(paidAt) })),
       };
     }),
 
@@ -58,7 +58,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
     }),
 
     route("POST", "/plan/requests/:id/withdraw", "account", async ({ visitor: { account }, id }) => {
-      const request = purchaseRecords.request(id);
+      const request = await purchaseRecords.request(id);
       if (request?.account !== account.id) return fail("not_found", "There is no such request.");
       return requestOf(parts, await purchases.withdraw(request));
     }),
@@ -83,11 +83,30 @@ export function planRoutes(parts: ConsoleParts): Route[] {
 }
 
 /** A request in the words of the API. */
-export function requestOf({ accounts }: Pick<ConsoleParts, "accounts">, request: StoredRequest): PurchaseRequest {
+export async function requestOf(
+  parts: Pick<ConsoleParts, "accounts">,
+  request: StoredRequest,
+): Promise<PurchaseRequest> {
+  const [shown] = await requestsOf(parts, [request]);
+  return shown!;
+}
+
+export async function requestsOf(
+  { accounts }: Pick<ConsoleParts, "accounts">,
+  requests: readonly StoredRequest[],
+): Promise<PurchaseRequest[]> {
+  const emails = await emailsOf(
+    accounts,
+    requests.map(({ account }) => account),
+  );
+  return requests.map((request) => shownRequest(request, emails.get(request.account) ?? ""));
+}
+
+function shownRequest(request: StoredRequest, email: string): PurchaseRequest {
   const { id, account, kind, tokens, plan, note, state, createdAt, decidedAt, decisionNote } = request;
   return {
     id,
-    account: { id: account, email: accounts.record(account)?.email ?? "" },
+    account: { id: account, email },
     kind,
     tokens,
     plan,

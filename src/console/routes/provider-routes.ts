@@ -32,7 +32,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
       const refused = token === undefined ? null : tries.begin(call, clock.monotonic());
       if (refused !== null) return refused;
       if (connect && call.visitor === null) return fail("not_signed_in", "Sign in first.");
-      const link = token === undefined ? null : links.find(token);
+      const link = token === undefined ? null : await links.find(token);
       try {
         const { url, checks } = await oidc.provider.begin();
         const account = connect ? call.visitor!.account.id : null;
@@ -81,9 +81,9 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
   ): Promise<Response | Failure> {
     const admitted = await admit(oidc, call, begun, person);
     if (isFailure(admitted)) return admitted;
-    if (accounts.record(admitted.account)!.disabledAt !== null) return isDisabled;
+    if ((await accounts.record(admitted.account))!.disabledAt !== null) return isDisabled;
     await follow(call, admitted.account, person);
-    const account = accounts.record(admitted.account)!;
+    const account = (await accounts.record(admitted.account))!;
     const gone = begunCookie(null, baseUrl);
     if (begun.account === null) {
       return withCookies(await enteredReply(parts, call, account, { ...admitted, next: begun.next }), gone);
@@ -100,10 +100,10 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
     person: Person,
   ): Promise<Admitted | Failure> {
     const { issuer, subject, email } = person;
-    const found = parts.identities.accountOf(issuer, subject);
+    const found = await parts.identities.accountOf(issuer, subject);
     const connect = async (account: AccountRecord): Promise<Admitted | Failure> => {
       if (account.disabledAt !== null) return isDisabled;
-      accounts.checkNotErased(account.id);
+      await accounts.checkNotErased(account.id);
       await parts.identities.connect({ issuer, subject, account: account.id, connectedAt: clock.wall() }, () => {
         noteOwn(parts, call, "account.connect", account.id, `with ${oidc.name}`);
       });
@@ -111,7 +111,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
     };
     /** Whoever knew the password before is out: an operator gave the account to who has the link. */
     const takeOver = async (id: AccountId, use: (id: AccountId) => void): Promise<Admitted | Failure> => {
-      if (accounts.record(id)!.disabledAt !== null) return isDisabled;
+      if ((await accounts.record(id))!.disabledAt !== null) return isDisabled;
       await parts.sessions.endAllWith(id, null, (endSessions) =>
         accounts.forgetPassword(id, () => {
           parts.identities.append({ issuer, subject, account: id, connectedAt: clock.wall() });
@@ -137,7 +137,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
       return found === begun.account ? { account: found, apiKey: null } : otherAccount(oidc);
     }
     if (begun.link !== null) {
-      const link = links.findById(begun.link);
+      const link = await links.findById(begun.link);
       if (link.kind === "password" && link.account !== null) {
         if (found !== null && found !== link.account) return otherAccount(oidc);
         if (found !== null) return { account: found, apiKey: null };
@@ -152,16 +152,16 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
       );
     }
     if (found !== null) return { account: found, apiKey: null };
-    const namesake = accounts.recordOf(email);
+    const namesake = await accounts.recordOf(email);
     if (namesake === null) return make(planOf(person) ?? accounts.planStill(oidc.rules.plan), 0, oidc.name);
     if (namesake.disabledAt !== null) return isDisabled;
-    const isSomebodys = namesake.passwordHash !== null || parts.identities.of(namesake.id).length > 0;
+    const isSomebodys = namesake.passwordHash !== null || (await parts.identities.of(namesake.id)).length > 0;
     return isSomebodys ? fail("conflict", addressTaken(email, oidc.name)) : connect(namesake);
   }
 
   /** What the provider decides at each sign-in. */
   async function follow(call: PublicCall, id: AccountId, person: Person): Promise<void> {
-    const { operator, plan } = accounts.record(id)!;
+    const { operator, plan } = (await accounts.record(id))!;
     const note = (action: AuditAction, detail: string) => noteOwn(parts, call, action, id, detail);
     if (person.operator !== null && person.operator !== operator) {
       const { operator: next } = person;

@@ -25,7 +25,7 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       const { body, address, isShared, request } = call;
       if (!parts.passwordSignIn) return withoutPasswords;
       const kept = knownBrowserText(request.headers, baseUrl);
-      const knownBrowser = browsers.recognize(kept, accounts.recordOf(body.email));
+      const knownBrowser = browsers.recognize(kept, await accounts.recordOf(body.email));
       const attempt = tries.begin(body.email, { address, isShared, knownBrowser }, clock.monotonic());
       if (typeof attempt === "number") return tooManyTries(attempt);
       const account = await accounts.signIn(body.email, body.password, attempt.turn).catch((thrown: unknown) => {
@@ -50,7 +50,7 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       const turn = { name: null, rank: signUps.count(place, now), delayMs: 0 };
       signUps.add(place, now);
       const created = await accounts.create({ email: body.email, password: body.password }, undefined, turn);
-      const owner = accounts.record(created.id)!;
+      const owner = (await accounts.record(created.id))!;
       const cookie = await enter(parts, call, created.id);
       return signedInReply(created satisfies CreatedAccount, cookie, browsers.introduce(owner, null));
     }),

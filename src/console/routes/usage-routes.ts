@@ -29,7 +29,8 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
     route("GET", "/usage/summary", "account", async ({ visitor: { account } }): Promise<UsageSummary> => {
       const fromDay = dayOf(clock.wall()) - (summaryDays - 1);
       const { days, total, models, endpoints, keys, endUsers } = await usage.summary(account.id, fromDay);
-      const names = new Map(parts.accountKeys.namesOf(account.id).map(({ id, name }) => [id, name]));
+      const named = await parts.accountKeys.namesOf(account.id);
+      const names = new Map(named.map(({ id, name }) => [id, name]));
       return {
         from: timeOf(fromDay * dayMs),
         days: days.map(({ day, model, ...sum }) => ({ day: dayName(day), model, ...sumOf(sum) })),

@@ -40,7 +40,7 @@ async function credit(
       return jsonReply({ received: true });
     case "paid": {
       const { payment } = notice;
-      if (accounts.record(payment.account) === null) {
+      if ((await accounts.record(payment.account)) === null) {
         log("error", "a payment was not credited: its account does not exist", { payment: payment.id });
         return jsonReply({ received: true });
       }

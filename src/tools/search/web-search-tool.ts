@@ -1,6 +1,7 @@
 // Web search as a tool that the gateway runs: what the model is offered, and the result of a call.
 import { searchQueryMaxLength, searchResultsMax } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
+import type { Soon } from "../../core/soon.ts";
 import {
   type Call,
   searchFunctionName,
@@ -18,7 +19,7 @@ const filteredFactor = 3;
 
 /** Counts a call of the search service; false: it is not to be made. */
 export interface SearchCalls {
-  call(): boolean;
+  call(): Soon<boolean>;
 }
 
 export class WebSearchTool implements OwnedTool {
@@ -54,8 +55,12 @@ export class WebSearchTool implements OwnedTool {
     if (usesMax !== null && this.#uses >= usesMax) {
       return { ...failure(noFurther), overLimit: true };
     }
-    if (!this.#calls.call()) return failure(noFurther);
     this.#uses += 1;
+    const counted = this.#calls.call();
+    if (!(counted instanceof Promise ? await counted : counted)) {
+      this.#uses -= 1;
+      return failure(noFurther);
+    }
     try {
       return this.#outcome(await this.#search(query.trim().slice(0, searchQueryMaxLength), cancelSignal));
     } catch (error) {

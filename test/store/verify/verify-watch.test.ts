@@ -5,7 +5,7 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Accounting, openAccounting } from "../../../src/accounting.ts";
+import { type FolderAccounting, openAccounting } from "../../../src/accounting.ts";
 import { momentOf, systemClock } from "../../../src/core/clock.ts";
 import { dayMs } from "../../../src/core/limits.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
@@ -21,7 +21,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-type World = { accounting: Accounting; file: string; watch: LedgerWatch; log: string[]; open: OpenWork };
+type World = { accounting: FolderAccounting; file: string; watch: LedgerWatch; log: string[]; open: OpenWork };
 
 async function world({ intervalMs = 20, planTable = plans } = {}): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-watch-"));
@@ -56,7 +56,7 @@ async function world({ intervalMs = 20, planTable = plans } = {}): Promise<World
   return made;
 }
 
-async function spend({ admission }: Accounting, account: number, tokens: number): Promise<void> {
+async function spend({ admission }: FolderAccounting, account: number, tokens: number): Promise<void> {
   using hold = admission.admit(by(account), ask(0), 0, `req-${crypto.randomUUID()}`, momentOf(systemClock)) as Hold;
   if (isRefusal(hold)) throw new Error(hold.refusal);
   await hold.settle(output(tokens), false, systemClock.wall());

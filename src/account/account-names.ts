@@ -1,0 +1,19 @@
+// E-mails of accounts for lists that name many, each looked up once.
+import type { AccountId } from "../core/types.ts";
+import type { SoonAccounts } from "./soon.ts";
+
+/** Without those that there are not. */
+export async function emailsOf(
+  accounts: Pick<SoonAccounts, "record">,
+  ids: Iterable<AccountId>,
+): Promise<ReadonlyMap<AccountId, string>> {
+  const distinct = [...new Set(ids)];
+  const records = await Promise.all(distinct.map((id) => accounts.record(id)));
+  return new Map(records.flatMap((record, at) => (record === null ? [] : [[distinct[at]!, record.email]])));
+}
+
+/** `emails` of the accounts that a list names. */
+export const namesIn =
+  (emails: ReadonlyMap<AccountId, string>) =>
+  (account: AccountId): string =>
+    emails.get(account) ?? `account ${account}`;

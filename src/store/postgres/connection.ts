@@ -9,7 +9,12 @@ export type Row = Readonly<Record<string, unknown>>;
 /** What came back for one statement: its rows, or why it failed. */
 export type Outcome = readonly Row[] | StatementError;
 /** A statement by its name, which tests and messages use, with parameters for `$1` and so on. */
-export type Call = Readonly<{ statement: Statement; parameters: readonly Parameter[] }>;
+export type Call = Readonly<{
+  statement: Statement;
+  parameters: readonly Parameter[];
+  /** Its rows are wanted as arrays, as two columns of one name need it. */
+  inArrays?: boolean;
+}>;
 export type Statement = Readonly<{ name: string; text: string }>;
 /** Everything travels as text, which the statements cast: Bun.SQL would guess types. */
 export type Parameter = string | null;
@@ -24,6 +29,11 @@ export class StatementError extends Error {
     super(message);
   }
 }
+
+/** Whether it says that its transaction was taken back; a session that ends may say that of one that was committed. */
+export const isDefinite = ({ state }: StatementError): boolean =>
+  state !== null && state !== "25P03" && state !== "40003" && definiteClasses.has(state.slice(0, 2));
+const definiteClasses: ReadonlySet<string> = new Set(["22", "23", "25", "40", "42", "53"]);
 
 export const isFailed = (outcome: Outcome): outcome is StatementError => outcome instanceof StatementError;
 
@@ -59,9 +69,14 @@ export function arrayOf(values: readonly (string | number | boolean | null)[]): 
 
 /** As Bun.SQL gives them. */
 type Results = readonly Row[] & { readonly command?: string | null };
-type Reserved = { unsafe(text: string, parameters?: readonly Parameter[]): Promise<Results> };
+type Reserved = {
+  unsafe(text: string, parameters?: readonly Parameter[]): Promise<Results> & { values(): Promise<Results> };
+};
 
 const lookForRecovery: Statement = { name: "recovery", text: "SELECT pg_is_in_recovery() AS standby" };
+
+/** In the URL of a pooler that gives each transaction another session, such as PgBouncer: `?prepare=false`. */
+const unprepared = /([?&])prepare=false(&|$)/;
 
 export class PostgresServer implements Server {
   readonly #url: string;
@@ -91,7 +106,11 @@ class PostgresConnection implements Connection {
 
   static async open(url: string): Promise<PostgresConnection> {
     // No idleTimeout and no maxLifetime: both end queries that are under way.
-    const options = { url, max: 1, idleTimeout: 0, maxLifetime: 0, connectionTimeout: connectTimeoutMs / 1000 };
+    const options = {
+      ...{ url: url.replace(unprepared, (_, before: string, after: string) => (after === "&" ? before : "")) },
+      ...{ max: 1, idleTimeout: 0, maxLifetime: 0, connectionTimeout: connectTimeoutMs / 1000 },
+      prepare: !unprepared.test(url),
+    };
     let pool: Bun.SQL | null = null;
     try {
       pool = new Bun.SQL(options);
@@ -110,10 +129,11 @@ class PostgresConnection implements Connection {
     this.#pool.close({ timeout: 0 }).catch(ignore);
   }
 
-  async #one({ statement: { text }, parameters }: Call): Promise<Outcome> {
+  async #one({ statement: { text }, parameters, inArrays = false }: Call): Promise<Outcome> {
     try {
       // Without parameters it would be sent as a simple query, which may hold several statements; ours never do.
-      const rows = await this.#session.unsafe(text, parameters);
+      const asked = this.#session.unsafe(text, parameters);
+      const rows = await (inArrays ? asked.values() : asked);
       if (text === "COMMIT" && rows.command === "ROLLBACK") return new StatementError("40000", "it was taken back");
       return rows;
     } catch (thrown) {

@@ -31,6 +31,7 @@ import {
   call,
   type Call,
   type Connection,
+  isDefinite,
   isFailed,
   type Row,
   type Server,
@@ -653,11 +654,6 @@ function alignedWith(live: readonly (Operation | null)[], answers: Decision["ans
   let next = 0;
   return live.map((operation) => (operation === null ? null : answers[next++]!));
 }
-
-/** Whether it says that its transaction was taken back; a session that ends may say that of one that was committed. */
-const isDefinite = ({ state }: StatementError): boolean =>
-  state !== null && state !== "25P03" && state !== "40003" && definiteClasses.has(state.slice(0, 2));
-const definiteClasses: ReadonlySet<string> = new Set(["22", "23", "25", "40", "42", "53"]);
 
 const rowsOf = (outcome: readonly Row[] | StatementError | undefined): readonly Row[] =>
   outcome === undefined || isFailed(outcome) ? [] : outcome;

@@ -3,6 +3,8 @@ import { assert } from "../../core/assert.ts";
 import { journalGiveUpMs } from "../../core/limits.ts";
 
 export const connectTimeoutMs = 2_000;
+/** Of a gateway, beside the two of its lane: for its console, its commands and what is done now and then. */
+export const sideConnectionsMax = 4;
 /** A call that takes longer is given up with its connection; what became of it is found out on the next one. */
 export const callTimeoutMs = 5_000;
 /** A batch waits this long for the locks of others. Shorter than a call may take, so that the server says so. */

@@ -21,12 +21,17 @@ export const systemPace: Pace = {
 };
 
 /** A network that falls silent never rejects. `late`: what comes after the time is over. */
-export function limited<Value>(pace: Pace, work: Promise<Value>, late: (value: Value) => void): Promise<Value> {
+export function limited<Value>(
+  pace: Pace,
+  work: Promise<Value>,
+  late: (value: Value) => void,
+  limitMs: Ms = callTimeoutMs,
+): Promise<Value> {
   const { promise, resolve, reject } = Promise.withResolvers<Value>();
   let isOver = false;
-  const cancel = pace.after(callTimeoutMs, () => {
+  const cancel = pace.after(limitMs, () => {
     isOver = true;
-    reject(new StatementError(null, `the database has not answered for ${callTimeoutMs} ms`));
+    reject(new StatementError(null, `the database has not answered for ${Math.round(limitMs)} ms`));
   });
   work.then(
     (value) => {

@@ -6,72 +6,12 @@ import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { hashApiKey, mintApiKey } from "../../../src/account/keys.ts";
 import type { LaneCounts } from "../../../src/store/postgres/lane.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
+import { PostgresProxy } from "../../fixtures/postgres-proxy.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 import { randomOf, seedOfRun } from "../../fixtures/random.ts";
 
 const seconds = Number(process.env["TOLLGATE_POSTGRES_SECONDS"] ?? 20);
 const seed = seedOfRun();
-
-/** Between a gateway and the server. While it swallows, what clients send arrives, and no answer comes back. */
-class Proxy {
-  readonly #listener: Bun.TCPSocketListener<{ up: Bun.Socket | null; waiting: Uint8Array[] }>;
-  readonly #clients = new Set<Bun.Socket<{ up: Bun.Socket | null; waiting: Uint8Array[] }>>();
-  swallows = false;
-  /** From the next COMMIT on no answer comes back, until the connections are cut off. */
-  #losesCommit: (() => void) | null = null;
-
-  constructor(upstream: number) {
-    this.#listener = Bun.listen<{ up: Bun.Socket | null; waiting: Uint8Array[] }>({
-      hostname: "127.0.0.1",
-      port: 0,
-      socket: {
-        open: (client) => {
-          client.data = { up: null, waiting: [] };
-          this.#clients.add(client);
-          const answers = {
-            open: (up: Bun.Socket) => {
-              client.data.up = up;
-              for (const bytes of client.data.waiting.splice(0)) up.write(bytes);
-            },
-            data: (_: Bun.Socket, bytes: Uint8Array) => void (this.swallows || client.write(bytes)),
-            close: () => void client.end(),
-            error: () => void client.end(),
-            connectError: () => void client.end(),
-          };
-          Bun.connect({ hostname: "127.0.0.1", port: upstream, socket: answers }).catch(() => client.end());
-        },
-        data: (client, bytes) => {
-          if (this.#losesCommit !== null && bytes.includes("COMMIT")) {
-            this.swallows = true;
-            this.#losesCommit();
-            this.#losesCommit = null;
-          }
-          if (client.data.up === null) client.data.waiting.push(new Uint8Array(bytes));
-          else client.data.up.write(bytes);
-        },
-        close: (client) => {
-          this.#clients.delete(client);
-          client.data.up?.end();
-        },
-      },
-    });
-  }
-
-  get port(): number {
-    return this.#listener.port;
-  }
-
-  async loseAnswers(ms: number): Promise<void> {
-    await new Promise<void>((resolve) => (this.#losesCommit = resolve));
-    await Bun.sleep(ms); // the server has it
-    for (const client of this.#clients) client.terminate();
-    this.swallows = false;
-  }
-
-  close(): void {
-    this.#listener.stop(true);
-  }
-}
 
 test.skipIf(noPostgres)(
   `kills and lost answers for ${seconds} s (TOLLGATE_SEED=${seed})`,
@@ -93,7 +33,7 @@ test.skipIf(noPostgres)(
       );
     }
     await client.close();
-    const proxy = new Proxy(postgres.port);
+    const proxy = new PostgresProxy(postgres.port);
     const ports = [0, 1].map(() => {
       const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
       const { port } = probe;

@@ -22,6 +22,7 @@ import {
 import type { EntryKind } from "../../account/entry.ts";
 import type { Quota } from "../../account/quota.ts";
 import type { PlanId } from "../../core/types.ts";
+import { consoleTables } from "./schema-console.ts";
 
 const hash = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 /** Money, milliseconds and ids: whole numbers below 2^53. */
@@ -240,4 +241,5 @@ export const postgresTables: readonly Readonly<{ table: PgTable; fillFactor?: nu
   { table: lanes, fillFactor: 50 },
   { table: holds, fillFactor: 80 },
   { table: counters, fillFactor: 50 },
+  ...consoleTables,
 ];

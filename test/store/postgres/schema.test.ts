@@ -6,6 +6,7 @@ import * as sqlite from "../../../src/store/ledger/schema.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import * as postgres from "../../../src/store/postgres/schema.ts";
+import * as ofConsole from "../../../src/store/postgres/schema-console.ts";
 import * as statements from "../../../src/store/postgres/statements.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 
@@ -15,6 +16,15 @@ const twins: readonly (readonly [SQLiteTable, PgTable, without?: readonly string
   [sqlite.keyUse, postgres.keyUse],
   [sqlite.quotaUse, postgres.quotaUse],
   [sqlite.journal, postgres.journal, ["sequence"]], // a sequence would be a lock of all gateways
+  [sqlite.endUsers, ofConsole.endUsers],
+  [sqlite.endUserUse, ofConsole.endUserUse],
+  [sqlite.searchCalls, ofConsole.searchCalls],
+  [sqlite.sessions, ofConsole.sessions],
+  [sqlite.purchaseRequests, ofConsole.purchaseRequests],
+  [sqlite.payments, ofConsole.payments],
+  [sqlite.auditLog, ofConsole.auditLog],
+  [sqlite.accessLinks, ofConsole.accessLinks],
+  [sqlite.identities, ofConsole.identities],
 ];
 
 test("each table that both have has the same columns in both, and none that may be null in one alone", () => {

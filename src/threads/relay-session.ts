@@ -44,7 +44,11 @@ export type RelaySessionParts = Readonly<{
     ): Soon<Hold | Refusal>;
   };
   models: () => ReadonlyMap<string, Model>;
-  pool: { stand(place: Place): void; leave(place: Place): boolean; slotOn(nodeName: string): Grant };
+  pool: {
+    stand(place: Place): void;
+    leave(place: Place): boolean;
+    slotOn(nodeName: string, account: AccountId): Grant;
+  };
   storedResponses: Pick<StoredResponses, "keep"> | null;
   clock: Clock;
   log: Log;
@@ -217,7 +221,7 @@ export class RelaySession {
         this.#places.delete(id);
         return this.#refuse(id, outcome);
       }
-      place.grant = this.#parts.pool.slotOn(outcome);
+      place.grant = this.#parts.pool.slotOn(outcome, account);
       this.#batcher.put({ answer: "granted", id, node: outcome });
     });
     this.#places.set(id, place);

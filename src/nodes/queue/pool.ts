@@ -26,7 +26,7 @@ import {
 import { type LastError, type NodeLimits, nodeLimitsDefault, type NodeLog, PooledNode } from "./pooled-node.ts";
 import type { Quickness } from "./recent-replies.ts";
 import { SlotQueue } from "./slot-queue.ts";
-import type { NodeHealth, NodeLine, Place, RefusalCause } from "./slot-queue.ts";
+import type { LineNeed, NodeHealth, NodeLine, Place, RefusalCause } from "./slot-queue.ts";
 import { type Tested, testNode } from "./test-request.ts";
 
 /** Time limits of the pool, in milliseconds; the defaults are those of core/limits.ts. */
@@ -73,6 +73,9 @@ export interface Grant extends Disposable {
   outcome(outcome: NodeOutcome): void;
 }
 
+/** What is needed of one node, by all who wait or run there. */
+export type NodeNeed = LineNeed & Readonly<{ name: string; url: string; slots: number; busy: number }>;
+
 /** One node for the console and the `nodes` command. */
 export type NodeState = Readonly<{
   name: string;
@@ -116,6 +119,8 @@ export class NodePool {
   #expiry: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
   #drained: ReadonlyMap<string, Ms> = new Map();
+  /** Called when somebody waits, where other gateways use the nodes, too. */
+  #lineBegan: (() => void) | null = null;
   readonly #nodeModelOf: NodeModelOf;
   #serves: ReturnType<typeof servesAmong>;
 
@@ -153,6 +158,7 @@ export class NodePool {
     const place = new QueuedPlace(this, ask.model.id, account, affinity, excluded);
     this.#queue.enter(place, this.#now());
     if (place.result !== null) return place.result;
+    this.#lineBegan?.();
     this.#armExpiry();
     return place.wait(cancelSignal);
   }
@@ -161,6 +167,7 @@ export class NodePool {
   stand(place: Place): void {
     if (this.#closed) return place.refused("no-node");
     this.#queue.enter(place, this.#now());
+    if (this.#lineBegan !== null && this.#queue.length > 0) this.#lineBegan();
     this.#armExpiry();
   }
 
@@ -195,6 +202,7 @@ export class NodePool {
     const kept = new Set(nodes.values());
     const gone = [...this.#nodes.values()].filter((node) => !kept.has(node));
     this.#nodes = nodes;
+    if (this.#lineBegan !== null) for (const node of nodes.values()) node.shareSlots();
     for (const old of gone) old.close();
     this.#leaving = [...this.#leaving, ...gone].filter(({ busy }) => busy > 0);
     for (const name of arrivals.keys()) {
@@ -233,6 +241,34 @@ export class NodePool {
     this.#queue.drain(new Set(nodes.keys()));
     this.#disarmExpiry();
     this.#armExpiry();
+  }
+
+  /**
+   * Other gateways use the nodes, too: each gives nothing before `limitSlots` says how much. Those whose slots follow their
+   * engine's load see others there. `lineBegan` is called when a request waits.
+   */
+  shareSlots(lineBegan: () => void): void {
+    this.#lineBegan = lineBegan;
+    this.reconfigure(this.#configs);
+  }
+
+  /** What this gateway needs of the nodes whose slots are shared. */
+  needs(): readonly NodeNeed[] {
+    return [...this.#nodes.values()].flatMap(({ config: { name, url, slots }, busy, running, share }) =>
+      slots === "auto" || share === null
+        ? []
+        : [{ name, url, slots, busy, ...this.#queue.needOf(name, running, this.#now()) }],
+    );
+  }
+
+  /** This gateway's shares of nodes, by their names. */
+  limitSlots(shares: ReadonlyMap<string, number>): void {
+    for (const [name, share] of shares) {
+      const node = this.#nodes.get(name);
+      if (node === undefined || node.share === share) continue;
+      node.share = share;
+      this.#queue.setSlots(name, node.slots, node.elsewhere);
+    }
   }
 
   /** Who waits for each node, and since when by the wall clock. */
@@ -306,10 +342,10 @@ export class NodePool {
   }
 
   /** The place that was just granted on this node. */
-  slotOn(nodeName: string): Slot & Grant {
+  slotOn(nodeName: string, account: AccountId): Slot & Grant {
     const node = this.#nodes.get(nodeName);
     assert(node !== undefined, `a slot was given on ${nodeName}, which is not configured`);
-    return new NodeSlot(this, this.#queue, node, this.#limits.connectTimeoutMs + trialMarginMs);
+    return new NodeSlot(this, this.#queue, node, account, this.#limits.connectTimeoutMs + trialMarginMs);
   }
 
   /** See Slot. */
@@ -432,7 +468,7 @@ class QueuedPlace implements Place {
   }
 
   granted(nodeName: string): void {
-    this.#settle(this.#pool.slotOn(nodeName));
+    this.#settle(this.#pool.slotOn(nodeName, this.account));
   }
 
   refused(cause: RefusalCause): void {
@@ -464,15 +500,17 @@ class NodeSlot implements Slot, Grant {
   readonly #pool: NodePool;
   readonly #queue: SlotQueue;
   readonly #node: PooledNode;
+  readonly #account: AccountId;
   /** Runs where the node is down, and this request is to show whether it still is. */
   readonly #trial: ReturnType<typeof setTimeout> | null = null;
   #released = false;
 
-  constructor(pool: NodePool, queue: SlotQueue, node: PooledNode, trialMs: Ms) {
+  constructor(pool: NodePool, queue: SlotQueue, node: PooledNode, account: AccountId, trialMs: Ms) {
     this.#pool = pool;
     this.#queue = queue;
     this.#node = node;
-    node.begin();
+    this.#account = account;
+    node.begin(account);
     if (node.health === "down") this.#trial = setTimeout(() => queue.trialHolds(this.nodeName), trialMs);
   }
 
@@ -504,7 +542,7 @@ class NodeSlot implements Slot, Grant {
     assert(!this.#released, "a slot is given back once");
     this.#released = true;
     if (this.#trial !== null) clearTimeout(this.#trial);
-    this.#node.busy--;
+    this.#node.end(this.#account);
     this.#queue.release(this.nodeName);
   }
 }

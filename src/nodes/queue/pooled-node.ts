@@ -20,7 +20,7 @@ import {
   nodeProbeIntervalMs,
   nodeSilentLooksMax,
 } from "../../core/limits.ts";
-import type { Ms } from "../../core/types.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
 import type { Dial } from "../client/client.ts";
 import { type Engine, engineInWords, unlisted } from "../engine.ts";
 import type { NodeModelOf } from "../model-routes.ts";
@@ -84,6 +84,10 @@ export class PooledNode {
   lastError: LastError | null = null;
   /** Places that are given on it. */
   busy = 0;
+  /** Where other gateways use it, too: how many of its slots are this one's. */
+  share: number | null = null;
+  /** Where they do: who has how many of its places. */
+  #running: Map<AccountId, number> | null = null;
   readonly recent = new RecentReplies();
   readonly load: LoadWatch;
   readonly #parts: PooledNodeParts;
@@ -137,7 +141,8 @@ export class PooledNode {
 
   /** Requests that it may run at once. */
   get slots(): number {
-    return this.config.slots === "auto" ? this.load.slots : this.config.slots;
+    if (this.config.slots === "auto") return this.load.slots;
+    return this.share === null ? this.config.slots : Math.min(this.share, this.config.slots);
   }
 
   /** Requests that its engine has from others. */
@@ -145,10 +150,31 @@ export class PooledNode {
     return this.isAuto ? this.load.elsewhere : 0;
   }
 
+  /** Other gateways use it, too: it gives nothing before this one has a share. */
+  shareSlots(): void {
+    this.share ??= 0;
+    this.#running ??= new Map();
+  }
+
+  /** Accounts that have places on it, where other gateways use it, too. */
+  get running(): ReadonlySet<AccountId> {
+    return new Set(this.#running?.keys());
+  }
+
   /** A place on it is given. */
-  begin(): void {
+  begin(account: AccountId): void {
     this.busy++;
     if (this.busy === 1) this.watchLoad();
+    this.#running?.set(account, (this.#running.get(account) ?? 0) + 1);
+  }
+
+  /** A place is given back. */
+  end(account: AccountId): void {
+    this.busy--;
+    const places = this.#running?.get(account);
+    if (places === undefined) return; // from before it was shared, too
+    if (places === 1) this.#running!.delete(account);
+    else this.#running!.set(account, places - 1);
   }
 
   watchLoad(): void {

@@ -64,6 +64,9 @@ export type NodeLine = Readonly<{
   most: readonly Readonly<{ account: AccountId; waiting: number }>[];
 }>;
 
+/** `accounts`: those who wait or run there; `waitedMs`: how long the oldest has waited. */
+export type LineNeed = Readonly<{ waiting: number; accounts: number; waitedMs: Ms }>;
+
 type NodeState = {
   node: QueueNode;
   health: NodeHealth;
@@ -286,6 +289,22 @@ export class SlotQueue {
     return ofNodes;
   }
 
+  /** What those need who wait for a node; `running`: accounts that have places there. */
+  needOf(nodeName: string, running: ReadonlySet<AccountId>, now: Ms): LineNeed {
+    const accounts = new Set(running);
+    let waiting = 0;
+    let since = now;
+    for (const route of this.#nodes.get(nodeName)?.lines ?? []) {
+      for (let link = route.accounts.first; link !== null; link = link.after) {
+        const { account, places } = link.value;
+        accounts.add(account);
+        waiting += places.length;
+        since = Math.min(since, places.first!.value.since);
+      }
+    }
+    return { waiting, accounts: accounts.size, waitedMs: now - since };
+  }
+
   /** Asserts what must hold between any two events. */
   check(): void {
     let waiting = 0;
@@ -323,7 +342,8 @@ export class SlotQueue {
     let longest: NodeState | null = null;
     for (const state of candidates) {
       if (state.trial) return null;
-      if (state.health !== "down" || state.busy >= state.node.slots) continue;
+      // A trial is had without a share of a node's slots, too: what is down gives none.
+      if (state.health !== "down" || state.busy >= Math.max(1, state.node.slots)) continue;
       if (longest === null || state.triedAt < longest.triedAt) longest = state;
     }
     return longest ?? "none";

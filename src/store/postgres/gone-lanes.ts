@@ -78,6 +78,7 @@ export class GoneLanes {
     const [, given] = await this.#send([
       call(sql.lockHolders, ...all),
       call(sql.giveBack, ...all),
+      call(sql.forgetShares),
       call(sql.forgetLanes, goneLanesKeptMs),
       call(sql.commit),
     ]);

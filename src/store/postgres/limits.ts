@@ -33,6 +33,11 @@ export const guardIntervalMs = 60_000;
 export const keyUsedStaleMs = 60_000;
 /** Who a key belongs to is asked again after so long; what a request may do is decided on the locked rows. */
 export const keyHintMs = 1_000;
+/** How often a gateway asks for its share of the nodes' slots; while somebody waits there, and where nobody does. */
+export const sharesBusyMs = 250;
+export const sharesIdleMs = 1_000;
+/** A line that begins has its gateway ask at once, but not more often. */
+export const sharesSoonestMs = 100;
 
 assert(idleInTransactionMs < lockTimeoutMs && lockTimeoutMs < callTimeoutMs, "a lock's end is told, not guessed");
 assert(heartbeatMs + callTimeoutMs < laneGoneMs, "a lane whose heartbeat was lost once is not gone");

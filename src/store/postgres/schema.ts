@@ -209,6 +209,22 @@ export const holds = pgTable(
   (table) => [index("holds_by_lane").on(table.lane)],
 );
 
+/** What each gateway has of a node's slots, and what it needs there. The row without a lane is locked by whoever changes them. */
+export const nodeShares = pgTable(
+  "node_shares",
+  {
+    node: text().notNull(),
+    lane: text().notNull(),
+    granted: integer().notNull().default(0),
+    busy: integer().notNull().default(0),
+    waiting: integer().notNull().default(0),
+    accounts: integer().notNull().default(0),
+    /** How long its oldest has waited. */
+    waitedMs: integer("waited_ms").notNull().default(0),
+  },
+  (table) => [primaryKey({ columns: [table.node, table.lane] })],
+);
+
 /** Numbers of accounts, without a sequence: those lose numbers, and are no part of a commit. */
 export const counters = pgTable("counters", { name: text().primaryKey(), value: whole().notNull() });
 
@@ -240,6 +256,7 @@ export const postgresTables: readonly Readonly<{ table: PgTable; fillFactor?: nu
   { table: journal },
   { table: lanes, fillFactor: 50 },
   { table: holds, fillFactor: 80 },
+  { table: nodeShares, fillFactor: 50 },
   { table: counters, fillFactor: 50 },
   ...consoleTables,
 ];

@@ -277,3 +277,46 @@ export const findKey = statement(
    FROM api_keys JOIN accounts ON accounts.id = account_id
    WHERE api_keys.key_hash = decode($1::text, 'base64') AND revoked_at IS NULL AND disabled_at IS NULL`,
 );
+
+// ---------------------------------------------------------------- shares of nodes
+
+const ofLivingLanes = "lane IN (SELECT id FROM lanes WHERE gone_at IS NULL)";
+
+/** A row for each node, by which whoever changes its shares is alone. */
+export const makeNodes = statement(
+  "make nodes",
+  `INSERT INTO node_shares (node, lane) SELECT node, '' FROM ${unnest(["text"])} AS u(node) ON CONFLICT DO NOTHING`,
+);
+
+export const lockNodes = statement(
+  "lock nodes",
+  "SELECT node FROM node_shares WHERE node = ANY($1::text::text[]) AND lane = '' ORDER BY node FOR UPDATE",
+);
+
+/** Of lanes that live; those of others count no more. */
+export const readShares = statement(
+  "read shares",
+  `SELECT node, lane, granted, busy, waiting, accounts, waited_ms FROM node_shares
+   WHERE node = ANY($1::text::text[]) AND ${ofLivingLanes} ORDER BY node, lane`,
+);
+
+export const writeShares = statement(
+  "write shares",
+  `INSERT INTO node_shares (node, lane, granted, busy, waiting, accounts, waited_ms)
+   SELECT node, $1::text, granted, busy, waiting, accounts, waited_ms
+   FROM ${unnest(["text", "int", "int", "int", "int", "int"], 2)} AS u(node, granted, busy, waiting, accounts, waited_ms)
+   ON CONFLICT (node, lane) DO UPDATE SET granted = excluded.granted, busy = excluded.busy, waiting = excluded.waiting,
+     accounts = excluded.accounts, waited_ms = excluded.waited_ms`,
+);
+
+/** Those of a lane, but for some nodes. */
+export const leaveNodes = statement(
+  "leave nodes",
+  "DELETE FROM node_shares WHERE lane = $1::text AND node <> ALL($2::text::text[])",
+);
+
+/** Those of lanes that are gone. */
+export const forgetShares = statement(
+  "forget shares",
+  `DELETE FROM node_shares WHERE lane <> '' AND NOT ${ofLivingLanes}`,
+);

@@ -1,0 +1,160 @@
+// This gateway's shares of the nodes' slots: tells the other gateways what it needs there and hears what it has, four times
+// a second while somebody waits, else once. One transaction for all nodes. While the server is away, shares stay as they are.
+import type { Log } from "../../core/log.ts";
+import type { Ms } from "../../core/types.ts";
+import { arrayOf, type Call, call, type Connection, isFailed, type Row, type Server } from "./connection.ts";
+import { sharesBusyMs, sharesIdleMs, sharesSoonestMs } from "./limits.ts";
+import { limited, type Pace } from "./pace.ts";
+import { type NodeNeed, shareOf, type ShareRow, slotsOf } from "./shares.ts";
+import * as sql from "./statements.ts";
+
+/** Who speaks to the nodes. Nodes have names here that mean the same on all gateways. */
+export interface SharingPool {
+  /** What it needs of each node whose slots it shares. */
+  needs(): ReadonlyMap<string, NodeNeed & Readonly<{ slots: number }>>;
+  /** How many requests it may have at each of them from now on. */
+  share(slots: ReadonlyMap<string, number>): void;
+}
+
+export type NodeSharesParts = Readonly<{
+  server: Server;
+  pool: SharingPool;
+  /** The gateway's life that is registered now. */
+  lane(): string;
+  pace: Pace;
+  log: Log;
+}>;
+
+export class NodeShares {
+  readonly #parts: NodeSharesParts;
+  #connection: Connection | null = null;
+  #stop: () => void = () => {};
+  #exchangedAt: Ms = Number.NEGATIVE_INFINITY;
+  #isExchanging = false;
+  /** It exchanges as soon as it may. */
+  #isSoon = false;
+  #isAway = false;
+  #isClosed = false;
+
+  constructor(parts: NodeSharesParts) {
+    this.#parts = parts;
+  }
+
+  /** Somebody began to wait: a share may be had elsewhere. */
+  lineBegan(): void {
+    if (this.#isSoon || this.#isExchanging || this.#isClosed) return;
+    this.#isSoon = true;
+    this.#exchangeAfter(sharesSoonestMs);
+  }
+
+  /** Once, and again and again from then on. Never rejects. */
+  async exchange(): Promise<void> {
+    this.#stop();
+    this.#isSoon = false;
+    this.#isExchanging = true;
+    try {
+      await this.#exchange();
+      if (this.#isAway) this.#parts.log("info", "shares of the nodes' slots are dealt out again");
+      this.#isAway = false;
+    } catch (thrown) {
+      this.#disconnect();
+      // Without the ledger no request is admitted, which the lane says.
+      if (!this.#isAway)
+        this.#parts.log("warn", "shares of the nodes' slots stay as they are", { error: String(thrown) });
+      this.#isAway = true;
+    }
+    this.#isExchanging = false;
+    this.#exchangedAt = this.#parts.pace.monotonic();
+    if (this.#isClosed) return this.#disconnect();
+    const isWaiting = [...this.#parts.pool.needs().values()].some(({ waiting }) => waiting > 0);
+    this.#exchangeAfter(isWaiting ? sharesBusyMs : sharesIdleMs);
+  }
+
+  /** Leaves its shares to the others. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stop();
+    if (this.#connection === null || this.#isExchanging) return;
+    const { pace, lane } = this.#parts;
+    // Where that fails, the lane's end says the same a moment later.
+    await limited(pace, this.#connection.send([call(sql.leaveNodes, lane(), arrayOf([]))]), () => {}).catch(() => {});
+    this.#disconnect();
+  }
+
+  #exchangeAfter(ms: Ms): void {
+    this.#stop();
+    const due = this.#exchangedAt + ms - this.#parts.pace.monotonic();
+    this.#stop = this.#parts.pace.after(Math.max(0, due), () => void this.exchange());
+  }
+
+  async #exchange(): Promise<void> {
+    const { pool, lane } = this.#parts;
+    const needs = pool.needs();
+    if (needs.size === 0) return;
+    const nodes = arrayOf([...needs.keys()]);
+    const own = lane();
+    const lock = [call(sql.begin), call(sql.setTimeouts), call(sql.lockNodes, nodes), call(sql.readShares, nodes)];
+    let [, , locked, rows] = await this.#send(lock);
+    if (locked!.length < needs.size) {
+      [, , , , locked, rows] = await this.#send([call(sql.rollback), call(sql.makeNodes, nodes), ...lock]);
+    }
+    const shares = new Map(
+      [...needs].map(([node, { slots, ...need }]) => {
+        const { others, index, mine } = rowsOf(rows!, node, own);
+        // What runs is there, even where this life of the gateway has no row yet.
+        const row = { ...need, granted: Math.max(mine?.granted ?? 0, need.busy) };
+        return [node, { before: row.granted, ...shareOf(slots, others.toSpliced(index, 0, row), index) }];
+      }),
+    );
+    // What is given back is no longer used before others hear of it; what is had is used when it is committed.
+    pool.share(new Map([...shares].map(([node, { before, target }]) => [node, Math.min(before, target)])));
+    const written = [...pool.needs()].flatMap(([node, need]) => {
+      const share = shares.get(node);
+      return share === undefined ? [] : [{ node, ...need, granted: Math.max(share.granted, need.busy) }];
+    });
+    const column = (of: (row: (typeof written)[number]) => string | number) => arrayOf(written.map(of));
+    await this.#send([
+      call(
+        sql.writeShares,
+        own,
+        ...[column(({ node }) => node), column(({ granted }) => granted), column(({ busy }) => busy)],
+        ...[column(({ waiting }) => waiting), column(({ accounts }) => accounts), column(({ waitedMs }) => waitedMs)],
+      ),
+      call(sql.leaveNodes, own, nodes),
+      call(sql.commit),
+    ]);
+    pool.share(new Map([...shares].map(([node, share]) => [node, slotsOf(share)])));
+  }
+
+  async #send(calls: readonly Call[]): Promise<readonly (readonly Row[])[]> {
+    const { pace, server } = this.#parts;
+    this.#connection ??= await limited(pace, server.connect(), (late) => late.close());
+    const outcomes = await limited(pace, this.#connection.send(calls), () => {});
+    return outcomes.map((outcome) => {
+      if (isFailed(outcome)) throw outcome;
+      return outcome;
+    });
+  }
+
+  #disconnect(): void {
+    this.#connection?.close();
+    this.#connection = null;
+  }
+}
+
+/** A node's rows in the order of their lanes; where this gateway's row belongs among the others. */
+function rowsOf(rows: readonly Row[], node: string, own: string) {
+  const ofNode = rows.filter((row) => row["node"] === node);
+  const others = ofNode.filter((row) => row["lane"] !== own);
+  const mine = ofNode.find((row) => row["lane"] === own);
+  const index = others.filter((row) => (row["lane"] as string) < own).length;
+  return { others: others.map(rowOf), index, mine: mine === undefined ? null : rowOf(mine) };
+}
+
+const rowOf = (row: Row): ShareRow => ({
+  granted: row["granted"] as number,
+  busy: row["busy"] as number,
+  waiting: row["waiting"] as number,
+  accounts: row["accounts"] as number,
+  waitedMs: row["waited_ms"] as number,
+});

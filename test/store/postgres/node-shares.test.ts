@@ -1,0 +1,76 @@
+// Shares of a node's slots on a real PostgreSQL: gateways that begin at once, one that leaves, one that is gone.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { PostgresServer } from "../../../src/store/postgres/connection.ts";
+import { migrate } from "../../../src/store/postgres/migrations.ts";
+import { NodeShares } from "../../../src/store/postgres/node-shares.ts";
+import { systemPace } from "../../../src/store/postgres/pace.ts";
+import type { NodeNeed } from "../../../src/store/postgres/shares.ts";
+import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+
+const idle: NodeNeed = { busy: 0, waiting: 0, accounts: 0, waitedMs: 0 };
+
+describe.skipIf(noPostgres)("shares of nodes", () => {
+  let postgres: TestPostgres;
+  beforeAll(async () => {
+    postgres = await TestPostgres.start();
+  }, 60_000);
+  afterAll(() => postgres[Symbol.asyncDispose]());
+
+  async function gatewaysOn(name: string, slots: Readonly<Record<string, number>>, count: number) {
+    const url = await postgres.database(name);
+    const server = new PostgresServer(url);
+    const connection = await server.connect();
+    await migrate(connection);
+    connection.close();
+    const client = new Bun.SQL({ url, max: 1 });
+    const gateways = [];
+    for (let index = 0; index < count; index += 1) {
+      const lane = `gateway ${index}/"life"`;
+      await client.unsafe("INSERT INTO lanes (id, gateway, batch, seen_at, version) VALUES ($1, 'g', 0, now(), 't')", [
+        lane,
+      ]);
+      const gateway = { lane, need: { ...idle }, has: new Map<string, number>(), shares: null! as NodeShares };
+      const pool = {
+        needs: () => new Map(Object.entries(slots).map(([node, most]) => [node, { slots: most, ...gateway.need }])),
+        share: (given: ReadonlyMap<string, number>) => void (gateway.has = new Map(given)),
+      };
+      const pace = { ...systemPace, after: () => () => {} }; // each exchange is the test's
+      gateway.shares = new NodeShares({ server, pool, lane: () => gateway.lane, pace, log: () => {} });
+      gateways.push(gateway);
+    }
+    return { gateways, client };
+  }
+
+  test("gateways that begin at once never have more than there is, and all of it a moment later", async () => {
+    const { gateways, client } = await gatewaysOn("together", { 'a"b\\': 16, b: 1 }, 3);
+    const sum = (node: string) => gateways.reduce((all, { has }) => all + (has.get(node) ?? 0), 0);
+    await Promise.all(gateways.map(({ shares }) => shares.exchange()));
+    expect([sum('a"b\\') <= 16, sum("b")]).toEqual([true, 1]);
+    for (let round = 0; round < 2; round += 1) for (const { shares } of gateways) await shares.exchange();
+    expect(gateways.map(({ has }) => has.get('a"b\\'))).toEqual([6, 5, 5]);
+
+    // One has much to do: the others give back, then it has what they left.
+    gateways[1]!.need = { busy: 5, waiting: 40, accounts: 9, waitedMs: 200 };
+    for (let round = 0; round < 2; round += 1) for (const { shares } of gateways) await shares.exchange();
+    expect(gateways.map(({ has }) => has.get('a"b\\'))).toEqual([0, 16, 0]);
+
+    // Its share goes to the others when it leaves, and when it is gone.
+    await gateways[0]!.shares.close();
+    await client.unsafe("UPDATE lanes SET gone_at = now() WHERE id = $1", [gateways[1]!.lane]);
+    await gateways[2]!.shares.exchange();
+    expect([gateways[2]!.has.get('a"b\\'), gateways[2]!.has.get("b")]).toEqual([16, 1]);
+    await client.close();
+  });
+
+  test("a gateway that comes back under another life counts what runs", async () => {
+    const { gateways, client } = await gatewaysOn("again", { a: 4 }, 2);
+    gateways[0]!.need = { busy: 3, waiting: 0, accounts: 1, waitedMs: 0 };
+    await gateways[0]!.shares.exchange();
+    await gateways[1]!.shares.exchange();
+    expect(gateways.map(({ has }) => has.get("a"))).toEqual([4, 0]);
+    await gateways[0]!.shares.exchange();
+    await gateways[1]!.shares.exchange();
+    expect(gateways[1]!.has.get("a")).toBe(0); // 3 run, and the first has the odd one
+    await client.close();
+  });
+});

@@ -17,7 +17,7 @@ import {
   StoreUnavailable,
   type Usage,
 } from "../../core/types.ts";
-import { call, type Connection, isFailed, type Server } from "./connection.ts";
+import { type Call, call, type Connection, isFailed, type Server } from "./connection.ts";
 import type { OpenHold, Rules } from "./decide.ts";
 import { GoneLanes } from "./gone-lanes.ts";
 import { Lane } from "./lane.ts";
@@ -25,13 +25,15 @@ import { keyHintMs } from "./limits.ts";
 import { migrate } from "./migrations.ts";
 import { limited, type Pace, systemPace } from "./pace.ts";
 import { keyLimitsOf } from "./rows.ts";
-import { findKey } from "./statements.ts";
+import * as sql from "./statements.ts";
 
 export type BooksOptions = Readonly<{
   server: Server;
   /** Its name among the gateways. */
   gateway: string;
   version: string;
+  /** Of what all gateways should have alike. */
+  configDigest: string;
   rules: Rules;
   log: Log;
   pace?: Pace;
@@ -52,16 +54,21 @@ export class PostgresBooks {
   readonly #asked = new Map<string, Promise<Principal | null>>();
   /** Until when an account's window is full, as it was last told; by account and kind. */
   readonly #floods = new Map<string, Ms>();
+  readonly #log: Log;
+  #configDigest: string;
   #reader: Connection | null = null;
   #connecting: Promise<Connection> | null = null;
   #stopLooking: () => void = () => {};
 
-  private constructor({ server, gateway, version, rules, log, pace = systemPace }: BooksOptions) {
+  private constructor({ server, gateway, version, configDigest, rules, log, pace = systemPace }: BooksOptions) {
     this.#server = server;
+    this.#log = log;
+    this.#configDigest = configDigest;
     this.#pace = pace;
     this.rules = rules;
     const decided = (hold: OpenHold, refusal: Refusal | null) => this.#holds.get(hold)?.decided(refusal);
-    this.lane = new Lane({ server, gateway, version, rules, pace, log, decided });
+    const lane = { server, gateway, version, configDigest: () => this.#configDigest, rules, pace, log, decided };
+    this.lane = new Lane(lane);
     this.gone = new GoneLanes(server, pace, log);
   }
 
@@ -91,6 +98,16 @@ export class PostgresBooks {
   /** Why nothing can be written for now, in words; null while it can. */
   get unwritable(): string | null {
     return this.lane.unwritable;
+  }
+
+  /** Another configuration is in effect, which other gateways compare with theirs. */
+  async adopt(configDigest: string): Promise<void> {
+    this.#configDigest = configDigest;
+    try {
+      await this.#read(call(sql.writeConfigDigest, this.lane.id, configDigest));
+    } catch (error) {
+      this.#log("warn", "other gateways cannot be told of the configuration", { error: String(error) }); // the next life tells
+    }
   }
 
   /** Who asks by a key, or null. Rejects with StoreUnavailable. */
@@ -146,7 +163,7 @@ export class PostgresBooks {
   }
 
   async #find(keyHash: string): Promise<Principal | null> {
-    const [found] = await this.#read(keyHash);
+    const [found] = await this.#read(call(sql.findKey, keyHash));
     if (found === undefined) {
       this.#hints.delete(keyHash);
       return null;
@@ -159,17 +176,17 @@ export class PostgresBooks {
     return principal;
   }
 
-  async #read(keyHash: string) {
+  async #read(question: Call) {
     try {
       this.#connecting ??= limited(this.#pace, this.#server.connect(), (late) => late.close());
       this.#reader = await this.#connecting;
-      const [outcome] = await limited(this.#pace, this.#reader.send([call(findKey, keyHash)]), () => {});
+      const [outcome] = await limited(this.#pace, this.#reader.send([question]), () => {});
       if (outcome === undefined || isFailed(outcome)) throw outcome ?? new Error("no answer");
       return outcome;
     } catch (thrown) {
       this.#reader?.close();
       this.#reader = this.#connecting = null;
-      throw new StoreUnavailable(`the key cannot be looked up: ${(thrown as Error).message}`, { cause: thrown });
+      throw new StoreUnavailable(`the database cannot be asked: ${(thrown as Error).message}`, { cause: thrown });
     }
   }
 

@@ -67,6 +67,8 @@ export type LaneOptions = Readonly<{
   /** Its name among the gateways. */
   gateway: string;
   version: string;
+  /** See `lanes.config_digest`. */
+  configDigest(): string;
   rules: Rules;
   pace: Pace;
   log: Log;
@@ -587,9 +589,9 @@ export class Lane {
   }
 
   async #register(): Promise<void> {
-    const { gateway, version, mint = () => crypto.randomUUID() } = this.#options;
+    const { gateway, version, configDigest, mint = () => crypto.randomUUID() } = this.#options;
     const id = `${gateway}/${mint()}`;
-    const [outcome] = await this.#send([call(sql.registerLane, id, gateway, version)]);
+    const [outcome] = await this.#send([call(sql.registerLane, id, gateway, version, configDigest())]);
     if (outcome === undefined || isFailed(outcome)) throw outcome ?? new StatementError(null, "no answer");
     this.#id = id;
     this.#batch = 0;

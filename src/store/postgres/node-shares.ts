@@ -19,8 +19,8 @@ export interface SharingPool {
 export type NodeSharesParts = Readonly<{
   server: Server;
   pool: SharingPool;
-  /** The gateway's life that is registered now. */
-  lane(): string;
+  /** The gateway's life that is registered now; null where none is. */
+  lane(): string | null;
   pace: Pace;
   log: Log;
 }>;
@@ -74,10 +74,11 @@ export class NodeShares {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#stop();
-    if (this.#connection === null || this.#isExchanging) return;
     const { pace, lane } = this.#parts;
+    const own = lane();
+    if (this.#connection === null || this.#isExchanging || own === null) return;
     // Where that fails, the lane's end says the same a moment later.
-    await limited(pace, this.#connection.send([call(sql.leaveNodes, lane(), arrayOf([]))]), () => {}).catch(() => {});
+    await limited(pace, this.#connection.send([call(sql.leaveNodes, own, arrayOf([]))]), () => {}).catch(() => {});
     this.#disconnect();
   }
 
@@ -90,9 +91,9 @@ export class NodeShares {
   async #exchange(): Promise<void> {
     const { pool, lane } = this.#parts;
     const needs = pool.needs();
-    if (needs.size === 0) return;
-    const nodes = arrayOf([...needs.keys()]);
     const own = lane();
+    if (needs.size === 0 || own === null) return;
+    const nodes = arrayOf([...needs.keys()]);
     const lock = [call(sql.begin), call(sql.setTimeouts), call(sql.lockNodes, nodes), call(sql.readShares, nodes)];
     let [, , locked, rows] = await this.#send(lock);
     if (locked!.length < needs.size) {

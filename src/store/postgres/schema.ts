@@ -188,6 +188,8 @@ export const lanes = pgTable("lanes", {
   /** Set by another gateway, which gave its holds back; nothing of this lane is committed from then on. */
   goneAt: timestamp("gone_at", { withTimezone: true }),
   version: text().notNull(),
+  /** Of what all gateways should have alike: models, plans, limits, nodes. */
+  configDigest: text("config_digest").notNull(),
 });
 
 /** Of open requests. No foreign keys: the lane's number is the fence. */

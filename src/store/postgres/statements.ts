@@ -30,8 +30,13 @@ export const clock = statement("clock", "SELECT floor(extract(epoch FROM clock_t
 
 export const registerLane = statement(
   "register lane",
-  `INSERT INTO lanes (id, gateway, batch, seen_at, version)
-   VALUES ($1::text, $2::text, 0, clock_timestamp(), $3::text)`,
+  `INSERT INTO lanes (id, gateway, batch, seen_at, version, config_digest)
+   VALUES ($1::text, $2::text, 0, clock_timestamp(), $3::text, $4::text)`,
+);
+
+export const writeConfigDigest = statement(
+  "write config digest",
+  "UPDATE lanes SET config_digest = $2::text WHERE id = $1::text",
 );
 
 /** The lane's fence, heartbeat and number in one. */

@@ -10,7 +10,7 @@ import { ask, output, plans } from "../../account/office.ts";
 const [url, gateway, port] = process.argv.slice(2) as [string, string, string];
 
 const books = await PostgresBooks.open({
-  ...{ server: new PostgresServer(url), gateway, version: "test" },
+  ...{ server: new PostgresServer(url), gateway, version: "test", configDigest: "" },
   rules: { plans, siteUrl: "http://site", maxWaitMs: 10_000, inputRequestsPerMinute: 3_000 },
   log: (level, event, fields) => console.error(JSON.stringify({ level, event, ...fields })),
 });

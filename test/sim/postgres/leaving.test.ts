@@ -24,6 +24,7 @@ test("who leaves while a batch refuses it gives back nothing twice", async () =>
   const lane = new Lane({
     ...{ server: postgres.serverFor(process), gateway: "g", version: "1", pace: process.pace, log: () => {} },
     rules: { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 },
+    configDigest: () => "",
     decided: (_hold, refusal) => void told.push(refusal),
   });
   const done = async <Value>(work: Promise<Value>): Promise<Value> => {

@@ -167,6 +167,7 @@ export class World {
     const server = this.postgres.serverFor(process);
     const lane = new Lane({
       ...{ server, gateway: `g${index}`, version: "1", rules: this.#rules, pace: process.pace, log },
+      configDigest: () => "",
       mint: () => String((this.#lanes += 1)),
       decide: (batch, rules) => {
         const decision = decide(batch, rules);

@@ -40,6 +40,7 @@ describe.skipIf(noPostgres)("a lane", () => {
     const open = async (gateway: string, pace: Pace = systemPace) => {
       const lane = new Lane({
         ...{ server: through(server), gateway, version: "test", rules, pace, log: () => {} },
+        configDigest: () => "",
         decided: (hold, refusal) => void decided.set(hold, refusal),
       });
       await lane.open();

@@ -26,9 +26,7 @@ describe.skipIf(noPostgres)("shares of nodes", () => {
     const gateways = [];
     for (let index = 0; index < count; index += 1) {
       const lane = `gateway ${index}/"life"`;
-      await client.unsafe("INSERT INTO lanes (id, gateway, batch, seen_at, version) VALUES ($1, 'g', 0, now(), 't')", [
-        lane,
-      ]);
+      await client.unsafe("INSERT INTO lanes VALUES ($1, 'g', 0, now(), NULL, 't', '')", [lane]);
       const gateway = { lane, need: { ...idle }, has: new Map<string, number>(), shares: null! as NodeShares };
       const pool = {
         needs: () => new Map(Object.entries(slots).map(([node, most]) => [node, { slots: most, ...gateway.need }])),

@@ -1,0 +1,124 @@
+// What `tollgate doctor` says of the PostgreSQL that keeps the ledger, and of the gateways on it.
+import { gatewayFacts, type GatewayFacts, serverFacts, type ServerFacts } from "../store/postgres/server-facts.ts";
+import type { Connection } from "../store/postgres/connection.ts";
+import { type Finding, ok, problem, warning } from "./finding.ts";
+
+const what = "database";
+/** A gateway's lane, its reader, its shares, what looks for gone gateways, and those of the console. */
+export const connectionsOfGateway = 8;
+/** An admission waits for one commit: beyond this clients notice it. */
+const commitSlowMs = 20;
+const roundTripSlowMs = 5;
+const snapshotLongMs = 60_000;
+/** Windows and days are the server's: another clock shows only in times that are told. */
+const clockToleranceMs = 5_000;
+
+export async function databaseFindings(connection: Connection): Promise<readonly Finding[]> {
+  const facts = await serverFacts(connection);
+  const gateways = await gatewayFacts(connection);
+  return [...findingsOfServer(facts), ...findingsOfGateways(facts, gateways)];
+}
+
+export function findingsOfServer(facts: ServerFacts): readonly Finding[] {
+  const { version, roundTripMs, commitMs, connections, oldestSnapshotMs, clockAheadMs } = facts;
+  const times = `a round trip takes ${told(roundTripMs)}, a commit ${commitMs === null ? "cannot be timed" : told(commitMs)}`;
+  const isSlow = roundTripMs > roundTripSlowMs || (commitMs ?? 0) > commitSlowMs;
+  const findings: Finding[] = [
+    (isSlow ? warning : ok)(
+      what,
+      `PostgreSQL ${version ?? "of a version that it does not tell"}: ${times}${isSlow ? ": every request waits for two of them" : ""}`,
+    ),
+    ...durability(facts),
+  ];
+  if (facts.autovacuum === false) {
+    findings.push(warning(what, "autovacuum is off: rows that change with every request are never cleaned away"));
+  }
+  if (oldestSnapshotMs !== null && oldestSnapshotMs > snapshotLongMs) {
+    const minutes = Math.round(oldestSnapshotMs / 60_000);
+    const how = "look for it in pg_stat_activity; take backups from a standby";
+    findings.push(
+      warning(what, `a transaction has been open for ${minutes} minutes, and tables grow meanwhile: ${how}`),
+    );
+  }
+  if (facts.isPooled) {
+    findings.push(
+      warning(
+        what,
+        "a pooler gives every transaction another session: it must know prepared statements (PgBouncer 1.21 does)",
+      ),
+    );
+  }
+  if (!facts.keepsTimeouts) {
+    findings.push(
+      problem(what, "limits of time in a transaction do not hold: a gateway that stands still stalls the others"),
+    );
+  }
+  if (connections !== null && connections.most - connections.open < connectionsOfGateway) {
+    const { open, most } = connections;
+    findings.push(
+      warning(
+        what,
+        `${open} of ${most} connections are open, a gateway needs ${connectionsOfGateway}: raise max_connections`,
+      ),
+    );
+  }
+  if (clockAheadMs !== null && Math.abs(clockAheadMs) > clockToleranceMs) {
+    const seconds = Math.round(Math.abs(clockAheadMs) / 1_000);
+    findings.push(
+      warning(what, `its clock is ${seconds} s ${clockAheadMs > 0 ? "ahead of" : "behind"} this machine's`),
+    );
+  }
+  return findings;
+}
+
+/** What is still there after its machine fails. */
+function durability({ fsync, synchronousCommit, synchronousStandbyNames, standbys }: ServerFacts): readonly Finding[] {
+  if (fsync === false) return [problem(what, "fsync is off: a power cut loses charges, or all of it")];
+  if (synchronousCommit === "off") {
+    return [problem(what, "synchronous_commit is off: a crash loses the latest charges; set it to on")];
+  }
+  const isWaitedFor = (synchronousStandbyNames ?? "") !== "" && synchronousCommit !== "local";
+  const count = standbys?.length ?? 0;
+  if (isWaitedFor && standbys !== null && !standbys.some(({ sync }) => sync !== "async")) {
+    return [problem(what, "a commit waits for a synchronous standby, and none is connected: nothing can be written")];
+  }
+  if (isWaitedFor)
+    return [ok(what, "each charge is on a synchronous standby before it is told: a failover loses nothing")];
+  if (count > 0) {
+    return [
+      warning(
+        what,
+        `${count} standby, and none synchronous: a failover may lose the latest charges (synchronous_standby_names)`,
+      ),
+    ];
+  }
+  return [ok(what, "no standby: what its disk keeps is kept, and while it is away no request is admitted")];
+}
+
+export function findingsOfGateways(
+  { connections }: Pick<ServerFacts, "connections">,
+  gateways: readonly GatewayFacts[],
+): readonly Finding[] {
+  const alive = gateways.filter(({ isGone }) => !isGone);
+  if (alive.length === 0) return [ok("gateways", "none is alive")];
+  const findings = [ok("gateways", `${alive.length} alive: ${list(alive.map(({ gateway }) => gateway))}`)];
+  const versions = new Set(alive.map(({ version }) => version));
+  if (versions.size > 1) findings.push(warning("gateways", `run different versions: ${list([...versions])}`));
+  const byDigest = Map.groupBy(alive, ({ configDigest }) => configDigest);
+  if (byDigest.size > 1) {
+    const groups = [...byDigest.values()].map((group) => list(group.map(({ gateway }) => gateway)));
+    findings.push(
+      warning("gateways", `have different configurations of models, plans or nodes: ${groups.join(" against ")}`),
+    );
+  }
+  const needed = (alive.length + 1) * connectionsOfGateway; // one more while they are replaced
+  if (connections !== null && needed > connections.most) {
+    findings.push(
+      warning("gateways", `need ${needed} connections, and PostgreSQL has ${connections.most}: raise max_connections`),
+    );
+  }
+  return findings;
+}
+
+const told = (ms: number): string => `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+const list = (names: readonly string[]): string => [...new Set(names)].sort().join(", ");

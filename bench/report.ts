@@ -51,6 +51,8 @@ export const benches: readonly Bench[] = [
   bench("count-beside-streams"),
   bench("large-body"),
   bench("auto-slots"),
+  bench("cluster"),
+  large("cluster", "10000000-rows", { accounts: 1_000_000, rows: 10_000_000 }),
   soak("soak"),
 ];
 

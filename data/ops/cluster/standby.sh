@@ -1,0 +1,16 @@
+#!/bin/sh
+# Copies the primary ($PRIMARY, a URL) to $PGDATA where nothing is, then follows it as "standby".
+# To make it the primary: docker compose exec standby pg_ctl promote; then point the gateways' URL at it.
+set -eu
+if [ ! -e "$PGDATA" ]; then
+  rm -rf "$PGDATA.new"
+  # Under another name, since no commit may rely on what is only being copied.
+  until pg_basebackup --dbname "$PRIMARY?application_name=copying" --pgdata "$PGDATA.new" --write-recovery-conf; do
+    rm -rf "$PGDATA.new"
+    sleep 1
+  done
+  # Where it becomes the primary, it waits for nobody until it has a standby of its own.
+  sed -i "/^synchronous_standby_names/d; s/application_name=copying/application_name=standby/" "$PGDATA.new/postgresql.auto.conf"
+  mv "$PGDATA.new" "$PGDATA"
+fi
+exec postgres -D "$PGDATA"

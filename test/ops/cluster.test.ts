@@ -11,8 +11,7 @@ const folder = join(import.meta.dir, "../../data/ops/cluster");
 const read = (name: string) => readFileSync(join(folder, name), "utf8");
 
 test("the compose file and the manifest say the same of a gateway", () => {
-  const compose = YAML.parse(read("compose.yaml")) as Record<string, never>;
-  const services = compose["services"] as Record<string, Record<string, unknown>>;
+  const { services } = YAML.parse(read("compose.yaml")) as { services: Record<string, Record<string, unknown>> };
   expect(Object.keys(services)).toEqual(["gateway-1", "gateway-2", "postgres", "standby", "balancer"]);
   const grace = services["gateway-1"]!["stop_grace_period"] as string;
   const pod = (YAML.parse(read("kubernetes.yaml")) as { spec: { template: { spec: Record<string, unknown> } } }).spec

@@ -47,7 +47,7 @@ import { coderQuotaReached, keyQuotaExceeded, quotaExceeded } from "./quota-refu
 import { noSpendLimits, SpendLimit } from "./spend-limit.ts";
 
 /** What admission needs of a Principal: what limits it, the ledger knows. */
-export type Asker = Pick<Principal, "account" | "key">;
+export type Asker = Pick<Principal, "account" | "key" | "keyHash">;
 
 /** What admission reads of an Ask. */
 export type Asked = Pick<Ask, "endpoint" | "coderBilling" | "model" | "outputTokensMax">;
@@ -67,6 +67,8 @@ export type HoldRecord = Readonly<{
   unlimited: boolean;
   /** Of the account's first key when it was admitted. */
   keyHash: string;
+  /** For whom it is asked; null where the key may not say so. */
+  endUser: string | null;
 }>;
 
 /** What became of a hold; a Refusal: it waited in vain, and has given its budget back. */
@@ -81,7 +83,12 @@ export interface RecordedHold extends Hold {
   readonly record: HoldRecord;
 }
 
-function refusedModel({ plan }: LoadedAccount, key: LoadedKey | null, model: Model): Refusal | null {
+/** Why a plan or a key may not ask the model; null: it may. */
+export function refusedModel(
+  { plan }: Pick<LoadedAccount, "plan">,
+  key: Pick<LoadedKey, "name" | "mayUse"> | null,
+  model: Model,
+): Refusal | null {
   if (!allows(plan, model)) return refuse("model_not_in_plan", { model: model.id });
   if (key !== null && !key.mayUse(model)) return refuse("model_not_for_key", { model: model.id, key: key.name });
   return null;
@@ -252,12 +259,12 @@ export class Admission {
   /** Goes on with a hold that the account's rows know of. `since`: from when it has waited, if it does. */
   resume(loaded: LoadedAccount, record: HoldRecord, since: Ms): RecordedHold {
     const { key, ask, kind, budget, cost, requestId, keyHash, unlimited } = record;
-    const caller: Caller = { account: loaded, key, endUser: null };
+    const named = key > defaultKey ? this.#ledger.key(loaded, key) : null;
+    const caller: Caller = { account: loaded, key, endUser: this.#resumedFor(loaded, named, record) };
     if (kind === "call") {
       return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, Promise.resolve(null));
     }
-    const named = key > defaultKey ? this.#ledger.key(loaded, key) : null;
-    const spendLimits = named?.spendLimits ?? noSpendLimits;
+    const spendLimits = (caller.endUser ?? named)?.spendLimits ?? noSpendLimits;
     const by: By = { ...caller, named, spendLimits, budget, keyHash, unlimited };
     const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, cost, requestId);
     if (!record.waits) hold.begun();
@@ -280,9 +287,16 @@ export class Admission {
     const named = record.key > defaultKey ? this.#ledger.key(loaded, record.key) : null;
     const budget = record.kind === "call" ? 0 : billedTokens(ratesOf(record.ask.model.price), usage);
     if (budget === 0) this.#ledger.reserveNothing(loaded);
-    else if (this.#ledger.reserve(loaded, named?.spendLimits ?? noSpendLimits, budget, now) !== null) return false;
+    else {
+      const asking = this.#resumedFor(loaded, named, record) ?? named;
+      if (this.#ledger.reserve(loaded, asking?.spendLimits ?? noSpendLimits, budget, now) !== null) return false;
+    }
     void this.resume(loaded, { ...record, budget, cost: 0, waits: false }, 0).settle(usage, estimated, now, course);
     return true;
+  }
+
+  #resumedFor(account: LoadedAccount, key: LoadedKey | null, { endUser }: HoldRecord): EndUser | null {
+    return endUser === null || key === null ? null : this.#ledger.endUsers.exactly(account, key, endUser);
   }
 
   #endUserOf(account: LoadedAccount, key: LoadedKey | null, name: string | null, now: Moment): EndUser | null {
@@ -387,6 +401,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     return {
       ...{ requestId: this.#requestId, key: this.#key, ask: this.#ask, kind: "tokens", budget: this.budget },
       ...{ cost: this.cost, waits: this.#state === "waiting", unlimited: this.#unlimited, keyHash: this.#keyHash },
+      endUser: this.#endUser?.name ?? null,
     };
   }
 
@@ -522,10 +537,10 @@ class CallHold implements RecordedHold {
   }
 
   get record(): HoldRecord {
-    const { account, key } = this.#caller;
+    const { account, key, endUser } = this.#caller;
     return {
       ...{ requestId: this.#requestId, key, ask: this.#ask, kind: "call", budget: 0 },
-      ...{ cost: 0, waits: false, unlimited: false, keyHash: account.keyHash },
+      ...{ cost: 0, waits: false, unlimited: false, keyHash: account.keyHash, endUser: endUser?.name ?? null },
     };
   }
 

@@ -67,6 +67,11 @@ export class EndUsers {
     return this.#get(account, key, otherEndUsers);
   }
 
+  /** Of a request that was admitted for it, however many came new since. Throws StoreUnavailable. */
+  exactly(account: LoadedAccount, key: LoadedKey, name: string): EndUser {
+    return this.#get(account, key, name);
+  }
+
   /** A line of it is on its way to disk. */
   appended(account: LoadedAccount, endUser: EndUser, now: Ms): void {
     endUser.uses += 1;

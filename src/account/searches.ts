@@ -11,7 +11,7 @@ import { type AccountId, defaultKey, type Ms } from "../core/types.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount, SearchCalls } from "./loaded-account.ts";
-import { dayOf } from "./quota.ts";
+import { dayOf, type Period } from "./quota.ts";
 import type { AccountRecords } from "./records.ts";
 
 /** A search of the day, held for one caller. What was not kept goes back on dispose. */
@@ -36,12 +36,20 @@ export class Searches {
   /** Takes a search of the day; null when none is left, or no call. Throws StoreUnavailable when the disk cannot be read. */
   take(account: AccountId, now: Ms): SearchHold | null {
     const loaded = this.#ledger.account(account);
-    const day = dayOf(now);
-    if (loaded.searchCalls?.day !== day) {
-      loaded.searchCalls = { day, calls: this.#records.searchCalls(account, day) };
-    }
-    if (loaded.searchCalls.calls >= callsMax(loaded) || !this.#ledger.holdSearch(loaded, now)) return null;
-    return new TakenSearch(this.#ledger, this.#journal, loaded, loaded.searchCalls, now);
+    const { calls } = this.#callsOf(loaded, dayOf(now));
+    if (calls >= callsMax(loaded) || !this.#ledger.holdSearch(loaded, now)) return null;
+    return this.resume(account, now);
+  }
+
+  /** Goes on with one that was taken. */
+  resume(account: AccountId, takenAt: Ms): SearchHold {
+    const loaded = this.#ledger.account(account);
+    return new TakenSearch(this.#ledger, this.#journal, loaded, this.#callsOf(loaded, dayOf(takenAt)), takenAt);
+  }
+
+  #callsOf(account: LoadedAccount, day: Period): SearchCalls {
+    if (account.searchCalls?.day === day) return account.searchCalls;
+    return (account.searchCalls = { day, calls: this.#records.searchCalls(account.id, day) });
   }
 }
 

@@ -1,6 +1,7 @@
 // The table of all options: one row each, with its key, what it must be, what it is for, what holds without it, the flag
 // and the variables that win over the file, and what becomes of a change while the server runs. The schema that files are
 // checked with, the value that the program reads, the reference and what a reload does all follow from it.
+import { hostname } from "node:os";
 import {
   creditGrantMaxTokens,
   inputRequestsPerMinuteDefault,
@@ -19,6 +20,7 @@ import {
 } from "../core/limits.ts";
 import { type LogFormat, logLevels } from "../core/log.ts";
 import type { Ms } from "../core/types.ts";
+import { databaseUrl, databaseUrlVariable } from "./database-url.ts";
 import {
   address,
   days,
@@ -175,6 +177,34 @@ export const options = {
       shown: "they do not, where the engine can tell",
     }),
     { reload: (running, shares) => running.sharePrefixCaches(shares) },
+  ),
+  /** Null = the ledger is in the data folder. Others who ask the same database are gateways of the same shop. */
+  databaseUrl: option(
+    "ledger",
+    databaseUrl("A PostgreSQL database in which the ledger is, for several gateways; see More than one machine."),
+    restart,
+    { variables: [databaseUrlVariable] },
+  ),
+  gateway: option(
+    "ledger",
+    key("gateway", textLike("^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", 'a name such as "gate-1"'), {
+      about: "What this gateway is called among those of one database.",
+      otherwise:
+        hostname()
+          .replace(/[^A-Za-z0-9._-]/g, "-")
+          .slice(0, 63) || "gateway",
+      shown: "the host's name",
+    }),
+    restart,
+  ),
+  gatherMs: option(
+    "ledger",
+    key("gather_ms", whole(0, 100), {
+      about:
+        "Requests wait this long for others before the database is asked for all of them: less work for it at low rates.",
+      otherwise: 0,
+    }),
+    restart,
   ),
   dataFolder: outside({ flag: "data", variables: ["TOLLGATE_DATA"], otherwise: "./data" }),
   nodes: list("nodes", nodeTable, { reload: (running, nodes) => running.useNodes(nodes) }, nodesOfFlags),

@@ -49,7 +49,13 @@ export type KeyLimits = Readonly<{
 }>;
 
 /** Who asks: the account that pays, and by which of its keys; `limits` is null where the key has none. */
-export type Principal = Readonly<{ account: AccountId; key: KeyId; limits: KeyLimits | null }>;
+export type Principal = Readonly<{
+  account: AccountId;
+  key: KeyId;
+  limits: KeyLimits | null;
+  /** SHA-256 of the key, base64, where whoever admits must compare it: other gateways may have voided the key. */
+  keyHash?: string;
+}>;
 /** The address by which a dialect is known. */
 export type Endpoint = `/${string}`;
 /** What a request to a model of the coder tier costs: one of the account's calls, or its tokens. A fact of the dialect. */

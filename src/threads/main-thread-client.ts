@@ -32,6 +32,7 @@ type Question = { resolve: (answer: Answer) => void; reject: (error: Error) => v
 const forget = (): void => {};
 
 const noEndUser = {};
+const noKeyHash = {};
 
 type Wanted = Readonly<{ account: AccountId; model: string; affinity: number; excluded: ReadonlySet<string> }>;
 
@@ -85,7 +86,7 @@ export class MainThreadClient {
 
   /** Rejects with StoreUnavailable. */
   admit(
-    { account, key }: Principal,
+    { account, key, keyHash }: Principal,
     { endpoint, coderBilling, model, outputTokensMax }: Asked,
     inputTokens: number,
     requestId: string,
@@ -112,6 +113,7 @@ export class MainThreadClient {
       ...{ op: "admit", id, account, key, endpoint, coderBilling },
       ...{ model: model.id, outputTokensMax, inputTokens, requestId },
       ...(endUser === null ? noEndUser : { endUser }),
+      ...(keyHash === undefined ? noKeyHash : { keyHash }),
     });
     return promise;
   }

@@ -33,6 +33,8 @@ export type Operation =
       id: number;
       account: AccountId;
       key: KeyId;
+      /** Absent where the books are the main thread's own. */
+      keyHash?: string;
       endpoint: Endpoint;
       coderBilling: CoderBilling;
       model: string;

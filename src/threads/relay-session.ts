@@ -154,13 +154,21 @@ export class RelaySession {
       inputTokens,
       requestId,
       endUser = null,
+      keyHash,
     } = operation;
     const { admission, clock, models } = this.#parts;
     const model = models().get(modelId);
     // The catalog was replaced while the request was on its way here.
     if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: modelId }));
     const asked = { endpoint, coderBilling, model, outputTokensMax };
-    const admitted = admission.admit({ account, key }, asked, inputTokens, requestId, momentOf(clock), endUser);
+    const admitted = admission.admit(
+      keyHash === undefined ? { account, key } : { account, key, keyHash },
+      asked,
+      inputTokens,
+      requestId,
+      momentOf(clock),
+      endUser,
+    );
     this.#whenKnown(id, admitted, (hold) => this.#admitted(id, account, hold));
   }
 

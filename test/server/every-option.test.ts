@@ -436,6 +436,9 @@ test("every option that takes a restart is called so, and nothing of it is appli
     oidc: '[oidc]\nissuer = "https://a.example"\nclient_id = "a"',
     stripe: '[stripe]\nsecret_key = "a"\nwebhook_secret = "b"',
     logFormat: '[log]\nformat = "text"',
+    databaseUrl: '[ledger]\nurl = "postgres://127.0.0.1/tollgate"',
+    gateway: '[ledger]\ngateway = "gate-2"',
+    gatherMs: "[ledger]\ngather_ms = 5",
   } satisfies Record<Exclude<keyof FixedOptions, "dataFolder" | "passwords">, string>; // a flag's, which stays; and with oidc alone
   await using site = new Site();
   await site.start("[server]\nport = 0\n");

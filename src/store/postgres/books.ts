@@ -1,28 +1,36 @@
 // The books of a gateway in PostgreSQL, as the spine asks them: keys, admission and holds, which answer later. What a request
 // may do is decided on the locked rows; what is remembered here are hints that spare a question.
-import type { Asked, Asker } from "../../account/admission.ts";
+import { type Asked, type Asker, refusedModel } from "../../account/admission.ts";
 import { keyHashOf } from "../../account/keys.ts";
+import { LoadedKey } from "../../account/loaded-key.ts";
+import type { SearchHold } from "../../account/searches.ts";
 import type { Log } from "../../core/log.ts";
 import { balanceLookMs, keyCacheEntriesMax } from "../../core/limits.ts";
+import { firstPlan, planOf } from "../../core/plans.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
+import type { Soon } from "../../core/soon.ts";
 import {
   type AccountId,
   type Course,
   defaultKey,
   type Hold,
+  type KeyId,
+  type Model,
   type ModelKind,
+  type Moment,
   type Ms,
+  type Plan,
+  type PlanId,
   type Principal,
   type Refusal,
   StoreUnavailable,
   type Usage,
 } from "../../core/types.ts";
-import { type Call, call, type Connection, isFailed, type Server } from "./connection.ts";
-import type { OpenHold, Rules } from "./decide.ts";
+import { type Call, call, type Connection, isFailed, type Row, type Server } from "./connection.ts";
+import type { Decision, OpenHold, OpenSearch, Rules } from "./decide.ts";
 import { GoneLanes } from "./gone-lanes.ts";
 import { Lane } from "./lane.ts";
 import { keyHintMs } from "./limits.ts";
-import { migrate } from "./migrations.ts";
 import { limited, type Pace, systemPace } from "./pace.ts";
 import { keyLimitsOf } from "./rows.ts";
 import * as sql from "./statements.ts";
@@ -37,9 +45,13 @@ export type BooksOptions = Readonly<{
   rules: Rules;
   log: Log;
   pace?: Pace;
+  /** Operations wait this long for others. */
+  gatherMs?: Ms;
+  /** Told of each batch: its lines, and how long it was under way. */
+  onCommit?: (lines: number, durationMs: Ms) => void;
 }>;
 
-type Hint = Readonly<{ principal: Principal; keyHash: string; at: Ms }>;
+type Hint = Readonly<{ principal: Principal; name: string | null; at: Ms }>;
 
 export class PostgresBooks {
   readonly lane: Lane;
@@ -50,7 +62,8 @@ export class PostgresBooks {
   readonly #holds = new Map<OpenHold, LaneHold>();
   /** By their hashes; only keys that exist are remembered. */
   readonly #hints = new Map<string, Hint>();
-  readonly #hashes = new WeakMap<Principal, string>();
+  /** As they were when an account was last seen here. */
+  readonly #plans = new Map<AccountId, PlanId>();
   readonly #asked = new Map<string, Promise<Principal | null>>();
   /** Until when an account's window is full, as it was last told; by account and kind. */
   readonly #floods = new Map<string, Ms>();
@@ -60,27 +73,53 @@ export class PostgresBooks {
   #connecting: Promise<Connection> | null = null;
   #stopLooking: () => void = () => {};
 
-  private constructor({ server, gateway, version, configDigest, rules, log, pace = systemPace }: BooksOptions) {
+  /** For every request. Limits are the rules', which a reload changes. */
+  readonly admission: BooksAdmission;
+  readonly searches = { take: (account: AccountId): Promise<SearchHold | null> => this.#takeSearch(account) };
+
+  private constructor(options: BooksOptions) {
+    const { server, gateway, version, configDigest, rules, log, pace = systemPace, gatherMs = 0, onCommit } = options;
     this.#server = server;
     this.#log = log;
     this.#configDigest = configDigest;
     this.#pace = pace;
     this.rules = rules;
     const decided = (hold: OpenHold, refusal: Refusal | null) => this.#holds.get(hold)?.decided(refusal);
-    const lane = { server, gateway, version, configDigest: () => this.#configDigest, rules, pace, log, decided };
-    this.lane = new Lane(lane);
+    const committed = ({ accounts, entries }: Decision, _operations: number, durationMs: Ms): void => {
+      for (const { id, plan } of accounts) this.#notePlan(id, plan);
+      onCommit?.(entries.length, durationMs);
+    };
+    const digest = { configDigest: () => this.#configDigest };
+    this.lane = new Lane({ server, gateway, version, ...digest, rules, pace, log, decided, committed, gatherMs });
     this.gone = new GoneLanes(server, pace, log);
+    const { lane } = this;
+    this.admission = {
+      admit: (...given) => this.admit(...given),
+      countRequest: (...given) => this.countRequest(...given),
+      refuseFlooded: (...given) => this.refuseFlooded(...given),
+      refuseModel: (...given) => this.refuseModel(...given),
+      get inputRequestsPerMinute() {
+        return rules.inputRequestsPerMinute;
+      },
+      set inputRequestsPerMinute(requests) {
+        rules.inputRequestsPerMinute = requests;
+      },
+      line: {
+        get maxWaitMs() {
+          return rules.maxWaitMs;
+        },
+        set maxWaitMs(ms) {
+          rules.maxWaitMs = ms;
+        },
+        get length() {
+          return lane.waitingHolds;
+        },
+      },
+    };
   }
 
-  /** Makes or extends the tables, and registers this life of the gateway. Throws CommandError or StatementError. */
+  /** Registers this life of the gateway in a database whose tables are there. Throws StatementError. */
   static async open(options: BooksOptions): Promise<PostgresBooks> {
-    const { server, pace = systemPace } = options;
-    const connection = await limited(pace, server.connect(), (late) => late.close());
-    try {
-      await migrate(connection);
-    } finally {
-      connection.close();
-    }
     const books = new PostgresBooks(options);
     await books.lane.open();
     books.gone.begin();
@@ -113,7 +152,11 @@ export class PostgresBooks {
   /** Who asks by a key, or null. Rejects with StoreUnavailable. */
   principal(key: string): Principal | null | Promise<Principal | null> {
     const keyHash = keyHashOf(key);
-    if (keyHash === null) return null;
+    return keyHash === null ? null : this.ofHash(keyHash);
+  }
+
+  /** The same by the key's hash. */
+  ofHash(keyHash: string): Soon<Principal | null> {
     const hint = this.#hints.get(keyHash);
     if (hint !== undefined && this.#pace.monotonic() - hint.at < keyHintMs) return hint.principal;
     const asked = this.#asked.get(keyHash);
@@ -136,14 +179,41 @@ export class PostgresBooks {
     return until === undefined || until <= now ? null : this.countRequest(account, now, kind);
   }
 
-  async admit(principal: Asker, ask: Asked, inputTokens: number, requestId: string): Promise<Hold | Refusal> {
+  /** What the account was on when it was last seen here; of one that never was, the first plan. */
+  planOf(account: AccountId): Plan {
+    const { plans } = this.rules;
+    const known = this.#plans.get(account);
+    return known === undefined ? firstPlan(plans) : planOf(plans, known);
+  }
+
+  /** By what is known of the key and the account; what a request may do is decided on the locked rows. */
+  async refuseModel({ account, key, keyHash }: Asker, model: Model): Promise<Refusal | null> {
+    try {
+      const hint = keyHash === undefined ? undefined : this.#hints.get(keyHash);
+      const limits = hint?.principal.limits ?? null;
+      const named = limits === null ? null : new LoadedKey(key, hint?.name ?? "", "", limits, null);
+      if (!this.#plans.has(account)) await this.#readPlan(account);
+      return refusedModel({ plan: this.planOf(account) }, named, model);
+    } catch (thrown) {
+      if (thrown instanceof StoreUnavailable) return refuse("quota_unverified");
+      throw thrown;
+    }
+  }
+
+  async admit(
+    { account, key, keyHash: hash }: Asker,
+    ask: Asked,
+    inputTokens: number,
+    requestId: string,
+    _now?: Moment,
+    endUser: string | null = null,
+  ): Promise<Hold | Refusal> {
     if (!this.lane.writable) return refuse("quota_unverified");
-    const { account, key } = principal;
-    const keyHash = key >= defaultKey ? (this.#hashes.get(principal as Principal) ?? "") : null;
+    const keyHash = key >= defaultKey ? (hash ?? "") : null;
     // A whole Ask may hold a conversation of megabytes; this is what is read of it.
     const { endpoint, coderBilling, model, outputTokensMax } = ask;
     const asked = { endpoint, coderBilling, model, outputTokensMax };
-    const admit = { op: "admit", account, key, keyHash, ask: asked, inputTokens, requestId } as const;
+    const admit = { op: "admit", account, key, keyHash, ask: asked, inputTokens, requestId, endUser } as const;
     const answer = (await this.lane.put(admit)) as OpenHold | Refusal;
     if (isRefusal(answer)) {
       if (keyHash !== null && answer.refusal === "invalid_api_key") this.#hints.delete(keyHash);
@@ -162,32 +232,74 @@ export class PostgresBooks {
     this.#floods.set(`${account} ${kind}`, now + seconds * 1_000);
   }
 
+  async #takeSearch(account: AccountId): Promise<SearchHold | null> {
+    const search = (await this.lane.put({ op: "search", account })) as OpenSearch | null;
+    return search === null ? null : new LaneSearch(this.lane, search);
+  }
+
+  #notePlan(account: AccountId, plan: PlanId): void {
+    if (this.#plans.size >= keyCacheEntriesMax && !this.#plans.has(account)) this.#plans.clear();
+    this.#plans.set(account, plan);
+  }
+
+  async #readPlan(account: AccountId): Promise<void> {
+    const [found] = await this.#read(call(sql.findPlan, account));
+    if (found !== undefined) this.#notePlan(account, found["plan"] as PlanId);
+  }
+
   async #find(keyHash: string): Promise<Principal | null> {
     const [found] = await this.#read(call(sql.findKey, keyHash));
     if (found === undefined) {
       this.#hints.delete(keyHash);
       return null;
     }
-    const { account, key } = found as Readonly<{ account: AccountId; key: number }>;
-    const principal: Principal = { account, key, limits: keyLimitsOf(found) };
+    const { account, key, name, plan } = found as Readonly<{
+      account: AccountId;
+      key: KeyId;
+      name: string | null;
+      plan: PlanId;
+    }>;
+    const principal: Principal = { account, key, limits: keyLimitsOf(found), keyHash };
+    this.#notePlan(account, plan);
     if (this.#hints.size >= keyCacheEntriesMax) this.#hints.clear();
-    this.#hints.set(keyHash, { principal, keyHash, at: this.#pace.monotonic() });
-    this.#hashes.set(principal, keyHash);
+    this.#hints.set(keyHash, { principal, name, at: this.#pace.monotonic() });
     return principal;
   }
 
-  async #read(question: Call) {
+  /** A connection that was there may have broken long since, so that another one is tried. */
+  async #read(asked: Call): Promise<readonly Row[]> {
+    const before = this.#reader;
     try {
-      this.#connecting ??= limited(this.#pace, this.#server.connect(), (late) => late.close());
-      this.#reader = await this.#connecting;
-      const [outcome] = await limited(this.#pace, this.#reader.send([question]), () => {});
+      return await this.#readOn(before ?? (await this.#connectReader()), asked);
+    } catch (thrown) {
+      if (before === null) throw unavailable(thrown);
+    }
+    try {
+      return await this.#readOn(await this.#connectReader(), asked);
+    } catch (thrown) {
+      throw unavailable(thrown);
+    }
+  }
+
+  async #readOn(reader: Connection, asked: Call): Promise<readonly Row[]> {
+    try {
+      const [outcome] = await limited(this.#pace, reader.send([asked]), () => {});
       if (outcome === undefined || isFailed(outcome)) throw outcome ?? new Error("no answer");
       return outcome;
     } catch (thrown) {
-      this.#reader?.close();
-      this.#reader = this.#connecting = null;
-      throw new StoreUnavailable(`the database cannot be asked: ${(thrown as Error).message}`, { cause: thrown });
+      reader.close();
+      if (this.#reader === reader) this.#reader = null;
+      throw thrown;
     }
+  }
+
+  /** One for all who ask in the meantime. */
+  async #connectReader(): Promise<Connection> {
+    if (this.#reader !== null) return this.#reader;
+    this.#connecting ??= limited(this.#pace, this.#server.connect(), (late) => late.close()).finally(() => {
+      this.#connecting = null;
+    });
+    return (this.#reader = await this.#connecting);
   }
 
   /** Midnight, other plans and purchases are no events of those who wait. */
@@ -198,6 +310,44 @@ export class PostgresBooks {
       }
       this.#lookLater();
     });
+  }
+}
+
+const unavailable = (thrown: unknown): StoreUnavailable =>
+  new StoreUnavailable(`the database cannot be asked: ${(thrown as Error).message}`, { cause: thrown });
+
+/** What every request asks. */
+export type BooksAdmission = Pick<PostgresBooks, "admit" | "countRequest" | "refuseFlooded" | "refuseModel"> & {
+  inputRequestsPerMinute: number;
+  readonly line: { maxWaitMs: Ms; readonly length: number };
+};
+
+/** A search of the day; nobody waits for its end. */
+class LaneSearch implements SearchHold {
+  readonly #lane: Lane;
+  readonly #search: OpenSearch;
+  #isOpen = true;
+
+  constructor(lane: Lane, search: OpenSearch) {
+    this.#lane = lane;
+    this.#search = search;
+  }
+
+  async call(): Promise<boolean> {
+    return (await this.#lane.put({ op: "search call", search: this.#search })) as boolean;
+  }
+
+  keep(): void {
+    this.#end(true);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#isOpen) this.#end(false);
+  }
+
+  #end(kept: boolean): void {
+    this.#isOpen = false;
+    this.#lane.put({ op: "search end", search: this.#search, kept }).catch(() => {}); // the lane's guard gives it back
   }
 }
 

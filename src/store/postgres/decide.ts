@@ -3,14 +3,16 @@
 import { Admission, type Asked, type HoldRecord, type RecordedHold } from "../../account/admission.ts";
 import type { Entry } from "../../account/entry.ts";
 import { countIn, isOver } from "../../account/flood.ts";
-import type { Journal } from "../../account/journal.ts";
+import type { AccountChange, Journal } from "../../account/journal.ts";
 import { Ledger } from "../../account/ledger.ts";
 import { LoadedAccount } from "../../account/loaded-account.ts";
 import { LoadedKey } from "../../account/loaded-key.ts";
-import { firstDayOfMonth, type Period, type PeriodUse, type Quota } from "../../account/quota.ts";
+import { dayOf, firstDayOfMonth, type Period, type PeriodUse, type Quota } from "../../account/quota.ts";
 import type { AccountRecords } from "../../account/records.ts";
+import { type SearchHold, Searches } from "../../account/searches.ts";
 import { type DayUse, SpendLimit } from "../../account/spend-limit.ts";
 import { assert } from "../../core/assert.ts";
+import { otherEndUsers } from "../../core/end-user.ts";
 import { planOf, type Plans } from "../../core/plans.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
@@ -38,6 +40,15 @@ export type OpenHold = {
   readonly since: Ms;
 };
 
+/** A search of the day that this gateway took, until its end. */
+export type OpenSearch = Readonly<{
+  requestId: string;
+  account: AccountId;
+  lane: string;
+  /** By the server's clock: it counts for that day. */
+  takenAt: Ms;
+}>;
+
 export type Operation =
   | Readonly<{
       op: "admit";
@@ -48,24 +59,49 @@ export type Operation =
       ask: Asked;
       inputTokens: number;
       requestId: string;
+      /** For whom it is asked; null where the key may not say so. */
+      endUser: string | null;
     }>
   | Readonly<{ op: "settle"; hold: OpenHold; usage: Usage; estimated: boolean; course?: Course | undefined }>
   | Readonly<{ op: "release"; hold: OpenHold }>
   | Readonly<{ op: "expect"; hold: OpenHold; spent: Usage; inputTokens: number }>
   | Readonly<{ op: "count"; account: AccountId; kind: ModelKind }>
+  /** Takes a search of the day. */
+  | Readonly<{ op: "search"; account: AccountId }>
+  /** Counts a call of the search service. */
+  | Readonly<{ op: "search call"; search: OpenSearch }>
+  /** `kept`: it found something and counts. */
+  | Readonly<{ op: "search end"; search: OpenSearch; kept: boolean }>
   /** Nothing is asked: whether those who wait may begin. */
   | Readonly<{ op: "look"; account: AccountId }>;
 
 /** `void`: the hold was given back meanwhile, and what it came to does not fit anymore; nothing was charged. */
-export type Answer = OpenHold | Refusal | "settled" | "void" | "released" | boolean | null;
+export type Answer = OpenHold | OpenSearch | Refusal | "settled" | "void" | "released" | boolean | null;
 
-export const accountOf = (operation: Operation): AccountId =>
-  "hold" in operation ? operation.hold.account : operation.account;
+export function accountOf(operation: Operation): AccountId {
+  if ("hold" in operation) return operation.hold.account;
+  return "search" in operation ? operation.search.account : operation.account;
+}
 
 /** The first key and signed-in browsers have no row of their own. */
 export function namedKeyOf(operation: Operation): KeyId | null {
   const key = operation.op === "admit" ? operation.key : "hold" in operation ? operation.hold.record.key : defaultKey;
   return key > defaultKey ? key : null;
+}
+
+export type EndUserName = Readonly<{ account: AccountId; key: KeyId; name: string }>;
+
+/** For whom a hold is, or would be: where too many names came new today, for all of those together. */
+export function endUsersOf(operation: Operation): readonly EndUserName[] {
+  if (operation.op === "admit") {
+    const { account, key, endUser } = operation;
+    return endUser === null ? [] : [endUser, otherEndUsers].map((name) => ({ account, key, name }));
+  }
+  return "hold" in operation ? endUserOfHold(operation.hold) : [];
+}
+
+export function endUserOfHold({ account, record: { key, endUser } }: OpenHold): readonly EndUserName[] {
+  return endUser === null ? [] : [{ account, key, name: endUser }];
 }
 
 /** What stays the same from batch to batch, or is changed by a reload. */
@@ -84,8 +120,21 @@ export type Loaded = Readonly<{
   /** Since this day. */
   keyUseFrom: Period;
   use: readonly Readonly<{ account: AccountId; quota: Quota; period: Period; used: number }>[];
+  searchCalls: readonly Readonly<{ account: AccountId; day: Period; calls: number }>[];
+  endUsers: LoadedEndUsers;
   now: Ms;
 }>;
+
+/** Of the end users that a batch names. */
+export type LoadedEndUsers = Readonly<{
+  known: readonly Readonly<EndUserName & { id: number; last_day: Period }>[];
+  holds: readonly Readonly<EndUserName & { held: number; waiting_held: number; begun: number; expected: number }>[];
+  use: readonly Readonly<EndUserName & DayUse>[];
+  /** Of their accounts. */
+  counts: readonly Readonly<{ account: AccountId; since: number; last_id: number }>[];
+}>;
+
+export const noEndUsers: LoadedEndUsers = { known: [], holds: [], use: [], counts: [] };
 
 export type BatchOf = Readonly<{
   lane: string;
@@ -103,7 +152,13 @@ export type Decision = Readonly<{
   /** What became of holds that were there before, beside those that the operations ended. */
   changed: ReadonlyMap<OpenHold, HoldRecord | Refusal>;
   entries: readonly Entry[];
+  /** Numbers of those for whom they are, by their places. */
+  endUsersOfEntries: readonly (number | null)[];
+  /** Those who are new, or were not here on that day. */
+  endUsers: readonly Readonly<EndUserName & { id: number; day: Period }>[];
   made: readonly OpenHold[];
+  searches: readonly OpenSearch[];
+  searchCalls: readonly Readonly<{ account: AccountId; day: Period; calls: number }>[];
   /** Of rows in `holds`. */
   updated: readonly HoldRecord[];
   removed: readonly string[];
@@ -180,6 +235,11 @@ class Batch {
   readonly #keyHashes = new Map<string, string | null>();
   readonly #keyRows: ReadonlyMap<AccountId, readonly KeyRow[]>;
   readonly #keyUses: ReadonlyMap<string, readonly DayUse[]>;
+  readonly #searchesTaken: OpenSearch[] = [];
+  readonly #searchesEnded: string[] = [];
+  readonly #searches: Searches;
+  readonly #searchCalls: Map<string, number>;
+  readonly #searchCallsChanged = new Map<string, Readonly<{ account: AccountId; day: Period; calls: number }>>();
 
   constructor(batch: BatchOf, rules: Rules, failed: ReadonlyMap<Operation, Error>) {
     this.#batch = batch;
@@ -187,18 +247,27 @@ class Batch {
     const { loaded } = batch;
     this.#rows = new Map(loaded.accounts.map((row) => [row.id, { ...row }]));
     const use = new Map(loaded.use.map(({ account, quota, period, used }) => [`${account} ${quota} ${period}`, used]));
+    const { searchCalls, endUsers } = loaded;
+    this.#searchCalls = new Map(searchCalls.map(({ account, day, calls }) => [`${account} ${day}`, calls]));
     const records = {
-      used: (account: AccountId, quota: Quota, period: Period) => use.get(`${account} ${quota} ${period}`) ?? 0,
+      used: (account: AccountId, quota: Quota, period: Period) =>
+        usedIn(this.#rows.get(account)!, quota, period) ?? use.get(`${account} ${quota} ${period}`) ?? 0,
+      searchCalls: (account: AccountId, day: Period) => this.#searchCalls.get(`${account} ${day}`) ?? 0,
+      hasEndUser: (account: AccountId, key: KeyId, name: string) =>
+        endUsers.known.some(isNamed({ account, key, name })),
+      endUsersSince: (account: AccountId) => endUsers.counts.find((each) => each.account === account)?.since ?? 0,
+      endUserUse: (account: AccountId, key: KeyId, name: string, from: Period, before: Period) =>
+        endUsers.use.filter(isNamed({ account, key, name })).filter(({ day }) => day >= from && day < before),
     };
     this.#keyRows = Map.groupBy(loaded.keys, ({ account }) => account);
     this.#keyUses = Map.groupBy(loaded.keyUse, ({ account, key }) => `${account} ${key}`);
     // All else was loaded.
-    this.#ledger = new Ledger(records as AccountRecords, rules.plans);
+    this.#ledger = new Ledger(records as unknown as AccountRecords, rules.plans);
     for (const row of this.#rows.values()) this.#ledger.add(this.#accountOf(row, rules.plans));
     const journal: Journal = {
       writable: true,
       append: (entry) => this.#entries.push(entry),
-      change: () => 0,
+      change: (change) => this.#change(change),
       durable: () => committed,
     };
     const { now } = loaded;
@@ -207,6 +276,8 @@ class Batch {
     this.#admission = new Admission(this.#ledger, flood, journal, rules.siteUrl, ofInputs);
     this.#admission.inputRequestsPerMinute = rules.inputRequestsPerMinute;
     this.#admission.line.maxWaitMs = rules.maxWaitMs;
+    this.#searches = new Searches(this.#ledger, records, journal);
+    for (const { account, key, name, ...sums } of endUsers.holds) this.#seed({ account, key, name }, sums);
   }
 
   decide(): Decision {
@@ -252,6 +323,12 @@ class Batch {
       case "count":
         if (this.#ledger.ifLoaded(operation.account) === null) return refuse("invalid_api_key");
         return this.#admission.countRequest(operation.account, this.#batch.monotonic, operation.kind);
+      case "search":
+        return this.#takeSearch(operation.account);
+      case "search call":
+        return this.#resumeSearch(operation.search).call() as boolean;
+      case "search end":
+        return this.#endSearch(operation);
       case "look":
         return null;
       default:
@@ -259,21 +336,63 @@ class Batch {
     }
   }
 
-  #admit({ account, key, keyHash, ask, inputTokens, requestId }: Extract<Operation, { op: "admit" }>): Answer {
+  #admit(operation: Extract<Operation, { op: "admit" }>): Answer {
+    const { account, key, keyHash, ask, inputTokens, requestId, endUser } = operation;
     const { lane, loaded, monotonic } = this.#batch;
     const row = this.#rows.get(account);
     const known = key > defaultKey ? this.#keyHashes.get(`${account} ${key}`) : row?.key_hash;
     if (row === undefined || (keyHash !== null && known !== keyHash)) return refuse("invalid_api_key");
-    // The people behind a key have limits of their own, which are not kept here yet: none is passed over.
-    if (key > defaultKey && this.#ledger.key(this.#ledger.account(account), key)?.limits?.forwardsUsers === true) {
-      return refuse("quota_unverified");
-    }
     const now = { wall: loaded.now, monotonic };
-    const admitted = this.#admission.admit({ account, key }, ask, inputTokens, requestId, now);
+    const admitted = this.#admission.admit({ account, key }, ask, inputTokens, requestId, now, endUser);
     if (isRefusal(admitted)) return admitted;
     const hold: OpenHold = { requestId, account, lane, record: admitted.record, since: monotonic };
     this.#made.push([hold, admitted]);
     return hold;
+  }
+
+  #takeSearch(account: AccountId): OpenSearch | null {
+    const { lane, loaded } = this.#batch;
+    if (this.#ledger.ifLoaded(account) === null || this.#searches.take(account, loaded.now) === null) return null;
+    const search = { requestId: `search:${crypto.randomUUID()}`, account, lane, takenAt: loaded.now };
+    this.#searchesTaken.push(search);
+    return search;
+  }
+
+  #endSearch({ search, kept }: Extract<Operation, { op: "search end" }>): "released" {
+    const { lane, account, takenAt, requestId } = search;
+    const isHeld = lane === this.#batch.lane;
+    // One whose hold was given back meanwhile counts where one is left.
+    if (!isHeld && !(kept && this.#ledger.holdSearch(this.#ledger.account(account), takenAt))) return "released";
+    const resumed = this.#resumeSearch(search);
+    if (kept) resumed.keep();
+    else resumed[Symbol.dispose]();
+    if (isHeld) this.#searchesEnded.push(requestId);
+    return "released";
+  }
+
+  #resumeSearch({ account, takenAt }: OpenSearch): SearchHold {
+    return this.#searches.resume(account, takenAt);
+  }
+
+  /** The only change of this kind that deciders of requests make, beside when keys were used. */
+  #change(change: AccountChange): number {
+    if (change.change !== "search_calls") return 0;
+    const { account, day, calls } = change;
+    this.#searchCalls.set(`${account} ${day}`, calls);
+    this.#searchCallsChanged.set(`${account} ${day}`, { account, day, calls });
+    return 0;
+  }
+
+  /** An end user's own limit knows what is held against it, by all gateways. */
+  #seed({ account, key, name }: EndUserName, sums: Omit<LoadedEndUsers["holds"][number], keyof EndUserName>): void {
+    const loaded = this.#ledger.account(account);
+    const named = this.#ledger.key(loaded, key);
+    if (named === null) return;
+    const { limit } = this.#ledger.endUsers.exactly(loaded, named, name);
+    limit.held = sums.held;
+    limit.waitingHeld = sums.waiting_held;
+    limit.begun = sums.begun;
+    limit.expected = sums.expected;
   }
 
   /** Whether its row is there: the reaper takes those of lanes alone that are gone. */
@@ -353,19 +472,44 @@ class Batch {
       else if (state !== "over") told.set(hold, state); // it waited, and another of the batch's let it wait in vain
     }
     const isHold = (answer: Answer | Error): answer is OpenHold =>
-      typeof answer === "object" && answer !== null && "lane" in answer;
+      typeof answer === "object" && answer !== null && "record" in answer;
     return {
       answers: answers.map((answer) => (isHold(answer) ? (told.get(answer) ?? answer) : answer)),
       changed,
       entries: this.#entries,
+      ...this.#numbered(),
       made,
+      searches: this.#searchesTaken.filter(({ requestId }) => !this.#searchesEnded.includes(requestId)),
+      searchCalls: [...this.#searchCallsChanged.values()],
       updated,
-      removed,
+      removed: [...removed, ...this.#searchesEnded],
       accounts: [...this.#rows.values()].map((row) => this.#rowOf(row)),
       keys: loaded.keys.flatMap((row) => this.#keyRowOf(row)),
       kept: this.#kept(),
       now: loaded.now,
     };
+  }
+
+  /** Those for whom lines are have numbers within their accounts. */
+  #numbered(): Pick<Decision, "endUsers" | "endUsersOfEntries"> {
+    const { known, counts } = this.#batch.loaded.endUsers;
+    const ids = new Map(known.map((each) => [endUserKey(each), each]));
+    const last = new Map(counts.map(({ account, last_id }) => [account, last_id]));
+    const here = new Map<string, EndUserName & { id: number; day: Period }>();
+    const endUsersOfEntries = this.#entries.map(({ account, key, endUser, at }) => {
+      if (endUser == null) return null;
+      const named = { account, key, name: endUser };
+      const place = endUserKey(named);
+      const day = dayOf(at);
+      const before = here.get(place) ?? ids.get(place);
+      const id = before?.id ?? (last.get(account) ?? 0) + 1;
+      if (before === undefined) last.set(account, id);
+      if (before === undefined || ("last_day" in before && before.last_day < day)) {
+        here.set(place, { ...named, id, day });
+      }
+      return id;
+    });
+    return { endUsersOfEntries, endUsers: [...here.values()] };
   }
 
   #rowOf(row: AccountRow): AccountRow {
@@ -418,12 +562,35 @@ class Batch {
         { quota: "coder_calls", period: row.coder_window, used: row.coder_used },
         { quota: "searches", period: row.searches_day, used: row.searches_used },
       ];
-      return before
+      // A search counts for the day on which it was taken, which may be over.
+      const left = account.left ?? [];
+      const isLeft = ({ quota, period }: PeriodUse) => left.some((use) => use.quota === quota && use.period === period);
+      return [...left, ...before.filter((use) => !isLeft(use))]
         .filter(({ quota, period, used }) => period >= 0 && used > 0 && account[quota].period !== period)
-        .map((use) => ({ account: row.id, ...use }));
+        .map(({ quota, period, used }) => ({ account: row.id, quota, period, used }));
     });
   }
 }
+
+/** What an account's row knows of a period. */
+function usedIn(row: AccountRow, quota: Quota, period: Period): number | null {
+  switch (quota) {
+    case "allowance":
+      return row.allowance_day === period ? row.allowance_used : null;
+    case "coder_calls":
+      return row.coder_window === period ? row.coder_used : null;
+    case "searches":
+      return row.searches_day === period ? row.searches_used : null;
+    default:
+      return quota satisfies never;
+  }
+}
+
+const endUserKey = ({ account, key, name }: EndUserName): string => `${account} ${key} ${name}`;
+const isNamed =
+  ({ account, key, name }: EndUserName) =>
+  (other: EndUserName): boolean =>
+    other.account === account && other.key === key && other.name === name;
 
 /** What a batch decided is on disk when it is told. */
 const committed = Promise.resolve();

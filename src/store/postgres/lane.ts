@@ -16,6 +16,7 @@
 // What waits too long is given up: what was in no try that was sent fails, and of the rest nobody can say what became of it
 // (OutcomeUnknown). It is released instead of charged when the server is back, unless it had been committed.
 import type { HoldRecord } from "../../account/admission.ts";
+import { dayOf } from "../../account/quota.ts";
 import type { Log } from "../../core/log.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
@@ -39,6 +40,9 @@ import {
 } from "./connection.ts";
 import {
   accountOf,
+  endUserOfHold,
+  endUsersOf,
+  noEndUsers,
   type Answer,
   decide,
   type Decision,
@@ -46,6 +50,7 @@ import {
   type Loaded,
   namedKeyOf,
   type OpenHold,
+  type OpenSearch,
   type Operation,
   type Rules,
 } from "./decide.ts";
@@ -77,6 +82,10 @@ export type LaneOptions = Readonly<{
   mint?: () => string;
   /** Told of those who waited: null, or why not. */
   decided(hold: OpenHold, refusal: Refusal | null): void;
+  /** Told of each batch that is committed. */
+  committed?(decision: Decision, operations: number, durationMs: Ms): void;
+  /** Operations wait this long for others, where nothing else is under way. */
+  gatherMs?: Ms;
 }>;
 
 /** What happened, for metrics and `doctor`. */
@@ -130,7 +139,7 @@ export class Lane {
   readonly #options: LaneOptions;
   readonly #pace: Pace;
   /** Of this gateway, by request. */
-  readonly #open = new Map<string, OpenHold>();
+  readonly #open = new Map<string, OpenHold | OpenSearch>();
   readonly #waiting = new Map<AccountId, OpenHold[]>();
   #id: string | null = null;
   /** The number of the latest committed batch. */
@@ -144,6 +153,7 @@ export class Lane {
   /** Monotonic time of the latest commit. */
   #committedAt: Ms;
   #guardedAt: Ms;
+  #begunAt: Ms = 0;
   #underWay: readonly Asked[] = [];
   #closed: PromiseWithResolvers<void> | null = null;
   #isOver = false;
@@ -181,6 +191,13 @@ export class Lane {
   /** Monotonic time of the latest commit. */
   get committedAt(): Ms {
     return this.#committedAt;
+  }
+
+  /** Balance tokens that its open requests hold. */
+  get heldTokens(): number {
+    let held = 0;
+    for (const open of this.#open.values()) if ("record" in open) held += open.record.budget;
+    return held;
   }
 
   get openHolds(): number {
@@ -245,7 +262,9 @@ export class Lane {
   #wake(): void {
     if (this.#isRunning) return;
     this.#isRunning = true;
-    this.#pace.soon(() => {
+    const { gatherMs = 0 } = this.#options;
+    const later = gatherMs === 0 ? this.#pace.soon : (run: () => void) => void this.#pace.after(gatherMs, run);
+    later(() => {
       this.#run().catch((error: unknown) => {
         this.#options.log("error", "the lane failed", { error: String(error) });
         this.#isRunning = false;
@@ -260,6 +279,7 @@ export class Lane {
     do {
       const asked = this.#queue.splice(0, batchOperationsMax);
       this.#underWay = asked;
+      this.#begunAt = this.#pace.monotonic();
       await this.#commit(asked);
       this.#underWay = [];
       await this.#guard();
@@ -340,7 +360,7 @@ export class Lane {
     this.#sent = null;
     for (const each of asked) each.sent = false;
     const all = asked.map(({ operation }) => operation);
-    const loaded = await this.#complete(read, all);
+    const loaded = await this.#complete(read, all, waiting);
     // From here to the moment in which it is sent, nothing is given up.
     const live = asked.map((each) => this.#live(each));
     const operations = live.filter((operation) => operation !== null);
@@ -362,6 +382,7 @@ export class Lane {
   #live({ operation, givenUp }: Asked): Operation | null {
     // It waited, and the batch before refused it while its client left.
     if (operation.op === "release" && !this.#open.has(operation.hold.requestId)) return null;
+    if (operation.op === "search end") return operation;
     return givenUp ? givenBack(operation) : operation;
   }
 
@@ -390,16 +411,43 @@ export class Lane {
     };
   }
 
+  /** What few batches need: for whom keys ask, and searches. */
+  #callsForFew(
+    operations: readonly Operation[],
+    waiting: readonly OpenHold[],
+    now: Ms,
+  ): Readonly<{ endUsers: readonly Call[]; searches: readonly Call[] }> {
+    const names = [...operations.flatMap(endUsersOf), ...waiting.flatMap(endUserOfHold)];
+    const searching = operations.filter(({ op }) => op === "search" || op === "search call").map(accountOf);
+    const yesterday = dayOf(now) - 1; // a search that was taken then may still make calls
+    const searches = searching.length === 0 ? [] : [call(sql.readSearchCalls, arrayOf(searching), yesterday)];
+    if (names.length === 0) return { endUsers: [], searches };
+    const columns = (["account", "key", "name"] as const).map((column) => arrayOf(names.map((name) => name[column])));
+    const accounts = arrayOf([...new Set(names.map(({ account }) => account))]);
+    const endUsers = [
+      call(sql.readEndUsers, ...columns),
+      call(sql.readEndUserHolds, ...columns),
+      call(sql.readEndUserUse, ...columns, keyUseFromOf(now)),
+      call(sql.countEndUsers, accounts, dayOf(now)),
+    ];
+    return { endUsers, searches };
+  }
+
   /** Where an account comes to another period, which is nearly never, its use is read under the locks. */
   async #complete(
-    read: Omit<Loaded, "use"> & { keyNames: readonly [string, string] },
+    read: Omit<Loaded, "use" | "searchCalls" | "endUsers"> & { keyNames: readonly [string, string] },
     operations: readonly Operation[],
+    waiting: readonly OpenHold[],
   ): Promise<Loaded> {
     const missing = missingUse(read.accounts, operations, read.now);
     const from = keyUseFromOf(read.now);
     const isShort = read.keys.length > 0 && from < read.keyUseFrom;
-    if (missing.length === 0 && !isShort) return { ...read, use: [] };
-    const calls: Call[] = [];
+    const few = this.#callsForFew(operations, waiting, read.now);
+    const calls: Call[] = [...few.endUsers, ...few.searches];
+    if (missing.length === 0 && !isShort && calls.length === 0) {
+      return { ...read, use: [], searchCalls: [], endUsers: noEndUsers };
+    }
+    const missingAt = calls.length;
     if (missing.length > 0) {
       const column = (name: "account" | "quota" | "period") => arrayOf(missing.map((use) => use[name]));
       calls.push(call(sql.readUse, column("account"), column("quota"), column("period")));
@@ -408,9 +456,18 @@ export class Lane {
     const outcomes = await this.#send(calls);
     const error = outcomes.find(isFailed);
     if (error !== undefined) throw error;
+    const rows = <Rows>(at: number, isAsked: boolean): Rows => (isAsked ? rowsOf(outcomes[at]) : []) as Rows;
+    const hasNames = few.endUsers.length > 0;
     return {
       ...read,
-      use: missing.length === 0 ? [] : (rowsOf(outcomes[0]) as unknown as Loaded["use"]),
+      endUsers: {
+        known: rows(0, hasNames),
+        holds: rows(1, hasNames),
+        use: rows(2, hasNames),
+        counts: rows(3, hasNames),
+      },
+      searchCalls: rows(few.endUsers.length, few.searches.length > 0),
+      use: rows(missingAt, missing.length > 0),
       ...(isShort ? { keyUse: rowsOf(outcomes.at(-1)) as unknown as Loaded["keyUse"], keyUseFrom: from } : {}),
     };
   }
@@ -455,12 +512,14 @@ export class Lane {
 
   // -------------------------------------------------------------- telling
 
-  #tell(asked: readonly Asked[], { answers, changed }: Decision): void {
+  #tell(asked: readonly Asked[], decision: Decision): void {
+    const { answers, changed } = decision;
     this.#batch += 1;
     this.#sent = null;
     this.counts.batches += 1;
     this.counts.operations += asked.length;
     this.#committedAt = this.#pace.monotonic();
+    this.#options.committed?.(decision, asked.length, this.#committedAt - this.#begunAt);
     this.#recovered();
     for (const [hold, state] of changed) {
       if (isRefusal(state)) {
@@ -477,9 +536,17 @@ export class Lane {
     asked.answered = true;
     if (answer instanceof Error) return this.#failed(asked, answer);
     if ("hold" in operation && (operation.op === "settle" || operation.op === "release")) this.#forget(operation.hold);
-    if (operation.op === "release") return asked.resolve("released");
+    if (operation.op === "release" || operation.op === "search end") {
+      if (operation.op === "search end") this.#open.delete(operation.search.requestId);
+      return asked.resolve("released");
+    }
+    if (operation.op === "search" && answer !== null) {
+      const search = answer as OpenSearch;
+      this.#open.set(search.requestId, search);
+      if (givenUp) return this.#enqueue({ op: "search end", search, kept: false }, ignore, ignore);
+    }
     if (answer === "void") this.counts.void += 1;
-    if (operation.op === "admit" && typeof answer === "object" && answer !== null && "lane" in answer) {
+    if (operation.op === "admit" && typeof answer === "object" && answer !== null && "record" in answer) {
       this.#open.set(answer.requestId, answer);
       if (givenUp) return this.#release(answer); // nobody has it
       if (answer.record.waits) this.#stand(answer);
@@ -493,6 +560,7 @@ export class Lane {
     asked.answered = true;
     if (operation.op === "settle") this.#release(operation.hold);
     if (operation.op === "release") this.#forget(operation.hold);
+    if (operation.op === "search end") this.#open.delete(operation.search.requestId);
     asked.reject(error);
   }
 
@@ -547,7 +615,7 @@ export class Lane {
   /** Of what has waited since before `before`. */
   #giveUp(before: Ms): void {
     for (const asked of this.#underWay) {
-      if (asked.answered || asked.givenUp || asked.at > before || asked.operation.op === "release") continue;
+      if (asked.answered || asked.givenUp || asked.at > before || isForGood(asked.operation)) continue;
       asked.givenUp = true;
       const isUnknown = asked.sent && asked.operation.op === "settle";
       if (isUnknown) this.counts.cut += 1;
@@ -557,7 +625,7 @@ export class Lane {
     this.#queue = [];
     for (const asked of queue) {
       const { operation } = asked;
-      if (asked.at > before || operation.op === "release") this.#queue.push(asked);
+      if (asked.at > before || isForGood(operation)) this.#queue.push(asked);
       else {
         asked.reject(new StoreUnavailable(this.#reason));
         if (operation.op === "settle") this.#release(operation.hold);
@@ -644,6 +712,9 @@ type KeyName = Readonly<{ account: AccountId; key: number }>;
 
 const namedKey = (account: AccountId, key: number | null): readonly KeyName[] =>
   key === null ? [] : [{ account, key }];
+
+/** Nobody waits for it, and it is done whenever it can be. */
+const isForGood = ({ op }: Operation): boolean => op === "release" || op === "search end";
 
 /** What is left of an operation that nobody waits for. */
 function givenBack(operation: Operation): Operation | null {

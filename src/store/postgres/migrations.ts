@@ -119,7 +119,8 @@ function indexesOf(table: PgTable): readonly string[] {
           ? textOf(column)
           : (column as PgColumn).name,
     );
-    return `CREATE ${config.unique ? "UNIQUE " : ""}INDEX IF NOT EXISTS ${config.name} ON ${name} (${of.join(", ")})`;
+    const some = config.where === undefined ? "" : ` WHERE ${textOf(config.where)}`;
+    return `CREATE ${config.unique ? "UNIQUE " : ""}INDEX IF NOT EXISTS ${config.name} ON ${name} (${of.join(", ")})${some}`;
   });
 }
 

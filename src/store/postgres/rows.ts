@@ -1,17 +1,21 @@
 // Rows as the statements of a batch read them, and what a batch decided as the statements that write it.
 import { dayOf, coderWindowOf, type Period, type Quota } from "../../account/quota.ts";
-import type { KeyLimits, AccountId, KeyId, Ms, PlanId } from "../../core/types.ts";
-import { AccountSum, rowOf } from "../ledger/batch.ts";
+import { type KeyLimits, type AccountId, defaultKey, type KeyId, type Ms, type PlanId } from "../../core/types.ts";
+import type { HoldRecord } from "../../account/admission.ts";
+import { AccountSum, endUserPlace, type JournalRow, rowOf } from "../ledger/batch.ts";
 import { arrayOf, call, type Call, type Row } from "./connection.ts";
-import type { Decision, Operation } from "./decide.ts";
+import type { Decision, OpenHold, OpenSearch, Operation } from "./decide.ts";
 import {
   accountColumns,
+  addEndUsers,
+  addEndUserUse,
   addKeyUse,
   deleteHolds,
   insertHolds,
   insertLines,
   keepUse,
   keyColumns,
+  setSearchCalls,
   updateAccounts,
   updateHolds,
   updateKeys,
@@ -104,27 +108,44 @@ export function missingUse(
 ): readonly Readonly<{ account: AccountId; quota: Quota; period: Period }>[] {
   const [day, window] = [dayOf(now), coderWindowOf(now)];
   const callers = new Set<AccountId>();
+  const searches: Readonly<{ account: AccountId; day: Period }>[] = [];
   for (const operation of operations) {
     if (operation.op === "admit" && operation.ask.model.coder) callers.add(operation.account);
+    if (operation.op === "search") searches.push({ account: operation.account, day });
+    // It counts for the day on which it was taken.
+    if (operation.op === "search end") {
+      searches.push({ account: operation.search.account, day: dayOf(operation.search.takenAt) });
+    }
   }
-  return accounts.flatMap(({ id, allowance_day, coder_window }) => [
+  const searched = accounts.flatMap(({ id, searches_day }) => {
+    const days = new Set(searches.filter(({ account }) => account === id).map((search) => search.day));
+    days.delete(searches_day);
+    return [...days].map((period) => ({ account: id, quota: "searches" as const, period }));
+  });
+  const others = accounts.flatMap(({ id, allowance_day, coder_window }) => [
     ...(allowance_day === day ? [] : [{ account: id, quota: "allowance" as const, period: day }]),
     ...(coder_window === window || !callers.has(id)
       ? []
       : [{ account: id, quota: "coder_calls" as const, period: window }]),
   ]);
+  return searches.length === 0 ? others : [...others, ...searched];
 }
 
 /** The statements that write a decision; none where it changed nothing. */
 export function writesOf(decision: Decision, lane: string): readonly Call[] {
-  const { accounts, entries, keys, kept, made, removed, updated, now } = decision;
+  const { accounts, entries, endUsersOfEntries, endUsers, keys, kept, made, removed, updated, now } = decision;
+  const { searches, searchCalls } = decision;
   const calls: Call[] = [];
   const columns = <Item>(items: readonly Item[], ...of: ((item: Item) => string | number | boolean | null)[]) =>
     of.map((column) => arrayOf(items.map(column)));
   if (entries.length > 0) {
-    const lines = entries.map(rowOf);
+    const lines = entries.map((entry, place) => {
+      const endUser = endUsersOfEntries[place]!;
+      return endUser === null ? rowOf(entry) : (rowOf(entry).with(endUserPlace, endUser) as unknown as JournalRow);
+    });
     calls.push(call(insertLines, ...lines[0]!.map((_, index) => arrayOf(lines.map((line) => line[index]!)))));
-    const uses = keyUsesOf(lines);
+    const sums = sumsOf(lines);
+    const uses = sums.flatMap(([account, { keyUses }]) => keyUses.map((use) => ({ account, ...use })));
     if (uses.length > 0) {
       const parts = columns(
         uses,
@@ -135,16 +156,49 @@ export function writesOf(decision: Decision, lane: string): readonly Call[] {
       );
       calls.push(call(addKeyUse, ...parts));
     }
+    if (endUsers.length > 0) {
+      const parts = columns(
+        endUsers,
+        ({ account }) => account,
+        ({ id }) => id,
+        ({ key }) => key,
+        ({ name }) => name,
+        ({ day }) => day,
+      );
+      calls.push(call(addEndUsers, ...parts));
+    }
+    const used = sums.flatMap(([account, sum]) => endUserUsesOf(account, sum));
+    if (used.length > 0) {
+      const parts = columns(
+        used,
+        ({ account }) => account,
+        ({ endUser }) => endUser,
+        ({ day }) => day,
+        ({ used }) => used,
+      );
+      calls.push(call(addEndUserUse, ...parts));
+    }
   }
-  if (made.length > 0) {
+  if (searchCalls.length > 0) {
     const parts = columns(
-      made,
+      searchCalls,
+      ({ account }) => account,
+      ({ day }) => day,
+      ({ calls }) => calls,
+    );
+    calls.push(call(setSearchCalls, ...parts));
+  }
+  if (made.length > 0 || searches.length > 0) {
+    const parts = columns(
+      [...made.map(heldRow), ...searches.map(searchRow)],
       ({ requestId }) => requestId,
       ({ account }) => account,
-      ({ record }) => record.key,
-      ({ record }) => record.budget,
-      ({ record }) => record.cost,
-      ({ record }) => record.waits,
+      ({ key }) => key,
+      ({ budget }) => budget,
+      ({ cost }) => cost,
+      ({ waits }) => waits,
+      ({ searches }) => searches,
+      ({ endUser }) => endUser,
     );
     calls.push(call(insertHolds, lane, now, ...parts));
   }
@@ -191,7 +245,28 @@ export function writesOf(decision: Decision, lane: string): readonly Call[] {
   return calls;
 }
 
-function keyUsesOf(lines: readonly ReturnType<typeof rowOf>[]) {
+type HoldRow = Pick<HoldRecord, "requestId" | "key" | "budget" | "cost" | "waits" | "endUser"> &
+  Readonly<{ account: AccountId; searches: number }>;
+
+const heldRow = ({ requestId, account, record }: OpenHold): HoldRow => ({ ...record, requestId, account, searches: 0 });
+
+const searchRow = ({ requestId, account }: OpenSearch): HoldRow => ({
+  ...{ requestId, account, key: defaultKey, budget: 0 },
+  ...{ cost: 0, waits: false, searches: 1, endUser: null },
+});
+
+/** One statement must not add to a row twice. */
+function endUserUsesOf(account: AccountId, { endUserUses }: AccountSum) {
+  const sums = new Map<string, { account: AccountId; endUser: number; day: Period; used: number }>();
+  for (const { endUser, day, used } of endUserUses ?? []) {
+    const sum = sums.get(`${endUser} ${day}`);
+    if (sum === undefined) sums.set(`${endUser} ${day}`, { account, endUser, day, used });
+    else sum.used += used;
+  }
+  return [...sums.values()];
+}
+
+function sumsOf(lines: readonly JournalRow[]): readonly (readonly [AccountId, AccountSum])[] {
   const sums = new Map<AccountId, AccountSum>();
   for (const line of lines) {
     const account = line[2];
@@ -199,5 +274,5 @@ function keyUsesOf(lines: readonly ReturnType<typeof rowOf>[]) {
     if (sum === undefined) sums.set(account, (sum = new AccountSum()));
     sum.add(line);
   }
-  return [...sums].flatMap(([account, { keyUses }]) => keyUses.map((use) => ({ account, ...use })));
+  return [...sums];
 }

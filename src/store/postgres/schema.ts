@@ -56,7 +56,7 @@ export const accounts = pgTable(
     /** Of its first key. */
     keyUsedAt: whole("key_used_at"),
     ...heldSums,
-    /** Rows in `holds`, also those that hold no tokens. */
+    /** Requests in `holds`, also those that hold no tokens. */
     holds: integer().notNull().default(0),
     searchesHeld: integer("searches_held").notNull().default(0),
     // What was used in the latest period that was looked at; those that were left are in quota_use.
@@ -205,10 +205,18 @@ export const holds = pgTable(
     cost: whole().notNull(),
     /** It waits for others of its account to settle. */
     waits: boolean().notNull(),
+    /** 1 of a search of the day that runs, which is no request; else 0. */
     searches: integer().notNull().default(0),
+    /** For whom a key asks that may say so. */
+    endUser: text("end_user"),
     madeAt: whole("made_at").notNull(),
   },
-  (table) => [index("holds_by_lane").on(table.lane)],
+  (table) => [
+    index("holds_by_lane").on(table.lane),
+    index("holds_by_end_user")
+      .on(table.accountId, table.keyId, table.endUser)
+      .where(sql`end_user IS NOT NULL`),
+  ],
 );
 
 /** What each gateway has of a node's slots, and what it needs there. The row without a lane is locked by whoever changes them. */

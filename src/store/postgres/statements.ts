@@ -120,6 +120,49 @@ export const readUse = statement(
    WHERE (account_id, quota, period) IN (SELECT * FROM ${unnest(["bigint", "text", "int"])})`,
 );
 
+/** Calls of the search service, from a day on. */
+export const readSearchCalls = statement(
+  "read search calls",
+  `SELECT account_id::float8 AS account, day, calls FROM search_calls
+   WHERE account_id = ANY($1::text::bigint[]) AND day >= $2::text::int`,
+);
+
+const named = `(SELECT * FROM ${unnest(["bigint", "int", "text"])})`;
+
+export const readEndUsers = statement(
+  "read end users",
+  `SELECT account_id::float8 AS account, key_id AS key, name, id, last_day FROM end_users
+   WHERE (account_id, key_id, name) IN ${named}`,
+);
+
+/** What their open requests hold, of all gateways. */
+export const readEndUserHolds = statement(
+  "read end users' holds",
+  `SELECT account_id::float8 AS account, key_id AS key, end_user AS name, sum(tokens)::float8 AS held,
+     sum(CASE WHEN waits THEN tokens ELSE 0 END)::float8 AS waiting_held,
+     sum(CASE WHEN cost > 0 AND NOT waits THEN 1 ELSE 0 END)::float8 AS begun,
+     sum(CASE WHEN waits THEN 0 ELSE cost END)::float8 AS expected
+   FROM holds WHERE end_user IS NOT NULL AND (account_id, key_id, end_user) IN ${named}
+   GROUP BY account_id, key_id, end_user`,
+);
+
+/** From a day on. */
+export const readEndUserUse = statement(
+  "read end users' use",
+  `SELECT end_users.account_id::float8 AS account, key_id AS key, name, day, used::float8 AS used
+   FROM end_users JOIN end_user_use ON end_user_use.account_id = end_users.account_id AND end_user_id = id
+   WHERE (end_users.account_id, key_id, name) IN ${named} AND day >= $4::text::int`,
+);
+
+/** How many came new on a day or later, and the last number. */
+export const countEndUsers = statement(
+  "count end users",
+  `SELECT u.account::float8 AS account,
+     (SELECT count(*)::int FROM end_users WHERE account_id = u.account AND first_day >= $2::text::int) AS since,
+     (SELECT coalesce(max(id), 0) FROM end_users WHERE account_id = u.account) AS last_id
+   FROM ${unnest(["bigint"])} AS u (account)`,
+);
+
 // ---------------------------------------------------------------- a batch's writes
 
 const journalTypes: Readonly<Record<(typeof journalColumns)[number], string>> = {
@@ -161,8 +204,9 @@ export const insertLines = statement(
 
 export const insertHolds = statement(
   "insert holds",
-  `INSERT INTO holds (lane, made_at, request_id, account_id, key_id, tokens, cost, waits)
-   SELECT $1::text, $2::text::bigint, * FROM ${unnest(["text", "bigint", "int", "bigint", "bigint", "boolean"], 3)}`,
+  `INSERT INTO holds (lane, made_at, request_id, account_id, key_id, tokens, cost, waits, searches, end_user)
+   SELECT $1::text, $2::text::bigint, *
+   FROM ${unnest(["text", "bigint", "int", "bigint", "bigint", "boolean", "int", "text"], 3)}`,
 );
 
 export const updateHolds = statement(
@@ -228,6 +272,27 @@ export const addKeyUse = statement(
    ON CONFLICT (account_id, key_id, day) DO UPDATE SET used = key_use.used + excluded.used`,
 );
 
+export const addEndUsers = statement(
+  "add end users",
+  `INSERT INTO end_users (account_id, id, key_id, name, first_day, last_day)
+   SELECT account, id, key, name, day, day
+   FROM ${unnest(["bigint", "int", "int", "text", "int"])} AS u (account, id, key, name, day)
+   ON CONFLICT (account_id, id) DO UPDATE SET last_day = excluded.last_day`,
+);
+
+export const addEndUserUse = statement(
+  "add end users' use",
+  `INSERT INTO end_user_use (account_id, end_user_id, day, used)
+   SELECT * FROM ${unnest(["bigint", "int", "int", "bigint"])}
+   ON CONFLICT (account_id, end_user_id, day) DO UPDATE SET used = end_user_use.used + excluded.used`,
+);
+
+export const setSearchCalls = statement(
+  "set search calls",
+  `INSERT INTO search_calls (account_id, day, calls) SELECT * FROM ${unnest(["bigint", "int", "int"])}
+   ON CONFLICT (account_id, day) DO UPDATE SET calls = excluded.calls`,
+);
+
 /** What was used in periods that accounts leave. */
 export const keepUse = statement(
   "keep use",
@@ -249,7 +314,7 @@ const subtracted = (of: string): string =>
   ["held", "waiting_held", "begun", "expected"].map((column) => `${column} = ${of}.${column} - s.${column}`).join(", ");
 const summed = `sum(tokens) AS held, sum(CASE WHEN waits THEN tokens ELSE 0 END) AS waiting_held,
   sum(CASE WHEN cost > 0 AND NOT waits THEN 1 ELSE 0 END) AS begun,
-  sum(CASE WHEN waits THEN 0 ELSE cost END) AS expected, count(*) AS holds, sum(searches) AS searches`;
+  sum(CASE WHEN waits THEN 0 ELSE cost END) AS expected, sum(1 - searches) AS holds, sum(searches) AS searches`;
 
 export const giveBack = statement(
   "give back",
@@ -272,15 +337,20 @@ export const readHolds = statement("read holds", "SELECT request_id FROM holds W
 /** Whose key it is: the account's first, or a named one. */
 export const findKey = statement(
   "find key",
-  `SELECT id::float8 AS account, 1 AS key, NULL::float8 AS expires_at, NULL::float8 AS tokens_per_day,
+  `SELECT id::float8 AS account, plan, 1 AS key, NULL AS name, NULL::float8 AS expires_at, NULL::float8 AS tokens_per_day,
      NULL::float8 AS tokens_per_month, NULL AS models, NULL AS addresses, NULL::int AS forwards_users,
      NULL::float8 AS end_user_tokens_per_day
    FROM accounts WHERE key_hash = decode($1::text, 'base64') AND disabled_at IS NULL
    UNION ALL
-   SELECT accounts.id::float8, api_keys.id, expires_at::float8, tokens_per_day::float8, tokens_per_month::float8, models,
+   SELECT accounts.id::float8, plan, api_keys.id, name, expires_at::float8, tokens_per_day::float8, tokens_per_month::float8, models,
      addresses, forwards_users, end_user_tokens_per_day::float8
    FROM api_keys JOIN accounts ON accounts.id = account_id
    WHERE api_keys.key_hash = decode($1::text, 'base64') AND revoked_at IS NULL AND disabled_at IS NULL`,
+);
+
+export const findPlan = statement(
+  "find plan",
+  "SELECT plan FROM accounts WHERE id = $1::text::bigint AND disabled_at IS NULL",
 );
 
 // ---------------------------------------------------------------- shares of nodes

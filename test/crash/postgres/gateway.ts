@@ -4,13 +4,13 @@ import { isRefusal } from "../../../src/core/refusals.ts";
 import { OutcomeUnknown } from "../../../src/core/types.ts";
 import { brokenReply } from "../../../src/http/reply.ts";
 import { PostgresBooks } from "../../../src/store/postgres/books.ts";
-import { PostgresServer } from "../../../src/store/postgres/connection.ts";
+import { openServer } from "../../../src/store/postgres/start.ts";
 import { ask, output, plans } from "../../account/office.ts";
 
 const [url, gateway, port] = process.argv.slice(2) as [string, string, string];
 
 const books = await PostgresBooks.open({
-  ...{ server: new PostgresServer(url), gateway, version: "test", configDigest: "" },
+  ...{ server: await openServer(url), gateway, version: "test", configDigest: "" },
   rules: { plans, siteUrl: "http://site", maxWaitMs: 10_000, inputRequestsPerMinute: 3_000 },
   log: (level, event, fields) => console.error(JSON.stringify({ level, event, ...fields })),
 });

@@ -12,7 +12,14 @@ import {
   StoreUnavailable,
   type Usage,
 } from "../../../src/core/types.ts";
-import { type BatchOf, decide, type Decision, type OpenHold, type Rules } from "../../../src/store/postgres/decide.ts";
+import {
+  accountOf,
+  type BatchOf,
+  decide,
+  type Decision,
+  type OpenHold,
+  type Rules,
+} from "../../../src/store/postgres/decide.ts";
 import { GoneLanes } from "../../../src/store/postgres/gone-lanes.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
 import { ask, coderAsk, model, plans } from "../../account/office.ts";
@@ -249,7 +256,16 @@ export class World {
     }
     let hold: OpenHold;
     try {
-      const admit = { op: "admit", account, key, keyHash, ask: asked, inputTokens: reads, requestId: id } as const;
+      const admit = {
+        op: "admit",
+        account,
+        key,
+        keyHash,
+        ask: asked,
+        inputTokens: reads,
+        requestId: id,
+        endUser: null,
+      } as const;
       const answer = (await lane.put(admit)) as OpenHold | Refusal;
       if (isRefusal(answer)) return void (request.told = "refused");
       hold = answer;
@@ -423,7 +439,7 @@ export class World {
     for (const [index, operation] of batch.operations.entries()) {
       const answer = decision.answers[index];
       if (answer instanceof Error) throw answer;
-      const account = "hold" in operation ? operation.hold.account : operation.account;
+      const account = accountOf(operation);
       const books = this.#models.get(account)!;
       const at = (expected: unknown) => [operation.op, "hold" in operation ? operation.hold.requestId : "", expected];
       switch (operation.op) {

@@ -90,7 +90,7 @@ describe.skipIf(noPostgres)("a lane", () => {
       const here = office.admission.admit(by(account, key), asked, reads, requestId, office.moment);
       const keyHash = hashOf(key === undefined ? `a${account}@x` : `k${account}`);
       const operation: Operation = {
-        ...{ op: "admit", account, key: key ?? 1, keyHash, ask: asked, inputTokens: reads, requestId },
+        ...{ op: "admit", account, key: key ?? 1, keyHash, ask: asked, inputTokens: reads, requestId, endUser: null },
       };
       const there = (await lane.put(operation)) as OpenHold | Refusal;
       if (isRefusal(here)) {
@@ -166,7 +166,15 @@ describe.skipIf(noPostgres)("a lane", () => {
     const { client, open } = await books("lost", lossy);
     await addAccount(client, 1, "free", 0);
     const lane = await open("g");
-    const admit = { op: "admit", account: 1, key: 1, keyHash: hashOf("a1@x"), inputTokens: 0, requestId: "r" } as const;
+    const admit = {
+      op: "admit",
+      account: 1,
+      key: 1,
+      keyHash: hashOf("a1@x"),
+      inputTokens: 0,
+      requestId: "r",
+      endUser: null,
+    } as const;
     losing = 1;
     const hold = (await lane.put({ ...admit, ask: ask(100) })) as OpenHold;
     losing = 1;

@@ -1,0 +1,36 @@
+// Where the ledger is, when that is PostgreSQL: an address with a password in it, which neither logs nor faults show.
+import type { Reading } from "./faults.ts";
+import { type Row, secret } from "./rows.ts";
+
+export const databaseUrlVariable = "TOLLGATE_DATABASE_URL";
+
+const wanted = "must be an address such as postgres://user:password@host:5432/database";
+
+/** The key `url`; null: the ledger is in the data folder. */
+export function databaseUrl(about: string): Row<string | null> {
+  const row = secret("url", { about, aboutVariable: "Variable that holds it instead.", shown: "the data folder" });
+  return {
+    ...row,
+    read(table, place) {
+      const url = row.read(table, place);
+      return url === null ? null : checked(url, place.reading, (problem) => place.at("url").fault(problem));
+    },
+    ofText: (typed) => typed,
+    readValue: (written, { reading }) =>
+      checked(written as string, reading, (problem) => reading.faults.add(`${databaseUrlVariable} ${problem}`)),
+  };
+}
+
+function checked(url: string, { keys }: Reading, fault: (problem: string) => void): string {
+  keys.add(url);
+  const parsed = URL.parse(url);
+  if (parsed === null || !/^postgres(?:ql)?:$/.test(parsed.protocol) || parsed.hostname === "") fault(wanted);
+  else if (!/^\/[^/]+$/.test(parsed.pathname)) fault(`${wanted}: it names no database`);
+  return url;
+}
+
+/** For people: without user and password. */
+export function shownDatabaseUrl(url: string): string {
+  const { host, pathname } = new URL(url);
+  return `postgres://${host}${pathname}`;
+}

@@ -1,0 +1,56 @@
+// Opens the database of the configuration, and says in one sentence what is wrong where that cannot be.
+import { CommandError } from "../../core/expected-error.ts";
+import { PostgresServer, type Server, StatementError } from "./connection.ts";
+import { migrate } from "./migrations.ts";
+import { limited, type Pace, systemPace } from "./pace.ts";
+
+/** Makes or extends the tables. Throws CommandError, which names the database without user and password. */
+export async function openServer(url: string, pace: Pace = systemPace): Promise<Server> {
+  const server = new PostgresServer(url);
+  try {
+    await prepare(server, pace);
+  } catch (thrown) {
+    if (thrown instanceof CommandError) throw thrown;
+    throw new CommandError(reasonOf(url, thrown as Error), { cause: thrown });
+  }
+  return server;
+}
+
+export async function prepare(server: Server, pace: Pace = systemPace): Promise<void> {
+  const connection = await limited(pace, server.connect(), (late) => late.close());
+  try {
+    await migrate(connection);
+  } finally {
+    connection.close();
+  }
+}
+
+function reasonOf(url: string, thrown: Error): string {
+  const { message } = thrown;
+  const { hostname, port, pathname, username } = new URL(url);
+  const host = `${hostname}:${port === "" ? "5432" : port}`;
+  const database = decodeURIComponent(pathname.slice(1));
+  const name = `the database "${database}" on ${host}`;
+  const state = thrown instanceof StatementError ? thrown.state : null;
+  switch (state) {
+    case "28P01":
+    case "28000":
+      return `PostgreSQL on ${host} does not let "${decodeURIComponent(username)}" in: ${message}`;
+    case "3D000":
+      return `there is no database "${database}" on ${host}: make one with createdb`;
+    case "25006":
+      return `${name} takes no writes: ${message}`;
+    case "42501":
+      return `"${decodeURIComponent(username)}" may not make tables in ${name}: ${message}`;
+    case "53300":
+      return `PostgreSQL on ${host} has no connection left: ${message}`;
+    case "53100":
+      return `the disk of ${name} is full: ${message}`;
+    case "57P03":
+      return `PostgreSQL on ${host} is starting up or stopping; try again: ${message}`;
+    case null:
+      return `${name} cannot be reached: ${message}`;
+    default:
+      return `${name} cannot be used: ${message}`;
+  }
+}

@@ -48,13 +48,13 @@ export class AccessLinks {
   readonly #clock: Pick<Clock, "wall">;
   /** Ids of those whose end is on its way to disk. */
   readonly #ending = new Set<number>();
-  #lastId: number;
+  /** Null until one is made. */
+  #lastId: number | null = null;
 
   constructor(records: AccessLinkRecords, journal: Journal, clock: Pick<Clock, "wall">) {
     this.#records = records;
     this.#journal = journal;
     this.#clock = clock;
-    this.#lastId = records.lastLinkId();
   }
 
   /**
@@ -66,9 +66,11 @@ export class AccessLinks {
     const token = crypto
       .getRandomValues(new Uint8Array(accessTokenBytes))
       .toBase64({ alphabet: "base64url", omitPadding: true });
+    const id = (this.#lastId ??= this.#records.lastLinkId()) + 1;
+    this.#lastId = id;
     const made: AccessLink = {
       ...link,
-      id: (this.#lastId += 1),
+      id,
       tokenHash: hashToken(token),
       createdAt: now,
       usedAt: null,

@@ -83,20 +83,23 @@ type Parts = Readonly<{
   plans: Catalog["plans"];
   clock: Clock;
   verify: Verify;
-  passwords?: Passwords;
+  passwords?: Pick<Passwords, "hash" | "verify" | "ofNobody">;
 }>;
 
 /** Ready to be set, if nobody else has set one since the old one was checked. */
 export type PasswordReplacement = Readonly<{
   isOvertaken(): Soon<boolean>;
   apply(inSameCommit?: InSameCommit): Promise<void>;
+  /** Hashes. */
+  before: string;
+  after: string;
 }>;
 
 export class Accounts {
   readonly #parts: Parts;
-  readonly #passwords: Passwords;
-  #lastId: AccountId;
-  /** Null until somebody asked. */
+  readonly #passwords: NonNullable<Parts["passwords"]>;
+  /** Null until somebody asked, as the next. */
+  #lastId: AccountId | null = null;
   #count: number | null = null;
   /** E-mails whose accounts are on their way to disk, in lower case. */
   readonly #creating = new Set<string>();
@@ -109,18 +112,14 @@ export class Accounts {
   /** Purchases on their way to disk, so that the same reference twice at once is one purchase. */
   readonly #buying = new Map<string, Promise<void>>();
 
-  /** Compared with where there is no password to compare with; made at the first sign-in. */
-  #nobodysPasswordHash: Promise<string> | null = null;
-
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#passwords = parts.passwords ?? new Passwords();
-    this.#lastId = parts.records.lastId();
   }
 
   /** True before the first account was made. */
   get none(): boolean {
-    return this.#lastId === 0;
+    return (this.#lastId ?? this.#parts.records.lastId()) === 0;
   }
 
   /** Of accounts for which none is named. */
@@ -153,7 +152,8 @@ export class Accounts {
     if (this.#creating.has(folded) || records.byEmail(email) !== null) {
       throw new EmailTaken(email);
     }
-    const id = (this.#lastId += 1);
+    const id = (this.#lastId ??= records.lastId()) + 1;
+    this.#lastId = id;
     const key = mintApiKey();
     const keyHash = hashApiKey(key);
     const account = new LoadedAccount(id, planOf(plans, planId), 0, keyHash);
@@ -340,29 +340,42 @@ export class Accounts {
     before: (account: AccountId) => Promise<void>,
     inSameCommit?: InSameCommit,
   ): Promise<ErasedAccount> {
-    const { ledger, keys, journal, clock } = this.#parts;
-    const record = this.#byEmail(email);
-    const { id } = record;
+    const { id } = this.#byEmail(email);
     await this.setDisabled(id, true);
-    const account = ledger.account(id);
-    if (account.holds > 0) {
-      throw new AccountError(`${email} is disabled and has ${account.holds} open requests; delete it when they ended`);
-    }
+    this.checkNothingOpen(id);
     this.#erasing.add(id);
     try {
       await before(id);
-      const name = this.#nameOfErased(id);
-      const keyHash = hashApiKey(mintApiKey()); // nobody's
-      const sequence = journal.change({ change: "erase", account: id, email, name, keyHash, at: clock.wall() });
-      inSameCommit?.();
-      await journal.durable(sequence);
-      keys.replace(account, keyHash);
-      ledger.endUsers.erased(id);
-      if (this.#count !== null && !isErased(record)) this.#count -= 1;
-      return { id, name };
+      return await this.finishErasure(email, inSameCommit);
     } finally {
       this.#erasing.delete(id); // what is on disk says it now, or the account is still there
     }
+  }
+
+  /** Throws AccountError while a request of the account is open. */
+  checkNothingOpen(id: AccountId): void {
+    const { holds } = this.#parts.ledger.account(id);
+    if (holds === 0) return;
+    throw new AccountError(
+      `${this.#byId(id).email} is disabled and has ${holds} open requests; delete it when they ended`,
+    );
+  }
+
+  /** The last step of `erase`: takes away who it was. */
+  async finishErasure(email: string, inSameCommit?: InSameCommit): Promise<ErasedAccount> {
+    const { ledger, keys, journal, clock } = this.#parts;
+    const record = this.#byEmail(email);
+    const { id } = record;
+    const account = ledger.account(id);
+    const name = this.#nameOfErased(id);
+    const keyHash = hashApiKey(mintApiKey()); // nobody's
+    const sequence = journal.change({ change: "erase", account: id, email, name, keyHash, at: clock.wall() });
+    inSameCommit?.();
+    await journal.durable(sequence);
+    keys.replace(account, keyHash);
+    ledger.endUsers.erased(id);
+    if (this.#count !== null && !isErased(record)) this.#count -= 1;
+    return { id, name };
   }
 
   /** Throws PasswordsBusy. The account's sessions are the caller's business. */
@@ -386,11 +399,23 @@ export class Accounts {
   ): Promise<PasswordReplacement | null> {
     const { passwordHash: before } = this.#byId(id);
     if (before === null || !(await this.#passwords.verify(old, before, turn))) return null;
-    const passwordHash = await this.#passwords.hash(checkPassword(password), turn);
+    const after = await this.#passwords.hash(checkPassword(password), turn);
     return {
-      isOvertaken: () => this.#newPasswords.has(id) || this.#byId(id).passwordHash !== before,
-      apply: (inSameCommit) => this.#setPassword(id, passwordHash, inSameCommit),
+      isOvertaken: () => this.hasAnotherPassword(id, before),
+      apply: (inSameCommit) => this.#setPassword(id, after, inSameCommit),
+      ...{ before, after },
     };
+  }
+
+  /** Whether that of a hash was replaced, or is being replaced. */
+  hasAnotherPassword(id: AccountId, hash: string): boolean {
+    return this.#newPasswords.has(id) || this.#byId(id).passwordHash !== hash;
+  }
+
+  /** Puts one hash in the place of another. Throws AccountError where that is not the account's anymore. */
+  async replacePassword(id: AccountId, before: string, after: string, inSameCommit?: InSameCommit): Promise<void> {
+    if (this.hasAnotherPassword(id, before)) throw new AccountError("the password was changed meanwhile");
+    await this.#setPassword(id, after, inSameCommit);
   }
 
   /**
@@ -400,7 +425,7 @@ export class Accounts {
   async signIn(email: string, password: string, turn?: PasswordTurn): Promise<AccountRecord | null> {
     const { records, ledger } = this.#parts;
     const record = records.byEmail(email);
-    const nobodys = await this.#hashOfNobody();
+    const nobodys = await this.#passwords.ofNobody();
     const matches = await this.#passwords.verify(password, record?.passwordHash ?? nobodys, turn);
     if (!matches || record === null || record.passwordHash === null) return null;
     // The account may have changed meanwhile; an old password must not open a session after that.
@@ -478,15 +503,6 @@ export class Accounts {
   /** Recomputes the balances of all accounts from the journal and compares them with the disk and the memory. */
   verify(): Promise<Verification> {
     return this.#parts.verify();
-  }
-
-  /** A hash that could not be made (too many wait) is made by the next who signs in. */
-  #hashOfNobody(): Promise<string> {
-    this.#nobodysPasswordHash ??= this.#passwords.hash(mintApiKey()).catch((thrown: unknown) => {
-      this.#nobodysPasswordHash = null;
-      throw thrown;
-    });
-    return this.#nobodysPasswordHash;
   }
 
   #view({ id, email, disabledAt }: AccountRecord): AccountView {

@@ -79,12 +79,12 @@ export interface AuditRecords {
 export class AuditLog {
   readonly #records: AuditRecords;
   readonly #journal: Journal;
-  #lastId: number;
+  /** Null until there is an entry. */
+  #lastId: number | null = null;
 
   constructor(records: AuditRecords, journal: Journal) {
     this.#records = records;
     this.#journal = journal;
-    this.#lastId = records.lastAuditId();
   }
 
   /** Queues an entry; on disk with whatever is appended in the same turn of the event loop. */
@@ -103,6 +103,8 @@ export class AuditLog {
   }
 
   #queue(entry: Omit<AuditEntry, "id">): number {
-    return this.#journal.change({ change: "audit", entry: { ...entry, id: (this.#lastId += 1) } });
+    const id = (this.#lastId ??= this.#records.lastAuditId()) + 1;
+    this.#lastId = id;
+    return this.#journal.change({ change: "audit", entry: { ...entry, id } });
   }
 }

@@ -41,6 +41,8 @@ type Waiting = { readonly turn: PasswordTurn; readonly place: PromiseWithResolve
 export class Passwords {
   readonly #hasher: Hasher;
   readonly #sleep: (ms: Ms) => Promise<void>;
+  /** Compared with where there is no password to compare with; made when it is first wanted. */
+  #nobodys: Promise<string> | null = null;
   /** In the order in which they came. */
   readonly #waiting: Waiting[] = [];
   #running = 0;
@@ -58,6 +60,15 @@ export class Passwords {
   /** Throws PasswordsBusy. */
   verify(password: string, hash: string, turn = atOnce): Promise<boolean> {
     return this.#inTurn(turn, () => this.#hasher.verify(password, hash));
+  }
+
+  /** A hash of a password that nobody has. One that could not be made (too many wait) is made by the next who wants it. */
+  ofNobody(): Promise<string> {
+    this.#nobodys ??= this.hash(crypto.getRandomValues(new Uint8Array(32)).toBase64()).catch((thrown: unknown) => {
+      this.#nobodys = null;
+      throw thrown;
+    });
+    return this.#nobodys;
   }
 
   async #inTurn<Result>(turn: PasswordTurn, work: () => Promise<Result>): Promise<Result> {

@@ -58,11 +58,11 @@ export class Purchases {
   readonly #deciding = new Map<number, Readonly<{ state: Decision; done: Promise<void> }>>();
   /** Requests on their way to disk, by account. */
   readonly #asking = new Map<AccountId, number>();
-  #lastId: number;
+  /** Null until somebody asked. */
+  #lastId: number | null = null;
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#lastId = parts.records.lastRequestId();
   }
 
   /** Asks an operator. Throws AccountError where too many requests of the account are pending. */
@@ -72,8 +72,10 @@ export class Purchases {
     if (records.pendingRequests(account) + asking >= purchaseRequestsPendingMax) {
       throw new AccountError(`at most ${purchaseRequestsPendingMax} requests may be pending; withdraw one first`);
     }
+    const id = (this.#lastId ??= records.lastRequestId()) + 1;
+    this.#lastId = id;
     const request: PurchaseRequest = {
-      id: (this.#lastId += 1),
+      id,
       account,
       kind: wanted.kind,
       tokens: wanted.kind === "credit" ? wanted.tokens : null,
@@ -132,27 +134,29 @@ export class Purchases {
     const request = records.request(id)!;
     if (request.state === state) return request;
     if (request.state !== "pending") throw new DecidedOtherwise(request);
-    const done = this.#carryOut(request, state, note, inSameCommit);
+    const decidedAt = this.#parts.clock.wall();
+    const done = this.#carryOut(request, state, decidedAt, note, inSameCommit);
     this.#deciding.set(id, { state, done });
     try {
       await done;
     } finally {
       this.#deciding.delete(id);
     }
-    return records.request(id)!;
+    return { ...request, state, decidedAt, decisionNote: note };
   }
 
   /** What is given and the decision are in one commit. */
   async #carryOut(
     { id, account, tokens, plan }: PurchaseRequest,
     state: Decision,
+    at: Ms,
     note: string,
     inSameCommit?: () => void,
   ) {
-    const { accounts, journal, clock } = this.#parts;
+    const { accounts, journal } = this.#parts;
     if (state === "approved") accounts.checkNotErased(account);
     const decision = () => {
-      const sequence = journal.change({ change: "decision", id, state, at: clock.wall(), note });
+      const sequence = journal.change({ change: "decision", id, state, at, note });
       inSameCommit?.();
       return sequence;
     };

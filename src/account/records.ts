@@ -21,6 +21,16 @@ export type AccountRecord = Readonly<{
   keyUsedAt: Ms | null;
   /** Null where the account may be used. */
   disabledAt: Ms | null;
+  /** Absent where one process has all of the account's open requests, and knows. */
+  open?: OpenUse;
+}>;
+
+/** What open requests of all gateways hold together, and what was used in the periods that the account is in. */
+export type OpenUse = Readonly<{
+  held: number;
+  holds: number;
+  searchesHeld: number;
+  uses: readonly Readonly<{ quota: Quota; period: Period; used: number }>[];
 }>;
 
 export type PlanCount = Readonly<{ plan: PlanId; accounts: number }>;

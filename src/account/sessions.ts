@@ -37,13 +37,13 @@ export class Sessions {
   readonly #opening = new Map<number, SessionRecord>();
   /** Ids whose end is on its way to disk. */
   readonly #ended = new Set<number>();
-  #lastId: number;
+  /** Null until one is opened. */
+  #lastId: number | null = null;
 
   constructor(records: SessionRecords, journal: Journal, ledger: Ledger) {
     this.#records = records;
     this.#journal = journal;
     this.#ledger = ledger;
-    this.#lastId = records.lastSessionId();
   }
 
   /** A new session and its token; rejects with StoreUnavailable. Beyond sessionsMax, and after its time, one ends. */
@@ -51,7 +51,8 @@ export class Sessions {
     const token = crypto
       .getRandomValues(new Uint8Array(tokenBytes))
       .toBase64({ alphabet: "base64url", omitPadding: true });
-    const id = (this.#lastId += 1);
+    const id = (this.#lastId ??= this.#records.lastSessionId()) + 1;
+    this.#lastId = id;
     const session = { id, tokenHash: hashToken(token), account, createdAt: now, usedAt: now, ...from };
     const others = this.#all(account).sort((one, other) => other.usedAt - one.usedAt);
     const outlived = others.filter((other, index) => index >= sessionsMax - 1 || isOver(other, now));

@@ -75,8 +75,8 @@ type Reserved = {
 
 const lookForRecovery: Statement = { name: "recovery", text: "SELECT pg_is_in_recovery() AS standby" };
 
-/** In the URL of a pooler that gives each transaction another session, such as PgBouncer: `?prepare=false`. */
-const unprepared = /([?&])prepare=false(&|$)/;
+/** In the URL of a pooler that gives each transaction another session, such as PgBouncer. */
+const unprepared = "prepare=false";
 
 export class PostgresServer implements Server {
   readonly #url: string;
@@ -107,9 +107,9 @@ class PostgresConnection implements Connection {
   static async open(url: string): Promise<PostgresConnection> {
     // No idleTimeout and no maxLifetime: both end queries that are under way.
     const options = {
-      ...{ url: url.replace(unprepared, (_, before: string, after: string) => (after === "&" ? before : "")) },
+      ...{ url: url.replace(unprepared, "") },
       ...{ max: 1, idleTimeout: 0, maxLifetime: 0, connectionTimeout: connectTimeoutMs / 1000 },
-      prepare: !unprepared.test(url),
+      prepare: !url.includes(unprepared),
     };
     let pool: Bun.SQL | null = null;
     try {

@@ -101,11 +101,13 @@ export class Database {
     const known = this.#idle.pop();
     let connection = known ?? null;
     const session = new OpenSession(this.#pace, access, until);
+    let ending = ended;
     try {
       connection ??= await this.#connect(until);
       session.begin(connection);
       const result = await work(session);
-      await session.commit();
+      if (access === "write") await session.commit();
+      else ending = session.rollBack(); // what was read is known: nobody waits for that
       return { result };
     } catch (thrown) {
       const error = statementErrorOf(thrown);
@@ -120,7 +122,7 @@ export class Database {
       if (error.state?.startsWith("23") === true) throw error;
       throw unavailable(error);
     } finally {
-      this.#leave(session.isBroken ? null : connection, connection);
+      void ending.then(() => this.#leave(session.isBroken ? null : connection, connection));
     }
   }
 
@@ -163,6 +165,8 @@ export class Database {
     return new Promise((resolve) => void this.#pace.after(ms, resolve));
   }
 }
+
+const ended = Promise.resolve();
 
 type Access = NonNullable<TransactionOptions["access"]>;
 
@@ -230,14 +234,12 @@ class OpenSession implements Session {
 
   async commit(): Promise<void> {
     if (!this.#isBegun && this.#atEnd.length === 0) return;
-    const calls = [...this.#atEnd, commit];
-    if (this.#access !== "write") return void (await this.run(calls));
     this.isUnknown = true; // until it is known
-    await this.run(calls);
+    await this.run([...this.#atEnd, commit]);
     this.isUnknown = false;
   }
 
-  /** What `work` threw, or a statement, takes all back. Never rejects. */
+  /** Takes back what `work` began that threw, or read alone. Never rejects. */
   async rollBack(): Promise<void> {
     if (!this.#isBegun || this.isBroken || this.#connection === null) return;
     try {

@@ -1,0 +1,459 @@
+// What accounts and the console read, from PostgreSQL: the same questions as of SQLite (../ledger/sqlite-records.ts and
+// ../ledger/console-records.ts), answered later. Where a unit of work is about to write, what it decides by is locked first.
+import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, sql } from "drizzle-orm";
+import type { AccessLink, AccessLinkRecords } from "../../account/access-links.ts";
+import type { AuditAction, AuditEntry, AuditRecords } from "../../account/audit.ts";
+import type { Identity, IdentityRecords } from "../../account/identities.ts";
+import type { Payment, PurchaseRecords, PurchaseRequest } from "../../account/purchases.ts";
+import type { Period, Quota } from "../../account/quota.ts";
+import type { AccountRecord, AccountRecords, KeyRecord, PlanCount } from "../../account/records.ts";
+import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
+import type { DayUse } from "../../account/spend-limit.ts";
+import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
+import { hasLimits } from "../../core/key-limits.ts";
+import type { AccountId, KeyId, KeyLimits, Ms } from "../../core/types.ts";
+import { arrayOf, call } from "./connection.ts";
+import type { Session } from "./database.ts";
+import { accounts, apiKeys, counters, journal, keyUse, quotaUse } from "./schema.ts";
+import {
+  accessLinks,
+  auditLog,
+  endUsers,
+  endUserUse,
+  identities,
+  payments,
+  purchaseRequests,
+  searchCalls,
+  sessions,
+} from "./schema-console.ts";
+
+/** All that the deciders ask; each answer is what is committed. */
+export type AllRecords = AccountRecords &
+  SessionRecords &
+  PurchaseRecords &
+  AuditRecords &
+  AccessLinkRecords &
+  IdentityRecords;
+
+type Later<Of> = {
+  readonly [Name in keyof Of]: Of[Name] extends (...given: infer Given) => infer Answer
+    ? (...given: Given) => Promise<Answer>
+    : never;
+};
+
+/** Rows of `counters`: the latest numbers, and what is locked by who must be alone. */
+export const counterOf = {
+  lastId: "accounts",
+  lastSessionId: "sessions",
+  lastRequestId: "purchase_requests",
+  lastLinkId: "access_links",
+  lastAuditId: "audit_log",
+  operators: "operators",
+} as const;
+
+const lockAccounts = {
+  name: "lock accounts",
+  text: "SELECT 1 FROM accounts WHERE id = ANY($1::text::bigint[]) ORDER BY accounts.id FOR UPDATE",
+};
+const lockCounter = {
+  name: "lock counter",
+  text: `INSERT INTO counters (name, value) VALUES ($1::text, 0) ON CONFLICT (name) DO UPDATE SET value = counters.value`,
+};
+
+export class PostgresRecords implements Later<AllRecords> {
+  readonly #session: Session;
+  /** What is decided by is locked. */
+  readonly #locks: boolean;
+
+  constructor(session: Session, locks = false) {
+    this.#session = session;
+    this.#locks = locks;
+  }
+
+  /** In the order of their numbers, as everybody does. What waited for them is read by later statements. */
+  async lockAccounts(ids: readonly AccountId[]): Promise<void> {
+    await this.#session.run([call(lockAccounts, arrayOf([...ids].sort((a, b) => a - b)))]);
+  }
+
+  // -------------------------------------------------------------- accounts
+
+  byId(account: AccountId): Promise<AccountRecord | null> {
+    return this.#account(eq(accounts.id, account));
+  }
+
+  byEmail(email: string): Promise<AccountRecord | null> {
+    return this.#account(sql`lower(${accounts.email} COLLATE "C") = lower(${email} COLLATE "C")`);
+  }
+
+  byKeyHash(keyHash: string): Promise<AccountRecord | null> {
+    return this.#account(eq(accounts.keyHash, Uint8Array.fromBase64(keyHash)));
+  }
+
+  async keyByHash(keyHash: string): Promise<KeyRecord | null> {
+    const [row] = await this.#db
+      .select()
+      .from(apiKeys)
+      .where(eq(apiKeys.keyHash, Uint8Array.fromBase64(keyHash)));
+    return row === undefined ? null : keyOf(row);
+  }
+
+  async keysOf(account: AccountId): Promise<readonly KeyRecord[]> {
+    const rows = await this.#db.select().from(apiKeys).where(eq(apiKeys.accountId, account)).orderBy(asc(apiKeys.id));
+    return rows.map(keyOf);
+  }
+
+  async keyUse(account: AccountId, key: KeyId, from: Period, before: Period): Promise<readonly DayUse[]> {
+    return (await this.keyUses(account, from, before)).filter((use) => use.key === key);
+  }
+
+  /** Of all keys of an account. */
+  keyUses(account: AccountId, from: Period, before: Period): Promise<readonly (DayUse & Readonly<{ key: KeyId }>)[]> {
+    return this.#db
+      .select({ key: keyUse.keyId, day: keyUse.day, used: keyUse.used })
+      .from(keyUse)
+      .where(and(eq(keyUse.accountId, account), gte(keyUse.day, from), lt(keyUse.day, before)));
+  }
+
+  async hasEndUser(account: AccountId, key: KeyId, name: string): Promise<boolean> {
+    const rows = await this.#db
+      .select({ id: endUsers.id })
+      .from(endUsers)
+      .where(isEndUser(account, key, name))
+      .limit(1);
+    return rows.length > 0;
+  }
+
+  endUsersNamed(account: AccountId, name: string): Promise<readonly Readonly<{ id: number; key: KeyId }>[]> {
+    return this.#db
+      .select({ id: endUsers.id, key: endUsers.keyId })
+      .from(endUsers)
+      .where(and(eq(endUsers.accountId, account), eq(endUsers.name, name)))
+      .orderBy(asc(endUsers.keyId));
+  }
+
+  async endUsersSince(account: AccountId, day: Period): Promise<number> {
+    const [row] = await this.#db
+      .select(count)
+      .from(endUsers)
+      .where(and(eq(endUsers.accountId, account), gte(endUsers.firstDay, day)));
+    return row!.count;
+  }
+
+  endUserUse(account: AccountId, key: KeyId, name: string, from: Period, before: Period): Promise<readonly DayUse[]> {
+    return this.#db
+      .select({ day: endUserUse.day, used: endUserUse.used })
+      .from(endUsers)
+      .innerJoin(endUserUse, and(eq(endUserUse.accountId, endUsers.accountId), eq(endUserUse.endUserId, endUsers.id)))
+      .where(and(isEndUser(account, key, name), gte(endUserUse.day, from), lt(endUserUse.day, before)));
+  }
+
+  async list(after: AccountId, limit: number): Promise<readonly AccountRecord[]> {
+    const rows = await this.#db
+      .select()
+      .from(accounts)
+      .where(gt(accounts.id, after))
+      .orderBy(asc(accounts.id))
+      .limit(limit);
+    return rows.map(accountOf);
+  }
+
+  async search(text: string, after: AccountId, limit: number): Promise<readonly AccountRecord[]> {
+    // strpos, not LIKE: every character of the text stands for itself
+    const contains = sql`strpos(lower(${accounts.email} COLLATE "C"), lower(${text} COLLATE "C")) > 0`;
+    const rows = await this.#db
+      .select()
+      .from(accounts)
+      .where(and(gt(accounts.id, after), contains))
+      .orderBy(asc(accounts.id))
+      .limit(limit);
+    return rows.map(accountOf);
+  }
+
+  lastId(): Promise<AccountId> {
+    return this.#lastOf("lastId", "accounts");
+  }
+
+  async count(): Promise<number> {
+    const [row] = await this.#db
+      .select(count)
+      .from(accounts)
+      .where(sql`NOT ${isErased}`);
+    return row!.count;
+  }
+
+  byPlan(): Promise<readonly PlanCount[]> {
+    return this.#db
+      .select({ plan: accounts.plan, accounts: count.count })
+      .from(accounts)
+      .where(isNull(accounts.disabledAt))
+      .groupBy(accounts.plan);
+  }
+
+  /** Who decides by it is alone: of two operators that take each other's rights away at once, one stays. */
+  async operators(): Promise<readonly AccountId[]> {
+    if (this.#locks) await this.#lockCounter("operators");
+    const rows = await this.#db
+      .select({ id: accounts.id })
+      .from(accounts)
+      .where(and(eq(accounts.operator, true), isNull(accounts.disabledAt)));
+    return rows.map(({ id }) => id);
+  }
+
+  /** Of a period that the account has left; the one that it is in is part of its record. */
+  async used(account: AccountId, quota: Quota, period: Period): Promise<number> {
+    const [row] = await this.#db
+      .select({ used: quotaUse.used })
+      .from(quotaUse)
+      .where(and(eq(quotaUse.accountId, account), eq(quotaUse.quota, quota), eq(quotaUse.period, period)));
+    return row?.used ?? 0;
+  }
+
+  async searchCalls(account: AccountId, day: Period): Promise<number> {
+    const [row] = await this.#db
+      .select({ calls: searchCalls.calls })
+      .from(searchCalls)
+      .where(and(eq(searchCalls.accountId, account), eq(searchCalls.day, day)));
+    return row?.calls ?? 0;
+  }
+
+  async ownerOfEntry(billingKey: string): Promise<AccountId | null> {
+    const [row] = await this.#db
+      .select({ account: journal.accountId })
+      .from(journal)
+      .where(eq(journal.billingKey, billingKey));
+    return row?.account ?? null;
+  }
+
+  async usage(account: AccountId, limit: number): Promise<readonly UsageRow[]> {
+    const rows = await this.#db
+      .select({ ...getTableColumns(journal), keyName: apiKeys.name, endUserName: endUsers.name })
+      .from(journal)
+      .leftJoin(apiKeys, and(eq(apiKeys.accountId, journal.accountId), eq(apiKeys.id, journal.keyId)))
+      .leftJoin(endUsers, and(eq(endUsers.accountId, journal.accountId), eq(endUsers.id, journal.endUserId)))
+      .where(and(eq(journal.accountId, account), inArray(journal.kind, ["charge", "coder_usage"])))
+      .orderBy(desc(journal.at), desc(journal.billingKey))
+      .limit(limit);
+    return rows.map(usageRowOf);
+  }
+
+  async billedSince(account: AccountId, since: Ms): Promise<number> {
+    const [row] = await this.#db
+      .select({ billed: sql<number>`coalesce(sum(${journal.billedTokens}), 0)`.mapWith(Number) })
+      .from(journal)
+      .where(and(eq(journal.accountId, account), gte(journal.at, since)));
+    return row!.billed;
+  }
+
+  // -------------------------------------------------------------- sessions
+
+  async session(tokenHash: string): Promise<SessionRecord | null> {
+    const [row] = await this.#db
+      .select()
+      .from(sessions)
+      .where(eq(sessions.tokenHash, Uint8Array.fromBase64(tokenHash)));
+    return row === undefined ? null : sessionOf(row);
+  }
+
+  async sessionsOf(account: AccountId): Promise<readonly SessionRecord[]> {
+    const rows = await this.#db
+      .select()
+      .from(sessions)
+      .where(eq(sessions.accountId, account))
+      .orderBy(asc(sessions.id));
+    return rows.map(sessionOf);
+  }
+
+  lastSessionId(): Promise<number> {
+    return this.#lastOf("lastSessionId", "sessions");
+  }
+
+  // -------------------------------------------------------------- purchases
+
+  async request(id: number): Promise<PurchaseRequest | null> {
+    const asked = this.#db.select().from(purchaseRequests).where(eq(purchaseRequests.id, id)).$dynamic();
+    const [row] = await (this.#locks ? asked.for("update") : asked);
+    return row === undefined ? null : requestOf(row);
+  }
+
+  lastRequestId(): Promise<number> {
+    return this.#lastOf("lastRequestId", "purchase_requests");
+  }
+
+  async requestsOf(account: AccountId, before: number, limit: number): Promise<readonly PurchaseRequest[]> {
+    const isBefore = and(eq(purchaseRequests.accountId, account), lt(purchaseRequests.id, before));
+    return (await this.#newestRequests(limit).where(isBefore)).map(requestOf);
+  }
+
+  async requestsIn(
+    state: PurchaseRequest["state"] | null,
+    before: number,
+    limit: number,
+  ): Promise<readonly PurchaseRequest[]> {
+    const isBefore = lt(purchaseRequests.id, before);
+    const isWanted = state === null ? isBefore : and(eq(purchaseRequests.state, state), isBefore);
+    return (await this.#newestRequests(limit).where(isWanted)).map(requestOf);
+  }
+
+  async pendingRequests(account: AccountId | null): Promise<number> {
+    const isPending = eq(purchaseRequests.state, "pending");
+    const isOf = account === null ? isPending : and(eq(purchaseRequests.accountId, account), isPending);
+    const [row] = await this.#db.select(count).from(purchaseRequests).where(isOf);
+    return row!.count;
+  }
+
+  async paymentsOf(account: AccountId, limit: number): Promise<readonly Payment[]> {
+    const rows = await this.#db
+      .select()
+      .from(payments)
+      .where(eq(payments.accountId, account))
+      .orderBy(desc(payments.paidAt), desc(payments.id))
+      .limit(limit);
+    return rows.map(({ accountId, ...payment }): Payment => ({ ...payment, account: accountId }));
+  }
+
+  // -------------------------------------------------------------- links, identities, audit log
+
+  link(tokenHash: string): Promise<AccessLink | null> {
+    return this.#link(eq(accessLinks.tokenHash, Uint8Array.fromBase64(tokenHash)));
+  }
+
+  linkById(id: number): Promise<AccessLink | null> {
+    return this.#link(eq(accessLinks.id, id));
+  }
+
+  lastLinkId(): Promise<number> {
+    return this.#lastOf("lastLinkId", "access_links");
+  }
+
+  async openInvitations(limit: number): Promise<readonly AccessLink[]> {
+    const rows = await this.#db
+      .select()
+      .from(accessLinks)
+      .where(and(eq(accessLinks.kind, "invitation"), isNull(accessLinks.usedAt)))
+      .orderBy(desc(accessLinks.id))
+      .limit(limit);
+    return rows.map(linkOf);
+  }
+
+  async accountOfIdentity(issuer: string, subject: string): Promise<AccountId | null> {
+    const [row] = await this.#db
+      .select({ account: identities.accountId })
+      .from(identities)
+      .where(and(eq(identities.issuer, issuer), eq(identities.subject, subject)));
+    return row?.account ?? null;
+  }
+
+  async identitiesOf(account: AccountId): Promise<readonly Identity[]> {
+    const rows = await this.#db.select().from(identities).where(eq(identities.accountId, account));
+    return rows.map(({ accountId, ...row }): Identity => ({ ...row, account: accountId }));
+  }
+
+  /** Numbers are given with the entries, so that who writes one need not ask. */
+  async lastAuditId(): Promise<number> {
+    return 0;
+  }
+
+  async audit(before: number, limit: number): Promise<readonly AuditEntry[]> {
+    const rows = await this.#db
+      .select()
+      .from(auditLog)
+      .where(lt(auditLog.id, before))
+      .orderBy(desc(auditLog.id))
+      .limit(limit);
+    return rows.map(({ operatorId, subjectId, action, ...entry }): AuditEntry => ({
+      ...entry,
+      operator: operatorId,
+      subject: subjectId,
+      action: action as AuditAction,
+    }));
+  }
+
+  // --------------------------------------------------------------
+
+  get #db(): Session["db"] {
+    return this.#session.db;
+  }
+
+  async #account(isWanted: ReturnType<typeof eq>): Promise<AccountRecord | null> {
+    const [row] = await this.#db.select().from(accounts).where(isWanted);
+    return row === undefined ? null : accountOf(row);
+  }
+
+  async #link(isWanted: ReturnType<typeof eq>): Promise<AccessLink | null> {
+    const asked = this.#db.select().from(accessLinks).where(isWanted).$dynamic();
+    const [row] = await (this.#locks ? asked.for("update") : asked);
+    return row === undefined ? null : linkOf(row);
+  }
+
+  #newestRequests(limit: number) {
+    return this.#db.select().from(purchaseRequests).orderBy(desc(purchaseRequests.id)).limit(limit).$dynamic();
+  }
+
+  /** The highest number that was ever given, also where what had it is gone, or came with a move. */
+  async #lastOf(what: keyof typeof counterOf, table: string): Promise<number> {
+    const name = counterOf[what];
+    if (this.#locks) await this.#lockCounter(name);
+    const highest = sql<number>`greatest((SELECT value FROM ${counters} WHERE name = ${name}),
+      (SELECT max(id) FROM ${sql.identifier(table)}), 0)`.mapWith(Number);
+    const [row] = await this.#db.select({ highest }).from(sql`(SELECT 1) AS one`);
+    return row!.highest;
+  }
+
+  async #lockCounter(name: string): Promise<void> {
+    await this.#session.run([call(lockCounter, name)]);
+  }
+}
+
+const count = { count: sql<number>`count(*)`.mapWith(Number) };
+
+const isEndUser = (account: AccountId, key: KeyId, name: string) =>
+  and(eq(endUsers.accountId, account), eq(endUsers.name, name), eq(endUsers.keyId, key));
+
+/** As `erasedName` and `isErased` of account/accounts.ts know them. */
+const isErased = sql`(lower(${accounts.email} COLLATE "C") ~ '^deleted-[0-9-]+@invalid$'
+  AND ${accounts.disabledAt} IS NOT NULL AND ${accounts.passwordHash} IS NULL)`;
+
+const base64Of = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
+
+function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
+  const { id, email, plan, credit, keyHash, passwordHash, operator, createdAt } = row;
+  const { keyCreatedAt, keyUsedAt, disabledAt, held, holds, searchesHeld } = row;
+  return {
+    ...{ id, email, plan, credit, keyHash: base64Of(keyHash), passwordHash, operator, createdAt, keyCreatedAt },
+    ...{ keyUsedAt, disabledAt },
+    open: {
+      ...{ held, holds, searchesHeld },
+      uses: [
+        { quota: "allowance", period: row.allowanceDay, used: row.allowanceUsed },
+        { quota: "coder_calls", period: row.coderWindow, used: row.coderUsed },
+        { quota: "searches", period: row.searchesDay, used: row.searchesUsed },
+      ],
+    },
+  };
+}
+
+function keyOf({ accountId, keyHash, models, addresses, ...row }: typeof apiKeys.$inferSelect): KeyRecord {
+  const { id, name, createdAt, usedAt, revokedAt, expiresAt, tokensPerDay, tokensPerMonth } = row;
+  const { forwardsUsers, endUserTokensPerDay } = row;
+  const list = (text: string | null) => (text === null ? null : (JSON.parse(text) as readonly string[]));
+  const limits: KeyLimits = {
+    ...{ expiresAt, tokensPerDay, tokensPerMonth, models: list(models), addresses: list(addresses) },
+    ...{ forwardsUsers: forwardsUsers === 1, endUserTokensPerDay },
+  };
+  return {
+    ...{ account: accountId, id, name, keyHash: keyHash === null ? null : base64Of(keyHash) },
+    ...{ limits: hasLimits(limits) ? limits : null, createdAt, usedAt, revokedAt },
+  };
+}
+
+const sessionOf = ({ tokenHash, accountId, ...row }: typeof sessions.$inferSelect): SessionRecord => ({
+  ...{ ...row, account: accountId, tokenHash: base64Of(tokenHash) },
+});
+
+const linkOf = ({ tokenHash, accountId, ...row }: typeof accessLinks.$inferSelect): AccessLink => ({
+  ...{ ...row, account: accountId, tokenHash: base64Of(tokenHash) },
+});
+
+const requestOf = ({ accountId, ...row }: typeof purchaseRequests.$inferSelect): PurchaseRequest => ({
+  ...{ ...row, account: accountId },
+});

@@ -23,8 +23,11 @@ export type UsageFilter = Readonly<{
   text: string;
 }>;
 
-/** A place between two replies: those before it come next. `sequence` tells replies of the same moment apart. */
-export type UsagePlace = Readonly<{ at: Ms; sequence: number }>;
+/**
+ * A place between two replies: those before it come next. `sequence` tells replies of the same moment apart: the line's
+ * number, or its billing key where lines have none.
+ */
+export type UsagePlace = Readonly<{ at: Ms; sequence: number | string }>;
 
 export type UsagePage = Readonly<{
   /** Newest first. */

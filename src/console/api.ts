@@ -609,7 +609,7 @@ export const UsageQuery = Type.Object(
     ...UsageFilter.properties,
     /** `next` of the page before. */
     after: Type.Optional(
-      Type.String({ maxLength: 64, pattern: "^[0-9]+-[0-9]+$", description: "the `next` of a page" }),
+      Type.String({ maxLength: 64, pattern: "^[0-9]+-[0-9A-Za-z_]+$", description: "the `next` of a page" }),
     ),
     /** At most 200; 50 where it is absent. */
     limit: Type.Optional(wholeText()),

@@ -74,8 +74,8 @@ export async function usagePage(
 }
 
 function placeOf(after: string): UsagePlace {
-  const [at = 0, sequence = 0] = after.split("-").map(Number);
-  return { at, sequence };
+  const [at = "0", sequence = "0"] = after.split("-");
+  return { at: Number(at), sequence };
 }
 
 function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilter): Filter | Failure {

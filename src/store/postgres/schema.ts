@@ -23,6 +23,8 @@ import type { EntryKind } from "../../account/entry.ts";
 import type { Quota } from "../../account/quota.ts";
 import type { PlanId } from "../../core/types.ts";
 import { consoleTables } from "./schema-console.ts";
+import { exactText } from "./exact-text.ts";
+import { usageTables } from "./schema-usage.ts";
 
 const hash = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 /** Money, milliseconds and ids: whole numbers below 2^53. */
@@ -141,7 +143,7 @@ export const quotaUse = pgTable(
 export const journal = pgTable(
   "journal",
   {
-    billingKey: text("billing_key").primaryKey(),
+    billingKey: exactText("billing_key").primaryKey(),
     kind: text().$type<EntryKind>().notNull(),
     accountId: whole("account_id").notNull(),
     at: whole().notNull(),
@@ -175,7 +177,7 @@ export const journal = pgTable(
     firstTokenMs: integer("first_token_ms"),
     durationMs: integer("duration_ms"),
   },
-  (table) => [index("journal_by_account").on(table.accountId, table.at)],
+  (table) => [index("journal_by_account").on(table.accountId, table.at), index("journal_by_time").on(table.at)],
 );
 
 /** One life of one gateway process: its heartbeat, its fence, and how far its batches came. */
@@ -269,4 +271,5 @@ export const postgresTables: readonly Readonly<{ table: PgTable; fillFactor?: nu
   { table: nodeShares, fillFactor: 50 },
   { table: counters, fillFactor: 50 },
   ...consoleTables,
+  ...usageTables,
 ];

@@ -127,6 +127,7 @@ type EarlierRow = Readonly<{
   output: number;
 }>;
 type Line = Pick<RowOf<typeof journal>, "at" | "sequence"> & JournalReply;
+type LinePlace = Readonly<{ at: Ms; sequence: number }>;
 type Mark = Pick<RowOf<typeof journalFolded>, "sequence" | "billing_key">;
 
 /** A power cut may take the last steps or all of it; only time is lost. */
@@ -214,7 +215,8 @@ export class UsageIndex {
   /** As UsageQueries.page. */
   page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): UsagePage {
     return this.#database.transaction(() => {
-      const places = this.#places(account, filter, before ?? newest, limit + 1);
+      const place = before === null ? newest : { at: before.at, sequence: Number(before.sequence) };
+      const places = this.#places(account, filter, place, limit + 1);
       const shown = places.slice(0, limit);
       const rows = shown.map(({ sequence }) => usageRowOf(this.#statements.line.get(sequence)!));
       return { rows, next: places.length > limit ? shown.at(-1)! : null };
@@ -293,7 +295,7 @@ export class UsageIndex {
   }
 
   /** The newest places of each kind that fits, and of the requests that the text names. */
-  #places(account: AccountId, filter: UsageFilter, before: UsagePlace, limit: number): UsagePlace[] {
+  #places(account: AccountId, filter: UsageFilter, before: LinePlace, limit: number): LinePlace[] {
     const { model, endpoint, key, text, endUser = null } = filter;
     /** By their keys; null: whoever it was. */
     const endUsers =
@@ -310,7 +312,7 @@ export class UsageIndex {
       .filter((kind) => key === null || kind.key_id === key)
       .filter((kind) => endUsers === null || endUsers.has(kind.key_id));
     const fitting = asked.filter((kind) => kind.model.toLowerCase().includes(part));
-    const found: UsagePlace[] = [];
+    const found: LinePlace[] = [];
     for (let at = 0; at < fitting.length; at += mergedAtOnce) {
       const some = fitting.slice(at, at + mergedAtOnce);
       found.push(...this.#merged(account, some, endUsers, [from, to, before.at, before.sequence], limit));
@@ -343,7 +345,7 @@ export class UsageIndex {
     endUsers: ReadonlyMap<KeyId, number> | null,
     bounds: readonly number[],
     limit: number,
-  ): UsagePlace[] {
+  ): LinePlace[] {
     const replies = ({ key_id }: Kind): string =>
       endUsers === null
         ? "replies WHERE account_id = ?1"
@@ -353,7 +355,7 @@ export class UsageIndex {
         SELECT at, sequence FROM ${replies(kind)} AND kind_id = ${kind.id}
           AND at >= ?2 AND at < ?3 AND (at, sequence) < (?4, ?5) AND sequence > ?7`,
     );
-    const merge = this.#database.prepare<UsagePlace, number[]>(
+    const merge = this.#database.prepare<LinePlace, number[]>(
       `${parts.join(" UNION ALL ")} ORDER BY at DESC, sequence DESC LIMIT ?6`,
     );
     try {
@@ -380,7 +382,7 @@ export class UsageIndex {
   }
 }
 
-const newest: UsagePlace = { at: Number.MAX_SAFE_INTEGER, sequence: Number.MAX_SAFE_INTEGER };
+const newest: LinePlace = { at: Number.MAX_SAFE_INTEGER, sequence: Number.MAX_SAFE_INTEGER };
 
 const noUsage: UsageSum = { requests: 0, input: 0, cachedInput: 0, output: 0, reasoning: 0, billedTokens: 0 };
 

@@ -1,0 +1,171 @@
+// The tables in PostgreSQL of what is shown and kept beside the ledger: sums of folded lines and of days, charts, the request
+// log's failures, stored responses, and who does the work that one gateway does for all. What SQLite keeps in files of their
+// own is here in one database; the rules for additions are those of `schema.ts`.
+import { bigint, index, integer, pgTable, type PgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
+import { exactText } from "./exact-text.ts";
+import type { EntryKind } from "../../account/entry.ts";
+
+const whole = (name?: string) => (name === undefined ? bigint({ mode: "number" }) : bigint(name, { mode: "number" }));
+
+/** Lines that are older than they are kept, summed up by day; balances are the sums of lines and of these. */
+export const journalFolds = pgTable(
+  "journal_folds",
+  {
+    accountId: whole("account_id").notNull(),
+    day: integer().notNull(),
+    kind: text().$type<EntryKind>().notNull(),
+    period: integer().notNull(),
+    /** Empty where the lines are about no reply, as is `endpoint`. */
+    model: text().notNull(),
+    endpoint: text().notNull(),
+    lines: whole().notNull(),
+    used: whole().notNull(),
+    creditDelta: whole("credit_delta").notNull(),
+    inputFresh: whole("input_fresh").notNull(),
+    inputCached: whole("input_cached").notNull(),
+    output: whole().notNull(),
+    reasoning: whole().notNull(),
+    billedTokens: whole("billed_tokens").notNull(),
+    keyId: integer("key_id").notNull().default(1),
+  },
+  (table) => [
+    primaryKey({
+      columns: [table.accountId, table.day, table.kind, table.period, table.model, table.endpoint, table.keyId],
+    }),
+  ],
+);
+
+/**
+ * Replies of days that are over, for the usage page; a mark in `counters` says up to which day. Account 0 is all accounts
+ * together, end user 0 nobody. Nothing is decided by them.
+ */
+export const usageDays = pgTable(
+  "usage_days",
+  {
+    accountId: whole("account_id").notNull(),
+    day: integer().notNull(),
+    model: text().notNull(),
+    endpoint: text().notNull(),
+    keyId: integer("key_id").notNull(),
+    endUserId: integer("end_user_id").notNull(),
+    requests: whole().notNull(),
+    input: whole().notNull(),
+    cachedInput: whole("cached_input").notNull(),
+    output: whole().notNull(),
+    reasoning: whole().notNull(),
+    billedTokens: whole("billed_tokens").notNull(),
+  },
+  (table) => [
+    primaryKey({
+      columns: [table.accountId, table.day, table.model, table.endpoint, table.keyId, table.endUserId],
+    }),
+    index("usage_days_by_day").on(table.day),
+  ],
+);
+
+/** What the operators' charts are made of, of all gateways together, in steps of a minute, an hour and a day. */
+export const activity = pgTable(
+  "activity",
+  {
+    stepMs: whole("step_ms").notNull(),
+    kind: text().notNull(),
+    at: whole().notNull(),
+    name: text().notNull(),
+    requests: whole().notNull(),
+    answered: whole().notNull(),
+    refused: whole().notNull(),
+    failed: whole().notNull(),
+    /** Their clients left; LEFT is a word of SQL. */
+    departed: whole().notNull(),
+    input: whole().notNull(),
+    cachedInput: whole("cached_input").notNull(),
+    output: whole().notNull(),
+    /** JSON: pairs of a bucket and how many fell into it. */
+    wait: text().notNull(),
+    firstToken: text("first_token").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.stepMs, table.kind, table.at, table.name] }),
+    index("activity_by_age").on(table.stepMs, table.at),
+  ],
+);
+
+/** Requests that were refused or failed. */
+export const failedRequests = pgTable(
+  "failed_requests",
+  {
+    requestId: exactText("request_id").primaryKey(),
+    /** From `counters`: in the order in which they were written. */
+    sequence: whole().notNull(),
+    at: whole().notNull(),
+    /** 0 is nobody. */
+    accountId: whole("account_id").notNull(),
+    keyId: integer("key_id").notNull(),
+    endpoint: text().notNull(),
+    model: text().notNull(),
+    status: smallint().notNull(),
+    reason: text().notNull(),
+    node: text(),
+    waitMs: integer("wait_ms"),
+    sentMs: integer("sent_ms"),
+    firstTokenMs: integer("first_token_ms"),
+    durationMs: integer("duration_ms"),
+    input: whole().notNull(),
+    output: whole().notNull(),
+    more: whole().notNull(),
+  },
+  (table) => [
+    index("failed_requests_by_sequence").on(table.sequence),
+    index("failed_requests_by_account").on(table.accountId, table.sequence),
+    index("failed_requests_by_age").on(table.at),
+  ],
+);
+
+/** Responses that later requests refer to. */
+export const storedResponses = pgTable(
+  "stored_responses",
+  {
+    id: exactText().primaryKey(),
+    accountId: whole("account_id").notNull(),
+    previousId: text("previous_id"),
+    keptAt: whole("kept_at").notNull(),
+    /** Of the three texts below. */
+    bytes: whole().notNull(),
+    /** JSON: the items of the request, the items of the output, and the response object without its output. */
+    input: text().notNull(),
+    output: text().notNull(),
+    settings: text().notNull(),
+  },
+  (table) => [
+    index("stored_responses_by_account").on(table.accountId, table.keptAt, table.id),
+    index("stored_responses_by_age").on(table.keptAt),
+  ],
+);
+
+/** Always the sum over the account's responses. */
+export const storedResponsesUse = pgTable("stored_responses_use", {
+  accountId: whole("account_id").primaryKey(),
+  responses: whole().notNull(),
+  bytes: whole().notNull(),
+  /** 1 where the account was erased: nothing is kept for it anymore. */
+  erased: smallint().notNull().default(0),
+});
+
+/** Work that one gateway does for all; who has its row does it, until then. */
+export const jobs = pgTable("jobs", {
+  name: text().primaryKey(),
+  /** Whose it is: a name of one life of a gateway's process. */
+  holder: text().notNull(),
+  /** By the server's clock, ms. */
+  until: whole().notNull(),
+});
+
+export const usageTables: readonly Readonly<{ table: PgTable; fillFactor?: number }>[] = [
+  { table: journalFolds },
+  { table: usageDays },
+  { table: activity, fillFactor: 80 },
+  { table: failedRequests },
+  { table: storedResponses },
+  { table: storedResponsesUse, fillFactor: 80 },
+  { table: jobs, fillFactor: 50 },
+];

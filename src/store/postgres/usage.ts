@@ -1,0 +1,317 @@
+// The usage page and what of it the operators' pages show, from the journal in PostgreSQL: lines of an account are found by
+// its times, and replies of days that are over are summed already (`usage-days.ts`). The sums also say on which days a filter
+// finds anything, so that a rare model of an account with millions of replies is not looked for line by line.
+import type {
+  AccountUsage,
+  DayUsage,
+  UsageFilter,
+  UsagePage,
+  UsagePlace,
+  UsageQueries,
+  UsageSum,
+  UsageSummary,
+} from "../../account/usage-queries.ts";
+import { everyAccount } from "../../account/usage-queries.ts";
+import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
+import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
+import { dayMs, endUsersShownMax } from "../../core/limits.ts";
+import { requestIdBeginning } from "../../core/request-log.ts";
+import { type AccountId, type KeyId, type Ms, noKey } from "../../core/types.ts";
+import { arrayOf, type Statement } from "./connection.ts";
+import { ask } from "./asking.ts";
+import type { Database } from "./database.ts";
+import { dayOfLine, isReply, type Mark, sumsOf, tailOf, usageMarks, usageSums } from "./usage-days.ts";
+
+type Sums = Readonly<{
+  requests: number;
+  input: number;
+  cached_input: number;
+  output: number;
+  reasoning: number;
+  billed_tokens: number;
+}>;
+type Line = JournalReply & Readonly<{ at: Ms; billingKey: string }>;
+/** Conditions on lines, and their values; `$` in a condition stands for the place of its value. */
+type Condition = readonly [sql: string, value: string | number];
+
+export class PostgresUsage implements UsageQueries {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): Promise<UsagePage> {
+    const found = await this.#linesOf(account, filter, before, limit + 1);
+    const beginning = requestIdBeginning(filter.text);
+    if (beginning !== null) {
+      const known = new Set(found.map(({ billingKey }) => billingKey));
+      const named = await this.#named(account, filter, beginning, before, limit + 1);
+      found.push(...named.filter(({ billingKey }) => !known.has(billingKey)));
+      found.sort((one, other) => other.at - one.at || (one.billingKey < other.billingKey ? 1 : -1));
+    }
+    const shown = found.slice(0, limit);
+    const last = shown.at(-1);
+    return {
+      rows: shown.map(usageRowOf),
+      next: found.length > limit ? { at: last!.at, sequence: last!.billingKey } : null,
+    };
+  }
+
+  async summary(account: AccountId, fromDay: number): Promise<UsageSummary> {
+    type Row = Sums & Readonly<{ day: number; model: string; endpoint: string; key_id: KeyId }>;
+    type EndUser = Sums & Readonly<{ key_id: KeyId | null; name: string | null }>;
+    const [rows, endUsers] = await Promise.all([
+      ask<Row>(this.#database, sumsByDay(account === everyAccount), account, fromDay),
+      account === everyAccount ? [] : ask<EndUser>(this.#database, topEndUsers, account, fromDay, endUsersShownMax),
+    ]);
+    const days = new Map<string, DayUsage>();
+    let total = noUsage;
+    for (const row of rows) {
+      const { day, model } = row;
+      const sum = sumOf(row);
+      total = plus(total, sum);
+      if (day < 0) continue;
+      const other = days.get(`${day} ${model}`);
+      days.set(`${day} ${model}`, { day, model, ...(other === undefined ? sum : plus(other, sum)) });
+    }
+    return {
+      days: [...days.values()],
+      total,
+      models: [...new Set(rows.map(({ model }) => model))].sort(),
+      endpoints: [...new Set(rows.map(({ endpoint }) => endpoint))].sort(),
+      keys: [...new Set(rows.map(({ key_id }) => key_id))].sort((one, other) => one - other),
+      endUsers: endUsers.map((row) => ({ key: row.key_id ?? noKey, name: row.name, ...sumOf(row) })),
+    };
+  }
+
+  async history(from: Ms, until: Ms, stepMs: Ms, split: ActivitySplit): Promise<readonly EarlierActivity[]> {
+    return stepMs < dayMs
+      ? ask<EarlierActivity>(this.#database, historyOfLines(split), from, stepMs, until)
+      : ask<EarlierActivity>(this.#database, historyOfDays(split), Math.floor(from / dayMs), Math.floor(until / dayMs));
+  }
+
+  async topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]> {
+    const rows = await ask<Sums & { account: AccountId }>(this.#database, topAccounts, fromDay, limit);
+    return rows.map((row) => ({ account: row.account, ...sumOf(row) }));
+  }
+
+  /** Lets go of nothing: the connections are the database's. */
+  async close(): Promise<void> {}
+
+  async #linesOf(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): Promise<Line[]> {
+    const conditions = conditionsOf(account, filter);
+    const ranges = await this.#rangesOf(account, filter, conditions, before, limit);
+    if (ranges.length === 0) return [];
+    const lows = arrayOf(ranges.map(([low]) => low));
+    const highs = arrayOf(ranges.map(([, high]) => high));
+    const place = before ?? newest;
+    const { where, values } = placed(conditions, 6);
+    const statement: Statement = {
+      name: "usage page",
+      text: `SELECT l.* FROM unnest($2::text::bigint[], $3::text::bigint[]) AS ranges (low, high)
+        CROSS JOIN LATERAL (
+          SELECT ${lineColumns} FROM journal AS line
+          WHERE account_id = $1::text::bigint AND at >= low AND at < high AND ${isBefore(4)} AND ${isReply} ${where}
+          ORDER BY at DESC, billing_key DESC LIMIT $6::text::int) AS l
+        ORDER BY l.at DESC, l."billingKey" DESC LIMIT $6::text::int`,
+    };
+    const given = [account, lows, highs, place.at, String(place.sequence), limit, ...values];
+    return [...(await ask<Line>(this.#database, statement, ...given))];
+  }
+
+  /**
+   * Times in which the newest lines are that fit: days that are not summed yet, and of the others as many as have them. Days
+   * whose lines were folded have none.
+   */
+  async #rangesOf(
+    account: AccountId,
+    filter: UsageFilter,
+    conditions: readonly Condition[],
+    before: UsagePlace | null,
+    limit: number,
+  ): Promise<readonly (readonly [low: Ms, high: Ms])[]> {
+    const [from, to] = [filter.from ?? 0, Math.min(filter.to ?? newest.at, (before ?? newest).at + 1)];
+    const { summed, foldedAt } = usageMarks(await ask<Mark>(this.#database, readMarks));
+    const summedTo = (summed + 1) * dayMs;
+    const ranges: (readonly [Ms, Ms])[] = [[Math.max(from, summedTo), to]];
+    if (from < summedTo) {
+      const { where, values } = placed(conditions, 3);
+      const statement: Statement = {
+        name: "usage days",
+        text: `SELECT day, sum(requests)::float8 AS requests FROM usage_days AS line
+          WHERE account_id = $1::text::bigint AND day >= $2::text::int AND day <= $3::text::int ${where}
+          GROUP BY day ORDER BY day DESC`,
+      };
+      const [first, last] = [Math.floor(Math.max(from, foldedAt) / dayMs), Math.min(summed, Math.floor(to / dayMs))];
+      type Day = Readonly<{ day: number; requests: number }>;
+      const days = await ask<Day>(this.#database, statement, account, first, last, ...values);
+      let requests = 0;
+      for (const row of days) {
+        const [low, high] = [row.day * dayMs, (row.day + 1) * dayMs];
+        ranges.push([Math.max(low, from), Math.min(high, to)]);
+        // Of a day that is asked for in part nobody knows how many there are.
+        if (low >= from && high <= to) requests += row.requests;
+        if (requests >= limit) break;
+      }
+    }
+    return ranges.filter(([low, high]) => low < high);
+  }
+
+  /** Those whose request ids begin so. */
+  async #named(
+    account: AccountId,
+    filter: UsageFilter,
+    beginning: string,
+    before: UsagePlace | null,
+    limit: number,
+  ): Promise<Line[]> {
+    const place = before ?? newest;
+    const { where, values } = placed(conditionsOf(account, { ...filter, text: "" }), 8);
+    const statement: Statement = {
+      name: "usage by request",
+      text: `SELECT ${lineColumns} FROM journal AS line
+        WHERE account_id = $1::text::bigint AND billing_key >= $2::text AND billing_key < $3::text
+          AND ${isBefore(4)} AND at >= $6::text::bigint AND at < $7::text::bigint AND ${isReply} ${where}
+        ORDER BY at DESC, billing_key DESC LIMIT $8::text::int`,
+    };
+    const given = [account, beginning, `${beginning}{`, place.at, String(place.sequence)] as const;
+    const times = [filter.from ?? 0, filter.to ?? newest.at, limit] as const;
+    return [...(await ask<Line>(this.#database, statement, ...given, ...times, ...values))];
+  }
+}
+
+const newest: UsagePlace = { at: Number.MAX_SAFE_INTEGER, sequence: "" };
+
+const noUsage: UsageSum = { requests: 0, input: 0, cachedInput: 0, output: 0, reasoning: 0, billedTokens: 0 };
+
+const sumOf = ({ requests, input, cached_input, output, reasoning, billed_tokens }: Sums): UsageSum => ({
+  requests,
+  input,
+  cachedInput: cached_input,
+  output,
+  reasoning,
+  billedTokens: billed_tokens,
+});
+
+const plus = (one: UsageSum, other: UsageSum): UsageSum => ({
+  requests: one.requests + other.requests,
+  input: one.input + other.input,
+  cachedInput: one.cachedInput + other.cachedInput,
+  output: one.output + other.output,
+  reasoning: one.reasoning + other.reasoning,
+  billedTokens: one.billedTokens + other.billedTokens,
+});
+
+const readMarks: Statement = {
+  name: "usage marks",
+  text: "SELECT name, value::float8 AS value FROM counters WHERE name IN ('usage_day', 'folded_at')",
+};
+
+/** Before the place whose time and billing key are parameters from `first` on. */
+const isBefore = (first: number): string =>
+  `at <= $${first}::text::bigint AND (at, billing_key) < ($${first}::text::bigint, $${first + 1}::text)`;
+
+const lineColumns = `at::float8 AS at, billing_key AS "billingKey", endpoint, model, input_fresh::float8 AS "inputFresh",
+  input_cached::float8 AS "inputCached", output::float8 AS output, reasoning::float8 AS reasoning,
+  billed_tokens::float8 AS "billedTokens", estimated::int AS estimated, key_id AS "keyId",
+  (SELECT name FROM api_keys AS k WHERE k.account_id = line.account_id AND k.id = line.key_id) AS "keyName",
+  (SELECT name FROM end_users AS e WHERE e.account_id = line.account_id AND e.id = line.end_user_id) AS "endUserName"`;
+
+/** On columns that lines and the sums of days both have. */
+function conditionsOf(account: AccountId, { model, endpoint, key, endUser = null, text }: UsageFilter): Condition[] {
+  const conditions: Condition[] = [];
+  if (model !== null) conditions.push(["model = $::text", model]);
+  if (endpoint !== null) conditions.push(["endpoint = $::text", endpoint]);
+  if (key !== null) conditions.push(["key_id = $::text::int", key]);
+  if (endUser !== null) {
+    const ids = `SELECT id FROM end_users WHERE account_id = ${account} AND name = $::text`;
+    conditions.push([`end_user_id IN (${ids})`, endUser]);
+  }
+  // In the order of bytes, LOWER knows ASCII letters alone.
+  if (text !== "") {
+    const part = text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+    conditions.push(['position($::text IN lower(model COLLATE "C")) > 0', part]);
+  }
+  return conditions;
+}
+
+/** Their SQL, with the values as parameters behind the first `taken`. */
+function placed(conditions: readonly Condition[], taken: number) {
+  const where = conditions.map(([sql], index) => `AND ${sql.replace("$", () => `$${taken + index + 1}`)}`).join(" ");
+  return { where, values: conditions.map(([, value]) => value) };
+}
+
+/** Of days from the second parameter on each by itself, and of those before together as day -1. */
+const sumsByDay = (ofAll: boolean): Statement => ({
+  name: "usage by day",
+  text: `WITH parts AS (
+      SELECT day, model, endpoint, key_id, ${usageSums.join(", ")} FROM usage_days WHERE account_id = $1::text::bigint
+      UNION ALL
+      SELECT ${dayOfLine} AS day, model, endpoint, key_id, ${sumsOf("lines")} FROM journal
+      WHERE ${ofAll ? "$1::text::bigint = 0" : "account_id = $1::text::bigint"} AND ${tailOf} AND ${isReply}
+      GROUP BY 1, 2, 3, 4)
+    SELECT CASE WHEN day >= $2::text::int THEN day ELSE -1 END AS day, model, endpoint, key_id, ${sumsOf("days")}
+    FROM parts GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
+});
+
+const topEndUsers: Statement = {
+  name: "top end users",
+  text: `WITH parts AS (
+      SELECT end_user_id, ${usageSums.join(", ")} FROM usage_days
+      WHERE account_id = $1::text::bigint AND day >= $2::text::int AND end_user_id > 0
+      UNION ALL
+      SELECT end_user_id, ${sumsOf("lines")} FROM journal
+      WHERE account_id = $1::text::bigint AND ${tailOf} AND at >= $2::text::bigint * ${dayMs}
+        AND end_user_id IS NOT NULL AND ${isReply}
+      GROUP BY 1),
+    sums AS (
+      SELECT end_user_id, ${sumsOf("days")} FROM parts GROUP BY 1
+      ORDER BY billed_tokens DESC, requests DESC, end_user_id LIMIT $3::text::int)
+    SELECT sums.*, e.key_id, e.name FROM sums
+    LEFT JOIN end_users AS e ON e.account_id = $1::text::bigint AND e.id = end_user_id
+    ORDER BY billed_tokens DESC, requests DESC, end_user_id`,
+};
+
+const topAccounts: Statement = {
+  name: "top accounts",
+  text: `WITH parts AS (
+      SELECT account_id, ${usageSums.join(", ")} FROM usage_days WHERE day >= $1::text::int AND account_id > 0
+      UNION ALL
+      SELECT account_id, ${sumsOf("lines")} FROM journal
+      WHERE ${tailOf} AND at >= $1::text::bigint * ${dayMs} AND ${isReply} GROUP BY 1)
+    SELECT account_id::float8 AS account, ${sumsOf("days")} FROM parts GROUP BY account_id
+    ORDER BY billed_tokens DESC, requests DESC, account_id LIMIT $2::text::int`,
+};
+
+const nameOf: Readonly<Record<ActivitySplit, string>> = {
+  model: "model",
+  node: "coalesce(node, '')",
+  account: "account_id::text",
+  key: "account_id::text || ' ' || key_id::text",
+};
+const historySums = `sum(requests)::float8 AS requests, sum(input)::float8 AS input,
+  sum(cached_input)::float8 AS "cachedInput", sum(output)::float8 AS output`;
+
+const historyOfLines = (split: ActivitySplit): Statement => ({
+  name: "history of lines",
+  text: `SELECT (at - (at - $1::text::bigint) % $2::text::bigint)::float8 AS at, ${nameOf[split]} AS name,
+      count(*)::float8 AS requests, sum(input_fresh + input_cached)::float8 AS input,
+      sum(input_cached)::float8 AS "cachedInput", sum(output)::float8 AS output
+    FROM journal WHERE at >= $1::text::bigint AND at < $3::text::bigint AND ${isReply} GROUP BY 1, 2`,
+});
+
+/** Days do not know of nodes. */
+const historyOfDays = (split: ActivitySplit): Statement => {
+  const name = split === "node" ? "''" : nameOf[split];
+  return {
+    name: "history of days",
+    text: `WITH parts AS (
+        SELECT day, ${name} AS name, requests, input, cached_input, output FROM usage_days
+        WHERE account_id > 0 AND day >= $1::text::int AND day <= $2::text::int
+        UNION ALL
+        SELECT ${dayOfLine}, ${name}, 1, input_fresh + input_cached, input_cached, output FROM journal
+        WHERE ${tailOf} AND at >= $1::text::bigint * ${dayMs} AND at < ($2::text::bigint + 1) * ${dayMs} AND ${isReply})
+      SELECT (day::bigint * ${dayMs})::float8 AS at, name, ${historySums} FROM parts GROUP BY day, name`,
+  };
+};

@@ -1,0 +1,180 @@
+// The usage page on PostgreSQL beside the index on SQLite: the same lines, the same answers, whether their days are summed up
+// already or not.
+import { Database as Sqlite } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { everyAccount, type UsageFilter, type UsagePlace, type UsageQueries } from "../../../src/account/usage-queries.ts";
+import { activitySplits } from "../../../src/core/activity.ts";
+import { dayMs, hourMs } from "../../../src/core/limits.ts";
+import { mintRequestId } from "../../../src/core/request-id.ts";
+import { migrate as migrateSqlite } from "../../../src/store/ledger/migrate.ts";
+import { PostgresServer } from "../../../src/store/postgres/connection.ts";
+import { Database } from "../../../src/store/postgres/database.ts";
+import { migrate } from "../../../src/store/postgres/migrations.ts";
+import { PostgresUsage } from "../../../src/store/postgres/usage.ts";
+import { sumNextDay } from "../../../src/store/postgres/usage-days.ts";
+import { UsageFile } from "../../../src/store/usage/usage-file.ts";
+import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+import { randomOf } from "../../fixtures/random.ts";
+
+const everything: UsageFilter = { model: null, endpoint: null, key: null, from: null, to: null, text: "" };
+const models = ["core-3", "Core-3-pro", "100%_sure", "open-01"];
+const endpoints = ["/v1/chat/completions", "/v1/messages", "/v1/responses"];
+const today = Math.floor(Date.now() / dayMs);
+const start = (today - 5) * dayMs;
+
+type Line = Readonly<Record<string, string | number | null>>;
+const random = randomOf(11);
+const below = (limit: number) => Math.floor(random() * limit);
+
+function linesOf(count: number): Line[] {
+  return Array.from({ length: count }, (_, index) => {
+    const at = start + Math.floor((index * 5.5 * dayMs) / count);
+    const kind = index % 9 === 0 ? "credit" : index % 7 === 0 ? "coder_usage" : "charge";
+    const isReply = kind !== "credit";
+    const key = 1 + below(3);
+    return {
+      billing_key: mintRequestId(at),
+      ...{ kind, account_id: 1 + below(3), at, period: Math.floor(at / dayMs), used: 0, credit_delta: isReply ? 0 : 1 },
+      ...{ endpoint: isReply ? endpoints[below(3)]! : null, model: isReply ? models[below(4)]! : null },
+      ...{ input_fresh: isReply ? below(50) : null, input_cached: isReply ? below(9) : null },
+      ...{ output: isReply ? below(90) : null, reasoning: isReply ? below(5) : null },
+      ...{ billed_tokens: isReply ? below(1_000) : null, estimated: isReply ? below(2) : null },
+      ...{ key_id: key, end_user_id: isReply && key > 1 && below(2) === 0 ? key - 1 : null },
+      node: isReply ? ["gpu", "other"][below(2)]! : null,
+    };
+  });
+}
+
+describe.skipIf(noPostgres)("usage", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-postgres-usage-"));
+  const lines = linesOf(700);
+  let postgres: TestPostgres;
+  let client: Bun.SQL;
+  let database: Database;
+  let here: UsageFile;
+  let there: PostgresUsage;
+
+  beforeAll(async () => {
+    postgres = await TestPostgres.start();
+    const url = await postgres.database("usage");
+    const server = new PostgresServer(url);
+    const connection = await server.connect();
+    await migrate(connection);
+    connection.close();
+    client = new Bun.SQL({ url, max: 1 });
+    await client.unsafe(`CREATE TABLE IF NOT EXISTS end_users (account_id bigint, id int, key_id int, name text,
+      first_day int, last_day int, PRIMARY KEY (account_id, id))`);
+    const file = join(folder, "tollgate.db");
+    migrateSqlite(file);
+    const sqlite = new Sqlite(file);
+    const columns = Object.keys(lines[0]!);
+    const insert = `INSERT INTO journal (${columns.join(", ")}) VALUES`;
+    for (const line of lines) {
+      sqlite.run(`${insert} (${columns.map(() => "?").join(", ")})`, Object.values(line));
+      const values = Object.values(line).map((value) => (typeof value === "string" ? `'${value}'` : String(value)));
+      await client.unsafe(`${insert} (${values.join(", ")})`.replaceAll("null", "NULL"));
+    }
+    const keys = "INSERT INTO api_keys (account_id, id, name, key_hash, created_at) VALUES (1, 2, 'second', NULL, 0)";
+    const people = [1, 2, 3].flatMap((account) => [
+      `INSERT INTO end_users (account_id, id, key_id, name, first_day, last_day) VALUES (${account}, 1, 2, 'ann', 0, 0)`,
+      `INSERT INTO end_users (account_id, id, key_id, name, first_day, last_day) VALUES (${account}, 2, 3, NULL, 0, 0)`,
+    ]);
+    for (const text of [keys, ...people]) {
+      sqlite.run(text);
+      await client.unsafe(text);
+    }
+    sqlite.close();
+    database = new Database(server);
+    here = new UsageFile(folder, file, () => {});
+    there = new PostgresUsage(database);
+  }, 60_000);
+  afterAll(async () => {
+    await here.close();
+    await database.close();
+    await client.close();
+    await postgres[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function pagesOf(usage: UsageQueries, account: number, filter: UsageFilter, limit: number) {
+    const rows: unknown[] = [];
+    for (let place: UsagePlace | null = null; ; ) {
+      const page = await usage.page(account, filter, place, limit);
+      expect(page.rows.length).toBeLessThanOrEqual(limit);
+      rows.push(...page.rows);
+      // As it travels through a browser.
+      place = page.next === null ? null : { at: page.next.at, sequence: String(page.next.sequence) };
+      if (place === null) return rows;
+    }
+  }
+
+  const pick = <Item>(items: readonly Item[]): Item => items[below(items.length)]!;
+  const someTime = () => start + below(6 * 24) * hourMs;
+  const filters = (): UsageFilter => ({
+    model: pick([null, null, pick(models), "unknown"]),
+    endpoint: pick([null, null, pick(endpoints)]),
+    key: pick([null, null, 2, 9]),
+    endUser: pick([null, null, null, "ann", "nobody"]),
+    from: pick([null, someTime()]),
+    to: pick([null, someTime()]),
+    text: pick(["", "", "CORE", "%", "0%_s", "'", "nothing", String(pick(lines)["billing_key"]).slice(0, 13), "\0"]),
+  });
+
+  async function alike(): Promise<void> {
+    for (let round = 0; round < 40; round += 1) {
+      const [filter, account, limit] = [filters(), 1 + below(4), pick([1, 3, 50])];
+      const expected = await pagesOf(here, account, filter, limit);
+      expect([filter, await pagesOf(there, account, filter, limit)]).toEqual([filter, expected]);
+    }
+    for (const account of [everyAccount, 1, 2, 3, 4]) {
+      const fromDay = today - below(6);
+      const expected = await here.summary(account, fromDay);
+      const found = await there.summary(account, fromDay);
+      const inOrder = (summary: typeof expected) => ({
+        ...summary,
+        days: summary.days.toSorted((a, b) => a.day - b.day || (a.model < b.model ? -1 : 1)),
+        endUsers: account === everyAccount ? [] : summary.endUsers,
+      });
+      expect(inOrder(found)).toEqual(inOrder(expected));
+    }
+    expect(await there.topAccounts(today - 3, 2)).toEqual([...(await here.topAccounts(today - 3, 2))]);
+    for (const split of activitySplits) {
+      for (const stepMs of [hourMs, dayMs]) {
+        if (split === "node" && stepMs === dayMs) continue; // lines know their nodes, and sums of days do not
+        const sorted = async (usage: UsageQueries) =>
+          (await usage.history(today * dayMs - 2 * dayMs, today * dayMs + dayMs, stepMs, split))
+            .map((row) => JSON.stringify(Object.entries(row).sort()))
+            .sort();
+        expect([split, stepMs, await sorted(there)]).toEqual([split, stepMs, await sorted(here)]);
+      }
+    }
+  }
+
+  test("answers as on SQLite while no day is summed", alike, 60_000);
+
+  test("answers the same when some days are summed, and when all are that are over", async () => {
+    expect(await sumNextDay(database)).toBe(true);
+    expect(await sumNextDay(database)).toBe(true);
+    await alike();
+    while (await sumNextDay(database));
+    const [mark] = await client.unsafe("SELECT value::int FROM counters WHERE name = 'usage_day'");
+    expect(mark.value).toBeGreaterThanOrEqual(today - 2);
+    expect(mark.value).toBeLessThan(today);
+    await alike();
+  }, 60_000);
+
+  test("two gateways that sum the same days count each once", async () => {
+    const sums = "SELECT sum(requests)::int AS requests FROM usage_days WHERE account_id > 0";
+    const before = await client.unsafe(sums);
+    await client.unsafe("DELETE FROM usage_days");
+    await client.unsafe("UPDATE counters SET value = -1 WHERE name = 'usage_day'");
+    const all = async () => {
+      while (await sumNextDay(database));
+    };
+    await Promise.all([all(), all(), all()]);
+    expect(await client.unsafe(sums)).toEqual(before);
+  }, 60_000);
+});

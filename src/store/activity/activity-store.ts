@@ -4,38 +4,38 @@ import { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import {
   type Activity,
-  type ActivityFigures,
+  activityCounts,
   type ActivityKind,
   type ActivityRange,
-  activityRanges,
   type ActivityRow,
-  type ActivitySeries,
   type ActivitySplit,
   type ActivityTotal,
-  activityCounts,
   type EarlierActivity,
-  startOf,
-  durationBuckets,
-  minuteMs,
-  percentile,
 } from "../../core/activity.ts";
-import { activityNamesMax, activitySeriesMax, dayMs, hourMs } from "../../core/limits.ts";
+import { activityNamesMax, dayMs } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
+import {
+  activityLevels,
+  activityOf,
+  type ActivityTable,
+  addRow,
+  addValues,
+  beganLevelOf,
+  boundsOf,
+  emptySum,
+  levelOf,
+  type Sum,
+  totalsOf,
+  type Values,
+  valuesOf,
+} from "./activity-sums.ts";
 
 /** Raised when the tables change: what another version wrote is let go of. */
 const storeVersion = 2;
-/** Each is kept longer than the longest range that it is read for, since ranges begin at a whole step. */
-const levels = [
-  { table: "minutes", stepMs: minuteMs, keptMs: dayMs + hourMs },
-  { table: "hours", stepMs: hourMs, keptMs: 91 * dayMs },
-  { table: "days", stepMs: dayMs, keptMs: 91 * dayMs },
-] as const;
-type Table = (typeof levels)[number]["table"];
-
 const columns = activityCounts
   .map((name) => (name === "cachedInput" ? "cached_input" : name))
   .map((name) => `"${name}"`);
-const createTable = (table: Table): string => `
+const createTable = (table: ActivityTable): string => `
   CREATE TABLE ${table} (
     kind TEXT NOT NULL,
     at INTEGER NOT NULL,
@@ -47,14 +47,9 @@ const createTable = (table: Table): string => `
     PRIMARY KEY (kind, at, name)
   ) STRICT, WITHOUT ROWID`;
 
-/** `name`, the counts in their order, `wait`, `first_token`. */
-type Values = readonly [name: string, ...rest: (string | number)[]];
-/** One place and its numbers, together. */
-type Sum = { readonly counts: number[]; readonly wait: Uint32Array; readonly firstToken: Uint32Array };
-
 export class ActivityStore {
   readonly #database: Database;
-  readonly #statements: Readonly<Record<Table, ReturnType<typeof prepare>>>;
+  readonly #statements: Readonly<Record<ActivityTable, ReturnType<typeof prepare>>>;
 
   private constructor(database: Database) {
     this.#database = database;
@@ -83,7 +78,7 @@ export class ActivityStore {
       const { user_version } = database.query("PRAGMA user_version").get() as { user_version: number };
       if (user_version === 0) {
         database.transaction(() => {
-          for (const { table } of levels) database.run(createTable(table));
+          for (const { table } of activityLevels) database.run(createTable(table));
           database.run(`PRAGMA user_version = ${storeVersion}`);
         })();
       } else if (user_version === 1) return ActivityStore.#withDays(database);
@@ -128,7 +123,7 @@ export class ActivityStore {
   /** Adds rows to their minutes and hours, and lets go of what is older than is kept. */
   add(rows: readonly ActivityRow[], now: Ms): void {
     this.#database.transaction(() => {
-      for (const { table, stepMs, keptMs } of levels) {
+      for (const { table, stepMs, keptMs } of activityLevels) {
         const statements = this.#statements[table];
         const places = new Map<string, readonly [ActivityKind, Ms]>();
         for (const row of rows) {
@@ -142,7 +137,7 @@ export class ActivityStore {
     })();
   }
 
-  #addTo(table: Table, kind: ActivityKind, at: Ms, name: string, add: (sum: Sum) => void): void {
+  #addTo(table: ActivityTable, kind: ActivityKind, at: Ms, name: string, add: (sum: Sum) => void): void {
     const { find, put } = this.#statements[table];
     const sum = emptySum();
     const known = find.values(kind, at, name)[0] as Values | undefined;
@@ -152,7 +147,7 @@ export class ActivityStore {
   }
 
   /** Of more names than are kept those with fewest requests become one. */
-  #keepLargest(table: Table, kind: ActivityKind, at: Ms): void {
+  #keepLargest(table: ActivityTable, kind: ActivityKind, at: Ms): void {
     const { names, smallest, remove } = this.#statements[table];
     const more = names.get(kind, at)!.names - activityNamesMax;
     if (more <= 0) return;
@@ -164,58 +159,24 @@ export class ActivityStore {
 
   /** As ActivityQueries.began. */
   began(range: ActivityRange): Ms | null {
-    // An hour says it closer than its day.
-    return this.#statements[activityRanges[range].stepMs < hourMs ? "minutes" : "hours"].began.get()?.at ?? null;
+    return this.#statements[beganLevelOf(range).table].began.get()?.at ?? null;
   }
 
   /** As ActivityQueries.read; the last step is the one that `now` is in. */
   read(range: ActivityRange, split: ActivitySplit, now: Ms, earlier: readonly EarlierActivity[] = []): Activity {
-    const { stepMs, steps } = activityRanges[range];
-    const from = startOf(range, now);
-    const until = from + steps * stepMs;
-    const { ranked, between } = this.#statements[tableOf(range)];
-    const before = earlier.filter(({ at }) => at >= from && at < until);
-    const collect = (kind: ActivityKind, placeOf: (name: string) => number, places: number): ActivitySeries[] => {
-      const empty = () => Array.from({ length: places }, () => Array.from({ length: steps }, emptySum));
-      const [sums, known] = [empty(), empty()];
-      const at = (of: Sum[][], name: string, time: Ms): Sum => of[placeOf(name)]![Math.floor((time - from) / stepMs)]!;
-      for (const [time, ...values] of between.values(kind, from, until) as unknown as [Ms, ...Values][]) {
-        addValues(at(sums, values[0], time), values);
-      }
-      for (const row of before) addEarlier(at(known, row.name, row.at), row);
-      return sums.map((each, place) => {
-        // Of a step that was counted in part the journal knows more; what it does not know it has as 0.
-        for (const [step, sum] of each.entries()) takeGreater(sum, known[place]![step]!);
-        return { steps: figuresOf(each), total: figuresOf([each.reduce(plus, emptySum())]) };
-      });
-    };
-    const requests = new Map(ranked.all(split, from, until).map((each) => [each.name, each.requests]));
-    for (const row of before) requests.set(row.name, (requests.get(row.name) ?? 0) + row.requests);
-    const names: (string | null)[] = [...requests]
-      .sort(([a, many], [b, more]) => Number(a === "") - Number(b === "") || more - many || (a < b ? -1 : 1))
-      .map(([name]) => name);
-    if (names.length > activitySeriesMax) names.splice(activitySeriesMax - 1, names.length, null);
-    const [all] = collect("all", () => 0, 1);
-    const series = collect(
-      split,
-      (name) => (names.includes(name) ? names.indexOf(name) : names.length - 1),
-      names.length,
-    );
-    return { from, all: all!, series: series.map((each, place) => ({ ...each, name: names[place]! })) };
+    const { from, until } = boundsOf(range, now);
+    const { ranked, between } = this.#statements[levelOf(range).table];
+    return activityOf({
+      ...{ range, split, now, earlier },
+      ranked: ranked.all(split, from, until),
+      rows: (kind) => between.values(kind, from, until) as unknown as [Ms, ...Values][],
+    });
   }
 
   /** As ActivityQueries.totals. */
   totals(split: ActivitySplit, from: Ms): ActivityTotal[] {
-    const sums = new Map<string, Sum>();
     const rows = this.#statements.hours.between.values(split, from, Number.MAX_SAFE_INTEGER);
-    for (const [, ...values] of rows as unknown as [Ms, ...Values][]) {
-      const [name] = values;
-      if (name === "") continue;
-      let sum = sums.get(name);
-      if (sum === undefined) sums.set(name, (sum = emptySum()));
-      addValues(sum, values);
-    }
-    return [...sums].map(([name, sum]) => ({ name, total: figuresOf([sum]) }));
+    return totalsOf(rows as unknown as [Ms, ...Values][]);
   }
 
   /** As ActivityQueries.reasons. */
@@ -228,69 +189,7 @@ export class ActivityStore {
   }
 }
 
-function tableOf(range: ActivityRange): Table {
-  const { stepMs } = activityRanges[range];
-  return stepMs < hourMs ? "minutes" : stepMs < dayMs ? "hours" : "days";
-}
-
-/** Whoever is in the journal was answered. */
-function addEarlier({ counts }: Sum, { requests, input, cachedInput, output }: EarlierActivity): void {
-  [requests, requests, 0, 0, 0, input, cachedInput, output].forEach((count, place) => (counts[place]! += count));
-}
-
-function takeGreater({ counts }: Sum, other: Sum): void {
-  other.counts.forEach((count, place) => (counts[place] = Math.max(counts[place]!, count)));
-}
-
-const emptySum = (): Sum => ({
-  counts: activityCounts.map(() => 0),
-  wait: new Uint32Array(durationBuckets),
-  firstToken: new Uint32Array(durationBuckets),
-});
-
-const valuesOf = ({ counts, wait, firstToken }: Sum): (string | number)[] => [
-  ...counts,
-  JSON.stringify(sparse(wait)),
-  JSON.stringify(sparse(firstToken)),
-];
-
-function addRow(sum: Sum, { counts, wait, firstToken }: Pick<ActivityRow, "counts" | "wait" | "firstToken">): void {
-  for (let place = 0; place < sum.counts.length; place += 1) sum.counts[place]! += counts[place]!;
-  for (let pair = 0; pair < wait.length; pair += 2) sum.wait[wait[pair]!]! += wait[pair + 1]!;
-  for (let pair = 0; pair < firstToken.length; pair += 2) sum.firstToken[firstToken[pair]!]! += firstToken[pair + 1]!;
-}
-
-function addValues(sum: Sum, [, ...values]: Values): void {
-  const counts = values.slice(0, activityCounts.length) as number[];
-  const [wait, firstToken] = values.slice(activityCounts.length).map((text) => JSON.parse(text as string) as number[]);
-  addRow(sum, { counts, wait: wait!, firstToken: firstToken! });
-}
-
-function plus(sum: Sum, other: Sum): Sum {
-  other.counts.forEach((count, place) => (sum.counts[place]! += count));
-  other.wait.forEach((count, bucket) => (sum.wait[bucket]! += count));
-  other.firstToken.forEach((count, bucket) => (sum.firstToken[bucket]! += count));
-  return sum;
-}
-
-function sparse(buckets: Uint32Array): number[] {
-  const pairs: number[] = [];
-  buckets.forEach((count, bucket) => count > 0 && pairs.push(bucket, count));
-  return pairs;
-}
-
-function figuresOf(sums: readonly Sum[]): ActivityFigures {
-  const counts = activityCounts.map((name, place) => [name, sums.map((sum) => sum.counts[place]!)] as const);
-  return {
-    ...(Object.fromEntries(counts) as Record<(typeof activityCounts)[number], number[]>),
-    waitP50: sums.map(({ wait }) => percentile(wait, 0.5)),
-    waitP95: sums.map(({ wait }) => percentile(wait, 0.95)),
-    firstTokenP50: sums.map(({ firstToken }) => percentile(firstToken, 0.5)),
-    firstTokenP95: sums.map(({ firstToken }) => percentile(firstToken, 0.95)),
-  };
-}
-
-function prepare(database: Database, table: Table) {
+function prepare(database: Database, table: ActivityTable) {
   const values = `name, ${columns.join(", ")}, wait, first_token`;
   return {
     find: database.prepare<unknown, [string, number, string]>(

@@ -16,11 +16,18 @@ export const sendIn =
   };
 
 /** The rows of one statement that reads. Rejects with StoreUnavailable. */
-export const ask = <Row>(database: Database, statement: Statement, ...values: readonly Value[]): Promise<readonly Row[]> =>
-  database.read((session) => sendIn(session)<Row>(statement, ...values));
+export const ask = <Row>(
+  database: Database,
+  statement: Statement,
+  ...values: readonly Value[]
+): Promise<readonly Row[]> => database.read((session) => sendIn(session)<Row>(statement, ...values));
 
 /** What writes, in one transaction; it may run again from its start. Rejects with StoreUnavailable. */
-export const change = <Result>(database: Database, work: (send: Send) => Promise<Result>, limitMs?: Ms): Promise<Result> =>
+export const change = <Result>(
+  database: Database,
+  work: (send: Send) => Promise<Result>,
+  limitMs?: Ms,
+): Promise<Result> =>
   database.transaction((session) => work(sendIn(session)), limitMs === undefined ? {} : { limitMs });
 
 export const statement = (name: string, text: string): Statement => ({ name, text: text.trim() });

@@ -20,9 +20,7 @@ const ofLines: Readonly<Record<(typeof usageSums)[number], string>> = {
 
 /** Of lines, or of what is summed already. As floats: they are below 2^53. */
 export const sumsOf = (what: "lines" | "days"): string =>
-  usageSums
-    .map((column) => `${what === "lines" ? ofLines[column] : `sum(${column})`}::float8 AS ${column}`)
-    .join(", ");
+  usageSums.map((column) => `${what === "lines" ? ofLines[column] : `sum(${column})`}::float8 AS ${column}`).join(", ");
 
 export const isReply = "kind IN ('charge', 'coder_usage')";
 /** The UTC day of a line. The remainder is taken off first: what `/` does with it, servers do not agree on. */
@@ -43,7 +41,10 @@ const lockMark = statement(
   "lock usage mark",
   "SELECT value::float8 AS value FROM counters WHERE name = 'usage_day' FOR UPDATE",
 );
-const makeMark = statement("make usage mark", "INSERT INTO counters (name, value) VALUES ('usage_day', -1) ON CONFLICT DO NOTHING");
+const makeMark = statement(
+  "make usage mark",
+  "INSERT INTO counters (name, value) VALUES ('usage_day', -1) ON CONFLICT DO NOTHING",
+);
 const setMark = statement("set usage mark", "UPDATE counters SET value = $1::text::bigint WHERE name = 'usage_day'");
 /** Of a day that is over for an hour, or nothing. */
 const nextDay = statement(

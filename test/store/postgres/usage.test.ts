@@ -5,7 +5,12 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { everyAccount, type UsageFilter, type UsagePlace, type UsageQueries } from "../../../src/account/usage-queries.ts";
+import {
+  everyAccount,
+  type UsageFilter,
+  type UsagePlace,
+  type UsageQueries,
+} from "../../../src/account/usage-queries.ts";
 import { activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/limits.ts";
 import { mintRequestId } from "../../../src/core/request-id.ts";
@@ -101,7 +106,7 @@ describe.skipIf(noPostgres)("usage", () => {
 
   async function pagesOf(usage: UsageQueries, account: number, filter: UsageFilter, limit: number) {
     const rows: unknown[] = [];
-    for (let place: UsagePlace | null = null; ; ) {
+    for (let place: UsagePlace | null = null; ;) {
       const page = await usage.page(account, filter, place, limit);
       expect(page.rows.length).toBeLessThanOrEqual(limit);
       rows.push(...page.rows);

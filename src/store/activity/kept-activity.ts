@@ -1,0 +1,111 @@
+// What the threads counted is taken every few seconds and handed to whoever keeps it; whoever asks is answered with all of it.
+import type {
+  Activity,
+  ActivityQueries,
+  ActivityRange,
+  ActivityRow,
+  ActivitySplit,
+  ActivityTotal,
+  EarlierActivity,
+} from "../../core/activity.ts";
+import type { Clock } from "../../core/clock.ts";
+import { activityIntervalMs } from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import { type Ms, StoreUnavailable } from "../../core/types.ts";
+import type { ActivityCall } from "./activity-worker.ts";
+
+/** Who keeps it: a Worker with a file, or a database. */
+export type ActivityKeeper = Readonly<{
+  call<Result>(call: ActivityCall): Promise<Result>;
+  close(): Promise<void>;
+}>;
+
+/** Takes what was counted since it was last called. */
+type Take = () => Promise<readonly ActivityRow[]> | readonly ActivityRow[];
+
+export class KeptActivity implements ActivityQueries {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #keeper: ActivityKeeper;
+  readonly #timer: Timer;
+  #take: Take = () => [];
+  /** One after the other: whoever reads waits for what was taken before. */
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(keeper: ActivityKeeper, clock: Clock, log: Log) {
+    this.#keeper = keeper;
+    this.#clock = clock;
+    this.#log = log;
+    this.#timer = setInterval(() => void this.write(), activityIntervalMs);
+    this.#timer.unref();
+  }
+
+  /** From where it takes what was counted. */
+  follow(take: Take): void {
+    this.#take = take;
+  }
+
+  async began(range: ActivityRange): Promise<Ms | null> {
+    await this.write();
+    return this.#asked({ order: "began", range });
+  }
+
+  async read(range: ActivityRange, split: ActivitySplit, earlier: readonly EarlierActivity[] = []): Promise<Activity> {
+    await this.write();
+    return this.#asked({ order: "read", range, split, now: this.#clock.wall(), earlier });
+  }
+
+  async totals(split: ActivitySplit, from: Ms): Promise<readonly ActivityTotal[]> {
+    await this.write();
+    return this.#asked({ order: "totals", split, from });
+  }
+
+  async reasons(from: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]> {
+    await this.write();
+    return this.#asked({ order: "reasons", from });
+  }
+
+  /** Resolves when everything that was counted before is kept, or could not be written: then that is in the log. */
+  write(): Promise<void> {
+    return this.#add(this.#take);
+  }
+
+  /** What nobody takes anymore. */
+  add(rows: readonly ActivityRow[]): Promise<void> {
+    return this.#add(() => rows);
+  }
+
+  #add(take: Take): Promise<void> {
+    this.#writing = this.#writing.then(async () => {
+      try {
+        const rows = await take();
+        if (rows.length > 0) await this.#keeper.call({ order: "add", rows, now: this.#clock.wall() });
+      } catch (thrown) {
+        this.#failed(thrown as Error);
+      }
+    });
+    return this.#writing;
+  }
+
+  /** Writes the last of it and lets go of its keeper. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.write();
+    await this.#keeper.close();
+  }
+
+  async #asked<Result>(call: ActivityCall): Promise<Result> {
+    try {
+      return await this.#keeper.call<Result>(call);
+    } catch (thrown) {
+      throw new StoreUnavailable(`the activity cannot be read: ${(thrown as Error).message}`, { cause: thrown });
+    }
+  }
+
+  #failed(error: Error): void {
+    activityFailed(this.#log, error);
+  }
+}
+
+export const activityFailed = (log: Log, error: Error): void =>
+  log("error", "what the charts show cannot be kept", { reason: error.message });

@@ -36,7 +36,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   ],
   "account/known-browsers.ts": [/^(\d{1,15})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{43})$/],
   "account/keys.ts": [/^sk-tg-[0-9A-Za-z]{43}$/],
-  "account/request-row.ts": [/^(\d{1,16})-(\d{1,16})$/, /^[1-5](?:xx|\d\d)$/, /^\d{1,15}$/],
+  "account/request-row.ts": [/^(\d{1,16}(?:\.\w{1,40})?)-(\d{1,16})$/, /^[1-5](?:xx|\d\d)$/, /^\d{1,15}$/],
   "account/sessions.ts": [/^[A-Za-z0-9_-]{43}$/],
   "account/sign-in-tries.ts": [/[A-Z]/g, /[.:]/, /^::ffff:[\d.]+$/i, /^::ffff:/i, /^0+(?=.)/],
   "build.ts": "our own sources",

@@ -88,8 +88,8 @@ const timeOf = (at: Ms): string => new Date(at).toISOString();
 
 /** `next` of the page before; a place that cannot be is the newest. */
 export function logPlaceOf(text: string | undefined): LogPlace | null {
-  const [, served, failed] = /^(\d{1,16})-(\d{1,16})$/.exec(text ?? "") ?? [];
-  return served === undefined ? null : { served: Number(served), failed: Number(failed) };
+  const [, served, failed] = /^(\d{1,16}(?:\.\w{1,40})?)-(\d{1,16})$/.exec(text ?? "") ?? [];
+  return served === undefined ? null : { served, failed: Number(failed) };
 }
 
 /** What people write for a filter, but the account and the key, which are somebody's to know. */

@@ -107,8 +107,11 @@ export type LogRow = Readonly<{
     durationMs: Ms | null;
   }>;
 
-/** Places in the journal and in the file of the failed: what is before them comes next. */
-export type LogPlace = Readonly<{ served: number; failed: number }>;
+/**
+ * Places in the journal and among the failed: what is before them comes next. `served` is a line's number, or its time and
+ * billing key ("1790000000000.req_...") where lines have none.
+ */
+export type LogPlace = Readonly<{ served: number | string; failed: number }>;
 
 export type LogPage = Readonly<{
   /** The newest first. */

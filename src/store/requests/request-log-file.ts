@@ -1,18 +1,14 @@
-// The request log as a running server keeps it: takes what was refused or failed once a second and has it written, and
-// answers whoever looks something up, in a Worker that ends when nobody needs it.
+// The request log in a file beside the ledger's, which a Worker has that ends when nobody needs it.
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
-import { failedIdleMs, failedIntervalMs, hourMs } from "../../core/limits.ts";
+import { failedIdleMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
-import type { FailedBatch, LogFilter, LogPage, LogPlace, RequestLogQueries } from "../../core/request-log.ts";
-import { type AccountId, type Ms, StoreUnavailable } from "../../core/types.ts";
+import type { Ms } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { requestsName } from "../folder/data-folder.ts";
+import { KeptRequestLog, requestLogFailed } from "./kept-request-log.ts";
 import type { RequestLogCall } from "./request-log-worker.ts";
-
-/** Takes what was refused or failed since it was last called. */
-type Take = () => Promise<readonly FailedBatch[]> | readonly FailedBatch[];
 
 export type RequestLogOptions = Readonly<{
   dataFolder: string;
@@ -24,110 +20,30 @@ export type RequestLogOptions = Readonly<{
   log: Log;
 }>;
 
-export class RequestLogFile implements RequestLogQueries {
-  readonly #file: string;
-  readonly #clock: Clock;
-  readonly #log: Log;
-  readonly #worker: WorkerClient<RequestLogCall>;
-  readonly #timers: readonly Timer[];
-  #keepMs: Ms;
-  #take: Take = () => [];
-  /** One after the other: whoever reads waits for what was taken before. */
-  #writing: Promise<void> = Promise.resolve();
-
+export class RequestLogFile extends KeptRequestLog {
   constructor({ dataFolder, journalFile, keepMs, clock, log }: RequestLogOptions) {
-    this.#file = join(dataFolder, requestsName);
-    this.#clock = clock;
-    this.#log = log;
-    this.#keepMs = keepMs;
-    this.#worker = new WorkerClient<RequestLogCall>({
+    const file = join(dataFolder, requestsName);
+    // A Worker that is started anew is told what the last one was.
+    let kept = keepMs;
+    const worker = new WorkerClient<RequestLogCall>({
       start: () => {
-        closeSync(openSync(this.#file, "a", 0o600)); // readable by its owner alone, like the ledger
+        closeSync(openSync(file, "a", 0o600)); // readable by its owner alone, like the ledger
         return startWorker("store/requests/request-log-worker.ts");
       },
-      open: () => ({ order: "open", file: this.#file, journalFile, keepMs: this.#keepMs }),
+      open: () => ({ order: "open", file, journalFile, keepMs: kept }),
       close: { order: "close" },
       idleMs: failedIdleMs,
-      onFailure: (error) => this.#failed(error),
+      onFailure: (error) => requestLogFailed(log, error),
     });
-    this.#timers = [
-      setInterval(() => void this.write(), failedIntervalMs),
-      setInterval(() => void this.#expire(), hourMs),
-    ];
-    for (const timer of this.#timers) timer.unref();
-  }
-
-  /** From where it takes what was refused or failed. */
-  follow(take: Take): void {
-    this.#take = take;
-    void this.#expire(); // what became too old while nobody ran
-  }
-
-  async page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage> {
-    await this.write();
-    return this.#asked({ order: "page", filter, before, limit, now: this.#clock.wall() });
-  }
-
-  /** Another `keepMs` from here on. */
-  async keep(keepMs: Ms): Promise<void> {
-    this.#keepMs = keepMs;
-    await this.#expire();
-  }
-
-  /** Removes all that is kept of an account's refused and failed requests. Rejects with StoreUnavailable. */
-  async erase(account: AccountId): Promise<void> {
-    await this.write();
-    if (existsSync(this.#file)) await this.#asked({ order: "erase", account });
-  }
-
-  /** Resolves when everything that came before is in the file, or could not be written: then that is in the log. */
-  write(): Promise<void> {
-    return this.#add(this.#take);
-  }
-
-  /** What nobody takes anymore. */
-  add(batch: FailedBatch): Promise<void> {
-    return this.#add(() => [batch]);
-  }
-
-  #add(take: Take): Promise<void> {
-    this.#writing = this.#writing.then(async () => {
-      try {
-        for (const batch of await take()) {
-          const { rows, more, lost } = batch;
-          if (rows.length === 0 && more.length === 0 && lost === 0) continue;
-          if (this.#keepMs > 0) await this.#worker.call({ order: "add", batch, now: this.#clock.wall() });
-        }
-      } catch (thrown) {
-        this.#failed(thrown as Error);
-      }
-    });
-    return this.#writing;
-  }
-
-  async #expire(): Promise<void> {
-    if (!existsSync(this.#file)) return;
-    await this.#worker
-      .call({ order: "keep", keepMs: this.#keepMs, now: this.#clock.wall() })
-      .catch((error: Error) => this.#failed(error));
-  }
-
-  /** Writes the last of it and lets go of the file. */
-  async close(): Promise<void> {
-    for (const timer of this.#timers) clearInterval(timer);
-    await this.write();
-    await this.#worker.close();
-  }
-
-  async #asked<Result>(call: RequestLogCall): Promise<Result> {
-    try {
-      return await this.#worker.call<Result>(call);
-    } catch (thrown) {
-      throw new StoreUnavailable(`the request log cannot be read: ${(thrown as Error).message}`, { cause: thrown });
-    }
-  }
-
-  #failed(error: Error): void {
-    this.#log("error", "the request log cannot be kept", { reason: error.message });
+    const keeper = {
+      call<Result>(call: RequestLogCall): Promise<Result> {
+        if (call.order === "keep") kept = call.keepMs;
+        // In a file that nobody has made yet is nothing to remove.
+        const isIdle = (call.order === "keep" || call.order === "erase") && !existsSync(file);
+        return isIdle ? Promise.resolve(null as Result) : worker.call<Result>(call);
+      },
+      close: () => worker.close(),
+    };
+    super(keeper, keepMs, clock, log);
   }
 }

@@ -23,6 +23,7 @@ import {
 } from "../../core/request-log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type BesideLedger, openBesideLedger } from "../beside-ledger.ts";
+import { merged, statusFits } from "./log-page.ts";
 
 /** Raised when the tables change: what another version wrote is let go of. */
 const storeVersion = 1;
@@ -82,6 +83,8 @@ type Search = Readonly<{ lines: number; ms: Ms }>;
 const usualSearch: Search = { lines: logSearchLines, ms: logSearchMs };
 
 type Found = LogRow & Readonly<{ sequence: number }>;
+type Stopped = Readonly<{ sequence: number; at: Ms }>;
+type ServedLines = Readonly<{ rows: readonly Found[]; stoppedAt: Stopped | null }>;
 type Bound = string | number;
 
 /** A killed process loses nothing that was committed; a power cut may take the last of it, never the file. */
@@ -168,7 +171,7 @@ export class RequestLogStore {
           : this.#failedBefore(place.failed, condition, bounds, limit + 1).filter(({ at }) => at >= keptFrom);
       const isServed = (reason === null || reason === "served") && statusFits(filter.status, 200);
       const served = isServed
-        ? this.#servedBefore(place.served, filter, beginning, condition, bounds, limit + 1, search)
+        ? this.#servedBefore(Number(place.served), filter, beginning, condition, bounds, limit + 1, search)
         : { rows: [], stoppedAt: null };
       return { ...merged(place, served, failed, limit), gone };
     })();
@@ -197,7 +200,7 @@ export class RequestLogStore {
     bounds: readonly Bound[],
     limit: number,
     search: Search,
-  ): Served {
+  ): ServedLines {
     const { last, isFailed } = this.#statements;
     // A plus keeps SQLite from an index: one that was named is found by its name.
     const range = requestId === null ? "sequence" : "+sequence";
@@ -246,41 +249,6 @@ export class RequestLogStore {
     return this.#statements.atFrom.get(sequence)?.at ?? Number.MAX_SAFE_INTEGER;
   }
 }
-
-/** `stoppedAt`: where a search gave up. */
-type Served = Readonly<{ rows: readonly Found[]; stoppedAt: Readonly<{ sequence: number; at: Ms }> | null }>;
-
-function merged(place: LogPlace, served: Served, failed: readonly Found[], limit: number): Omit<LogPage, "gone"> {
-  const { rows: lines, stoppedAt } = served;
-  const rows: LogRow[] = [];
-  let [line, fail] = [0, 0];
-  while (rows.length < limit) {
-    const [one, other] = [lines[line], failed[fail]];
-    // What comes after the place where a search gave up is shown when it went on.
-    const isLine = one !== undefined && (other === undefined || one.at >= other.at);
-    const next = isLine ? one : other;
-    if (next === undefined || (!isLine && stoppedAt !== null && one === undefined && next.at < stoppedAt.at)) break;
-    if (isLine) line += 1;
-    else fail += 1;
-    const { sequence: _, ...row } = next;
-    rows.push(row);
-  }
-  const isAll = line === lines.length && fail === failed.length && stoppedAt === null;
-  const hasLines = line < lines.length || stoppedAt === null;
-  return {
-    rows,
-    next: isAll
-      ? null
-      : {
-          served: hasLines ? (lines[line - 1]?.sequence ?? place.served) : stoppedAt.sequence,
-          failed: failed[fail - 1]?.sequence ?? place.failed,
-        },
-    searchedTo: hasLines ? null : stoppedAt.at,
-  };
-}
-
-const statusFits = (status: LogFilter["status"], of: number): boolean =>
-  status === null || (of >= status[0] && of <= status[1]);
 
 function conditionOf(filter: LogFilter, requestId: string | null): [condition: string, bounds: Bound[]] {
   const parts: string[] = [];

@@ -8,6 +8,16 @@ import { join } from "node:path";
 import { type ActivityRow, activityRanges, type ActivityRange, activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/limits.ts";
 import { ActivityStore } from "../../../src/store/activity/activity-store.ts";
+import {
+  anyRequest,
+  type FailedRow,
+  type LogFilter,
+  type LogPage,
+  type LogPlace,
+} from "../../../src/core/request-log.ts";
+import { migrate as migrateSqlite } from "../../../src/store/ledger/migrate.ts";
+import { PostgresRequestLog } from "../../../src/store/postgres/request-log.ts";
+import { RequestLogStore } from "../../../src/store/requests/request-log-store.ts";
 import { KeptActivity } from "../../../src/store/activity/kept-activity.ts";
 import { PostgresActivity } from "../../../src/store/postgres/activity.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
@@ -66,7 +76,9 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
           other.call({ order: "add", rows: rows.slice(25), now }),
         ]);
       }
-      const earlier = [{ at: now - (now % dayMs) - 3 * dayMs, name: "a", requests: 9, input: 1, cachedInput: 1, output: 2 }];
+      const earlier = [
+        { at: now - (now % dayMs) - 3 * dayMs, name: "a", requests: 9, input: 1, cachedInput: 1, output: 2 },
+      ];
       for (const range of Object.keys(activityRanges) as ActivityRange[]) {
         expect(await one.call({ order: "began", range })).toEqual(file.began(range));
         for (const split of activitySplits) {
@@ -110,8 +122,151 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       kept.follow(() => [rowAt(now)]);
       await kept.write();
       expect(logged).toEqual(["what the charts show cannot be kept"]);
-      expect(String(await kept.began("1h").catch((thrown: unknown) => thrown))).toContain("the activity cannot be read");
+      expect(String(await kept.began("1h").catch((thrown: unknown) => thrown))).toContain(
+        "the activity cannot be read",
+      );
       await kept.close();
+    }, 60_000);
+  });
+
+  describe("the request log", () => {
+    const lines = 60;
+    const idOf = (i: number) => `req_served${String(i).padStart(6, "0")}`;
+    const columns = `billing_key, kind, account_id, at, period, used, credit_delta, endpoint, model, input_fresh, input_cached,
+      output, reasoning, billed_tokens, estimated, key_id, node, wait_ms, sent_ms, first_token_ms, duration_ms`;
+    const failed = (requestId: string, given: Partial<FailedRow> = {}): FailedRow => ({
+      ...{ requestId, at: now, account: 1, key: 1, endpoint: "/v1/messages", model: "", status: 429, reason: "busy" },
+      course: { node: null, waitMs: null, sentMs: null, firstTokenMs: null, durationMs: 5 },
+      ...{ input: 0, output: 0, more: 0, ...given },
+    });
+    let file: RequestLogStore;
+    let log: PostgresRequestLog;
+
+    beforeAll(async () => {
+      const ledger = join(folder, "log.ledger");
+      migrateSqlite(ledger);
+      const sqlite = new Sqlite(ledger);
+      for (let i = 0; i < lines; i += 1) {
+        // Several of one moment, and what is no reply, as coder calls are not.
+        const at = now - (lines - i - (i % 4 === 1 ? 1 : 0)) * 300_000;
+        const values = `('${idOf(i)}', 'charge', ${1 + (i % 2)}, ${at}, 0, 0, 0, '/v1/messages', 'core-${i % 3}', 10, 0, 5, 0, ${i}, 0,
+          ${i % 5 === 0 ? 2 : 1}, '${i % 7 === 0 ? "slow" : "gpu"}', ${i % 11}, 3, 40, 900)`;
+        for (const text of [`INSERT INTO journal (${columns}) VALUES ${values}`]) {
+          sqlite.run(text);
+          await client.unsafe(text);
+        }
+      }
+      await client.unsafe(`INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta)
+        VALUES ('credit:a-b', 'credit', 1, ${now - 1_000}, 0, 0, 9)`);
+      sqlite.close();
+      file = RequestLogStore.open(join(folder, "log.db"), ledger, 7 * dayMs);
+      log = new PostgresRequestLog(database, 7 * dayMs);
+      const batch = {
+        rows: [
+          failed("req_failedA", { at: now - 12 * 60_000, model: "core-1" }),
+          failed("req_failedB", {
+            account: 2,
+            course: { node: "gpu", waitMs: 1, sentMs: 2, firstTokenMs: 3, durationMs: 4 },
+          }),
+          failed("req_failedN", { account: 0, key: 0, reason: "invalid_api_key", status: 401, at: now + 1 }),
+          failed(idOf(30), { at: now + 2, reason: "answer_misfit", status: 200, input: 7, output: 9 }),
+        ],
+        more: [["req_failedA", 12_340]] as const,
+        lost: 3,
+      };
+      file.add({ ...batch, more: [] }, now);
+      file.add({ rows: [], more: batch.more, lost: 0 }, now);
+      await log.call({ order: "add", batch: { ...batch, more: [] }, now });
+      await log.call({ order: "add", batch: { rows: [], more: batch.more, lost: 0 }, now });
+    });
+    afterAll(() => file.close());
+
+    const page = (of: PostgresRequestLog, filter: LogFilter, before: LogPlace | null, limit: number, at = now) =>
+      of.call<LogPage>({ order: "page", filter, before, limit, now: at });
+    async function all(read: (before: LogPlace | null) => LogPage | Promise<LogPage>, limit: number) {
+      const found: unknown[] = [];
+      for (let before: LogPlace | null = null; ;) {
+        const { rows, next, gone } = await read(before);
+        expect([rows.length <= limit, gone]).toEqual([true, 3]);
+        found.push(...rows);
+        if (next === null) return found;
+        before = next;
+      }
+    }
+    /** Lines of one moment come in the order of their ids there, and of their numbers here: which are the same. */
+    const filters: readonly Partial<LogFilter>[] = [
+      {},
+      { account: 2 },
+      { account: 0 },
+      { account: 1, key: 2 },
+      { model: "core-1" },
+      { node: "slow" },
+      { endpoint: "/v1/messages", waitMinMs: 9 },
+      { firstTokenMinMs: 41 },
+      { durationMinMs: 5 },
+      { tokensMin: 15 },
+      { billedMin: 50 },
+      { status: [400, 499] },
+      { status: [200, 200] },
+      { reason: "failed" },
+      { reason: "served" },
+      { reason: "busy" },
+      { from: now - 10 * 300_000, to: now - 5 * 300_000 },
+      { requestId: "req_served00001" },
+      { requestId: "msg_failedA" },
+      { requestId: "%" },
+      { account: 2, requestId: "req_served00002" },
+    ];
+
+    test.each(filters)("finds by %p what the file of one server finds, in pages of any size", async (given) => {
+      const filter = { ...anyRequest, ...given };
+      for (const limit of [1, 7, 100]) {
+        const expected = await all((before) => file.page(filter, before, limit, now), limit);
+        expect(await all((before) => page(log, filter, before, limit), limit)).toEqual(expected);
+      }
+    });
+
+    test("a search that finds little gives up after a while and goes on from there", async () => {
+      const slow = new PostgresRequestLog(database, 7 * dayMs, { lines: 10, ms: 0 });
+      const filter = { ...anyRequest, billedMin: 1, key: 2 };
+      const stops: (number | null)[] = [];
+      const found: unknown[] = [];
+      for (let before: LogPlace | null = null; ;) {
+        const part: LogPage = await page(slow, filter, before, 50);
+        found.push(...part.rows);
+        stops.push(part.searchedTo);
+        if (part.next === null) break;
+        before = part.next;
+      }
+      expect(stops.length).toBeGreaterThan(2);
+      expect(stops.at(-1)).toBeNull();
+      expect(found).toEqual([...file.page(filter, null, 50, now).rows]);
+    });
+
+    test("two gateways that write at once lose nothing, and too old, too many and erased ones go", async () => {
+      await client.unsafe("DELETE FROM failed_requests");
+      await client.unsafe("DELETE FROM counters WHERE name = 'failed_gone'");
+      const rows = Array.from({ length: 10_003 }, (_, i) => failed(`req_row${String(i).padStart(6, "0")}`));
+      const other = [failed("req_other", { account: 9, more: 2 }), failed("req_another", { account: 8 })];
+      const add = (some: FailedRow[]) => log.call({ order: "add", batch: { rows: some, more: [], lost: 0 }, now });
+      await Promise.all([add(rows.slice(0, 5_000)), add(other), add(rows.slice(5_000))]);
+      const count = async () =>
+        (await client.unsafe(
+          "SELECT account_id::int, count(*)::int FROM failed_requests GROUP BY 1 ORDER BY 1",
+        )) as object;
+      expect(await count()).toEqual([
+        { account_id: 1, count: 10_000 },
+        { account_id: 8, count: 1 },
+        { account_id: 9, count: 1 },
+      ]);
+      expect((await page(log, anyRequest, null, 1)).gone).toBe(3);
+      await log.call({ order: "erase", account: 8 });
+      expect((await page(log, { ...anyRequest, account: 8 }, null, 9)).rows).toEqual([]);
+      await log.call({ order: "keep", keepMs: 7 * dayMs, now: now + 8 * dayMs });
+      expect(await count()).toEqual([]);
+      await log.call({ order: "keep", keepMs: 0, now });
+      await add(other);
+      expect(await count()).toEqual([]);
     }, 60_000);
   });
 });

@@ -1,0 +1,116 @@
+// The request log as a running server keeps it: takes what was refused or failed once a second and has it written, and
+// answers whoever looks something up.
+import type { Clock } from "../../core/clock.ts";
+import { failedIntervalMs, hourMs } from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import type { FailedBatch, LogFilter, LogPage, LogPlace, RequestLogQueries } from "../../core/request-log.ts";
+import { type AccountId, type Ms, StoreUnavailable } from "../../core/types.ts";
+import type { RequestLogCall } from "./request-log-worker.ts";
+
+/** Who keeps it: a Worker with a file, or a database. */
+export type RequestLogKeeper = Readonly<{
+  call<Result>(call: RequestLogCall): Promise<Result>;
+  close(): Promise<void>;
+}>;
+
+/** Takes what was refused or failed since it was last called. */
+type Take = () => Promise<readonly FailedBatch[]> | readonly FailedBatch[];
+
+export class KeptRequestLog implements RequestLogQueries {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #keeper: RequestLogKeeper;
+  readonly #timers: readonly Timer[];
+  #keepMs: Ms;
+  #take: Take = () => [];
+  /** One after the other: whoever reads waits for what was taken before. */
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(keeper: RequestLogKeeper, keepMs: Ms, clock: Clock, log: Log) {
+    this.#keeper = keeper;
+    this.#keepMs = keepMs;
+    this.#clock = clock;
+    this.#log = log;
+    this.#timers = [
+      setInterval(() => void this.write(), failedIntervalMs),
+      setInterval(() => void this.#expire(), hourMs),
+    ];
+    for (const timer of this.#timers) timer.unref();
+  }
+
+  /** From where it takes what was refused or failed. */
+  follow(take: Take): void {
+    this.#take = take;
+    void this.#expire(); // what became too old while nobody ran
+  }
+
+  async page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage> {
+    await this.write();
+    return this.#asked({ order: "page", filter, before, limit, now: this.#clock.wall() });
+  }
+
+  /** Another `keepMs` from here on. */
+  async keep(keepMs: Ms): Promise<void> {
+    this.#keepMs = keepMs;
+    await this.#expire();
+  }
+
+  /** Removes all that is kept of an account's refused and failed requests. Rejects with StoreUnavailable. */
+  async erase(account: AccountId): Promise<void> {
+    await this.write();
+    await this.#asked({ order: "erase", account });
+  }
+
+  /** Resolves when everything that came before is kept, or could not be written: then that is in the log. */
+  write(): Promise<void> {
+    return this.#add(this.#take);
+  }
+
+  /** What nobody takes anymore. */
+  add(batch: FailedBatch): Promise<void> {
+    return this.#add(() => [batch]);
+  }
+
+  #add(take: Take): Promise<void> {
+    this.#writing = this.#writing.then(async () => {
+      try {
+        for (const batch of await take()) {
+          const { rows, more, lost } = batch;
+          if (rows.length === 0 && more.length === 0 && lost === 0) continue;
+          if (this.#keepMs > 0) await this.#keeper.call({ order: "add", batch, now: this.#clock.wall() });
+        }
+      } catch (thrown) {
+        this.#failed(thrown as Error);
+      }
+    });
+    return this.#writing;
+  }
+
+  async #expire(): Promise<void> {
+    await this.#keeper
+      .call({ order: "keep", keepMs: this.#keepMs, now: this.#clock.wall() })
+      .catch((error: Error) => this.#failed(error));
+  }
+
+  /** Writes the last of it and lets go of its keeper. */
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer);
+    await this.write();
+    await this.#keeper.close();
+  }
+
+  async #asked<Result>(call: RequestLogCall): Promise<Result> {
+    try {
+      return await this.#keeper.call<Result>(call);
+    } catch (thrown) {
+      throw new StoreUnavailable(`the request log cannot be read: ${(thrown as Error).message}`, { cause: thrown });
+    }
+  }
+
+  #failed(error: Error): void {
+    requestLogFailed(this.#log, error);
+  }
+}
+
+export const requestLogFailed = (log: Log, error: Error): void =>
+  log("error", "the request log cannot be kept", { reason: error.message });

@@ -121,8 +121,8 @@ export interface Outlet extends Sink {
   readonly opened: boolean;
   /** Whether something of the answer was, and not signs of life alone. */
   readonly delivered: boolean;
-  /** The last word of a served request; its charge is on disk. */
-  end(end: AnswerEnd): void;
+  /** The last word of a served request; its charge is on disk. A promise where the reply must be kept first. */
+  end(end: AnswerEnd): void | Promise<void>;
   /** The last word of a refused or failed one; what is charged for what was delivered until then is on disk. */
   fail(refusal: Refusal): void;
   /** Breaks the connection off, without a last word: nobody knows whether the reply was charged. */
@@ -314,7 +314,9 @@ export async function serve(
       return outlet.fail(ending.refusal);
     }
     record.answered(ending);
-    if (ending.kind === "end") outlet.end(ending);
+    if (ending.kind !== "end") return;
+    const ended = outlet.end(ending);
+    if (ended !== undefined) await ended;
   } catch (error) {
     const { requestId } = record;
     if (error instanceof OutcomeUnknown) {

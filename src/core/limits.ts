@@ -255,6 +255,7 @@ export const storedResponsesCountMax = 10_000;
 export const storedResponsesWaitingBytesMax = 64 * 1024 * 1024;
 /** Responses that end within this time are written together; whoever asks for one before has them written at once. */
 export const storedResponsesGatherMs = 20;
+export const storedResponsesAwaitedGatherMs = 1; // where the end of a reply waits for it
 /** Concurrent look-ups, one per account: the largest conversations of this many accounts are in memory at a time. */
 export const storedResponsesLookupsMax = 4;
 /** Of an account; more are refused as busy. Twice the requests that flood protection lets pass in a minute. */

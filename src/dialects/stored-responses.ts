@@ -68,8 +68,11 @@ export type StoredResponse = Readonly<{
 export interface StoredResponses {
   /** Refused as body_too_large where a conversation has grown beyond what could be sent as one body. */
   find(account: AccountId, references: References): Promise<EarlierTexts | Refusal>;
-  /** Found by every call that comes later. Fails in silence for the client: its reply is whole without. */
-  keep(account: AccountId, response: StoredResponse): void;
+  /**
+   * Found by every call that comes later; where another gateway may be asked, when the promise resolves, which never rejects.
+   * Fails in silence for the client: its reply is whole without.
+   */
+  keep(account: AccountId, response: StoredResponse): void | Promise<void>;
   /** The response object as JSON text; null where the account has none of that id. */
   response(account: AccountId, id: string): Promise<string | null | Refusal>;
   /** A page of the items of the request that led to the response, as JSON text; null where the account has none of that id. */

@@ -156,8 +156,10 @@ export class Inference implements LiveRequests {
     const watched = watch.admitted(record, principal, ask, endUser);
     const { storedResponses } = parts;
     const keeps = dialect.storesResponses && storedResponses !== null;
-    const keep: Keep | null = keeps ? (response) => storedResponses.keep(account, response) : null;
+    let keeping: void | Promise<void>;
+    const keep: Keep | null = keeps ? (response) => void (keeping = storedResponses.keep(account, response)) : null;
     const reply: ReplyParts = {
+      ...(keeps ? { keeping: () => keeping } : {}),
       ask,
       dialect,
       requestId,

@@ -131,7 +131,7 @@ export class RelaySession {
       case "done":
         return this.#done(operation);
       case "keep":
-        return storedResponses?.keep(operation.account, operation.response);
+        return void storedResponses?.keep(operation.account, operation.response);
     }
   }
 

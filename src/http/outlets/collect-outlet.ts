@@ -7,7 +7,14 @@ import type { Ask, Piece, Refusal } from "../../core/types.ts";
 import { brokenReply, jsonReply, refusalReply } from "../reply.ts";
 
 /** What a reply is made of. */
-export type ReplyParts = Readonly<{ ask: Ask; requestId: string; dialect: Dialect; encoder: Encoder }>;
+export type ReplyParts = Readonly<{
+  ask: Ask;
+  requestId: string;
+  dialect: Dialect;
+  encoder: Encoder;
+  /** When the encoder has ended: a promise where the client hears of the end only when the reply is kept. Absent: never. */
+  keeping?(): void | Promise<void>;
+}>;
 
 export class CollectOutlet implements Outlet, EventListenerObject {
   readonly response: Promise<Response>;
@@ -39,8 +46,11 @@ export class CollectOutlet implements Outlet, EventListenerObject {
     return null;
   }
 
-  end(end: AnswerEnd): void {
-    this.#respond(this.replyOf(this.#collected, end, this.#reply.requestId));
+  end(end: AnswerEnd): void | Promise<void> {
+    const response = this.replyOf(this.#collected, end, this.#reply.requestId);
+    const keeping = this.#reply.keeping?.();
+    if (keeping === undefined) return this.#respond(response);
+    return keeping.then(() => this.#respond(response));
   }
 
   protected replyOf(collected: Collected, end: AnswerEnd, requestId: string): Response {

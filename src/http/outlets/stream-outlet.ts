@@ -96,9 +96,17 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     return this.#send();
   }
 
-  end(end: AnswerEnd): void {
+  end(end: AnswerEnd): void | Promise<void> {
     if (this.#state === "over") return;
-    this.#write(this.#encoder.end(end));
+    const events = this.#encoder.end(end);
+    const keeping = this.#reply.keeping?.();
+    if (keeping === undefined) return this.#endWith(events);
+    return keeping.then(() => this.#endWith(events));
+  }
+
+  #endWith(events: string): void {
+    if (this.#state === "over") return; // its client left
+    this.#write(events);
     if (this.#state === "waiting") this.#open(); // an answer of which the client was shown nothing
     this.#finish();
   }

@@ -77,7 +77,7 @@ export class StoredResponseTable {
       // Summed, so that an account which keeps many at once costs one update and one look at its limits.
       const added = new Map<AccountId, { responses: number; bytes: number }>();
       for (const { account, id, previousId, input, output, settings } of responses) {
-        const whole = this.#withReferred(account, input, now);
+        const whole = this.withReferred(account, input, now);
         if (whole === "too_large") continue;
         const texts = [whole, output, settings] as const;
         const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
@@ -229,7 +229,7 @@ export class StoredResponseTable {
    * `input` with the items that it refers to in place of the references, so that it stays whole when those expire.
    * `too_large` where it would be larger than a conversation may be.
    */
-  #withReferred(account: AccountId, input: string, now: Ms): string | "too_large" {
+  withReferred(account: AccountId, input: string, now: Ms): string | "too_large" {
     if (!input.includes('"item_reference"')) return input;
     const items = JSON.parse(input) as Item[];
     const referred = items.filter(({ type }) => type === "item_reference").map(({ id }) => id as string);

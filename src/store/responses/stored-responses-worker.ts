@@ -26,7 +26,8 @@ export type ResponsesCall =
   | Readonly<{ order: "input"; account: AccountId; id: string; page: ItemPage }>
   | Readonly<{ order: "response" | "delete"; account: AccountId; id: string }>
   | Readonly<{ order: "limits"; limits: StoredResponseLimits }>
-  | Readonly<{ order: "erase"; account: AccountId }>
+  /** `forEver`: nothing more is kept for it, by whichever gateway. */
+  | Readonly<{ order: "erase"; account: AccountId; forEver: boolean }>
   | Readonly<{ order: "close" }>;
 
 declare const self: Worker;

@@ -16,6 +16,10 @@ import {
   type LogPlace,
 } from "../../../src/core/request-log.ts";
 import { migrate as migrateSqlite } from "../../../src/store/ledger/migrate.ts";
+import { ResponseTables } from "../../../src/store/postgres/response-tables.ts";
+import { PostgresResponses } from "../../../src/store/postgres/responses.ts";
+import { openStoredResponses } from "../../../src/store/responses/stored-responses-file.ts";
+import { type KeptResponse, StoredResponseTable } from "../../../src/store/responses/stored-responses-table.ts";
 import { PostgresRequestLog } from "../../../src/store/postgres/request-log.ts";
 import { RequestLogStore } from "../../../src/store/requests/request-log-store.ts";
 import { KeptActivity } from "../../../src/store/activity/kept-activity.ts";
@@ -126,6 +130,142 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
         "the activity cannot be read",
       );
       await kept.close();
+    }, 60_000);
+  });
+
+  describe("stored responses", () => {
+    const limits = { keepMs: 30 * dayMs, accountBytesMax: 10_000, accountCountMax: 5, conversationBytesMax: 5_000 };
+    const item = (stem: string, text: string, index = 0) => ({
+      id: `msg_${stem}_${index}`,
+      type: "message",
+      content: text,
+    });
+    const kept = (stem: string, question: unknown, answer: string, previous: string | null = null): KeptResponse => ({
+      ...{ account: 1, id: `resp_${stem}`, previousId: previous === null ? null : `resp_${previous}` },
+      input: JSON.stringify(Array.isArray(question) ? question : [{ role: "user", content: question }]),
+      output: JSON.stringify([item(stem, answer), item(stem, `${answer} again`, 1)]),
+      settings: JSON.stringify({ id: `resp_${stem}`, model: "core-3" }),
+    });
+    const wholePage = { limit: 100, order: "asc", after: null } as const;
+    const usesOf = async () =>
+      (await client.unsafe(
+        "SELECT account_id::int, responses::int, bytes::int FROM stored_responses_use WHERE responses <> 0 ORDER BY 1",
+      )) as object;
+    const sumsOf = async () =>
+      (await client.unsafe(
+        "SELECT account_id::int, count(*)::int AS responses, sum(bytes)::int AS bytes FROM stored_responses GROUP BY 1 ORDER BY 1",
+      )) as object;
+
+    test("are found as in the file of one server: conversations, items, lists, limits", async () => {
+      const random = randomOf(3);
+      const below = (limit: number) => Math.floor(random() * limit);
+      const memory = openStoredResponses(join(folder, "responses.db"));
+      const [file, tables] = [new StoredResponseTable(memory, limits), new ResponseTables(database, limits)];
+      const stems: string[] = [];
+      for (let round = 0; round < 40; round += 1) {
+        const stem = `s${round}`;
+        const some = () => stems[below(stems.length)] ?? "none";
+        const reference = { type: "item_reference", id: `msg_${some()}_${below(3)}` };
+        const listed = { type: "item_reference", id: `msg_${some()}_in0` };
+        const question = [["a", "\u0000 and \ud800 \u20ac", "\u{1f600}".repeat(200), "x".repeat(1_200)][below(4)]!];
+        const response = {
+          ...kept(
+            stem,
+            below(3) === 0 ? [reference, { role: "user", content: question[0] }, listed] : question[0]!,
+            `answer ${round}`,
+            below(3) === 0 ? null : some(),
+          ),
+          account: 1 + below(2),
+        };
+        file.keepAll([response], now + round);
+        await tables.keepAll([response], now + round);
+        stems.push(stem);
+        for (const account of [1, 2]) {
+          const previous = below(2) === 0 ? null : `resp_${some()}`;
+          const ids = [
+            `msg_${some()}_0`,
+            `msg_${some()}_1`,
+            `msg_${some()}_in0`,
+            `msg_${some()}_in1`,
+            "nonsense",
+            "msg_'_0",
+          ];
+          const found = await tables.find(account, previous, ids, now);
+          const inOrder = (texts: typeof found) =>
+            texts === "too_large"
+              ? texts
+              : {
+                  ...texts,
+                  items: (JSON.parse(texts.items) as { id: string }[]).map((each) => JSON.stringify(each)).sort(),
+                };
+          expect(inOrder(found)).toEqual(inOrder(file.find(account, previous, ids, now)));
+          const id = `resp_${some()}`;
+          expect(await tables.response(account, id, now)).toEqual(file.response(account, id, now));
+          expect(await tables.input(account, id, wholePage, now)).toEqual(file.input(account, id, wholePage, now));
+          if (below(6) === 0) expect(await tables.delete(account, id, now)).toBe(file.delete(account, id, now));
+        }
+        expect(await usesOf()).toEqual(await sumsOf());
+      }
+      const ids = (memory.query("SELECT id FROM responses ORDER BY id").all() as { id: string }[]).map(({ id }) => id);
+      expect(
+        (await client.unsafe("SELECT id FROM stored_responses ORDER BY id")).map(({ id }: { id: string }) => id),
+      ).toEqual(ids);
+      memory.close();
+    }, 60_000);
+
+    test("kept by several gateways at once are summed right, expire once, and an erased account keeps nothing", async () => {
+      const gateways = [new ResponseTables(database, limits), new ResponseTables(database, limits)];
+      const all = Array.from({ length: 60 }, (_, i) => ({ ...kept(`m${i}`, "q", "a"), account: 3 + (i % 4) }));
+      await Promise.all(all.map((response, i) => gateways[i % 2]!.keepAll([response], now + i)));
+      await gateways[0]!.keepAll([all[59]!], now + 59); // once more: it is there already
+      expect(await usesOf()).toEqual(await sumsOf());
+      const [{ most }] = await client.unsafe("SELECT max(responses)::int AS most FROM stored_responses_use");
+      expect(most).toBe(5);
+      await gateways[0]!.erase(3, true);
+      await gateways[1]!.erase(4, false);
+      await gateways[1]!.keepAll(
+        [
+          { ...all[0]!, id: "resp_late" },
+          { ...all[1]!, id: "resp_later" },
+        ],
+        now,
+      );
+      expect(await gateways[0]!.response(3, "resp_late", now)).toBeNull();
+      expect(await gateways[0]!.response(4, "resp_later", now)).not.toBeNull();
+      await Promise.all(
+        gateways.map(async (each) => {
+          while (await each.expire(now + 31 * dayMs));
+        }),
+      );
+      expect(await sumsOf()).toEqual([]);
+      expect(await usesOf()).toEqual([]);
+    }, 60_000);
+
+    test("are in a Worker, and whoever keeps one waits for it", async () => {
+      const logged: string[] = [];
+      const open = () =>
+        new PostgresResponses(
+          postgres.url("beside"),
+          { keepMs: 30 * dayMs, accountBytesMax: 9_000_000 },
+          (_, message) => void logged.push(message),
+        );
+      const [one, other] = [open(), open()];
+      const { id, previousId, ...texts } = kept("worker", "one?", "1");
+      await one.keep(9, { ...texts, id, previousResponseId: previousId });
+      expect(JSON.parse((await other.response(9, id)) as string)).toMatchObject({ id, output: [{ content: "1" }, {}] });
+      expect(await other.find(9, { previousResponseId: id, itemIds: [] })).toMatchObject({ missingId: null });
+      expect(await other.delete(9, id)).toBe(true);
+      expect(await one.response(9, id)).toBeNull();
+      await Promise.all([one.close(), other.close()]);
+      expect(logged).toEqual([]);
+      const away = new PostgresResponses(
+        "postgres://nobody@127.0.0.1:1/none",
+        { keepMs: dayMs, accountBytesMax: 9_000_000 },
+        (_, message) => void logged.push(message),
+      );
+      await away.keep(9, { ...texts, id, previousResponseId: previousId }); // in silence
+      expect(logged).toContain("responses are not stored");
+      await away.close();
     }, 60_000);
   });
 

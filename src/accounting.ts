@@ -93,8 +93,6 @@ export type Accounting = Readonly<{
   backup(file: string, progress: (line: string) => void): Promise<Backup>;
   /** For a server: another `usageKeepDays` from here on. */
   retain(keepDays: number | null): void;
-  /** For a server: what checks the ledger again and again, from its `begin` until `close`. */
-  watch(log: Log): LedgerWatch;
   /** Commits what is pending and lets go of the data folder. */
   close(): Promise<void>;
 }>;
@@ -115,6 +113,8 @@ type InMemory = Readonly<{
   identities: Identities;
   journal: BatchingJournal;
   databaseFile: string;
+  /** For a server: what checks the ledger again and again, from its `begin` until `close`. */
+  watch(log: Log): LedgerWatch;
 }>;
 export type FolderAccounting = Omit<Accounting, keyof InMemory> & InMemory;
 

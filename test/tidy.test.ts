@@ -34,6 +34,7 @@ const layers = {
   // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
   tools: ["config", "nodes", "store", "tokens"],
   accounting: ["account", "store"],
+  "postgres-accounting": ["account", "accounting", "store"],
   telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
   gateway: ["bodies", "dialects", "telemetry", "tools"],
@@ -55,6 +56,7 @@ const layers = {
     "http",
     "nodes",
     "notices",
+    "postgres-accounting",
     "store",
     "telemetry",
     "threads",
@@ -73,6 +75,7 @@ const layers = {
     "http",
     "nodes",
     "notices",
+    "postgres-accounting",
     "server",
     "store",
     "telemetry",

@@ -8,10 +8,8 @@
 //   doors      console, control socket, HTTP, schedules
 //
 // What a phase opens it leaves on one stack, which closes in the reverse order: at the end, or at once where a phase fails.
-import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
-import { type Accounting, openAccounting } from "../accounting.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
 import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
@@ -19,10 +17,9 @@ import { reloadDetail } from "../console/server-care.ts";
 import { LiveCatalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
-import { dayMs, folderLookIntervalMs } from "../core/limits.ts";
+import { folderLookIntervalMs } from "../core/limits.ts";
 import { openLog, usualLogFormat } from "../core/log.ts";
 import { lastPlan, unconfiguredPlans, unknownModels } from "../core/plans.ts";
-import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
 import { startServer } from "../http/app.ts";
 import { holdFreePort } from "../http/free-port.ts";
 import { Metrics } from "../http/metrics/metrics.ts";
@@ -31,11 +28,6 @@ import type { LiveRequests } from "../http/site.ts";
 import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
-import { sealingKeyOf } from "../store/folder/sealing-key.ts";
-import { UsageFile } from "../store/usage/usage-file.ts";
-import { ActivityFile } from "../store/activity/activity-file.ts";
-import { RequestLogFile } from "../store/requests/request-log-file.ts";
-import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import type { LedgerState } from "../store/verify/verify-watch.ts";
 import { Tracing } from "../telemetry/tracing.ts";
 import { FollowedNodes } from "../threads/followed-nodes.ts";
@@ -46,7 +38,6 @@ import { AnswerChecker } from "../tools/format/answer-checker.ts";
 import { Media } from "../tools/media/media.ts";
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
 import { PdfReader } from "../tools/media/pdf-reader.ts";
-import { AccountExports } from "./account-exports.ts";
 import { makeConsole } from "./console.ts";
 import { controlHandler } from "./control-handler.ts";
 import { openControlSocket, socketFile } from "./control-socket.ts";
@@ -55,6 +46,7 @@ import { checkFolderRights } from "./folder-rights.ts";
 import { gaugesOf } from "./gauges.ts";
 import { cannotListen, listen } from "./listening.ts";
 import { LiveConfig } from "./live-config.ts";
+import { type Books, openBooks } from "./open-books.ts";
 import { lookForLostResponses } from "./lost-responses.ts";
 import { hadModels, modelReport, seenNode, understoodNames } from "./model-report.ts";
 import { type DrainReport, NodeCare } from "./node-care.ts";
@@ -217,60 +209,6 @@ async function readSettings({ flags, environment }: Given, opened: AsyncDisposab
   };
 }
 
-// ---------------------------------------------------------------- books
-
-type Books = Awaited<ReturnType<typeof openBooks>>;
-
-async function openBooks(earlier: Given & Settings, opened: AsyncDisposableStack) {
-  const { config, catalog, clock, log, metrics, port, onFatal } = earlier;
-  const { dataFolder } = config;
-  const accounting = await openAccounting({
-    dataFolder,
-    catalog,
-    siteUrl: addressesOf(config, port).siteUrl,
-    clock,
-    onFatal,
-    onWritable: (unwritable) =>
-      unwritable === null
-        ? log("info", "the ledger can be written again: requests are taken")
-        : log("error", "the ledger cannot be written: requests are refused", { reason: unwritable }),
-    onCommit: metrics.countCommit,
-    usageKeepDays: config.usageKeepDays,
-  });
-  opened.defer(() => accounting.close());
-  accounting.admission.line.maxWaitMs = config.queueMaxWaitMs;
-  accounting.admission.inputRequestsPerMinute = config.inputRequestsPerMinute;
-  const storedResponses =
-    config.storedResponses === null
-      ? null
-      : await StoredResponsesFile.open({ dataFolder, log, ...config.storedResponses });
-  opened.defer(() => storedResponses?.close());
-  const activity = new ActivityFile(dataFolder, clock, log);
-  opened.defer(() => activity.close());
-  const requestLog = new RequestLogFile({
-    dataFolder,
-    journalFile: accounting.databaseFile,
-    keepMs: config.failedKeepDays * dayMs,
-    clock,
-    log,
-  });
-  opened.defer(() => requestLog.close());
-  const usage = new UsageFile(dataFolder, accounting.databaseFile, log);
-  opened.defer(() => usage.close());
-  return {
-    accounting: accounting as Accounting,
-    usage,
-    activity,
-    requestLog,
-    exports: new AccountExports(dataFolder, accounting.databaseFile, clock),
-    databaseBytes: () => statSync(accounting.databaseFile).size,
-    /** Checks the ledger, once it began. */
-    watch: accounting.watch(log),
-    storedResponses,
-    sealingKey: sealingKeyOf(dataFolder, sealingKeyBytes),
-  };
-}
-
 // ---------------------------------------------------------------- work
 
 type Work = Awaited<ReturnType<typeof openWork>>;
@@ -341,7 +279,7 @@ type Gateway = ReturnType<typeof openGateway>;
 
 function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
-  const { activity, requestLog, databaseBytes, programEnvironment } = earlier;
+  const { activity, requestLog, databaseBytes, eraseResponses, programEnvironment } = earlier;
   const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
@@ -420,8 +358,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     ...accounting,
     requestLog,
     consoleUrl: addressesOf(config, port).baseUrl,
-    eraseResponses: (account, forEver) =>
-      storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(config.dataFolder, account, log),
+    eraseResponses,
   };
   return {
     relays,

@@ -3,7 +3,7 @@ import type { Accounting } from "../accounting.ts";
 import type { Gauge } from "../http/metrics/metric.ts";
 import type { EngineLoad } from "../nodes/engine-load.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
-import type { StoredResponsesFile } from "../store/responses/stored-responses.ts";
+import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import type { LedgerState, LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
 import type { ScheduledBackups } from "./scheduled-backups.ts";
@@ -11,7 +11,7 @@ import type { ScheduledBackups } from "./scheduled-backups.ts";
 export type GaugedParts = Readonly<{
   accounting: Pick<Accounting, "journal" | "admission">;
   watch: Pick<LedgerWatch, "state">;
-  storedResponses: Pick<StoredResponsesFile, "waitingBytes"> | null;
+  storedResponses: Pick<KeptResponses, "waitingBytes"> | null;
   pool: Pick<NodePool, "waiting" | "states">;
   backups: Pick<ScheduledBackups, "lastMadeAt">;
   notices: Pick<NoticeWatch, "states">;

@@ -16,7 +16,7 @@ import { logPlaceOf, requestRowsOf, type RequestRows } from "../account/request-
 import type { UsageRow } from "../account/usage-row.ts";
 import type { Accounting } from "../accounting.ts";
 import type { LogFilter } from "../core/request-log.ts";
-import type { RequestLogFile } from "../store/requests/request-log-file.ts";
+import type { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import type { Backup } from "../store/backup/backup.ts";
 import { systemClock } from "../core/clock.ts";
 import { keyNameMaxLength } from "../core/limits.ts";
@@ -29,7 +29,7 @@ export type Work = Pick<Accounting, "accounts" | "accountKeys" | "auditLog" | "b
   Readonly<{
     /** Where browsers find the console, without a slash at the end. */
     consoleUrl: string;
-    requestLog: Pick<RequestLogFile, "page" | "erase">;
+    requestLog: Pick<KeptRequestLog, "page" | "erase">;
     /** Removes the stored responses of an account, wherever they are; `forEver`: none of that account are kept anymore. */
     eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
   }>;

@@ -107,6 +107,9 @@ describe("a configuration", () => {
       stopGraceMs: 30_000,
       threads: 1,
       sharePrefixCache: null,
+      databaseUrl: null,
+      gateway: expect.any(String),
+      gatherMs: 0,
       dataFolder: "./data",
       nodes: [],
       queueMaxWaitMs: 600_000,
@@ -154,6 +157,9 @@ describe("a configuration", () => {
       stopGraceMs: 30_000,
       threads: 1,
       sharePrefixCache: true,
+      databaseUrl: null,
+      gateway: expect.any(String),
+      gatherMs: 0,
       dataFolder: "./data",
       nodes: [
         {

@@ -1,0 +1,99 @@
+// Assembles the accounting on a PostgreSQL server: what requests ask goes through the gateway's lane, all else is a transaction
+// of its own.
+import type { Verify } from "./account/accounts.ts";
+import type { Accounting, AccountingOptions } from "./accounting.ts";
+import { CommandError } from "./core/expected-error.ts";
+import { keyHintMs } from "./store/postgres/limits.ts";
+import type { Log } from "./core/log.ts";
+import type { Ms } from "./core/types.ts";
+import { PostgresBooks } from "./store/postgres/books.ts";
+import { Database } from "./store/postgres/database.ts";
+import { openOffice, type PostgresOffice } from "./store/postgres/office.ts";
+import { openServer } from "./store/postgres/start.ts";
+
+export type PostgresAccountingOptions = Pick<AccountingOptions, "catalog" | "siteUrl" | "clock" | "onCommit"> &
+  Readonly<{
+    url: string;
+    /** Its name among the gateways of the database. */
+    gateway: string;
+    version: string;
+    gatherMs: Ms;
+    maxWaitMs: Ms;
+    inputRequestsPerMinute: number;
+    log: Log;
+  }>;
+
+/** What the console and commands need, on a connection of their own; no request is served. */
+export type OpenDatabase = Readonly<{ office: PostgresOffice; database: Database }> & AsyncDisposable;
+
+/** Throws CommandError, in one sentence, where the database cannot be used. */
+export async function openPostgresOffice({
+  url,
+  catalog,
+  clock,
+}: Pick<PostgresAccountingOptions, "url" | "catalog" | "clock">): Promise<OpenDatabase> {
+  const database = new Database(await openServer(url));
+  return { office: officeOn(database, { catalog, clock }), database, [Symbol.asyncDispose]: () => database.close() };
+}
+
+/** Throws as `openPostgresOffice`. */
+export async function openPostgresAccounting(options: PostgresAccountingOptions): Promise<PostgresAccounting> {
+  const { url, gateway, version, catalog, siteUrl, clock, log, gatherMs, maxWaitMs, onCommit } = options;
+  const { inputRequestsPerMinute } = options;
+  const server = await openServer(url);
+  const database = new Database(server);
+  const books = await PostgresBooks.open({
+    ...{ server, gateway, version, log, gatherMs },
+    rules: { plans: catalog.plans, siteUrl, maxWaitMs, inputRequestsPerMinute },
+    ...(onCommit === undefined ? {} : { onCommit }),
+  });
+  const keys = {
+    principal: (key: string) => books.principal(key),
+    ofHash: (keyHash: string) => books.ofHash(keyHash),
+    onVoid: () => {},
+  };
+  // Other gateways void keys and limit them anew, of which relays hear by asking again.
+  const looks = setInterval(() => keys.onVoid(), keyHintMs);
+  return {
+    ...officeOn(database, { catalog, clock }),
+    database,
+    books,
+    keys,
+    admission: books.admission,
+    searches: books.searches,
+    planOf: (account) => books.planOf(account),
+    reserved: {
+      get heldTokens() {
+        return books.lane.heldTokens;
+      },
+    },
+    memory: null,
+    journal: {
+      get pending() {
+        return books.lane.pending;
+      },
+    },
+    get unwritable() {
+      return books.unwritable;
+    },
+    backup: () => Promise.reject(new CommandError(noBackup)),
+    retain: () => {},
+    async close() {
+      clearInterval(looks);
+      await books.close();
+      await database.close();
+    },
+  };
+}
+
+export type PostgresAccounting = Accounting & Readonly<{ database: Database; books: PostgresBooks }>;
+
+export const noBackup =
+  "the ledger is in PostgreSQL: back it up with pg_dump, or with the archive of its log (see More than one machine)";
+
+const officeOn = (
+  database: Database,
+  { catalog, clock }: Pick<PostgresAccountingOptions, "catalog" | "clock">,
+): PostgresOffice => openOffice({ database, catalog, clock, verify });
+
+const verify: Verify = () => Promise.reject(new CommandError("verify is not there yet"));

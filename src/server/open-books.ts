@@ -1,0 +1,155 @@
+// Opens what a server keeps: the ledger and what stands beside it, in the data folder's files or in a PostgreSQL database that
+// several gateways have in common.
+import { statSync } from "node:fs";
+import type { UsageQueries } from "../account/usage-queries.ts";
+import { type Accounting, openAccounting } from "../accounting.ts";
+import { version } from "../../package.json" with { type: "json" };
+import { addressesOf, type Config } from "../config/config.ts";
+import type { AccountData } from "../console/account-data.ts";
+import type { LiveCatalog } from "../core/catalog.ts";
+import type { Clock } from "../core/clock.ts";
+import { CommandError } from "../core/expected-error.ts";
+import { dayMs } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { AccountId } from "../core/types.ts";
+import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
+import type { Metrics } from "../http/metrics/metrics.ts";
+import { openPostgresAccounting } from "../postgres-accounting.ts";
+import { ActivityFile } from "../store/activity/activity-file.ts";
+import { KeptActivity } from "../store/activity/kept-activity.ts";
+import { lockDataFolder } from "../store/folder/data-folder.ts";
+import { sealingKeyOf } from "../store/folder/sealing-key.ts";
+import { PostgresActivity } from "../store/postgres/activity.ts";
+import { PostgresRequestLog } from "../store/postgres/request-log.ts";
+import { PostgresResponses } from "../store/postgres/responses.ts";
+import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
+import { PostgresUsage } from "../store/postgres/usage.ts";
+import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
+import { RequestLogFile } from "../store/requests/request-log-file.ts";
+import type { KeptResponses } from "../store/responses/kept-responses.ts";
+import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
+import { UsageFile } from "../store/usage/usage-file.ts";
+import type { LedgerWatch } from "../store/verify/verify-watch.ts";
+import { AccountExports } from "./account-exports.ts";
+
+type Parts = Readonly<{
+  config: Config;
+  catalog: LiveCatalog;
+  clock: Clock;
+  log: Log;
+  metrics: Metrics;
+  port: number;
+  onFatal(error: Error): void;
+}>;
+
+export type Books = Readonly<{
+  accounting: Accounting;
+  usage: UsageQueries;
+  activity: KeptActivity;
+  requestLog: KeptRequestLog;
+  exports: Pick<AccountExports, "open">;
+  /** Of the ledger; 0 where that is not a file. */
+  databaseBytes(): number;
+  /** Checks the ledger, once it began. */
+  watch: Pick<LedgerWatch, "state" | "begin" | "plansChanged">;
+  storedResponses: KeptResponses | null;
+  /** Removes the stored responses of an account, wherever they are; `forEver`: none of it are kept anymore. */
+  eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
+  sealingKey: Uint8Array;
+}>;
+
+export async function openBooks(parts: Parts, opened: AsyncDisposableStack): Promise<Books> {
+  const { databaseUrl } = parts.config;
+  return databaseUrl === null ? inFolder(parts, opened) : inPostgres(databaseUrl, parts, opened);
+}
+
+async function inFolder(parts: Parts, opened: AsyncDisposableStack): Promise<Books> {
+  const { config, catalog, clock, log, metrics, port, onFatal } = parts;
+  const { dataFolder } = config;
+  const accounting = await openAccounting({
+    dataFolder,
+    catalog,
+    siteUrl: addressesOf(config, port).siteUrl,
+    clock,
+    onFatal,
+    onWritable: (unwritable) =>
+      unwritable === null
+        ? log("info", "the ledger can be written again: requests are taken")
+        : log("error", "the ledger cannot be written: requests are refused", { reason: unwritable }),
+    onCommit: metrics.countCommit,
+    usageKeepDays: config.usageKeepDays,
+  });
+  opened.defer(() => accounting.close());
+  accounting.admission.line.maxWaitMs = config.queueMaxWaitMs;
+  accounting.admission.inputRequestsPerMinute = config.inputRequestsPerMinute;
+  const { databaseFile } = accounting;
+  const storedResponses =
+    config.storedResponses === null
+      ? null
+      : await StoredResponsesFile.open({ dataFolder, log, ...config.storedResponses });
+  opened.defer(() => storedResponses?.close());
+  const activity = new ActivityFile(dataFolder, clock, log);
+  opened.defer(() => activity.close());
+  const keepMs = config.failedKeepDays * dayMs;
+  const requestLog = new RequestLogFile({ dataFolder, journalFile: databaseFile, keepMs, clock, log });
+  opened.defer(() => requestLog.close());
+  const usage = new UsageFile(dataFolder, databaseFile, log);
+  opened.defer(() => usage.close());
+  return {
+    accounting,
+    usage,
+    activity,
+    requestLog,
+    exports: new AccountExports(dataFolder, databaseFile, clock),
+    databaseBytes: () => statSync(databaseFile).size,
+    watch: accounting.watch(log),
+    storedResponses,
+    eraseResponses: (account, forEver) =>
+      storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log),
+    sealingKey: sealingKeyOf(dataFolder, sealingKeyBytes),
+  };
+}
+
+/** The folder has what is of this gateway alone: its socket, which nodes are drained, the index of a searched folder. */
+async function inPostgres(url: string, parts: Parts, opened: AsyncDisposableStack): Promise<Books> {
+  const { config, catalog, clock, log, metrics, port } = parts;
+  const folder = lockDataFolder(config.dataFolder);
+  opened.defer(() => folder.release());
+  const accounting = await openPostgresAccounting({
+    ...{ url, version, catalog, clock, log },
+    gateway: config.gateway,
+    gatherMs: config.gatherMs,
+    siteUrl: addressesOf(config, port).siteUrl,
+    maxWaitMs: config.queueMaxWaitMs,
+    inputRequestsPerMinute: config.inputRequestsPerMinute,
+    onCommit: metrics.countCommit,
+  });
+  opened.defer(() => accounting.close());
+  const { database } = accounting;
+  const storedResponses =
+    config.storedResponses === null ? null : new PostgresResponses(url, config.storedResponses, log);
+  opened.defer(() => storedResponses?.close());
+  const activity = new KeptActivity(new PostgresActivity(database), clock, log);
+  opened.defer(() => activity.close());
+  const keepMs = config.failedKeepDays * dayMs;
+  const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, clock, log);
+  opened.defer(() => requestLog.close());
+  return {
+    accounting,
+    usage: new PostgresUsage(database),
+    activity,
+    requestLog,
+    exports: { open: () => Promise.reject(new CommandError("exports are not there yet")) },
+    databaseBytes: () => 0,
+    watch: unwatched,
+    storedResponses,
+    eraseResponses: async (account, forEver) => storedResponses?.erase(account, forEver),
+    sealingKey: await sharedSealingKey(database, sealingKeyBytes),
+  };
+}
+
+const unwatched: Books["watch"] = {
+  state: { violations: [], checkedAt: null, durationMs: null, wholePassAt: null },
+  begin() {},
+  plansChanged() {},
+};

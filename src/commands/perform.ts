@@ -7,12 +7,18 @@ import { join } from "node:path";
 import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { openAccounting } from "../accounting.ts";
 import { systemClock } from "../core/clock.ts";
-import { addressesOf, dataFolderOf, loadConfig } from "../config/config.ts";
+import { addressesOf, type Config, dataFolderOf, loadConfig } from "../config/config.ts";
+import { databaseUrlVariable } from "../config/database-url.ts";
+import { ConfigError } from "../config/faults.ts";
 import { standardErrorLog } from "../core/log.ts";
 import { noteInLedger } from "../store/ledger/audit-note.ts";
 import { type Backup, backUp } from "../store/backup/backup.ts";
 import { databaseName, DataFolderInUse, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";
 import { RequestLogFile } from "../store/requests/request-log-file.ts";
+import { noBackup, openPostgresOffice } from "../postgres-accounting.ts";
+import { PostgresRequestLog } from "../store/postgres/request-log.ts";
+import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
+import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import { type Flags, type Invocation, textFlag } from "./command.ts";
 import { askRunningServer, socketFile } from "../server/control-socket.ts";
@@ -42,12 +48,14 @@ export async function perform<Name extends OperationName>(
   given: OperationArguments<Name>,
   mayMake = false,
 ): Promise<OperationResult<Name>> {
+  const progress = (line: string) => console.error(line);
+  const url = await databaseUrlOf(invocation);
+  if (url !== null) return performInDatabase(invocation, url, name, given, progress);
   const dataFolder = dataFolderOf({ data: textFlag(invocation.flags, "data") }, invocation.environment);
   checkFolderRights(dataFolder, socketFile(dataFolder)); // a folder that may not be seen is not one that is not there
   if (!mayMake && !existsSync(dataFolder)) {
     throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
   }
-  const progress = (line: string) => console.error(line);
   const giveUpAt = systemClock.monotonic() + patienceMs;
   for (;;) {
     const answered = await askRunningServer(dataFolder, name, given, progress);
@@ -60,6 +68,55 @@ export async function perform<Name extends OperationName>(
     }
   }
 }
+
+/**
+ * The database that the configuration names; null: the ledger is in the data folder. A configuration that is wrong is told
+ * by whoever needs it: a running server does not.
+ */
+export async function databaseUrlOf({ flags, environment }: Invocation): Promise<string | null> {
+  try {
+    return (await loadConfig(configFlags(flags), environment)).databaseUrl;
+  } catch (error) {
+    // Not of the database itself: nobody should be sent to a data folder that has another ledger.
+    if (error instanceof ConfigError && (environment[databaseUrlVariable] ?? "") === "") return null;
+    throw error;
+  }
+}
+
+/** As a gateway does it, on whatever machine: gateways run beside it, or none. */
+async function performInDatabase<Name extends OperationName>(
+  { flags, environment }: Invocation,
+  url: string,
+  name: Name,
+  given: OperationArguments<Name>,
+  progress: Progress,
+): Promise<OperationResult<Name>> {
+  const config = await loadConfig(configFlags(flags), environment);
+  await using opened = await openPostgresOffice({ url, catalog: await catalogFor(config), clock: systemClock });
+  const { office, database } = opened;
+  const log = standardErrorLog(() => systemClock.wall());
+  const keepMs = config.failedKeepDays * dayMs;
+  const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, systemClock, log);
+  try {
+    const work = {
+      ...office,
+      requestLog,
+      backup: () => Promise.reject(new CommandError(noBackup)),
+      consoleUrl: addressesOf(config, config.port).baseUrl,
+      eraseResponses: (account: number, forEver: boolean) => eraseResponsesIn(database, account, forEver),
+      user: unixUser(environment),
+    };
+    return await runOperation(name, work, given, progress);
+  } finally {
+    await requestLog.close();
+  }
+}
+
+/** Without models of the shop's own, what nodes list may be named too, and nobody here knows it. */
+const catalogFor = async (config: Config) =>
+  config.models.length > 0
+    ? configuredCatalog(config, await catalogOf(config))
+    : { plans: offeredPlans(config.plans, await catalogOf(config)) };
 
 /** On a folder that no server has. Throws DataFolderInUse. */
 async function performHere<Name extends OperationName>(
@@ -78,11 +135,7 @@ async function performHere<Name extends OperationName>(
     return (await copyAsItIs(dataFolder, file, unixUser(environment), progress)) as OperationResult<Name>;
   }
   const config = await loadConfig(configFlags(flags), environment);
-  // Without models of the shop's own, what nodes list may be named too, and nobody here knows it.
-  const catalog =
-    config.models.length > 0
-      ? configuredCatalog(config, await catalogOf(config))
-      : { plans: offeredPlans(config.plans, await catalogOf(config)) };
+  const catalog = await catalogFor(config);
   const accounting = await openAccounting({
     dataFolder,
     catalog,

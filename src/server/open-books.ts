@@ -21,6 +21,7 @@ import { lockDataFolder } from "../store/folder/data-folder.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
 import { PostgresActivity } from "../store/postgres/activity.ts";
 import { PostgresRequestLog } from "../store/postgres/request-log.ts";
+import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
 import { PostgresResponses } from "../store/postgres/responses.ts";
 import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
 import { PostgresUsage } from "../store/postgres/usage.ts";
@@ -143,7 +144,8 @@ async function inPostgres(url: string, parts: Parts, opened: AsyncDisposableStac
     databaseBytes: () => 0,
     watch: unwatched,
     storedResponses,
-    eraseResponses: async (account, forEver) => storedResponses?.erase(account, forEver),
+    eraseResponses: (account, forEver) =>
+      storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver),
     sealingKey: await sharedSealingKey(database, sealingKeyBytes),
   };
 }

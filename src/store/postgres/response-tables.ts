@@ -336,3 +336,10 @@ const expired = statement(
   `SELECT id, account_id::float8 AS account FROM stored_responses
    WHERE kept_at < $1::text::bigint ORDER BY kept_at LIMIT $2::text::int`,
 );
+
+/** Removes what an account stored, without a Worker; see `StoredResponses.erase`. */
+export const eraseResponsesIn = (database: Database, account: AccountId, forEver: boolean): Promise<void> =>
+  new ResponseTables(database, noLimits).erase(account, forEver);
+
+/** Nothing is kept here. */
+const noLimits: StoredResponseLimits = { keepMs: 0, accountBytesMax: 0, accountCountMax: 0, conversationBytesMax: 0 };

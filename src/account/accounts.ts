@@ -279,10 +279,12 @@ export class Accounts {
     reference?: string,
     inSameCommit?: (account: AccountId) => void,
   ): Promise<{ credited: boolean }> {
-    const billingKey = reference === undefined ? `purchase:${crypto.randomUUID()}` : `credit:${reference}`;
     const { id } = this.#byEmail(email);
     this.checkNotErased(id);
-    return this.addCreditById(id, tokens, billingKey, () => inSameCommit?.(id));
+    const withIt = (): void => inSameCommit?.(id);
+    if (reference !== undefined) return this.addCreditById(id, tokens, `credit:${reference}`, withIt);
+    checkAmount(tokens);
+    return this.#credit(id, tokens, `purchase:${crypto.randomUUID()}`, withIt); // nobody has that
   }
 
   /** The account that a reference of `addCredit` was credited to; null where it is new. */
@@ -298,7 +300,6 @@ export class Accounts {
     billingKey: string,
     inSameCommit?: InSameCommit,
   ): Promise<{ credited: boolean }> {
-    const { records, ledger, journal } = this.#parts;
     checkAmount(tokens);
     // On disk, all ill-formed texts of one length are the same.
     if (!billingKey.isWellFormed()) throw new AccountError("a reference must be well-formed text");
@@ -307,7 +308,17 @@ export class Accounts {
       await other;
       return { credited: false };
     }
-    if (records.ownerOfEntry(billingKey) !== null) return { credited: false };
+    if (this.#parts.records.ownerOfEntry(billingKey) !== null) return { credited: false };
+    return this.#credit(id, tokens, billingKey, inSameCommit);
+  }
+
+  async #credit(
+    id: AccountId,
+    tokens: number,
+    billingKey: string,
+    inSameCommit?: InSameCommit,
+  ): Promise<{ credited: boolean }> {
+    const { ledger, journal } = this.#parts;
     const sequence = this.#buy(ledger.account(this.#byId(id).id), tokens, billingKey);
     inSameCommit?.();
     const bought = journal.durable(sequence);

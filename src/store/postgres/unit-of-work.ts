@@ -30,6 +30,7 @@ import { writesOf } from "./changes.ts";
 import { StatementError } from "./connection.ts";
 import type { Database } from "./database.ts";
 import { callTimeoutMs } from "./limits.ts";
+import { type Pace, systemPace } from "./pace.ts";
 import { type AllRecords, PostgresRecords } from "./records.ts";
 
 export type UnitsOptions = Readonly<{
@@ -38,6 +39,7 @@ export type UnitsOptions = Readonly<{
   clock: Clock;
   passwords: Pick<Passwords, "hash" | "verify" | "ofNobody">;
   verify: Verify;
+  pace?: Pace;
 }>;
 
 /** A set of them is good for one attempt. */
@@ -75,11 +77,13 @@ class Stopped extends Error {
 export class Units {
   readonly database: Database;
   readonly #options: UnitsOptions;
+  readonly #pace: Pace;
   readonly #current = new AsyncLocalStorage<Attempt>();
 
   constructor(options: UnitsOptions) {
     this.database = options.database;
     this.#options = options;
+    this.#pace = options.pace ?? systemPace;
   }
 
   /**
@@ -101,8 +105,8 @@ export class Units {
   async #alone<Result>(work: Work<Result>): Promise<Result> {
     const slow: Slow = new Map();
     let waitedMs = 0;
-    const startedAt = performance.now();
-    const left = (): Ms => Math.max(1, callTimeoutMs + waitedMs - (performance.now() - startedAt));
+    const startedAt = this.#pace.monotonic();
+    const left = (): Ms => Math.max(1, callTimeoutMs + waitedMs - (this.#pace.monotonic() - startedAt));
     for (let refused = 0; ;) {
       const attempt = await this.#look(work, slow, left());
       if (attempt.wanted === null) return attempt.result() as Result;
@@ -121,9 +125,9 @@ export class Units {
         }
       }
       if (wanted.why !== "wait") continue;
-      const beganAt = performance.now();
+      const beganAt = this.#pace.monotonic();
       await wanted.run().catch(() => {}); // who asked for it is told when it is asked for again
-      waitedMs += performance.now() - beganAt;
+      waitedMs += this.#pace.monotonic() - beganAt;
     }
   }
 

@@ -1,0 +1,137 @@
+// What the console and commands ask of accounts, on each store that has it: in memory beside SQLite, and on PostgreSQL.
+import { Passwords } from "../../src/account/passwords.ts";
+import type { PurchaseRecords } from "../../src/account/purchases.ts";
+import type {
+  SoonAccountKeys,
+  SoonAccounts,
+  SoonAuditLog,
+  SoonIdentities,
+  SoonLinks,
+  SoonPurchases,
+  SoonSessions,
+} from "../../src/account/soon.ts";
+import { assert } from "../../src/core/assert.ts";
+import type { Soonly } from "../../src/core/soon.ts";
+import { PostgresServer } from "../../src/store/postgres/connection.ts";
+import { Database } from "../../src/store/postgres/database.ts";
+import { migrate } from "../../src/store/postgres/migrations.ts";
+import { openOffice } from "../../src/store/postgres/office.ts";
+import { postgresTables } from "../../src/store/postgres/schema.ts";
+import { getTableConfig } from "drizzle-orm/pg-core";
+import { noPostgres, TestPostgres } from "../fixtures/postgres.ts";
+import { cheapHasher, noon, Office, plans } from "./office.ts";
+
+export type AnyOffice = Readonly<{
+  accounts: SoonAccounts;
+  accountKeys: SoonAccountKeys;
+  sessions: SoonSessions;
+  purchases: SoonPurchases;
+  purchaseRecords: Soonly<PurchaseRecords>;
+  auditLog: SoonAuditLog;
+  links: SoonLinks;
+  identities: SoonIdentities;
+}>;
+
+/** `now` is the clock of all its offices. */
+export type Opened = Readonly<{
+  office: AnyOffice;
+  /** The same books after a restart, or by another gateway. */
+  another(): AnyOffice;
+  time: { now: number };
+  /** As the store keeps them. */
+  rows(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+}>;
+
+export type Store = Readonly<{
+  name: string;
+  missing: boolean;
+  begin(): Promise<void>;
+  end(): Promise<void>;
+  /** Empty books. */
+  open(): Promise<Opened>;
+}>;
+
+const sqlite: Store = {
+  name: "SQLite",
+  missing: false,
+  begin: async () => {},
+  end: async () => {},
+  async open() {
+    let latest = new Office();
+    const time = {
+      get now() {
+        return latest.now;
+      },
+      set now(now) {
+        latest.now = now;
+      },
+    };
+    const of = (office: Office): AnyOffice => Object.assign(office, { purchaseRecords: office.consoleRecords });
+    return {
+      office: of(latest),
+      another: () => of((latest = latest.restart())),
+      time,
+      rows: async (text) => latest.database.query(text).all() as Record<string, unknown>[],
+    };
+  },
+};
+
+export class PostgresStore implements Store {
+  readonly name = "PostgreSQL";
+  readonly missing = noPostgres;
+  readonly #databases: Database[] = [];
+  server: TestPostgres | null = null;
+  #client: Bun.SQL | null = null;
+
+  async begin(): Promise<void> {
+    this.server = await TestPostgres.start();
+    const connection = await new PostgresServer(this.server.url()).connect();
+    await migrate(connection);
+    connection.close();
+    this.#client = new Bun.SQL({ url: this.server.url(), max: 1 });
+  }
+
+  async end(): Promise<void> {
+    for (const database of this.#databases.splice(0)) await database.close();
+    await this.#client?.close({ timeout: 0 });
+    await this.server?.[Symbol.asyncDispose]();
+  }
+
+  async open(): Promise<Opened> {
+    for (const database of this.#databases.splice(0)) await database.close();
+    const tables = postgresTables.map(({ table }) => getTableConfig(table).name);
+    await this.#client!.unsafe(`TRUNCATE ${tables.join(", ")}`);
+    const time = { now: noon };
+    const another = () => this.office(time);
+    return { office: another(), another, time, rows: (text) => this.rows(text) };
+  }
+
+  rows(text: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    return this.#client!.unsafe(text);
+  }
+
+  /** One more gateway; `url`: on its own way to the server. */
+  office(time: { now: number }, url?: string, passwords = new Passwords(cheapHasher)): AnyOffice {
+    assert(this.server !== null, "the server was started");
+    const database = new Database(new PostgresServer(url ?? this.server.url()));
+    this.#databases.push(database);
+    return openOffice({
+      database,
+      catalog: { plans },
+      clock: { wall: () => time.now, monotonic: () => 0 },
+      passwords,
+      verify: () => Promise.reject(new Error("not of these tests")),
+    });
+  }
+}
+
+export const stores: readonly Store[] = [sqlite, new PostgresStore()];
+
+export const caught = (work: unknown): Promise<Error> =>
+  Promise.resolve(work).then(
+    () => new Error("nothing was thrown"),
+    (thrown: unknown) => thrown as Error,
+  );
+
+/** The same where the office in memory throws at once. */
+export const caughtBy = (work: () => unknown): Promise<Error> => caught((async () => await work())());

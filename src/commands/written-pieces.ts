@@ -1,10 +1,10 @@
 // Writes a long answer to standard output, piece by piece, as fast as it is read.
 
 /** Gives the exit code. */
-export async function writePieces(pieces: Iterable<string>): Promise<number> {
+export async function writePieces(pieces: Iterable<string> | AsyncIterable<string>): Promise<number> {
   const output = Bun.stdout.writer();
   try {
-    for (const piece of pieces) {
+    for await (const piece of pieces) {
       output.write(piece);
       await output.flush();
     }

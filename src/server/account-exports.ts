@@ -8,7 +8,6 @@ import { RecentTries } from "../account/recent-tries.ts";
 import type { Clock } from "../core/clock.ts";
 import type { NoExport } from "../console/account-data.ts";
 import { exportsPerHourMax, hourMs } from "../core/limits.ts";
-import { writeExport } from "../store/backup/account-export.ts";
 import { type AccountId, StoreUnavailable } from "../core/types.ts";
 
 /** Written at once, of all accounts together; each is at most as large as the ledger. */
@@ -17,9 +16,12 @@ const writingMax = 4;
 const busyRetrySeconds = 10;
 const chunkBytes = 64 * 1024;
 
+/** Writes everything that is kept of an account to an open file. */
+type WriteExport = (email: string, descriptor: number) => Promise<void>;
+
 export class AccountExports {
   readonly #dataFolder: string;
-  readonly #databaseFile: string;
+  readonly #writeExport: WriteExport;
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #recent = new RecentTries(exportsPerHourMax, hourMs);
   /**
@@ -30,9 +32,9 @@ export class AccountExports {
   /** How many are being written. A file that waits for its reader takes nobody's place. */
   #writing = 0;
 
-  constructor(dataFolder: string, databaseFile: string, clock: Pick<Clock, "monotonic">) {
+  constructor(dataFolder: string, write: WriteExport, clock: Pick<Clock, "monotonic">) {
     this.#dataFolder = dataFolder;
-    this.#databaseFile = databaseFile;
+    this.#writeExport = write;
     this.#clock = clock;
   }
 
@@ -64,7 +66,7 @@ export class AccountExports {
     const file = await open(path, "wx+", 0o600);
     try {
       await unlink(path); // whatever happens from here on, nothing is left behind
-      await writeExport(this.#databaseFile, email, file.fd);
+      await this.#writeExport(email, file.fd);
       return file;
     } catch (thrown) {
       await file.close();

@@ -8,7 +8,6 @@ import { addressesOf, type Config } from "../config/config.ts";
 import type { AccountData } from "../console/account-data.ts";
 import type { LiveCatalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
-import { CommandError } from "../core/expected-error.ts";
 import { dayMs } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { AccountId } from "../core/types.ts";
@@ -17,8 +16,10 @@ import type { Metrics } from "../http/metrics/metrics.ts";
 import { openPostgresAccounting } from "../postgres-accounting.ts";
 import { ActivityFile } from "../store/activity/activity-file.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
+import { writeExport } from "../store/backup/account-export.ts";
 import { lockDataFolder } from "../store/folder/data-folder.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
+import { writeExportOf } from "../store/postgres/account-export.ts";
 import { PostgresActivity } from "../store/postgres/activity.ts";
 import { PostgresRequestLog } from "../store/postgres/request-log.ts";
 import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
@@ -101,7 +102,7 @@ async function inFolder(parts: Parts, opened: AsyncDisposableStack): Promise<Boo
     usage,
     activity,
     requestLog,
-    exports: new AccountExports(dataFolder, databaseFile, clock),
+    exports: new AccountExports(dataFolder, (email, descriptor) => writeExport(databaseFile, email, descriptor), clock),
     databaseBytes: () => statSync(databaseFile).size,
     watch: accounting.watch(log),
     storedResponses,
@@ -140,7 +141,7 @@ async function inPostgres(url: string, parts: Parts, opened: AsyncDisposableStac
     usage: new PostgresUsage(database),
     activity,
     requestLog,
-    exports: { open: () => Promise.reject(new CommandError("exports are not there yet")) },
+    exports: new AccountExports(config.dataFolder, (email, to) => writeExportOf(database, email, to), clock),
     databaseBytes: () => 0,
     watch: unwatched,
     storedResponses,

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AccountRecord } from "../../src/account/records.ts";
 import { type FolderAccounting, openAccounting } from "../../src/accounting.ts";
+import { writeExport } from "../../src/store/backup/account-export.ts";
 import { AccountExports } from "../../src/server/account-exports.ts";
 import { exportsPerHourMax, hourMs } from "../../src/core/limits.ts";
 import { exportAccount } from "../../src/store/backup/account-export.ts";
@@ -29,7 +30,7 @@ beforeEach(async () => {
       throw error;
     },
   });
-  exports = new AccountExports(dataFolder, accounting.databaseFile, { monotonic: () => now });
+  exports = new AccountExports(dataFolder, (email, file) => writeExport(accounting.databaseFile, email, file), { monotonic: () => now });
   now = 0;
   opened = [];
 });

@@ -8,14 +8,18 @@ import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { requestsName, responsesName } from "../folder/data-folder.ts";
 import { openForReading } from "../open.ts";
 
-/** A list of the export, with the query of its rows; `?1` is the account. */
-const lists: readonly (readonly [name: string, sql: string])[] = [
+export const usageColumns = `billing_key AS id, kind, at, used, credit_delta, endpoint, model, key_id, end_user_id,
+  input_fresh + input_cached AS input, input_cached AS cached_input, output, reasoning, billed_tokens, estimated,
+  wait_ms, first_token_ms, duration_ms`;
+
+/** A list of the export, with the query of its rows, which SQLite and PostgreSQL both read; `?1` is the account. */
+export const accountLists: readonly (readonly [name: string, sql: string])[] = [
   ["sessions", "SELECT id, created_at, used_at, address, browser FROM sessions WHERE account_id = ?1 ORDER BY id"],
   ["identities", "SELECT issuer, subject, connected_at FROM identities WHERE account_id = ?1 ORDER BY issuer"],
   [
     "links",
     `SELECT id, kind, email, plan, credit, created_at, expires_at, used_at FROM access_links
-     WHERE account_id = ?1 OR email = (SELECT email FROM accounts WHERE id = ?1) ORDER BY id`,
+     WHERE account_id = ?1 OR lower(email) = lower((SELECT email FROM accounts WHERE id = ?1)) ORDER BY id`,
   ],
   [
     "purchase_requests",
@@ -35,23 +39,21 @@ const lists: readonly (readonly [name: string, sql: string])[] = [
   ["quota_use", "SELECT quota, period, used FROM quota_use WHERE account_id = ?1 ORDER BY quota, period"],
   [
     "audit",
-    `SELECT id, at, action, iif(operator_id = ?1, address, NULL) AS address, detail, operator_id = ?1 AS by_account
+    `SELECT id, at, action, CASE WHEN operator_id = ?1 THEN address END AS address, detail,
+       CASE WHEN operator_id = ?1 THEN 1 ELSE 0 END AS by_account
      FROM audit_log WHERE subject_id = ?1 OR operator_id = ?1 ORDER BY id`,
   ],
   [
     "usage_sums",
-    `SELECT day * 86400000 AS at, kind, model, endpoint, key_id, lines, used, credit_delta, input_fresh + input_cached AS input,
+    `SELECT day * CAST(86400000 AS bigint) AS at, kind, model, endpoint, key_id, lines, used, credit_delta, input_fresh + input_cached AS input,
        input_cached AS cached_input, output, reasoning, billed_tokens
      FROM journal_folds WHERE account_id = ?1 ORDER BY day, kind, period, model, endpoint, key_id`,
   ],
-  [
-    "usage",
-    `SELECT billing_key AS id, kind, at, used, credit_delta, endpoint, model, key_id, end_user_id,
-       input_fresh + input_cached AS input, input_cached AS cached_input, output, reasoning, billed_tokens, estimated,
-       wait_ms, first_token_ms, duration_ms
-     FROM journal WHERE account_id = ?1 ORDER BY sequence`,
-  ],
+  ["usage", `SELECT ${usageColumns} FROM journal WHERE account_id = ?1 ORDER BY sequence`],
 ];
+
+export const refusedColumns = `request_id AS id, at, key_id, endpoint, model, status, reason, wait_ms, first_token_ms,
+  duration_ms, input, output, more`;
 
 /** Columns with wall-clock milliseconds, which are exported as ISO 8601. */
 const times: ReadonlySet<string> = new Set([
@@ -105,7 +107,7 @@ export async function writeExport(databaseFile: string, email: string, descripto
   }
 }
 
-type Row = Readonly<Record<string, string | number | null>>;
+export type Row = Readonly<Record<string, string | number | null>>;
 
 /** One committed state: all lists are read in one transaction. Stored responses have a file and a state of their own. */
 function* pieces(
@@ -117,7 +119,7 @@ function* pieces(
   try {
     database.run("BEGIN");
     yield `{"account":${JSON.stringify(readable(account))}`;
-    for (const [name, sql] of lists) {
+    for (const [name, sql] of accountLists) {
       yield `,\n"${name}":[`;
       let before = "\n";
       for (const row of database.query(sql).iterate(account.id) as Iterable<Row>) {
@@ -144,11 +146,7 @@ function* refusedRequests(file: string, account: AccountId): Iterable<string> {
   try {
     // A server that was just started for the first time has the file before its tables.
     if (database.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed'").get() === null) return;
-    const rows = database.query(
-      `SELECT request_id AS id, at, key_id, endpoint, model, status, reason, wait_ms, first_token_ms, duration_ms, input,
-         output, more
-       FROM failed WHERE account_id = ? ORDER BY sequence`,
-    );
+    const rows = database.query(`SELECT ${refusedColumns} FROM failed WHERE account_id = ? ORDER BY sequence`);
     let before = "\n";
     for (const row of rows.iterate(account) as Iterable<Row>) {
       yield before + JSON.stringify(readable(row));
@@ -159,7 +157,7 @@ function* refusedRequests(file: string, account: AccountId): Iterable<string> {
   }
 }
 
-type ResponseRow = Readonly<{
+export type ResponseRow = Readonly<{
   id: string;
   previous_id: string | null;
   kept_at: number;
@@ -167,6 +165,11 @@ type ResponseRow = Readonly<{
   output: string;
   settings: string;
 }>;
+
+export function responseOf({ id, previous_id, kept_at, input, output, settings }: ResponseRow): string {
+  const head = JSON.stringify({ id, previous_id, kept_at: new Date(kept_at).toISOString() });
+  return `${head.slice(0, -1)},"input":${input},"response":${settings.slice(0, -1)},"output":${output}}}`;
+}
 
 /** The items of each request and the response as its client got it; the file's texts are JSON. */
 function* storedResponses(file: string, account: AccountId): Iterable<string> {
@@ -178,9 +181,7 @@ function* storedResponses(file: string, account: AccountId): Iterable<string> {
     );
     let before = "\n";
     for (const row of rows.iterate(account) as Iterable<ResponseRow>) {
-      const { id, previous_id, kept_at, input, output, settings } = row;
-      const head = JSON.stringify({ id, previous_id, kept_at: new Date(kept_at).toISOString() });
-      yield `${before}${head.slice(0, -1)},"input":${input},"response":${settings.slice(0, -1)},"output":${output}}}`;
+      yield before + responseOf(row);
       before = ",\n";
     }
   } finally {
@@ -188,7 +189,7 @@ function* storedResponses(file: string, account: AccountId): Iterable<string> {
   }
 }
 
-const readable = (row: Row): Row =>
+export const readable = (row: Row): Row =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
       name,

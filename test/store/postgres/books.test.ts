@@ -100,7 +100,7 @@ describe.skipIf(noPostgres)("the books", () => {
       null,
       100,
     );
-    expect([page.rows.length, page.next]).toEqual([
+    expect<unknown[]>([page.rows.length, page.next]).toEqual([
       await one("SELECT count(*)::int FROM journal WHERE account_id = 1 AND kind = 'charge'"),
       null,
     ]);

@@ -48,6 +48,9 @@ const built = await Bun.build({
   target: "bun",
   // What a command does not need is not even read: 10 MB less in an idle server.
   splitting: true,
+  // Already parsed: a start takes 0.38 s of a processor instead of 0.69 s, and 4 MB less; the file is 15 MiB larger.
+  format: "esm",
+  bytecode: true,
   // What a file beside the binary says must not change the program.
   compile: { outfile: partial, ...(target === null ? {} : { target }), autoloadDotenv: false, autoloadBunfig: false },
   define: { "process.env.NODE_ENV": JSON.stringify("production") },

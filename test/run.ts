@@ -7,8 +7,10 @@
 //
 // What is not named runs against the built binary: it starts in half the time of the sources, and hundreds of processes
 // are started.
-import { availableParallelism } from "node:os";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism, constants, tmpdir } from "node:os";
 import { join } from "node:path";
+import { tableOfTimes, timesFileVariable } from "./processor-times.ts";
 
 /** Only ends a test that hangs: nothing waits for it, and a busy machine takes many times as long as an idle one. */
 const testTimeLimitMs = 180_000;
@@ -46,6 +48,26 @@ function build(): string {
   return join(root, "dist", process.platform === "win32" ? "tollgate.exe" : "tollgate");
 }
 
+/** Runs them and prints what each file took of the processors. */
+async function withTimes(words: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-times-"));
+  try {
+    const file = join(folder, "times");
+    const child = Bun.spawn(
+      [process.execPath, "test", `--preload=${join(import.meta.dir, "processor-times.ts")}`, ...words],
+      { env: { ...environment, [timesFileVariable]: file }, stdio: ["inherit", "inherit", "inherit"] },
+    );
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
+    await child.exited;
+    console.log(`\n${tableOfTimes(readFileSync(file, "utf8"))}`);
+    const { cpuTime } = child.resourceUsage() ?? {};
+    if (cpuTime !== undefined) console.log(`in all ${(Number(cpuTime.total) / 1e6).toFixed(1)} s`);
+    return child.exitCode ?? 128 + constants.signals[child.signalCode as NodeJS.Signals];
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 if (import.meta.main) {
   const given = process.argv.slice(2);
   const set = given.includes("--all") ? "all" : given.includes("--longer") ? "longer" : "default";
@@ -61,9 +83,12 @@ if (import.meta.main) {
   const options = [`--timeout=${testTimeLimitMs}`, `--parallel=${processes}`, "--no-isolate", "--dots", watchdog];
   const files = isNamed ? [] : filesOf(set);
   const binary = !isNamed ? (process.env["TOLLGATE_BINARY"] ?? build()) : null;
-  process.execve?.(process.execPath, [process.execPath, "test", ...options, ...passedOn, ...files], {
+  const environment = {
     ...process.env,
     ...(set === "default" ? {} : { TOLLGATE_TESTS: process.env["TOLLGATE_TESTS"] ?? "all" }),
     ...(binary === null ? {} : { TOLLGATE_BINARY: binary }),
-  });
+  };
+  if (process.env["TOLLGATE_TEST_TIMES"] === undefined)
+    process.execve?.(process.execPath, [process.execPath, "test", ...options, ...passedOn, ...files], environment);
+  process.exitCode = await withTimes([...options, ...passedOn, ...files], environment);
 }

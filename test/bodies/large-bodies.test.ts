@@ -24,6 +24,7 @@ import { renderAsk, renderTurns } from "../../src/tokens/render.ts";
 import { needsMedia, unreadyParts, withParts } from "../../src/tools/media/media-parts.ts";
 import { type Ask, noUsage, type Part, type Refusal } from "../../src/core/types.ts";
 import { call, fragments, reasoning, text } from "../golden/pieces.ts";
+import { longForm } from "../fixtures/optional.ts";
 import { pdf } from "../fixtures/pdf.ts";
 import { png } from "../fixtures/pictures.ts";
 import { atRoute, headOf, readBody, wholeReply, writerOf } from "../fixtures/reading.ts";
@@ -387,7 +388,7 @@ const refers = (json: { previous_response_id?: string; input: unknown }) =>
     : { ...found, conversation: json.previous_response_id === undefined ? null : found.conversation };
 
 describe("any request is the same as where the main thread reads it", () => {
-  const runs = Number(process.env["TOLLGATE_FUZZ_RUNS"] ?? 300);
+  const runs = Number(process.env["TOLLGATE_FUZZ_RUNS"] ?? (longForm ? 300 : 120));
 
   test("of chat-completions", async () => {
     const bodies = makeBodies(near());

@@ -28,6 +28,9 @@ const limits: Partial<PoolLimits> = {
 /** For nodes that fall silent, or cannot be dialed. */
 export const impatient: Partial<PoolLimits> = { ...limits, firstPieceMs: 600, stallMs: 400, connectTimeoutMs: 300 };
 
+/** Of all gateways here: its Worker takes half a second to load its tables. */
+const counter = new Counter({ log: () => {} });
+
 export type Caller = Readonly<{ email: string; key: string }>;
 export type Reply = Readonly<{ status: number; headers: Headers; body: string; id: string; view: ClientView }>;
 export type AskOptions = Readonly<{ model?: string; prompt?: string; more?: object; signal?: AbortSignal }>;
@@ -36,7 +39,6 @@ export class FaultGateway implements AsyncDisposable {
   readonly #folder: string;
   readonly accounting: FolderAccounting;
   readonly pool: NodePool;
-  readonly #counter: Counter;
   readonly #server: RunningServer;
   readonly log: string[];
   #callers = 0;
@@ -44,12 +46,11 @@ export class FaultGateway implements AsyncDisposable {
   private constructor(
     folder: string,
     accounting: FolderAccounting,
-    parts: { pool: NodePool; counter: Counter; server: RunningServer; log: string[] },
+    parts: { pool: NodePool; server: RunningServer; log: string[] },
   ) {
     this.#folder = folder;
     this.accounting = accounting;
     this.pool = parts.pool;
-    this.#counter = parts.counter;
     this.#server = parts.server;
     this.log = parts.log;
   }
@@ -86,7 +87,6 @@ export class FaultGateway implements AsyncDisposable {
       looks,
       estimate: (ask, account, cancelSignal) => counts.ofUncounted(ask, account, cancelSignal),
     });
-    const counter = new Counter({ log: () => {} });
     const counts = new TokenCounts(counter, pool, clock);
     const { keys, admission } = accounting;
     const server = startServer(
@@ -101,7 +101,7 @@ export class FaultGateway implements AsyncDisposable {
       },
       { host: "127.0.0.1", port: 0, counts, sealingKey: new Uint8Array(32), ...more },
     );
-    return new FaultGateway(folder, accounting, { pool, counter, server, log });
+    return new FaultGateway(folder, accounting, { pool, server, log });
   }
 
   get url(): string {
@@ -150,7 +150,6 @@ export class FaultGateway implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server.stop(0);
     await this.pool.close();
-    await this.#counter.close();
     await this.accounting.close();
     rmSync(this.#folder, { recursive: true, force: true });
   }

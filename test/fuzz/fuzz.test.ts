@@ -31,7 +31,7 @@ import { spoiled } from "./mutation.ts";
 import { readBody, writerOf } from "../fixtures/reading.ts";
 import { endpointOf } from "../fixtures/endpoints.ts";
 
-const runs = Number(process.env["TOLLGATE_FUZZ_RUNS"] ?? (longForm ? 3_000 : 1_000));
+const runs = Number(process.env["TOLLGATE_FUZZ_RUNS"] ?? (longForm ? 3_000 : 500));
 const seed = seedOfRun();
 const timeLimit = 60_000 + runs * 20;
 /** One account may send 120 requests a minute. */

@@ -8,6 +8,7 @@ import catalogRows from "../../data/catalog.json" with { type: "json" };
 import type { FixedOptions, LiveOptions } from "../../src/config/config.ts";
 import { options } from "../../src/config/options.ts";
 import { eventually } from "../fixtures/eventually.ts";
+import { longForm } from "../fixtures/optional.ts";
 import { makeDataFolder } from "../fixtures/first-ledger.ts";
 import { OtlpCollector } from "../fixtures/otlp-collector.ts";
 import { run, Server, temporaryFolder } from "../commands/program.ts";
@@ -123,7 +124,7 @@ const nodeTable = ({ url }: Node): string => `[[nodes]]\nname = "own"\nurl = "${
 /** A shop's own models leave nothing of the catalog's to look at: they have a test of their own. */
 const ofModels = { models: true, listNodeModels: true } as const satisfies Partial<Record<keyof LiveOptions, true>>;
 
-describe.each([[1], [2]])("with %i threads", (threads) => {
+describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
   test("what nodes list is served, then a shop's own models alone, then the catalog's again", async () => {
     let asked: Body = {};
     using node = new Node("from one", (body) => void (asked = body));

@@ -1,6 +1,6 @@
 // Changing the configuration of a running server: what is applied at once, what needs a restart, and that a wrong file
 // changes nothing. Also the nodes that `serve` starts itself.
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { open, writeFile } from "node:fs/promises";
@@ -120,79 +120,9 @@ describe.concurrent("a changed catalog", () => {
     );
     expect(account.allowance.granted).toBe(700_000);
   });
-
-  test("that is wrong changes nothing, and says why", async () => {
-    await using site = await Site.start("");
-    site.writeCatalog(({ models }) => (models[0]!.price = {}));
-    site.write('[catalog]\nfile = "catalog.json"\n[queue]\nmax_wait_seconds = 1\n');
-    expect(await refusalOf(site.reload())).toMatch(
-      /catalog\.json: models\[0\] "core-1\.6-lite": price\.cents is missing/,
-    );
-    expect(await refusalOf(site.reload())).toMatch(/price\.cents is missing/);
-    site.write("");
-    expect(await site.reload()).toEqual({ applied: [], needsRestart: [] }); // the queue was not changed before
-  });
 });
 
 describe.concurrent("a changed configuration", () => {
-  test("applies nodes, queue, search and MCP servers, and names what needs a restart", async () => {
-    await using site = await Site.start("");
-    site.write(`
-      [server]
-      stop_grace_seconds = 5
-      cors_origins = ["*"]
-      [queue]
-      max_wait_seconds = 7
-      [search]
-      provider = "searxng"
-      url = "http://127.0.0.1:9"
-      [[mcp]]
-      name = "away"
-      url = "http://127.0.0.1:9/mcp"
-      [console]
-      sign_up = true
-      [log]
-      format = "text"
-    `);
-    expect(await site.reload()).toEqual({
-      applied: ["server.cors_origins", "server.stop_grace_seconds", "queue.max_wait_seconds", "search", "mcp"],
-      needsRestart: ["console.sign_up", "log.format"],
-    });
-    expect(await site.reload()).toEqual({ applied: [], needsRestart: ["console.sign_up", "log.format"] });
-    expect((await site.ask()).choices[0]!.message.content).not.toBe("");
-    site.write("");
-    expect(await site.reload()).toEqual({
-      applied: ["server.cors_origins", "server.stop_grace_seconds", "queue.max_wait_seconds", "search", "mcp"],
-      needsRestart: [],
-    });
-  });
-
-  test("has another output budget of requests that name none at once", async () => {
-    await using site = await Site.start("");
-    const finish = async (path: string, body: object) => {
-      const { url } = site.server;
-      const headers = { authorization: `Bearer ${site.key}` };
-      const hosted = JSON.stringify({ model: "open-05-3BIT-REAP", ...body });
-      const reply = (await (await fetch(url + path, { method: "POST", headers, body: hosted })).json()) as any;
-      return reply.choices?.[0].finish_reason ?? reply.stop_reason ?? reply.status;
-    };
-    const messages = [{ role: "user", content: "Say hello" }];
-    const finishes = async () => [
-      await finish("/v1/chat/completions", { messages }),
-      await finish("/v1/messages", { messages }),
-      await finish("/v1/responses", { input: "Say hello" }),
-      await finish("/v1/chat/completions", { messages, max_tokens: 4_096 }),
-    ];
-    expect(await finishes()).toEqual(["stop", "end_turn", "completed", "stop"]);
-    site.write("[limits]\ndefault_output_tokens = 5\n");
-    expect(await site.reload()).toEqual({ applied: ["catalog", "limits.default_output_tokens"], needsRestart: [] });
-    expect(await finishes()).toEqual(["length", "max_tokens", "incomplete", "stop"]);
-    site.write("[limits]\ndefault_output_tokens = 0\n");
-    expect(await refusalOf(site.reload())).toMatch(
-      "limits.default_output_tokens must be a whole number from 1 to 65536",
-    );
-  });
-
   test("has another least level of the log at once", async () => {
     await using site = await Site.start('[log]\nlevel = "warn"\nformat = "json"\n');
     await site.ask();
@@ -219,27 +149,6 @@ describe.concurrent("a changed configuration", () => {
     expect(await site.reload()).toEqual({ applied: ["metrics.token"], needsRestart: [] });
     expect([await status("token-of-before"), await status("token-of-after")]).toEqual([401, 200]);
     expect(site.server.stderr).not.toMatch(/token-of-/);
-  });
-
-  test("sends traces to the collector that it names, also where there was none before", async () => {
-    using one = new OtlpCollector();
-    using other = new OtlpCollector();
-    await using site = await Site.start("");
-    const traced = async (collector: OtlpCollector): Promise<void> => {
-      const before = collector.spans.length;
-      await site.ask();
-      await eventually("a trace came", async () => collector.spans.length > before, 30_000);
-    };
-    for (const collector of [one, other]) {
-      site.write(`[telemetry]\notlp_endpoint = "${collector.url}"\n`);
-      expect(await site.reload()).toEqual({ applied: ["telemetry"], needsRestart: [] });
-      await traced(collector);
-    }
-    const toOne = one.spans.length;
-    await traced(other);
-    expect(one.spans.length).toBe(toOne);
-    site.write("");
-    expect(await site.reload()).toEqual({ applied: ["telemetry"], needsRestart: [] });
   });
 
   test("keeps stored responses within other limits, and needs a restart to begin or end storing", async () => {
@@ -282,28 +191,6 @@ describe.concurrent("a changed configuration", () => {
     expect(database.query("SELECT count(*) AS lines FROM journal WHERE kind = 'charge'").get()).toEqual({ lines: 1 });
   });
 
-  test("searches another folder, a service and no longer a folder, without a restart", async () => {
-    await using site = await Site.start("");
-    for (const name of ["one", "two"]) {
-      mkdirSync(join(site.folder.path, name));
-      writeFileSync(join(site.folder.path, name, `${name}.md`), `# Towers\n\nThe tower of folder ${name} is tall.\n`);
-    }
-    const indexed = (): string[] => {
-      using database = new Database(join(site.data, "search.db"), { readonly: true });
-      return (database.query("SELECT path FROM files").all() as { path: string }[]).map(({ path }) => path);
-    };
-    for (const name of ["one", "two"]) {
-      site.write(`[search]\nprovider = "local"\nfolder = "${name}"\n`);
-      expect(await site.reload()).toEqual({ applied: ["search"], needsRestart: [] });
-      await eventually(`folder ${name} is indexed`, async () => String(indexed()) === `${name}.md`, 30_000);
-    }
-    site.write('[search]\nprovider = "local"\nfolder = "three"\n');
-    expect(await refusalOf(site.reload())).toMatch(/three/);
-    site.write('[search]\nprovider = "searxng"\nurl = "http://127.0.0.1:9"\n');
-    expect(await site.reload()).toEqual({ applied: ["search"], needsRestart: [] });
-    expect((await site.ask()).choices[0]!.message.content).not.toBe("");
-  });
-
   test("is applied after the start where the signal came during it", async () => {
     using folder = temporaryFolder();
     const config = join(folder.path, "tollgate.toml");
@@ -328,6 +215,124 @@ describe.concurrent("a changed configuration", () => {
       stdout: "",
       stderr: `tollgate: no server runs on the data folder ${folder.path}`,
     });
+  });
+});
+
+describe("of one server, one after the other: a change", () => {
+  let site: Site;
+  beforeAll(async () => void (site = await Site.start("")));
+  beforeEach(async () => {
+    site.write("");
+    await site.reload();
+  });
+  afterAll(() => site[Symbol.asyncDispose]());
+
+  test("to a catalog that is wrong changes nothing, and says why", async () => {
+    site.writeCatalog(({ models }) => (models[0]!.price = {}));
+    site.write('[catalog]\nfile = "catalog.json"\n[queue]\nmax_wait_seconds = 1\n');
+    expect(await refusalOf(site.reload())).toMatch(
+      /catalog\.json: models\[0\] "core-1\.6-lite": price\.cents is missing/,
+    );
+    expect(await refusalOf(site.reload())).toMatch(/price\.cents is missing/);
+    site.write("");
+    expect(await site.reload()).toEqual({ applied: [], needsRestart: [] }); // the queue was not changed before
+  });
+
+  test("applies nodes, queue, search and MCP servers, and names what needs a restart", async () => {
+    site.write(`
+      [server]
+      stop_grace_seconds = 5
+      cors_origins = ["*"]
+      [queue]
+      max_wait_seconds = 7
+      [search]
+      provider = "searxng"
+      url = "http://127.0.0.1:9"
+      [[mcp]]
+      name = "away"
+      url = "http://127.0.0.1:9/mcp"
+      [console]
+      sign_up = true
+      [log]
+      format = "text"
+    `);
+    expect(await site.reload()).toEqual({
+      applied: ["server.cors_origins", "server.stop_grace_seconds", "queue.max_wait_seconds", "search", "mcp"],
+      needsRestart: ["console.sign_up", "log.format"],
+    });
+    expect(await site.reload()).toEqual({ applied: [], needsRestart: ["console.sign_up", "log.format"] });
+    expect((await site.ask()).choices[0]!.message.content).not.toBe("");
+    site.write("");
+    expect(await site.reload()).toEqual({
+      applied: ["server.cors_origins", "server.stop_grace_seconds", "queue.max_wait_seconds", "search", "mcp"],
+      needsRestart: [],
+    });
+  });
+
+  test("has another output budget of requests that name none at once", async () => {
+    const finish = async (path: string, body: object) => {
+      const { url } = site.server;
+      const headers = { authorization: `Bearer ${site.key}` };
+      const hosted = JSON.stringify({ model: "open-05-3BIT-REAP", ...body });
+      const reply = (await (await fetch(url + path, { method: "POST", headers, body: hosted })).json()) as any;
+      return reply.choices?.[0].finish_reason ?? reply.stop_reason ?? reply.status;
+    };
+    const messages = [{ role: "user", content: "Say hello" }];
+    const finishes = async () => [
+      await finish("/v1/chat/completions", { messages }),
+      await finish("/v1/messages", { messages }),
+      await finish("/v1/responses", { input: "Say hello" }),
+      await finish("/v1/chat/completions", { messages, max_tokens: 4_096 }),
+    ];
+    expect(await finishes()).toEqual(["stop", "end_turn", "completed", "stop"]);
+    site.write("[limits]\ndefault_output_tokens = 5\n");
+    expect(await site.reload()).toEqual({ applied: ["catalog", "limits.default_output_tokens"], needsRestart: [] });
+    expect(await finishes()).toEqual(["length", "max_tokens", "incomplete", "stop"]);
+    site.write("[limits]\ndefault_output_tokens = 0\n");
+    expect(await refusalOf(site.reload())).toMatch(
+      "limits.default_output_tokens must be a whole number from 1 to 65536",
+    );
+  });
+
+  test("sends traces to the collector that it names, also where there was none before", async () => {
+    using one = new OtlpCollector();
+    using other = new OtlpCollector();
+    const traced = async (collector: OtlpCollector): Promise<void> => {
+      const before = collector.spans.length;
+      await site.ask();
+      await eventually("a trace came", async () => collector.spans.length > before, 30_000);
+    };
+    for (const collector of [one, other]) {
+      site.write(`[telemetry]\notlp_endpoint = "${collector.url}"\n`);
+      expect(await site.reload()).toEqual({ applied: ["telemetry"], needsRestart: [] });
+      await traced(collector);
+    }
+    const toOne = one.spans.length;
+    await traced(other);
+    expect(one.spans.length).toBe(toOne);
+    site.write("");
+    expect(await site.reload()).toEqual({ applied: ["telemetry"], needsRestart: [] });
+  });
+
+  test("searches another folder, a service and no longer a folder, without a restart", async () => {
+    for (const name of ["one", "two"]) {
+      mkdirSync(join(site.folder.path, name));
+      writeFileSync(join(site.folder.path, name, `${name}.md`), `# Towers\n\nThe tower of folder ${name} is tall.\n`);
+    }
+    const indexed = (): string[] => {
+      using database = new Database(join(site.data, "search.db"), { readonly: true });
+      return (database.query("SELECT path FROM files").all() as { path: string }[]).map(({ path }) => path);
+    };
+    for (const name of ["one", "two"]) {
+      site.write(`[search]\nprovider = "local"\nfolder = "${name}"\n`);
+      expect(await site.reload()).toEqual({ applied: ["search"], needsRestart: [] });
+      await eventually(`folder ${name} is indexed`, async () => String(indexed()) === `${name}.md`, 30_000);
+    }
+    site.write('[search]\nprovider = "local"\nfolder = "three"\n');
+    expect(await refusalOf(site.reload())).toMatch(/three/);
+    site.write('[search]\nprovider = "searxng"\nurl = "http://127.0.0.1:9"\n');
+    expect(await site.reload()).toEqual({ applied: ["search"], needsRestart: [] });
+    expect((await site.ask()).choices[0]!.message.content).not.toBe("");
   });
 });
 

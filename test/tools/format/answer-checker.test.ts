@@ -145,7 +145,7 @@ describe("the checking process", () => {
     async () => {
       const checker = checkerOf();
       const order: string[] = [];
-      const crowd = Array.from({ length: 12 }, async (_, account) => {
+      const crowd = Array.from({ length: longForm ? 12 : 6 }, async (_, account) => {
         const orders = {
           schema: account % 2 === 0 ? catastrophic : endless,
           text: account % 2 === 0 ? catastrophe : endlessly,

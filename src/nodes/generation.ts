@@ -84,9 +84,9 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     this.#resolve = resolve;
     this.#parts = parts;
     this.#events = new EventParser(this, this);
-    const { textIsCallOf, stops } = parts.expected;
+    const { textIsCallOf, textNamesCall, stops } = parts.expected;
     const { ask, sink, thinkTagOpened, shapes } = parts;
-    this.#reader = new AnswerReader(ask, sink, { textIsCallOf, stops, thinkTagOpened, shapes });
+    this.#reader = new AnswerReader(ask, sink, { textIsCallOf, textNamesCall, stops, thinkTagOpened, shapes });
   }
 
   start(): void {

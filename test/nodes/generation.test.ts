@@ -6,7 +6,7 @@ import { NodePool } from "../../src/nodes/queue/pool.ts";
 import type { PoolLimits } from "../../src/nodes/queue/pool.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Ending, Piece, Slot } from "../../src/core/types.ts";
-import { askOf, firstPartyModel } from "../fixtures/asks.ts";
+import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
 import { begun, faultsAtStart, faultsWithin, isSilence, oddAnswers } from "../fixtures/node-faults.ts";
 import {
   chunk,
@@ -21,6 +21,7 @@ import {
   usageEvent,
   wholeReply,
 } from "../fixtures/raw-node.ts";
+import { recorded, recordedNode } from "../fixtures/recorded-node.ts";
 import { loadLimitsDefault } from "../../src/nodes/queue/load-watch.ts";
 import type { RawReply, RawRequest } from "../fixtures/raw-node.ts";
 
@@ -312,6 +313,33 @@ describe("a slow client", () => {
     expect(await ending).toMatchObject({ kind: "end" });
     expect(pieces).toBe(4_000);
   });
+});
+
+test("Ollama, which forces no tool, is held to a schema of the calls: its text is the one that it chose", async () => {
+  const answer = recorded("ollama", "23c-one-of-two-as-schema");
+  const node = recordedNode("ollama", { "/v1/chat/completions": answer });
+  open.push(node);
+  const found = Promise.withResolvers<void>();
+  const pool = new NodePool([{ name: "node-1", url: node.url, apiKey: null, slots: 8, models: { "*": "*" } }], {
+    clock: systemClock,
+    queueMaxWaitMs: 60_000,
+    log: () => {},
+    limits,
+    onFirstLook: () => found.resolve(),
+  });
+  open.push({ stop: () => void pool.close() });
+  await found.promise;
+  const ask = askOf({ tools: [toolOf("get_weather"), toolOf("get_time")], toolChoice: "required" });
+  using slot = await slotOf(pool, ask);
+  const pieces: Piece[] = [];
+  const sink = { piece: (piece: Piece) => void pieces.push(piece), flush: () => null };
+  const ending = await slot.generate(ask, 1, new AbortController().signal, sink);
+  expect(ending).toMatchObject({ kind: "end", reason: "tool_calls", usage: { inputFresh: 144, output: 14 } });
+  expect(pieces.filter(({ kind }) => kind !== "reasoning")).toMatchObject([
+    { kind: "call", name: "get_time" },
+    { kind: "call-arguments", literal: '"{"' },
+    { kind: "call-arguments", literal: '"}"' },
+  ]);
 });
 
 describe("the connection after an answer", () => {

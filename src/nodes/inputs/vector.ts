@@ -19,7 +19,7 @@ export function vectorOf(item: string, format: VectorFormat): Vector | null {
   const dimensions = isText ? floatsInBase64(written) : numbersIn(written);
   if (dimensions === null) return null;
   const json = isText === (format === "base64") ? written : isText ? asNumbers(written) : asBase64(written);
-  return json === null ? null : { index: index as number, dimensions, json };
+  return { index: index as number, dimensions, json };
 }
 
 /** Where the value of "embedding" begins; -1: nowhere. The word may be a value, too. */
@@ -43,30 +43,34 @@ function pastSpace(text: string, from: number): number {
 const isSpace = (code: number): boolean =>
   code === 0x20 || (code >= 0x09 && code <= 0x0d && code !== 0x0b && code !== 0x0c);
 
-/** How many 32-bit floats a JSON string of base64 holds; null: it is none, or holds no floats. */
+/** How many 32-bit floats a JSON string of base64 holds; null: it is none, or holds what is no finite number. */
 function floatsInBase64(literal: string): number | null {
   if (!/^"[A-Za-z0-9+/]+={0,2}"$/.test(literal)) return null;
   const characters = literal.length - 2;
   const padding = literal.endsWith('=="') ? 2 : literal.endsWith('="') ? 1 : 0;
   const bytes = (characters / 4) * 3 - padding;
-  return characters % 4 === 0 && bytes % 4 === 0 ? bytes / 4 : null;
+  return characters % 4 === 0 && bytes % 4 === 0 && areFinite(bytesIn(literal)) ? bytes / 4 : null;
 }
 
-/** Not finite numbers are none in JSON. */
-function asNumbers(literal: string): string | null {
-  const bytes = Buffer.from(literal.slice(1, -1), "base64");
-  const numbers = Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readFloatLE(index * 4));
-  return numbers.every(Number.isFinite) ? JSON.stringify(numbers) : null;
+const bytesIn = (literal: string): Buffer => Buffer.from(literal.slice(1, -1), "base64");
+
+/** By the eight bits of each exponent, in its last two bytes: all set, it is infinite or no number. */
+function areFinite(floats: Buffer): boolean {
+  for (let at = 3; at < floats.length; at += 4) {
+    if ((floats[at]! & 0x7f) === 0x7f && floats[at - 1]! >= 0x80) return false;
+  }
+  return true;
 }
 
-function asBase64(list: string): string | null {
+function asNumbers(literal: string): string {
+  const bytes = bytesIn(literal);
+  return JSON.stringify(Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readFloatLE(index * 4)));
+}
+
+function asBase64(list: string): string {
   const numbers = parseNodeJson(list) as readonly number[];
   const bytes = Buffer.alloc(numbers.length * 4);
-  // One that is finite as it was written may be none of 32 bits.
-  for (const [index, number] of numbers.entries()) {
-    if (!Number.isFinite(Math.fround(number))) return null;
-    bytes.writeFloatLE(number, index * 4);
-  }
+  for (const [index, number] of numbers.entries()) bytes.writeFloatLE(number, index * 4);
   return `"${bytes.toString("base64")}"`;
 }
 
@@ -82,10 +86,16 @@ const exponentSign = 7;
 const exponentDigits = 8;
 const between = 9;
 
-/** How many numbers the JSON of a list has; null where it is no list of numbers, or an empty one. */
+/** The largest float of 32 bits has so many digits. */
+const floatDigitsMax = 39;
+
+/** How many numbers the JSON of a list has; null where it is no list of numbers that are finite in 32 bits, or an empty one. */
 function numbersIn(list: string): number | null {
   let state = value;
   let numbers = 1;
+  let from = 1;
+  /** Some number has many digits or an exponent that is not negative: only then it may be too large. */
+  let mayBeLarge = false;
   const last = list.length - 1;
   for (let at = 1; at < last; at++) {
     const code = list.charCodeAt(at);
@@ -93,10 +103,14 @@ function numbersIn(list: string): number | null {
       if (state === whole || state === fraction || state === exponentDigits) continue;
       if (state === value || state === minus) state = code === 0x30 ? zero : whole;
       else if (state === point) state = fraction;
-      else if (state === exponent || state === exponentSign) state = exponentDigits;
-      else return null;
+      else if (state === exponent || state === exponentSign) {
+        mayBeLarge ||= state === exponent;
+        state = exponentDigits;
+      } else return null;
     } else if (code === 0x2c) {
       if (!endsNumber(state)) return null;
+      mayBeLarge ||= at - from >= floatDigitsMax;
+      from = at + 1;
       numbers++;
       state = value;
     } else if (code === 0x2e) {
@@ -111,6 +125,7 @@ function numbersIn(list: string): number | null {
       state = exponent;
     } else if (code === 0x2b) {
       if (state !== exponent) return null;
+      mayBeLarge = true;
       state = exponentSign;
     } else if (isSpace(code)) {
       if (state === value) continue;
@@ -118,8 +133,12 @@ function numbersIn(list: string): number | null {
       state = between;
     } else return null;
   }
-  return endsNumber(state) ? numbers : null;
+  if (!endsNumber(state)) return null;
+  return (mayBeLarge || last - from >= floatDigitsMax) && !areAllFinite(list) ? null : numbers;
 }
+
+const areAllFinite = (list: string): boolean =>
+  (parseNodeJson(list) as readonly number[]).every((number) => Number.isFinite(Math.fround(number)));
 
 const endsNumber = (state: number): boolean =>
   state === zero || state === whole || state === fraction || state === exponentDigits || state === between;

@@ -34,7 +34,8 @@ describe("a list of numbers", () => {
       } catch {
         // none
       }
-      const isVector = Array.isArray(parsed) && parsed.length > 0 && parsed.every((each) => typeof each === "number");
+      const isFloat = (each: unknown): boolean => typeof each === "number" && Number.isFinite(Math.fround(each));
+      const isVector = Array.isArray(parsed) && parsed.length > 0 && parsed.every(isFloat);
       expect([list, vectorOf(item(list), "float")?.dimensions ?? null]).toEqual([
         list,
         isVector ? (parsed as unknown[]).length : null,
@@ -63,15 +64,23 @@ describe("the other form", () => {
   test.each(['""', '"AAAA"', '"AAA"', '"AA=A"', '"AAAAAA=="x', '"AAAAAA\\u003d="'])("%s is none", (text) => {
     expect(vectorOf(item(text), "base64")).toBeNull();
   });
+});
+
+describe.each(["float", "base64"] as const)("asked for as %s", (format) => {
+  const dimensionsOf = (embedding: string) => vectorOf(item(embedding), format)?.dimensions ?? null;
 
   test("numbers that 32 bits do not hold are none", () => {
-    const [largest, beyond] = ["[3.4028234663852886e38]", "[1, -3.5e38]"].map((list) => vectorOf(item(list), "base64"));
-    expect([largest?.dimensions, beyond]).toEqual([1, null]);
-    expect(vectorOf(item("[1e999]"), "base64")).toBeNull();
+    const zeros = "0".repeat(38);
+    const held = ["[3.4028234663852886e38]", "[1,-3.4e+38 ,2]", `[3${zeros}]`, `[0.${zeros}${zeros}1]`, "[9e-999]"];
+    const beyond = ["[1, -3.5e38]", "[1e999,1]", "[1E+39]", `[4${zeros}]`, `[1,4${zeros}.5]`, `[-1${zeros}e1]`];
+    expect(held.map(dimensionsOf)).toEqual([1, 3, 1, 1, 1]);
+    expect(beyond.map(dimensionsOf)).toEqual(beyond.map(() => null));
   });
 
   test("floats that are not finite are none", () => {
-    expect(vectorOf(item(`"${base64Of(Float32Array.from([Number.NaN]))}"`), "float")).toBeNull();
+    const base64 = (...floats: number[]) => dimensionsOf(`"${base64Of(Float32Array.from(floats))}"`);
+    expect(base64(1, 3.4028234663852886e38, -1e-45, 0)).toBe(4);
+    for (const number of [Number.NaN, Infinity, -Infinity]) expect(base64(1, number, 2)).toBeNull();
   });
 });
 

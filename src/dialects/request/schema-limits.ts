@@ -60,7 +60,10 @@ function readingOf(key: string, parent: object, reading: Reading): Reading {
   return nameKeywords.has(key) ? "names" : "keywords";
 }
 
-/** Nothing is ever fetched: a reference means a place in the schema, one of its anchors or one of its own ids. */
+/**
+ * Nothing is ever fetched: a reference means a place in the schema, one of its anchors or one of its own ids. A dynamic one
+ * must resolve first as a plain one does (JSON Schema 2020-12, 8.2.3.2); ajv would take one that does not for the root.
+ */
 function resolves(reference: string, schema: Schema, identifiers: ReadonlySet<string>): boolean {
   if (reference === "#" || identifiers.has(reference)) return true;
   const fragmentAt = reference.indexOf("#");

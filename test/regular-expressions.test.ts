@@ -245,7 +245,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   ],
   "nodes/think-tags.ts": [/\\u003c/i],
   "nodes/token-count.ts": [
-    within(512, /"(?:count|input_tokens)"\s*:\s*(\d{1,9})\s*[,}]/), // twice endBytes
+    within(512, /"(?:count|input_tokens|prompt_eval_count)"\s*:\s*(\d{1,9})\s*[,}]/), // twice endBytes
     within(512, /^\s*\{\s*"tokens"\s*:\s*\[\s*\d/), // twice endBytes
     within(512, /\d\s*\]\s*\}\s*$/), // twice endBytes
   ],

@@ -15,9 +15,9 @@ export class NodeCounting {
     this.#serving = serving;
   }
 
-  /** Tokens of the prompt that the request becomes on its node; null where no well node for the model can tell. */
-  countAsk(ask: Ask, cancelSignal: AnyCancelSignal): Promise<number | null> {
-    return this.#count(ask.model, ask.bodyBytes, cancelSignal, (node) => node.countRequestOfAsk(ask));
+  /** See NodeCounter: null where no well node for the model can tell. */
+  countAsk(ask: Ask, cancelSignal: AnyCancelSignal, mayRead = false): Promise<number | null> {
+    return this.#count(ask.model, ask.bodyBytes, cancelSignal, (node) => node.countRequestOfAsk(ask, mayRead));
   }
 
   /** Tokens of a text alone, as the model reads it; null where no well node for the model can tell. */

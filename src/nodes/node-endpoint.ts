@@ -373,8 +373,8 @@ export class NodeEndpoint {
     return `${this.#basePath}${ask.plain === undefined ? "/chat/completions" : "/completions"}`;
   }
 
-  countRequestOfAsk(ask: Ask): CountRequest | null {
-    return countRequestOfAsk(ask, () => this.#countedBody(ask, this.#nameOf(ask.model.id)), this.engine.kind);
+  countRequestOfAsk(ask: Ask, mayRead: boolean): CountRequest | null {
+    return countRequestOfAsk(ask, () => this.#countedBody(ask, this.#nameOf(ask.model.id)), this.engine.kind, mayRead);
   }
 
   #countedBody(ask: Ask, nodeModel: string): readonly Buffer[] {

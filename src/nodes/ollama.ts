@@ -22,8 +22,8 @@ export async function promptOnOllama(
   chatBody: string,
   cancelSignal: AnyCancelSignal,
 ): Promise<number | "too long" | null> {
-  const native = nativeBody(chatBody);
-  const answer = native === null ? null : await postWhileStaying(asking, "/api/chat", native, cancelSignal);
+  const request = readingRequest(chatBody);
+  const answer = request === null ? null : await postWhileStaying(asking, readingPath(request), request, cancelSignal);
   if (answer === null || !isAnswer(answer)) return null;
   if (answer.status === 400 && tooLongWords.test(answer.body.slice(0, wordsMaxLength))) return "too long";
   const count = answer.status === 200 ? record(parseNodeJson(answer.body))?.["prompt_eval_count"] : null;
@@ -32,22 +32,25 @@ export async function promptOnOllama(
 
 const wordsMaxLength = 1_000;
 
-/** Null where it has what is another thing there. */
-function nativeBody(chatBody: string): Record<string, unknown> | null {
-  const body = record(parseNodeJson(chatBody));
-  const given = body?.["messages"];
-  if (body === null || !Array.isArray(given)) return null;
+/** A prompt without a conversation has a route of its own. */
+export const readingPath = (request: Readonly<Record<string, unknown>>): string =>
+  "messages" in request ? "/api/chat" : "/api/generate";
+
+/**
+ * Has it read the prompt of a request for an answer, and write a token; what it says then names the tokens that it read.
+ * Null where the request has what is another thing there.
+ */
+export function readingRequest(json: string): Record<string, unknown> | null {
+  const body = record(parseNodeJson(json));
+  if (body === null) return null;
+  const { model, messages: given, prompt, suffix, tools } = body;
+  const rest = { stream: false, truncate: false, options: { num_predict: 1 } };
+  if (typeof prompt === "string") return { model, prompt, ...(suffix === undefined ? {} : { suffix }), ...rest };
+  if (!Array.isArray(given)) return null;
   const messages = given.map(record).map(nativeMessage);
   if (messages.includes(null)) return null;
-  return {
-    model: body["model"],
-    messages,
-    ...(body["tools"] === undefined ? {} : { tools: body["tools"] }),
-    ...(body["reasoning_effort"] === "none" ? { think: false } : {}),
-    stream: false,
-    truncate: false,
-    options: { num_predict: 1 },
-  };
+  const think = body["reasoning_effort"] === "none" ? { think: false } : {};
+  return { model, messages, ...(tools === undefined ? {} : { tools }), ...think, ...rest };
 }
 
 function nativeMessage(message: Record<string, unknown> | null): Record<string, unknown> | null {

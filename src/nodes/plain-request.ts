@@ -55,7 +55,10 @@ export function plainRequest(
 /** The body with which the node counts the prompt, as it would read it. */
 export function countedPrompt(ask: PlainAsk, nodeModel: string, engine: EngineKind): readonly Buffer[] {
   const ofLlama = engine === "llama.cpp";
-  const body = withPrompt(ask, nodeModel, ofLlama ? "content" : "prompt", ofLlama ? { add_special: true } : {});
+  const { suffix } = ask.plain;
+  // Ollama reads it with the prompt
+  const rest = ofLlama ? { add_special: true } : engine === "ollama" && suffix !== null ? { suffix } : {};
+  const body = withPrompt(ask, nodeModel, ofLlama ? "content" : "prompt", rest);
   return typeof body === "string" ? [Buffer.from(body)] : body;
 }
 

@@ -4,6 +4,7 @@ import { parseNodeJson, record } from "./json.ts";
 import { furtherStopsMaxLength, stopSequencesMax } from "../core/limits.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
+import { forcedTool, sentTools } from "../core/sent-tools.ts";
 import type { EngineKind } from "./engine.ts";
 import { callPrompt, formatPrompt, namedCallPrompt } from "./in-words.ts";
 import { namedCallSchema } from "./named-call.ts";
@@ -267,7 +268,7 @@ function fieldsOf(
 ): RequestFields {
   const traits = engineTraits[engine];
   const forced = forcedTool(ask);
-  const tools = forced === null ? (ask.toolChoice === "none" ? [] : ask.tools) : [forced];
+  const tools = sentTools(ask);
   const textIsCallOf = forced !== null && traits.forcedTool === "schema" ? forced.name : null;
   // the second time, or where the node refuses the schema, its own way with tools
   const textNamesCall =
@@ -327,13 +328,6 @@ export const streamFields = ({ runningUsage }: EngineTraits): Record<string, unk
   stream: true,
   stream_options: runningUsage ? { include_usage: true, continuous_usage_stats: true } : { include_usage: true },
 });
-
-/** The one tool that must be called, or null. `required` with a single tool says the same. */
-function forcedTool({ toolChoice, tools }: Ask): Tool | null {
-  if (toolChoice === "required") return tools.length === 1 ? tools[0]! : null;
-  if (typeof toolChoice === "string") return null;
-  return tools.find(({ name }) => name === toolChoice.named) ?? null;
-}
 
 const noStops = [[], []] as const;
 

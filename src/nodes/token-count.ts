@@ -5,6 +5,7 @@ import type { Ask, PreparedTurns } from "../core/types.ts";
 import type { ExchangeHandler, NodeClient } from "./client/client.ts";
 import type { EngineKind } from "./engine.ts";
 import { requestHead } from "./client/request-head.ts";
+import { readingPath, readingRequest } from "./ollama.ts";
 
 /** Paths count from the engine's root, above the /v1 of its OpenAI-compatible routes. */
 export type CountRequest = Readonly<{ path: string; body: string | readonly Buffer[] }>;
@@ -25,14 +26,28 @@ const promptPaths: Partial<Record<EngineKind, string>> = {
 
 /**
  * Null where this engine cannot count the request: images become tokens only when they are prefilled, files when they
- * are read; given tokens need no counting. `body` writes the body with which the engine would be asked to answer, without what its counter refuses.
+ * are read; given tokens need no counting. `body` writes the body with which the engine would be asked to answer, without what
+ * its counter refuses. `mayRead`: see NodeCounter.
  */
-export function countRequestOfAsk(ask: Ask, body: () => readonly Buffer[], engine: EngineKind): CountRequest | null {
+export function countRequestOfAsk(
+  ask: Ask,
+  body: () => readonly Buffer[],
+  engine: EngineKind,
+  mayRead = false,
+): CountRequest | null {
   const path = (ask.plain === undefined ? chatPaths : promptPaths)[engine];
   if (ask.turns.some((turn) => turn.role === "prompt" && turn.tokens !== null)) return null;
   const media = (ask.prepared !== undefined && hasMedia(ask.prepared)) || ask.turns.some(turnHasMedia);
   // Inputs are no conversation.
-  return path === undefined || media || ask.inputs !== undefined ? null : { path, body: body() };
+  if (media || ask.inputs !== undefined) return null;
+  if (path !== undefined) return { path, body: body() };
+  return mayRead && engine === "ollama" && ask.prepared === undefined ? readByOllama(body()) : null;
+}
+
+/** It knows no counting, but says how many tokens it has read: of a prompt that it has just read, it knows them still. */
+function readByOllama(body: readonly Buffer[]): CountRequest | null {
+  const request = readingRequest(Buffer.concat(body).toString());
+  return request === null ? null : { path: readingPath(request), body: JSON.stringify(request) };
 }
 
 const hasMedia = ({ images, unready }: PreparedTurns): boolean => images > 0 || unready.length > 0;
@@ -108,9 +123,9 @@ export function askForCount(
   });
 }
 
-/** `{"count": n, ... "tokens": [...]}` in either order, `{"input_tokens": n}`, or `{"tokens": [...]}` alone. */
+/** `{"count": n, ... "tokens": [...]}` in either order, `{"input_tokens": n}`, `{"tokens": [...]}` alone, or as Ollama does. */
 function countOf(first: string, last: string, commas: number): number | null {
-  const named = /"(?:count|input_tokens)"\s*:\s*(\d{1,9})\s*[,}]/;
+  const named = /"(?:count|input_tokens|prompt_eval_count)"\s*:\s*(\d{1,9})\s*[,}]/;
   const [, digits] = named.exec(first) ?? named.exec(last) ?? [];
   if (digits !== undefined) return Number(digits);
   // An empty list may also mean that the engine did not know the request's field (llama-server).

@@ -11,6 +11,7 @@ export class FollowedNodes implements PoolFollower {
   #nodes: readonly NodeConfig[] = [];
   readonly #engines = new Map<string, Engine>();
   readonly #health = new Map<string, NodeHealth>();
+  #drained: readonly string[] = [];
 
   nodesChanged(nodes: readonly NodeConfig[]): void {
     this.#nodes = nodes;
@@ -27,10 +28,16 @@ export class FollowedNodes implements PoolFollower {
     this.onNews({ news: "health", node, health });
   }
 
+  drainedChanged(nodes: readonly string[]): void {
+    this.#drained = nodes;
+    this.onNews({ news: "drained", nodes });
+  }
+
   /** Everything that one who begins now must know, in order. */
   *known(): Iterable<News> {
     yield { news: "nodes", nodes: this.#nodes };
     for (const [node, engine] of this.#engines) yield { news: "engine", node, engine };
     for (const [node, health] of this.#health) yield { news: "health", node, health };
+    yield { news: "drained", nodes: this.#drained };
   }
 }

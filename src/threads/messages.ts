@@ -83,6 +83,7 @@ export type News =
   | Readonly<{ news: "nodes"; nodes: readonly NodeConfig[] }>
   | Readonly<{ news: "engine"; node: string; engine: Engine }>
   | Readonly<{ news: "health"; node: string; health: NodeHealth }>
+  | Readonly<{ news: "drained"; nodes: readonly string[] }>
   | Readonly<{ news: "rules"; rules: Rules }>;
 
 /** What may change while the server runs, beside its nodes. */

@@ -28,6 +28,7 @@ export class RelayPool implements PoolFollower {
   readonly #estimate: EstimateOfPrompt | null;
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #nodes = new Map<string, KnownNode>();
+  #drained: ReadonlySet<string> = none;
   #allShare = false;
   readonly #saltSeed: bigint;
   readonly #nodeModelOf: NodeModelOf;
@@ -73,8 +74,8 @@ export class RelayPool implements PoolFollower {
     );
   }
 
-  countAsk(ask: Ask, cancelSignal: AnyCancelSignal): Promise<number | null> {
-    return this.#counting.countAsk(ask, cancelSignal);
+  countAsk(ask: Ask, cancelSignal: AnyCancelSignal, mayRead = false): Promise<number | null> {
+    return this.#counting.countAsk(ask, cancelSignal, mayRead);
   }
 
   countText(model: Model, text: string, cancelSignal: AnyCancelSignal): Promise<number | null> {
@@ -109,9 +110,13 @@ export class RelayPool implements PoolFollower {
     if (known !== undefined) known.health = health;
   }
 
+  drainedChanged(nodes: readonly string[]): void {
+    this.#drained = new Set(nodes);
+  }
+
   *#wellFor(modelId: string): Iterable<NodeEndpoint> {
-    for (const { endpoint, health } of this.#nodes.values()) {
-      if (health === "well" && this.#serves(knownOf(endpoint), modelId)) yield endpoint;
+    for (const [name, { endpoint, health }] of this.#nodes) {
+      if (health === "well" && !this.#drained.has(name) && this.#serves(knownOf(endpoint), modelId)) yield endpoint;
     }
   }
 }

@@ -125,6 +125,8 @@ class RelayThread {
         return this.#pool.engineFound(message.node, message.engine);
       case "health":
         return this.#pool.healthChanged(message.node, message.health);
+      case "drained":
+        return this.#pool.drainedChanged(message.nodes);
       case "rules":
         this.#rules = message.rules;
         void this.#tracing.follow(message.rules.options);

@@ -18,8 +18,11 @@ import { renderAsk, type Rendering } from "./render.ts";
 
 /** What the nodes can count. Both give null where no node for the model can, or none answered in time; never rejects. */
 export interface NodeCounter {
-  /** Tokens of the prompt that the request would become, tools and template included. */
-  countAsk(ask: Ask, cancelSignal: AbortSignal): Promise<number | null>;
+  /**
+   * Tokens of the prompt that the request would become, tools and template included. `mayRead`: also by a node that must
+   * read the prompt for it, which is right for one that it has just read and too dear for one that nobody pays for.
+   */
+  countAsk(ask: Ask, cancelSignal: AbortSignal, mayRead?: boolean): Promise<number | null>;
   /** Tokens of a text alone, without a template or added special tokens. */
   countText(model: Model, text: string, cancelSignal: AbortSignal): Promise<number | null>;
 }
@@ -61,13 +64,14 @@ export class TokenCounts {
     account: AccountId,
     cancelSignal: AbortSignal,
     nodeCancelSignal = cancelSignal,
+    mayRead = false,
   ): Promise<TokenCount | Refusal> {
     const { model, prepared, turns, tools, toolChoice, effort, format, webSearch, plain } = ask;
     const rest = [plain, turns, tools, toolChoice, effort, format, webSearch];
     // What the count depends on, and nothing else of the request.
     const content = () => JSON.stringify([model.id, prepared?.messages.toString() ?? null, ...rest]);
     const count = async (): Promise<TokenCount | Refusal> => {
-      const tokens = (await this.#nodes?.countAsk(ask, nodeCancelSignal)) ?? null;
+      const tokens = (await this.#nodes?.countAsk(ask, nodeCancelSignal, mayRead)) ?? null;
       // What searching adds is known when the model has searched.
       if (tokens !== null) return { tokens, exact: !webSearch, tokenizer: ownTokenizer };
       return this.estimateOfAsk(ask, model.encoding, account, cancelSignal);
@@ -82,7 +86,8 @@ export class TokenCounts {
    */
   async ofUnreported(ask: Ask, account: AccountId): Promise<number | null> {
     const cancelSignal = AbortSignal.timeout(unreportedCountTimeoutMs);
-    const counted = await this.ofAsk(ask, account, cancelSignal, AbortSignal.timeout(unreportedNodeCountTimeoutMs));
+    const nodeCancelSignal = AbortSignal.timeout(unreportedNodeCountTimeoutMs);
+    const counted = await this.ofAsk(ask, account, cancelSignal, nodeCancelSignal, true);
     if (!isRefusal(counted)) return counted.tokens;
     if (ask.prepared !== undefined) return null;
     const { texts, extraTokens } = renderAsk(ask);

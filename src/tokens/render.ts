@@ -4,6 +4,7 @@
 import { inlineImageHeader, type ImageSize } from "../core/image-header.ts";
 import { hasInputs, type InputsAsk, tokensOf } from "../core/inputs.ts";
 import { tokensAroundInput } from "../core/limits.ts";
+import { sentTools } from "../core/sent-tools.ts";
 import type { Ask, Part, Tool, Turn } from "../core/types.ts";
 
 export type Rendering = Readonly<{
@@ -33,9 +34,10 @@ export function renderAsk(ask: Ask): Rendering {
   const { texts, extraTokens: turnsTokens } = renderTurns(ask.turns);
   let extraTokens = (ask.plain === undefined ? promptTokens : 0) + turnsTokens;
   if (ask.plain !== undefined && ask.plain.suffix !== null) texts.push(ask.plain.suffix);
-  if (ask.tools.length > 0) {
+  const tools = sentTools(ask);
+  if (tools.length > 0) {
     extraTokens += toolsTokens;
-    for (const tool of ask.tools) texts.push(toolText(tool));
+    for (const tool of tools) texts.push(toolText(tool));
   }
   if (ask.format?.kind === "json_schema") texts.push(ask.format.name, spacedJson(ask.format.schema));
   if (ask.webSearch) extraTokens += searchTokens;

@@ -28,6 +28,7 @@ async function poolOn(
     const { method, path } = request;
     if (path === "/v1/models")
       reply.write(json({ object: "list", data: [{ id: "m", object: "model", owned_by: owner }] }));
+    else if (owner === "library" && path === "/api/version") reply.write(recorded("ollama", "02b-api-version"));
     else if (method === "GET") reply.write(wholeReply("404 Not Found", ""));
     else if (answer !== null) reply.write(typeof answer === "string" ? answer : answer(request));
   });
@@ -119,6 +120,36 @@ describe("no count", () => {
     cancelSignal.abort();
     expect(await abandoned).toBeNull();
     expect(await counter.countAsk(ask(), stays)).toBeNull();
+  });
+
+  test("Ollama has to read a prompt for it, which is asked only where the input is charged", async () => {
+    const { counter, asked: posted } = await poolOn("library", ({ path }) =>
+      recorded("ollama", path === "/api/chat" ? "82-api-chat-read" : "83-api-generate-read"),
+    );
+    const asked = () => posted().filter(({ path }) => path !== "/api/show");
+    expect(await counter.countAsk(ask(), stays)).toBeNull();
+    expect(asked()).toEqual([]);
+    expect(await counter.countAsk(ask(), stays, true)).toBe(10);
+    const turns = [{ role: "prompt", content: "a b", tokens: null }] as const;
+    const plain = { echo: false, suffix: "c" };
+    expect(await counter.countAsk(askOf({ turns, plain }), stays, true)).toBe(17);
+    const bodies = asked().map(({ body }) => JSON.parse(body) as Record<string, unknown>);
+    const once = { model: "m", stream: false, truncate: false, options: { num_predict: 1 } };
+    expect(bodies).toMatchObject([
+      { ...once, messages: [{ role: "user", content: "Hello" }] },
+      { ...once, prompt: "a b", suffix: "c" },
+    ]);
+    const large = preparedOf();
+    expect(await counter.countAsk(ask({ prepared: large, turns: [] }), stays, true)).toBeNull();
+  });
+
+  test("drained nodes are not asked", async () => {
+    const { counter, asked, pool } = await poolOn("vllm", json({ count: 1 }));
+    pool.drain(new Map([["a", 0]]));
+    expect(await counter.countAsk(ask(), stays)).toBeNull();
+    expect(asked()).toEqual([]);
+    pool.drain(new Map());
+    expect(await counter.countAsk(ask(), stays)).toBe(1);
   });
 
   test("engines that cannot count, other models, images, unread files and large requests are not asked for", async () => {

@@ -79,6 +79,18 @@ describe("who counts", () => {
     expect(await new TokenCounts(counter, silent, { monotonic: () => 0 }).ofUnreported(askOf(), 1)).toBe(own + 13);
   });
 
+  test("of an input that nobody reported: also by a node that has to read it, as is not asked where nothing is charged", async () => {
+    const said: (boolean | undefined)[] = [];
+    const reading: NodeCounter = {
+      countAsk: (_, __, mayRead) => Promise.resolve(said.push(mayRead) > 0 && mayRead === true ? 10 : null),
+      countText: () => Promise.resolve(null),
+    };
+    const counts = new TokenCounts(counter, reading, { monotonic: () => 0 });
+    expect(await counts.ofAsk(askOf(), 1, stays)).toMatchObject({ exact: false });
+    expect(await counts.ofUnreported(askOf(), 1)).toBe(10);
+    expect(said).toEqual([false, true]);
+  });
+
   test("the node, but not exactly, where the model may search first", async () => {
     const { counts } = setUp();
     const count = { tokens: 1_000, exact: false, tokenizer: "model" };

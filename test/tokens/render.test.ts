@@ -101,6 +101,16 @@ describe("a little high, never low", () => {
     expect(count(askOf({ turns })) - real).toBeWithin(0, real * 0.05);
   });
 
+  test("for tools that the model is told of: the forced one alone, and none where none may be called", () => {
+    const tools = [tool, { ...tool, name: "other" }];
+    const all = count(askOf({ turns: hi, tools }));
+    const one = count(askOf({ turns: hi, tools: [tool] }));
+    expect(count(askOf({ turns: hi, tools, toolChoice: { named: tool.name } }))).toBe(one);
+    expect(count(askOf({ turns: hi, tools, toolChoice: "required" }))).toBe(all);
+    expect(count(askOf({ turns: hi, tools, toolChoice: "none" }))).toBe(count(askOf({ turns: hi })));
+    expect(all).toBeGreaterThan(one);
+  });
+
   test("for tools, as Qwen's template writes them", () => {
     const real = chatMl(
       '<|im_start|>system\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function signatures within <tools></tools> XML tags:\n<tools>\n{"type": "function", "function": {"name": "get_weather", "description": "Get the weather for a city", "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "City name"}}, "required": ["city"]}}}\n</tools>\n\nFor each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call><|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n',

@@ -64,6 +64,8 @@ export interface PoolFollower {
   nodesChanged(nodes: readonly NodeConfig[]): void;
   engineFound(node: string, engine: Engine): void;
   healthChanged(node: string, health: NodeHealth): void;
+  /** The names of all that are. */
+  drainedChanged(nodes: readonly string[]): void;
 }
 
 /** A place on a node that somebody else speaks to. Disposing it gives the place to the next in line. */
@@ -239,6 +241,7 @@ export class NodePool {
   drain(nodes: ReadonlyMap<string, Ms>): void {
     this.#drained = nodes;
     this.#queue.drain(new Set(nodes.keys()));
+    this.#options.follower?.drainedChanged([...nodes.keys()]);
     this.#disarmExpiry();
     this.#armExpiry();
   }
@@ -293,9 +296,9 @@ export class NodePool {
     return there.reduce((sum, { busy }) => sum + busy, 0);
   }
 
-  /** Tokens of the prompt that the request becomes on its node; null where no well node for the model can tell. */
-  countAsk(ask: Ask, cancelSignal: AnyCancelSignal): Promise<number | null> {
-    return this.#counting.countAsk(ask, cancelSignal);
+  /** See NodeCounter: null where no well node for the model can tell. */
+  countAsk(ask: Ask, cancelSignal: AnyCancelSignal, mayRead = false): Promise<number | null> {
+    return this.#counting.countAsk(ask, cancelSignal, mayRead);
   }
 
   /** Tokens of a text alone, as the model reads it; null where no well node for the model can tell. */
@@ -363,7 +366,8 @@ export class NodePool {
 
   *#wellFor(modelId: string): Iterable<NodeEndpoint> {
     for (const { health, endpoint, config } of this.#nodes.values()) {
-      if (health === "well" && this.#queue.servesOn(config.name, modelId)) yield endpoint;
+      const isOpen = health === "well" && !this.#drained.has(config.name);
+      if (isOpen && this.#queue.servesOn(config.name, modelId)) yield endpoint;
     }
   }
 

@@ -12,6 +12,7 @@
 import { answerRepeatsMax } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import { refuse } from "../../core/refusals.ts";
+import { forcedTool } from "../../core/sent-tools.ts";
 import type { AccountId, Ask, Ending, Piece, Refusal, Sink, Turn, Usage } from "../../core/types.ts";
 import type { Checker, CheckResult } from "./answer-checker.ts";
 import type { Round } from "../round.ts";
@@ -171,15 +172,9 @@ function formOf(ask: Ask): Form | null {
  * The tool that stands for a format: the AI SDK asks for one by forcing the single tool `json`, and a forced `strict`
  * tool promises that its arguments fit. Other calls are the client's to judge, as without a gateway.
  */
-function formTool({ tools, toolChoice }: Ask): Ask["tools"][number] | null {
-  if (toolChoice === "auto" || toolChoice === "none") return null;
-  const forced =
-    toolChoice === "required"
-      ? tools.length === 1
-        ? tools[0]
-        : undefined
-      : tools.find(({ name }) => name === toolChoice.named);
-  return forced !== undefined && (forced.strict === true || forced.name === "json") ? forced : null;
+function formTool(ask: Ask): Ask["tools"][number] | null {
+  const forced = forcedTool(ask);
+  return forced !== null && (forced.strict === true || forced.name === "json") ? forced : null;
 }
 
 /** Collects the text that must fit, undecoded. */

@@ -18,6 +18,7 @@ export type EngineKind =
   | "lm-studio"
   | "tgi"
   | "transformers"
+  | "llama-cpp-python"
   | "sglang-router"
   | "demo"
   | "unknown";
@@ -43,6 +44,7 @@ const owners: Readonly<Record<string, EngineKind>> = {
   tensorrt_llm: "tensorrt-llm",
   llamacpp: "llama.cpp",
   organization_owner: "lm-studio",
+  me: "llama-cpp-python",
   "tollgate-demo": "demo",
 };
 
@@ -75,7 +77,9 @@ function engineOfTold(kind: EngineKind, list: readonly ListedModel[], told: Engi
     };
   });
   const version = told.version ?? known?.version ?? null;
-  const runs = told.requestsMax === null ? {} : { requestsMax: told.requestsMax };
+  // it ends a stream as soon as it gets another request, of any kind
+  const requestsMax = kind === "llama-cpp-python" ? 1 : told.requestsMax;
+  const runs = requestsMax === null ? {} : { requestsMax };
   return { kind, version, ...runs, models, chatModels: chatModelsOf(models) };
 }
 

@@ -23,7 +23,7 @@ import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts
 import { answerRoom, askWithin, contextTold, isPromptTooLong, surelyFits } from "./answer-room.ts";
 import { type Dial, NodeClient, originOf } from "./client/client.ts";
 import { isAnswer, post } from "./client/get.ts";
-import { type Engine, factsOf, unknownEngine } from "./engine.ts";
+import { type Engine, type EngineKind, factsOf, unknownEngine } from "./engine.ts";
 import { askForLoad, type LoadAnswer } from "./engine-load.ts";
 import { type Asking, rootOf } from "./engine-routes.ts";
 import { failed, type Failure, failureOfStatus, tooLong } from "./failure/failure.ts";
@@ -66,6 +66,9 @@ export type NodeOutcome = Readonly<{
   /** What it was found to be when it was looked at for the request. */
   engine?: Engine;
 }>;
+
+/** llama-cpp-python, also behind others, ends a stream without a word of why it begins none. */
+const mayBeWordless: ReadonlySet<EngineKind> = new Set(["llama-cpp-python", "unknown"]);
 
 /** Tokens of a prompt that the node cannot count, by our own count; null: not in time. */
 export type EstimateOfPrompt = (ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal) => Promise<number | null>;
@@ -183,7 +186,7 @@ export class NodeEndpoint {
       result = isRefusal(again)
         ? withFailure(result, { ...result.failure, refusal: again })
         : await this.#once({ ...attempt, ask: again });
-    } else if (result.wordless && this.engine.kind === "unknown" && !isRefusal(fitted) && !cancelSignal.aborted) {
+    } else if (result.wordless && mayBeWordless.has(this.engine.kind) && !isRefusal(fitted) && !cancelSignal.aborted) {
       const reason = await this.#reasonOfSilence(fitted, nodeModel);
       if (reason !== null) result = withFailure(result, reason);
     }

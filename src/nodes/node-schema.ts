@@ -50,6 +50,7 @@ const grammars: Readonly<Record<EngineKind, Grammar | null>> = {
   "lm-studio": llamaCpp,
   tgi: least,
   unknown: least,
+  "llama-cpp-python": least,
   "sglang-router": xgrammar,
   transformers: null,
   demo: null,

@@ -133,6 +133,14 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
         ? thinking(false)
         : { chat_template_kwargs: { ...thinking(true).chat_template_kwargs, reasoning_effort: effortWords[effort] } },
   },
+  // forces no tools, reads no calls, refuses formats but its own
+  "llama-cpp-python": {
+    ...plain,
+    forcedTool: "schema",
+    plain: { suffix: true, echo: true },
+    sampling: { top_k: "top_k", min_p: "min_p", repetition_penalty: "repeat_penalty" },
+    parallelToolCalls: false,
+  },
   // before SGLang or vLLM: what both take, as far as it passes it on; 0.3.2 drops the salt of prompt caches
   "sglang-router": {
     ...plain,
@@ -318,6 +326,7 @@ function fieldsOf(
   if (unthinking) Object.assign(body, depths.off ?? thinking(false));
   Object.assign(body, prefixCacheFields(traits.prefixCache, prefixCache, account));
   const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");
+  if (engine === "llama-cpp-python") for (const message of messages) message["content"] ??= ""; // null is a 400 there
   return { model: nodeModel, messages, rest: body, addition, expected: { textIsCallOf, textNamesCall, stops } };
 }
 
@@ -391,6 +400,7 @@ function responseFormat(
     return { type: "json_schema", json_schema: { name: "answer", schema: anyObject } };
   }
   if (engine === "tgi") return { type: "json_schema", value: { name: format.name, schema } };
+  if (engine === "llama-cpp-python") return { type: "json_object", schema };
   const strict = format.strict === null ? {} : { strict: format.strict };
   return { type: "json_schema", json_schema: { name: format.name, schema, ...strict } };
 }

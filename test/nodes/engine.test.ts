@@ -82,6 +82,16 @@ describe("which engine, as recorded", () => {
       },
     ],
     [
+      "llama-cpp-python",
+      {
+        kind: "llama-cpp-python",
+        version: null,
+        requestsMax: 1,
+        models: [{ name: "/opt/models/sharedfil/tiny-model/tiny-chat.gguf", contextTokens: null, capabilities: {} }],
+        chatModels: ["/opt/models/sharedfil/tiny-model/tiny-chat.gguf"],
+      },
+    ],
+    [
       "litellm",
       {
         kind: "unknown",
@@ -173,7 +183,7 @@ describe("which engine, by what is told", () => {
     ).toMatchObject({ kind: "tgi", version: "3", models: [{ contextTokens: 4_096 }] });
   });
   test("unknown stays unknown", async () => {
-    expect(await engineOn(nodeOf({ "/v1/models": list({ owned_by: "me" }) }))).toEqual({
+    expect(await engineOn(nodeOf({ "/v1/models": list({ owned_by: "somebody" }) }))).toEqual({
       kind: "unknown",
       version: null,
       models: [{ name: "m", contextTokens: null, capabilities: {} }],

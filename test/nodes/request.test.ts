@@ -253,6 +253,23 @@ describe("response format", () => {
   });
 });
 
+test("llama-cpp-python takes a format of its own, forces no tool and refuses a message without content", () => {
+  const call = { id: "call_1", name: "get_weather", arguments: "{}" };
+  const turns: Ask["turns"] = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: null, reasoning: null, calls: [call] },
+    { role: "tool", callId: call.id, content: "sunny" },
+  ];
+  const schema = { type: "object", properties: { city: { type: "string" } } };
+  const format = { kind: "json_schema", name: "n", schema, strict: true } as const;
+  const body = bodyOf({ turns, format }, "llama-cpp-python");
+  expect(body).toMatchObject({ response_format: { type: "json_object", schema } });
+  expect((body.messages as { content: unknown }[]).map(({ content }) => content)).toEqual(["Hi", "", "sunny"]);
+  const forced = bodyOf({ tools: [toolOf("get_weather")], toolChoice: "required" }, "llama-cpp-python");
+  expect(forced).toMatchObject({ response_format: { type: "json_object" } });
+  expect(forced).not.toHaveProperty("tools");
+});
+
 describe("messages", () => {
   const messages = (...turns: Ask["turns"]) => bodyOf({ turns }).messages;
   test("system turns at the start are one message; later ones are marked", () => {

@@ -139,10 +139,10 @@ export class PooledNode {
     return this.config.slots === "auto";
   }
 
-  /** Requests that it may run at once. */
+  /** Requests that it may run at once: of an engine that runs one, whatever is configured, since it may end that for another. */
   get slots(): number {
-    if (this.config.slots === "auto") return this.load.slots;
-    return this.share === null ? this.config.slots : Math.min(this.share, this.config.slots);
+    const most = this.config.slots === "auto" ? this.load.slots : Math.min(this.share ?? Infinity, this.config.slots);
+    return this.endpoint.engine.requestsMax === 1 ? Math.min(1, most) : most;
   }
 
   /** Requests that its engine has from others. */
@@ -322,7 +322,8 @@ export class PooledNode {
       if (this.health !== "well") return; // what ends that comes back here
       const now = clock.monotonic();
       if (this.busy > 0) this.#heardAt = now;
-      const isOld = now - this.#factsAt >= limits.factsIntervalMs;
+      const mayLook = this.busy === 0 || this.endpoint.engine.requestsMax !== 1;
+      const isOld = mayLook && now - this.#factsAt >= limits.factsIntervalMs;
       if (now - this.#heardAt < idleMs && !isOld) this.#lookWhenIdle();
       else void this.#look(nodeFirstProbeMs);
     });

@@ -22,8 +22,17 @@ export const cannot: Partial<Record<EngineName, Reasons>> = {
     models: "it names no context",
   },
   "llama-cpp-python": {
+    "no blank before an answer": "it reads no calls out of this model's answers: they are text",
+    "no thoughts": "it has no switch for them",
+    usage: "it reports none for a stream: what is charged is an estimate, and marked as one",
+    "30 at once": "the same: all are whole, one after the other",
     "cached tokens": "it reports none",
+    tools: "it reads no calls out of this model's answers: they are text",
+    "two calls at once": "the same",
+    "one call where one is wanted": "the same",
     "exact counts": "it has no route that counts a chat",
+    models: "it names no context",
+    "engine dies": "it works on one request at a time, and the check wants six of them killed",
   },
   "sglang-router": {
     "exact counts": "it has no route that counts",

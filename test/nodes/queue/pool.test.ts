@@ -68,6 +68,38 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe("slots", () => {
+  test("of llama-cpp-python, which ends what it does for any other request, are one, and it is not looked at meanwhile", async () => {
+    const list = '{"object":"list","data":[{"id":"m","object":"model","owned_by":"me","permissions":[]}]}';
+    const held: RawReply[] = [];
+    const node = nodeOf(({ method, path }, reply) => {
+      if (method === "POST") held.push(reply);
+      else reply.write(path === "/v1/models" ? wholeReply("200 OK", list) : wholeReply("404 Not Found", ""));
+    });
+    const found = Promise.withResolvers<void>();
+    const pool = poolOf([config(node, { slots: 8 })], {
+      looks: true,
+      onFirstLook: () => found.resolve(),
+      limits: { factsIntervalMs: 20 },
+    });
+    await found.promise;
+    const looks = () => node.requests.filter(({ path }) => path === "/v1/models").length;
+    expect(pool.states()[0]).toMatchObject({ slots: 1, engine: { kind: "llama-cpp-python" } });
+    await until(() => looks() > 2);
+    const ends = [1, 2].map(async () => {
+      using slot = granted(await pool.enter(askOf(), 1, never));
+      return await generate(slot);
+    });
+    await until(() => held.length === 1);
+    await Bun.sleep(30); // a look that was under way has come
+    const before = looks();
+    await Bun.sleep(150);
+    expect([held.length, looks()]).toEqual([1, before]);
+    held[0]!.write(answer);
+    await until(() => held.length === 2);
+    held[1]!.write(answer);
+    expect(await Promise.all(ends)).toMatchObject([{ kind: "end" }, { kind: "end" }]);
+    await until(() => looks() > before);
+  });
   test("are given at once, then in line, and given back by dispose, once", async () => {
     const pool = poolOf([config(nodeOf())]);
     const first = pool.enter(askOf(), 1, never);

@@ -32,7 +32,6 @@ export const cannot: Partial<Record<EngineName, Reasons>> = {
     "one call where one is wanted": "the same",
     "exact counts": "it has no route that counts a chat",
     models: "it names no context",
-    "engine dies": "it works on one request at a time, and the check wants six of them killed",
   },
   "sglang-router": {
     "exact counts": "it has no route that counts",

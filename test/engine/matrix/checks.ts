@@ -92,7 +92,6 @@ const inParis = { prompt: "What is the weather in Paris?", tools: [weather] };
 const inTwoCities = { prompt: "What is the weather in London and Tokyo?", tools: [weather] };
 const tellingWays = ways.filter(([dialect]) => dialect !== "responses");
 const streamsOnly = ways.filter(([, stream]) => stream);
-const wholeOnly = ways.filter(([, stream]) => !stream);
 const chatWays = ways.filter(([dialect]) => dialect === "chat");
 /** More than the tiny model ever says by itself. */
 const heldAtBytes = 2_000;
@@ -425,42 +424,8 @@ export const checks = {
    * is free, each stream says that it failed and none that it is whole, and the gateway finds the engine again by itself.
    */
   async "engine dies"(trial) {
-    const { tap, account, gateway, engine, clients } = trial;
-    const before = (await gateway.usage(account.email)).length;
-    const { credit, allowance } = await gateway.show(account.email);
-    tap.holdAfterBytes = heldAtBytes;
-    const already = tap.generations.length;
-    const question = { ...endless, chatOnly: neverEnds };
-    const streams = streamsOnly.map(
-      ([dialect]) => [dialect, clients.raw(dialect, { ...question, thinks: true })] as const,
-    );
-    const whole = wholeOnly.map(([dialect]) => [dialect, trial.outcome(dialect, false, question)] as const);
-    await tap.holds(already, ways.length);
-    for (const [dialect, stream] of streams) {
-      await eventually(`${dialect}: some of the answer is read`, async () => stream.text.split('"delta"').length > 3);
-    }
-    await engine.kill();
-    tap.holdAfterBytes = Infinity;
-    for (const [dialect, stream] of streams) {
-      await stream.ended.catch(() => {});
-      const last = stream.text.trimEnd().split("\n\n").at(-1)!;
-      const isError = /"error":\s*\{/.test(last) && !/\[DONE\]|message_stop|response\.completed/.test(last);
-      trial.expect(isError, `${dialect} stream: its last event is no error: ${clipped(last)}`);
-    }
-    for (const [dialect, asked] of whole) {
-      const outcome = await asked;
-      const holds = outcome instanceof Refusal && outcome.status !== null && outcome.status >= 500;
-      trial.expect(holds, `${dialect}: ${outcome instanceof Refusal ? outcome.message : said(outcome)}`);
-    }
-    const meanwhile = await trial.outcome("chat", false, { prompt: "Say hello" });
-    trial.expect(meanwhile instanceof Refusal, "it answers without an engine");
-    await gateway.expectNothingReserved();
-    const rows = (await gateway.usage(account.email)).length - before;
-    const after = await gateway.show(account.email);
-    const isFree = after.credit === credit && Bun.deepEquals(after.allowance, allowance);
-    trial.expect(rows === 0 && isFree, `${rows} rows; ${JSON.stringify([credit, allowance, after])}`);
-    await engine.restart();
-    await answersAgain(trial);
+    const together = trial.engine.recipe.oneAtATime === true ? ways.map((way) => [way]) : [ways];
+    for (const begun of together) await dies(trial, begun);
   },
 
   async "comes back with another model"(trial) {
@@ -470,6 +435,48 @@ export const checks = {
 } as const satisfies Record<string, (trial: Trial) => Promise<void>>;
 
 export type CheckName = keyof typeof checks;
+
+/** These are answered when it dies. */
+async function dies(trial: Trial, begun: readonly (typeof ways)[number][]): Promise<void> {
+  const { tap, account, gateway, engine, clients } = trial;
+  const before = (await gateway.usage(account.email)).length;
+  const { credit, allowance } = await gateway.show(account.email);
+  tap.holdAfterBytes = heldAtBytes;
+  const already = tap.generations.length;
+  const question = { ...endless, chatOnly: neverEnds };
+  const streams = begun
+    .filter(([, stream]) => stream)
+    .map(([dialect]) => [dialect, clients.raw(dialect, { ...question, thinks: true })] as const);
+  const whole = begun
+    .filter(([, stream]) => !stream)
+    .map(([dialect]) => [dialect, trial.outcome(dialect, false, question)] as const);
+  await tap.holds(already, begun.length);
+  for (const [dialect, stream] of streams) {
+    await eventually(`${dialect}: some of the answer is read`, async () => stream.text.split('"delta"').length > 3);
+  }
+  await engine.kill();
+  tap.holdAfterBytes = Infinity;
+  for (const [dialect, stream] of streams) {
+    await stream.ended.catch(() => {});
+    const last = stream.text.trimEnd().split("\n\n").at(-1)!;
+    const isError = /"error":\s*\{/.test(last) && !/\[DONE\]|message_stop|response\.completed/.test(last);
+    trial.expect(isError, `${dialect} stream: its last event is no error: ${clipped(last)}`);
+  }
+  for (const [dialect, asked] of whole) {
+    const outcome = await asked;
+    const holds = outcome instanceof Refusal && outcome.status !== null && outcome.status >= 500;
+    trial.expect(holds, `${dialect}: ${outcome instanceof Refusal ? outcome.message : said(outcome)}`);
+  }
+  const meanwhile = await trial.outcome("chat", false, { prompt: "Say hello" });
+  trial.expect(meanwhile instanceof Refusal, "it answers without an engine");
+  await gateway.expectNothingReserved();
+  const rows = (await gateway.usage(account.email)).length - before;
+  const after = await gateway.show(account.email);
+  const isFree = after.credit === credit && Bun.deepEquals(after.allowance, allowance);
+  trial.expect(rows === 0 && isFree, `${rows} rows; ${JSON.stringify([credit, allowance, after])}`);
+  await engine.restart();
+  await answersAgain(trial);
+}
 
 /** Requests are what makes the gateway look again. */
 async function answersAgain(trial: Trial): Promise<void> {

@@ -48,6 +48,8 @@ export type EngineRecipe = Readonly<{
   namesNoModel?: true;
   /** Of one request, in tokens, as it is started here. */
   contextTokens: number;
+  /** It works on one request, and ends that for the next one. */
+  oneAtATime?: true;
   /** What the gateway must find it to be; null where it does not say. */
   kind: string | null;
   /** A GET of this path and a number in its answer: the requests that it works on. */
@@ -231,7 +233,8 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
     ],
     readyPath: "/v1/models",
     contextTokens,
-    kind: null,
+    kind: "llama-cpp-python",
+    oneAtATime: true,
   },
   "vllm-router": {
     program: at("routers/bin/vllm-router"),

@@ -204,7 +204,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
       return watched;
     },
     async close() {
-      watched?.close();
+      await watched?.close();
       stopLooking();
       clearInterval(writes);
       admission.keysUsed.write(Number.POSITIVE_INFINITY);

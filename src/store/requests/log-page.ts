@@ -32,6 +32,8 @@ export function merged(
     const { sequence: _, ...row } = next;
     rows.push(row);
   }
+  // Threads and gateways hand in what they served and refused by turns: neighbors may have changed places.
+  rows.sort((one, other) => other.at - one.at);
   const isAll = line === lines.length && fail === failed.length && stoppedAt === null;
   const hasLines = line < lines.length || stoppedAt === null;
   return {

@@ -20,6 +20,8 @@ import type { DiskReport, VerifyCall } from "./verify-worker.ts";
 /** Loaded accounts compared in one turn of the event loop (0.2 ms), and in one check; the next goes on behind them. */
 const accountsPerTurn = 25;
 const accountsPerCheck = 5_000;
+/** A stop does not wait longer for the Worker, which lets go of the file between two parts of its work. */
+const closeMaxMs = 2_000;
 /** New violations written to the log in one check; all are counted. */
 const logLinesMax = 20;
 
@@ -94,11 +96,11 @@ export class LedgerWatch {
     this.#boundsAreOld = true;
   }
 
-  /** When it returns, nothing is being read, except by the Worker, which ends by itself. */
-  close(): void {
+  /** When it resolves, nothing is being read: what a reader needs stays in the ledger's log when that is closed. */
+  async close(): Promise<void> {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    void this.#worker.close();
+    await Promise.race([this.#worker.end().catch(() => {}), Bun.sleep(closeMaxMs)]);
   }
 
   #checkAfter(delayMs: Ms): void {

@@ -1,6 +1,7 @@
 // The Worker that recomputes the ledger from disk beside the running server, on a read-only connection: it delays
 // neither the event loop nor the writer. It works a slice at a time and rests 20 times as long as the slice took, so a
 // check of 10,000,000 lines costs 5 % of one core while it lasts.
+import type { Database } from "bun:sqlite";
 import { systemClock } from "../../core/clock.ts";
 import type { Violation } from "../../account/accounts.ts";
 import { ledgerCheckMaxMs } from "../../core/limits.ts";
@@ -95,18 +96,21 @@ class Rounds {
   }
 }
 
+let database: Database;
 let rounds: Rounds;
 let closing = false;
 
 answerCalls<VerifyCall>(self, (call) => {
   switch (call.order) {
     case "open":
-      rounds = new Rounds(new DiskVerifier(openForReading(call.file), call.bounds, call.since));
+      database = openForReading(call.file);
+      rounds = new Rounds(new DiskVerifier(database, call.bounds, call.since));
       return null;
     case "check":
       return rounds.check();
     case "close":
       closing = true;
+      database?.close();
       endWorker(self);
       return null;
     default:

@@ -172,6 +172,13 @@ describe("served and failed together", () => {
     expect(site.ids({ reason: "failed" })).toEqual(["req_failedB", "req_failedA"]);
   });
 
+  test("come by their time on a page also where a thread handed its own in later", () => {
+    site.add([refused({ id: "req_second", atMs: -20 }), refused({ id: "req_fourth", atMs: 0 })]);
+    site.add([refused({ id: "req_first", atMs: -30 }), refused({ id: "req_third", atMs: -10 })]);
+    const ids = site.page({ reason: "failed" }).rows.map(({ requestId }) => requestId);
+    expect(ids).toEqual(["req_fourth", "req_third", "req_second", "req_first"]);
+  });
+
   test.each<[string, Partial<LogFilter>, (i: number) => boolean, string[]]>([
     ["an account", { account: 2 }, (i) => i % 2 === 1, ["req_failedB"]],
     ["nobody", { account: 0 }, () => false, ["req_failedN"]],

@@ -70,6 +70,18 @@ function write(file: string, sql: string): void {
   database.close();
 }
 
+test("a stop waits until the Worker let go of the file, so that the log of the ledger is emptied", async () => {
+  const { accounting, file, watch } = await world({ intervalMs: 1 });
+  const account = (await accounting.accounts.create({ email: "a@example.com", plan: "pro" })).id;
+  for (let i = 0; i < 50; i++) await spend(accounting, account, 10);
+  await eventually("a check", async () => watch.state.checkedAt !== null, 30_000);
+  await watch.close();
+  const other = new Database(file);
+  other.run("PRAGMA busy_timeout = 0");
+  expect(other.query("PRAGMA wal_checkpoint(TRUNCATE)").get()).toMatchObject({ busy: 0, log: 0 });
+  other.close();
+});
+
 /** Waits for a check that began after now. */
 async function nextCheck({ watch }: World): Promise<void> {
   for (let round = 0; round < 2; round += 1) {

@@ -141,6 +141,17 @@ describe.skipIf(withoutBrowser)("Ctrl-K", () => {
     await expectEventually(() => page.getByLabel("Model", { exact: true }).inputValue(), "core-3");
   });
 
+  test("drains a node when that is confirmed, and resumes it at once", async () => {
+    await go("drain scripted", "Drain scripted");
+    await page.getByRole("dialog", { name: "Drain scripted?" }).getByRole("button", { name: "Drain" }).click();
+    await page.getByText(/^Drained since/).waitFor();
+    await page.waitForURL(/\/operator\/nodes$/);
+    await go("overview", "Overview");
+    await go("resume", "Resume scripted");
+    await page.getByText(/^Drained since/).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Drain" }).waitFor();
+  });
+
   test("finds conversations, shows their titles as text, and only to their account", async () => {
     const hostile = "<img src=x onerror=alert(1)> zebra [[text]]";
     await page.getByRole("textbox", { name: "Message" }).fill(hostile);

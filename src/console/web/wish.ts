@@ -8,7 +8,8 @@ export function useWish(acts: Readonly<Record<string, (about: string) => void>>)
   const wish = query.get("do");
   useEffect(() => {
     if (wish === null) return;
-    const [name = "", about = ""] = wish.split(":");
+    const end = wish.includes(":") ? wish.indexOf(":") : wish.length;
+    const [name, about] = [wish.slice(0, end), wish.slice(end + 1)]; // what it is about may be any name
     navigate(path, { replace: true });
     if (Object.hasOwn(acts, name)) acts[name]?.(about);
   }, [wish]);

@@ -44,8 +44,23 @@ export function ownItems(): readonly Item[] {
     words: "node",
     run: () => navigate("/operator/nodes"),
   }));
-  return [...commands(), ...pages, ...docs, ...nodes];
+  return [...commands(), ...(isOperator() ? nodeCommands() : []), ...pages, ...docs, ...nodes];
 }
+
+/** A node that is drained can be resumed, any other drained, which the page asks about. */
+const nodeCommands = (): readonly Item[] =>
+  (operatorNumbers.value?.nodes ?? []).map(({ name, drained_since: drainedSince }) => {
+    const act = drainedSince === null ? "drain" : "resume";
+    return {
+      id: `command ${act} ${name}`,
+      group: "Node commands",
+      name: `${drainedSince === null ? "Drain" : "Resume"} ${name}`,
+      about: "Operator",
+      icon: "nodes",
+      words: drainedSince === null ? "drain node stop maintenance" : "resume node undrain start",
+      run: () => navigate(`/operator/nodes?do=${act}:${encodeURIComponent(name)}`),
+    };
+  });
 
 function commands(): readonly Item[] {
   const command = (id: string, name: string, icon: IconName, words: string, run: () => void): Item => ({

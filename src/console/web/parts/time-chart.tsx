@@ -216,12 +216,17 @@ const lines = (series: readonly TimeSeries[], x: Scale, y: Scale, step: number):
     return lower === undefined ? [path(values, false)] : [path(lower, true), path(values, false)];
   });
 
-/** A step without a figure is a gap, and a figure alone a point. */
+/** A ring as wide as its line: filled. */
+const dot = "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0";
+
+/** A step without a figure is a gap, and a figure alone a dot. */
 function pathOf(values: readonly (number | null)[], x: Scale, y: Scale): string {
   let path = "";
   let isOpen = false;
   for (const [at, value] of values.entries()) {
-    if (value !== null) path += `${isOpen ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}${isOpen ? "" : "h0"}`;
+    if (value !== null) path += `${isOpen ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
+    const isAlone = value !== null && !isOpen && (values[at + 1] ?? null) === null;
+    if (isAlone) path += dot;
     isOpen = value !== null;
   }
   return path;

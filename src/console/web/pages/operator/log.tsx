@@ -176,12 +176,12 @@ const Rows = ({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row:
       <thead>
         <tr>
           {["Time", "Result", "Account", "Model", "Node"].map((name) => (
-            <th key={name} scope="col">
+            <th key={name} scope="col" class={name === "Node" ? "widest-only" : undefined}>
               {name}
             </th>
           ))}
           {["Wait", "First token", "End", "Tokens", "Cost"].map((name) => (
-            <th key={name} scope="col" class="number">
+            <th key={name} scope="col" class={name === "Wait" ? "number widest-only" : "number"}>
               {name}
             </th>
           ))}
@@ -205,8 +205,8 @@ const Rows = ({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row:
               {row.key !== null && row.key !== "default" && <span class="quiet"> · {row.key}</span>}
             </td>
             <td class="clip-cell">{row.model === "" ? <span class="quiet">–</span> : row.model}</td>
-            <td class="clip-cell wide-only quiet">{row.node ?? "–"}</td>
-            <td class="number wide-only">{time(row.wait_ms)}</td>
+            <td class="clip-cell wide-only widest-only quiet">{row.node ?? "–"}</td>
+            <td class="number wide-only widest-only">{time(row.wait_ms)}</td>
             <td class="number wide-only">{time(row.first_token_ms)}</td>
             <td class="number" data-name="End">
               {time(row.duration_ms)}

@@ -86,8 +86,18 @@ function Row({ model }: { model: OperatorModel }): VNode {
   return (
     <tr>
       <td>
-        <span class="break">{id}</span>
-        {aliases.length > 0 && <span class="quiet small-text break"> = {aliases.join(", ")}</span>}
+        <ModelName id={id} />
+        {aliases.length > 0 && (
+          <span class="quiet small-text">
+            {" = "}
+            {aliases.map((alias, index) => (
+              <>
+                {index > 0 && ", "}
+                <ModelName id={alias} />
+              </>
+            ))}
+          </span>
+        )}
         {kind !== "chat" && <span class="quiet small-text"> {kind}</span>}
         {hidden && <span class="quiet small-text"> hidden</span>}
       </td>
@@ -124,6 +134,18 @@ function Row({ model }: { model: OperatorModel }): VNode {
     </tr>
   );
 }
+
+/** Broken where its parts end, and in the middle of one only where that alone is too long for a line. */
+const ModelName = ({ id }: { id: string }): VNode => (
+  <span class="parted">
+    {id.split(/(?<=[-/:_@])/).map((part, index) => (
+      <>
+        {index > 0 && <wbr />}
+        {part}
+      </>
+    ))}
+  </span>
+);
 
 /** Those that keep what the model promises; the others have a line of their own. */
 const wholeNodes = ({ nodes, below }: OperatorModel): readonly string[] =>

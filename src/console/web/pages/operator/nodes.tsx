@@ -1,7 +1,7 @@
 // The inference nodes, live: which are healthy, how busy they are, how fast they answer and who waits for them. They can
 // be tried with a token, drained and resumed.
 import type { VNode } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { NamedNode, NodeTest, OperatorNode, OperatorNodes } from "../../../api.ts";
 import { ago, count, moment, plural } from "../../format.ts";
 import { Confirm } from "../../parts/dialog.tsx";
@@ -11,9 +11,18 @@ import { Empty, Loaded } from "../../parts/states.tsx";
 import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { operatorNumbers } from "../../session.ts";
+import { useWish } from "../../wish.ts";
+
+/** What the palette asks the page for. */
+type NodeWish = Readonly<{ act: "drain" | "resume"; name: string }>;
 
 export function NodesPage(): VNode {
   const nodes = useResource(() => get<OperatorNodes>("/operator/nodes"), "nodes");
+  const [wish, setWish] = useState<NodeWish | null>(null);
+  useWish({
+    drain: (name) => setWish({ act: "drain", name }),
+    resume: (name) => setWish({ act: "resume", name }),
+  });
   return (
     <Page title="Nodes" lead={`${plural(operatorNumbers.value?.waiting ?? 0, "request")} waiting for a node`}>
       <Loaded resource={nodes} lines={6}>
@@ -24,7 +33,7 @@ export function NodesPage(): VNode {
           ) : (
             <div class="grid-2">
               {shown.map((node) => (
-                <NodeCard key={node.name} node={node} />
+                <NodeCard key={node.name} node={node} wish={wish?.name === node.name ? wish : null} />
               ))}
             </div>
           );
@@ -46,7 +55,9 @@ const healthNames: Readonly<Record<string, string>> = {
 const sentence = (words: string): string =>
   `${words.charAt(0).toUpperCase()}${words.slice(1)}${words.endsWith("?") ? "" : "."}`;
 
-const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
+type NodeProps = Readonly<{ node: OperatorNode; wish: NodeWish | null }>;
+
+const NodeCard = ({ node, wish }: NodeProps): VNode => (
   <article class="card stack" aria-label={node.name}>
     <div class="row spread">
       <h2 class="break">{node.name}</h2>
@@ -87,7 +98,7 @@ const NodeCard = ({ node }: { node: OperatorNode }): VNode => (
         <span style={{ transform: `scaleX(${node.slots === 0 ? 0 : Math.min(1, node.busy / node.slots)})` }} />
       </span>
     </div>
-    <Actions node={node} />
+    <Actions node={node} wish={wish} />
     <dl class="facts">
       <dt>In line</dt>
       <dd>
@@ -177,7 +188,7 @@ function Line({ of: { waiting, accounts, since, most } }: { of: OperatorNode["li
   );
 }
 
-function Actions({ node: { name, drained_since: drainedSince } }: { node: OperatorNode }): VNode {
+function Actions({ node: { name, drained_since: drainedSince }, wish }: NodeProps): VNode {
   const [asking, setAsking] = useState(false);
   const [tested, setTested] = useState<NodeTest | null>(null);
   const testing = useAction();
@@ -193,6 +204,14 @@ function Actions({ node: { name, drained_since: drainedSince } }: { node: Operat
     });
     if (done) setAsking(false);
   };
+  const askToDrain = (): void => {
+    draining.clear();
+    setAsking(true);
+  };
+  useEffect(() => {
+    if (wish?.act === "drain") askToDrain();
+    else if (wish?.act === "resume") void setDrained(false);
+  }, [wish]);
   return (
     <>
       <div class="row">
@@ -200,14 +219,7 @@ function Actions({ node: { name, drained_since: drainedSince } }: { node: Operat
           {testing.busy ? "Testing…" : "Test"}
         </button>
         {drainedSince === null ? (
-          <button
-            type="button"
-            class="button small"
-            onClick={() => {
-              draining.clear();
-              setAsking(true);
-            }}
-          >
+          <button type="button" class="button small" onClick={askToDrain}>
             Drain
           </button>
         ) : (

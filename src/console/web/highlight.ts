@@ -9,8 +9,13 @@ export type Highlighter = (code: string, language: string) => readonly Token[] |
 type TokenNode = string | Readonly<{ scope?: string; children: readonly TokenNode[] }>;
 type WithTree = Readonly<{ _emitter: Readonly<{ rootNode: TokenNode }> }>;
 
-/** Longer code stays plain: colors would cost more time than they help. */
-const codeMaxLength = 40_000;
+/** What has such a word stays plain: the highlighter takes quadratic time for 20,000 digits without a space. */
+const longWord = /\S{200}/;
+/** The same for lines without an end, and for brackets that are not closed: each is looked at for what follows it. */
+const longLine = /[^\n]{1000}/;
+const bracketsMax = 400;
+const isUsual = (code: string): boolean =>
+  !longWord.test(code) && !longLine.test(code) && code.split(/[([{<]/, bracketsMax + 2).length <= bracketsMax;
 
 let loading: Promise<Highlighter> | null = null;
 
@@ -35,7 +40,7 @@ async function load(): Promise<Highlighter> {
   core.registerAliases(["typescript", "ts", "jsx", "tsx"], { languageName: "javascript" });
   core.registerAliases(["sh", "shell", "zsh", "console"], { languageName: "bash" });
   return (code, language) => {
-    if (code.length > codeMaxLength || core.getLanguage(language) === undefined) return null;
+    if (!isUsual(code) || core.getLanguage(language) === undefined) return null;
     const { _emitter } = core.highlight(code, { language, ignoreIllegals: true }) as unknown as WithTree;
     return tokensOf(_emitter.rootNode);
   };

@@ -4,6 +4,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { type Highlighter, loadHighlighter, type Token } from "../highlight.ts";
 import { CopyButton } from "./copy-button.tsx";
+import { LongText } from "./long-text.tsx";
 
 /** Null until it is loaded: code is shown plain before. */
 const highlighter = signal<Highlighter | null>(null);
@@ -47,7 +48,10 @@ export function CodeBlock({ code, language, name = language, copied = code }: Co
     );
   }, []);
   const paint = highlighter.value;
-  const drawn = useMemo(() => draw(paint?.(code, language.toLowerCase()) ?? [code]), [paint, code, language]);
+  const colored = useMemo(
+    () => (paint === null ? undefined : (piece: string) => draw(paint(piece, language.toLowerCase()) ?? [piece])),
+    [paint, language],
+  );
   return (
     <div class="code">
       <header>
@@ -55,7 +59,9 @@ export function CodeBlock({ code, language, name = language, copied = code }: Co
         <CopyButton text={copied} label="Copy the code" />
       </header>
       <pre tabIndex={0}>
-        <code>{drawn}</code>
+        <code>
+          <LongText key={String(paint === null)} text={code} draw={colored} />
+        </code>
       </pre>
     </div>
   );

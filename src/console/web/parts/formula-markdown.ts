@@ -66,3 +66,26 @@ export const blockFormula: TokenizerExtension = {
     return after.trim() === "" ? { ...token, raw: token.raw + after } : undefined;
   },
 };
+
+/** What is deeper than a person writes takes the parser and the browser's layout seconds. */
+const nestedMax = 40;
+const cellsMax = 600;
+/** Each use of a macro repeats its text. */
+const lengthMaxWithMacros = 300;
+
+/** Whether the parser gets it: the time that it takes is bounded then. */
+export function isModest(tex: string): boolean {
+  let depth = 0;
+  let cells = 0;
+  for (let at = 0; at < tex.length; at++) {
+    const letter = tex[at];
+    if (letter === "}") depth--;
+    else if (letter === "{" || tex.startsWith("\\left", at) || tex.startsWith("\\begin", at)) depth++;
+    else if (tex.startsWith("\\right", at) || tex.startsWith("\\end", at)) depth--;
+    else if (letter === "&" || (letter === "\\" && tex[at + 1] === "\\")) cells++;
+    if (letter === "\\") at++; // the letter behind it is its own
+    if (depth > nestedMax || cells > cellsMax) return false;
+  }
+  return tex.length <= lengthMaxWithMacros || !definesMacro.test(tex);
+}
+const definesMacro = /\\(?:[gex]?def|let|futurelet|(?:new|renew|provide)command)/;

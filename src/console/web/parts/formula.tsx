@@ -3,6 +3,7 @@
 // could link, load or style (\href, \includegraphics, \class) are not trusted.
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { isModest } from "./formula-markdown.ts";
 
 type Render = typeof import("temml").default.render;
 
@@ -14,9 +15,25 @@ function loadRender(): Promise<Render> {
 }
 
 /** Macros of a formula may be expanded so often: a few lines of them could else run forever. */
-const expansionsMax = 500;
+const expansionsMax = 100;
 /** In em: a rule may not cover the page. */
 const sizeMax = 20;
+/** So much TeX is drawn in one turn: a thousand short formulas would else be one. */
+const drawnAtOnceLength = 2_000;
+const waiting: (() => number)[] = [];
+
+/** Draws it in a turn of its own, or with others; it says how long its TeX is. */
+function drawSoon(draw: () => number): void {
+  if (waiting.push(draw) === 1) setTimeout(drawWaiting);
+}
+
+function drawWaiting(): void {
+  let length = 0;
+  let count = 0;
+  while (count < waiting.length && length < drawnAtOnceLength) length += 20 + (waiting[count++]?.() ?? 0);
+  waiting.splice(0, count);
+  if (waiting.length > 0) setTimeout(drawWaiting);
+}
 
 export type FormulaProps = Readonly<{
   tex: string;
@@ -31,9 +48,9 @@ export function Formula({ tex, display, source }: FormulaProps): VNode {
   const [isDrawn, setDrawn] = useState(false);
   useEffect(() => {
     let isGone = false;
-    const draw = (render: Render): void => {
+    const draw = (render: Render): number => {
       const element = holder.current;
-      if (isGone || element === null) return;
+      if (isGone || element === null) return 0;
       const options = { displayMode: display, throwOnError: true, trust: false, maxExpand: expansionsMax };
       try {
         render(tex, element, { ...options, maxSize: [sizeMax, sizeMax] });
@@ -41,8 +58,14 @@ export function Formula({ tex, display, source }: FormulaProps): VNode {
       } catch {
         setDrawn(false); // the source says what the model meant
       }
+      return tex.length;
     };
-    loadRender().then(draw, () => setDrawn(false));
+    if (isModest(tex)) {
+      loadRender().then(
+        (render) => drawSoon(() => draw(render)),
+        () => setDrawn(false),
+      );
+    } else setDrawn(false);
     return () => {
       isGone = true;
     };

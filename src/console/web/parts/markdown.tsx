@@ -1,43 +1,86 @@
 // Draws a model's Markdown as elements. Nothing of it ever becomes HTML: its tokens are drawn one by one, HTML in it is
 // shown as text, images become links, and links say where they lead. So a model cannot run code here or make the
 // browser load anything.
-import { Marked, type Token, type Tokens, type TokensList } from "marked";
+import { Marked, type Token, type Tokens } from "marked";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { CodeBlock } from "./code-block.tsx";
+import { useDrawnCount } from "./drawn-count.ts";
 import { Formula } from "./formula.tsx";
 import { blockFormula, type FormulaToken, inlineFormula } from "./formula-markdown.ts";
+import { LongText } from "./long-text.tsx";
+import { markdownPieces } from "./pieces.ts";
 
-const markdown = new Marked({ gfm: true, extensions: [blockFormula, inlineFormula] });
+/** A short row of a table of a thousand columns becomes a thousand cells. */
+const cellsMax = 2_000;
+
+const markdown = new Marked({
+  gfm: true,
+  extensions: [blockFormula, inlineFormula],
+  tokenizer: {
+    table(source) {
+      const columns = source.slice(0, source.indexOf("\n")).split("|").length;
+      const rows = source.slice(0, blockEnd(source)).split("\n").length;
+      return columns * rows > cellsMax ? undefined : false; // false: as it is read by itself
+    },
+    // Without e-mail addresses, which are no links here: to look for one at each letter takes quadratic time.
+    url: (source) => (/^(?:https?:|ftp:|www\.)/i.test(source) ? false : undefined),
+    inlineText(source) {
+      const raw = source.slice(0, textEnd(source));
+      return { type: "text", raw, text: raw, escaped: false };
+    },
+  },
+});
+
+/** Where something else than text may begin. */
+const mark = /[\\<![`*_~]|https?:\/\/|ftp:\/\/|www\.|(?<! ) {2,}\n/gi;
+
+function textEnd(source: string): number {
+  mark.lastIndex = source.startsWith("`") ? /^`+/.exec(source)![0].length : 1;
+  return mark.exec(source)?.index ?? source.length;
+}
+
+function blockEnd(source: string): number {
+  const end = source.indexOf("\n\n");
+  return end === -1 ? source.length : end;
+}
 
 /** What is nested deeper is shown as it was written: both reading and drawing go down by calling themselves. */
 const nestedMax = 40;
+/** What comes behind it is shown as it was written: of marks alone it would be a million elements. */
+const drawnMaxLength = 200_000;
 
 export function Markdown({ text }: { text: string }): VNode {
-  const tokens = useMemo(() => read(text), [text]);
-  const links = JSON.stringify(tokens.links);
+  const pieces = useMemo(() => markdownPieces(text.slice(0, drawnMaxLength)), [text]);
+  const drawn = useDrawnCount(pieces.length);
   return (
     <div class="markdown">
-      {tokens.map((token, index) => (
-        <Block key={index} token={token} links={links} />
-      ))}
+      {pieces
+        .slice(0, drawn)
+        .map((piece, index) =>
+          typeof piece === "string" ? <Piece key={index} text={piece} /> : <CodeBlock key={index} {...piece} />,
+        )}
+      {text.length > drawnMaxLength && drawn >= pieces.length && (
+        <div class="as-written" dir="auto">
+          <LongText text={text.slice(drawnMaxLength)} />
+        </div>
+      )}
     </div>
   );
 }
 
+/** Read and drawn again only when it changed: an answer that is being written grows at its end alone. */
+const Piece = ({ text }: { text: string }): VNode => useMemo(() => <>{blocks(read(text), 0)}</>, [text]);
+
 /** A line such as "- - - …" of some thousand dashes is nested deeper than the reader can go: the text stays a text. */
-function read(text: string): TokensList {
+function read(text: string): readonly Token[] {
   try {
     return markdown.lexer(text);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    return Object.assign([{ type: "html", raw: text }], { links: {} });
+    return [{ type: "html", raw: text }];
   }
 }
-
-/** Drawn again only when it changed: an answer that is being written grows at its end alone. */
-const Block = ({ token, links }: { token: Token; links: string }): VNode =>
-  useMemo(() => <>{block(token, 0, 0)}</>, [token.type, token.raw, links]);
 
 const blocks = (tokens: readonly Token[], level: number): ComponentChildren =>
   tokens.map((token, index) => block(token, index, level));

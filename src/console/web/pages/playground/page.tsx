@@ -284,10 +284,18 @@ function Conversation({ ready, children }: ConversationProps): VNode {
   const scroller = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
   const place = useRef(0);
-  useEffect(() => {
+  const toEnd = (): void => {
     const element = scroller.current;
     if (element !== null && follows.current) element.scrollTop = element.scrollHeight;
-  }, [all, changes]);
+  };
+  useEffect(toEnd, [all, changes]);
+  useEffect(() => {
+    const column = scroller.current?.firstElementChild;
+    if (column == null) return undefined;
+    const observer = new ResizeObserver(toEnd); // a long answer is drawn over several frames
+    observer.observe(column);
+    return () => observer.disconnect();
+  }, []);
   useEffect(() => {
     follows.current = true; // a new turn was asked for by the user, who wants to see it
   }, [all.length, shown.id]);

@@ -78,7 +78,9 @@ async function* dataOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGene
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    const lines = (rest + value).split("\n");
+    rest += value;
+    if (!value.includes("\n")) continue; // one event may be a megabyte, in many parts
+    const lines = rest.split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {
       if (line.startsWith("data:")) yield line.slice("data:".length).trim();

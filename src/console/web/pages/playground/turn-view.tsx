@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { count, dollars } from "../../format.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Icon } from "../../parts/icons.tsx";
+import { LongText } from "../../parts/long-text.tsx";
 import { Markdown, SafeLink } from "../../parts/markdown.tsx";
 import type { Answer, Call, ServerCall, ToolTurn, UserTurn } from "./conversation.ts";
 import { askAgain, askInstead, choose, giveResult, goOnWith } from "./exchange.ts";
@@ -103,7 +104,7 @@ function Asked({ step, turn, chooser, busy }: AskedProps): VNode {
           <Clipped text={text} length={questionShownLength}>
             {(shown) => (
               <div class="bubble" dir="auto">
-                {shown}
+                <LongText text={shown} />
               </div>
             )}
           </Clipped>
@@ -197,7 +198,7 @@ const ToolResult = ({ turn }: { turn: ToolTurn }): VNode => (
   <article class="turn tool" aria-label={`Result of ${turn.name}`}>
     <p class="quiet small-text">Result of {turn.name}</p>
     <div class="bubble" dir="auto">
-      {turn.output}
+      <LongText text={turn.output} />
     </div>
   </article>
 );
@@ -256,7 +257,9 @@ function AnswerView(props: AnswerViewProps): VNode {
       {answer.reasoning !== "" && (
         <details class="reasoning">
           <summary>{thinkingNow ? "Thinking…" : "Reasoning"}</summary>
-          <div dir="auto">{answer.reasoning}</div>
+          <div dir="auto">
+            <LongText text={answer.reasoning} />
+          </div>
         </details>
       )}
       {answer.searches.length > 0 && (
@@ -376,11 +379,13 @@ const ServerCallView = ({ call, runs }: { call: ServerCall; runs: boolean }): VN
       {runs && <span class="badge">Running</span>}
       {call.failed && <span class="badge bad">Failed</span>}
     </header>
-    <pre>{indented(call.arguments)}</pre>
+    <Arguments json={call.arguments} />
     {call.result !== null && (
       <details>
         <summary>Result</summary>
-        <pre>{call.result}</pre>
+        <pre>
+          <LongText text={call.result} />
+        </pre>
       </details>
     )}
   </section>
@@ -396,7 +401,7 @@ function CallView({ call, waits, onResult }: CallViewProps): VNode {
         <Icon name="code" size={15} />
         <code>{call.name}</code>
       </header>
-      <pre>{indented(call.arguments)}</pre>
+      <Arguments json={call.arguments} />
       {waits && (
         <form
           onSubmit={(event) => {
@@ -420,10 +425,35 @@ function CallView({ call, waits, onResult }: CallViewProps): VNode {
   );
 }
 
+const Arguments = ({ json }: { json: string }): VNode => {
+  const text = useMemo(() => indented(json), [json]);
+  return (
+    <pre>
+      <LongText text={text} />
+    </pre>
+  );
+};
+
+/** Longer or deeper JSON stays as it is: indented, 5,000 brackets in each other are 50 MB. */
+const indentedMaxLength = 20_000;
+const indentedMaxDepth = 50;
+
 function indented(json: string): string {
+  if (json.length > indentedMaxLength || isDeep(json)) return json;
   try {
     return JSON.stringify(JSON.parse(json), null, 2);
   } catch {
     return json; // still on its way, or what the model wrote is not JSON
   }
+}
+
+/** Brackets in texts count, too: few texts have so many. */
+function isDeep(json: string): boolean {
+  let depth = 0;
+  for (const letter of json) {
+    if (letter === "[" || letter === "{") depth++;
+    else if (letter === "]" || letter === "}") depth--;
+    if (depth > indentedMaxDepth) return true;
+  }
+  return false;
 }

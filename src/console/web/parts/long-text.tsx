@@ -1,0 +1,29 @@
+// A text as it was written, however long: a megabyte is drawn a few pieces at a time, and of what is not in sight the
+// browser lays out nothing.
+import type { ComponentChildren, VNode } from "preact";
+import { useMemo } from "preact/hooks";
+import { useDrawnCount } from "./drawn-count.ts";
+import { textPieces } from "./pieces.ts";
+
+type LongTextProps = Readonly<{
+  text: string;
+  /** What a piece is drawn as, if not as its text. */
+  draw?: ((piece: string) => ComponentChildren) | undefined;
+}>;
+
+export function LongText({ text, draw }: LongTextProps): VNode {
+  const pieces = useMemo(() => textPieces(text), [text]);
+  const drawn = useDrawnCount(pieces.length);
+  if (pieces.length <= 1) return <Piece text={text} draw={draw} />;
+  return (
+    <>
+      {pieces.slice(0, drawn).map((piece, index) => (
+        <span key={index} class="text-piece">
+          <Piece text={piece} draw={draw} />
+        </span>
+      ))}
+    </>
+  );
+}
+
+const Piece = ({ text, draw }: LongTextProps): VNode => useMemo(() => <>{draw?.(text) ?? text}</>, [text, draw]);

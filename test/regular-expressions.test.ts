@@ -63,7 +63,6 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "console/csv.ts": [/^[=+\-@\t\r]/, /[",\r\n]/],
   "core/address.ts": [
     /^([0-9a-fA-F.:]+)(?:\/([0-9]{1,3}))?$/,
-    /^::ffff:(?=\d+\.)/i,
     /^(?:0|[1-9][0-9]{0,2})$/,
     /^(.*:)([0-9]+\.[0-9.]+)$/,
     /^[0-9a-fA-F]{1,4}$/,

@@ -30,16 +30,28 @@ export function parseRange(text: string): AddressRange | null {
   return wanted <= most ? { prefix, bits: wanted } : null;
 }
 
+/** `::ffff:10.0.0.1`, or `::ffff:a00:1`: an address of IPv4 in the form of IPv6. */
+const mapped: AddressRange = { prefix: parseIPv6("::ffff:0:0")!, bits: 96 };
+
 /** The address of a client as sockets and headers tell it: one of IPv4 may be told as IPv6. */
-export const parseClientAddress = (text: string): AddressBytes | null =>
-  parseAddress(text.replace(/^::ffff:(?=\d+\.)/i, ""));
+export function parseClientAddress(text: string): AddressBytes | null {
+  const bytes = parseAddress(text);
+  return bytes !== null && isInRange(mapped, bytes) ? bytes.slice(12) : bytes;
+}
+
+/** Of clients: addresses of IPv4 may be written as IPv6 here, too. */
+function parseClientRange(text: string): AddressRange | null {
+  const range = parseRange(text);
+  if (range === null || range.bits < mapped.bits || !isInRange(mapped, range.prefix)) return range;
+  return { prefix: range.prefix.slice(12), bits: range.bits - mapped.bits };
+}
 
 /** Whether an address lies in one of some ranges; one that is not known, or cannot be read, lies in none. */
 export function isAmong(ranges: readonly string[], address: string | null): boolean {
   const bytes = address === null ? null : parseClientAddress(address);
   if (bytes === null) return false;
   return ranges.some((text) => {
-    const range = parseRange(text);
+    const range = parseClientRange(text);
     return range !== null && isInRange(range, bytes);
   });
 }

@@ -3,13 +3,15 @@ import { forwardedAddress } from "./forwarded-address.ts";
 import type { Connection } from "./inference.ts";
 import { peerAddress } from "./peer-address.ts";
 
-/** `header`: where a proxy in front names it; null: there is none. Null where it is not known. */
+/**
+ * `header`: where a proxy in front names it; null: there is none. Null where it is not known, as where the header says
+ * "unknown": the proxy's own address is none of its clients'.
+ */
 export function clientAddress(
   request: Request,
   connection: Pick<Connection, "requestIP" | "url"> | null,
   header: string | null,
 ): string | null {
   const named = header === null ? null : request.headers.get(header);
-  const peer = peerAddress(request, connection);
-  return named === null ? peer : (forwardedAddress(named) ?? peer);
+  return named === null ? peerAddress(request, connection) : forwardedAddress(named);
 }

@@ -1,6 +1,5 @@
 // Assembles the accounting on a PostgreSQL server: what requests ask goes through the gateway's lane, all else is a transaction
 // of its own.
-import type { Verify } from "./account/accounts.ts";
 import type { Accounting, AccountingOptions } from "./accounting.ts";
 import { CommandError } from "./core/expected-error.ts";
 import { keyHintMs } from "./store/postgres/limits.ts";
@@ -8,8 +7,13 @@ import type { Log } from "./core/log.ts";
 import type { Ms } from "./core/types.ts";
 import { PostgresBooks } from "./store/postgres/books.ts";
 import { Database } from "./store/postgres/database.ts";
+import { NodeShares, type SharingPool } from "./store/postgres/node-shares.ts";
 import { openOffice, type PostgresOffice } from "./store/postgres/office.ts";
-import { openServer } from "./store/postgres/start.ts";
+import { systemPace } from "./store/postgres/pace.ts";
+import { inOneSentence, openServer } from "./store/postgres/start.ts";
+import { Upkeep } from "./store/postgres/upkeep.ts";
+import { PostgresWatch, verifyBooks } from "./store/postgres/verify.ts";
+import { boundsOf } from "./store/verify/verify-disk.ts";
 
 export type PostgresAccountingOptions = Pick<AccountingOptions, "catalog" | "siteUrl" | "clock" | "onCommit"> &
   Readonly<{
@@ -20,6 +24,9 @@ export type PostgresAccountingOptions = Pick<AccountingOptions, "catalog" | "sit
     gatherMs: Ms;
     maxWaitMs: Ms;
     inputRequestsPerMinute: number;
+    /** Of what all gateways should have alike. */
+    configDigest: string;
+    usageKeepDays: number | null;
     log: Log;
   }>;
 
@@ -39,19 +46,24 @@ export async function openPostgresOffice({
 /** Throws as `openPostgresOffice`. */
 export async function openPostgresAccounting(options: PostgresAccountingOptions): Promise<PostgresAccounting> {
   const { url, gateway, version, catalog, siteUrl, clock, log, gatherMs, maxWaitMs, onCommit } = options;
-  const { inputRequestsPerMinute } = options;
+  const { inputRequestsPerMinute, configDigest, usageKeepDays } = options;
   const server = await openServer(url);
   const database = new Database(server);
-  const books = await PostgresBooks.open({
-    ...{ server, gateway, version, log, gatherMs },
-    rules: { plans: catalog.plans, siteUrl, maxWaitMs, inputRequestsPerMinute },
-    ...(onCommit === undefined ? {} : { onCommit }),
-  });
+  const books = await inOneSentence(url, () =>
+    PostgresBooks.open({
+      ...{ server, gateway, version, configDigest, log, gatherMs },
+      rules: { plans: catalog.plans, siteUrl, maxWaitMs, inputRequestsPerMinute },
+      ...(onCommit === undefined ? {} : { onCommit }),
+    }),
+  );
   const keys = {
     principal: (key: string) => books.principal(key),
     ofHash: (keyHash: string) => books.ofHash(keyHash),
     onVoid: () => {},
   };
+  const holder = `${gateway}/${crypto.randomUUID()}`;
+  const upkeep = new Upkeep({ database, holder, keepDays: usageKeepDays, clock, log });
+  let watched: PostgresWatch | null = null;
   // Other gateways void keys and limit them anew, of which relays hear by asking again.
   const looks = setInterval(() => keys.onVoid(), keyHintMs);
   return {
@@ -77,16 +89,33 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
       return books.unwritable;
     },
     backup: () => Promise.reject(new CommandError(noBackup)),
-    retain: () => {},
+    retain: (keepDays) => upkeep.retain(keepDays),
+    watch() {
+      watched = new PostgresWatch({ database, plans: catalog.plans, holder, clock, log });
+      return watched;
+    },
+    shareNodes: (pool) => new NodeShares({ server, pool, lane: () => books.lane.id, pace: systemPace, log }),
+    adopt: (digest) => books.adopt(digest),
     async close() {
       clearInterval(looks);
+      watched?.close();
+      await upkeep.close();
       await books.close();
       await database.close();
     },
   };
 }
 
-export type PostgresAccounting = Accounting & Readonly<{ database: Database; books: PostgresBooks }>;
+export type PostgresAccounting = Accounting &
+  Readonly<{
+    database: Database;
+    books: PostgresBooks;
+    watch(): PostgresWatch;
+    /** This gateway's shares of the nodes' slots, once `exchange` was called. */
+    shareNodes(pool: SharingPool): NodeShares;
+    /** Another configuration is in force. */
+    adopt(configDigest: string): Promise<void>;
+  }>;
 
 export const noBackup =
   "the ledger is in PostgreSQL: back it up with pg_dump, or with the archive of its log (see More than one machine)";
@@ -94,6 +123,5 @@ export const noBackup =
 const officeOn = (
   database: Database,
   { catalog, clock }: Pick<PostgresAccountingOptions, "catalog" | "clock">,
-): PostgresOffice => openOffice({ database, catalog, clock, verify });
-
-const verify: Verify = () => Promise.reject(new CommandError("verify is not there yet"));
+): PostgresOffice =>
+  openOffice({ database, catalog, clock, verify: () => verifyBooks(database, boundsOf(catalog.plans)) });

@@ -6,7 +6,10 @@ import { CommandError } from "../core/expected-error.ts";
 import { checkFolderRights } from "../server/folder-rights.ts";
 import { socketFile } from "../server/control-socket.ts";
 import { databaseName } from "../store/folder/data-folder.ts";
+import { Database } from "../store/postgres/database.ts";
+import { openServer } from "../store/postgres/start.ts";
 import { type Invocation, textFlag } from "./command.ts";
+import { databaseUrlOf } from "./perform.ts";
 
 /** Throws CommandError where there is none. */
 export function databaseFileOf({ flags, environment }: Invocation): string {
@@ -15,4 +18,20 @@ export function databaseFileOf({ flags, environment }: Invocation): string {
   const file = join(dataFolder, databaseName);
   if (!existsSync(file)) throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
   return file;
+}
+
+/** For a command that reads the ledger by itself: `ofFile` where that is in the data folder, else `ofDatabase`. */
+export async function readLedger<Result>(
+  invocation: Invocation,
+  ofFile: (file: string) => Result | Promise<Result>,
+  ofDatabase: (database: Database) => Result | Promise<Result>,
+): Promise<Result> {
+  const url = await databaseUrlOf(invocation);
+  if (url === null) return ofFile(databaseFileOf(invocation));
+  const database = new Database(await openServer(url));
+  try {
+    return await ofDatabase(database);
+  } finally {
+    await database.close();
+  }
 }

@@ -1,7 +1,8 @@
 // tollgate end-users export EMAIL NAME
 import { exportEndUser } from "../store/backup/end-users.ts";
 import { type Command, folderFlags } from "./command.ts";
-import { databaseFileOf } from "./database-file.ts";
+import { exportEndUserOf } from "../store/postgres/account-export.ts";
+import { readLedger } from "./database-file.ts";
 import { perform } from "./perform.ts";
 import { writePieces } from "./written-pieces.ts";
 
@@ -11,9 +12,18 @@ const command: Command = {
   flags: folderFlags,
   async run(invocation) {
     const [email, name] = invocation.words;
-    const file = databaseFileOf(invocation);
-    const found = await perform(invocation, "end-users export", { email: email!, name: name! });
-    return writePieces(exportEndUser(file, found.id, found.name));
+    const note = () => perform(invocation, "end-users export", { email: email!, name: name! });
+    return readLedger(
+      invocation,
+      async (file) => {
+        const found = await note();
+        return writePieces(exportEndUser(file, found.id, found.name));
+      },
+      async (database) => {
+        const found = await note();
+        return writePieces(exportEndUserOf(database, found.id, found.name));
+      },
+    );
   },
 };
 export default command;

@@ -2,7 +2,8 @@
 import { endUsersOf } from "../store/backup/end-users.ts";
 import { endUserInWords } from "../core/end-user.ts";
 import { type Command, folderFlags, readWhole, textFlag } from "./command.ts";
-import { databaseFileOf } from "./database-file.ts";
+import { endUsersIn } from "../store/postgres/account-export.ts";
+import { readLedger } from "./database-file.ts";
 import { perform } from "./perform.ts";
 import { formatTable } from "./table.ts";
 
@@ -14,9 +15,12 @@ const command: Command = {
   async run(invocation) {
     const { words, flags } = invocation;
     const limit = readWhole("--limit", textFlag(flags, "limit") ?? String(limitDefault), 1);
-    const file = databaseFileOf(invocation);
-    const { id } = await perform(invocation, "end-users list", { email: words[0]! });
-    const found = endUsersOf(file, id, limit);
+    const idOf = async () => (await perform(invocation, "end-users list", { email: words[0]! })).id;
+    const found = await readLedger(
+      invocation,
+      async (file) => endUsersOf(file, await idOf(), limit),
+      async (database) => endUsersIn(database, await idOf(), limit),
+    );
     if (flags["json"] === true) console.log(JSON.stringify(found));
     else {
       const headings = ["end user", "key", "first day", "last day", "tokens that day"];

@@ -2,6 +2,7 @@
 import { networkInterfaces } from "node:os";
 import { version } from "../../package.json" with { type: "json" };
 import { pathOf } from "../account/access-links.ts";
+import { EmailTaken } from "../account/accounts.ts";
 import { type AuditAction, serverEntry } from "../account/audit.ts";
 import type { ConfigFlags } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
@@ -58,8 +59,9 @@ const command: Command = {
     hangUps.follow(() => void server.reload("SIGHUP"));
 
     const { accounting, url, dataFolder, nodes } = server;
-    isFirstStart = await accounting.accounts.none;
-    if (isFirstStart) console.log(await createOperator(server));
+    const made = (await accounting.accounts.none) ? await createOperator(server) : null;
+    isFirstStart = made !== null;
+    if (made !== null) console.log(made);
     else if (!(await accounting.accounts.hasOperator)) {
       console.log(
         "No account is an operator: tollgate accounts create EMAIL --operator --password PASSWORD makes one.",
@@ -119,21 +121,26 @@ function otherMachines({ url, baseUrl }: Pick<ComposedServer, "url" | "baseUrl">
   return [`Open ${baseUrl} here${others}.`];
 }
 
-/** Without an account nobody could sign in; its password and key are shown this once. */
+/** Without an account nobody could sign in; its password and key are shown this once. Null: another gateway was first. */
 async function createOperator({
   accounting,
   consoleUrl,
   passwordSignIn,
   largestPlan: plan,
-}: ComposedServer): Promise<string> {
+}: ComposedServer): Promise<string | null> {
   const { accounts, auditLog, links } = accounting;
   const password = passwordSignIn ? { password: generatedPassword() } : {};
   const account = { email: operatorEmail, plan, operator: true, ...password };
   const note = (action: AuditAction, id: AccountId, detail: string): void =>
     auditLog.append(serverEntry(systemClock.wall(), "first start", action, id, detail));
-  const { id, api_key } = await accounts.create(account, (made) =>
-    note("account.create", made, `plan ${plan}, an operator`),
-  );
+  let created;
+  try {
+    created = await accounts.create(account, (made) => note("account.create", made, `plan ${plan}, an operator`));
+  } catch (thrown) {
+    if (thrown instanceof EmailTaken) return null;
+    throw thrown;
+  }
+  const { id, api_key } = created;
   const secret = [`  API key   ${api_key}`];
   if (password.password !== undefined) secret.unshift(`  password  ${password.password}`);
   else {

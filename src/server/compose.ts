@@ -59,6 +59,7 @@ import { Reloader, type ReloadOutcome } from "./reload.ts";
 import { RunningParts } from "./running.ts";
 import { ScheduledBackups } from "./scheduled-backups.ts";
 import { ServedModels } from "./served-models.ts";
+import { sharedNodes } from "./shared-nodes.ts";
 import { startRelays } from "./threads.ts";
 
 export type Given = Readonly<{
@@ -216,7 +217,7 @@ type Work = Awaited<ReturnType<typeof openWork>>;
 async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposableStack) {
   const { config, live, fileCatalog, catalog, clock, log, metrics, port, programEnvironment, flags, onFirstLook } =
     earlier;
-  const { accounting, storedResponses, sealingKey } = earlier;
+  const { accounting, storedResponses, sealingKey, shareNodes } = earlier;
   const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
   const pool = new NodePool([], {
     clock,
@@ -248,6 +249,12 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
   opened.defer(() => pool.close());
   pool.sharePrefixCaches(config.sharePrefixCache);
   pool.reconfigure(serving.applied.nodes, config.queueMaxWaitMs, serving.applied.arrivals);
+  if (shareNodes !== null) {
+    const shares = shareNodes(sharedNodes(pool));
+    opened.defer(() => shares.close());
+    pool.shareSlots(() => shares.lineBegan());
+    await shares.exchange();
+  }
   const counter = new Counter({ log });
   opened.defer(() => counter.close());
   const counts = new TokenCounts(counter, pool, clock);
@@ -279,7 +286,7 @@ type Gateway = ReturnType<typeof openGateway>;
 
 function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
-  const { activity, requestLog, databaseBytes, eraseResponses, programEnvironment } = earlier;
+  const { activity, requestLog, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
   const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
@@ -351,7 +358,10 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     environment: programEnvironment,
     log,
     adopting: (next) => live.adopting(next),
-    adopted: async (next) => relays?.adopt(next),
+    adopted: async (next) => {
+      await relays?.adopt(next);
+      await adopt(next);
+    },
   });
   const nodeCare = new NodeCare({ dataFolder: config.dataFolder, pool, catalog, clock, log });
   const commandsWork: CommandsWork = {

@@ -13,7 +13,7 @@ import type { Log } from "../core/log.ts";
 import type { AccountId } from "../core/types.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
 import type { Metrics } from "../http/metrics/metrics.ts";
-import { openPostgresAccounting } from "../postgres-accounting.ts";
+import { openPostgresAccounting, type PostgresAccounting } from "../postgres-accounting.ts";
 import { ActivityFile } from "../store/activity/activity-file.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { writeExport } from "../store/backup/account-export.ts";
@@ -32,6 +32,7 @@ import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import { UsageFile } from "../store/usage/usage-file.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
+import { configDigest } from "./config-digest.ts";
 import { AccountExports } from "./account-exports.ts";
 
 type Parts = Readonly<{
@@ -58,6 +59,10 @@ export type Books = Readonly<{
   /** Removes the stored responses of an account, wherever they are; `forEver`: none of it are kept anymore. */
   eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
   sealingKey: Uint8Array;
+  /** Shares the nodes' slots with other gateways from its `exchange` on; null: there are none. */
+  shareNodes: PostgresAccounting["shareNodes"] | null;
+  /** Another configuration is in force. */
+  adopt(config: Config): Promise<void>;
 }>;
 
 export async function openBooks(parts: Parts, opened: AsyncDisposableStack): Promise<Books> {
@@ -109,6 +114,8 @@ async function inFolder(parts: Parts, opened: AsyncDisposableStack): Promise<Boo
     eraseResponses: (account, forEver) =>
       storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log),
     sealingKey: sealingKeyOf(dataFolder, sealingKeyBytes),
+    shareNodes: null,
+    adopt: async () => {},
   };
 }
 
@@ -124,6 +131,8 @@ async function inPostgres(url: string, parts: Parts, opened: AsyncDisposableStac
     siteUrl: addressesOf(config, port).siteUrl,
     maxWaitMs: config.queueMaxWaitMs,
     inputRequestsPerMinute: config.inputRequestsPerMinute,
+    configDigest: configDigest(config, catalog),
+    usageKeepDays: config.usageKeepDays,
     onCommit: metrics.countCommit,
   });
   opened.defer(() => accounting.close());
@@ -143,16 +152,12 @@ async function inPostgres(url: string, parts: Parts, opened: AsyncDisposableStac
     requestLog,
     exports: new AccountExports(config.dataFolder, (email, to) => writeExportOf(database, email, to), clock),
     databaseBytes: () => 0,
-    watch: unwatched,
+    watch: accounting.watch(),
     storedResponses,
     eraseResponses: (account, forEver) =>
       storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver),
     sealingKey: await sharedSealingKey(database, sealingKeyBytes),
+    shareNodes: accounting.shareNodes,
+    adopt: (next) => accounting.adopt(configDigest(next, catalog)),
   };
 }
-
-const unwatched: Books["watch"] = {
-  state: { violations: [], checkedAt: null, durationMs: null, wholePassAt: null },
-  begin() {},
-  plansChanged() {},
-};

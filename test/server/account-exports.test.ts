@@ -30,7 +30,9 @@ beforeEach(async () => {
       throw error;
     },
   });
-  exports = new AccountExports(dataFolder, (email, file) => writeExport(accounting.databaseFile, email, file), { monotonic: () => now });
+  exports = new AccountExports(dataFolder, (email, file) => writeExport(accounting.databaseFile, email, file), {
+    monotonic: () => now,
+  });
   now = 0;
   opened = [];
 });

@@ -7,16 +7,21 @@ import { limited, type Pace, systemPace } from "./pace.ts";
 /** Makes or extends the tables. Throws CommandError, which names the database without user and password. */
 export async function openServer(url: string, pace: Pace = systemPace): Promise<Server> {
   const server = new PostgresServer(url);
-  try {
-    await prepare(server, pace);
-  } catch (thrown) {
-    if (thrown instanceof CommandError) throw thrown;
-    throw new CommandError(reasonOf(url, thrown as Error), { cause: thrown });
-  }
+  await inOneSentence(url, () => prepare(server, pace));
   return server;
 }
 
-export async function prepare(server: Server, pace: Pace = systemPace): Promise<void> {
+/** What fails as the database says it is a CommandError for people. */
+export async function inOneSentence<Result>(url: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (thrown) {
+    if (!(thrown instanceof StatementError)) throw thrown;
+    throw new CommandError(reasonOf(url, thrown), { cause: thrown });
+  }
+}
+
+async function prepare(server: Server, pace: Pace = systemPace): Promise<void> {
   const connection = await limited(pace, server.connect(), (late) => late.close());
   try {
     await migrate(connection);
@@ -25,13 +30,11 @@ export async function prepare(server: Server, pace: Pace = systemPace): Promise<
   }
 }
 
-function reasonOf(url: string, thrown: Error): string {
-  const { message } = thrown;
+function reasonOf(url: string, { state, message }: StatementError): string {
   const { hostname, port, pathname, username } = new URL(url);
   const host = `${hostname}:${port === "" ? "5432" : port}`;
   const database = decodeURIComponent(pathname.slice(1));
   const name = `the database "${database}" on ${host}`;
-  const state = thrown instanceof StatementError ? thrown.state : null;
   switch (state) {
     case "28P01":
     case "28000":

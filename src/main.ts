@@ -39,6 +39,7 @@ const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = 
   reload: () => import("./commands/reload-command.ts"),
   health: () => import("./commands/health.ts"),
   backup: () => import("./commands/backup.ts"),
+  move: () => import("./commands/move.ts"),
   restore: () => import("./commands/restore.ts"),
   search: () => import("./commands/search.ts"),
   "search index": () => import("./commands/search-index.ts"),

@@ -73,6 +73,8 @@ tollgate backup FILE        copies the database, also while it is in use, and ch
 tollgate restore FILE       puts a backup in the place of a stopped server's database, which is kept under another name;
                             checks it first and refuses one that is damaged or whose books contradict themselves
                             (those not with --accept-violations)
+tollgate move --to URL      carries the books of a stopped server into an empty PostgreSQL database, for several gateways, and
+                            closes the folder; --from URL --to-data DIR carries them back
 tollgate check              checks the configuration and asks each node; exit code 1 if something is wrong
 tollgate doctor             looks at disk, clock, limits, database, configuration and nodes; exit code 1 if one is wrong
 tollgate check-answers      what a server starts to check answers against JSON Schemas; of no use by itself
@@ -82,7 +84,7 @@ tollgate help, help config, --version
 
 Commands take --data DIR, --config FILE and --json; serve has no --json, check-answers and pdf-text have no flags at all.
 They work on a running and on a stopped server alike, but reload, health, nodes drain and nodes resume on a running one
-alone, restore on a stopped.
+alone, restore and move on a stopped.
 Environment: TOLLGATE_CONFIG, TOLLGATE_HOST, TOLLGATE_PORT (or PORT), TOLLGATE_DATA, TOLLGATE_LOG_LEVEL and
 TOLLGATE_LOG_FORMAT; flags win over it, it wins over the file.
 Exit codes: 0 done, 1 not done, 2 the command line is wrong.`;

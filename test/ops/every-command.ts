@@ -66,6 +66,7 @@ export async function tryEveryCommand(
     "search",
     "search index",
     "restore",
+    "move",
     "doctor",
     "check-answers",
     "pdf-text",
@@ -98,6 +99,9 @@ export async function tryEveryCommand(
   expect((await run(["check-answers", "--quick"], options)).stderr).toContain("is started by a server");
   server.signal("SIGTERM");
   expect(await server.ended()).toBe(0);
+  expect((await run(["move", "--to", "postgres://127.0.0.1:1/none", ...here], options)).stderr).toContain(
+    "cannot be used",
+  );
   expect((await run(["restore", "copy.db", ...here], options)).code).toBe(0);
   expect((await run(["accounts", "list", ...here], options)).code).toBe(0);
 }

@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, chownSync, closeSync, mkdirSync, openSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { whyMoved } from "./moved-folder.ts";
 
 /** Another running process works on the data folder. */
 export class DataFolderInUse extends Error {
@@ -42,6 +43,8 @@ export type DataFolder = Readonly<{
 export function takeDataFolder(folder: string): DataFolder {
   const held = lockDataFolder(folder);
   try {
+    const moved = whyMoved(folder);
+    if (moved !== null) throw new DataFolderUnusable(moved);
     const missing = missingLedger(folder);
     if (missing !== null) throw new DataFolderUnusable(missing);
     createPrivate(held.databaseFile);

@@ -17,6 +17,7 @@ import type { EndUserView } from "../backup/end-users.ts";
 import { ask, sendIn, statement } from "./asking.ts";
 import type { Database } from "./database.ts";
 import type { Statement } from "./connection.ts";
+import { quotasInDatabase } from "./moved-tables.ts";
 
 const listsLimitMs = 60_000;
 const pageRows = 1_000;
@@ -37,9 +38,11 @@ const ofAccount = asJson(
      CASE WHEN password_hash IS NULL THEN 0 ELSE 1 END AS has_password
    FROM accounts WHERE lower(email COLLATE "C") = lower($1::text COLLATE "C")`,
 );
+/** The periods that an account is in are in its row. */
+const quotaUse = `SELECT quota, period, used FROM (${quotasInDatabase}) AS uses WHERE account_id = ?1 ORDER BY quota, period`;
 const lists = accountLists
   .filter(([name]) => name !== "usage")
-  .map(([name, sql]) => [name, asJson(`export ${name}`, sql)] as const);
+  .map(([name, sql]) => [name, asJson(`export ${name}`, name === "quota_use" ? quotaUse : sql)] as const);
 const newestLine = statement(
   "newest line",
   "SELECT max(at)::float8 AS at FROM journal WHERE account_id = $1::text::bigint",

@@ -661,6 +661,7 @@ export class Lane {
     const id = `${gateway}/${mint()}`;
     const [outcome] = await this.#send([call(sql.registerLane, id, gateway, version, configDigest())]);
     if (outcome === undefined || isFailed(outcome)) throw outcome ?? new StatementError(null, "no answer");
+    if (outcome.length === 0) throw new StatementError(null, "the books were moved elsewhere: they are closed");
     this.#id = id;
     this.#batch = 0;
   }

@@ -28,10 +28,12 @@ export const clock = statement("clock", "SELECT floor(extract(epoch FROM clock_t
 
 // ---------------------------------------------------------------- lanes
 
+/** None where the books are closed, since they are being moved: who closes them waits for this, and sees the lane. */
 export const registerLane = statement(
   "register lane",
   `INSERT INTO lanes (id, gateway, batch, seen_at, version, config_digest)
-   VALUES ($1::text, $2::text, 0, clock_timestamp(), $3::text, $4::text)`,
+   SELECT $1::text, $2::text, 0, clock_timestamp(), $3::text, $4::text FROM ledger_meta
+   WHERE ledger_meta.id = 1 AND NOT closed FOR SHARE RETURNING 1 AS registered`,
 );
 
 export const writeConfigDigest = statement(

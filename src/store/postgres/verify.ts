@@ -12,7 +12,8 @@ import { type ChecksOf, ledgerChecks } from "../verify/ledger-checks.ts";
 import { type BoundsSince, boundsOf, type QuotaBounds } from "../verify/verify-disk.ts";
 import type { LedgerState, OpenWork } from "../verify/verify-watch.ts";
 import { ask, statement } from "./asking.ts";
-import type { Database } from "./database.ts";
+import { call } from "./connection.ts";
+import type { Database, Session } from "./database.ts";
 import { takeJob } from "./jobs.ts";
 
 const accountsPerSlice = 100;
@@ -41,23 +42,32 @@ export async function verifyBooks(
     const ids = await ask<{ id: AccountId }>(database, accountsAfter, after, accountsPerSlice);
     // After the last account there may still be lines of accounts that do not exist.
     const last = ids.at(-1)?.id ?? Number.MAX_SAFE_INTEGER;
-    const found = await database.read(async (session) => {
-      const values = [String(after), String(last)];
-      const calls = checks.map((each) => ({ statement: each, parameters: values }));
-      const { allowance, coder_calls, searches } = bounds;
-      const limits = [allowance, coder_calls, searches, since.day, since.window].map((bound) =>
-        String(Math.min(bound, Number.MAX_SAFE_INTEGER)),
-      );
-      return session.run([...calls, { statement: aboveBound, parameters: [...values, ...limits] }]);
-    });
-    for (const row of found.flat() as readonly unknown[] as readonly Broken[]) {
-      if (violations.length < violationsMax) violations.push({ ...row });
-    }
+    const found = await database.read((session) => violationsIn(session, after, last, bounds, since));
+    violations.push(...found.slice(0, violationsMax - violations.length));
     accounts += ids.length;
     if (ids.length === 0) return { accounts, violations, isWhole: true };
     after = last;
     if (!(await rest(clock.monotonic() - from))) return { accounts, violations, isWhole: false };
   }
+}
+
+const anyPlan: QuotaBounds = { allowance: Infinity, coder_calls: Infinity, searches: Infinity };
+
+/** What is broken about accounts with after < id <= last, as the transaction sees them. */
+export async function violationsIn(
+  session: Session,
+  after: AccountId,
+  last: AccountId,
+  bounds: QuotaBounds = anyPlan,
+  since: BoundsSince = { day: 0, window: 0 },
+): Promise<readonly Violation[]> {
+  const { allowance, coder_calls, searches } = bounds;
+  const limits = [allowance, coder_calls, searches, since.day, since.window];
+  const found = await session.run([
+    ...checks.map((each) => call(each, after, last)),
+    call(aboveBound, after, last, ...limits.map((bound) => Math.min(bound, Number.MAX_SAFE_INTEGER))),
+  ]);
+  return found.flat().map((row) => ({ ...(row as unknown as Broken) }));
 }
 
 export type PostgresWatchOptions = Readonly<{

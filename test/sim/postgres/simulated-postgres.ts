@@ -335,7 +335,7 @@ class Session {
         return [{ now: postgres.now }];
       case "register lane":
         rows.set(lane, { id: first, batch: 0, seen: postgres.timeline.now, gone: false });
-        return [];
+        return [{ registered: 1 }];
       case "take lane": {
         const waits = locked([lane]);
         if (waits !== null) return waits;

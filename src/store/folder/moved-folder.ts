@@ -1,0 +1,50 @@
+// The mark of a data folder whose books were moved into a database: from before the move begins, so that nobody writes here
+// what would not be there. Only a move that ended says that they are there.
+import { closeSync, fsyncSync, openSync } from "node:fs";
+import { join } from "node:path";
+import type { Ms } from "../../core/types.ts";
+import { readWhole, writeWhole } from "./whole-file.ts";
+
+const movedName = "moved.json";
+
+export type MovedMark = Readonly<{
+  /** Of this move: the database knows it by it. */
+  id: string;
+  /** Where to, without names and passwords. */
+  to: string;
+  state: "moving" | "moved";
+  at: Ms;
+}>;
+
+/** Null: nobody has begun to move them. */
+export function movedMark(folder: string): MovedMark | null {
+  const bytes = readWhole(join(folder, movedName));
+  return bytes === null ? null : (JSON.parse(new TextDecoder().decode(bytes)) as MovedMark);
+}
+
+/** On disk when this returns. */
+export function setMovedMark(folder: string, mark: MovedMark): void {
+  writeWhole(join(folder, movedName), new TextEncoder().encode(JSON.stringify(mark)));
+  const descriptor = openSync(folder, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Why nothing may be written here, in a sentence; null where nobody moved the books. */
+export function whyMoved(folder: string): string | null {
+  const mark = movedMark(folder);
+  if (mark === null) return null;
+  if (mark.state === "moved") {
+    return (
+      `the books of ${folder} were moved to ${mark.to} at ${new Date(mark.at).toISOString()}, and this folder's are closed: ` +
+      `name that database in [ledger] url or TOLLGATE_DATABASE_URL`
+    );
+  }
+  return (
+    `a move of the books of ${folder} to ${mark.to} was cut off: run \`tollgate move --to URL --data ${folder}\` again, which ` +
+    `finds out what became of it (if that database is lost for good, remove ${join(folder, movedName)})`
+  );
+}

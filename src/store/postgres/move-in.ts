@@ -1,0 +1,374 @@
+// Moves the books of a data folder into an empty database: in one transaction, whose sums are compared and whose books are
+// checked before it ends. The folder is marked before, so that nobody writes to it anymore, and says that the books are there
+// only when they are. Whatever is killed, and wherever: the same command again finds out what became of it and goes on.
+import { Database as Sqlite } from "bun:sqlite";
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { CommandError } from "../../core/expected-error.ts";
+import { dayMs } from "../../core/limits.ts";
+import type { Ms } from "../../core/types.ts";
+import { activityLevels } from "../activity/activity-sums.ts";
+import {
+  activityName,
+  DataFolderInUse,
+  lockDataFolder,
+  missingLedger,
+  requestsName,
+  responsesName,
+  sealingKeyName,
+} from "../folder/data-folder.ts";
+import { movedMark, setMovedMark, whyMoved } from "../folder/moved-folder.ts";
+import { readWhole } from "../folder/whole-file.ts";
+import { migrate as migrateFolder } from "../ledger/migrate.ts";
+import { openForReading } from "../open.ts";
+import { sendIn, statement } from "./asking.ts";
+import { arrayOf, call, PostgresServer } from "./connection.ts";
+import { CommitUnknown, Database, type Session, textParameter } from "./database.ts";
+import { migrate } from "./migrations.ts";
+import {
+  columnsOf,
+  type MovedTable,
+  movedSums,
+  movedTables,
+  periodColumns,
+  placeOf,
+  quotasInDatabase,
+  quotasInFolder,
+} from "./moved-tables.ts";
+import * as usage from "./schema-usage.ts";
+import { violationsIn } from "./verify.ts";
+
+export type MoveOrder = Readonly<{
+  dataFolder: string;
+  url: string;
+  now: Ms;
+  progress: (line: string) => void;
+}>;
+
+export type Moved = Readonly<{ accounts: number; lines: number; responses: number; to: string }>;
+
+/** One transaction of whatever length; each of its statements is short. */
+const limitMs = 24 * 3_600_000;
+const rowsAtOnce = 1_000;
+const progressRows = 100_000;
+const arrivedName = "moved_in";
+
+type Value = string | number | null | Uint8Array;
+
+/** Throws CommandError in one sentence where it cannot be; then the folder is as it was, or says so. */
+export async function moveIn(order: MoveOrder): Promise<Moved> {
+  const { dataFolder, url, now, progress } = order;
+  const to = placeOf(url);
+  if (!existsSync(dataFolder)) throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
+  const missing = missingLedger(dataFolder);
+  if (missing !== null) throw new CommandError(missing);
+  const folder = lock(dataFolder);
+  let database: Database | null = null;
+  try {
+    if ((statSync(folder.databaseFile, { throwIfNoEntry: false })?.size ?? 0) === 0) {
+      throw new CommandError(`there is no ledger in ${dataFolder}; name its folder with --data DIR`);
+    }
+    const known = movedMark(dataFolder);
+    if (known?.state === "moved") throw new CommandError(whyMoved(dataFolder)!);
+    if (known !== null && known.to !== to) throw new CommandError(whyMoved(dataFolder)!);
+    migrateFolder(folder.databaseFile);
+    const server = new PostgresServer(url);
+    await makeTables(server, to);
+    database = new Database(server, undefined, 1);
+    const id = known?.id ?? crypto.randomUUID();
+    if (known === null || !(await hasArrived(database, id))) {
+      await checkEmpty(database, to);
+      setMovedMark(dataFolder, { id, to, state: "moving", at: now });
+      await copy(database, order, folder.databaseFile, id);
+    } else progress("the books had arrived when the move was cut off");
+    setMovedMark(dataFolder, { id, to, state: "moved", at: now });
+    return { ...(await countsOf(database)), to };
+  } finally {
+    await database?.close();
+    folder.release();
+  }
+}
+
+function lock(dataFolder: string) {
+  try {
+    return lockDataFolder(dataFolder);
+  } catch (error) {
+    if (!(error instanceof DataFolderInUse)) throw error;
+    throw new CommandError(`a server runs on the data folder ${dataFolder}: stop it first, then move its books`);
+  }
+}
+
+async function makeTables(server: PostgresServer, to: string): Promise<void> {
+  let connection;
+  try {
+    connection = await server.connect();
+    await migrate(connection);
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(`nothing was moved: ${to} cannot be used: ${(error as Error).message}`);
+  } finally {
+    connection?.close();
+  }
+}
+
+const arrival = statement("arrival", "SELECT 1 AS arrived FROM jobs WHERE name = $1::text AND holder = $2::text");
+const setArrival = statement("set arrival", "INSERT INTO jobs (name, holder, until) VALUES ($1::text, $2::text, 0)");
+const setSealingKey = statement(
+  "set sealing key",
+  "UPDATE ledger_meta SET sealing_key = decode($1::text, 'base64') WHERE id = 1",
+);
+const livingLane = statement("living lane", "SELECT gateway FROM lanes WHERE gone_at IS NULL LIMIT 1");
+const counts = statement(
+  "moved counts",
+  `SELECT (SELECT count(*) FROM accounts)::float8 AS accounts, (SELECT count(*) FROM journal)::float8 AS lines,
+     (SELECT count(*) FROM stored_responses)::float8 AS responses`,
+);
+
+const hasArrived = (database: Database, id: string): Promise<boolean> =>
+  database.read(async (session) => (await sendIn(session)(arrival, arrivedName, id)).length > 0);
+
+const countsOf = (database: Database) =>
+  database.read(async (session) => (await sendIn(session)<Omit<Moved, "to">>(counts))[0]!, limitMs);
+
+async function checkEmpty(database: Database, to: string): Promise<void> {
+  await database.read(async (session) => {
+    const send = sendIn(session);
+    const [lane] = await send<Readonly<{ gateway: string }>>(livingLane);
+    if (lane !== undefined) {
+      throw new CommandError(
+        `nothing was moved: the gateway ${lane.gateway} serves from ${to}; stop all of them first`,
+      );
+    }
+    for (const { name } of movedTables) {
+      const [row] = await send(statement("look", `SELECT 1 AS found FROM ${name} LIMIT 1`));
+      if (row === undefined) continue;
+      throw new CommandError(`nothing was moved: ${to} has books already (its table "${name}" is not empty)`);
+    }
+  });
+}
+
+async function copy(database: Database, order: MoveOrder, databaseFile: string, id: string): Promise<void> {
+  const { dataFolder, progress } = order;
+  const source = openForReading(databaseFile);
+  try {
+    await database.transaction(
+      async (session) => {
+        const send = sendIn(session);
+        source.run("BEGIN");
+        try {
+          for (const table of movedTables) await put(session, table, rowsIn(source, table), progress);
+          await setPeriods(session);
+          await setMarks(session, source);
+          await putBeside(session, dataFolder, progress);
+          const key = readWhole(join(dataFolder, sealingKeyName));
+          if (key !== null) await send(setSealingKey, key.toBase64());
+          await compare(session, source);
+          progress("checking the books of every account");
+          const [broken] = await violationsIn(session, 0, Number.MAX_SAFE_INTEGER);
+          if (broken !== undefined) {
+            throw new CommandError(
+              `nothing was moved: the books contradict themselves (account ${broken.account}: ${broken.detail})`,
+            );
+          }
+          await send(setArrival, arrivedName, id);
+        } finally {
+          source.run("ROLLBACK");
+        }
+      },
+      { limitMs },
+    );
+  } catch (error) {
+    if (error instanceof CommitUnknown) {
+      throw new CommandError(
+        "nobody knows whether the books have arrived: run the same command again, which finds out",
+      );
+    }
+    throw error instanceof CommandError
+      ? error
+      : new CommandError(`nothing was moved: ${(error as Error).message}; run the same command again`);
+  } finally {
+    source.close();
+  }
+}
+
+function* rowsIn(source: Sqlite, { name, columns }: MovedTable): Iterable<readonly Value[]> {
+  const names = columns.map((column) => `"${column.name}"`).join(", ");
+  const order = name === "journal" ? " ORDER BY sequence" : "";
+  const query = source.query<Readonly<Record<string, Value>>, []>(`SELECT ${names} FROM ${name}${order}`);
+  for (const row of query.iterate()) yield columns.map((column) => row[column.name]!);
+}
+
+async function put(
+  session: Session,
+  { name, columns }: MovedTable,
+  rows: Iterable<readonly Value[]>,
+  progress: (line: string) => void,
+): Promise<void> {
+  const insert = statement(
+    `move ${name}`,
+    `INSERT INTO ${name} (${columns.map((column) => column.name).join(", ")}) SELECT * FROM unnest(
+       ${columns.map(({ type }, index) => `$${index + 1}::text::${type}[]`).join(", ")})`,
+  );
+  let some: (readonly Value[])[] = [];
+  let done = 0;
+  const write = async (): Promise<void> => {
+    if (some.length === 0) return;
+    await session.run([call(insert, ...columns.map((_, at) => arrayOf(some.map((row) => textOf(row[at]!)))))]);
+    done += some.length;
+    if (done % progressRows === 0) progress(`${done.toLocaleString("en-US")} rows of ${name}`);
+    some = [];
+  };
+  for (const row of rows) {
+    some.push(row);
+    if (some.length === rowsAtOnce) await write();
+  }
+  await write();
+}
+
+const textOf = (value: Value): string | number | null =>
+  value instanceof Uint8Array ? `\\x${value.toHex()}` : typeof value === "string" ? textParameter(value) : value;
+
+/** The latest period of each quota goes into its account's row. */
+async function setPeriods(session: Session): Promise<void> {
+  const send = sendIn(session);
+  for (const [quota, period, used] of periodColumns) {
+    const latest = `SELECT account_id, max(period) AS period FROM quota_use WHERE quota = '${quota}' GROUP BY account_id`;
+    await send(
+      statement(
+        `move ${quota}`,
+        `UPDATE accounts SET ${period} = q.period, ${used} = q.used FROM quota_use AS q JOIN (${latest}) AS latest
+           ON latest.account_id = q.account_id AND latest.period = q.period
+         WHERE q.quota = '${quota}' AND accounts.id = q.account_id`,
+      ),
+    );
+    await send(
+      statement(
+        `move ${quota}`,
+        `DELETE FROM quota_use WHERE quota = '${quota}' AND EXISTS (
+           SELECT 1 FROM accounts WHERE id = quota_use.account_id AND ${period} = quota_use.period)`,
+      ),
+    );
+  }
+}
+
+/** Days whose lines are folded, or some of them, are summed for the usage page as well. */
+async function setMarks(session: Session, source: Sqlite): Promise<void> {
+  const folded = source.query<{ at: Ms; sequence: number }, []>("SELECT at, sequence FROM journal_folded").get()!;
+  const hasFolds = source.query("SELECT 1 FROM journal_folds LIMIT 1").get() !== null;
+  if (!hasFolds) return;
+  const day = Math.floor(folded.at / dayMs);
+  const send = sendIn(session);
+  const setCounter = statement(
+    "move mark",
+    `INSERT INTO counters (name, value) VALUES ($1::text, $2::text::bigint)
+     ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+  );
+  await send(setCounter, "folded_at", folded.at);
+  await send(setCounter, "usage_day", day);
+  for (const account of ["account_id", "0"]) {
+    await send(
+      statement(
+        "move days",
+        `INSERT INTO usage_days (account_id, day, model, endpoint, key_id, end_user_id, requests, input, cached_input, output,
+           reasoning, billed_tokens)
+         SELECT account, day, model, endpoint, key_id, end_user, sum(requests), sum(input), sum(cached), sum(output),
+           sum(reasoning), sum(billed)
+         FROM (
+           SELECT ${account} AS account, day, model, endpoint, key_id, 0 AS end_user, lines AS requests,
+             input_fresh + input_cached AS input, input_cached AS cached, output, reasoning, billed_tokens AS billed
+           FROM journal_folds WHERE kind IN ('charge', 'coder_usage')
+           UNION ALL
+           SELECT ${account}, floor(at / ${dayMs}.0)::int, model, endpoint, key_id,
+             ${account === "0" ? "0" : "coalesce(end_user_id, 0)"}, 1, input_fresh + input_cached, input_cached, output,
+             reasoning, billed_tokens
+           FROM journal WHERE kind IN ('charge', 'coder_usage') AND at < ($1::text::bigint + 1) * ${dayMs}) AS parts
+         GROUP BY 1, 2, 3, 4, 5, 6`,
+      ),
+      day,
+    );
+  }
+}
+
+/** What stands in files beside the ledger's. */
+async function putBeside(session: Session, dataFolder: string, progress: (line: string) => void): Promise<void> {
+  await fromFile(join(dataFolder, responsesName), "responses", async (file) => {
+    const rows = file.query<Readonly<Record<string, Value>>, []>(
+      "SELECT id, account_id, previous_id, kept_at, bytes, input, output, settings FROM responses ORDER BY sequence",
+    );
+    const insert = statement(
+      "move response",
+      `INSERT INTO stored_responses (id, account_id, previous_id, kept_at, bytes, input, output, settings)
+       VALUES ($1::text, $2::text::bigint, $3::text, $4::text::bigint, $5::text::bigint, $6::text, $7::text, $8::text)`,
+    );
+    // One by one: a single one may have 32 MiB.
+    for (const row of rows.iterate()) await session.run([call(insert, ...Object.values(row).map(textOf))]);
+    await session.run([
+      call(
+        statement(
+          "move responses use",
+          `INSERT INTO stored_responses_use (account_id, responses, bytes)
+           SELECT account_id, count(*), sum(bytes) FROM stored_responses GROUP BY account_id`,
+        ),
+      ),
+    ]);
+  });
+  await fromFile(join(dataFolder, requestsName), "failed", async (file) => {
+    const columns = columnsOf(usage.failedRequests);
+    const table = { name: "failed_requests", columns };
+    const names = columns.map(({ name }) => name).join(", ");
+    const rows = file.query<Readonly<Record<string, Value>>, []>(`SELECT ${names} FROM failed ORDER BY sequence`);
+    await put(
+      session,
+      table,
+      mapped(rows.iterate(), (row) => columns.map(({ name }) => row[name]!)),
+      progress,
+    );
+    const counter =
+      "INSERT INTO counters (name, value) VALUES ('failed_requests', coalesce((SELECT max(sequence) FROM failed_requests), 0))";
+    const gone = file.query<{ requests: number }, []>("SELECT requests FROM gone").get()!.requests;
+    const setGone = statement(
+      "move gone",
+      "INSERT INTO counters (name, value) VALUES ('failed_gone', $1::text::bigint)",
+    );
+    await session.run([call(statement("move failed counter", counter)), call(setGone, gone)]);
+  });
+  await fromFile(join(dataFolder, activityName), "days", async (file) => {
+    const columns = columnsOf(usage.activity);
+    for (const { table, stepMs } of activityLevels) {
+      const rows = file.query<Readonly<Record<string, Value>>, []>(`SELECT *, "left" AS departed FROM ${table}`);
+      const valueOf = (row: Readonly<Record<string, Value>>, name: string): Value =>
+        name === "step_ms" ? stepMs : row[name]!;
+      const values = mapped(rows.iterate(), (row) => columns.map(({ name }) => valueOf(row, name)));
+      await put(session, { name: "activity", columns }, values, progress);
+    }
+  });
+}
+
+function* mapped<From, To>(rows: Iterable<From>, map: (row: From) => To): Iterable<To> {
+  for (const row of rows) yield map(row);
+}
+
+/** Nothing where the file, or its table, was never made. */
+async function fromFile(file: string, table: string, work: (database: Sqlite) => Promise<void>): Promise<void> {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  const database = openForReading(file);
+  try {
+    if (database.query("SELECT 1 FROM sqlite_schema WHERE name = ?").get(table) !== null) await work(database);
+  } finally {
+    database.close();
+  }
+}
+
+/** Both say the same, to the token. */
+async function compare(session: Session, source: Sqlite): Promise<void> {
+  const send = sendIn(session);
+  const there = movedSums(quotasInDatabase);
+  for (const [index, [what, sql]] of movedSums(quotasInFolder).entries()) {
+    const here = source.query<{ sums: string }, []>(sql).get()!.sums;
+    const [arrived] = await send<Readonly<{ sums: string }>>(statement(`sums of ${what}`, there[index]![1]));
+    if (arrived!.sums === here) continue;
+    throw new CommandError(
+      `nothing was moved: ${what} sum up to ${here} in the folder and to ${arrived!.sums} in the database`,
+    );
+  }
+}

@@ -1,0 +1,346 @@
+// Moves the books of a database into an empty data folder. The database is closed first: no gateway starts on it anymore, and
+// the move waits until none lives. All is read in one state, sums are compared and the books checked, and only then the ledger
+// gets its name in the folder. Whatever is killed, and wherever: the same command again begins anew, or says that it is done.
+import type { Database as Sqlite } from "bun:sqlite";
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { CommandError } from "../../core/expected-error.ts";
+import type { Ms } from "../../core/types.ts";
+import { ActivityStore } from "../activity/activity-store.ts";
+import { activityLevels } from "../activity/activity-sums.ts";
+import {
+  activityName,
+  databaseName,
+  lockDataFolder,
+  lockName,
+  requestsName,
+  responsesName,
+  sealingKeyName,
+} from "../folder/data-folder.ts";
+import { writeWhole } from "../folder/whole-file.ts";
+import { migrate as migrateFolder } from "../ledger/migrate.ts";
+import { openForReading, openForWriting } from "../open.ts";
+import { RequestLogStore } from "../requests/request-log-store.ts";
+import { openStoredResponses } from "../responses/stored-responses-file.ts";
+import { ledgerViolations } from "../verify/database-check.ts";
+import { sendIn, statement, type Send } from "./asking.ts";
+import { PostgresServer } from "./connection.ts";
+import { Database } from "./database.ts";
+import { GoneLanes } from "./gone-lanes.ts";
+import { laneGoneMs } from "./limits.ts";
+import type { MoveOrder } from "./move-in.ts";
+import {
+  columnsOf,
+  type MovedTable,
+  movedSums,
+  movedTables,
+  placeOf,
+  quotasInDatabase,
+  quotasInFolder,
+} from "./moved-tables.ts";
+import { systemPace } from "./pace.ts";
+import * as usage from "./schema-usage.ts";
+
+export type MovedOut = Readonly<{ accounts: number; lines: number; responses: number; from: string }>;
+
+const limitMs = 24 * 3_600_000;
+const rowsAtOnce = 1_000;
+const lookMs = 1_000;
+/** Who was killed is known to be gone after `laneGoneMs`; who lives is told to be stopped. */
+const waitMs = 4 * laneGoneMs;
+/** What a folder may have in which no books are: its lock, and the parts of a move that was cut off. */
+const partSuffix = ".moving";
+
+type Value = string | number | null | Uint8Array;
+
+/** `dataFolder`: where to. Throws CommandError in one sentence where it cannot be; then the database is as it was. */
+export async function moveOut({ dataFolder, url, progress }: MoveOrder): Promise<MovedOut> {
+  const from = placeOf(url);
+  if (existsSync(join(dataFolder, databaseName))) {
+    throw new CommandError(`${dataFolder} has books already: name a folder that has none`);
+  }
+  const folder = lockDataFolder(dataFolder);
+  const server = new PostgresServer(url);
+  const database = new Database(server, undefined, 2);
+  let isClosed = false;
+  try {
+    const strange = readdirSync(dataFolder).filter((name) => !name.startsWith(lockName) && !name.includes(partSuffix));
+    if (strange.length > 0)
+      throw new CommandError(`${dataFolder} is not empty: it has ${strange.slice(0, 3).join(", ")}`);
+    for (const name of readdirSync(dataFolder)) {
+      if (name.includes(partSuffix)) rmSync(join(dataFolder, name), { force: true });
+    }
+    await close(database, from);
+    isClosed = true;
+    await waitForGateways(database, server, progress);
+    const counts = await copy(database, dataFolder, progress);
+    isClosed = false; // it stays so, for good
+    return { ...counts, from };
+  } catch (error) {
+    if (isClosed) await reopen(database).catch(() => progress(`the books in ${from} stay closed until this is done`));
+    throw error instanceof CommandError ? error : new CommandError(`nothing was moved: ${(error as Error).message}`);
+  } finally {
+    await database.close();
+    folder.release();
+  }
+}
+
+const readMeta = statement("meta", "SELECT closed FROM ledger_meta WHERE id = 1");
+const setClosed = statement("close books", "UPDATE ledger_meta SET closed = true WHERE id = 1 RETURNING 1 AS done");
+const setOpen = statement("reopen books", "UPDATE ledger_meta SET closed = false WHERE id = 1");
+const living = statement(
+  "living gateways",
+  "SELECT DISTINCT gateway FROM lanes WHERE gone_at IS NULL ORDER BY gateway",
+);
+
+async function close(database: Database, from: string): Promise<void> {
+  try {
+    await database.transaction(async (session) => {
+      const send = sendIn(session);
+      await send(readMeta);
+      await send(setClosed);
+    });
+  } catch (error) {
+    throw new CommandError(
+      `nothing was moved: there are no books in ${from} that can be read: ${(error as Error).message}`,
+    );
+  }
+}
+
+const reopen = (database: Database): Promise<unknown> => database.transaction((session) => sendIn(session)(setOpen));
+
+/** Those that were killed are given up as gateways do it: when their rows have not changed for 15 s. */
+async function waitForGateways(
+  database: Database,
+  server: PostgresServer,
+  progress: (line: string) => void,
+): Promise<void> {
+  const gone = new GoneLanes(server, systemPace, () => {});
+  try {
+    const until = systemPace.monotonic() + waitMs;
+    for (let told = ""; ;) {
+      await gone.look();
+      const alive = await database.read(async (session) => sendIn(session)<Readonly<{ gateway: string }>>(living));
+      if (alive.length === 0) return;
+      const names = alive.map(({ gateway }) => gateway).join(", ");
+      if (names !== told) progress(`waiting for gateways to end: ${names}`);
+      told = names;
+      if (systemPace.monotonic() > until) {
+        throw new CommandError(
+          `nothing was moved: ${names} still ${alive.length === 1 ? "runs" : "run"}; stop all gateways first`,
+        );
+      }
+      await Bun.sleep(lookMs);
+    }
+  } finally {
+    gone.close();
+  }
+}
+
+async function copy(database: Database, dataFolder: string, progress: (line: string) => void) {
+  const part = (name: string): string => join(dataFolder, `${name}${partSuffix}`);
+  const ledger = part(databaseName);
+  closeSync(openSync(ledger, "a", 0o600));
+  migrateFolder(ledger);
+  const target = openForWriting(ledger);
+  const counts = await database.transaction(
+    async (session) => {
+      const send = sendIn(session);
+      target.transaction(() => target.run("DELETE FROM audit_log"))();
+      for (const table of movedTables) await takeTable(send, target, table, progress);
+      await takeMarks(send, target);
+      await compare(send, target);
+      const responses = await takeBeside(send, part, ledger);
+      const [meta] = await send<Readonly<{ key: string | null }>>(sealingKey);
+      if (meta!.key !== null)
+        writeWhole(join(dataFolder, `${sealingKeyName}${partSuffix}`), Uint8Array.fromBase64(meta!.key));
+      return responses;
+    },
+    { access: "snapshot", limitMs },
+  );
+  target.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  target.close();
+  const checked = openForReading(ledger);
+  const [broken] = ledgerViolations(checked, progress);
+  const { accounts, lines } = checked
+    .query<{ accounts: number; lines: number }, []>(
+      "SELECT (SELECT count(*) FROM accounts) AS accounts, (SELECT count(*) FROM journal) AS lines",
+    )
+    .get()!;
+  checked.close();
+  if (broken !== undefined) {
+    throw new CommandError(
+      `nothing was moved: the books contradict themselves (account ${broken.account}: ${broken.detail})`,
+    );
+  }
+  // The ledger comes last: a folder without it has no books.
+  for (const name of [responsesName, requestsName, activityName, sealingKeyName, databaseName]) {
+    if (!existsSync(part(name))) continue;
+    for (const log of ["-wal", "-shm"]) rmSync(part(name) + log, { force: true });
+    flush(part(name));
+    renameSync(part(name), join(dataFolder, name));
+  }
+  flush(dataFolder);
+  return { accounts, lines, responses: counts };
+}
+
+function flush(path: string): void {
+  const descriptor = openSync(path, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+const sealingKey = statement(
+  "sealing key",
+  "SELECT encode(sealing_key, 'base64') AS key FROM ledger_meta WHERE id = 1",
+);
+
+/** A column as SQLite keeps it: whole numbers, bytes as hexadecimal text. */
+const read = ({ name, type }: MovedTable["columns"][number]): string =>
+  type === "bytea"
+    ? `encode(${name}, 'hex') AS ${name}`
+    : type === "boolean"
+      ? `CASE WHEN ${name} THEN 1 ELSE 0 END AS ${name}`
+      : type === "text"
+        ? name
+        : `${name}::float8 AS ${name}`;
+
+type Found = Readonly<Record<string, string | number | null>>;
+
+/** Rows of a query, some at a time; within a transaction. */
+async function* rowsOf(send: Send, query: string, atOnce = rowsAtOnce): AsyncIterable<readonly Found[]> {
+  await send(statement("open rows", `DECLARE moved NO SCROLL CURSOR FOR ${query}`));
+  for (;;) {
+    const rows = await send<Found>(statement("next rows", `FETCH ${atOnce} FROM moved`));
+    if (rows.length > 0) yield rows;
+    if (rows.length < atOnce) break;
+  }
+  await send(statement("close rows", "CLOSE moved"));
+}
+
+async function takeTable(
+  send: Send,
+  target: Sqlite,
+  { name, columns }: MovedTable,
+  progress: (line: string) => void,
+): Promise<void> {
+  // Line 1 is left out: what is folded stands before it.
+  let sequence = 1;
+  const isJournal = name === "journal";
+  const names = [...(isJournal ? ["sequence"] : []), ...columns.map((column) => column.name)];
+  const insert = target.prepare<unknown, Value[]>(
+    `INSERT INTO ${name} (${names.map((column) => `"${column}"`).join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
+  );
+  const query =
+    name === "quota_use"
+      ? `SELECT account_id::float8 AS account_id, quota, period, used::float8 AS used FROM (${quotasInDatabase}) AS uses`
+      : `SELECT ${columns.map(read).join(", ")} FROM ${name}${isJournal ? " ORDER BY journal.at, billing_key" : ""}`;
+  let done = 0;
+  for await (const rows of rowsOf(send, query)) {
+    target.transaction(() => {
+      for (const row of rows) {
+        const values = columns.map(({ name: column, type }): Value => {
+          const value = row[column]!;
+          return type === "bytea" && typeof value === "string" ? Uint8Array.fromHex(value) : value;
+        });
+        insert.run(...(isJournal ? [(sequence += 1)] : []), ...values);
+      }
+    })();
+    done += rows.length;
+    if (done % (100 * rowsAtOnce) === 0) progress(`${done.toLocaleString("en-US")} rows of ${name}`);
+  }
+  insert.finalize();
+}
+
+async function takeMarks(send: Send, target: Sqlite): Promise<void> {
+  const mark = statement("folded mark", "SELECT value::float8 AS at FROM counters WHERE name = 'folded_at'");
+  const [folded] = await send<Readonly<{ at: Ms }>>(mark);
+  const hasFolds = target.query("SELECT 1 FROM journal_folds LIMIT 1").get() !== null;
+  if (hasFolds) target.run("UPDATE journal_folded SET sequence = 1, billing_key = '', at = ?", [(folded?.at ?? 1) - 1]);
+}
+
+async function compare(send: Send, target: Sqlite): Promise<void> {
+  const here = movedSums(quotasInFolder);
+  for (const [index, [what, sql]] of movedSums(quotasInDatabase).entries()) {
+    const [there] = await send<Readonly<{ sums: string }>>(statement(`sums of ${what}`, sql));
+    const { sums } = target.query<{ sums: string }, []>(here[index]![1]).get()!;
+    if (sums === there!.sums) continue;
+    throw new CommandError(
+      `nothing was moved: ${what} sum up to ${there!.sums} in the database and to ${sums} in the folder`,
+    );
+  }
+}
+
+/** What stands in files beside the ledger's; gives how many responses are stored. */
+async function takeBeside(send: Send, part: (name: string) => string, ledger: string): Promise<number> {
+  const stored = openStoredResponses(part(responsesName));
+  let responses = 0;
+  try {
+    const put = stored.prepare<unknown, Value[]>(
+      `INSERT INTO responses (id, account_id, previous_id, kept_at, bytes, input, output, settings)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    const query = `SELECT id, account_id::float8 AS account_id, previous_id, kept_at::float8 AS kept_at,
+      bytes::float8 AS bytes, input, output, settings FROM stored_responses ORDER BY kept_at, id`;
+    for await (const rows of rowsOf(send, query, 1)) {
+      for (const row of rows) put.run(...Object.values(row));
+      responses += rows.length;
+    }
+    stored.run(`INSERT INTO responses_use (account_id, responses, bytes)
+      SELECT account_id, count(*), sum(bytes) FROM responses GROUP BY account_id`);
+    stored.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    stored.close();
+  }
+  // Made as the server makes them, then filled.
+  RequestLogStore.open(part(requestsName), ledger, 1).close();
+  await fill(
+    send,
+    part(requestsName),
+    "failed",
+    columnsOf(usage.failedRequests),
+    "FROM failed_requests ORDER BY sequence",
+  );
+  const [gone] = await send<Readonly<{ value: number }>>(
+    statement("gone", "SELECT value::float8 AS value FROM counters WHERE name = 'failed_gone'"),
+  );
+  const log = openForWriting(part(requestsName));
+  log.run("UPDATE gone SET requests = ?", [gone?.value ?? 0]);
+  log.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  log.close();
+  ActivityStore.open(part(activityName)).close();
+  const columns = columnsOf(usage.activity).filter(({ name }) => name !== "step_ms");
+  for (const { table, stepMs } of activityLevels) {
+    await fill(send, part(activityName), table, columns, `FROM activity WHERE step_ms = ${stepMs}`);
+  }
+  return responses;
+}
+
+async function fill(
+  send: Send,
+  file: string,
+  table: string,
+  columns: MovedTable["columns"],
+  from: string,
+): Promise<void> {
+  const target = openForWriting(file);
+  try {
+    // LEFT is a word of SQL.
+    const names = columns.map(({ name }) => `"${name === "departed" ? "left" : name}"`);
+    const put = target.prepare<unknown, Value[]>(
+      `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
+    );
+    for await (const rows of rowsOf(send, `SELECT ${columns.map(read).join(", ")} ${from}`)) {
+      target.transaction(() => {
+        for (const row of rows) put.run(...columns.map(({ name }) => row[name]!));
+      })();
+    }
+    put.finalize();
+    target.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    target.close();
+  }
+}

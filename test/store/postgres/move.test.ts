@@ -1,0 +1,284 @@
+// The books move into a database and back: what is exported of each account is the same before and after, on both, and neither
+// is written to by two. Killed at any step, the same command again goes on, and nothing is lost or doubled.
+import { Database as Sqlite } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openAccounting } from "../../../src/accounting.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { dayMs } from "../../../src/core/limits.ts";
+import { isRefusal } from "../../../src/core/refusals.ts";
+import type { Hold } from "../../../src/core/types.ts";
+import { exportAccount } from "../../../src/store/backup/account-export.ts";
+import { sealingKeyOf } from "../../../src/store/folder/sealing-key.ts";
+import { movedMark } from "../../../src/store/folder/moved-folder.ts";
+import { exportAccountOf } from "../../../src/store/postgres/account-export.ts";
+import { PostgresServer } from "../../../src/store/postgres/connection.ts";
+import { Database } from "../../../src/store/postgres/database.ts";
+import { moveIn } from "../../../src/store/postgres/move-in.ts";
+import { moveOut } from "../../../src/store/postgres/move-out.ts";
+import { PostgresUsage } from "../../../src/store/postgres/usage.ts";
+import { upkeepSlice } from "../../../src/store/postgres/upkeep.ts";
+import { verifyBooks } from "../../../src/store/postgres/verify.ts";
+import { StoredResponsesFile } from "../../../src/store/responses/stored-responses.ts";
+import { RequestLogStore } from "../../../src/store/requests/request-log-store.ts";
+import { ActivityStore } from "../../../src/store/activity/activity-store.ts";
+import { UsageIndex } from "../../../src/store/usage/usage-index.ts";
+import { Writer } from "../../../src/store/ledger/writer.ts";
+import { migrate } from "../../../src/store/ledger/migrate.ts";
+import { openForWriting } from "../../../src/store/open.ts";
+import { ask, output, plans } from "../../account/office.ts";
+import { by } from "../../fixtures/principals.ts";
+import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+
+const progress = () => {};
+const now = Date.now();
+const opening = { catalog: { plans }, siteUrl: "http://site", clock: systemClock, onFatal: () => {} };
+const bounds = { allowance: 1e12, coder_calls: 1e12, searches: 1e12 };
+const emails = ["Ada@x", "b@x", "c@x"];
+
+/** A folder with a little of everything: accounts, keys, people, replies, folded lines, responses, failures, charts. */
+async function fillFolder(dataFolder: string): Promise<void> {
+  const open = () =>
+    openAccounting({ dataFolder, catalog: { plans }, siteUrl: "http://site", clock: systemClock, onFatal: () => {} });
+  const books = await open();
+  for (const [index, email] of emails.entries()) {
+    const { id } = await books.accounts.create({
+      email,
+      plan: index === 0 ? "plus" : "free",
+      password: "long enough 1",
+    });
+    await books.accounts.addCredit(email, 5_000 + index, 'ref "quoted" \\ {1,2} \'' + index);
+    const key = await books.accountKeys.create(id, {
+      name: 'bot, "the" {one}',
+      forwards_users: true,
+      models: ["core-3"],
+    });
+    for (let i = 0; i < 12; i += 1) {
+      const moment = { wall: now, monotonic: i * 60_000 };
+      const requestId = `req_${index}${String(i).padStart(6, "0")}`;
+      const [of, endUser] = i % 2 === 0 ? [by(id), null] : [by(id, key.id), `user ${i % 3}`];
+      const hold = await books.admission.admit(of, ask(100), 10, requestId, moment, endUser);
+      if (isRefusal(hold)) throw new Error(hold.refusal);
+      await (hold as Hold).settle({ ...output(40 + i), inputFresh: 9 }, false, now);
+    }
+    await books.auditLog.note({
+      at: now,
+      operator: 0,
+      address: "",
+      action: "account.export",
+      subject: id,
+      detail: "é\u0001",
+    });
+  }
+  await books.close();
+  const file = join(dataFolder, "tollgate.db");
+  const writer = openForWriting(file);
+  // Older than they are kept.
+  writer.run("UPDATE journal SET at = at - ?, period = period WHERE billing_key LIKE 'req_1%' AND sequence % 2 = 0", [
+    20 * dayMs,
+  ]);
+  while (new Writer(writer, migrate(file)).fold(now - 10 * dayMs, 250));
+  writer.close();
+  const responses = await StoredResponsesFile.open({
+    dataFolder,
+    keepMs: 90 * dayMs,
+    accountBytesMax: 1e9,
+    log: progress,
+  });
+  for (let i = 0; i < 5; i += 1) {
+    const texts = {
+      input: [{ role: "user", content: `q${i} \u0000 \\ "` }],
+      output: `[{"id":"msg_${i}","text":"€ ${"x".repeat(i * 900)}"}]`,
+    };
+    void responses.keep(1 + (i % 3), {
+      id: `resp_${i}`,
+      previousResponseId: i < 3 ? null : `resp_${i - 3}`,
+      ...texts,
+      settings: `{"id":"resp_${i}"}`,
+    });
+  }
+  await responses.close();
+  const failed = RequestLogStore.open(join(dataFolder, "requests.db"), file, dayMs);
+  const row = {
+    at: now,
+    key: 1,
+    endpoint: "/v1/messages",
+    model: "core-3",
+    status: 429,
+    reason: "busy" as const,
+    input: 0,
+    output: 0,
+    more: 3,
+  };
+  const course = { node: null, waitMs: null, sentMs: 2, firstTokenMs: null, durationMs: 5 };
+  failed.add(
+    {
+      rows: [
+        { ...row, requestId: "req_failed1", account: 1, course },
+        { ...row, requestId: "req_failed2", account: 2, course },
+      ],
+      more: [],
+      lost: 4,
+    },
+    now,
+  );
+  failed.close();
+  const activity = ActivityStore.open(join(dataFolder, "activity.db"));
+  activity.add(
+    [{ at: now, kind: "all", name: "", counts: [3, 1, 1, 0, 1, 9, 8, 7], wait: [3, 1], firstToken: [] }],
+    now,
+  );
+  activity.close();
+  sealingKeyOf(dataFolder, 32);
+}
+
+const exportsOf = (dataFolder: string): unknown[] =>
+  emails.map((email) => normal(JSON.parse([...exportAccount(join(dataFolder, "tollgate.db"), email)!].join(""))));
+/** Lines of one moment have no order of their own in a database. */
+const normal = (given: unknown): unknown => {
+  const exported = given as Record<string, Record<string, unknown>[]>;
+  return {
+    ...exported,
+    usage: exported["usage"]!.toSorted((a, b) => (String(a["id"]) < String(b["id"]) ? -1 : 1)),
+    stored_responses: exported["stored_responses"]!.toSorted((a, b) => (String(a["id"]) < String(b["id"]) ? -1 : 1)),
+  };
+};
+
+describe.skipIf(noPostgres)("the books", () => {
+  const root = mkdtempSync(join(tmpdir(), "tollgate-move-"));
+  const filled = join(root, "filled");
+  let postgres: TestPostgres;
+  let number = 0;
+  const next = async () => {
+    const name = `move${(number += 1)}`;
+    const dataFolder = join(root, name);
+    cpSync(filled, dataFolder, { recursive: true });
+    return { dataFolder, url: await postgres.database(name), back: join(root, `${name}-back`) };
+  };
+  beforeAll(async () => {
+    [postgres] = await Promise.all([TestPostgres.start(), fillFolder(filled)]);
+  }, 60_000);
+  afterAll(async () => {
+    await postgres[Symbol.asyncDispose]();
+    rmSync(root, { recursive: true, force: true });
+  });
+  const errorOf = async (work: Promise<unknown>): Promise<string> =>
+    String(await work.catch((thrown: unknown) => thrown));
+  const summariesOf = async (usage: PostgresUsage | UsageIndex) => {
+    const some = [];
+    for (const account of [0, 1, 2]) {
+      const { days, total, models } = await usage.summary(account, 0);
+      some.push({ total, models, days: days.toSorted((a, b) => a.day - b.day) });
+    }
+    return some;
+  };
+
+  test("arrive whole, leave a closed folder, and come back the same", async () => {
+    const { dataFolder, url, back } = await next();
+    const before = exportsOf(dataFolder);
+    expect(JSON.stringify(before)).toContain("usage_sums");
+    const index = UsageIndex.open(join(root, "usage.db"), join(dataFolder, "tollgate.db"));
+    while (index.catchUp());
+    const usageBefore = await summariesOf(index);
+    index.close();
+    expect(await moveIn({ dataFolder, url, now, progress })).toMatchObject({ accounts: 3, responses: 5 });
+    const database = new Database(new PostgresServer(url));
+    const exported = async (email: string) => {
+      let text = "";
+      for await (const piece of (await exportAccountOf(database, email))!) text += piece;
+      return normal(JSON.parse(text));
+    };
+    expect(await Promise.all(emails.map(exported))).toEqual(before);
+    expect(await exportAccountOf(database, "nobody@x")).toBeNull();
+    expect((await verifyBooks(database, bounds)).violations).toEqual([]);
+    expect(await summariesOf(new PostgresUsage(database))).toEqual(usageBefore);
+    while (await upkeepSlice(database, 15));
+    const folded = await Promise.all(emails.map(exported));
+    expect(await summariesOf(new PostgresUsage(database))).toEqual(usageBefore);
+    await database.close();
+    // The folder is closed, for good.
+    expect(await errorOf(openAccounting({ dataFolder, ...opening }))).toContain("were moved to 127.0.0.1");
+    expect(await errorOf(moveIn({ dataFolder, url, now, progress }))).toContain("were moved to");
+    expect(exportsOf(dataFolder)).toEqual(before);
+    // And back.
+    expect(await moveOut({ dataFolder: back, url, now, progress })).toMatchObject({ accounts: 3, responses: 5 });
+    expect(exportsOf(back)).toEqual(folded);
+    const again = UsageIndex.open(join(root, "usage-back.db"), join(back, "tollgate.db"));
+    while (again.catchUp());
+    expect(await summariesOf(again)).toEqual(usageBefore);
+    again.close();
+    const activity = ActivityStore.open(join(back, "activity.db"));
+    expect(activity.read("7d", "model", now).all.total).toMatchObject({ requests: [3], left: [1], output: [7] });
+    activity.close();
+    expect(sealingKeyOf(back, 32)).toEqual(sealingKeyOf(dataFolder, 32));
+    const books = await openAccounting({ dataFolder: back, ...opening });
+    expect((await books.accounts.verify()).violations).toEqual([]);
+    expect((await books.accounts.addCredit("b@x", 7, 'ref "quoted" \\ {1,2} \'1')).credited).toBe(false);
+    await books.close();
+    // The database is closed, for good.
+    expect(await errorOf(moveIn({ dataFolder: back, url, now, progress }))).toContain("they are closed");
+  }, 60_000);
+
+  test("are refused in one sentence where they cannot go, and stay as they were", async () => {
+    const { dataFolder, url } = await next();
+    const empty = join(root, "empty");
+    expect(await errorOf(moveIn({ dataFolder: empty, url, now, progress }))).toContain("there is no data folder");
+    expect(await errorOf(moveIn({ dataFolder, url: "postgres://x@127.0.0.1:1/none", now, progress }))).toContain(
+      "cannot be used",
+    );
+    const other = await next();
+    await moveIn({ dataFolder: other.dataFolder, url: other.url, now, progress });
+    expect(await errorOf(moveIn({ dataFolder, url: other.url, now, progress }))).toContain("has books already");
+    const sqlite = new Sqlite(join(dataFolder, "tollgate.db"));
+    sqlite.run("UPDATE accounts SET credit = credit + 1 WHERE id = 2");
+    expect(await errorOf(moveIn({ dataFolder, url, now, progress }))).toContain(
+      "the books contradict themselves (account 2",
+    );
+    sqlite.run("UPDATE accounts SET credit = credit - 1 WHERE id = 2");
+    sqlite.close();
+    expect(await moveIn({ dataFolder, url, now, progress })).toMatchObject({ accounts: 3 });
+    expect(await errorOf(moveOut({ dataFolder: filled, url, now, progress }))).toContain("has books already");
+    const strange = join(root, "strange");
+    cpSync(join(filled, "activity.db"), join(strange, "photo.jpg"), { recursive: true });
+    expect(await errorOf(moveOut({ dataFolder: strange, url, now, progress }))).toContain("is not empty");
+  }, 60_000);
+
+  /** Runs the command in a process of its own, which is killed after a while. Says whether it ended before. */
+  async function killed(words: readonly string[], afterMs: number): Promise<boolean> {
+    const main = join(import.meta.dir, "../../../src/main.ts");
+    const child = Bun.spawn([process.execPath, main, "move", ...words], { stdout: "ignore", stderr: "ignore" });
+    const isOver = await Promise.race([child.exited.then(() => true), Bun.sleep(afterMs).then(() => false)]);
+    child.kill("SIGKILL");
+    await child.exited;
+    return isOver;
+  }
+
+  test("killed at any step there and back, nothing is lost or doubled", async () => {
+    const { dataFolder, url, back } = await next();
+    const before = exportsOf(dataFolder);
+    const states = new Set<string>();
+    /** Later each time, until it has ended. */
+    for (let afterMs = 150; !(await killed(["--to", url, "--data", dataFolder], afterMs)); afterMs += 120) {
+      const state = movedMark(dataFolder)?.state ?? "none";
+      states.add(state);
+      if (state === "none") continue;
+      expect(await errorOf(openAccounting({ dataFolder, ...opening }))).toContain(
+        state === "moved" ? "were moved to" : "was cut off",
+      );
+    }
+    expect(movedMark(dataFolder)?.state).toBe("moved");
+    const database = new Database(new PostgresServer(url));
+    expect((await verifyBooks(database, bounds)).violations).toEqual([]);
+    await database.close();
+    for (let afterMs = 150; !(await killed(["--from", url, "--to-data", back], afterMs)); afterMs += 120) {
+      states.add(existsSync(join(back, "tollgate.db")) ? "back" : "not back");
+      if (existsSync(join(back, "tollgate.db"))) break; // only its last words were lost
+    }
+    expect(exportsOf(back)).toEqual(before);
+    expect(readdirSync(back).filter((name) => name.includes(".moving"))).toEqual([]);
+    console.log(`killed in the states ${[...states].join(", ")}`);
+    expect(String(await errorOf(moveIn({ dataFolder: back, url, now, progress })))).toContain("they are closed");
+  }, 120_000);
+});

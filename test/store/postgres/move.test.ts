@@ -29,6 +29,7 @@ import { Writer } from "../../../src/store/ledger/writer.ts";
 import { migrate } from "../../../src/store/ledger/migrate.ts";
 import { openForWriting } from "../../../src/store/open.ts";
 import { ask, output, plans } from "../../account/office.ts";
+import { eventually } from "../../fixtures/eventually.ts";
 import { by } from "../../fixtures/principals.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 
@@ -76,7 +77,7 @@ async function fillFolder(dataFolder: string): Promise<void> {
   const file = join(dataFolder, "tollgate.db");
   const writer = openForWriting(file);
   // Older than they are kept.
-  writer.run("UPDATE journal SET at = at - ?, period = period WHERE billing_key LIKE 'req_1%' AND sequence % 2 = 0", [
+  writer.run("UPDATE journal SET at = at - ?, period = period WHERE billing_key LIKE 'req_1%' AND key_id = 1", [
     20 * dayMs,
   ]);
   while (new Writer(writer, migrate(file)).fold(now - 10 * dayMs, 250));
@@ -245,11 +246,13 @@ describe.skipIf(noPostgres)("the books", () => {
     expect(await errorOf(moveOut({ dataFolder: strange, url, now, progress }))).toContain("is not empty");
   }, 60_000);
 
-  /** Runs the command in a process of its own, which is killed after a while. Says whether it ended before. */
-  async function killed(words: readonly string[], afterMs: number): Promise<boolean> {
+  /** Runs the command in a process of its own, which is killed so long after a file is there. Says whether it ended before. */
+  async function killed(words: readonly string[], file: string, afterMs: number): Promise<boolean> {
     const main = join(import.meta.dir, "../../../src/main.ts");
     const child = Bun.spawn([process.execPath, main, "move", ...words], { stdout: "ignore", stderr: "ignore" });
-    const isOver = await Promise.race([child.exited.then(() => true), Bun.sleep(afterMs).then(() => false)]);
+    const ended = child.exited.then(() => true);
+    const begun = eventually("it has begun", async () => existsSync(file) || child.exitCode !== null);
+    const isOver = await Promise.race([ended, begun.then(() => Bun.sleep(afterMs)).then(() => false)]);
     child.kill("SIGKILL");
     await child.exited;
     return isOver;
@@ -259,11 +262,17 @@ describe.skipIf(noPostgres)("the books", () => {
     const { dataFolder, url, back } = await next();
     const before = exportsOf(dataFolder);
     const states = new Set<string>();
+    // The mark stands from the first time on, so that later ones are killed while they start, and then further and further.
+    const stepMs = (afterMs: number) => (afterMs < 600 ? 600 : 150);
     /** Later each time, until it has ended. */
-    for (let afterMs = 150; !(await killed(["--to", url, "--data", dataFolder], afterMs)); afterMs += 120) {
-      const state = movedMark(dataFolder)?.state ?? "none";
+    const mark = join(dataFolder, "moved.json");
+    for (
+      let afterMs = 0;
+      !(await killed(["--to", url, "--data", dataFolder], mark, afterMs));
+      afterMs += stepMs(afterMs)
+    ) {
+      const state = movedMark(dataFolder)!.state;
       states.add(state);
-      if (state === "none") continue;
       expect(await errorOf(openAccounting({ dataFolder, ...opening }))).toContain(
         state === "moved" ? "were moved to" : "was cut off",
       );
@@ -272,7 +281,13 @@ describe.skipIf(noPostgres)("the books", () => {
     const database = new Database(new PostgresServer(url));
     expect((await verifyBooks(database, bounds)).violations).toEqual([]);
     await database.close();
-    for (let afterMs = 150; !(await killed(["--from", url, "--to-data", back], afterMs)); afterMs += 120) {
+    const part = join(back, "tollgate.db.moving");
+    for (
+      let afterMs = 0;
+      !(await killed(["--from", url, "--to-data", back], part, afterMs));
+      afterMs += stepMs(afterMs)
+    ) {
+      rmSync(part, { force: true }); // the next one says by it that it has begun
       states.add(existsSync(join(back, "tollgate.db")) ? "back" : "not back");
       if (existsSync(join(back, "tollgate.db"))) break; // only its last words were lost
     }

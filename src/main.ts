@@ -33,6 +33,7 @@ const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = 
   nodes: () => import("./commands/nodes.ts"),
   "nodes drain": () => import("./commands/nodes-drain.ts"),
   "nodes resume": () => import("./commands/nodes-resume.ts"),
+  gateways: () => import("./commands/gateways.ts"),
   models: () => import("./commands/models.ts"),
   "models suggest": () => import("./commands/models-suggest.ts"),
   "webhooks test": () => import("./commands/webhooks-test.ts"),

@@ -1,6 +1,13 @@
 // What `tollgate doctor` says of the PostgreSQL that keeps the ledger, and of the gateways on it.
-import { gatewayFacts, type GatewayFacts, serverFacts, type ServerFacts } from "../store/postgres/server-facts.ts";
-import type { Connection } from "../store/postgres/connection.ts";
+import {
+  accountsByPlan,
+  gatewayFacts,
+  type GatewayFacts,
+  serverFacts,
+  type ServerFacts,
+} from "../store/postgres/server-facts.ts";
+import { openServer } from "../store/postgres/start.ts";
+import type { FolderLook } from "./doctor-folder.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 
 const what = "database";
@@ -13,10 +20,21 @@ const snapshotLongMs = 60_000;
 /** Windows and days are the server's: another clock shows only in times that are told. */
 const clockToleranceMs = 5_000;
 
-export async function databaseFindings(connection: Connection): Promise<readonly Finding[]> {
-  const facts = await serverFacts(connection);
-  const gateways = await gatewayFacts(connection);
-  return [...findingsOfServer(facts), ...findingsOfGateways(facts, gateways)];
+/** Throws CommandError where it cannot be used. */
+export async function lookAtDatabase(url: string): Promise<FolderLook> {
+  const server = await openServer(url);
+  const connection = await server.connect();
+  try {
+    const facts = await serverFacts(connection);
+    const gateways = await gatewayFacts(connection);
+    return {
+      findings: [...findingsOfServer(facts), ...findingsOfGateways(facts, gateways)],
+      newestLineAt: null,
+      byPlan: await accountsByPlan(connection),
+    };
+  } finally {
+    connection.close();
+  }
 }
 
 export function findingsOfServer(facts: ServerFacts): readonly Finding[] {

@@ -1,5 +1,6 @@
 // tollgate doctor: checks everything that a server depends on, beside a running one or before the first start:
-// configuration, identity provider, nodes, the data folder and its disk, the database, open files and the clock.
+// configuration, identity provider, nodes, the data folder and its disk, the database, open files and the clock. Where the
+// ledger is in PostgreSQL, that and the gateways on it stand in the place of the folder.
 import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
@@ -10,14 +11,16 @@ import { inspectNode } from "../nodes/inspect.ts";
 import type { Catalog } from "../core/catalog.ts";
 import { type Plans, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import type { Model } from "../core/types.ts";
-import { type Command, type Flags, folderFlags, textFlag } from "./command.ts";
+import { type Command, type Flags, folderFlags, type Invocation, textFlag } from "./command.ts";
 import { keepsApart } from "../nodes/request.ts";
 import { askRunningServer } from "../server/control-socket.ts";
 import { configFindings } from "./doctor-config.ts";
-import { folderFindings } from "./doctor-folder.ts";
+import { lookAtDatabase } from "./doctor-database.ts";
+import { type FolderLook, folderFindings } from "./doctor-folder.ts";
 import { clockFinding, fileLimitFinding } from "./doctor-machine.ts";
 import { isExpected } from "../core/expected-error.ts";
 import { providerFindings } from "./provider-findings.ts";
+import { databaseUrlOf } from "./perform.ts";
 import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
 import type { Health } from "../server/node-lines.ts";
 import { type SeenModels, seenModels } from "./models-report.ts";
@@ -27,7 +30,8 @@ import { webhookFindings } from "./webhook-findings.ts";
 const command: Command = {
   words: [],
   flags: { ...folderFlags, node: { type: "string", multiple: true } },
-  async run({ flags, environment }) {
+  async run(invocation) {
+    const { flags, environment } = invocation;
     const isJson = flags["json"] === true;
     const findings: Finding[] = [];
     const tell = (found: readonly Finding[]): void => {
@@ -39,19 +43,37 @@ const command: Command = {
     const configured = await configurationFindings(flags, environment);
     tell(configured.findings);
     tell(server.findings);
-    const folder = await folderFindings(dataFolder, (line) => console.error(line));
-    tell(folder.findings);
+    const books = (await databaseLook(invocation)) ?? (await folderFindings(dataFolder, (line) => console.error(line)));
+    tell(books.findings);
     // A running server tells it by the plans that it has.
     if (!server.runs && configured.plans !== null) {
-      tell(unconfiguredPlans(configured.plans, folder.byPlan).map((line) => warning("plans", line)));
+      tell(unconfiguredPlans(configured.plans, books.byPlan).map((line) => warning("plans", line)));
     }
-    tell([fileLimitFinding(), clockFinding(dataFolder, folder.newestLineAt, systemClock.wall())]);
+    tell([fileLimitFinding(), clockFinding(dataFolder, books.newestLineAt, systemClock.wall())]);
     const isWell = findings.every(({ level }) => level !== "problem");
     if (isJson) console.log(JSON.stringify({ ok: isWell, findings }));
     return isWell ? 0 : 1;
   },
 };
 export default command;
+
+/** Of the PostgreSQL that keeps the ledger; null where the data folder does, or the configuration, which was told of, is wrong. */
+async function databaseLook(invocation: Invocation): Promise<FolderLook | null> {
+  let url: string | null;
+  try {
+    url = await databaseUrlOf(invocation);
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    return { findings: [], newestLineAt: null, byPlan: [] };
+  }
+  if (url === null) return null;
+  try {
+    return await lookAtDatabase(url);
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    return { findings: [problem("database", (error as Error).message)], newestLineAt: null, byPlan: [] };
+  }
+}
 
 /** The configuration and its nodes; the rest is looked at also where it is wrong. */
 async function configurationFindings(

@@ -62,6 +62,7 @@ tollgate requests [--account EMAIL] [--model M] [--node N] [--status 4xx] [--rea
 tollgate nodes              the inference nodes: how they are, since when, and what is wrong
 tollgate nodes drain NAME   the node gets no new requests, and those that run there end; [--wait] until they have
 tollgate nodes resume NAME  it gets requests again
+tollgate gateways           who shares the ledger's PostgreSQL: alive or gone, version, configuration, shares of the nodes
 tollgate models             what the nodes offer, what is served of it, under which name and at which price, what no node has
 tollgate models suggest     prints the [[models]] for what the nodes list, to be pasted into the configuration
 tollgate webhooks test NAME posts a notice to a webhook of the configuration

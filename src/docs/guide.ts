@@ -1,6 +1,7 @@
 // The guide: chapters in Markdown, read as files of the repository and shown by the running server below /docs/guide.
 import accounts from "./guide/accounts.md" with { type: "text" };
 import clients from "./guide/clients.md" with { type: "text" };
+import cluster from "./guide/cluster.md" with { type: "text" };
 import configuration from "./guide/configuration.md" with { type: "text" };
 import nodes from "./guide/nodes.md" with { type: "text" };
 import operations from "./guide/operations.md" with { type: "text" };
@@ -29,6 +30,7 @@ export const chapters: readonly Chapter[] = [
   { id: "accounts", text: accounts },
   { id: "tools", text: tools },
   { id: "operations", text: operations },
+  { id: "cluster", text: cluster },
   { id: "configuration", text: configuration.replace(sampleLink, (line) => `${line}\n\n\`\`\`toml\n${sample}\`\`\``) },
 ];
 

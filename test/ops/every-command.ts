@@ -61,6 +61,7 @@ export async function tryEveryCommand(
     "accounts delete",
     "end-users export",
     "end-users erase",
+    "gateways",
     "models suggest",
     "webhooks test",
     "search",

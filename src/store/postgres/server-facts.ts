@@ -1,5 +1,6 @@
 // What a PostgreSQL tells of itself that decides what the ledger keeps through a failure and how fast it is. Each fact is asked
 // alone: other engines that speak its protocol know only some, and some need rights.
+import type { PlanCount } from "../../account/records.ts";
 import type { Ms } from "../../core/types.ts";
 import { call, type Connection, isFailed, type Row } from "./connection.ts";
 import { limited, type Pace, systemPace } from "./pace.ts";
@@ -131,6 +132,13 @@ export async function gatewayFacts(connection: Connection, pace: Pace = systemPa
       waiting: share["waiting"] as number,
     })),
   }));
+}
+
+/** How many accounts there are of each plan, without those that are disabled. Looks at all of them. */
+export async function accountsByPlan(connection: Connection, pace: Pace = systemPace): Promise<readonly PlanCount[]> {
+  const text =
+    "SELECT plan, count(*)::int AS accounts FROM accounts WHERE disabled_at IS NULL GROUP BY plan ORDER BY plan";
+  return ((await asksMany(connection, pace, text)) ?? []) as readonly PlanCount[];
 }
 
 /** Null where the server refuses the question. */

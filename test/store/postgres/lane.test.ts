@@ -11,10 +11,11 @@ import {
   type Server,
   StatementError,
 } from "../../../src/store/postgres/connection.ts";
-import type { OpenHold, Operation, Rules } from "../../../src/store/postgres/decide.ts";
+import type { OpenHold, OpenSearch, Operation, Rules } from "../../../src/store/postgres/decide.ts";
 import { GoneLanes } from "../../../src/store/postgres/gone-lanes.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
+import * as sql from "../../../src/store/postgres/statements.ts";
 import { ask, coderAsk, model, Office, output, plans } from "../../account/office.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 import { by } from "../../fixtures/principals.ts";
@@ -75,11 +76,18 @@ describe.skipIf(noPostgres)("a lane", () => {
          VALUES ($1::text::bigint, $2::text::int, 'limited', sha256($3::text::bytea), 0, 9000, 20000)`,
         [String(id), String(key.id), `k${id}`],
       );
-      keys.push([undefined, key.id]);
+      const people = { name: "people", forwards_users: true, limit_end_user_day: 9_000 };
+      const { id: ofPeople } = await office.accountKeys.create(id, people);
+      await client.unsafe(
+        `INSERT INTO api_keys (account_id, id, name, key_hash, created_at, forwards_users, end_user_tokens_per_day)
+         VALUES ($1::text::bigint, $2::text::int, 'people', sha256($3::text::bytea), 0, 1, 9000)`,
+        [String(id), String(ofPeople), `p${id}`],
+      );
+      keys.push([undefined, key.id, ofPeople]);
     }
     for (let number = 0; number < 150; number += 1) {
       const account = 1 + below(3);
-      const key = keys[account - 1]![below(2)];
+      const key = keys[account - 1]![below(3)];
       const asked =
         random() < 0.2
           ? coderAsk()
@@ -87,10 +95,12 @@ describe.skipIf(noPostgres)("a lane", () => {
       const reads = below(500);
       office.now = Date.now();
       const requestId = `r${number}`;
-      const here = office.admission.admit(by(account, key), asked, reads, requestId, office.moment);
-      const keyHash = hashOf(key === undefined ? `a${account}@x` : `k${account}`);
+      const isOfPeople = key === keys[account - 1]![2];
+      const endUser = isOfPeople ? ["ann", "bob", "carl", ""][below(4)]! : null;
+      const here = office.admission.admit(by(account, key), asked, reads, requestId, office.moment, endUser);
+      const keyHash = hashOf(key === undefined ? `a${account}@x` : `${isOfPeople ? "p" : "k"}${account}`);
       const operation: Operation = {
-        ...{ op: "admit", account, key: key ?? 1, keyHash, ask: asked, inputTokens: reads, requestId, endUser: null },
+        ...{ op: "admit", account, key: key ?? 1, keyHash, ask: asked, inputTokens: reads, requestId, endUser },
       };
       const there = (await lane.put(operation)) as OpenHold | Refusal;
       if (isRefusal(here)) {
@@ -107,17 +117,82 @@ describe.skipIf(noPostgres)("a lane", () => {
       await here.settle(usage, false, Date.now());
       expect(await lane.put({ op: "settle", hold: there as OpenHold, usage, estimated: false })).toBe("settled");
     }
-    const columns = "kind, account_id, period, used, credit_delta, model, output, billed_tokens, key_id";
+    const columns = "kind, account_id, period, used, credit_delta, model, output, billed_tokens, key_id, end_user_id";
     const lines = `SELECT ${columns}, billing_key FROM journal ORDER BY billing_key`;
     const plain = (rows: readonly object[]) => rows.map((row) => Object.values(row).map(String).join(" "));
     expect(plain(await client.unsafe(lines))).toEqual(plain(office.database.query(lines).all() as object[]));
     const uses = "SELECT account_id, key_id, day, used FROM key_use ORDER BY 1, 2, 3";
     expect(plain(await client.unsafe(uses))).toEqual(plain(office.database.query(uses).all() as object[]));
+    const people = "SELECT account_id, id, key_id, name, first_day, last_day FROM end_users ORDER BY 1, 2";
+    expect(plain(await client.unsafe(people))).toEqual(plain(office.database.query(people).all() as object[]));
+    const ofPeople = "SELECT account_id, end_user_id, day, used FROM end_user_use ORDER BY 1, 2, 3";
+    expect(plain(await client.unsafe(ofPeople))).toEqual(plain(office.database.query(ofPeople).all() as object[]));
     const [left] = await client.unsafe("SELECT sum(held)::int AS held, sum(holds)::int AS holds FROM accounts");
     expect(left).toEqual({ held: 0, holds: 0 });
     expect(await client.unsafe("SELECT * FROM holds")).toHaveLength(0);
     await lane.close();
     expect((await client.unsafe("SELECT gone_at FROM lanes"))[0].gone_at).not.toBeNull();
+    await client.close();
+  }, 60_000);
+
+  test("two gateways together let an end user spend no more than the key lets each", async () => {
+    const { client, open } = await books("people");
+    await addAccount(client, 1, "free", 1_000_000);
+    await client.unsafe(
+      `INSERT INTO api_keys (account_id, id, name, key_hash, created_at, forwards_users, end_user_tokens_per_day)
+       VALUES (1, 2, 'people', sha256('p'::bytea), 0, 1, 10000)`,
+    );
+    const lanes = await Promise.all([open("a"), open("b")]);
+    const admit = (requestId: string, endUser: string) =>
+      lanes[Number(requestId) % 2]!.put({
+        ...{ op: "admit", account: 1, key: 2, keyHash: hashOf("p"), inputTokens: 0, requestId, endUser },
+        ask: ask(4_096),
+      }) as Promise<OpenHold | Refusal>;
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => admit(String(index), index < 8 ? "ann" : "bob")),
+    );
+    const admitted = answers.filter((answer) => !isRefusal(answer)) as OpenHold[];
+    expect(admitted.map(({ record }) => record.endUser).sort()).toEqual(["ann", "ann", "bob", "bob"]);
+    for (const hold of admitted) {
+      const lane = lanes[Number(hold.requestId) % 2]!;
+      expect(await lane.put({ op: "settle", hold, usage: output(4_096), estimated: false })).toBe("settled");
+    }
+    expect(await admit("20", "ann")).toMatchObject({ refusal: "end_user_quota_exceeded" });
+    expect(await client.unsafe("SELECT name FROM end_users ORDER BY name")).toEqual([{ name: "ann" }, { name: "bob" }]);
+    for (const lane of lanes) await lane.close();
+    await client.close();
+  }, 60_000);
+
+  test("searches of the day are held, counted where they found something, and given back by who is gone", async () => {
+    const { client, open, server } = await books("searches");
+    await addAccount(client, 1, "free", 0);
+    const lane = await open("a");
+    const other = await open("b");
+    const take = (of: Lane) => of.put({ op: "search", account: 1 }) as Promise<OpenSearch | null>;
+    const [one, two, three, four] = [await take(lane), await take(other), await take(lane), await take(other)];
+    expect([one, two, three].every((search) => search !== null)).toBe(true);
+    expect(four).toBeNull(); // three a day
+    expect(await lane.put({ op: "search call", search: one! })).toBe(true);
+    await lane.put({ op: "search end", search: one!, kept: true });
+    await other.put({ op: "search end", search: two!, kept: false });
+    const rows = "SELECT searches_used::int AS used, searches_held AS held, holds FROM accounts";
+    expect(await client.unsafe(rows)).toEqual([{ used: 1, held: 1, holds: 0 }]);
+    expect(await client.unsafe("SELECT kind, used::int AS used FROM journal")).toEqual([{ kind: "search", used: 1 }]);
+    expect(await client.unsafe("SELECT calls FROM search_calls")).toEqual([{ calls: 1 }]);
+    // The gateway that holds the third is gone.
+    const mark = "SELECT batch::text || ' ' || seen_at::text AS mark FROM lanes WHERE id = $1";
+    const [{ mark: seen }] = await client.unsafe(mark, [lane.id!]);
+    const connection = await server.connect();
+    const gone = [call(sql.begin), call(sql.markGone, lane.id!, seen), call(sql.lockHolders, lane.id!, null)];
+    for (const outcome of await connection.send([...gone, call(sql.giveBack, lane.id!, null), call(sql.commit)])) {
+      expect(isFailed(outcome)).toBe(false);
+    }
+    connection.close();
+    expect(await client.unsafe(rows)).toEqual([{ used: 1, held: 0, holds: 0 }]);
+    // What it found in the meantime counts where one is left.
+    await lane.put({ op: "search end", search: three!, kept: true });
+    expect(await client.unsafe(rows)).toEqual([{ used: 2, held: 0, holds: 0 }]);
+    for (const each of [lane, other]) await each.close();
     await client.close();
   }, 60_000);
 

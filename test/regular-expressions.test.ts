@@ -57,6 +57,9 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "server/served-models.ts": [/[\s\p{Cc}]/u],
   "server/suggested-models.ts": [/^[^\s\p{Cc}]+$/u, /[\u007f-\u009f\u2028\u2029]/g, /^[\w.:-]+$/],
   "config/kinds.ts": "the operator's configuration",
+  "config/database-url.ts": "the operator's configuration",
+  "config/options.ts": "the machine's own name",
+  "server/shared-nodes.ts": "the operator's configuration",
   "config/webhooks.ts": "the operator's configuration",
   "console/bundle.ts": "our own sources",
   "console/console.ts": [/^[0-9]{1,15}$/, /^application\/json(?:$|[;\s])/i],
@@ -278,6 +281,8 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "store/backup/restore.ts": "our own clock",
   "store/postgres/connection.ts": [/["\\]/g, /^[0-9A-Z]{5}$/],
   "store/postgres/gone-lanes.ts": "error codes of the operator's database",
+  "store/postgres/response-tables.ts": "error codes of the operator's database",
+  "store/postgres/usage.ts": "our own names of columns",
   "store/search-index.ts": [
     /\.[^./]*$/,
     made("RegExp(`[${unspacedScripts}]+`", unspacedRun),

@@ -9,6 +9,7 @@ import { Passwords } from "../../src/account/passwords.ts";
 import { DecidedOtherwise } from "../../src/account/purchases.ts";
 import { hourMs, keysMax, purchaseRequestsPendingMax, sessionsMax } from "../../src/core/limits.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { PostgresProxy } from "../fixtures/postgres-proxy.ts";
 import { cheapHasher } from "./office.ts";
 import { type AnyOffice, caught, type Opened, PostgresStore } from "./stores.ts";
@@ -211,6 +212,28 @@ describe.skipIf(store.missing)("two gateways", () => {
         [],
       );
     }
+  });
+
+  test("decide on what others committed while they waited for it", async () => {
+    const { id } = await gateways[0].accounts.create({ email: "a@x" });
+    const client = new Bun.SQL({ url: store.server!.url(), max: 1 });
+    let given: Promise<unknown>[] = [];
+    await client.begin(async (transaction) => {
+      await transaction.unsafe("UPDATE accounts SET email = 'deleted-1@invalid', disabled_at = 1 WHERE id = 1");
+      given = [
+        caught(gateways[0].accounts.changePlanById(id, "pro")),
+        caught(gateways[1].accounts.rotateKeyById(id)),
+        caught(gateways[1].accountKeys.create(id, { name: "bot" })),
+      ];
+      await eventually("all wait for the row", async () => {
+        const [waiting] = await store.rows("SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted");
+        return waiting!["count"] === given.length;
+      });
+    });
+    await client.close();
+    for (const error of await Promise.all(given)) expect((error as Error).message).toContain("is a deleted account");
+    expect(await gateways[0].accounts.record(id)).toMatchObject({ plan: "free" });
+    expect((await gateways[0].accountKeys.list(id)).length).toBe(1);
   });
 
   test("do not wait for each other's passwords", async () => {

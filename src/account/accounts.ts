@@ -506,11 +506,6 @@ export class Accounts {
     return this.#parts.records.usage(account, limit);
   }
 
-  /** Balance tokens that the account's API replies cost since a moment. */
-  async billedSince(account: AccountId, since: number): Promise<number> {
-    return this.#parts.records.billedSince(account, since);
-  }
-
   /** Recomputes the balances of all accounts from the journal and compares them with the disk and the memory. */
   verify(): Promise<Verification> {
     return this.#parts.verify();

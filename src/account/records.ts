@@ -85,6 +85,4 @@ export interface AccountRecords {
   ownerOfEntry(billingKey: string): AccountId | null;
   /** Replies, newest first. */
   usage(account: AccountId, limit: number): readonly UsageRow[];
-  /** Balance tokens billed since a moment. */
-  billedSince(account: AccountId, since: Ms): number;
 }

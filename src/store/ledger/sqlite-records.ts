@@ -7,20 +7,9 @@ import type { AccountRecord, AccountRecords, KeyRecord, PlanCount } from "../../
 import type { DayUse } from "../../account/spend-limit.ts";
 import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
 import { hasLimits } from "../../core/key-limits.ts";
-import { dayMs } from "../../core/limits.ts";
-import type { AccountId, KeyId, KeyLimits, Ms } from "../../core/types.ts";
+import type { AccountId, KeyId, KeyLimits } from "../../core/types.ts";
 import { read } from "../open.ts";
-import {
-  accounts,
-  apiKeys,
-  endUsers,
-  endUserUse,
-  journal,
-  journalFolds,
-  keyUse,
-  quotaUse,
-  searchCalls,
-} from "./schema.ts";
+import { accounts, apiKeys, endUsers, endUserUse, journal, keyUse, quotaUse, searchCalls } from "./schema.ts";
 
 export class SqliteRecords implements AccountRecords {
   readonly #queries: ReturnType<typeof prepare>;
@@ -108,12 +97,6 @@ export class SqliteRecords implements AccountRecords {
 
   usage(account: AccountId, limit: number): readonly UsageRow[] {
     return read(() => this.#queries.usage.all({ account, limit })).map(usageRowOf);
-  }
-
-  billedSince(account: AccountId, since: Ms): number {
-    const lines = read(() => this.#queries.billedSince.get({ account, since }))?.billed ?? 0;
-    const day = Math.ceil(since / dayMs); // of a day that is folded, only its sum is known
-    return lines + (read(() => this.#queries.foldedSince.get({ account, day }))?.billed ?? 0);
   }
 }
 
@@ -248,16 +231,6 @@ function prepare(database: Database) {
       .where(and(eq(journal.accountId, place("account")), isReply))
       .orderBy(desc(journal.sequence))
       .limit(place("limit"))
-      .prepare(),
-    billedSince: db
-      .select({ billed: sql<number | null>`sum(${journal.billedTokens})` })
-      .from(journal)
-      .where(and(eq(journal.accountId, place("account")), gte(journal.at, place("since"))))
-      .prepare(),
-    foldedSince: db
-      .select({ billed: sql<number | null>`sum(${journalFolds.billedTokens})` })
-      .from(journalFolds)
-      .where(and(eq(journalFolds.accountId, place("account")), gte(journalFolds.day, place("day"))))
       .prepare(),
   };
 }

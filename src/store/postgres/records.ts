@@ -41,14 +41,13 @@ type Later<Of> = {
     : never;
 };
 
-/** Rows of `counters`: the latest numbers, and what is locked by who must be alone. */
+/** Rows of `counters`: the latest numbers. Who is about to give the next one locks it. */
 export const counterOf = {
   lastId: "accounts",
   lastSessionId: "sessions",
   lastRequestId: "purchase_requests",
   lastLinkId: "access_links",
   lastAuditId: "audit_log",
-  operators: "operators",
 } as const;
 
 const lockAccounts = {
@@ -189,9 +188,8 @@ export class PostgresRecords implements Later<AllRecords> {
       .groupBy(accounts.plan);
   }
 
-  /** Who decides by it is alone: of two operators that take each other's rights away at once, one stays. */
+  /** Who decides by it looks at each of them, and has them locked so. */
   async operators(): Promise<readonly AccountId[]> {
-    if (this.#locks) await this.#lockCounter("operators");
     const rows = await this.#db
       .select({ id: accounts.id })
       .from(accounts)
@@ -234,14 +232,6 @@ export class PostgresRecords implements Later<AllRecords> {
       .orderBy(desc(journal.at), desc(journal.billingKey))
       .limit(limit);
     return rows.map(usageRowOf);
-  }
-
-  async billedSince(account: AccountId, since: Ms): Promise<number> {
-    const [row] = await this.#db
-      .select({ billed: sql<number>`coalesce(sum(${journal.billedTokens}), 0)`.mapWith(Number) })
-      .from(journal)
-      .where(and(eq(journal.accountId, account), gte(journal.at, since)));
-    return row!.billed;
   }
 
   // -------------------------------------------------------------- sessions

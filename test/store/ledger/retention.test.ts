@@ -13,7 +13,6 @@ import { rowOf } from "../../../src/store/ledger/batch.ts";
 import { migrate } from "../../../src/store/ledger/migrate.ts";
 import { openForWriting } from "../../../src/store/open.ts";
 import { foldedBefore, Retention } from "../../../src/store/ledger/retention.ts";
-import { SqliteRecords } from "../../../src/store/ledger/sqlite-records.ts";
 import { UsageIndex } from "../../../src/store/usage/usage-index.ts";
 import { DiskVerifier } from "../../../src/store/verify/verify-disk.ts";
 import { Writer } from "../../../src/store/ledger/writer.ts";
@@ -210,14 +209,6 @@ describe("folding", () => {
     expect(world.violations).toEqual([]);
     world.database.run(sql);
     expect(world.violations.map(({ invariant }) => invariant)).toContain("I1");
-  });
-
-  test("a day's sum is a part of what was billed since then", () => {
-    const world = new World().write(entry("charge", 1), entry("charge", dayMs + 1), entry("charge", 9 * dayMs));
-    const records = new SqliteRecords(world.database);
-    const billed = [0, dayMs, 2 * dayMs].map((since) => records.billedSince(1, since));
-    world.foldAll(5 * dayMs);
-    expect([0, dayMs, 2 * dayMs].map((since) => records.billedSince(1, since))).toEqual(billed);
   });
 });
 

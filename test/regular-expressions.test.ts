@@ -280,6 +280,8 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "store/folder/data-folder.ts": "names of files in the data folder",
   "store/backup/restore.ts": "our own clock",
   "store/postgres/connection.ts": [/["\\]/g, /^[0-9A-Z]{5}$/],
+  "store/postgres/response-tables.ts": "error codes of the operator's database",
+  "store/postgres/usage.ts": [/[A-Z]/g],
   "store/postgres/gone-lanes.ts": "error codes of the operator's database",
   "store/postgres/response-tables.ts": "error codes of the operator's database",
   "store/postgres/usage.ts": "our own names of columns",

@@ -26,6 +26,9 @@ import type { Database } from "./database.ts";
 type Place = Readonly<{ stepMs: Ms; kind: ActivityKind; at: Ms; name: string }>;
 type Found = Readonly<Record<string, string | number>>;
 
+/** Nobody waits for it: what is late is not lost. */
+const addLimitMs = 30_000;
+
 export class PostgresActivity implements ActivityKeeper {
   readonly #database: Database;
 
@@ -43,7 +46,7 @@ export class PostgresActivity implements ActivityKeeper {
   async #answer(call: ActivityCall): Promise<unknown> {
     switch (call.order) {
       case "add":
-        return change(this.#database, (send) => add(send, call.rows, call.now));
+        return change(this.#database, (send) => add(send, call.rows, call.now), addLimitMs);
       case "began": {
         const [row] = await ask<{ at: Ms | null }>(this.#database, began, beganLevelOf(call.range).stepMs);
         return row?.at ?? null;

@@ -335,7 +335,8 @@ export const bugs: readonly Bug[] = [
         "[...account.keys!.values()][0]?.spendLimits",
       ],
     ],
-    file: ledger,
+    file: "test/account/account-keys.test.ts",
+    name: "a lost charge",
   },
   {
     id: "M25",

@@ -265,15 +265,22 @@ describe("what a key may spend", () => {
     expect(isRefusal(after.admit(id, ask(300), 0, key))).toBe(false);
   });
 
-  test("has what a lost charge took given back", async () => {
+  test("has what a lost charge took given back, and no other key has", async () => {
     const { office, id, key } = await officeWith({ limit_day: 1_000 });
-    using hold = office.hold(id, ask(0), 0, key);
+    const { id: later } = await office.accountKeys.create(id, { name: "later", limit_day: 1_000 });
+    for (const each of [key, later]) await spend(office, id, each, 200);
     office.storage.immediate = false;
-    const settled = hold.settle(output(900), false, office.now);
-    office.journal.flush();
-    office.storage.giveUp();
-    await expect(settled).rejects.toThrow();
-    expect(isRefusal(office.admit(id, ask(1_000), 0, key))).toBe(false);
+    for (const each of [key, later]) {
+      using hold = office.hold(id, ask(0), 0, each);
+      const settled = hold.settle(output(700), false, office.now);
+      office.journal.flush();
+      office.storage.giveUp();
+      await expect(settled).rejects.toThrow();
+      for (const one of [key, later]) {
+        expect(office.admit(id, ask(801), 0, one)).toMatchObject({ refusal: "key_quota_exceeded" });
+        office.hold(id, ask(800), 0, one)[Symbol.dispose]();
+      }
+    }
   });
 
   test("is not overdrawn by many long inputs at once: all but one wait, and no other key's requests with them", async () => {

@@ -54,6 +54,8 @@ export abstract class LedgerWorld {
   readonly accounts: SimulatedAccount[] = [];
   /** Movements in the batch that the storage has. */
   underWay = 0;
+  /** A batch was given up since all accounts were compared: what it moved is given back, to each its own. */
+  hasLost = false;
   /** How often each operation was done. */
   readonly done = new Map<string, number>();
 
@@ -244,6 +246,7 @@ export abstract class LedgerWorld {
         storage.giveUp();
         this.model.lost(lost);
         this.underWay = this.model.pending;
+        this.hasLost = true;
         return this.continuations();
       }
       case "written, not acknowledged":

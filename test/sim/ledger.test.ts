@@ -252,7 +252,8 @@ async function run(simulation: Simulation, count: number): Promise<void> {
     for (; operation < count; operation += 1) {
       const account = await simulation.step();
       await simulation.hear();
-      simulation.compare(account);
+      for (const each of simulation.hasLost ? simulation.accounts : [account]) simulation.compare(each);
+      simulation.hasLost = false;
       if (operation % 2_000 === 0) await simulation.compareAll();
     }
     await simulation.drain();

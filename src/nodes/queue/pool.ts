@@ -257,11 +257,11 @@ export class NodePool {
 
   /** What this gateway needs of the nodes whose slots are shared. */
   needs(): readonly NodeNeed[] {
-    return [...this.#nodes.values()].flatMap(({ config: { name, url, slots }, busy, running, share }) =>
-      slots === "auto" || share === null
-        ? []
-        : [{ name, url, slots, busy, ...this.#queue.needOf(name, running, this.#now()) }],
-    );
+    return [...this.#nodes.values()].flatMap(({ config: { name, url, slots }, endpoint, busy, running, share }) => {
+      if (slots === "auto" || share === null) return [];
+      const most = endpoint.engine.requestsMax === 1 ? 1 : slots;
+      return [{ name, url, slots: most, busy, ...this.#queue.needOf(name, running, this.#now()) }];
+    });
   }
 
   /** This gateway's shares of nodes, by their names. */

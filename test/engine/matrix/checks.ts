@@ -94,7 +94,7 @@ const tellingWays = ways.filter(([dialect]) => dialect !== "responses");
 const streamsOnly = ways.filter(([, stream]) => stream);
 const chatWays = ways.filter(([dialect]) => dialect === "chat");
 /** More than the tiny model ever says by itself. */
-const heldAtBytes = 2_000;
+const heldAtBytes = 4_000;
 const endless = { prompt: "Tell me a long story ".repeat(3), maxTokens: 2_500 };
 const neverEnds = { logit_bias: { "2039": -100, "2041": -100 }, temperature: 1.9 };
 

@@ -390,7 +390,7 @@ async function generateCounted(ask: Ask, sink: Sink, serving: Serving): Promise<
   // What is not charged needs no count: a failure, an end of our own doing, and what nobody heard.
   if (ending.kind === "failed" || !ending.estimated || isRefusal(serving.cancelSignal.reason)) return ending;
   if (isUnheard(serving.outlet)) return ending;
-  return withCountedInput(ending, ask, serving);
+  return withCountedInput(ending, ending.toolsUnread === true ? { ...ask, tools: [] } : ask, serving);
 }
 
 /** The size of a body says little about its tokens, so that an input which nobody counted is counted before its charge. */

@@ -55,8 +55,8 @@ class World {
 
   readonly parts: Parts = {
     catalog,
-    countInput: async () => {
-      this.events.push("count input");
+    countInput: async ({ tools }) => {
+      this.events.push(tools.length === 0 ? "count input" : "count input and tools");
       return this.countedInput;
     },
     storedResponses: null,
@@ -347,6 +347,18 @@ describe("every exit settles or gives back, and frees the node before it waits f
       expect(await world.serve()).toContain("count input");
       expect(world.charged).toEqual({ ...usage, inputFresh: charged });
       expect(world.answered).toEqual(world.charged);
+    }
+  });
+
+  test("an input is counted with its tools where the model has read of them", async () => {
+    const tools = [{ type: "function", function: { name: "a", parameters: { type: "object" } } }];
+    for (const [read, counted] of [
+      [{}, "count input and tools"],
+      [{ toolsUnread: true }, "count input"],
+    ] as const) {
+      const world = new World();
+      world.nodes[0]!.endings = [{ ...ended, estimated: true, ...read }];
+      expect(await world.serve({ ...goodBody, tools })).toContain(counted);
     }
   });
 

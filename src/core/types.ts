@@ -349,9 +349,19 @@ export type FinishReason = "stop" | "tool_calls" | "length" | "content_filter";
 
 /** How an answer ended; exactly one per generation, after its last Piece. */
 export type Ending =
-  | Readonly<{ kind: "end"; reason: FinishReason; stopSequence: string | null; usage: Usage; estimated: boolean }>
-  /** The client left: the node was stopped; what was produced so far is charged. */
-  | Readonly<{ kind: "cancelled"; usage: Usage; estimated: boolean }>
+  | Readonly<{
+      kind: "end";
+      reason: FinishReason;
+      stopSequence: string | null;
+      usage: Usage;
+      estimated: boolean;
+      toolsUnread?: true;
+    }>
+  /**
+   * The client left: the node was stopped; what was produced so far is charged. `toolsUnread`: the model has read of no tool,
+   * which decides what the input is where nobody reported it.
+   */
+  | Readonly<{ kind: "cancelled"; usage: Usage; estimated: boolean; toolsUnread?: true }>
   /**
    * `elsewhere`: no byte of a reply came, so another node may be asked once. `ofRequest`: the node is well and refused
    * the request for what it is: its prompt is too long, say. `ofSchema`: it is a JSON schema that it refused. `delivered`: neither the gateway nor a node

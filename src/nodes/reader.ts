@@ -9,7 +9,7 @@
 import { AnswerText } from "./answer-text.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import { answerLogprobsMaxLength, answerMaxLength } from "../core/limits.ts";
-import type { Ask, Ending, FinishReason, Sink } from "../core/types.ts";
+import type { Ask, Ending, FinishReason, Sink, Usage } from "../core/types.ts";
 import type { KnownEvents } from "./client/events.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure/failure.ts";
 import type { Failure } from "./failure/failure.ts";
@@ -214,7 +214,13 @@ export class AnswerReader implements KnownEvents {
     this.#done = true;
   }
 
-  #usage() {
+  /** A forced tool of which only its schema was sent is no part of the prompt. */
+  #usage(): Readonly<{ usage: Usage; estimated: boolean; toolsUnread?: true }> {
+    const used = this.#usageRead();
+    return used.estimated && this.#textIsCallOf !== null ? { ...used, toolsUnread: true } : used;
+  }
+
+  #usageRead() {
     return usageOf(this.#ask, this.#reported, {
       reportedAtEnd: this.#reportedAtEnd,
       cacheWritten: this.#cacheWritten,

@@ -621,6 +621,14 @@ describe("tool calls", () => {
       expect(answer).toMatchObject({ text: "", calls: [], ending: { reason: "stop" } });
     },
   );
+  test("what nobody counted had no tools to read where the text is the call of one", () => {
+    const unreported = textEvent('{"city":"Paris"}') + finishEvent() + doneEvent;
+    const forced = readEvents(unreported, askOf({ tools }), { textIsCallOf: "get_weather" });
+    expect(forced.ending).toMatchObject({ estimated: true, toolsUnread: true });
+    expect(readEvents(unreported, askOf({ tools })).ending).not.toHaveProperty("toolsUnread");
+    const reported = readEvents(textEvent("{}") + ended, askOf({ tools }), { textIsCallOf: "get_weather" });
+    expect(reported.ending).not.toHaveProperty("toolsUnread");
+  });
   test("text as the call of a tool that the engine cannot be forced to", () => {
     const answer = readEvents(textEvent('{"city":') + textEvent('"Paris"}') + ended, askOf({ tools }), {
       textIsCallOf: "get_weather",

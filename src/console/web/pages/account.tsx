@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { BrowserSessions, Done, PasswordChange } from "../../api.ts";
 import { ago, utc } from "../format.ts";
+import { passwordMinLength } from "../parts/account-fields.tsx";
 import { Confirm } from "../parts/dialog.tsx";
 import { ExportButton } from "../parts/export-button.tsx";
 import { Field, FormError } from "../parts/field.tsx";
@@ -16,8 +17,6 @@ import { useAction, useResource } from "../resource.ts";
 import { account, session, signOut } from "../session.ts";
 
 type BrowserSession = BrowserSessions["sessions"][number];
-
-const passwordMinLength = 8;
 
 export function AccountPage(): VNode {
   const sessions = useResource(() => get<BrowserSessions>("/sessions"), "sessions");

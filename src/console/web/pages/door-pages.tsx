@@ -3,8 +3,9 @@ import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Entered, LinkShown, LinkToken, LinkUse, ProviderAnswer } from "../../api.ts";
 import { count, utc, worth } from "../format.ts";
+import { EmailField, PasswordField } from "../parts/account-fields.tsx";
 import { Door } from "../parts/door.tsx";
-import { Field, FormError } from "../parts/field.tsx";
+import { FormError } from "../parts/field.tsx";
 import { FirstKey } from "../parts/first-key.tsx";
 import { ProviderButton } from "../parts/provider-button.tsx";
 import { Loading } from "../parts/states.tsx";
@@ -13,8 +14,6 @@ import { messageOf, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { account, become, session } from "../session.ts";
-
-const passwordMinLength = 8;
 
 export const DoorPage = (): VNode => (place.value.path === "/sign-in/callback" ? <Callback /> : <LinkPage />);
 
@@ -125,35 +124,8 @@ function LinkForm({ token, link, onEntered }: LinkFormProps): VNode {
   };
   return (
     <form class="stack" onSubmit={submit}>
-      <Field label="E-mail">
-        {(control) => (
-          <input
-            {...control}
-            type="text"
-            inputMode="email"
-            autocomplete="username"
-            autocapitalize="none"
-            spellcheck={false}
-            required
-            readOnly={link.email !== null}
-            value={email}
-            onInput={(event) => setEmail(event.currentTarget.value)}
-          />
-        )}
-      </Field>
-      <Field label={isNew ? "Password" : "New password"} hint={`At least ${passwordMinLength} characters`}>
-        {(control) => (
-          <input
-            {...control}
-            type="password"
-            autocomplete="new-password"
-            required
-            minLength={passwordMinLength}
-            value={password}
-            onInput={(event) => setPassword(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <EmailField value={email} onValue={setEmail} isOwn isFixed={link.email !== null} />
+      <PasswordField label={isNew ? "Password" : "New password"} value={password} onValue={setPassword} isNew />
       <FormError message={action.error} />
       <button type="submit" class="button primary block" aria-busy={action.busy} disabled={action.busy}>
         {isNew ? "Create account" : "Set password"}

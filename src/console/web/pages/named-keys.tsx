@@ -4,9 +4,8 @@ import { useState } from "preact/hooks";
 import type { AccountKey, AccountKeys, CreatedAccountKey, Done, KeyName } from "../../api.ts";
 import { ago, count, date, utc } from "../format.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
-import { Confirm, Dialog } from "../parts/dialog.tsx";
-import { DialogFormEnd } from "../parts/dialog-form-end.tsx";
-import { Field } from "../parts/field.tsx";
+import { Confirm } from "../parts/dialog.tsx";
+import { NameDialog } from "../parts/name-dialog.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
@@ -174,39 +173,20 @@ function limitsOf({ models, addresses, expires_at, expired, ...key }: AccountKey
 
 type KeyDialogProps = Readonly<{ shown: AccountKey; onClose: () => void; onDone: () => void }>;
 
-function RenameDialog({ shown, onClose, onDone }: KeyDialogProps): VNode {
-  const [name, setName] = useState(shown.name);
-  const action = useAction();
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    void action
-      .run(async () => void (await post<AccountKey, KeyName>(`/keys/${shown.id}/name`, { name })))
-      .then((done) => done && onDone());
-  };
-  return (
-    <Dialog title="Rename the key" onClose={onClose}>
-      <form class="stack" onSubmit={submit}>
-        <Field label="Name" hint="The key itself stays as it is">
-          {(control) => (
-            <input
-              {...control}
-              type="text"
-              required
-              maxLength={64}
-              autocomplete="off"
-              autofocus
-              value={name}
-              onInput={(event) => setName(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <DialogFormEnd action={action} onCancel={onClose}>
-          Rename
-        </DialogFormEnd>
-      </form>
-    </Dialog>
-  );
-}
+const RenameDialog = ({ shown, onClose, onDone }: KeyDialogProps): VNode => (
+  <NameDialog
+    title="Rename the key"
+    hint="The key itself stays as it is"
+    name={shown.name}
+    maxLength={64}
+    caption="Rename"
+    onName={async (name) => {
+      await post<AccountKey, KeyName>(`/keys/${shown.id}/name`, { name });
+      onDone();
+    }}
+    onClose={onClose}
+  />
+);
 
 function RevokeDialog({ shown, onClose, onDone }: KeyDialogProps): VNode {
   const action = useAction();

@@ -2,16 +2,15 @@
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CreatedAccount, Session, SignIn, SignUp } from "../../api.ts";
+import { EmailField, PasswordField } from "../parts/account-fields.tsx";
 import { Door } from "../parts/door.tsx";
-import { Field, FormError } from "../parts/field.tsx";
+import { FormError } from "../parts/field.tsx";
 import { FirstKey } from "../parts/first-key.tsx";
 import { ProviderButton } from "../parts/provider-button.tsx";
 import { post } from "../request.ts";
 import { useAction } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { account, become, loadSession, session } from "../session.ts";
-
-const passwordMinLength = 8;
 
 export function SignInPage(): VNode {
   const [created, setCreated] = useState<CreatedAccount | null>(null);
@@ -64,35 +63,8 @@ function CredentialsForm({ isNew, onCreated }: CredentialsProps): VNode {
   };
   return (
     <form class="card stack" onSubmit={submit}>
-      <Field label="E-mail">
-        {(control) => (
-          <input
-            {...control}
-            type="text"
-            inputMode="email"
-            autocomplete="username"
-            autocapitalize="none"
-            spellcheck={false}
-            required
-            autofocus
-            value={email}
-            onInput={(event) => setEmail(event.currentTarget.value)}
-          />
-        )}
-      </Field>
-      <Field label="Password" hint={isNew ? `At least ${passwordMinLength} characters` : undefined}>
-        {(control) => (
-          <input
-            {...control}
-            type="password"
-            autocomplete={isNew ? "new-password" : "current-password"}
-            required
-            minLength={isNew ? passwordMinLength : undefined}
-            value={password}
-            onInput={(event) => setPassword(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <EmailField value={email} onValue={setEmail} isOwn hasFocus />
+      <PasswordField value={password} onValue={setPassword} isNew={isNew} />
       <FormError message={action.error} />
       <button type="submit" class="button primary block" aria-busy={action.busy} disabled={action.busy}>
         {isNew ? "Create account" : "Sign in"}

@@ -11,9 +11,12 @@ type LongTextProps = Readonly<{
   draw?: ((piece: string) => ComponentChildren) | undefined;
 }>;
 
+/** Without colors a piece costs little. */
+const plainAtOnce = 5;
+
 export function LongText({ text, draw }: LongTextProps): VNode {
   const pieces = useMemo(() => textPieces(text), [text]);
-  const drawn = useDrawnCount(pieces.length);
+  const drawn = useDrawnCount(pieces.length, draw === undefined ? plainAtOnce : 1);
   if (pieces.length <= 1) return <Piece text={text} draw={draw} />;
   return (
     <>

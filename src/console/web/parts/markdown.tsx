@@ -52,7 +52,7 @@ const drawnMaxLength = 200_000;
 
 export function Markdown({ text }: { text: string }): VNode {
   const pieces = useMemo(() => markdownPieces(text.slice(0, drawnMaxLength)), [text]);
-  const drawn = useDrawnCount(pieces.length);
+  const drawn = useDrawnCount(pieces.length, 1);
   return (
     <div class="markdown">
       {pieces

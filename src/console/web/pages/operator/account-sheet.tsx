@@ -13,6 +13,7 @@ import type {
   UsagePage,
 } from "../../../api.ts";
 import { ago, count, plural, utc, worth } from "../../format.ts";
+import { passwordMinLength } from "../../parts/account-fields.tsx";
 import { Confirm, Dialog } from "../../parts/dialog.tsx";
 import { ExportButton } from "../../parts/export-button.tsx";
 import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
@@ -26,7 +27,6 @@ import { useAction, useResource } from "../../resource.ts";
 import { account as own, planChoices, session } from "../../session.ts";
 
 const usageRows = 10;
-const passwordMinLength = 8;
 
 type SheetProps = Readonly<{ id: number; onClose: () => void; onChanged: () => void }>;
 

@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { Invitations, NewInvitation, NewLink } from "../../../api.ts";
 import { count, utc, worth } from "../../format.ts";
+import { EmailField, PlanField } from "../../parts/account-fields.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
 import { Field, FormError } from "../../parts/field.tsx";
@@ -46,28 +47,14 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
   return (
     <Dialog title="Invite somebody" onClose={onClose}>
       <form class="stack" onSubmit={submit}>
-        <Field label="E-mail" hint="Leave empty to let whoever opens the link choose">
-          {(control) => (
-            <input
-              {...control}
-              type="text"
-              inputMode="email"
-              autocomplete="off"
-              autofocus
-              value={email}
-              onInput={(event) => setEmail(event.currentTarget.value.trim())}
-            />
-          )}
-        </Field>
-        <Field label="Plan">
-          {(control) => (
-            <select {...control} value={plan} onChange={(event) => setPlan(event.currentTarget.value)}>
-              {planChoices().map((id) => (
-                <option key={id}>{id}</option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <EmailField
+          value={email}
+          onValue={(value) => setEmail(value.trim())}
+          hint="Leave empty to let whoever opens the link choose"
+          isOptional
+          hasFocus
+        />
+        <PlanField value={plan} onValue={setPlan} />
         <div class="grid-2">
           <Field label="Credit in tokens" hint={Number.isNaN(credit) ? undefined : worth(credit)}>
             {(control) => (

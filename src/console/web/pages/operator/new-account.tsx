@@ -2,15 +2,13 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { CreatedAccount, NewConsoleAccount } from "../../../api.ts";
+import { EmailField, PasswordField, PlanField } from "../../parts/account-fields.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
-import { Field } from "../../parts/field.tsx";
 import { post } from "../../request.ts";
 import { useAction } from "../../resource.ts";
 import { planChoices } from "../../session.ts";
-
-const passwordMinLength = 8;
 
 export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onMade: () => void }): VNode {
   const [email, setEmail] = useState("");
@@ -48,41 +46,15 @@ export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onM
   return (
     <Dialog title="New account" onClose={onClose}>
       <form class="stack" onSubmit={submit}>
-        <Field label="E-mail">
-          {(control) => (
-            <input
-              {...control}
-              type="text"
-              inputMode="email"
-              required
-              autocomplete="off"
-              autofocus
-              value={email}
-              onInput={(event) => setEmail(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <Field label="Password" hint="Leave empty for an account that only uses its key">
-          {(control) => (
-            <input
-              {...control}
-              type="password"
-              minLength={passwordMinLength}
-              autocomplete="new-password"
-              value={password}
-              onInput={(event) => setPassword(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <Field label="Plan">
-          {(control) => (
-            <select {...control} value={plan} onChange={(event) => setPlan(event.currentTarget.value)}>
-              {planChoices().map((id) => (
-                <option key={id}>{id}</option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <EmailField value={email} onValue={setEmail} hasFocus />
+        <PasswordField
+          value={password}
+          onValue={setPassword}
+          hint="Leave empty for an account that only uses its key"
+          isNew
+          isOptional
+        />
+        <PlanField value={plan} onValue={setPlan} />
         <label class="check">
           <input type="checkbox" checked={operator} onChange={(event) => setOperator(event.currentTarget.checked)} />
           Operator: may see and change every account

@@ -2,9 +2,10 @@
 import type { VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { now } from "../../clock.ts";
-import { Confirm, Dialog } from "../../parts/dialog.tsx";
-import { Field, FormError } from "../../parts/field.tsx";
+import { Confirm } from "../../parts/dialog.tsx";
+import { FormError } from "../../parts/field.tsx";
 import { Icon } from "../../parts/icons.tsx";
+import { NameDialog } from "../../parts/name-dialog.tsx";
 import { useAction } from "../../resource.ts";
 import { saveFile } from "../../request.ts";
 import { navigate } from "../../route.ts";
@@ -195,63 +196,46 @@ function DeleteAll({ count, onClose }: { count: number; onClose: () => void }): 
 }
 
 function EntryDialog({ entry, onClose }: { entry: Entry; onClose: () => void }): VNode {
-  const [title, setTitle] = useState(entry.title);
-  const action = useAction();
-  const end = (done: boolean): void => {
-    if (done) onClose();
-  };
   const remove = async (): Promise<void> => {
     const wasShown = conversation.value.id === entry.id;
     await deleteConversation(entry.id);
     if (wasShown) navigate("/playground", { replace: true });
   };
   return (
-    <Dialog title="Conversation" onClose={onClose}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void action.run(() => renameConversation(entry.id, title.trim())).then(end);
-        }}
-      >
-        <Field label="Title">
-          {(control) => (
-            <input
-              {...control}
-              type="text"
-              required
-              pattern=".*\S.*"
-              maxLength={titleMaxLength}
-              autocomplete="off"
-              autofocus
-              value={title}
-              onInput={(event) => setTitle(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <FormError message={action.error} />
-        <footer class="kept-tools">
-          <button
-            type="button"
-            class="button danger-quiet"
-            disabled={action.busy}
-            onClick={() => void action.run(remove).then(end)}
-          >
-            <Icon name="trash" size={16} /> Delete
-          </button>
-          <button
-            type="button"
-            class="button"
-            disabled={action.busy}
-            onClick={() => void action.run(async () => saveFile(await exportOf([entry]), "conversation.json"))}
-          >
-            <Icon name="download" size={16} /> Export
-          </button>
-          <button type="submit" class="button primary" disabled={action.busy}>
-            Rename
-          </button>
-        </footer>
-      </form>
-    </Dialog>
+    <NameDialog
+      title="Conversation"
+      label="Title"
+      name={entry.title}
+      maxLength={titleMaxLength}
+      caption="Rename"
+      onName={(title) => renameConversation(entry.id, title)}
+      onClose={onClose}
+      end={(action) => (
+        <>
+          <FormError message={action.error} />
+          <footer class="kept-tools">
+            <button
+              type="button"
+              class="button danger-quiet"
+              disabled={action.busy}
+              onClick={() => void action.run(remove).then((done) => done && onClose())}
+            >
+              <Icon name="trash" size={16} /> Delete
+            </button>
+            <button
+              type="button"
+              class="button"
+              disabled={action.busy}
+              onClick={() => void action.run(async () => saveFile(await exportOf([entry]), "conversation.json"))}
+            >
+              <Icon name="download" size={16} /> Export
+            </button>
+            <button type="submit" class="button primary" disabled={action.busy}>
+              Rename
+            </button>
+          </footer>
+        </>
+      )}
+    />
   );
 }

@@ -1,13 +1,11 @@
 // Settings under a name, kept in this browser: chosen, saved and deleted.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { Dialog } from "../../parts/dialog.tsx";
-import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Icon } from "../../parts/icons.tsx";
+import { NameDialog } from "../../parts/name-dialog.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { messageOf } from "../../request.ts";
-import { useAction } from "../../resource.ts";
 import { change, defaultSettings, type Settings, settings } from "./conversation.ts";
 import { applyPreset, deletePreset, keeping, presets, savePreset } from "./kept.ts";
 
@@ -74,43 +72,16 @@ export function Presets(): VNode | null {
           </div>
         )}
       </Field>
-      {saving && <SaveDialog onClose={() => setSaving(false)} />}
+      {saving && (
+        <NameDialog
+          title="Save as a preset"
+          hint="The model and everything below is kept under it, in this browser"
+          maxLength={nameMaxLength}
+          caption="Save"
+          onName={savePreset}
+          onClose={() => setSaving(false)}
+        />
+      )}
     </>
-  );
-}
-
-function SaveDialog({ onClose }: { onClose: () => void }): VNode {
-  const [name, setName] = useState("");
-  const action = useAction();
-  return (
-    <Dialog title="Save as a preset" onClose={onClose}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          event.stopPropagation();
-          void action.run(() => savePreset(name.trim())).then((done) => done && onClose());
-        }}
-      >
-        <Field label="Name" hint="The model and everything below is kept under it, in this browser">
-          {(control) => (
-            <input
-              {...control}
-              type="text"
-              required
-              pattern=".*\S.*"
-              maxLength={nameMaxLength}
-              autocomplete="off"
-              autofocus
-              value={name}
-              onInput={(event) => setName(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <DialogFormEnd action={action} onCancel={onClose}>
-          Save
-        </DialogFormEnd>
-      </form>
-    </Dialog>
   );
 }

@@ -57,8 +57,10 @@ const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode =>
           <th scope="col" class="number">
             Input / cached / output
           </th>
-          <th scope="col">Plans</th>
-          <th scope="col" class="number">
+          <th scope="col" class="widest-only">
+            Plans
+          </th>
+          <th scope="col" class="number widest-only">
             Context
           </th>
           <th scope="col" class="number">
@@ -86,14 +88,14 @@ function Row({ model }: { model: OperatorModel }): VNode {
   return (
     <tr>
       <td>
-        <ModelName id={id} />
+        <Parted name={id} />
         {aliases.length > 0 && (
           <span class="quiet small-text">
             {" = "}
             {aliases.map((alias, index) => (
               <>
                 {index > 0 && ", "}
-                <ModelName id={alias} />
+                <Parted name={alias} />
               </>
             ))}
           </span>
@@ -105,7 +107,7 @@ function Row({ model }: { model: OperatorModel }): VNode {
         <State of={model} />
       </td>
       <td class="quiet sentence">
-        {model.nodes.length > 0 ? <span class="break">{wholeNodes(model).join(", ")}</span> : model.missing}
+        {model.nodes.length > 0 ? <Parted name={wholeNodes(model).join(", ")} /> : model.missing}
         {model.below.map((line) => (
           <p key={line} class="small-text break">
             {line}
@@ -115,10 +117,10 @@ function Row({ model }: { model: OperatorModel }): VNode {
       <td class="number nowrap sentence" data-name="Price">
         {priceOf(model)}
       </td>
-      <td class="quiet break" data-name="Plans">
+      <td class="quiet break widest-only" data-name="Plans">
         {plans === null ? "all" : plans.length === 0 ? "none" : plans.join(", ")}
       </td>
-      <td class="number quiet nowrap" data-name="Context" title={`${count(context)} tokens`}>
+      <td class="number quiet nowrap widest-only" data-name="Context" title={`${count(context)} tokens`}>
         {Math.round(context / 1024)}K
       </td>
       <td class="number nowrap" data-name="Requests">
@@ -136,9 +138,9 @@ function Row({ model }: { model: OperatorModel }): VNode {
 }
 
 /** Broken where its parts end, and in the middle of one only where that alone is too long for a line. */
-const ModelName = ({ id }: { id: string }): VNode => (
+const Parted = ({ name }: { name: string }): VNode => (
   <span class="parted">
-    {id.split(/(?<=[-/:_@])/).map((part, index) => (
+    {name.split(/(?<=[-/:_@])/).map((part, index) => (
       <>
         {index > 0 && <wbr />}
         {part}

@@ -216,8 +216,8 @@ const lines = (series: readonly TimeSeries[], x: Scale, y: Scale, step: number):
     return lower === undefined ? [path(values, false)] : [path(lower, true), path(values, false)];
   });
 
-/** A ring as wide as its line: filled. */
-const dot = "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0";
+/** A ring as wide as its line: nearly filled. */
+const dot = "m-1.5 0a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0 -3 0";
 
 /** A step without a figure is a gap, and a figure alone a dot. */
 function pathOf(values: readonly (number | null)[], x: Scale, y: Scale): string {

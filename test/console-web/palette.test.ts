@@ -150,6 +150,7 @@ describe.skipIf(withoutBrowser)("Ctrl-K", () => {
     await go("resume", "Resume scripted");
     await page.getByText(/^Drained since/).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Drain" }).waitFor();
+    await visit.goTo("/playground", "Playground");
   });
 
   test("finds conversations, shows their titles as text, and only to their account", async () => {

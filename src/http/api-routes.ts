@@ -25,28 +25,41 @@ const versionOf = (path: Endpoint): string => path.split("/")[1]!;
 
 /** `id`: what stands in the place of `:id` or, decoded, of `*`; "" where the path has neither. */
 type Handle = (request: Request, connection: Connection | null, id: string) => Soon<Response>;
+
+export type ApiRoutesParts = Readonly<{
+  crossOrigin: CrossOrigin;
+  /** Answers at an address below a `*` that no path ends like. */
+  unknown: (request: Request, connection: Connection | null) => Soon<Response>;
+  /** Called with every request that Elysia does not see. */
+  arrived: (request: Request, connection: Connection) => void;
+  /** The reply where one of those threw. */
+  failed: (request: Request, error: unknown) => Soon<Response>;
+}>;
+
+/** What `Bun.serve` takes as routes. */
+export type DirectRoutes = Record<string, Partial<Record<Method, DirectHandle>>>;
+type DirectHandle = (request: Request, connection: Connection) => Soon<Response>;
 /** What answers where an address ends like this. */
 type Ending = Readonly<{ ending: string; handle: Handle }>;
 
 export class ApiRoutes {
   readonly #app: AnyElysia;
-  readonly #crossOrigin: CrossOrigin;
-  readonly #unknown: (request: Request, connection: Connection | null) => Soon<Response>;
+  readonly #direct: DirectRoutes;
+  readonly #parts: ApiRoutesParts;
   readonly #versions = new Set(["v1"]);
   /** First words of the endpoints' paths behind the version. */
   readonly #words = new Set<string>();
   /** What was added of paths with a `*`, by what comes before it. */
   readonly #endings = new Map<string, Ending[]>();
 
-  /** `unknown` answers at an address below a `*` that no path ends like. */
-  constructor(
-    app: AnyElysia,
-    crossOrigin: CrossOrigin,
-    unknown: (request: Request, connection: Connection | null) => Soon<Response>,
-  ) {
+  /**
+   * `direct` gets the routes whose addresses are fixed as well, for the runtime's own router: Elysia makes a context for each
+   * request, and for one with hooks reads its whole address. What that router does not know, a slash at the end say, it does.
+   */
+  constructor(app: AnyElysia, direct: DirectRoutes, parts: ApiRoutesParts) {
     this.#app = app;
-    this.#crossOrigin = crossOrigin;
-    this.#unknown = unknown;
+    this.#direct = direct;
+    this.#parts = parts;
   }
 
   /** `path` may have a `:id` or one `*`, behind which an ending may stand: "/v1/models/*:generateContent". */
@@ -65,22 +78,39 @@ export class ApiRoutes {
     return this.#route(method, `${start}*`, (request, connection, written) => {
       const id = decoded(written);
       const found = endings.find(({ ending }) => id.endsWith(ending));
-      if (found === undefined) return this.#unknown(request, connection);
+      if (found === undefined) return this.#parts.unknown(request, connection);
       return found.handle(request, connection, id.slice(0, id.length - found.ending.length));
     });
   }
 
   #route(method: Method, path: Endpoint, handle: Handle): this {
+    const { crossOrigin } = this.#parts;
+    const direct = path.includes(":") || path.includes("*") ? null : this.#caught(handle);
     for (const address of addressesOf(path)) {
+      if (direct !== null) (this.#direct[address] ??= {})[method] = direct;
       this.#app.route(
         method,
         address,
         ({ request, server, params }) =>
-          this.#crossOrigin.opened(request, handle(request, server, params?.id ?? params?.["*"] ?? "")),
+          crossOrigin.opened(request, handle(request, server, params?.id ?? params?.["*"] ?? "")),
         { parse: "none" },
       );
     }
     return this;
+  }
+
+  #caught(handle: Handle): DirectHandle {
+    const { crossOrigin, arrived, failed } = this.#parts;
+    return (request, connection) => {
+      try {
+        arrived(request, connection);
+        const reply = handle(request, connection, "");
+        const whole = reply instanceof Promise ? reply.catch((error: unknown) => failed(request, error)) : reply;
+        return crossOrigin.opened(request, whole);
+      } catch (error) {
+        return failed(request, error);
+      }
+    };
   }
 
   /** Whether an address is the API's, though nothing may be there. */

@@ -13,7 +13,7 @@ import { mintRequestId } from "../core/request-id.ts";
 import type { Model, Principal, Refusal } from "../core/types.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
-import { ApiRoutes } from "./api-routes.ts";
+import { ApiRoutes, type DirectRoutes } from "./api-routes.ts";
 import { clientAddress } from "./client-address.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
@@ -138,15 +138,12 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   });
   let stopping = false;
 
-  // Of a unix socket, for which Bun's types know no limit to be given below; Elysia's own is shorter.
-  const serve = { idleTimeout: idleTimeoutSeconds };
+  const direct: DirectRoutes = {};
+  // The limit is for a unix socket, for which Bun's types know none to be given below; Elysia's own is shorter.
+  const serve = { idleTimeout: idleTimeoutSeconds, routes: direct };
   const app = new Elysia({ normalize: false, aot: true, serve })
     .onRequest(({ request, server }) => server?.timeout(request, idleTimeoutSeconds))
-    .onError(({ error, request }) => {
-      parts.log("error", "handler failed", { error: String(error) });
-      const reply = refusalReply(inference.dialectOf(request), refuse("internal"), mintRequestId(parts.clock.wall()));
-      return openedIfApi(request, reply);
-    })
+    .onError(({ error, request }) => failed(request, error))
     .get("/healthz", () => new Response("ok\n"))
     .get("/readyz", () => {
       const reason = stopping ? "stopping" : unready();
@@ -164,7 +161,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
       async ({ request, params }) => (await documentation.guide(request, params.chapter)) ?? unknownPath(request),
     );
   const crossOrigin = new CrossOrigin(() => options.corsOrigins ?? [], keyHeaders);
-  const api = new ApiRoutes(app, crossOrigin, unknownPath)
+  const arrived = (request: Request, connection: Connection) => connection.timeout(request, idleTimeoutSeconds);
+  const api = new ApiRoutes(app, direct, { crossOrigin, unknown: unknownPath, arrived, failed })
     .add("GET", "/v1/models", (request, connection) => listModels(request, connection))
     // An id may have slashes, which not every client encodes.
     .add("GET", "/v1/models/*", (request, connection, id) => showModel(request, connection, id));
@@ -304,6 +302,12 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   function upgradeRequired(request: Request, dialect: Dialect): Soon<Response> {
     if (!request.headers.has("upgrade")) return unknownPath(request);
     return refusalReply(dialect, refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
+  }
+
+  function failed(request: Request, error: unknown): Soon<Response> {
+    parts.log("error", "handler failed", { error: String(error) });
+    const reply = refusalReply(inference.dialectOf(request), refuse("internal"), mintRequestId(parts.clock.wall()));
+    return openedIfApi(request, reply);
   }
 
   function unknownPath(request: Request): Soon<Response> {

@@ -9,7 +9,7 @@ import { mintRequestId } from "../core/request-id.ts";
 import { ActiveSet } from "../core/active-set.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
-import { ApiRoutes } from "../http/api-routes.ts";
+import { ApiRoutes, type DirectRoutes } from "../http/api-routes.ts";
 import { headersTimeoutSeconds, type RunningServer, serverBodyMaxBytes } from "../http/app.ts";
 import { CrossOrigin } from "../http/cross-origin.ts";
 import type { RawBody } from "../http/incoming.ts";
@@ -63,12 +63,14 @@ export function startRelayServer(parts: Parts, options: RelayServerOptions): Omi
   const passing = new ActiveSet<Promise<void>>();
   let stopping = false;
 
-  const app = new Elysia({ normalize: false, aot: true })
+  const direct: DirectRoutes = {};
+  const app = new Elysia({ normalize: false, aot: true, serve: { routes: direct } })
     .onRequest(({ request, server }) => server?.timeout(request, idleTimeoutSeconds))
     .onError(({ error, request }) => failed(request, error));
   const crossOrigin = new CrossOrigin(corsOrigins, keyHeaders);
+  const arrived = (request: Request, connection: Connection) => connection.timeout(request, idleTimeoutSeconds);
   const otherwise = (request: Request, connection: Connection | null) => toMain(request, connection, null);
-  inference.addRoutesTo(new ApiRoutes(app, crossOrigin, otherwise));
+  inference.addRoutesTo(new ApiRoutes(app, direct, { crossOrigin, unknown: otherwise, arrived, failed }));
   app.all("/", ({ request, server }) => toMain(request, server, null), { parse: "none" });
   app.all("/*", ({ request, server }) => toMain(request, server, null), { parse: "none" });
   app.listen({

@@ -39,7 +39,10 @@ if (bun === null) {
   console.error('Bun was not found. Run "npm install" first, or name a Bun executable in the variable BUN.');
   process.exit(1);
 }
-const child = spawn(bun, process.argv.slice(2), { stdio: "inherit" });
+// What is free for less than a second is taken again under load: giving it back to the system at once, as the allocator does
+// unless it is told otherwise before the process starts, is 4 % of a short request's CPU.
+const env = { MIMALLOC_PURGE_DELAY: "1000", ...process.env };
+const child = spawn(bun, process.argv.slice(2), { stdio: "inherit", env });
 child.on("error", (error) => {
   console.error(`${bun} could not be started: ${error.message}`);
   process.exit(1);

@@ -283,8 +283,6 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "store/postgres/response-tables.ts": "error codes of the operator's database",
   "store/postgres/usage.ts": [/[A-Z]/g],
   "store/postgres/gone-lanes.ts": "error codes of the operator's database",
-  "store/postgres/response-tables.ts": "error codes of the operator's database",
-  "store/postgres/usage.ts": "our own names of columns",
   "store/search-index.ts": [
     /\.[^./]*$/,
     made("RegExp(`[${unspacedScripts}]+`", unspacedRun),

@@ -16,7 +16,7 @@ import {
 import { eventually } from "../fixtures/eventually.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
 import { pixelBase64 } from "../fixtures/pictures.ts";
-import { exchange, post, refusalOf } from "../fixtures/requests.ts";
+import { type Asking, exchange, post, refusalOf } from "../fixtures/requests.ts";
 import { Stack, useStack } from "../fixtures/stack.ts";
 
 const stack = useStack();
@@ -271,15 +271,15 @@ test("a node that is not there is a busy route; when it comes back it is used ag
 test("503: an unreadable balance, on responses 500 for first-party tiers; nothing is charged, nothing is lost", async () => {
   await using own = await Stack.start();
   const account = await own.gateway.account();
-  const ask = async (dialect: Dialect, model: string): Promise<Response> =>
-    (await exchange(own, dialect, "text", { model }, { account, signal: AbortSignal.timeout(500) })).reply;
+  const ask = async (dialect: Dialect, model: string, more: Asking = {}): Promise<Response> =>
+    (await exchange(own, dialect, "text", { model }, { account, ...more })).reply;
   const lock = new Database(join(own.gateway.dataFolder, "tollgate.db"));
   lock.run("BEGIN IMMEDIATE");
   // the writer notices at its first try; replies that came before wait for their charge
   const waiting = exchange(own, dialects[0], "text", {}, { account });
   await eventually("the disk is noticed", async () => {
-    const reply = await ask(dialects[0], hosted).catch(() => null);
-    await reply?.text();
+    const reply = await ask(dialects[0], hosted, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
+    await reply?.text().catch(() => "");
     return reply?.status === 503;
   });
   for (const dialect of dialects) {

@@ -114,7 +114,11 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
 }
 
 /** What rows say of each other: plans that are there, models that are there, and no name for two models. */
-function checkTogether({ models, plans, mcp, signUp, passwords, oidc }: OptionValues, faults: Faults): void {
+function checkTogether(values: OptionValues, faults: Faults): void {
+  const { models, plans, mcp, signUp, passwords, oidc, databaseUrl, backups } = values;
+  if (databaseUrl !== null && backups !== null) {
+    faults.at(["backups"], "must be absent where the ledger is in PostgreSQL: pg_dump backs it up");
+  }
   const [first] = plans;
   if (signUp && first?.unlimited === true) {
     faults.at(["console", "sign_up"], `must be false: strangers would get the plan "${first.id}", which is unlimited`);

@@ -95,6 +95,29 @@ test("slots are a number or follow the engine's load", () => {
   expect(() => slots("0")).toThrow("must be a whole number");
 });
 
+test("a database's address is none but a whole one, and is not shown", () => {
+  for (const url of ["mysql://u:hidden@db/t", "postgres://u:hidden@db", "postgres://", "db-1 hidden"]) {
+    for (const read of [
+      () => readConfig("gate.toml", `[ledger]\nurl = ${JSON.stringify(url)}`, {}, {}),
+      () => readConfig(null, "", {}, { TOLLGATE_DATABASE_URL: url }),
+    ]) {
+      let said = "";
+      try {
+        read();
+      } catch (thrown) {
+        said = (thrown as Error).message;
+      }
+      expect(said).toContain("must be an address such as postgres://");
+      expect(said).not.toContain("hidden");
+    }
+  }
+  const url = "postgres://u:hidden@db-1:5432/tollgate";
+  const { databaseUrl, keys } = readConfig(null, "", {}, { TOLLGATE_DATABASE_URL: url });
+  expect([databaseUrl, keys]).toEqual([url, [url]]);
+  const backups = "[backups]\nevery_hours = 1";
+  expect(() => readConfig("gate.toml", backups, {}, { TOLLGATE_DATABASE_URL: url })).toThrow("pg_dump");
+});
+
 describe("a configuration", () => {
   test("is complete without a file, flags and environment", () => {
     expect(readConfig(null, "", {}, {})).toEqual({

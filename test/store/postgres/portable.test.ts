@@ -12,12 +12,12 @@ const asksWhatMayBeUnknown = "server-facts.ts";
 const lacking: readonly (readonly [string, RegExp])[] = [
   ["LISTEN and NOTIFY", /\b(?:UN)?LISTEN\b|\bNOTIFY\b|pg_notify/],
   ["advisory locks", /advisory/],
-  ["sequences", /\bSEQUENCE\b|nextval|\b(?:big|small)?serial\b|GENERATED (?:ALWAYS|BY DEFAULT) AS IDENTITY/i],
+  ["sequences", /CREATE SEQUENCE|nextval|\b(?:BIG|SMALL)?SERIAL\b|AS IDENTITY/],
   ["triggers, rules, functions, procedures", /\b(?:TRIGGER|RULE|FUNCTION|PROCEDURE)\b|\bDO \$/],
   ["foreign keys", /\bREFERENCES\b|FOREIGN KEY|foreignKey|\.references\(/],
   ["places of rows", /\bctid\b|\bxmin\b|\bxmax\b/],
   ["tables without a log, temporary tables, table locks", /UNLOGGED|\bTEMP(?:ORARY)?\s+TABLE|LOCK TABLE/],
-  ["partial results of statements that run", /\bDECLARE\b.*\bCURSOR\b|\bSKIP LOCKED\b/],
+  ["rows that are passed over while others have them, cursors that outlive a transaction", /\bSKIP LOCKED\b|WITH HOLD/],
   ["MERGE, COPY", /\bMERGE INTO\b|\bCOPY\b/],
   ["extensions, full text, JSON operators", /EXTENSION|tsvector|to_tsquery|jsonb/],
 ];

@@ -118,6 +118,7 @@ function reply(
   wheel: Wheel<NodeSocket>,
 ): void {
   if (request.head.startsWith("GET /v1/models")) return send(socket, answer.models);
+  if (request.head.startsWith("GET /health")) return send(socket, answer.healthy);
   if (request.head.startsWith("GET ")) return send(socket, answer.notFound);
   if (!streamPattern.test(request.body)) return send(socket, answer.json);
   if (settings.intervalMs === 0) return send(socket, answer.whole);
@@ -154,6 +155,8 @@ type PreparedAnswer = Readonly<{
   whole: Buffer;
   json: Buffer;
   models: Buffer;
+  /** Routers ask for it. */
+  healthy: Buffer;
   notFound: Buffer;
 }>;
 
@@ -172,6 +175,7 @@ function preparedAnswer(settings: NodeSettings): PreparedAnswer {
     whole: Buffer.from(opening + tokens.slice(1).join("") + end),
     json: Buffer.from(jsonReply("200 OK", answerJson(settings))),
     models: Buffer.from(jsonReply("200 OK", JSON.stringify({ object: "list", data: [model] }))),
+    healthy: Buffer.from(jsonReply("200 OK", "{}")),
     notFound: Buffer.from(jsonReply("404 Not Found", '{"error":{"message":"not found"}}')),
   };
 }

@@ -11,7 +11,7 @@ import { freePort } from "./free-port.ts";
 import { bun, startProcess } from "./process.ts";
 import type { Subject } from "./subject.ts";
 
-export const peerNames = ["portkey", "litellm", "gomodel", "bifrost"] as const;
+export const peerNames = ["vllm-router", "smg", "sglang-router", "portkey", "litellm", "gomodel", "bifrost"] as const;
 export type PeerName = (typeof peerNames)[number];
 
 export const peersFolder = join(import.meta.dir, "peers");
@@ -34,13 +34,17 @@ type Peer = Readonly<{
   /** Lines of every request's head. */
   headers?(run: Run): readonly string[];
 }>;
-type Run = Readonly<{ folder: string; port: number; nodeAddress: string }>;
+type Run = Readonly<{ folder: string; port: number; metricsPort: number; nodeAddress: string }>;
 
 const venv = join(peersFolder, ".venv/bin");
+const routers = join(peersFolder, ".routers/bin");
 const programs = join(peersFolder, "bin");
 const key = "sk-bench-0123456789abcdef0123456789abcdef";
 
 const peers: Readonly<Record<PeerName, Peer>> = {
+  "vllm-router": router("vllm-router", "vllm-router", []),
+  smg: router("SMG", "smg", ["launch"]),
+  "sglang-router": router("sglang-router", "sglang-router", ["launch"]),
   portkey: {
     program: join(peersFolder, "node_modules/@portkey-ai/gateway/build/start-server.js"),
     version: () => `Portkey ${portkeyPackage.dependencies["@portkey-ai/gateway"]}, on Bun`,
@@ -124,6 +128,24 @@ const peers: Readonly<Record<PeerName, Peer>> = {
   },
 };
 
+/** Routers that people with engines of their own put before them, in Rust: neither keys of accounts nor books. */
+function router(name: string, program: string, words: readonly string[]): Peer {
+  return {
+    program: join(routers, program),
+    version() {
+      const pins = readFileSync(join(peersFolder, "routers.txt"), "utf8");
+      return `${name} ${new RegExp(`^${program}==(.+)$`, "m").exec(pins)![1]}`;
+    },
+    ready: /Starting (?:server|router|HTTP server)|listening|Router ready|Started/i,
+    command: ({ port, metricsPort, nodeAddress }) => [
+      ...[join(routers, program), ...words, "--worker-urls", nodeAddress, "--host", "127.0.0.1", "--port", `${port}`],
+      ...["--prometheus-port", `${metricsPort}`, "--policy", "round_robin", "--disable-retries", "--log-level", "info"],
+    ],
+    model: benchModel,
+    key,
+  };
+}
+
 export function isPeer(name: string): name is PeerName {
   return (peerNames as readonly string[]).includes(name);
 }
@@ -153,7 +175,7 @@ export function peerNotes(names: readonly string[]): string[] {
 export async function startPeer(name: PeerName, nodePort: number): Promise<Subject> {
   const peer = peers[name];
   const folder = mkdtempSync(join(tmpdir(), `bench-${name}-`));
-  const run: Run = { folder, port: freePort(), nodeAddress: `http://127.0.0.1:${nodePort}` };
+  const run: Run = { folder, port: freePort(), metricsPort: freePort(), nodeAddress: `http://127.0.0.1:${nodePort}` };
   for (const [file, text] of Object.entries(peer.files?.(run) ?? {})) writeFileSync(join(folder, file), text);
   const running = await startProcess({
     role: "proxy",

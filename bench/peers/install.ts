@@ -1,7 +1,7 @@
 // Installs the gateways that the benchmarks compare with into this folder, each by its own ecosystem's client. What
 // cannot be had is named with its reason, and left out of the comparison.
 //
-//   bun bench/peers/install.ts [portkey] [litellm] [gomodel] [bifrost]
+//   bun bench/peers/install.ts [vllm-router] [smg] [sglang-router] [portkey] [litellm] [gomodel] [bifrost]
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,15 +12,25 @@ const bifrostModule = "github.com/maximhq/bifrost/transports";
 
 const installers: Readonly<Record<PeerName, () => void>> = {
   portkey: () => run("npm", "ci", "--no-audit", "--no-fund", "--prefix", peersFolder),
-  litellm() {
-    const venv = join(peersFolder, ".venv");
-    run("python3", "-m", "venv", venv);
-    const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"];
-    run(join(venv, "bin/python"), ...pip, "-r", join(peersFolder, "requirements.txt"));
-  },
+  litellm: () => fromPyPI(".venv", "requirements.txt"),
+  "vllm-router": installRouters,
+  smg: installRouters,
+  "sglang-router": installRouters,
   gomodel: () => run("env", `GOBIN=${programs}`, "go", "install", "github.com/enterpilot/gomodel/cmd/gomodel@latest"),
   bifrost: buildBifrost,
 };
+
+/** All three at once; who comes later finds them there. */
+function installRouters(): void {
+  fromPyPI(".routers", "routers.txt");
+}
+
+function fromPyPI(folder: string, requirements: string): void {
+  const venv = join(peersFolder, folder);
+  run("python3", "-m", "venv", venv);
+  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"];
+  run(join(venv, "bin/python"), ...pip, "-r", join(peersFolder, requirements));
+}
 
 /** Its module lacks the console's built pages, without which it does not compile: an empty page stands for them. */
 function buildBifrost(): void {

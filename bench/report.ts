@@ -38,6 +38,8 @@ export const benches: readonly Bench[] = [
   bench("request", "responses", { dialect: "responses", ...beside }),
   bench("request", "all-cores", { placement: "free", ...beside }),
   peers("request", "peers", { ...besidePeers, requests: 2_000 }),
+  bench("burst"),
+  peers("burst", "peers", { only: ["nginx", "tollgate", ...peerNames].join(","), runs: 6 }),
   bench("latency", "", { runs: 2 }),
   bench("memory"),
   bench("memory", "10000-streams", { streams: 10_000, "interval-ms": 1_000, tokens: 20, "spread-ms": 10_000 }),

@@ -50,6 +50,20 @@ export async function runStreams(subject: Subject, load: StreamLoad): Promise<St
   return run;
 }
 
+/** As many streams that are all asked for in the same moment, on connections that are open already. */
+export async function runBurst(subject: Subject, streams: number, answer: AnswerShape): Promise<StreamRun> {
+  const run: StreamRun = { complete: 0, tokens: 0, textEvents: 0, firstTokenMs: [], wholeMs: [], failures: [] };
+  const ask = { model: benchModel, prompt: "Count.", outputTokensMax: answer.tokens, stream: true };
+  const source = new RequestSource(subject, ask);
+  const expected = answerText(answer);
+  const connections = await Promise.all(Array.from({ length: streams }, () => Connection.open(subject.port)));
+  await Promise.all(
+    connections.map((connection) => runStream(connection, source.next(), subject.dialect, answer, expected, run)),
+  );
+  for (const connection of connections) connection.close();
+  return run;
+}
+
 async function runConnection(
   subject: Subject,
   source: RequestSource,

@@ -37,8 +37,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       [
         "src/account/admission.ts",
-        "    else if (this.#ledger.reserve(loaded, named?.spendLimits ?? noSpendLimits, budget, now) !== null) return false;\n",
-        "    else {\n      loaded.held += budget;\n      loaded.holds += 1;\n      for (const limit of named?.spendLimits ?? []) limit.held += budget;\n    }\n",
+        "      if (this.#ledger.reserve(loaded, asking?.spendLimits ?? noSpendLimits, budget, now) !== null) return false;\n",
+        "      loaded.held += budget;\n      loaded.holds += 1;\n      for (const limit of asking?.spendLimits ?? []) limit.held += budget;\n",
       ],
     ],
     file: "test/account/late-settlement.test.ts",
@@ -149,8 +149,8 @@ export const bugs: readonly Bug[] = [
       ["src/gateway.ts", "  using hold = admitted;\n", "  const hold = admitted;\n"],
       [
         "src/gateway.ts",
-        '    if (ending.kind === "end") outlet.end(ending);',
-        '    hold[Symbol.dispose]();\n    if (ending.kind === "end") outlet.end(ending);',
+        "    record.answered(ending);\n",
+        "    hold[Symbol.dispose]();\n    record.answered(ending);\n",
       ],
       ["src/gateway.ts", "  hold[Symbol.dispose]();\n  outlet.fail", "  outlet.fail"],
     ],

@@ -36,8 +36,8 @@ test("who leaves while a batch refuses it gives back nothing twice", async () =>
   };
   const admit = (requestId: string, budget: number, inputTokens = 0) =>
     lane.put({
-      ...{ op: "admit", account: 1, key: 1, keyHash: "hash", ask: ask(budget), inputTokens, requestId },
-    } as Operation) as Promise<OpenHold>;
+      ...{ op: "admit", account: 1, key: 1, keyHash: "hash", ask: ask(budget), inputTokens, requestId, endUser: null },
+    } satisfies Operation) as Promise<OpenHold>;
   await done(lane.open());
   const first = await done(admit("r1", 15_000));
   const second = await done(admit("r2", 5_000));

@@ -30,6 +30,7 @@ export const bugs: readonly Bug[] = [
     what: "PostgreSQL: an end that nobody knows of is told as failed",
     edits: [["src/store/postgres/lane.ts", "      asked.reject(isUnknown ? new", "      asked.reject(false ? new"]],
     file: lanes,
+    name: "waits too long",
   },
   {
     id: "P3",

@@ -5,7 +5,7 @@ set -eu
 if [ ! -e "$PGDATA" ]; then
   rm -rf "$PGDATA.new"
   # Under another name, since no commit may rely on what is only being copied.
-  until pg_basebackup --dbname "$PRIMARY?application_name=copying" --pgdata "$PGDATA.new" --write-recovery-conf; do
+  until pg_basebackup --dbname "$PRIMARY?application_name=copying" --pgdata "$PGDATA.new" --write-recovery-conf --checkpoint=fast; do
     rm -rf "$PGDATA.new"
     sleep 1
   done

@@ -100,3 +100,20 @@ test("what was read back is safe before it is told, also where the standby takes
   await world.run();
   expect(world.counts.get("readBack")).toBeGreaterThan(2);
 });
+
+test("who waits too long for an end of which nobody knows is cut off, and was charged where the server had it", async () => {
+  const world = new World({
+    ...{ seed: 3, gateways: 1, requests: 1_000, faults: false, lines: false },
+    script({ timeline, postgres }) {
+      let commits = 0;
+      world.breaksNext = () => {
+        if (commits++ % 25 !== 24) return false;
+        timeline.after(0.01, () => postgres.crash(15_000));
+        return true;
+      };
+    },
+  });
+  await world.run();
+  expect(world.counts.get("cut")).toBeGreaterThan(2);
+  expect(world.counts.get("readBack")).toBeGreaterThan(2);
+});

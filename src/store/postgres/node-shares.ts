@@ -119,7 +119,8 @@ export class NodeShares {
         sql.writeShares,
         own,
         ...[column(({ node }) => node), column(({ granted }) => granted), column(({ busy }) => busy)],
-        ...[column(({ waiting }) => waiting), column(({ accounts }) => accounts), column(({ waitedMs }) => waitedMs)],
+        ...[column(({ waiting }) => waiting), column(({ accounts }) => accounts)],
+        column(({ waitedMs }) => Math.round(waitedMs)), // a clock's parts of a millisecond are none of the column's
       ),
       call(sql.leaveNodes, own, nodes),
       call(sql.commit),

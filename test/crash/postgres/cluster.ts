@@ -41,6 +41,9 @@ const numberOf = (input: number, cached: number, reasoning: number): number =>
 
 /** What a request holds; it costs 67 hundredths of its tokens. */
 const holdTokens = 1_000;
+/** Costs what it holds. */
+const exactUsage = { input: 9_000, output: 1_000 };
+export const exactTokens = 6_700;
 const model = "core-3";
 const ways = [
   ["/v1/chat/completions", true],
@@ -66,7 +69,7 @@ function startNode(longestMs: number): Node {
       const body = await request.text();
       const [, digits, exact] = /\[\[(\d+)(x?)\]\]/.exec(body) ?? [];
       const number = Number(digits ?? 0);
-      const used = exact === "x" ? { ...usageOf(0), input: 80, output: 20 } : usageOf(number);
+      const used = exact === "x" ? { ...exactUsage, cached: 0, reasoning: 0 } : usageOf(number);
       const usage = {
         ...{ prompt_tokens: used.input, completion_tokens: used.output, total_tokens: used.input + used.output },
         prompt_tokens_details: { cached_tokens: used.cached },
@@ -151,8 +154,8 @@ export class Cluster implements AsyncDisposable {
     return askers;
   }
 
-  /** One request; what became of it is kept. */
-  async ask(asker: Asker, gateway = this.below(this.gateways.length)): Promise<Seen> {
+  /** One request; what became of it is kept. `exact`: one that costs `exactTokens`, of which nothing is kept. */
+  async ask(asker: Asker, gateway = this.below(this.gateways.length), exact = false): Promise<Seen> {
     const number = (this.#number += 1);
     const [endpoint, stream] = ways[number % ways.length]!;
     const startedAt = performance.now();
@@ -161,13 +164,13 @@ export class Cluster implements AsyncDisposable {
     const over = (outcome: Outcome, why: string, usage: ToldUsage | null = null): Seen => {
       this.open -= 1;
       const one = { number, outcome, gateway, id, usage, why, startedAt, endedAt: performance.now() };
-      this.seen.push(one);
+      if (!exact) this.seen.push(one);
       return one;
     };
     const naming =
       number % 3 === 0 ? {} : endpoint === "/v1/messages" ? { metadata: { user_id: "u" } } : { user: `u${number % 7}` };
-    const prompt = `hello [[${number}]]`;
-    const more = { stream, [budgetField[endpoint]]: holdTokens, ...naming };
+    const prompt = `hello [[${number}${exact ? "x" : ""}]]`;
+    const more = { stream, [budgetField[endpoint]]: exact ? exactTokens : holdTokens, ...naming };
     let reply: Response;
     try {
       reply = await fetch(this.gateways[gateway]!.url + endpoint, {

@@ -1,10 +1,10 @@
 // Whole gateways on one PostgreSQL, as processes, through HTTP: kills, pauses, partitions, lost answers and failovers under load.
 // TOLLGATE_CHAOS_SECONDS is how long they last; TOLLGATE_SEED repeats what is drawn by chance.
-import { expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { longForm } from "../../fixtures/optional.ts";
 import { noPostgres } from "../../fixtures/postgres.ts";
 import { randomOf, seedOfRun } from "../../fixtures/random.ts";
-import { Cluster } from "./cluster.ts";
+import { Cluster, exactTokens } from "./cluster.ts";
 
 const given = process.env["TOLLGATE_CHAOS_SECONDS"];
 const seconds = Number(given ?? 40);
@@ -64,3 +64,70 @@ test.skipIf(isSkipped)(
   },
   (seconds + 300) * 1_000,
 );
+
+describe.skipIf(isSkipped)("three gateways", () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await Cluster.start(3, randomOf(seed));
+  }, 120_000);
+  afterAll(async () => {
+    const wrong = await cluster.contradictions();
+    await cluster[Symbol.asyncDispose]();
+    expect(wrong).toEqual([]);
+  }, 120_000);
+  const everywhere = [0, 1, 2];
+
+  test("spend an account's last tokens exactly, whoever is asked", async () => {
+    for (let round = 0; round < 3; round++) {
+      // The plan grants 30,000 a day.
+      const [asker] = await cluster.askers(1, 20 * exactTokens - 30_000);
+      const asked = await Promise.all(Array.from({ length: 45 }, (_, index) => cluster.ask(asker!, index % 3, true)));
+      expect(asked.filter(({ outcome }) => outcome === "end").length).toBe(20);
+      expect(asked.filter(({ outcome, why }) => outcome !== "end" && !why.startsWith("429"))).toEqual([]);
+      const { credit, reserved, spendable } = await cluster.gateways[round]!.show(asker!.email);
+      expect({ credit, reserved, spendable }).toEqual({ credit: 0, reserved: 0, spendable: 0 });
+    }
+  }, 120_000);
+
+  test("take no key anymore that one of them rotated or revoked, from the moment in which it says so", async () => {
+    for (let round = 0; round < 6; round++) {
+      const gateway = cluster.gateways[round % 3]!;
+      const { email, api_key } = await gateway.account();
+      const named = await gateway.makeKey(email, { name: "named" });
+      for (const key of [api_key, named.api_key]) {
+        const before = await Promise.all(everywhere.map((index) => cluster.ask({ email, key }, index)));
+        expect(before.map(({ outcome }) => outcome)).toEqual(["end", "end", "end"]);
+      }
+      const rotated = await gateway.rotate(email);
+      const first = await Promise.all(everywhere.map((index) => cluster.ask({ email, key: api_key }, index)));
+      await gateway.revokeKey(email, named.id);
+      const second = await Promise.all(everywhere.map((index) => cluster.ask({ email, key: named.api_key }, index)));
+      for (const { outcome, why } of [...first, ...second]) {
+        expect([outcome, why.slice(0, 4)]).toEqual(["failed", "401 "]);
+      }
+      const after = await Promise.all(everywhere.map((index) => cluster.ask({ email, key: rotated }, index)));
+      expect(after.map(({ outcome }) => outcome)).toEqual(["end", "end", "end"]);
+    }
+  }, 120_000);
+
+  test("are restarted one after the other, and no client sees more than a connection that is refused", async () => {
+    const from = cluster.seen.length;
+    let isOver = false;
+    const load = cluster.load(await cluster.askers(12), 12, () => isOver);
+    for (let round = 0; round < (isLong ? 10 : 1); round++) {
+      for (const index of everywhere) {
+        await Bun.sleep(500);
+        cluster.count("restart under load");
+        expect(await cluster.gateways[index]!.kill("SIGTERM")).toBe(0);
+        await cluster.begin(index);
+      }
+    }
+    isOver = true;
+    await load;
+    const seen = cluster.seen.slice(from);
+    const bad = seen.filter(({ outcome }) => outcome !== "end" && outcome !== "not connected");
+    console.log(JSON.stringify(cluster.report(), null, 1));
+    expect(bad).toEqual([]);
+    expect(seen.length).toBeGreaterThan(30);
+  }, 300_000);
+});

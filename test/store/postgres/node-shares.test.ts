@@ -48,7 +48,7 @@ describe.skipIf(noPostgres)("shares of nodes", () => {
     expect(gateways.map(({ has }) => has.get('a"b\\'))).toEqual([6, 5, 5]);
 
     // One has much to do: the others give back, then it has what they left.
-    gateways[1]!.need = { busy: 5, waiting: 40, accounts: 9, waitedMs: 200 };
+    gateways[1]!.need = { busy: 5, waiting: 40, accounts: 9, waitedMs: 200.25 };
     for (let round = 0; round < 2; round += 1) for (const { shares } of gateways) await shares.exchange();
     expect(gateways.map(({ has }) => has.get('a"b\\'))).toEqual([0, 16, 0]);
 

@@ -2,6 +2,7 @@
 // several gateways serve from, and back.
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf } from "../config/config.ts";
+import { problemOfDatabaseUrl } from "../config/database-url.ts";
 import { moveIn } from "../store/postgres/move-in.ts";
 import { moveOut } from "../store/postgres/move-out.ts";
 import { checkFolderRights } from "../server/folder-rights.ts";
@@ -18,7 +19,8 @@ const command: Command = {
     if ((to === undefined) === (from === undefined)) {
       throw new UsageError("move: name where to with --to URL, or where from with --from URL and --to-data DIR");
     }
-    checkUrl(to ?? from!);
+    const problem = problemOfDatabaseUrl(to ?? from!);
+    if (problem !== null) throw new UsageError(`move: the URL ${problem}`);
     const counted = (count: number, one: string) => `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`;
     if (to !== undefined) {
       if (toData !== undefined) throw new UsageError("move: --to-data goes with --from");
@@ -50,9 +52,3 @@ const command: Command = {
   },
 };
 export default command;
-
-function checkUrl(url: string): void {
-  const { protocol } = URL.parse(url) ?? { protocol: "" };
-  if (protocol === "postgres:" || protocol === "postgresql:") return;
-  throw new UsageError("move: the URL is one such as postgres://name:password@host:5432/database");
-}

@@ -23,10 +23,31 @@ export function databaseUrl(about: string): Row<string | null> {
 
 function checked(url: string, { keys }: Reading, fault: (problem: string) => void): string {
   keys.add(url);
-  const parsed = URL.parse(url);
-  if (parsed === null || !/^postgres(?:ql)?:$/.test(parsed.protocol) || parsed.hostname === "") fault(wanted);
-  else if (!/^\/[^/]+$/.test(parsed.pathname)) fault(`${wanted}: it names no database`);
+  const problem = problemOfDatabaseUrl(url);
+  if (problem !== null) fault(problem);
   return url;
+}
+
+/** What is wrong with a database's address, behind its name; never with a part of it. */
+export function problemOfDatabaseUrl(url: string): string | null {
+  const parsed = URL.parse(url);
+  if (parsed === null || !/^postgres(?:ql)?:$/.test(parsed.protocol) || parsed.hostname === "") {
+    return `${wanted}; ${escaped}`;
+  }
+  if (!/^\/[^/]+$/.test(parsed.pathname)) return `${wanted}: it names no database; ${escaped}`;
+  const parts = [parsed.username, parsed.password, parsed.pathname];
+  return parts.every(isDecodable) ? null : `has a % that begins no character; ${escaped}`;
+}
+
+const escaped = "in a password, / is written as %2F, # as %23, ? as %3F and % as %25";
+
+function isDecodable(part: string): boolean {
+  try {
+    decodeURIComponent(part);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** For people: without user and password. */

@@ -1,6 +1,7 @@
 // Flags win over the environment, the environment over the file, the file over the defaults; every fault is named.
 import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { problemOfDatabaseUrl } from "../../src/config/database-url.ts";
 import {
   addressesOf,
   checkModelIds,
@@ -111,6 +112,10 @@ test("a database's address is none but a whole one, and is not shown", () => {
       expect(said).not.toContain("hidden");
     }
   }
+  for (const url of ["postgres://u:hidden%zz@db/t", "postgres://u:hidden@db/%e9"]) {
+    expect(problemOfDatabaseUrl(url)).toContain("has a % that begins no character; in a password");
+  }
+  expect(problemOfDatabaseUrl("postgres://u:hi%2Fdd%25en@db/t%C3%A9")).toBeNull();
   const url = "postgres://u:hidden@db-1:5432/tollgate";
   const { databaseUrl, keys } = readConfig(null, "", {}, { TOLLGATE_DATABASE_URL: url });
   expect([databaseUrl, keys]).toEqual([url, [url]]);

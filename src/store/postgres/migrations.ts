@@ -12,15 +12,26 @@ import { ledgerMeta, oldestProgram, postgresTables, schemaVersion } from "./sche
 const serverVersionMin = 140_000;
 
 const run = (text: string, name = text.slice(0, 40)): Call => call({ name, text });
+const serverFacts = run(
+  "SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding",
+);
 const metaOf = run("SELECT schema, oldest_program, closed FROM ledger_meta WHERE id = 1 FOR UPDATE");
 
 /** Brings the tables to the program's version. Throws CommandError, in one sentence, when that cannot be. */
 export async function migrate(connection: Connection): Promise<void> {
-  const [found] = await all(connection, [run("SELECT current_setting('server_version_num')::int AS version")]);
-  const version = found![0]!["version"] as number;
+  const [found] = await all(connection, [serverFacts]);
+  const { version, encoding } = found![0]! as { version: number; encoding: string };
   if (version < serverVersionMin) {
     throw new CommandError(`PostgreSQL ${Math.floor(version / 10_000)} is too old: Tollgate needs 14 or later`);
   }
+  if (encoding !== "UTF8") {
+    throw new CommandError(
+      `this database keeps text as ${encoding}, which not every text fits: make another with createdb -E UTF8 -T template0`,
+    );
+  }
+  const known = await columnsOf(connection);
+  // Looked at before anything is made: a database of others stays as it was.
+  if (!known.has(getTableConfig(ledgerMeta).name)) refuseForeign(known);
   // A table that two make at once is an error of the second, whatever IF NOT EXISTS says: it only has to look again.
   await all(connection, [run(creationOf(ledgerMeta, null))], ["23505", "42P07"]);
   await all(connection, [run("INSERT INTO ledger_meta VALUES (1, 0, 0, NULL, false) ON CONFLICT DO NOTHING")]);
@@ -49,8 +60,8 @@ function check(meta: Row): void {
   }
 }
 
-/** `isNew`: nobody has made the tables yet. */
-async function additions(connection: Connection, isNew: boolean): Promise<readonly Call[]> {
+/** The columns that each table of the database has. */
+async function columnsOf(connection: Connection): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const known = new Map<string, Set<string>>();
   const [columns] = await all(connection, [
     run("SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"),
@@ -59,14 +70,19 @@ async function additions(connection: Connection, isNew: boolean): Promise<readon
     const names = known.get(table_name!) ?? new Set();
     known.set(table_name!, names.add(column_name!));
   }
-  if (isNew) {
-    const foreign = postgresTables.map(({ table }) => getTableConfig(table).name).find((name) => known.has(name));
-    if (foreign !== undefined) {
-      throw new CommandError(
-        `this database has a table "${foreign}" of another program: Tollgate needs one of its own`,
-      );
-    }
-  }
+  return known;
+}
+
+function refuseForeign(known: ReadonlyMap<string, unknown>): void {
+  const foreign = postgresTables.map(({ table }) => getTableConfig(table).name).find((name) => known.has(name));
+  if (foreign === undefined) return;
+  throw new CommandError(`this database has a table "${foreign}" of another program: Tollgate needs one of its own`);
+}
+
+/** `isNew`: nobody has made the tables yet. */
+async function additions(connection: Connection, isNew: boolean): Promise<readonly Call[]> {
+  const known = await columnsOf(connection);
+  if (isNew) refuseForeign(known);
   const calls: Call[] = [];
   for (const { table, fillFactor } of [{ table: ledgerMeta }, ...postgresTables] as typeof postgresTables) {
     const { name, columns } = getTableConfig(table);

@@ -34,17 +34,18 @@ function reasonOf(url: string, { state, message }: StatementError): string {
   const { hostname, port, pathname, username } = new URL(url);
   const host = `${hostname}:${port === "" ? "5432" : port}`;
   const database = decodeURIComponent(pathname.slice(1));
+  const user = username === "" ? "a user without a name" : `"${decodeURIComponent(username)}"`;
   const name = `the database "${database}" on ${host}`;
   switch (state) {
     case "28P01":
     case "28000":
-      return `PostgreSQL on ${host} does not let "${decodeURIComponent(username)}" in: ${message}`;
+      return `PostgreSQL on ${host} does not let ${user} in: ${message}`;
     case "3D000":
       return `there is no database "${database}" on ${host}: make one with createdb`;
     case "25006":
       return `${name} takes no writes: ${message}`;
     case "42501":
-      return `"${decodeURIComponent(username)}" may not make tables in ${name}: ${message}`;
+      return `${user} may not make tables in ${name}: ${message}`;
     case "53300":
       return `PostgreSQL on ${host} has no connection left: ${message}`;
     case "53100":

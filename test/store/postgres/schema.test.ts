@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { getTableConfig as ofPostgres, type PgTable } from "drizzle-orm/pg-core";
 import { getTableConfig as ofSqlite, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import * as sqlite from "../../../src/store/ledger/schema.ts";
-import { PostgresServer } from "../../../src/store/postgres/connection.ts";
+import { call, PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import * as postgres from "../../../src/store/postgres/schema.ts";
 import * as ofConsole from "../../../src/store/postgres/schema-console.ts";
@@ -104,8 +104,21 @@ describe.skipIf(noPostgres)("on a server", () => {
     const connection = await new PostgresServer(url).connect();
     const error = await migrate(connection).catch((thrown: unknown) => thrown);
     expect(String(error)).toContain('has a table "accounts" of another program');
-    expect(await client.unsafe("SELECT to_regclass('journal') AS journal")).toEqual([{ journal: null }] as never);
+    const made = "SELECT to_regclass('journal') AS journal, to_regclass('ledger_meta') AS meta";
+    expect(await client.unsafe(made)).toEqual([{ journal: null, meta: null }] as never);
     connection.close();
     await client.close();
+  });
+
+  test("a database that cannot keep every text is refused, and left alone", async () => {
+    const url = await server.database("latin", "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
+    const connection = await new PostgresServer(url).connect();
+    const error = await migrate(connection).catch((thrown: unknown) => thrown);
+    expect(String(error)).toContain("keeps text as LATIN1");
+    const [tables] = await connection.send([
+      call({ name: "tables", text: "SELECT to_regclass('ledger_meta') AS meta" }),
+    ]);
+    expect(tables).toEqual([{ meta: null }]);
+    connection.close();
   });
 });

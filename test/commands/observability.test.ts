@@ -226,7 +226,7 @@ describe("the log", () => {
       nodeKey,
       prompt,
       cookie,
-      String(node.port),
+      `:${node.port}`,
       "127.0.0.1:9",
     ]) {
       expect(log).not.toContain(secret);
@@ -271,7 +271,7 @@ describe("traces", () => {
       "gen_ai.request.model": "core-1.6-lite",
       "http.response.status_code": 429,
     });
-    for (const secret of [key, wrongKey, nodeKey, prompt, cookie, String(node.port)]) {
+    for (const secret of [key, wrongKey, nodeKey, prompt, cookie, `:${node.port}`]) {
       expect(collector.text).not.toContain(secret);
     }
   });

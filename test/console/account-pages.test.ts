@@ -113,7 +113,7 @@ test("filters and places reach the index as they were meant, and pages are bound
     [
       id,
       { model: null, endpoint: null, key: null, endUser: null, from: null, to: null, text: "" },
-      { at: 5, sequence: 6 },
+      { at: 5, sequence: "6" }, // as it stands in the address: each store reads it
       50,
     ],
   ]);

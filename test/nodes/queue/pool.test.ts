@@ -510,19 +510,26 @@ describe("slots that follow the engine's load", () => {
   const state = (pool: NodePool) => pool.states()[0]!;
 
   test("come to what it runs, and everybody is answered", async () => {
-    const { node, held, end } = engine(3);
+    const { node, looked, held, end } = engine(3);
     const pool = poolOn(node);
-    const answers = ask(pool, 40);
+    const answers = ask(pool, 30);
     await until(() => state(pool).slots <= 4);
     expect(state(pool).load).toMatchObject({ running: 3, cacheUse: null });
-    let most = 0;
-    for (let ended = 0; ended < 40; ended++) {
-      if (ended > 20) most = Math.max(most, held.length);
-      await until(() => held.length > 0);
+    // What is on its way there is in no answer of the engine, and may look like room: only then may there be more slots.
+    const settled = async (): Promise<void> => {
+      for (let before = -1; before !== state(pool).busy;) {
+        before = state(pool).busy;
+        await until(() => held.length === state(pool).busy);
+        const looks = looked.count;
+        await until(() => looked.count > looks + 3);
+      }
+    };
+    for (let ended = 0; ended < 30; ended++) {
+      await settled();
+      if (pool.waiting > 0) expect(state(pool).slots).toBeWithin(3, 5);
       end();
     }
     for (const each of answers) expect(await each).toMatchObject({ kind: "end" });
-    expect(most).toBeLessThanOrEqual(6);
     expect([pool.waiting, state(pool).busy]).toEqual([0, 0]);
   });
   test("make room for those in line as soon as they grow", async () => {

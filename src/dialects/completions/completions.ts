@@ -4,12 +4,12 @@ import { defineDialect } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";
 import { openAiEndUser } from "../request/end-user.ts";
 import { CompletionEncoder } from "./encoder.ts";
-import { coderBilling, type CompletionAsk, endpoint, read } from "./request.ts";
+import { coderBilling, type CompletionAsk, endpoint, fimPath, read } from "./request.ts";
 
 export const completions = defineDialect<CompletionAsk>({
   name: "completions",
   endpoint,
-  routes: [{ path: endpoint }],
+  routes: [{ path: endpoint }, { path: fimPath }],
   modelKind: "chat",
   coderBilling,
   keyHeaders: [],

@@ -9,7 +9,17 @@ import { usageBody } from "../reply/usage-object.ts";
 import { CompletionLogprobs, joined } from "./logprobs.ts";
 import type { CompletionAsk } from "./request.ts";
 
-const endOfText = ',"logprobs":null,"finish_reason":null}]}\n\n';
+/** What stands around the literal of a text, in an event and in a whole reply, and the type of these. */
+const textForm = {
+  event: ['"text":', ',"logprobs":null'],
+  whole: ['"text":', ""],
+  objects: ["text_completion", "text_completion"],
+} as const;
+const chatForm = {
+  event: ['"delta":{"content":', "}"],
+  whole: ['"message":{"role":"assistant","content":', "}"],
+  objects: ["chat.completion.chunk", "chat.completion"],
+} as const;
 
 export class CompletionEncoder implements Encoder {
   readonly #ask: CompletionAsk;
@@ -17,6 +27,8 @@ export class CompletionEncoder implements Encoder {
   readonly #head: string;
   /** An event of text up to the literal: a token costs one concatenation. */
   readonly #begin: string;
+  readonly #close: string;
+  readonly #endOfText: string;
   readonly #logprobs = new CompletionLogprobs();
   /** Null in a stream. */
   readonly #whole: { text: LiteralText; logprobs: ReturnType<CompletionLogprobs["lists"]>[] } | null;
@@ -25,8 +37,12 @@ export class CompletionEncoder implements Encoder {
   constructor(ask: CompletionAsk, { requestId, createdSeconds }: ReplyIdentity, form: ReplyForm) {
     const id = `cmpl-${requestId.slice("req_".length)}`;
     this.#ask = ask;
-    this.#head = `{"id":"${id}","object":"text_completion","created":${createdSeconds},"model":${JSON.stringify(ask.model.id)},"choices":[`;
-    this.#begin = `data: ${this.#head}{"index":0,"text":`;
+    const { event, objects } = ask.asChat ? chatForm : textForm;
+    const object = objects[form === "events" ? 0 : 1];
+    this.#head = `{"id":"${id}","object":"${object}","created":${createdSeconds},"model":${JSON.stringify(ask.model.id)},"choices":[`;
+    this.#begin = `data: ${this.#head}{"index":0,${event[0]}`;
+    this.#close = event[1];
+    this.#endOfText = `${event[1]},"finish_reason":null}]}\n\n`;
     this.#whole = form === "events" ? null : { text: new LiteralText(), logprobs: [] };
   }
 
@@ -43,14 +59,14 @@ export class CompletionEncoder implements Encoder {
       if (lists !== null) this.#whole.logprobs.push(lists);
       return "";
     }
-    if (lists === null) return this.#begin + literal + endOfText;
+    if (lists === null) return this.#begin + literal + this.#endOfText;
     return `${this.#begin}${literal},"logprobs":${JSON.stringify(lists)},"finish_reason":null}]}\n\n`;
   }
 
   literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean {
     if (kind !== "text") return false;
     if (this.#whole !== null) this.#whole.text.pushBytes(bytes, start, end);
-    else (this.#frame ??= new DeltaFrame(this.#begin, endOfText)).write(bytes, start, end, out);
+    else (this.#frame ??= new DeltaFrame(this.#begin, this.#endOfText)).write(bytes, start, end, out);
     return true;
   }
 
@@ -58,10 +74,13 @@ export class CompletionEncoder implements Encoder {
     const told = `,"usage":${JSON.stringify(usageBody(this.#ask.model, usage))}}`;
     if (this.#whole !== null) {
       const { text, logprobs } = this.#whole;
+      const [open, close] = this.#ask.asChat ? chatForm.whole : textForm.whole;
       const lists = logprobs.length === 0 ? "null" : JSON.stringify(joined(logprobs));
-      return `${this.#head}{"index":0,"text":${text.literal},"logprobs":${lists},"finish_reason":"${reason}"}]${told}`;
+      const choice = `{"index":0,${open}${text.literal}${close}`;
+      if (this.#ask.asChat) return `${this.#head}${choice},"finish_reason":"${reason}"}]${told}`;
+      return `${this.#head}${choice},"logprobs":${lists},"finish_reason":"${reason}"}]${told}`;
     }
-    const finish = `${this.#begin}"","logprobs":null,"finish_reason":"${reason}"}]`;
+    const finish = `${this.#begin}""${this.#close},"finish_reason":"${reason}"}]`;
     const end = `${told}\n\ndata: [DONE]\n\n`;
     // Clients that did not ask for an event without choices read `choices[0]` of every event.
     return this.#ask.usageApart ? `${finish}}\n\ndata: ${this.#head}]${end}` : finish + end;

@@ -9,10 +9,14 @@ import { namedModel } from "../request/named-model.ts";
 import { clampBudget, stopSequences } from "../request/settings.ts";
 
 export const endpoint = "/v1/completions";
+/** The same as Mistral and clients of its Codestral have it: it is answered in the form of a chat. */
+export const fimPath = "/v1/fim/completions";
 /** An editor asks at every pause of its user: an account's calls would not last an hour. */
 export const coderBilling = "tokens";
 /** As clients know it of OpenAI. */
 export const completionTokensDefault = 16;
+/** There, an answer goes on to its own end. */
+const fimTokensDefault = 1_024;
 
 // Fields that are not named here are accepted and ignored: clients send what other servers know.
 
@@ -65,13 +69,18 @@ const forwarded = [
   "logit_bias",
 ] as const satisfies readonly (keyof Sampling & keyof Body)[];
 
-/** `usageApart`: the stream's usage comes in a chunk of its own, without choices, since the client asked for that. */
-export type CompletionAsk = Ask & Readonly<{ plain: PlainCompletion; usageApart: boolean }>;
+/**
+ * `usageApart`: the stream's usage comes in a chunk of its own, without choices, since the client asked for that.
+ * `asChat`: it came to Mistral's address.
+ */
+export type CompletionAsk = Ask & Readonly<{ plain: PlainCompletion; usageApart: boolean; asChat: boolean }>;
 
-export function read({ body, bodyBytes, catalog }: DialectRequest): CompletionAsk | Refusal {
+export function read({ head, body, bodyBytes, catalog }: DialectRequest): CompletionAsk | Refusal {
   const wrong = bodySchema.refusal(body);
   if (wrong !== null) return wrong;
   const request = body as Body;
+  const asChat = head.route === fimPath;
+  const echo = request.echo === true && !asChat;
   const model = namedModel(catalog, request.model);
   if (isRefusal(model)) return model;
   const prompt = readPrompt(request.prompt);
@@ -79,13 +88,13 @@ export function read({ body, bodyBytes, catalog }: DialectRequest): CompletionAs
   const stop = stopSequences(request.stop, model, "stop");
   if (isRefusal(stop)) return stop;
   // Those beyond are looked for here, and would be found in the prompt.
-  if (request.echo === true && stop.length > stopSequencesMax) {
+  if (echo && stop.length > stopSequencesMax) {
     return malformed(`stop must have at most ${stopSequencesMax} sequences with echo`);
   }
 
   const sampling: Record<string, unknown> = {};
   for (const name of forwarded) if (request[name] != null) sampling[name] = request[name];
-  if (request.logprobs != null) Object.assign(sampling, { logprobs: true, top_logprobs: request.logprobs });
+  if (request.logprobs != null && !asChat) Object.assign(sampling, { logprobs: true, top_logprobs: request.logprobs });
 
   return {
     endpoint,
@@ -95,13 +104,13 @@ export function read({ body, bodyBytes, catalog }: DialectRequest): CompletionAs
     // An empty suffix is what editors send at the end of a file.
     plain: {
       suffix: request.suffix == null || request.suffix === "" ? null : request.suffix.toWellFormed(),
-      echo: request.echo === true,
+      echo,
     },
     tools: [],
     toolChoice: "none",
     parallelToolCalls: null,
     stop,
-    outputTokensMax: clampBudget(request.max_tokens, completionTokensDefault),
+    outputTokensMax: clampBudget(request.max_tokens, asChat ? fimTokensDefault : completionTokensDefault),
     effort: null,
     format: null,
     webSearch: null,
@@ -109,6 +118,7 @@ export function read({ body, bodyBytes, catalog }: DialectRequest): CompletionAs
     sampling: sampling as Sampling,
     bodyBytes,
     usageApart: request.stream_options?.include_usage === true,
+    asChat,
   };
 }
 

@@ -74,6 +74,8 @@ const ranked = {
   documents: ["A gate where a fee is paid.", "A kind of bread."],
 };
 
+const between = { model: "core-3", prompt: "def add(a, b):", suffix: "print(add(1, 2))", max_tokens: 32 };
+
 /** By operation id; `base` is {base_url}. */
 export function codeSamples(base: string): Readonly<Record<string, readonly CodeSample[]>> {
   const samples: Readonly<Record<string, Samples>> = {
@@ -120,6 +122,11 @@ console.log(completion.choices[0].text);`,
         `completion = client.completions.create(model="core-3", prompt="Once upon a time", max_tokens=32)
 print(completion.choices[0].text)`,
       ),
+    },
+    createFimCompletion: {
+      shell: curlPost(`${base}/v1/fim/completions`, between),
+      javaScript: fetchJs(`${base}/v1/fim/completions`, "POST", JSON.stringify(between)),
+      python: pythonRequest(`${base}/v1/fim/completions`, "POST", JSON.stringify(between)),
     },
     createMessage: {
       shell: curlPost(

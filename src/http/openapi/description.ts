@@ -16,7 +16,7 @@ import type {
 import { bodyMaxBytes, floodRequestsMax, inputRequestsPerMinuteDefault } from "../../core/limits.ts";
 import { type RefusalName, refusals, refuse } from "../../core/refusals.ts";
 import { codeSamples } from "./code-samples.ts";
-import { chatEvents, completionsEvents, messagesEvents, replySchemas, responsesEvents } from "./replies.ts";
+import { chatEvents, completionsEvents, fimEvents, messagesEvents, replySchemas, responsesEvents } from "./replies.ts";
 import { requestSchemas } from "./requests.ts";
 import { ref, text } from "./shape.ts";
 
@@ -250,6 +250,24 @@ function generation(): Readonly<Record<string, { post: Operation }>> {
           ...errorReplies(chatCompletions, ofGeneration),
         },
         "x-events": completionsEvents,
+      },
+    },
+    "/v1/fim/completions": {
+      post: {
+        operationId: "createFimCompletion",
+        tags: ["Completions"],
+        summary: "Fill in the middle",
+        description:
+          "The same for editors and libraries that speak to Mistral's Codestral: a completion whose answer has the form of a " +
+          "chat. `echo` and `logprobs` are ignored, and `max_tokens` is 1,024 where it is not named.",
+        requestBody: body(ref("CompletionsRequest"), {
+          plain: { model: "core-3", prompt: "def add(a, b):", suffix: "print(add(1, 2))", max_tokens: 32 },
+        }),
+        responses: {
+          "200": reply("The text between the two, or its events.", ref("FimCompletion"), true),
+          ...errorReplies(chatCompletions, ofGeneration),
+        },
+        "x-events": fimEvents,
       },
     },
     "/v1/messages": {

@@ -100,9 +100,23 @@ const completion = (finish: JsonSchema, usage: "usage" | "usage?"): JsonSchema =
     [usage]: chatUsage,
   });
 
+const fim = (type: string, member: "message" | "delta", said: JsonSchema, finish: JsonSchema): JsonSchema =>
+  object({
+    id: text(),
+    object: only(type),
+    created: whole("Unix time in seconds."),
+    model: text(),
+    choices: list(object({ index: only(0), [member]: said, finish_reason: finish })),
+    [member === "message" ? "usage" : "usage?"]: chatUsage,
+  });
+
 const completions = {
   Completion: completion(finishReason, "usage"),
   CompletionEvent: completion({ enum: [...finishReason.enum!, null] }, "usage?"),
+  FimCompletion: fim("chat.completion", "message", object({ role: only("assistant"), content: text() }), finishReason),
+  FimCompletionEvent: fim("chat.completion.chunk", "delta", object({ content: text() }), {
+    enum: [...finishReason.enum!, null],
+  }),
 } satisfies Record<string, JsonSchema>;
 
 const messagesUsage = object({
@@ -444,6 +458,15 @@ export const chatEvents: Events = {
       "the line `data: [DONE]` " +
       "ends the stream. A failed stream ends with an error object instead. Lines that begin with `:` keep the connection open.",
     schema: ref("ChatCompletionChunk"),
+  },
+};
+
+export const fimEvents: Events = {
+  data: {
+    description:
+      "Text that goes on. The event with the `finish_reason` has the `usage`, then the line `data: [DONE]` ends the stream. " +
+      "A failed stream ends with an error object instead. Lines that begin with `:` keep the connection open.",
+    schema: ref("FimCompletionEvent"),
   },
 };
 

@@ -107,6 +107,39 @@ test("a stream and a reply say the same, cost what they say, and are listed with
   await gateway.expectQuiet();
 });
 
+test("at Mistral's address the answer has the form of a chat, and costs and is listed the same", async () => {
+  const { gateway, caller, send } = await gatewayOn(demo().url);
+  const asked = { model, prompt: "def f(x):", suffix: "return x", max_tokens: 8, echo: true, logprobs: 2 };
+  const { view } = await send({ ...asked, echo: false });
+  const ask = async (body: object, key = caller.key) => {
+    const headers = { authorization: `Bearer ${key}` };
+    return await fetch(`${gateway.url}/v1/fim/completions`, { method: "POST", headers, body: JSON.stringify(body) });
+  };
+  const whole = (await (await ask(asked)).json()) as Record<string, any>;
+  const choice = { index: 0, message: { role: "assistant", content: view.text }, finish_reason: "length" };
+  expect(whole).toMatchObject({ object: "chat.completion", usage: { completion_tokens: 8 } });
+  expect(whole["choices"]).toEqual([choice]);
+  const text = await (await ask({ ...asked, stream: true })).text();
+  const events = [...text.matchAll(/^data: (\{.*)$/gm)].map(([, json]) => JSON.parse(json!));
+  expect(events.map(({ choices: [{ delta }] }) => delta.content).join("")).toBe(view.text);
+  expect(events.at(-1)).toMatchObject({ object: "chat.completion.chunk", choices: [{ finish_reason: "length" }] });
+  expect([events.at(-1).usage, text.endsWith("data: [DONE]\n\n")]).toEqual([whole["usage"], true]);
+  const rows = await gateway.usage(caller);
+  expect(rows.map((row) => [row.endpoint, row.output])).toEqual(Array(3).fill([endpoint, 8]));
+  const refused = await ask(asked, "wrong");
+  expect([refused.status, ((await refused.json()) as any).error.type]).toEqual([401, "authentication_error"]);
+  await gateway.expectQuiet();
+});
+
+test("at Mistral's address a request without a budget gets a longer one", async () => {
+  const node = llama(answered(["a"], event({ text: "", finish_reason: "stop" }), usage(3, 1), doneEvent));
+  const { gateway, caller } = await gatewayOn(node.url);
+  const headers = { authorization: `Bearer ${caller.key}` };
+  const body = JSON.stringify({ model, prompt: "x" });
+  expect((await fetch(`${gateway.url}/v1/fim/completions`, { method: "POST", headers, body })).status).toBe(200);
+  expect(JSON.parse(askedAt(node, endpoint)[0]!.body)).toMatchObject({ prompt: "x", max_tokens: 1_024 });
+});
+
 test("the budget ends the answer of every model, and a coder model costs tokens", async () => {
   const { gateway, caller, send } = await gatewayOn(demo().url);
   for (const each of ["core-3", "core-coder-1", "open-05-3BIT-REAP"]) {

@@ -4,7 +4,7 @@ import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Dialect, Keep, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
-import { type Admitted, admit, isRefused, type Parts, type Refused, serve } from "../gateway.ts";
+import { type Admitted, admit, type ForOthers, isRefused, type Parts, type Refused, serve } from "../gateway.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import { inputsRepliesAccountBytesMax, inputsRepliesBytesMax, inputsReplyStepBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
@@ -30,6 +30,9 @@ import { StreamOutlet } from "./outlets/stream-outlet.ts";
 export const idleTimeoutSeconds = 120;
 /** What is cut at a stop has this long to say so to its client. */
 export const cutMs = 2_000;
+/** What has arrived before a stop is waited for, since a database may be slow to say whose it is; but no body for long. */
+const arrivedMs = 5_000;
+const arrivedLookMs = 10;
 
 /** In steps, so that there are as many places as bytes allow. */
 const inputsRepliesLimits: ByteBudgetLimits = {
@@ -66,6 +69,8 @@ export class Inference implements LiveRequests {
   readonly #heartbeat = new Heartbeat();
   readonly #open = new ActiveSet<{ outlet: StreamOutlet | CollectOutlet; served: Promise<void> | null }>();
   readonly #openOf = new Map<AccountId, number>();
+  /** Requests of which nobody knows yet whether they are admitted: their bodies arrive, or a database is asked who they are. */
+  #arrived = 0;
   /** What replies to many inputs take. */
   readonly #inputsReplies = new ByteBudget(inputsRepliesLimits);
   /** Browsers that are signed in to it may ask without a key. */
@@ -106,7 +111,11 @@ export class Inference implements LiveRequests {
 
   /** Resolves when the open requests have ended, or were cut after `graceMs`. */
   async finish(graceMs: number): Promise<void> {
-    await noneLeftWithin(graceMs, () => this.#allServed(), this.#parts.clock);
+    const { clock } = this.#parts;
+    const until = clock.monotonic() + graceMs;
+    const admittedBy = clock.monotonic() + Math.min(graceMs, arrivedMs);
+    while (this.#arrived > 0 && clock.monotonic() < admittedBy) await Bun.sleep(arrivedLookMs);
+    await noneLeftWithin(Math.max(0, until - clock.monotonic()), () => this.#allServed(), clock);
     for (const { outlet } of this.#open.members()) outlet.cut(refuse("stopping"));
     await settledWithin(cutMs, this.#allServed());
     this.#heartbeat.close();
@@ -126,7 +135,13 @@ export class Inference implements LiveRequests {
     const keepsLarge = this.#parts.largeBodies !== undefined || passOn !== undefined;
     const address = () => clientAddress(request, connection, addressHeader);
     const incoming = incomingOf(request, head, record.requestId, keyHeaders, this.site, keepsLarge, address, keep);
-    const admitted = await admit(incoming, dialect, this.#parts);
+    this.#arrived += 1;
+    let admitted: Admitted | Refused | ForOthers;
+    try {
+      admitted = await admit(incoming, dialect, this.#parts);
+    } finally {
+      this.#arrived -= 1;
+    }
     if (admitted === "for others") {
       assert(passOn !== undefined, "what is for others is passed on to them");
       return passOn(request, connection, raw); // who serves it counts it

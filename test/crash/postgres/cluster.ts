@@ -180,7 +180,10 @@ export class Cluster implements AsyncDisposable {
       } as RequestInit);
     } catch (thrown) {
       const { code } = thrown as { code?: string };
-      return over(code === "ConnectionRefused" ? "not connected" : "cut", `no head: ${code}`);
+      return over(
+        code === "ConnectionRefused" || code === "ECONNREFUSED" ? "not connected" : "cut",
+        `no head: ${code}`,
+      );
     }
     id = reply.headers.get("x-request-id");
     let body = "";
@@ -346,6 +349,5 @@ export class Cluster implements AsyncDisposable {
 
 /** Lines of a gateway's log that no failure of the network, of PostgreSQL or of other gateways explains. */
 const isDefect = (line: string): boolean =>
-  /the lane failed|request failed|a batch failed|lost commits|cannot be looked for|assertion|the ledger contradicts/i.test(
-    line,
-  );
+  /"level":"error"|^(?:error|tollgate|\w*Error): /.test(line) &&
+  !/ledger cannot be written|the database cannot be asked|^tollgate: PostgreSQL on /.test(line);

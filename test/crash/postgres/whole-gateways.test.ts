@@ -1,6 +1,7 @@
 // Whole gateways on one PostgreSQL, as processes, through HTTP: kills, pauses, partitions, lost answers and failovers under load.
 // TOLLGATE_CHAOS_SECONDS is how long they last; TOLLGATE_SEED repeats what is drawn by chance.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { keyHintMs } from "../../../src/store/postgres/limits.ts";
 import { longForm } from "../../fixtures/optional.ts";
 import { noPostgres } from "../../fixtures/postgres.ts";
 import { randomOf, seedOfRun } from "../../fixtures/random.ts";
@@ -29,7 +30,7 @@ test.skipIf(isSkipped)(
     /** What may happen to a gateway and its network; those that take long come seldom. */
     const ofGateway = async (index: number): Promise<void> => {
       for (let turn = index; goesOn(); turn += 1) {
-        await Bun.sleep(cluster.below(600));
+        await Bun.sleep(200 + cluster.below(1_000));
         const proxy = cluster.proxies[index]!;
         const drawn = cluster.below(100);
         if (drawn < 35) await counted("answer to COMMIT lost", proxy.loseAnswers(cluster.below(150)));
@@ -59,7 +60,7 @@ test.skipIf(isSkipped)(
     await load;
     const wrong = await cluster.contradictions();
     console.log(JSON.stringify({ seed, ...cluster.report() }, null, 1));
-    expect(wrong).toEqual([]);
+    expect(wrong.slice(0, 20)).toEqual([]);
     expect(cluster.seen.filter(({ outcome }) => outcome === "end").length).toBeGreaterThan(50);
   },
   (seconds + 300) * 1_000,
@@ -130,4 +131,17 @@ describe.skipIf(isSkipped)("three gateways", () => {
     expect(bad).toEqual([]);
     expect(seen.length).toBeGreaterThan(30);
   }, 300_000);
+
+  test("answer who came before they were told to stop, though the database is slow to say who it is", async () => {
+    const [asker] = await cluster.askers(1);
+    await Bun.sleep(keyHintMs + 500); // nobody remembers the key
+    const silence = cluster.proxies[1]!.silence(1_500, "late");
+    const asked = cluster.ask(asker!, 1);
+    await Bun.sleep(300);
+    expect(await cluster.gateways[1]!.kill("SIGTERM")).toBe(0);
+    await silence;
+    const { outcome, why } = await asked;
+    expect([outcome, why]).toEqual(["end", ""]);
+    await cluster.begin(1);
+  }, 60_000);
 });

@@ -1,6 +1,6 @@
 // Whole gateways on one PostgreSQL under load, each behind a network of its own that can fail, and what their clients saw. Who
 // saw the end of a reply has one charge, who saw a failure has none, who was broken off has one at most.
-import { appendFileSync } from "node:fs";
+import { appendFileSync, rmSync } from "node:fs";
 import { Database } from "../../../src/store/postgres/database.ts";
 import { openServer } from "../../../src/store/postgres/start.ts";
 import { verifyBooks } from "../../../src/store/postgres/verify.ts";
@@ -344,6 +344,7 @@ export class Cluster implements AsyncDisposable {
     for (const proxy of this.proxies) proxy.close();
     this.#node.stop();
     await this.postgres[Symbol.asyncDispose]();
+    for (const { dataFolder } of this.gateways) rmSync(dataFolder, { recursive: true, force: true });
   }
 }
 

@@ -8,7 +8,7 @@ import { randomOf, seedOfRun } from "../../fixtures/random.ts";
 import { Cluster, exactTokens } from "./cluster.ts";
 
 const given = process.env["TOLLGATE_CHAOS_SECONDS"];
-const seconds = Number(given ?? 40);
+const seconds = Number(given ?? 30);
 const isLong = seconds > 100;
 const seed = seedOfRun();
 const isSkipped = noPostgres || !(longForm || given !== undefined);

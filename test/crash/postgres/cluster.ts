@@ -350,5 +350,6 @@ export class Cluster implements AsyncDisposable {
 
 /** Lines of a gateway's log that no failure of the network, of PostgreSQL or of other gateways explains. */
 const isDefect = (line: string): boolean =>
-  /"level":"error"|^(?:error|tollgate|\w*Error): /.test(line) &&
-  !/ledger cannot be written|the database cannot be asked|^tollgate: PostgreSQL on /.test(line);
+  /"level":"error","event":"(?:the lane failed|request failed|a batch failed|the database lost|a hold cannot|gone gateways cannot)/.test(
+    line,
+  );

@@ -30,7 +30,7 @@ test.skipIf(isSkipped)(
     /** What may happen to a gateway and its network; those that take long come seldom. */
     const ofGateway = async (index: number): Promise<void> => {
       for (let turn = index; goesOn(); turn += 1) {
-        await Bun.sleep(200 + cluster.below(1_000));
+        await Bun.sleep(500 + cluster.below(2_000));
         const proxy = cluster.proxies[index]!;
         const drawn = cluster.below(100);
         if (drawn < 35) await counted("answer to COMMIT lost", proxy.loseAnswers(cluster.below(150)));
@@ -47,10 +47,10 @@ test.skipIf(isSkipped)(
     };
     const ofServer = async (): Promise<void> => {
       for (let turn = 0; goesOn(); turn += 1) {
-        await Bun.sleep(3_000 + cluster.below(4_000));
+        await Bun.sleep((isLong ? 10_000 : 4_000) + cluster.below(5_000));
         if (turn % 6 === 1) await counted("failover to the synchronous standby", cluster.failOver());
         else if (turn % 6 === 4) await counted("PostgreSQL away for 5 s", cluster.away(5_000));
-        else if (isLong && turn % 12 === 6) await counted("PostgreSQL away for 60 s", cluster.away(60_000));
+        else if (isLong && turn % 30 === 6) await counted("PostgreSQL away for 60 s", cluster.away(60_000));
         else await counted("kill -9 of PostgreSQL", cluster.away(0));
       }
     };
@@ -61,7 +61,7 @@ test.skipIf(isSkipped)(
     const wrong = await cluster.contradictions();
     console.log(JSON.stringify({ seed, ...cluster.report() }, null, 1));
     expect(wrong.slice(0, 20)).toEqual([]);
-    expect(cluster.seen.filter(({ outcome }) => outcome === "end").length).toBeGreaterThan(50);
+    expect(cluster.seen.filter(({ outcome }) => outcome === "end").length).toBeGreaterThan(10);
   },
   (seconds + 300) * 1_000,
 );

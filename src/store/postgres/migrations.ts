@@ -50,7 +50,7 @@ export async function migrate(connection: Connection): Promise<void> {
 
 function check(meta: Row): void {
   if (meta["closed"] === true) {
-    throw new CommandError("the books in this database were moved elsewhere: they are closed");
+    throw new CommandError("the books in this database were moved elsewhere, or a move was cut off: they are closed");
   }
   const oldest = meta["oldest_program"] as number;
   if (oldest > schemaVersion) {

@@ -1,9 +1,11 @@
-// Moves the books of a database into an empty data folder. The database is closed first: no gateway starts on it anymore, and
-// the move waits until none lives. All is read in one state, sums are compared and the books checked, and only then the ledger
-// gets its name in the folder. Whatever is killed, and wherever: the same command again begins anew, or says that it is done.
+// Moves the books of a database into an empty data folder. The move waits until no gateway lives, and closes the database: none
+// starts on it anymore. All is read in one state, sums are compared and the books checked, the database notes where they go, and
+// only then the ledger gets its name in the folder. Whatever is killed, and wherever: the same command again begins anew, or says
+// that it is done; another folder gets no second copy.
 import type { Database as Sqlite } from "bun:sqlite";
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { hostname } from "node:os";
+import { join, resolve } from "node:path";
 import { CommandError } from "../../core/expected-error.ts";
 import type { Ms } from "../../core/types.ts";
 import { ActivityStore } from "../activity/activity-store.ts";
@@ -23,7 +25,7 @@ import { openForReading, openForWriting } from "../open.ts";
 import { RequestLogStore } from "../requests/request-log-store.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
 import { ledgerViolations } from "../verify/database-check.ts";
-import { sendIn, statement, type Send } from "./asking.ts";
+import { ask, change, sendIn, statement, type Send } from "./asking.ts";
 import { PostgresServer } from "./connection.ts";
 import { Database } from "./database.ts";
 import { GoneLanes } from "./gone-lanes.ts";
@@ -50,6 +52,8 @@ const lookMs = 1_000;
 const waitMs = 4 * laneGoneMs;
 /** What a folder may have in which no books are: its lock, and the parts of a move that was cut off. */
 const partSuffix = ".moving";
+/** The ledger comes last: a folder without it has no books. */
+const books: readonly string[] = [responsesName, requestsName, activityName, sealingKeyName, databaseName];
 
 type Value = string | number | null | Uint8Array;
 
@@ -62,22 +66,34 @@ export async function moveOut({ dataFolder, url, progress }: MoveOrder): Promise
   const folder = lockDataFolder(dataFolder);
   const server = new PostgresServer(url);
   const database = new Database(server, undefined, 2);
-  let isClosed = false;
+  const place = `${hostname()}:${resolve(dataFolder)}`;
+  let closing: "open" | "closed" | "for good" = "open";
   try {
-    const strange = readdirSync(dataFolder).filter((name) => !name.startsWith(lockName) && !name.includes(partSuffix));
+    const earlier = await movedTo(database, from);
+    if (earlier !== null && earlier !== place) {
+      throw new CommandError(`the books in ${from} were moved to ${earlier} already: they are closed`);
+    }
+    // Of a move to here that was cut off, whose ledger has no name yet.
+    const isOurs = (name: string): boolean => name.includes(partSuffix) || (earlier === place && books.includes(name));
+    const strange = readdirSync(dataFolder).filter((name) => !name.startsWith(lockName) && !isOurs(name));
     if (strange.length > 0)
       throw new CommandError(`${dataFolder} is not empty: it has ${strange.slice(0, 3).join(", ")}`);
-    for (const name of readdirSync(dataFolder)) {
-      if (name.includes(partSuffix)) rmSync(join(dataFolder, name), { force: true });
-    }
-    await close(database, from);
-    isClosed = true;
+    for (const name of readdirSync(dataFolder)) if (isOurs(name)) rmSync(join(dataFolder, name), { force: true });
+    // Before it is closed: who is told to stop gateways first may end this, and nothing has changed.
     await waitForGateways(database, server, progress);
-    const counts = await copy(database, dataFolder, progress);
-    isClosed = false; // it stays so, for good
+    await close(database);
+    closing = earlier === null ? "closed" : "for good";
+    await waitForGateways(database, server, progress); // one that began in between
+    const counts = await copy(database, dataFolder, progress, async () => {
+      await change(database, (send) => send(setMovedTo, movedOutName, place));
+      closing = "for good";
+    });
     return { ...counts, from };
   } catch (error) {
-    if (isClosed) await reopen(database).catch(() => progress(`the books in ${from} stay closed until this is done`));
+    if (closing === "closed") {
+      await reopen(database).catch(() => progress(`the books in ${from} stay closed until this is done`));
+    }
+    if (closing === "for good") progress("the move is not done: the same command goes on with it");
     throw error instanceof CommandError ? error : new CommandError(`nothing was moved: ${(error as Error).message}`);
   } finally {
     await database.close();
@@ -85,7 +101,6 @@ export async function moveOut({ dataFolder, url, progress }: MoveOrder): Promise
   }
 }
 
-const readMeta = statement("meta", "SELECT closed FROM ledger_meta WHERE id = 1");
 const setClosed = statement("close books", "UPDATE ledger_meta SET closed = true WHERE id = 1 RETURNING 1 AS done");
 const setOpen = statement("reopen books", "UPDATE ledger_meta SET closed = false WHERE id = 1");
 const living = statement(
@@ -93,13 +108,18 @@ const living = statement(
   "SELECT DISTINCT gateway FROM lanes WHERE gone_at IS NULL ORDER BY gateway",
 );
 
-async function close(database: Database, from: string): Promise<void> {
+const movedOutName = "moved out";
+const readMovedTo = statement("moved to", "SELECT holder FROM jobs WHERE name = $1::text");
+const setMovedTo = statement(
+  "set moved to",
+  "INSERT INTO jobs (name, holder, until) VALUES ($1::text, $2::text, 0) ON CONFLICT (name) DO UPDATE SET holder = $2::text",
+);
+
+/** Where an earlier move brought the books, or was about to; null: there was none. */
+async function movedTo(database: Database, from: string): Promise<string | null> {
   try {
-    await database.transaction(async (session) => {
-      const send = sendIn(session);
-      await send(readMeta);
-      await send(setClosed);
-    });
+    const [found] = await ask<Readonly<{ holder: string }>>(database, readMovedTo, movedOutName);
+    return found?.holder ?? null;
   } catch (error) {
     throw new CommandError(
       `nothing was moved: there are no books in ${from} that can be read: ${(error as Error).message}`,
@@ -107,7 +127,9 @@ async function close(database: Database, from: string): Promise<void> {
   }
 }
 
-const reopen = (database: Database): Promise<unknown> => database.transaction((session) => sendIn(session)(setOpen));
+const close = (database: Database): Promise<unknown> => change(database, (send) => send(setClosed));
+
+const reopen = (database: Database): Promise<unknown> => change(database, (send) => send(setOpen));
 
 /** Those that were killed are given up as gateways do it: when their rows have not changed for 15 s. */
 async function waitForGateways(
@@ -137,7 +159,13 @@ async function waitForGateways(
   }
 }
 
-async function copy(database: Database, dataFolder: string, progress: (line: string) => void) {
+/** `settle`: called when all is on disk, but for the names. */
+async function copy(
+  database: Database,
+  dataFolder: string,
+  progress: (line: string) => void,
+  settle: () => Promise<void>,
+) {
   const part = (name: string): string => join(dataFolder, `${name}${partSuffix}`);
   const ledger = part(databaseName);
   closeSync(openSync(ledger, "a", 0o600));
@@ -173,13 +201,13 @@ async function copy(database: Database, dataFolder: string, progress: (line: str
       `nothing was moved: the books contradict themselves (account ${broken.account}: ${broken.detail})`,
     );
   }
-  // The ledger comes last: a folder without it has no books.
-  for (const name of [responsesName, requestsName, activityName, sealingKeyName, databaseName]) {
-    if (!existsSync(part(name))) continue;
+  const names = books.filter((name) => existsSync(part(name)));
+  for (const name of names) {
     for (const log of ["-wal", "-shm"]) rmSync(part(name) + log, { force: true });
     flush(part(name));
-    renameSync(part(name), join(dataFolder, name));
   }
+  await settle();
+  for (const name of names) renameSync(part(name), join(dataFolder, name));
   flush(dataFolder);
   return { accounts, lines, responses: counts };
 }

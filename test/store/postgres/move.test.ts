@@ -4,6 +4,7 @@ import { Database as Sqlite } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { openAccounting } from "../../../src/accounting.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -218,7 +219,9 @@ describe.skipIf(noPostgres)("the books", () => {
     expect((await books.accounts.verify()).violations).toEqual([]);
     expect((await books.accounts.addCredit("b@x", 7, 'ref "quoted" \\ {1,2} \'1')).credited).toBe(false);
     await books.close();
-    // The database is closed, for good.
+    // The database is closed, for good: not even a move to another folder that fails opens it.
+    const twice = moveOut({ dataFolder: join(root, "twice"), url, now, progress });
+    expect(await errorOf(twice)).toContain(`were moved to ${hostname()}:${back} already`);
     expect(await errorOf(moveIn({ dataFolder: back, url, now, progress }))).toContain("they are closed");
   }, 60_000);
 
@@ -244,6 +247,36 @@ describe.skipIf(noPostgres)("the books", () => {
     const strange = join(root, "strange");
     cpSync(join(filled, "activity.db"), join(strange, "photo.jpg"), { recursive: true });
     expect(await errorOf(moveOut({ dataFolder: strange, url, now, progress }))).toContain("is not empty");
+  }, 60_000);
+
+  test("are not closed by a move that waits for gateways", async () => {
+    const { dataFolder, url, back } = await next();
+    await moveIn({ dataFolder, url, now, progress });
+    const client = new Bun.SQL({ url, max: 1 });
+    await client.unsafe(`INSERT INTO lanes (id, gateway, batch, seen_at, version, config_digest)
+      VALUES ('lives', 'gate-1', 0, clock_timestamp(), '0', '0')`);
+    const waits = Promise.withResolvers<void>();
+    const moved = moveOut({
+      ...{ dataFolder: back, url, now },
+      progress: (line) => line.includes("gate-1") && waits.resolve(),
+    });
+    await waits.promise;
+    expect(await client.unsafe("SELECT closed FROM ledger_meta")).toEqual([{ closed: false }] as never);
+    await client.unsafe("UPDATE lanes SET gone_at = clock_timestamp()");
+    expect(await moved).toMatchObject({ accounts: 3 });
+    expect(await client.unsafe("SELECT closed FROM ledger_meta")).toEqual([{ closed: true }] as never);
+    await client.close();
+  }, 60_000);
+
+  test("whose folder lost its ledger's name are moved there again", async () => {
+    const { dataFolder, url, back } = await next();
+    await moveIn({ dataFolder, url, now, progress });
+    await moveOut({ dataFolder: back, url, now, progress });
+    const before = exportsOf(back);
+    // As a kill before the last of the names leaves it.
+    for (const name of readdirSync(back)) if (/^tollgate\.db|-(?:wal|shm)$/.test(name)) rmSync(join(back, name));
+    expect(await moveOut({ dataFolder: back, url, now, progress })).toMatchObject({ accounts: 3, responses: 5 });
+    expect(exportsOf(back)).toEqual(before);
   }, 60_000);
 
   /** Runs the command in a process of its own, which is killed so long after a file is there. Says whether it ended before. */

@@ -77,11 +77,17 @@ export async function databaseUrlOf({ flags, environment }: Invocation): Promise
   try {
     return (await loadConfig(configFlags(flags), environment)).databaseUrl;
   } catch (error) {
-    // Not of the database itself: nobody should be sent to a data folder that has another ledger.
-    if (error instanceof ConfigError && (environment[databaseUrlVariable] ?? "") === "") return null;
-    throw error;
+    // Not where a database may be named: nobody should be sent to a data folder that has another ledger.
+    if (!(error instanceof ConfigError) || (environment[databaseUrlVariable] ?? "") !== "") throw error;
+    const file = configFlags(flags).config ?? environment["TOLLGATE_CONFIG"] ?? "";
+    const text = file === "" ? "" : await Bun.file(file).text().catch(nothing);
+    if (text.includes("ledger")) throw error;
+    return null;
   }
 }
+
+/** A configuration that cannot be read names nothing. */
+const nothing = (): string => "";
 
 /** As a gateway does it, on whatever machine: gateways run beside it, or none. */
 async function performInDatabase<Name extends OperationName>(

@@ -9,12 +9,20 @@ import { type Restored, restore } from "../store/backup/restore.ts";
 import { socketFile } from "../server/control-socket.ts";
 import { checkFolderRights } from "../server/folder-rights.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
+import { databaseUrlOf } from "./perform.ts";
 import { unixUser } from "../server/unix-user.ts";
 
 const command: Command = {
   words: ["FILE"],
   flags: { ...folderFlags, "accept-violations": { type: "boolean" } },
-  async run({ words, flags, environment }) {
+  async run(invocation) {
+    const { words, flags, environment } = invocation;
+    // No gateway would read what it puts into a data folder.
+    if ((await databaseUrlOf(invocation)) !== null) {
+      throw new CommandError(
+        "the ledger is in PostgreSQL: restore it there with pg_restore (see More than one machine)",
+      );
+    }
     const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
     const file = resolve(words[0]!);
     checkFolderRights(dataFolder, socketFile(dataFolder));

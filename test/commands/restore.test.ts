@@ -240,6 +240,22 @@ describe.concurrent("a restore", () => {
     expect(stdout).toContain("the books contradict themselves in 1 place,");
   });
 
+  test("into a data folder beside a ledger in PostgreSQL is refused, and no command goes there for a broken file", async () => {
+    await using folder = await stopped();
+    const before = contents(folder.data);
+    const config = join(folder.data, "../gate.toml");
+    writeFileSync(config, '[ledger]\nurl = "postgres://t:hidden@127.0.0.1:1/t"\n');
+    expect(await folder.restore("--config", config)).toMatchObject({
+      ...{ code: 1, stdout: "" },
+      stderr: "tollgate: the ledger is in PostgreSQL: restore it there with pg_restore (see More than one machine)",
+    });
+    writeFileSync(config, '[ledger]\nurl = "postgres://t:hidden@127.0.0.1:1/t"\ngatherms = 1\n');
+    const listed = await run(["accounts", "list", "--data", folder.data, "--config", config]);
+    expect([listed.code, listed.stdout]).toEqual([1, ""]);
+    expect(listed.stderr).toContain("ledger.gatherms is unknown");
+    expect(contents(folder.data)).toEqual(before);
+  });
+
   test("while a server runs is refused", async () => {
     await using site = await stopped();
     await using server = await Server.start(["--port", "0", "--data", site.data]);

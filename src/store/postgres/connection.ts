@@ -91,7 +91,7 @@ export class PostgresServer implements Server {
     if (found !== undefined && !isFailed(found) && found[0]?.["standby"] === false) return connection;
     connection.close();
     if (found !== undefined && isFailed(found)) throw found;
-    throw new StatementError("25006", "it is a standby, which takes no writes");
+    throw new StatementError("25006", "it is a standby");
   }
 }
 

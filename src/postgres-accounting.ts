@@ -7,6 +7,7 @@ import type { Log } from "./core/log.ts";
 import type { Ms } from "./core/types.ts";
 import { PostgresBooks } from "./store/postgres/books.ts";
 import { Database } from "./store/postgres/database.ts";
+import type { LaneCounts } from "./store/postgres/lane.ts";
 import { NodeShares, type SharingPool } from "./store/postgres/node-shares.ts";
 import { openOffice, type PostgresOffice } from "./store/postgres/office.ts";
 import { systemPace } from "./store/postgres/pace.ts";
@@ -88,6 +89,7 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
     get unwritable() {
       return books.unwritable;
     },
+    laneState: () => ({ counts: books.lane.counts, given: books.gone.counts, unready: books.unready }),
     backup: () => Promise.reject(new CommandError(noBackup)),
     retain: (keepDays) => upkeep.retain(keepDays),
     watch() {
@@ -113,9 +115,18 @@ export type PostgresAccounting = Accounting &
     watch(): PostgresWatch;
     /** This gateway's shares of the nodes' slots, once `exchange` was called. */
     shareNodes(pool: SharingPool): NodeShares;
+    /** How this gateway does among those of the database. */
+    laneState(): LaneState;
     /** Another configuration is in force. */
     adopt(configDigest: string): Promise<void>;
   }>;
+
+/** `given`: what this gateway gave back of others that were gone. `unready`: why requests should go to another, in words. */
+export type LaneState = Readonly<{
+  counts: Readonly<LaneCounts>;
+  given: Readonly<{ lanes: number; holds: number }>;
+  unready: string | null;
+}>;
 
 export const noBackup =
   "the ledger is in PostgreSQL: back it up with pg_dump, or with the archive of its log (see More than one machine)";

@@ -6,7 +6,9 @@ import {
   serverFacts,
   type ServerFacts,
 } from "../store/postgres/server-facts.ts";
-import { openServer } from "../store/postgres/start.ts";
+import { schemaVersion } from "../store/postgres/schema.ts";
+import { lookAtServer } from "../store/postgres/start.ts";
+import { outdated, type TablesState } from "../store/postgres/tables-state.ts";
 import type { FolderLook } from "./doctor-folder.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 
@@ -22,19 +24,39 @@ const clockToleranceMs = 5_000;
 
 /** Throws CommandError where it cannot be used. */
 export async function lookAtDatabase(url: string): Promise<FolderLook> {
-  const server = await openServer(url);
-  const connection = await server.connect();
+  const { connection, state } = await lookAtServer(url);
   try {
     const facts = await serverFacts(connection);
-    const gateways = await gatewayFacts(connection);
+    const gateways = state.made ? await gatewayFacts(connection) : [];
     return {
-      findings: [...findingsOfServer(facts), ...findingsOfGateways(facts, gateways)],
+      findings: [tablesFinding(state), ...findingsOfServer(facts), ...findingsOfGateways(facts, gateways)],
       newestLineAt: null,
-      byPlan: await accountsByPlan(connection),
+      byPlan: state.made ? await accountsByPlan(connection) : [],
     };
   } finally {
     connection.close();
   }
+}
+
+/** What of the ledger is there, which nobody has made for this look. */
+export function tablesFinding(state: TablesState): Finding {
+  if (!state.made) {
+    if (state.foreign !== null) {
+      const needs = "Tollgate needs a database of its own";
+      return problem(what, `it has a table "${state.foreign}" of another program: ${needs}`);
+    }
+    if (state.mayMake === false) return problem(what, "it is empty, and this user may not make tables in it");
+    return ok(what, "it is empty: the first gateway makes the tables");
+  }
+  const { meta } = state;
+  if (meta.closed) return problem(what, "the books in it were moved elsewhere: they are closed");
+  const isOld = outdated(meta);
+  if (isOld !== null) return problem(what, isOld);
+  const tables = `its tables are of version ${meta.schema}`;
+  if (meta.schema === schemaVersion) return ok(what, tables);
+  return meta.schema < schemaVersion
+    ? ok(what, `${tables}, which becomes ${schemaVersion} at the next start of a gateway`)
+    : ok(what, `${tables}, made by a newer Tollgate, beside which this one may work`);
 }
 
 export function findingsOfServer(facts: ServerFacts): readonly Finding[] {

@@ -1,7 +1,7 @@
 // tollgate gateways: who shares the ledger's database, from any machine that knows its address.
 import { CommandError } from "../core/expected-error.ts";
 import { gatewayFacts, type GatewayFacts } from "../store/postgres/server-facts.ts";
-import { openServer } from "../store/postgres/start.ts";
+import { lookAtServer } from "../store/postgres/start.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { findingsOfGateways } from "./doctor-database.ts";
 import { databaseUrlOf } from "./perform.ts";
@@ -17,10 +17,11 @@ const command: Command = {
         "the ledger is in a data folder, which one gateway has alone; several share a PostgreSQL: url in [ledger], or TOLLGATE_DATABASE_URL",
       );
     }
-    const connection = await (await openServer(url)).connect();
-    const gateways = await gatewayFacts(connection);
+    const { connection, state } = await lookAtServer(url);
+    const gateways = state.made ? await gatewayFacts(connection) : [];
     connection.close();
     if (invocation.flags["json"] === true) console.log(JSON.stringify(gateways.map(reportOf)));
+    else if (!state.made) console.log("The database is empty: no gateway has made its tables yet.");
     else if (gateways.length === 0) console.log("No gateway has worked on this database in the last day.");
     else {
       console.log(

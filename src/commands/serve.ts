@@ -58,7 +58,7 @@ const command: Command = {
     const stopped = firstStopSignal(systemClock, () => process.exit(1));
     hangUps.follow(() => void server.reload("SIGHUP"));
 
-    const { accounting, url, dataFolder, nodes } = server;
+    const { accounting, url, place, ledgerFolder, nodes } = server;
     const made = (await accounting.accounts.none) ? await createOperator(server) : null;
     isFirstStart = made !== null;
     if (made !== null) console.log(made);
@@ -68,11 +68,11 @@ const command: Command = {
       );
     }
     for (const notice of await server.planNotices()) console.log(`${notice}.`);
-    console.log(`Tollgate ${version} listening on ${url}, data in ${dataFolder}`);
+    console.log(`Tollgate ${version} listening on ${url}, ${place}`);
     for (const line of otherMachines(server)) console.log(line);
     console.log(nodes);
     listening.resolve();
-    using _flushTime = watchFlushTime(dataFolder, server.log);
+    using _flushTime = ledgerFolder === null ? null : watchFlushTime(ledgerFolder, server.log);
     dropStartLeftovers(() => server.openRequests === 0);
 
     await stopped;

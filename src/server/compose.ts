@@ -28,6 +28,9 @@ import type { LiveRequests } from "../http/site.ts";
 import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
+import type { NodeShares } from "../store/postgres/node-shares.ts";
+import type { Share } from "../store/postgres/shares.ts";
+import { databaseName } from "../store/postgres/start.ts";
 import type { LedgerState } from "../store/verify/verify-watch.ts";
 import { Tracing } from "../telemetry/tracing.ts";
 import { FollowedNodes } from "../threads/followed-nodes.ts";
@@ -82,7 +85,10 @@ export type ComposedServer = AsyncDisposable &
     url: string;
     /** How clients on this machine reach it, or all where `base_url` says it. */
     baseUrl: string;
-    dataFolder: string;
+    /** Where its data is, in words. */
+    place: string;
+    /** Whose disk must flush; null: the ledger is on no disk of this machine. */
+    ledgerFolder: string | null;
     /** Where browsers find the console. */
     consoleUrl: string;
     /** Whether people may sign in with a password. */
@@ -132,7 +138,11 @@ export async function compose(given: Given): Promise<ComposedServer> {
   return {
     url: doors.url,
     baseUrl: addressesOf(config, settings.port).baseUrl,
-    dataFolder: config.dataFolder,
+    place:
+      config.databaseUrl === null
+        ? `data in ${config.dataFolder}`
+        : `data in ${databaseName(config.databaseUrl)}, what is of this gateway alone in ${config.dataFolder}`,
+    ledgerFolder: config.databaseUrl === null ? config.dataFolder : null,
     consoleUrl: addressesOf(config, settings.port).baseUrl,
     passwordSignIn: config.passwords,
     nodes: work.serving.description,
@@ -249,11 +259,13 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
   opened.defer(() => pool.close());
   pool.sharePrefixCaches(config.sharePrefixCache);
   pool.reconfigure(serving.applied.nodes, config.queueMaxWaitMs, serving.applied.arrivals);
+  let shares: NodeShares | null = null;
+  const shared = sharedNodes(pool);
   if (shareNodes !== null) {
-    const shares = shareNodes(sharedNodes(pool));
-    opened.defer(() => shares.close());
-    pool.shareSlots(() => shares.lineBegan());
-    await shares.exchange();
+    const dealt = (shares = shareNodes(shared));
+    opened.defer(() => dealt.close());
+    pool.shareSlots(() => dealt.lineBegan());
+    await dealt.exchange();
   }
   const counter = new Counter({ log });
   opened.defer(() => counter.close());
@@ -268,6 +280,8 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
   return {
     followedNodes,
     pool,
+    /** Shares of the nodes' slots by their names; none where there is one gateway. */
+    nodeShares: () => (shares === null ? new Map<string, Share>() : shared.named(shares.dealt)),
     served,
     serving,
     /** For samples, as the nodes are now. */
@@ -287,7 +301,18 @@ type Gateway = ReturnType<typeof openGateway>;
 function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
   const { activity, requestLog, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
-  const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
+  const {
+    accounting,
+    laneState,
+    watch,
+    storedResponses,
+    sealingKey,
+    followedNodes,
+    pool,
+    served,
+    serving,
+    ownedTools,
+  } = earlier;
   const relays =
     followedNodes === null
       ? null
@@ -385,7 +410,10 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
     /** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
     unready: (unwritable: (reason: string) => string): string | null => {
       if (life.now !== "serving") return life.now;
-      return accounting.unwritable === null ? unreadyReason(watch.state) : unwritable(accounting.unwritable);
+      const ofLane = laneState?.().unready ?? null;
+      if (accounting.unwritable === null) return ofLane ?? unreadyReason(watch.state);
+      const why = unwritable(accounting.unwritable);
+      return ofLane === null ? why : `${ofLane}: ${why}`;
     },
   };
 }
@@ -401,8 +429,8 @@ function unreadyReason({ violations }: LedgerState): string | null {
 
 async function openDoors(earlier: Given & Settings & Books & Work & Gateway, opened: AsyncDisposableStack) {
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
-  const { accounting, usage, activity, requestLog, exports, watch, storedResponses, sealingKey } = earlier;
-  const { pool, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
+  const { accounting, laneState, usage, activity, requestLog, exports, watch, storedResponses, sealingKey } = earlier;
+  const { pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
   const { relays, backups, notices, reloader, noteReload, nodeCare, noteNode, commandsWork, unready, sampleModel } =
     earlier;
 
@@ -446,7 +474,8 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
   });
   const control = openControlSocket(config.dataFolder, handler, isExpected);
   opened.defer(() => control.close());
-  const lookForResponses = storedResponses === null ? () => {} : lookForLostResponses(config.dataFolder, log);
+  const lookForResponses =
+    storedResponses === null || config.databaseUrl !== null ? () => {} : lookForLostResponses(config.dataFolder, log);
   const looks = setInterval(() => {
     try {
       control.keep();
@@ -506,7 +535,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
           return live.values.logLevel === "debug";
         },
         nodesContext: (modelId) => pool.contextTokensOf(modelId),
-        gauges: () => gaugesOf({ accounting, watch, storedResponses, pool, backups, notices }),
+        gauges: () => gaugesOf({ accounting, laneState, nodeShares, watch, storedResponses, pool, backups, notices }),
       },
     ),
   );

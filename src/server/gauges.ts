@@ -3,6 +3,8 @@ import type { Accounting } from "../accounting.ts";
 import type { Gauge } from "../http/metrics/metric.ts";
 import type { EngineLoad } from "../nodes/engine-load.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
+import type { LaneState } from "../postgres-accounting.ts";
+import type { Share } from "../store/postgres/shares.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import type { LedgerState, LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
@@ -10,6 +12,9 @@ import type { ScheduledBackups } from "./scheduled-backups.ts";
 
 export type GaugedParts = Readonly<{
   accounting: Pick<Accounting, "journal" | "admission">;
+  /** Null, and no shares: the ledger is in the data folder. */
+  laneState: (() => LaneState) | null;
+  nodeShares(): ReadonlyMap<string, Share>;
   watch: Pick<LedgerWatch, "state">;
   storedResponses: Pick<KeptResponses, "waitingBytes"> | null;
   pool: Pick<NodePool, "waiting" | "states">;
@@ -22,6 +27,8 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
   const { journal, admission } = accounting;
   const { lastMadeAt } = backups;
   yield* ledgerGauges(watch.state);
+  if (parts.laneState !== null) yield* laneGauges(parts.laneState());
+  yield* shareGauges(parts.nodeShares());
   if (lastMadeAt !== null) {
     yield {
       name: "tollgate_backup_timestamp_seconds",
@@ -95,6 +102,37 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
     yield { name: "tollgate_node_busy", help: "Requests that the node runs.", value: busy, labels };
     yield { name: "tollgate_node_slots", help: "Requests that the node may run at once.", value: slots, labels };
     if (load !== null) yield* loadGauges(load, labels);
+  }
+}
+
+function* laneGauges({ counts, given }: LaneState): Generator<Gauge> {
+  const told: readonly (readonly [name: string, help: string, value: number])[] = [
+    ["batches", "Batches that this gateway committed.", counts.batches],
+    ["operations", "Operations of requests in committed batches.", counts.operations],
+    ["conflicts", "Tries of a batch that were made again because others had the locks.", counts.conflicts],
+    ["unknown", "Tries of a batch of which nobody knew at first what became of them.", counts.unknown],
+    ["read_back", "Batches that were found to be committed after that.", counts.readBack],
+    ["gone", "Lives of this gateway that others, or a failover, took for gone.", counts.gone],
+    ["lost_commits", "Times that the database had lost commits which it had acknowledged.", counts.lostCommits],
+    ["void", "Charges that were not made: the hold was given back meanwhile, and they did not fit.", counts.void],
+    ["cut", "Clients cut off because nobody knew what became of their charge.", counts.cut],
+    ["orphans", "Holds of no open request that were given back.", counts.orphans],
+    ["lanes_given_up", "Lives of other gateways that this one found gone.", given.lanes],
+    ["holds_given_back", "Holds of those that this gateway gave back.", given.holds],
+  ];
+  for (const [name, help, value] of told) yield { name: `tollgate_lane_${name}_total`, help, value, type: "counter" };
+}
+
+function* shareGauges(shares: ReadonlyMap<string, Share>): Generator<Gauge> {
+  for (const [node, { granted, target }] of shares) {
+    const labels = { node };
+    yield {
+      name: "tollgate_node_share_granted",
+      help: "Slots of the node that no other gateway may use.",
+      value: granted,
+      labels,
+    };
+    yield { name: "tollgate_node_share_target", help: "Slots of the node due to this gateway.", value: target, labels };
   }
 }
 

@@ -61,6 +61,8 @@ export type Books = Readonly<{
   sealingKey: Uint8Array;
   /** Shares the nodes' slots with other gateways from its `exchange` on; null: there are none. */
   shareNodes: PostgresAccounting["shareNodes"] | null;
+  /** How this gateway does among others; null: there are none. */
+  laneState: PostgresAccounting["laneState"] | null;
   /** Another configuration is in force. */
   adopt(config: Config): Promise<void>;
 }>;
@@ -115,6 +117,7 @@ async function inFolder(parts: Parts, opened: AsyncDisposableStack): Promise<Boo
       storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log),
     sealingKey: sealingKeyOf(dataFolder, sealingKeyBytes),
     shareNodes: null,
+    laneState: null,
     adopt: async () => {},
   };
 }
@@ -158,6 +161,7 @@ async function inPostgres(url: string, parts: Parts, opened: AsyncDisposableStac
       storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver),
     sealingKey: await sharedSealingKey(database, sealingKeyBytes),
     shareNodes: accounting.shareNodes,
+    laneState: accounting.laneState,
     adopt: (next) => accounting.adopt(configDigest(next, catalog)),
   };
 }

@@ -4,7 +4,7 @@ import type { NodePool } from "../nodes/queue/pool.ts";
 import type { SharingPool } from "../store/postgres/node-shares.ts";
 
 /** A loopback address means another node on each machine. Two nodes of one address stay two, in their order. */
-export function sharedNodes(pool: Pick<NodePool, "needs" | "limitSlots">, host = hostname()): SharingPool {
+export function sharedNodes(pool: Pick<NodePool, "needs" | "limitSlots">, host = hostname()): SharingPool & NamedNodes {
   const byKey = () => {
     const keyed = new Map<string, ReturnType<NodePool["needs"]>[number]>();
     for (const need of pool.needs()) {
@@ -16,16 +16,19 @@ export function sharedNodes(pool: Pick<NodePool, "needs" | "limitSlots">, host =
     }
     return keyed;
   };
-  return {
-    needs: byKey,
-    share(slots) {
-      const names = [...byKey()].flatMap(([key, { name }]) => {
-        const share = slots.get(key);
-        return share === undefined ? [] : [[name, share] as const];
-      });
-      pool.limitSlots(new Map(names));
-    },
-  };
+  const named: NamedNodes["named"] = (byName) =>
+    new Map(
+      [...byKey()].flatMap(([key, { name }]) => {
+        const value = byName.get(key);
+        return value === undefined ? [] : [[name, value] as const];
+      }),
+    );
+  return { needs: byKey, named, share: (slots) => pool.limitSlots(named(slots)) };
 }
+
+type NamedNodes = Readonly<{
+  /** By the names that the nodes have in this gateway's configuration. */
+  named<Value>(byName: ReadonlyMap<string, Value>): ReadonlyMap<string, Value>;
+}>;
 
 const isLoopback = (name: string): boolean => name === "localhost" || name === "[::1]" || /^127\.\d/.test(name);

@@ -139,6 +139,11 @@ export class PostgresBooks {
     return this.lane.unwritable;
   }
 
+  /** Why requests should go to another gateway, in words; null: they need not. */
+  get unready(): string | null {
+    return this.gone.outdated ?? this.lane.still;
+  }
+
   /** Another configuration is in effect, which other gateways compare with theirs. */
   async adopt(configDigest: string): Promise<void> {
     this.#configDigest = configDigest;
@@ -208,7 +213,7 @@ export class PostgresBooks {
     _now?: Moment,
     endUser: string | null = null,
   ): Promise<Hold | Refusal> {
-    if (!this.lane.writable) return refuse("quota_unverified");
+    if (!this.lane.writable || this.gone.outdated !== null) return refuse("quota_unverified");
     const keyHash = key >= defaultKey ? (hash ?? "") : null;
     // A whole Ask may hold a conversation of megabytes; this is what is read of it.
     const { endpoint, coderBilling, model, outputTokensMax } = ask;

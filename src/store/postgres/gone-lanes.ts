@@ -7,6 +7,7 @@ import { type Call, call, type Connection, isFailed, type Row, type Server, Stat
 import { limited, type Pace } from "./pace.ts";
 import { goneLanesKeptMs, laneGoneMs, lanesLookLateMs, lanesLookMs } from "./limits.ts";
 import * as sql from "./statements.ts";
+import { type Meta, outdated } from "./tables-state.ts";
 
 /** A row as it was seen, and since when it has been so. */
 type Seen = Readonly<{ mark: string; since: Ms }>;
@@ -14,6 +15,8 @@ type Seen = Readonly<{ mark: string; since: Ms }>;
 export class GoneLanes {
   /** Lanes that were found gone, and their holds. */
   readonly counts = { lanes: 0, holds: 0 };
+  /** Why this program may not write to the tables anymore, in words: a newer one has changed them; null: it may. */
+  outdated: string | null = null;
   readonly #server: Server;
   readonly #pace: Pace;
   readonly #log: Log;
@@ -49,7 +52,9 @@ export class GoneLanes {
     if (startedAt - this.#lookedAt > lanesLookLateMs) this.#seen.clear();
     try {
       this.#connection ??= await limited(this.#pace, this.#server.connect(), (late) => late.close());
-      const lanes = (await this.#send([call(sql.lookAtLanes)]))[0] as readonly Readonly<Record<string, string>>[];
+      const [found, meta] = await this.#send([call(sql.lookAtLanes), call(sql.readMeta)]);
+      const lanes = found as readonly Readonly<Record<string, string>>[];
+      this.#note(meta![0] as unknown as Meta);
       const now = this.#pace.monotonic();
       const seen = new Map<string, Seen>();
       for (const { id, mark } of lanes) {
@@ -66,6 +71,14 @@ export class GoneLanes {
       this.#disconnect();
     }
     if (this.#isClosed) this.#disconnect();
+  }
+
+  #note(meta: Meta): void {
+    const before = this.outdated;
+    this.outdated = outdated(meta);
+    if (before === null && this.outdated !== null) {
+      this.#log("error", "new requests are refused: the tables are newer than this program", { reason: this.outdated });
+    }
   }
 
   async #giveBack(lane: string, mark: string): Promise<void> {

@@ -60,11 +60,14 @@ import {
   giveUpMs,
   guardIntervalMs,
   heartbeatMs,
+  laneStillMs,
   retryFirstMs,
   retryMostMs,
 } from "./limits.ts";
 import { type AccountRow, keyRowOf, missingUse, writesOf } from "./rows.ts";
 import { limited, type Pace } from "./pace.ts";
+import { type Meta, outdated } from "./tables-state.ts";
+import { schemaVersion } from "./schema.ts";
 import * as sql from "./statements.ts";
 
 export type LaneOptions = Readonly<{
@@ -188,9 +191,11 @@ export class Lane {
     return this.#id;
   }
 
-  /** Monotonic time of the latest commit. */
-  get committedAt(): Ms {
-    return this.#committedAt;
+  /** Why requests should go to another gateway: nothing was committed for long, whatever is in the way; null: nothing. */
+  get still(): string | null {
+    const stillMs = this.#pace.monotonic() - this.#committedAt;
+    if (stillMs < laneStillMs) return null;
+    return `no batch was committed for ${Math.floor(stillMs / 1000)} s`;
   }
 
   /** Balance tokens that its open requests hold. */
@@ -659,15 +664,23 @@ export class Lane {
   async #register(): Promise<void> {
     const { gateway, version, configDigest, mint = () => crypto.randomUUID() } = this.#options;
     const id = `${gateway}/${mint()}`;
-    const [outcome] = await this.#send([call(sql.registerLane, id, gateway, version, configDigest())]);
+    const [outcome] = await this.#send([call(sql.registerLane, id, gateway, version, configDigest(), schemaVersion)]);
     if (outcome === undefined || isFailed(outcome)) throw outcome ?? new StatementError(null, "no answer");
-    if (outcome.length === 0) throw new StatementError(null, "the books were moved elsewhere: they are closed");
+    if (outcome.length === 0) throw new StatementError(null, await this.#whyNotRegistered());
     this.#id = id;
     this.#batch = 0;
   }
 
+  async #whyNotRegistered(): Promise<string> {
+    const [outcome] = await this.#send([call(sql.readMeta)]);
+    const meta = rowsOf(outcome)[0] as Meta | undefined;
+    return (meta && outdated(meta)) ?? "the books were moved elsewhere: they are closed";
+  }
+
   #beatLater(): void {
-    this.#stopHeart = this.#pace.after(heartbeatMs, () => {
+    // By the latest commit, so that no two are further apart where nothing is in their way.
+    const due = heartbeatMs - (this.#pace.monotonic() - this.#committedAt);
+    this.#stopHeart = this.#pace.after(due > 0 ? Math.max(1, due) : heartbeatMs, () => {
       if (this.#pace.monotonic() - this.#committedAt >= heartbeatMs) this.#wake();
       this.#beatLater();
     });

@@ -20,6 +20,8 @@ export const retryFirstMs = 20;
 export const retryMostMs = 500;
 /** Without anything to do, an empty batch shows that the lane lives. */
 export const heartbeatMs = 3_000;
+/** Without a batch for so long, requests should go to another gateway. */
+export const laneStillMs = 5_000;
 export const lanesLookMs = 1_000;
 /** A look that comes so late says that the looker stood still: nothing that it saw before counts. */
 export const lanesLookLateMs = 3_000;
@@ -41,4 +43,5 @@ export const sharesSoonestMs = 100;
 
 assert(idleInTransactionMs < lockTimeoutMs && lockTimeoutMs < callTimeoutMs, "a lock's end is told, not guessed");
 assert(heartbeatMs + callTimeoutMs < laneGoneMs, "a lane whose heartbeat was lost once is not gone");
+assert(heartbeatMs + retryMostMs < laneStillMs, "a lane that has nothing to do does not seem to stand still");
 assert(callTimeoutMs < giveUpMs, "a batch is tried more than once before its clients are cut off");

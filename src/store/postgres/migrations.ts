@@ -7,6 +7,7 @@ import { assert } from "../../core/assert.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { call, isFailed, StatementError, type Call, type Connection, type Row } from "./connection.ts";
 import { ledgerMeta, oldestProgram, postgresTables, schemaVersion } from "./schema.ts";
+import { type Meta, outdated } from "./tables-state.ts";
 
 /** The oldest server whose releases are still cared for. */
 const serverVersionMin = 140_000;
@@ -52,12 +53,8 @@ function check(meta: Row): void {
   if (meta["closed"] === true) {
     throw new CommandError("the books in this database were moved elsewhere, or a move was cut off: they are closed");
   }
-  const oldest = meta["oldest_program"] as number;
-  if (oldest > schemaVersion) {
-    throw new CommandError(
-      `a newer Tollgate has made the tables of this database (version ${meta["schema"]}), and programs before version ${oldest} of them may not write: update this one`,
-    );
-  }
+  const isOld = outdated(meta as unknown as Meta);
+  if (isOld !== null) throw new CommandError(isOld);
 }
 
 /** The columns that each table of the database has. */

@@ -5,7 +5,7 @@ import type { Ms } from "../../core/types.ts";
 import { arrayOf, type Call, call, type Connection, isFailed, type Row, type Server } from "./connection.ts";
 import { sharesBusyMs, sharesIdleMs, sharesSoonestMs } from "./limits.ts";
 import { limited, type Pace } from "./pace.ts";
-import { type NodeNeed, shareOf, type ShareRow, slotsOf } from "./shares.ts";
+import { type NodeNeed, type Share, shareOf, type ShareRow, slotsOf } from "./shares.ts";
 import * as sql from "./statements.ts";
 
 /** Who speaks to the nodes. Nodes have names here that mean the same on all gateways. */
@@ -35,9 +35,15 @@ export class NodeShares {
   #isSoon = false;
   #isAway = false;
   #isClosed = false;
+  #dealt: ReadonlyMap<string, Share> = new Map();
 
   constructor(parts: NodeSharesParts) {
     this.#parts = parts;
+  }
+
+  /** As they were dealt out last, by the names that nodes have here. */
+  get dealt(): ReadonlyMap<string, Share> {
+    return this.#dealt;
   }
 
   /** Somebody began to wait: a share may be had elsewhere. */
@@ -126,6 +132,7 @@ export class NodeShares {
       call(sql.commit),
     ]);
     pool.share(new Map([...shares].map(([node, share]) => [node, slotsOf(share)])));
+    this.#dealt = shares;
   }
 
   async #send(calls: readonly Call[]): Promise<readonly (readonly Row[])[]> {

@@ -1,8 +1,9 @@
 // Opens the database of the configuration, and says in one sentence what is wrong where that cannot be.
 import { CommandError } from "../../core/expected-error.ts";
-import { PostgresServer, type Server, StatementError } from "./connection.ts";
+import { type Connection, PostgresServer, type Server, StatementError } from "./connection.ts";
 import { migrate } from "./migrations.ts";
 import { limited, type Pace, systemPace } from "./pace.ts";
+import { type TablesState, tablesState } from "./tables-state.ts";
 
 /** Makes or extends the tables. Throws CommandError, which names the database without user and password. */
 export async function openServer(url: string, pace: Pace = systemPace): Promise<Server> {
@@ -21,6 +22,22 @@ export async function inOneSentence<Result>(url: string, work: () => Promise<Res
   }
 }
 
+/** What the tables are; none are made, and nothing is changed. Throws CommandError as `openServer`. */
+export async function lookAtServer(
+  url: string,
+  pace: Pace = systemPace,
+): Promise<Readonly<{ connection: Connection; state: TablesState }>> {
+  return inOneSentence(url, async () => {
+    const connection = await limited(pace, new PostgresServer(url).connect(), (late) => late.close());
+    try {
+      return { connection, state: await tablesState(connection, pace) };
+    } catch (thrown) {
+      connection.close();
+      throw thrown;
+    }
+  });
+}
+
 async function prepare(server: Server, pace: Pace = systemPace): Promise<void> {
   const connection = await limited(pace, server.connect(), (late) => late.close());
   try {
@@ -30,12 +47,22 @@ async function prepare(server: Server, pace: Pace = systemPace): Promise<void> {
   }
 }
 
-function reasonOf(url: string, { state, message }: StatementError): string {
+/** Without user and password. */
+export function databaseName(url: string): string {
+  const { database, host } = partsOf(url);
+  return `the database "${database}" on ${host}`;
+}
+
+function partsOf(url: string): Readonly<{ database: string; host: string; username: string }> {
   const { hostname, port, pathname, username } = new URL(url);
   const host = `${hostname}:${port === "" ? "5432" : port}`;
-  const database = decodeURIComponent(pathname.slice(1));
+  return { host, database: decodeURIComponent(pathname.slice(1)), username };
+}
+
+function reasonOf(url: string, { state, message }: StatementError): string {
+  const { database, host, username } = partsOf(url);
   const user = username === "" ? "a user without a name" : `"${decodeURIComponent(username)}"`;
-  const name = `the database "${database}" on ${host}`;
+  const name = databaseName(url);
   switch (state) {
     case "28P01":
     case "28000":

@@ -33,8 +33,11 @@ export const registerLane = statement(
   "register lane",
   `INSERT INTO lanes (id, gateway, batch, seen_at, version, config_digest)
    SELECT $1::text, $2::text, 0, clock_timestamp(), $3::text, $4::text FROM ledger_meta
-   WHERE ledger_meta.id = 1 AND NOT closed FOR SHARE RETURNING 1 AS registered`,
+   WHERE ledger_meta.id = 1 AND NOT closed AND oldest_program <= $5::text::integer FOR SHARE RETURNING 1 AS registered`,
 );
+
+/** What is true of the tables, whoever made them. */
+export const readMeta = statement("read meta", "SELECT schema, oldest_program, closed FROM ledger_meta WHERE id = 1");
 
 export const writeConfigDigest = statement(
   "write config digest",

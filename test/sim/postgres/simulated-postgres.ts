@@ -336,6 +336,8 @@ class Session {
       case "register lane":
         rows.set(lane, { id: first, batch: 0, seen: postgres.timeline.now, gone: false });
         return [{ registered: 1 }];
+      case "read meta":
+        return [{ schema: 1, oldest_program: 1, closed: false }];
       case "take lane": {
         const waits = locked([lane]);
         if (waits !== null) return waits;

@@ -1,0 +1,246 @@
+// The running program on a PostgreSQL that several gateways share: what it tells of itself there, and what it says while the
+// database is away or newer than the program.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryFolder } from "../commands/program.ts";
+import { runToEnd } from "../fixtures/children.ts";
+import { eventually } from "../fixtures/eventually.ts";
+import { GatewayProcess } from "../fixtures/gateway-process.ts";
+import { ScriptedNode } from "../fixtures/node-process.ts";
+import { longForm } from "../fixtures/optional.ts";
+import { noPostgres, somePort, TestPostgres } from "../fixtures/postgres.ts";
+import { finish, once, text } from "../fixtures/scripts.ts";
+import { nodeTable } from "../fixtures/stack.ts";
+
+const timeLimit = 120_000;
+
+/** What a reply says, whatever it is. */
+const asked = async (url: string, init?: RequestInit) => {
+  const reply = await fetch(url, init);
+  return { status: reply.status, text: await reply.text() };
+};
+const metric = async ({ url }: GatewayProcess, name: string): Promise<number | null> => {
+  const found = new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, "m").exec((await asked(`${url}/metrics`)).text);
+  return found === null ? null : Number(found[1]);
+};
+const dialects = {
+  "/v1/chat/completions": { messages: [{ role: "user", content: "Hello" }] },
+  "/v1/messages": { messages: [{ role: "user", content: "Hello" }], max_tokens: 50 },
+  "/v1/responses": { input: "Hello" },
+};
+const ask = (gateway: GatewayProcess, key: string, path: keyof typeof dialects, more: object = {}) =>
+  fetch(gateway.url + path, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "core-3", ...dialects[path], ...more }),
+  });
+
+describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
+  const folder = temporaryFolder();
+  let postgres: TestPostgres;
+  let node: ScriptedNode;
+  let gateways = 0;
+  beforeAll(async () => {
+    [postgres, node] = await Promise.all([TestPostgres.start(), ScriptedNode.start()]);
+  }, timeLimit);
+  afterAll(async () => {
+    await postgres[Symbol.asyncDispose]();
+    await node[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+  });
+  const start = (url: string, config = "", threads = 1) => {
+    gateways += 1;
+    return GatewayProcess.start({
+      config: `${nodeTable(node, 8)}\n[ledger]\ngateway = "gateway-${gateways}"\n${config}`,
+      env: { TOLLGATE_DATABASE_URL: url },
+      dataFolder: join(folder.path, String(gateways)),
+      threads,
+    });
+  };
+  const tollgate = (url: string, ...words: string[]) =>
+    runToEnd(
+      [process.execPath, join(import.meta.dir, "../../src/main.ts"), ...words, "--data", join(folder.path, "none")],
+      {
+        cwd: folder.path,
+        env: { ...process.env, NO_COLOR: "1", TOLLGATE_DATABASE_URL: url },
+      },
+    );
+
+  test(
+    "tells of its lane and its shares in metrics, and one with a data folder does not",
+    async () => {
+      await using gateway = await start(await postgres.database("told"));
+      const account = await gateway.account();
+      expect((await ask(gateway, account.api_key, "/v1/chat/completions")).status).toBe(200);
+      const { text: told } = await asked(`${gateway.url}/metrics`);
+      const names = [...told.matchAll(/^# TYPE (tollgate_(?:lane|node_share)_\w+)/gm)].map(([, name]) => name!);
+      expect(names).toEqual([
+        ...["batches", "operations", "conflicts", "unknown", "read_back", "gone"].map(laneMetric),
+        ...["lost_commits", "void", "cut", "orphans", "lanes_given_up", "holds_given_back"].map(laneMetric),
+        ...["tollgate_node_share_granted", "tollgate_node_share_target"],
+      ]);
+      const dashboard = await Bun.file(join(import.meta.dir, "../../data/grafana-dashboard.json")).text();
+      const shown = new Set([...dashboard.matchAll(/tollgate_(?:lane|node_share)_[a-z_]+/g)].map(([name]) => name));
+      expect([...shown].sort()).toEqual(names.toSorted());
+      expect(await metric(gateway, "tollgate_lane_operations_total")).toBeGreaterThanOrEqual(2);
+      expect(await metric(gateway, "tollgate_lane_batches_total")).toBeGreaterThanOrEqual(2);
+      expect(await metric(gateway, "tollgate_journal_commit_duration_seconds_count")).toBeGreaterThanOrEqual(2);
+      expect(told).toContain('tollgate_node_share_granted{node="scripted"} 8');
+      expect(told).toContain('tollgate_node_share_target{node="scripted"} 8');
+      // Its folder is said to be what it is, and nobody times its disk.
+      expect(gateway.output).toMatch(
+        /listening on \S+, data in the database "told" on 127\.0\.0\.1:\d+, what is of this/,
+      );
+      expect(readdirSync(gateway.dataFolder).filter((name) => name.includes("flush"))).toEqual([]);
+
+      await using alone = await GatewayProcess.start({
+        config: nodeTable(node, 8),
+        dataFolder: join(folder.path, "alone"),
+      });
+      const { text: toldAlone } = await asked(`${alone.url}/metrics`);
+      expect(toldAlone).not.toMatch(/tollgate_lane_|tollgate_node_share_/);
+    },
+    timeLimit,
+  );
+
+  test(
+    "refuses in each dialect's form while the database is away, and lets streams go on",
+    async () => {
+      await using own = await TestPostgres.start();
+      await using gateway = await start(own.url());
+      const account = await gateway.account();
+      await node.define("long", once({ repeat: text("tick "), times: 40, everyMs: 50 }, finish("stop")));
+      const stream = await ask(gateway, account.api_key, "/v1/chat/completions", {
+        stream: true,
+        messages: [{ role: "user", content: "[[long]]" }],
+      });
+      const reader = stream.body!.pipeThrough(new TextDecoderStream()).getReader();
+      let streamed = (await reader.read()).value ?? "";
+      await own.kill();
+      await eventually("it is known", async () => (await asked(`${gateway.url}/readyz`)).status === 503);
+      const before = streamed.length;
+      const refused = await Promise.all(
+        (Object.keys(dialects) as (keyof typeof dialects)[]).map(async (path) => {
+          const reply = await ask(gateway, account.api_key, path);
+          const body = (await reply.json()) as { error: object };
+          return [path, reply.status, body.error];
+        }),
+      );
+      const message = "Could not verify your quota right now. Please retry.";
+      expect(refused).toEqual([
+        ["/v1/chat/completions", 503, { message, type: "api_error", param: null, code: null }],
+        ["/v1/messages", 503, { type: "api_error", message }],
+        ["/v1/responses", 503, { message, type: "api_error", param: null, code: null }],
+      ]);
+      expect(await asked(`${gateway.url}/healthz`)).toEqual({ status: 200, text: "ok\n" });
+      expect((await asked(`${gateway.url}/sign-in`)).status).toBe(200);
+      expect((await asked(`${gateway.url}/metrics`)).status).toBe(200);
+      while ((streamed.match(/tick /g) ?? []).length < 40) streamed += (await reader.read()).value;
+      expect(streamed.length).toBeGreaterThan(before);
+      expect(streamed).not.toContain("[DONE]");
+      await own.goOn();
+      for (let read = await reader.read(); !read.done; read = await reader.read()) streamed += read.value;
+      expect(streamed).toContain("[DONE]");
+      expect((await gateway.usage(account.email)).length).toBe(1);
+      await eventually("it takes requests", async () => (await asked(`${gateway.url}/readyz`)).status === 200);
+    },
+    timeLimit,
+  );
+
+  test.skipIf(!longForm)(
+    "is not ready when nothing was committed for 5 s, whatever is in the way",
+    async () => {
+      const url = await postgres.database("still");
+      await using gateway = await start(url);
+      for (let look = 0; look < 14; look += 1) {
+        expect(await asked(`${gateway.url}/readyz`)).toEqual({ status: 200, text: '{"ready":true}' }); // it has nothing to do
+        await Bun.sleep(500);
+      }
+      const client = new Bun.SQL({ url, max: 1 });
+      const other = await client.reserve();
+      await other.unsafe("BEGIN");
+      await other.unsafe("LOCK TABLE lanes IN ACCESS EXCLUSIVE MODE");
+      const { text: reason } = await eventually("it is told", async () => {
+        const reply = await asked(`${gateway.url}/readyz`);
+        return reply.text.includes("no batch was committed for") ? reply : null;
+      });
+      expect(reason).toMatch(/^\{"ready":false,"reason":"no batch was committed for [5-9] s/);
+      await other.unsafe("ROLLBACK");
+      other.release();
+      await client.close();
+      await eventually("it is ready again", async () => (await asked(`${gateway.url}/readyz`)).status === 200);
+    },
+    timeLimit,
+  );
+
+  test(
+    "is not ready, and takes no new requests, when a newer program has changed the tables",
+    async () => {
+      const url = await postgres.database("newer");
+      await using gateway = await start(url);
+      const account = await gateway.account();
+      const client = new Bun.SQL({ url, max: 1 });
+      await client.unsafe("UPDATE ledger_meta SET schema = 99, oldest_program = 98");
+      const { text: reason } = await eventually("it is told", async () => {
+        const reply = await asked(`${gateway.url}/readyz`);
+        return reply.status === 503 ? reply : null;
+      });
+      expect(JSON.parse(reason)).toEqual({
+        ready: false,
+        reason:
+          "a newer Tollgate has made the tables of this database (version 99), and programs before version 98 of them may not write: update this one",
+      });
+      expect((await ask(gateway, account.api_key, "/v1/chat/completions")).status).toBe(503);
+      const doctor = await tollgate(url, "doctor", "--json");
+      expect(doctor.stdout).toContain("(version 99), and programs before version 98");
+      await client.unsafe("UPDATE ledger_meta SET schema = 1, oldest_program = 1");
+      await client.close();
+      await eventually("it is ready again", async () => (await asked(`${gateway.url}/readyz`)).status === 200);
+      expect((await ask(gateway, account.api_key, "/v1/chat/completions")).status).toBe(200);
+    },
+    timeLimit,
+  );
+
+  test(
+    "is looked at by doctor and gateways without making tables",
+    async () => {
+      const url = await postgres.database("looked_at");
+      const client = new Bun.SQL({ url, max: 1 });
+      const tables = async () =>
+        (await client.unsafe("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")).length;
+      const [doctor, gatewaysTold, asJson] = await Promise.all([
+        tollgate(url, "doctor"),
+        tollgate(url, "gateways"),
+        tollgate(url, "gateways", "--json"),
+      ]);
+      expect(doctor.stdout).toMatch(/ok +database +it is empty: the first gateway makes the tables/);
+      expect([gatewaysTold.code, gatewaysTold.stdout]).toEqual([
+        0,
+        "The database is empty: no gateway has made its tables yet.\n",
+      ]);
+      expect([asJson.code, asJson.stdout]).toEqual([0, "[]\n"]);
+      expect(await tables()).toBe(0);
+      await client.unsafe("CREATE TABLE accounts (id int)");
+      const foreign = await tollgate(url, "doctor");
+      expect(foreign.stdout).toMatch(/PROBLEM +database +it has a table "accounts" of another program/);
+      expect([foreign.code, await tables()]).toEqual([1, 1]);
+      await client.close();
+    },
+    timeLimit,
+  );
+
+  test(
+    "is told in a sentence that nobody answers",
+    async () => {
+      const { code, stdout } = await tollgate(`postgres://tollgate@127.0.0.1:${somePort()}/none`, "doctor");
+      expect([code, stdout]).toEqual([
+        1,
+        expect.stringMatching(/PROBLEM +database +the database "none" on .* cannot be reached/),
+      ]);
+    },
+    timeLimit,
+  );
+});
+
+const laneMetric = (name: string): string => `tollgate_lane_${name}_total`;

@@ -32,6 +32,7 @@ import { takeDataFolder } from "./store/folder/data-folder.ts";
 import { BatchingJournal, type CommitListener } from "./store/ledger/journal.ts";
 import { migrate } from "./store/ledger/migrate.ts";
 import { openForReading } from "./store/open.ts";
+import type { allGateways } from "./store/postgres/all-gateways.ts";
 import { SqliteRecords } from "./store/ledger/sqlite-records.ts";
 import { LedgerWatch } from "./store/verify/verify-watch.ts";
 import { verify } from "./store/verify/verify.ts";
@@ -77,6 +78,8 @@ export type Accounting = Readonly<{
   planOf(account: AccountId): Plan;
   /** Balance tokens reserved by open requests of all accounts. */
   reserved: Readonly<{ heldTokens: number }>;
+  /** The same and open requests over all gateways, and what has changed; null: there is one. */
+  everywhere: ReturnType<typeof allGateways> | null;
   /** Accounts in memory, of which operators are told; null: there are none. */
   memory: Pick<Ledger, "loaded" | "knownBalance"> | null;
   /** For the console. */
@@ -184,6 +187,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     searches,
     planOf: (account) => ledger.account(account).plan,
     reserved: ledger,
+    everywhere: null,
     ledger,
     memory: ledger,
     sessions,

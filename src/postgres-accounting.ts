@@ -5,6 +5,7 @@ import { CommandError } from "./core/expected-error.ts";
 import { keyHintMs } from "./store/postgres/limits.ts";
 import type { Log } from "./core/log.ts";
 import type { Ms } from "./core/types.ts";
+import { allGateways } from "./store/postgres/all-gateways.ts";
 import { PostgresBooks } from "./store/postgres/books.ts";
 import { Database } from "./store/postgres/database.ts";
 import type { LaneCounts } from "./store/postgres/lane.ts";
@@ -80,6 +81,7 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
         return books.lane.heldTokens;
       },
     },
+    everywhere: allGateways(database),
     memory: null,
     journal: {
       get pending() {

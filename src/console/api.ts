@@ -451,6 +451,8 @@ export const OperatorNumbers = Type.Object({
   waiting: count(),
   requests_in_flight: count(),
   reserved_tokens: count(),
+  /** Where several share the ledger, the two are sums over as many; else absent. */
+  gateways: Type.Optional(count()),
 });
 export type OperatorNumbers = Static<typeof OperatorNumbers>;
 

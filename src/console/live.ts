@@ -9,7 +9,7 @@ import type { ConsoleParts } from "./parts.ts";
 import { privateHeaders } from "./reply.ts";
 import { fail, type Failure, type Visitor } from "./routes/route.ts";
 
-type Parts = Pick<ConsoleParts, "accounts" | "sessions" | "nodes" | "reserved" | "clock" | "log">;
+type Parts = Pick<ConsoleParts, "accounts" | "sessions" | "nodes" | "reserved" | "everywhere" | "clock" | "log">;
 
 /** Looks without a change after which a sign of life is sent. */
 const keepAliveLooks = keepAliveIntervalMs / liveIntervalMs;
@@ -56,9 +56,15 @@ export class Live {
   }
 
   async operatorNumbers(): Promise<OperatorNumbers> {
-    const { nodes, reserved } = this.#parts;
+    const { nodes, reserved, everywhere = null } = this.#parts;
+    const states = [...(await nodes.states())];
+    if (everywhere !== null) {
+      const { openRequests, heldTokens, gateways } = await everywhere.numbers();
+      const sums = { requests_in_flight: openRequests, reserved_tokens: heldTokens, gateways };
+      return { nodes: states, waiting: nodes.waiting, ...sums };
+    }
     return {
-      nodes: [...(await nodes.states())],
+      nodes: states,
       waiting: nodes.waiting,
       requests_in_flight: this.#requests.openRequests,
       reserved_tokens: reserved.heldTokens,
@@ -72,7 +78,11 @@ export class Live {
     try {
       const hasOperator = [...this.#streams].some(({ visitor }) => visitor.account.operator);
       const forOperators = hasOperator ? await this.#forOperators() : null;
-      for (const stream of this.#streams) await this.#look(stream, forOperators);
+      const marks = await this.#marks();
+      for (const stream of this.#streams) {
+        if (marks === null || !this.#isAsBefore(stream, marks)) await this.#look(stream, forOperators);
+        else this.#goOn(stream, forOperators);
+      }
     } finally {
       this.#isLooking = false;
     }
@@ -84,6 +94,44 @@ export class Live {
       stream.end();
       this.#drop(stream);
     }
+  }
+
+  /** One read for all streams; null where there is none, or it fails, so that each looks for itself. */
+  async #marks(): Promise<ReadonlyMap<number, string> | null> {
+    const { everywhere = null } = this.#parts;
+    if (everywhere === null) return null;
+    const seen = [...this.#streams].map(({ visitor: { account, session } }) => ({
+      account: account.id,
+      session: session.id,
+    }));
+    try {
+      return await everywhere.marks(seen);
+    } catch (thrown) {
+      if (thrown instanceof StoreUnavailable) return null;
+      throw thrown;
+    }
+  }
+
+  /** Midnight and the end of a session change no row: now and then each looks for itself. */
+  #isAsBefore(stream: Stream, marks: ReadonlyMap<number, string>): boolean {
+    const { account, session } = stream.visitor;
+    const found = marks.get(session.id);
+    const mark = found === undefined ? null : `${found} ${this.#requests.openRequestsOf(account.id)}`;
+    stream.looks += 1;
+    if (mark !== null && mark === stream.mark && stream.looks < keepAliveLooks) return true;
+    stream.mark = mark;
+    stream.looks = 0;
+    return false;
+  }
+
+  #goOn(stream: Stream, forOperators: OperatorNumbers | null): void {
+    if (!stream.isRead) {
+      stream.mark = null; // it gets all of it when it is read again
+      return;
+    }
+    if (stream.visitor.account.operator && forOperators !== null)
+      stream.send({ event: "operator", data: forOperators });
+    stream.keepAlive();
   }
 
   /** Null where they cannot be read now. */
@@ -106,7 +154,10 @@ export class Live {
         stream.end();
         return this.#drop(stream);
       }
-      if (!stream.isRead) return;
+      if (!stream.isRead) {
+        stream.mark = null;
+        return;
+      }
       const { id, operator } = visitor.account;
       const numbers = await numbersOf(this.#parts, id, this.#requests.openRequestsOf(id));
       if (!this.#streams.has(stream)) return; // it ended meanwhile
@@ -116,6 +167,7 @@ export class Live {
     } catch (thrown) {
       // The next look may find the disk well again.
       if (!(thrown instanceof StoreUnavailable)) throw thrown;
+      stream.mark = null;
       log("warn", "live numbers cannot be read", { reason: thrown.message });
     }
   }
@@ -135,6 +187,9 @@ class Stream {
   readonly #controller: ReadableStreamDefaultController<Uint8Array>;
   readonly #sent = new Map<string, string>();
   #silentLooks = 0;
+  /** What its account was like at its latest look for itself, and looks since. */
+  mark: string | null = null;
+  looks = 0;
 
   constructor(
     readonly visitor: Visitor,

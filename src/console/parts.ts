@@ -17,7 +17,7 @@ import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { Soon, Soonly } from "../core/soon.ts";
-import type { Model } from "../core/types.ts";
+import type { AccountId, Model } from "../core/types.ts";
 import type { NodeTest, OperatorModels, OperatorNode } from "./api.ts";
 import type { AccountData } from "./account-data.ts";
 import type { Asset } from "./assets.ts";
@@ -57,6 +57,13 @@ export type ProviderParts = Readonly<{
   begun: BegunSignIns;
 }>;
 
+/** What is asked of all gateways together, once for all who look. Rejects with StoreUnavailable. */
+export type Everywhere = Readonly<{
+  numbers(): Promise<Readonly<{ heldTokens: number; openRequests: number; gateways: number }>>;
+  /** By session: another text as soon as something of its account changed; none where it ended. */
+  marks(seen: readonly Readonly<{ account: AccountId; session: number }>[]): Promise<ReadonlyMap<number, string>>;
+}>;
+
 export type ConsoleParts = Readonly<{
   accounts: SoonAccounts;
   accountKeys: SoonAccountKeys;
@@ -69,6 +76,8 @@ export type ConsoleParts = Readonly<{
   requestLog: RequestLogQueries;
   /** Balance tokens reserved by open requests of all accounts. */
   reserved: Readonly<{ heldTokens: number }>;
+  /** Null or absent: there is one gateway. */
+  everywhere?: Everywhere | null;
   catalog: Catalog;
   nodes: NodesView;
   accountData: AccountData;

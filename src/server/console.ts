@@ -77,8 +77,18 @@ type Parts = Readonly<{
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
   const { accounting, usage, activity, requestLog, exports, catalog, pool, served, nodeCare, work, reloader } = parts;
   const { backupSchedule, demo, port, notices, sealingKey, clock, log } = parts;
-  const { accounts, accountKeys, sessions, purchases, purchaseRecords, auditLog, links, identities, reserved } =
-    accounting;
+  const {
+    accounts,
+    accountKeys,
+    sessions,
+    purchases,
+    purchaseRecords,
+    auditLog,
+    links,
+    identities,
+    reserved,
+    everywhere,
+  } = accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
   const nodes: NodesView = {
     states: async () => {
@@ -136,6 +146,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
           activity,
           requestLog,
           reserved,
+          everywhere,
           catalog,
           nodes,
           accountData,

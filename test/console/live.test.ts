@@ -1,5 +1,5 @@
 // The event stream: what it sends, when, and when it ends. Looks are made by the test, not by the timer.
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import type { Visitor } from "../../src/console/routes/route.ts";
 import { Live } from "../../src/console/live.ts";
 import { keepAliveIntervalMs, liveIntervalMs, liveStreamsPerAccountMax } from "../../src/core/limits.ts";
@@ -9,7 +9,8 @@ import { ConsoleSite } from "./console-site.ts";
 let live: Live | null = null;
 afterEach(() => live?.close());
 
-async function setUp({ operator = false } = {}) {
+/** `marks`: of a ledger that several gateways share. */
+async function setUp({ operator = false, marks = null as (() => ReadonlyMap<number, string>) | null } = {}) {
   const site = new ConsoleSite();
   const { office } = site;
   const { id } = await office.accounts.create({ email: "a@x", credit: 500, operator });
@@ -20,8 +21,14 @@ async function setUp({ operator = false } = {}) {
     openRequests: 7,
     openRequestsOf: () => inFlight,
   };
-  live = new Live(site.parts, requests);
+  const isOpen = spyOn(office.sessions, "isOpen");
+  const everywhere =
+    marks === null
+      ? null
+      : { marks: async () => marks(), numbers: async () => ({ heldTokens: 5, openRequests: 2, gateways: 3 }) };
+  live = new Live({ ...site.parts, everywhere }, requests);
   return {
+    isOpen,
     site,
     office,
     id,
@@ -108,6 +115,35 @@ test("tells operators, and nobody else, how the nodes are", async () => {
   site.node.busy = 3;
   await live.look();
   expect(events(await stream.text())).toMatchObject([["operator", { nodes: [{ name: "one", busy: 3 }] }]]);
+});
+
+test("reads once for all streams where gateways share the ledger, and looks closer at what changed", async () => {
+  let mark = "1 a";
+  let reads = 0;
+  const { office, open, live, isOpen } = await setUp({
+    operator: true,
+    marks: () => {
+      reads += 1;
+      return new Map([[1, mark]]);
+    },
+  });
+  const streams = [open(), open(), open()];
+  for (const stream of streams) {
+    expect(events(await stream.text()).at(-1)).toMatchObject([
+      "operator",
+      { requests_in_flight: 2, reserved_tokens: 5, gateways: 3 },
+    ]);
+  }
+  await live.look();
+  isOpen.mockClear();
+  reads = 0;
+  for (let look = 0; look < 5; look++) await live.look();
+  expect([reads, isOpen.mock.calls.length]).toEqual([5, 0]);
+  await office.accounts.addCredit("a@x", 70);
+  mark = "1 b";
+  await live.look();
+  expect(isOpen.mock.calls.length).toBe(3);
+  for (const stream of streams) expect(events(await stream.text())).toMatchObject([["account", { credit: 570 }]]);
 });
 
 test("shows life while nothing changes", async () => {

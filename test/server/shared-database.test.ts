@@ -203,6 +203,51 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
   );
 
   test(
+    "shows operators the sums of all gateways, and reads once for all open pages",
+    async () => {
+      const url = await postgres.database("summed");
+      await using first = await start(url);
+      await using second = await start(url);
+      const account = await first.account();
+      const email = "boss@x";
+      await first.cli("accounts", "create", email, "--operator", "--password", "long enough 1");
+      const headers = { origin: second.url, "content-type": "application/json" };
+      const entered = await fetch(`${second.url}/console/api/sign-in`, {
+        ...{ method: "POST", headers, body: JSON.stringify({ email, password: "long enough 1" }) },
+      });
+      expect(entered.status).toBe(200);
+      const cookie = entered.headers
+        .getSetCookie()
+        .map((each) => each.split(";")[0])
+        .join("; ");
+      const totals = async () =>
+        (await (await fetch(`${second.url}/console/api/operator/totals`, { headers: { cookie } })).json()) as object;
+      expect(await totals()).toMatchObject({ requests_in_flight: 0, reserved_tokens: 0 });
+      await node.define("held", once({ repeat: text("tick "), times: 60, everyMs: 50 }, finish("stop")));
+      const body = { stream: true, max_tokens: 500, messages: [{ role: "user", content: "[[held]]" }] };
+      const stream = await ask(first, account.api_key, "/v1/chat/completions", body);
+      await eventually("the other gateway shows it", async () => {
+        const { requests_in_flight, reserved_tokens } = (await totals()) as Record<string, number>;
+        return requests_in_flight === 1 && reserved_tokens! > 0;
+      });
+      const events = await fetch(`${second.url}/console/api/events`, { headers: { cookie } });
+      const reader = events.body!.pipeThrough(new TextDecoderStream()).getReader();
+      let told = "";
+      const until = async (what: RegExp) => {
+        while (!what.test(told)) told += (await reader.read()).value;
+      };
+      await until(/event: operator\ndata: .*"requests_in_flight":1,.*"gateways":2/);
+      await stream.text();
+      await until(/event: operator\ndata: .*"requests_in_flight":0,"reserved_tokens":0,"gateways":2/);
+      // What is granted by another gateway is on the page at once.
+      await first.cli("accounts", "credit", email, "777");
+      await until(/event: account\ndata: .*"credit":777/);
+      await reader.cancel();
+    },
+    timeLimit,
+  );
+
+  test(
     "is looked at by doctor and gateways without making tables",
     async () => {
       const url = await postgres.database("looked_at");

@@ -12,6 +12,13 @@ import { operatorNumbers } from "../../session.ts";
 /** What happened today is asked for this often while requests come in. */
 const refreshMs = 5_000;
 
+/** Of which gateways the sums are; null: there is one. Who waits is known of this gateway alone. */
+function inAll(): string | null {
+  const gateways = operatorNumbers.value?.gateways;
+  if (gateways === undefined) return null;
+  return gateways === 1 ? "all gateways: 1" : `all ${count(gateways)} gateways`;
+}
+
 export function TotalsPage(): VNode {
   const totals = useResource(() => get<OperatorTotals>("/operator/totals"), "totals");
   useRefreshWhileBusy(totals.reload);
@@ -22,10 +29,10 @@ export function TotalsPage(): VNode {
           <div class="stack-large">
             <section class="grid-4" aria-label="Now">
               <Figure name="In flight" value={operatorNumbers.value?.requests_in_flight ?? value.requests_in_flight}>
-                {count(operatorNumbers.value?.waiting ?? 0)} waiting for a node
+                {inAll() ?? `${count(operatorNumbers.value?.waiting ?? 0)} waiting for a node`}
               </Figure>
               <Figure name="Reserved" value={operatorNumbers.value?.reserved_tokens ?? value.reserved_tokens}>
-                tokens of open requests
+                tokens of open requests{inAll() === null ? "" : `, ${inAll()}`}
               </Figure>
               <Figure name="Accounts" value={value.accounts}>
                 <a href="/operator/accounts">All accounts</a>

@@ -19,6 +19,7 @@ const root = join(import.meta.dir, "..");
 
 /** What `npm test` leaves out, and why. */
 const longer: Readonly<Record<string, string>> = {
+  "account/two-gateways.test.ts": "a PostgreSQL server",
   "bench/": "the benchmarks, tried at tiny sizes",
   "clients/": "other people's clients, which are installed apart",
   "console-web/": "a browser",
@@ -74,7 +75,7 @@ if (import.meta.main) {
   const passedOn = given.filter((argument) => argument !== "--all" && argument !== "--longer");
   const isNamed = passedOn.some((argument) => /^(?:\.\/)?test(?:\/|$)/.test(argument));
   if (set === "default" && !isNamed) {
-    const reasons = Object.entries(longer).map(([path, reason]) => `  ${path.replace(/\/$/, "").padEnd(26)}${reason}`);
+    const reasons = Object.entries(longer).map(([path, reason]) => `  ${path.replace(/\/$/, "").padEnd(30)}${reason}`);
     console.log(`Left to \`npm run test:all\`:\n${reasons.join("\n")}\n`);
   }
   // Each waits for two fifths of its time: as many processes as cores left two cores idle for as much.

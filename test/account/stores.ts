@@ -45,6 +45,7 @@ export type Opened = Readonly<{
 export type Store = Readonly<{
   name: string;
   missing: boolean;
+  needsServer: boolean;
   begin(): Promise<void>;
   end(): Promise<void>;
   /** Empty books. */
@@ -54,6 +55,7 @@ export type Store = Readonly<{
 const sqlite: Store = {
   name: "SQLite",
   missing: false,
+  needsServer: false,
   begin: async () => {},
   end: async () => {},
   async open() {
@@ -79,6 +81,7 @@ const sqlite: Store = {
 export class PostgresStore implements Store {
   readonly name = "PostgreSQL";
   readonly missing = noPostgres;
+  readonly needsServer = true;
   readonly #databases: Database[] = [];
   server: TestPostgres | null = null;
   #client: Bun.SQL | null = null;

@@ -388,7 +388,7 @@ const refers = (json: { previous_response_id?: string; input: unknown }) =>
     : { ...found, conversation: json.previous_response_id === undefined ? null : found.conversation };
 
 describe("any request is the same as where the main thread reads it", () => {
-  const runs = Number(process.env["TOLLGATE_FUZZ_RUNS"] ?? (longForm ? 300 : 120));
+  const runs = Number(process.env["TOLLGATE_FUZZ_RUNS"] ?? (longForm ? 300 : 40));
 
   test("of chat-completions", async () => {
     const bodies = makeBodies(near());

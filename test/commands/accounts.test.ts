@@ -220,6 +220,12 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
   [["backup", "copy.db"], "server.backup", "copy.db: "],
 ];
 
+/** They take the same way to the ledger whether a server runs or not: the longer form tries all of them on both. */
+const triedOn = (state: string): typeof changes =>
+  longForm || state === "stopped"
+    ? changes
+    : changes.filter(([words, action]) => !words.includes("2") && !/link|invitation|able$/.test(action));
+
 describe.each(["running", "stopped"])("on a %s server", (state) => {
   const folder = temporaryFolder();
   const data = join(folder.path, "data");
@@ -242,13 +248,14 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
   });
 
   test("whatever commands change is in the audit log, with the user whose they were", async () => {
-    for (const [words] of changes) expect([words, (await call(...words)).code]).toEqual([words, 0]);
+    const tried = triedOn(state);
+    for (const [words] of tried) expect([words, (await call(...words)).code]).toEqual([words, 0]);
     await call("accounts", "credit", "ann@x.org", "5", "--reference", "invoice-1"); // adds nothing, says nothing
     const deleted = await call("accounts", "create", "gone@x.org");
     expect(deleted.code).toBe(0);
     expect(auditIn(data)).toEqual([
       { action: "account.create", operator_id: 0, address: "first start", detail: "plan pro, an operator" },
-      ...changes.map(([, action, detail]) => ({
+      ...tried.map(([, action, detail]) => ({
         action,
         operator_id: 0,
         address: byCommand,
@@ -260,7 +267,7 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
     expect(auditIn(data).at(-1)).toMatchObject({ action: "account.delete", address: byCommand });
   });
 
-  test("every operation either is among those, or only reads", () => {
+  test.skipIf(state === "running")("every operation either is among those, or only reads", () => {
     const tried = changes.map(([words]) => (words.includes("--link") ? ["accounts password link"] : words));
     const reading = ["accounts list", "accounts show", "keys list", "usage", "end-users list", "requests"];
     const elsewhere = ["accounts delete", "end-users erase", "end-users export"]; // in account-data.test.ts

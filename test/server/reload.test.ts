@@ -9,6 +9,7 @@ import catalogRows from "../../data/catalog.json" with { type: "json" };
 import { askRunningServer } from "../../src/server/control-socket.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { makeDataFolder } from "../fixtures/first-ledger.ts";
+import { longForm } from "../fixtures/optional.ts";
 import { OtlpCollector } from "../fixtures/otlp-collector.ts";
 import { chat, run, Server, temporaryFolder } from "../commands/program.ts";
 
@@ -417,7 +418,8 @@ describe.concurrent("nodes with a command", () => {
     expect([seen.OWN, seen.SEARCH_KEY]).toEqual(["yes", undefined]);
   });
 
-  test("do not outlive a gateway that is killed", async () => {
+  // test/nodes/managed has the same without a gateway
+  test.skipIf(!longForm)("do not outlive a gateway that is killed", async () => {
     using folder = temporaryFolder();
     const site = await Site.start(table(folder.path));
     await site.server.says(/a node answers/);
@@ -440,13 +442,13 @@ describe.concurrent("nodes with a command", () => {
     const config = join(folder.path, "tollgate.toml");
     writeFileSync(config, '[[nodes]]\nname = "own"\ncommand = ["no-such-engine", "{port}"]\n');
     const words = ["--config", config, "--data", join(folder.path, "data")];
-    for (const command of ["serve", "check"]) {
+    for (const command of longForm ? ["serve", "check"] : ["serve"]) {
       const { code, stderr } = await run([command, ...words]);
       expect([code, stderr]).toEqual([1, 'tollgate: node "own": there is no program no-such-engine on the PATH']);
     }
   });
 
-  test("whose folder is missing do so, too", async () => {
+  test.skipIf(!longForm)("whose folder is missing do so, too", async () => {
     using folder = temporaryFolder();
     const config = join(folder.path, "tollgate.toml");
     writeFileSync(config, '[[nodes]]\nname = "own"\ncommand = ["true", "{port}"]\ncwd = "models"\n');
@@ -461,7 +463,7 @@ describe.concurrent("nodes with a command", () => {
     expect(await refusalOf(site.reload())).toMatch(/its cwd .* is not a folder/);
   });
 
-  test("--gguf needs a file that is there", async () => {
+  test.skipIf(!longForm)("--gguf needs a file that is there", async () => {
     using folder = temporaryFolder();
     const { code, stderr } = await run(["serve", "--gguf", "missing.gguf", "--data", join(folder.path, "data")], {
       cwd: folder.path,

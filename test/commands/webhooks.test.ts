@@ -64,8 +64,11 @@ test("notices arrive signed from a running and from a stopped server, and a targ
   expect(refused.status).toBe(429);
   await eventually("the budget is told of", async () => got.length > 1, 30_000);
   expect(got[1]).toMatchObject({ type: "key.budget_used", data: { email, key_name: "bot", limit_tokens: 100 } });
-  const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
-  expect(metrics).toContain('tollgate_notices_total{webhook="pager",result="sent"} 1');
+  const sent = 'tollgate_notices_total{webhook="pager",result="sent"} 1\n';
+  const metrics = await eventually("what was sent is counted once its answer has come", async () => {
+    const text = await (await fetch(`${gateway.url}/metrics`)).text();
+    return text.includes(sent) && text;
+  });
   expect(metrics).toContain('tollgate_notices_waiting{webhook="away"} 1');
 
   const doctor = await command("doctor");

@@ -241,7 +241,7 @@ describe("the checking process", () => {
 });
 
 describe("hostile schemas", () => {
-  const count = longForm ? 250 : 40;
+  const count = longForm ? 250 : 24;
   test(`${count} of them: none stops the event loop for 50 ms, and every one gets a verdict`, async () => {
     const checker = checkerOf();
     const verdicts = new Set<string>();
@@ -263,7 +263,7 @@ describe("hostile schemas", () => {
       expect(leastMs, hostile.name).toBeLessThan(50);
     }
     expect([...verdicts]).toContain("slow"); // the patterns did what they are there for
-    if (longForm) expect([...verdicts]).toContain("refused"); // forty are too few for every kind
+    if (longForm) expect([...verdicts]).toContain("refused"); // fewer do not have every kind
     expect([...verdicts]).not.toContain("failed");
   }, 900_000);
 });

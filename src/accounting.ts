@@ -33,6 +33,7 @@ import { BatchingJournal, type CommitListener } from "./store/ledger/journal.ts"
 import { migrate } from "./store/ledger/migrate.ts";
 import { openForReading } from "./store/open.ts";
 import type { allGateways } from "./store/postgres/all-gateways.ts";
+import type { PostgresBooks } from "./store/postgres/books.ts";
 import { SqliteRecords } from "./store/ledger/sqlite-records.ts";
 import { LedgerWatch } from "./store/verify/verify-watch.ts";
 import { verify } from "./store/verify/verify.ts";
@@ -82,6 +83,8 @@ export type Accounting = Readonly<{
   everywhere: ReturnType<typeof allGateways> | null;
   /** Accounts in memory, of which operators are told; null: there are none. */
   memory: Pick<Ledger, "loaded" | "knownBalance"> | null;
+  /** Where there are none, credit that falls is told; null: those in memory are looked at. */
+  falls: Pick<PostgresBooks, "onFall"> | null;
   /** For the console. */
   sessions: SoonSessions;
   purchases: SoonPurchases;
@@ -188,6 +191,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     planOf: (account) => ledger.account(account).plan,
     reserved: ledger,
     everywhere: null,
+    falls: null,
     ledger,
     memory: ledger,
     sessions,

@@ -83,6 +83,7 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
     },
     everywhere: allGateways(database),
     memory: null,
+    falls: books,
     journal: {
       get pending() {
         return books.lane.pending;

@@ -22,6 +22,7 @@ import { postNotice } from "../notices/post.ts";
 import { bytesText } from "../store/backup/backup.ts";
 import { toldName } from "../store/folder/data-folder.ts";
 import { readWhole } from "../store/folder/whole-file.ts";
+import type { Fall } from "../store/postgres/books.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { BackupFailure, ScheduledBackups } from "./scheduled-backups.ts";
 
@@ -30,7 +31,7 @@ type Parts = Readonly<{
   /** Names the server in what is told. */
   baseUrl: string;
   pool: Pick<NodePool, "states">;
-  accounting: Pick<Accounting, "memory" | "accounts">;
+  accounting: Pick<Accounting, "memory" | "accounts"> & Partial<Pick<Accounting, "falls">>;
   watch: Pick<LedgerWatch, "state">;
   backups: Pick<ScheduledBackups, "failure">;
   lowBalanceTokens(): number;
@@ -67,6 +68,8 @@ export class NoticeWatch {
   /** From here on. */
   configure(webhooks: readonly WebhookConfig[]): void {
     this.#deliveries.configure(webhooks);
+    const { falls = null } = this.#parts.accounting;
+    if (falls !== null) falls.onFall = this.#deliveries.isEmpty ? null : (fall) => this.#lookAtFall(fall);
     if (this.#deliveries.isEmpty) this.#rest();
     else if (this.#timer === null) {
       this.#timer = setInterval(() => this.look(), noticeLookMs);
@@ -154,7 +157,16 @@ export class NoticeWatch {
     const balance = ledger.knownBalance(account, now);
     if (balance === null || balance >= threshold) return;
     account.mostCredit = account.credit;
-    const { id } = account;
+    this.#tellLow(account.id, balance, threshold, now);
+  }
+
+  #lookAtFall({ account, before, credit, balance }: Fall): void {
+    const threshold = this.#parts.lowBalanceTokens();
+    if (threshold === 0 || before < threshold || credit >= threshold || balance >= threshold) return;
+    this.#tellLow(account, balance, threshold, this.#parts.clock.wall());
+  }
+
+  #tellLow(id: AccountId, balance: number, threshold: number, now: Ms): void {
     this.#tell("balance.low", `${id} ${now}`, async (nameOf) => {
       const email = await nameOf(id);
       const data = { account: id, email, balance_tokens: balance, threshold_tokens: threshold };

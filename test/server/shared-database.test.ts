@@ -248,6 +248,37 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
   );
 
   test(
+    "tells once in all that a balance is low, whichever gateway charged it",
+    async () => {
+      const told: { type: string; data: { email: string } }[] = [];
+      using hook = Bun.serve({
+        port: 0,
+        hostname: "127.0.0.1",
+        fetch: async (request) => {
+          told.push((await request.json()) as (typeof told)[number]);
+          return new Response("");
+        },
+      });
+      const webhook = `[[webhooks]]\nname = "ops"\nurl = "http://127.0.0.1:${hook.port}"\n[notices]\nlow_balance_tokens = 99000000\n`;
+      const url = await postgres.database("low");
+      await using first = await start(url, webhook);
+      await using second = await start(url, webhook);
+      const usage = { prompt_tokens: 60_000, completion_tokens: 10, total_tokens: 60_010 }; // more than a day's allowance
+      await node.define("dear", once(text("much"), finish("stop", usage)));
+      const dear = { messages: [{ role: "user", content: "[[dear]]" }] };
+      const account = await first.account(99_000_001, "free");
+      const charge = async (by: GatewayProcess) =>
+        expect((await ask(by, account.api_key, "/v1/chat/completions", dear)).status).toBe(200);
+      const isBelow = async () => (await first.show(account.email)).credit < 99_000_000;
+      for (let turn = 0; !(await isBelow()); turn += 1) await charge(turn % 2 === 0 ? first : second);
+      await eventually("it is told", async () => told.length > 0);
+      for (const by of [first, second, first, second]) await charge(by);
+      expect(told.map(({ type, data }) => [type, data.email])).toEqual([["balance.low", account.email]]);
+    },
+    timeLimit,
+  );
+
+  test(
     "is looked at by doctor and gateways without making tables",
     async () => {
       const url = await postgres.database("looked_at");

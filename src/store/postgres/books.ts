@@ -3,6 +3,7 @@
 import { type Asked, type Asker, refusedModel } from "../../account/admission.ts";
 import { keyHashOf } from "../../account/keys.ts";
 import { LoadedKey } from "../../account/loaded-key.ts";
+import { dayOf } from "../../account/quota.ts";
 import type { SearchHold } from "../../account/searches.ts";
 import type { Log } from "../../core/log.ts";
 import { balanceLookMs, keyCacheEntriesMax } from "../../core/limits.ts";
@@ -51,6 +52,9 @@ export type BooksOptions = Readonly<{
   onCommit?: (lines: number, durationMs: Ms) => void;
 }>;
 
+/** An account's credit before and after a batch, and its balance then. */
+export type Fall = Readonly<{ account: AccountId; before: number; credit: number; balance: number }>;
+
 type Hint = Readonly<{ principal: Principal; name: string | null; at: Ms }>;
 
 export class PostgresBooks {
@@ -73,6 +77,9 @@ export class PostgresBooks {
   #connecting: Promise<Connection> | null = null;
   #stopLooking: () => void = () => {};
 
+  /** Told of credit that fell by the gateway that committed it alone, so once in all. Null: nobody wants to know. */
+  onFall: ((fall: Fall) => void) | null = null;
+
   /** For every request. Limits are the rules', which a reload changes. */
   readonly admission: BooksAdmission;
   readonly searches = { take: (account: AccountId): Promise<SearchHold | null> => this.#takeSearch(account) };
@@ -85,8 +92,10 @@ export class PostgresBooks {
     this.#pace = pace;
     this.rules = rules;
     const decided = (hold: OpenHold, refusal: Refusal | null) => this.#holds.get(hold)?.decided(refusal);
-    const committed = ({ accounts, entries }: Decision, _operations: number, durationMs: Ms): void => {
+    const committed = (decision: Decision, _operations: number, durationMs: Ms): void => {
+      const { accounts, entries } = decision;
       for (const { id, plan } of accounts) this.#notePlan(id, plan);
+      if (this.onFall !== null) this.#tellFalls(decision, this.onFall);
       onCommit?.(entries.length, durationMs);
     };
     const digest = { configDigest: () => this.#configDigest };
@@ -240,6 +249,19 @@ export class PostgresBooks {
   async #takeSearch(account: AccountId): Promise<SearchHold | null> {
     const search = (await this.lane.put({ op: "search", account })) as OpenSearch | null;
     return search === null ? null : new LaneSearch(this.lane, search);
+  }
+
+  #tellFalls({ accounts, entries, now }: Decision, tell: (fall: Fall) => void): void {
+    const changes = new Map<AccountId, number>();
+    for (const { account, creditDelta } of entries) changes.set(account, (changes.get(account) ?? 0) + creditDelta);
+    for (const { id, plan: name, credit, allowance_day: day, allowance_used: used } of accounts) {
+      const change = changes.get(id) ?? 0;
+      if (change >= 0) continue;
+      const { unlimited, tokensPerDay } = planOf(this.rules.plans, name);
+      if (unlimited) continue;
+      const allowance = Math.max(0, tokensPerDay - (day === dayOf(now) ? used : 0));
+      tell({ account: id, before: credit - change, credit, balance: allowance + credit });
+    }
   }
 
   #notePlan(account: AccountId, plan: PlanId): void {

@@ -104,7 +104,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
     timeLimit,
   );
 
-  test(
+  test.skipIf(!longForm)(
     "refuses in each dialect's form while the database is away, and lets streams go on",
     async () => {
       await using own = await TestPostgres.start();
@@ -174,7 +174,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
     timeLimit,
   );
 
-  test(
+  test.skipIf(!longForm)(
     "is not ready, and takes no new requests, when a newer program has changed the tables",
     async () => {
       const url = await postgres.database("newer");
@@ -202,7 +202,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
     timeLimit,
   );
 
-  test(
+  test.skipIf(!longForm)(
     "shows operators the sums of all gateways, and reads once for all open pages",
     async () => {
       const url = await postgres.database("summed");
@@ -247,7 +247,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
     timeLimit,
   );
 
-  test(
+  test.skipIf(!longForm)(
     "tells once in all that a balance is low, whichever gateway charged it",
     async () => {
       const told: { type: string; data: { email: string } }[] = [];

@@ -444,14 +444,18 @@ async function dies(trial: Trial, begun: readonly (typeof ways)[number][]): Prom
   tap.holdAfterBytes = heldAtBytes;
   const already = tap.generations.length;
   const question = { ...endless, chatOnly: neverEnds };
-  const streams = begun
-    .filter(([, stream]) => stream)
-    .map(([dialect]) => [dialect, clients.raw(dialect, { ...question, thinks: true })] as const);
+  const isInTurn = engine.recipe.inTurn === true;
+  const ask = (dialect: Dialect) => [dialect, clients.raw(dialect, { ...question, thinks: true })] as const;
+  const [first, ...others] = begun.filter(([, stream]) => stream).map(([dialect]) => dialect);
+  const streams = first === undefined ? [] : [ask(first)];
+  if (isInTurn) await tap.holds(already, 1);
+  streams.push(...others.map(ask));
   const whole = begun
     .filter(([, stream]) => !stream)
     .map(([dialect]) => [dialect, trial.outcome(dialect, false, question)] as const);
-  await tap.holds(already, begun.length);
-  for (const [dialect, stream] of streams) {
+  if (isInTurn) await eventually("all have come", async () => tap.generations.length >= already + begun.length);
+  else await tap.holds(already, begun.length);
+  for (const [dialect, stream] of isInTurn ? streams.slice(0, 1) : streams) {
     await eventually(`${dialect}: some of the answer is read`, async () => stream.text.split('"delta"').length > 3);
   }
   await engine.kill();

@@ -50,6 +50,8 @@ export type EngineRecipe = Readonly<{
   contextTokens: number;
   /** It works on one request, and ends that for the next one. */
   oneAtATime?: true;
+  /** It works on one request, and the others wait there for their turn. */
+  inTurn?: true;
   /** What the gateway must find it to be; null where it does not say. */
   kind: string | null;
   /** A GET of this path and a number in its answer: the requests that it works on. */
@@ -222,6 +224,7 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
     readyPath: "/health",
     contextTokens: 8_192,
     kind: null,
+    inTurn: true,
   },
   "llama-cpp-python": {
     program: at("lcp/bin/python"),

@@ -1,17 +1,23 @@
 // tollgate move --to URL --data DIR, or --from URL --to-data DIR: carries the books of a data folder into a database that
-// several gateways serve from, and back.
+// several gateways serve from, and back. With --reopen a move back that was killed is given up.
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf } from "../config/config.ts";
 import { problemOfDatabaseUrl } from "../config/database-url.ts";
 import { moveIn } from "../store/postgres/move-in.ts";
-import { moveOut } from "../store/postgres/move-out.ts";
+import { giveUpMove, moveOut } from "../store/postgres/move-out.ts";
 import { checkFolderRights } from "../server/folder-rights.ts";
 import { socketFile } from "../server/control-socket.ts";
 import { type Command, folderFlags, textFlag, UsageError } from "./command.ts";
 
 const command: Command = {
   words: [],
-  flags: { ...folderFlags, to: { type: "string" }, from: { type: "string" }, "to-data": { type: "string" } },
+  flags: {
+    ...folderFlags,
+    to: { type: "string" },
+    from: { type: "string" },
+    "to-data": { type: "string" },
+    reopen: { type: "boolean" },
+  },
   async run({ flags, environment }) {
     const [to, from, toData] = [textFlag(flags, "to"), textFlag(flags, "from"), textFlag(flags, "to-data")];
     const progress = (line: string) => console.error(line);
@@ -24,6 +30,7 @@ const command: Command = {
     const counted = (count: number, one: string) => `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`;
     if (to !== undefined) {
       if (toData !== undefined) throw new UsageError("move: --to-data goes with --from");
+      if (flags["reopen"] === true) throw new UsageError("move: --reopen goes with --from");
       const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
       checkFolderRights(dataFolder, socketFile(dataFolder));
       const moved = await moveIn({ dataFolder, url: to, now, progress });
@@ -39,6 +46,12 @@ const command: Command = {
       return 0;
     }
     if (toData === undefined) throw new UsageError("move: --from URL needs --to-data DIR");
+    if (flags["reopen"] === true) {
+      const opened = await giveUpMove({ dataFolder: toData, url: from! });
+      if (flags["json"] === true) console.log(JSON.stringify({ opened }));
+      else console.log(`opened    ${opened}: gateways start on its books again`);
+      return 0;
+    }
     const moved = await moveOut({ dataFolder: toData, url: from!, now, progress });
     if (flags["json"] === true) console.log(JSON.stringify(moved));
     else {

@@ -148,7 +148,10 @@ export function findingsOfGateways(
   if (byDigest.size > 1) {
     const groups = [...byDigest.values()].map((group) => list(group.map(({ gateway }) => gateway)));
     findings.push(
-      warning("gateways", `have different configurations of models, plans or nodes: ${groups.join(" against ")}`),
+      warning(
+        "gateways",
+        `have different configurations of models, plans, nodes, limits or sign-up: ${groups.join(" against ")}`,
+      ),
     );
   }
   const needed = (alive.length + 1) * connectionsOfGateway; // one more while they are replaced

@@ -911,13 +911,16 @@ export const WebhookTest = Type.Object({ name: Type.String(), problem: nullable(
 export type WebhookTest = Static<typeof WebhookTest>;
 
 export const OperatorServer = Type.Object({
+  /** Of several gateways the one that answers; null: it is the only one. */
+  gateway: nullable(Type.String()),
   /** Null: there is none; flags and environment are all. */
   config_file: nullable(Type.String()),
   /** When the configuration in force was read. */
   config_loaded_at: time(),
   /** The last one that was asked for in the console since the server started. */
   reload: Type.Union([ReloadResult, Type.Null()]),
-  backup_folder: Type.String(),
+  /** Null: the ledger is in PostgreSQL, and nobody makes backups here. */
+  backup_folder: nullable(Type.String()),
   backup: Type.Union([BackupResult, Type.Null()]),
   /** Null: the server makes none by itself. */
   backup_schedule: Type.Union([Type.Object({ every_ms: count(), keep: count() }), Type.Null()]),

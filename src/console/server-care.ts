@@ -8,6 +8,8 @@ export type ReloadOutcome =
   Readonly<{ applied: readonly string[]; needsRestart: readonly string[] }> | Readonly<{ refused: string }>;
 
 export interface Configuration {
+  /** What this gateway is called among those of one database; null: it is the only one. */
+  readonly gateway: string | null;
   /** Null if there is none. */
   readonly file: string | null;
   /** When the configuration in force was read. */
@@ -17,7 +19,8 @@ export interface Configuration {
 }
 
 export interface Backups {
-  readonly folder: string;
+  /** Null: the ledger is in a database, which has its own. */
+  readonly folder: string | null;
   /** Null: none are made but those that are asked for. */
   readonly schedule: Readonly<{ everyMs: Ms; keep: number }> | null;
   /** The files of the folder, the newest first; of more than `max` those. */

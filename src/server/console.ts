@@ -32,6 +32,7 @@ import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeLine } from "../nodes/queue/slot-queue.ts";
 import type { WebhookState } from "../notices/deliveries.ts";
+import { noBackup } from "../postgres-accounting.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import type { AccountExports } from "./account-exports.ts";
 import { hadModels, type ModelReport, modelReport, seenNode } from "./model-report.ts";
@@ -127,6 +128,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   const addresses = new BrowserAddresses(config.addressHeader, log);
   const configuration: Configuration = {
     file: config.file,
+    gateway: config.databaseUrl === null ? null : config.gateway,
     get loadedAt() {
       return reloader.loadedAt;
     },
@@ -155,7 +157,10 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
             list: () => notices.states().map(webhookOf),
             test: (name) => orRefused(async () => ({ problem: await notices.test(name) })),
           },
-          backups: backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work),
+          backups:
+            config.databaseUrl === null
+              ? backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work)
+              : ofDatabase,
           payment,
           assets,
           clock,
@@ -205,6 +210,12 @@ const backupsIn = (
     }
   },
 });
+
+const ofDatabase: Backups = {
+  ...{ folder: null, schedule: null },
+  list: () => [],
+  make: () => Promise.resolve({ failed: noBackup }),
+};
 
 /** Backups in a folder, the newest first. */
 function filesIn(folder: string): BackupFile[] {

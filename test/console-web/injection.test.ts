@@ -483,6 +483,7 @@ const totals: OperatorTotals = {
 };
 
 const server: OperatorServer = {
+  gateway: payloads.join(" "),
   config_file: payloads.join(" "),
   config_loaded_at: time,
   reload: { time, refused: payloads.join(" "), applied: [], needs_restart: [] },

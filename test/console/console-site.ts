@@ -123,7 +123,12 @@ export class ConsoleSite {
         erase: async ({ email }, inSameCommit) =>
           (await office.accounts.erase(email, async () => {}, inSameCommit)).name,
       },
-      configuration: { file: "tollgate.toml", loadedAt: office.now, reload: () => Promise.resolve(this.reloaded) },
+      configuration: {
+        gateway: null,
+        file: "tollgate.toml",
+        loadedAt: office.now,
+        reload: () => Promise.resolve(this.reloaded),
+      },
       backups: {
         folder: "backups",
         schedule: { everyMs: 86_400_000, keep: 7 },

@@ -17,6 +17,7 @@ export function serverCareRoutes({ configuration, backups, webhooks, auditLog, c
   let backup: BackupResult | null = null;
 
   const show = (): OperatorServer => ({
+    gateway: configuration.gateway,
     config_file: configuration.file,
     config_loaded_at: timeOf(configuration.loadedAt),
     reload,
@@ -49,6 +50,7 @@ export function serverCareRoutes({ configuration, backups, webhooks, auditLog, c
 
     // Answered before it is made, which may take longer than a connection may be silent; the page asks again.
     route("POST", "/operator/server/backup", "operator", (call) => {
+      if (backups.folder === null) return fail("conflict", "The ledger is in PostgreSQL: pg_dump backs it up.");
       if (backup?.state === "running") return fail("conflict", "A backup is already running.");
       const now = clock.wall();
       const file = `tollgate-${timeOf(now).slice(0, 19).replaceAll(":", "-")}.db`;

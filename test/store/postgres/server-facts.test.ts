@@ -78,7 +78,7 @@ describe.skipIf(noPostgres)("a real server", () => {
       .toMatchInlineSnapshot(`
       [
         "ok       gateways        2 alive: a, b",
-        "WARNING  gateways        have different configurations of models, plans or nodes: a against b",
+        "WARNING  gateways        have different configurations of models, plans, nodes, limits or sign-up: a against b",
         "WARNING  gateways        need 24 connections, and PostgreSQL has 12: raise max_connections",
       ]
     `);

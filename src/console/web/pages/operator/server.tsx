@@ -28,7 +28,7 @@ export function ServerPage(): VNode {
         {(value) => (
           <div class="stack-large">
             <Configuration server={value} onChanged={server.replace} />
-            <Backup server={value} onChanged={server.replace} />
+            {value.backup_folder === null ? <DatabaseBackup /> : <Backup server={value} onChanged={server.replace} />}
             <Webhooks webhooks={value.webhooks} onTested={server.reload} />
           </div>
         )}
@@ -42,7 +42,7 @@ type PartProps = Readonly<{ server: OperatorServer; onChanged: (next: OperatorSe
 function Configuration({ server, onChanged }: PartProps): VNode {
   const [asking, setAsking] = useState(false);
   const action = useAction();
-  const { config_file: file, config_loaded_at: loadedAt } = server;
+  const { gateway, config_file: file, config_loaded_at: loadedAt } = server;
   const reload = async (): Promise<void> => {
     const done = await action.run(async () => onChanged(await post<OperatorServer>("/operator/server/reload")));
     if (done) setAsking(false);
@@ -51,6 +51,12 @@ function Configuration({ server, onChanged }: PartProps): VNode {
     <section class="card stack" aria-label="Configuration">
       <h2>Configuration</h2>
       <dl class="facts">
+        {gateway !== null && (
+          <>
+            <dt>Gateway</dt>
+            <dd class="break">{gateway}; the others have configurations of their own</dd>
+          </>
+        )}
         <dt>File</dt>
         <dd class="break">{file === null ? "none: flags and environment are all" : <code>{file}</code>}</dd>
         <dt>Read</dt>
@@ -124,6 +130,15 @@ const Names = ({ of, look }: { of: readonly string[]; look: string }): VNode => 
       </span>
     ))}
   </span>
+);
+
+const DatabaseBackup = (): VNode => (
+  <section class="card stack" aria-label="Backup">
+    <h2>Backup</h2>
+    <p class="quiet small-text">
+      The ledger is in PostgreSQL: <code>pg_dump</code> or continuous archiving backs it up.
+    </p>
+  </section>
 );
 
 function Backup({ server, onChanged }: PartProps): VNode {

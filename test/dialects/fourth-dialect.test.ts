@@ -35,7 +35,9 @@ describe("every dialect", () => {
   test.each(dialects.map((dialect) => [dialect.name, dialect] as const))("%s keeps to the rules", (_, dialect) => {
     const { endpoint, routes, replyIdPrefix, keyHeaders, clientHeaders } = dialect;
     for (const { path } of routes) {
-      expect(path === endpoint || path.startsWith(`${endpoint}/`)).toBe(true);
+      // Its endpoint, below it, or the same word below another: /v1/fim/completions.
+      const isOwn = path === endpoint || path.startsWith(`${endpoint}/`) || path.endsWith(endpoint.replace("/v1", ""));
+      expect([path, isOwn]).toEqual([path, true]);
       expect(path.split("*").length).toBeLessThanOrEqual(2);
     }
     expect(routes.some(({ counted }) => counted === undefined)).toBe(true);

@@ -33,6 +33,7 @@ import { BatchingJournal, type CommitListener } from "./store/ledger/journal.ts"
 import { migrate } from "./store/ledger/migrate.ts";
 import { openForReading } from "./store/open.ts";
 import type { allGateways } from "./store/postgres/all-gateways.ts";
+import type { SharedTries } from "./store/postgres/shared-tries.ts";
 import type { PostgresBooks } from "./store/postgres/books.ts";
 import { SqliteRecords } from "./store/ledger/sqlite-records.ts";
 import { LedgerWatch } from "./store/verify/verify-watch.ts";
@@ -67,6 +68,11 @@ export type RequestKeys = Readonly<{
 };
 
 /** Where the books are rows of a database server, answers come later. */
+type OtherTries = Readonly<{
+  triesElsewhere: SharedTries["elsewhere"];
+  tellTry: SharedTries["tell"];
+}>;
+
 export type Accounting = Readonly<{
   /** For the command line and the console. */
   accounts: SoonAccounts;
@@ -79,8 +85,8 @@ export type Accounting = Readonly<{
   planOf(account: AccountId): Plan;
   /** Balance tokens reserved by open requests of all accounts. */
   reserved: Readonly<{ heldTokens: number }>;
-  /** The same and open requests over all gateways, and what has changed; null: there is one. */
-  everywhere: ReturnType<typeof allGateways> | null;
+  /** The same and open requests over all gateways, what has changed, and who tried to sign in; null: there is one. */
+  everywhere: (ReturnType<typeof allGateways> & OtherTries) | null;
   /** Accounts in memory, of which operators are told; null: there are none. */
   memory: Pick<Ledger, "loaded" | "knownBalance"> | null;
   /** Where there are none, credit that falls is told; null: those in memory are looked at. */

@@ -13,6 +13,7 @@ import { NodeShares, type SharingPool } from "./store/postgres/node-shares.ts";
 import { openOffice, type PostgresOffice } from "./store/postgres/office.ts";
 import { systemPace } from "./store/postgres/pace.ts";
 import { inOneSentence, openServer } from "./store/postgres/start.ts";
+import { SharedTries } from "./store/postgres/shared-tries.ts";
 import { Upkeep } from "./store/postgres/upkeep.ts";
 import { PostgresWatch, verifyBooks } from "./store/postgres/verify.ts";
 import { boundsOf } from "./store/verify/verify-disk.ts";
@@ -64,6 +65,7 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
     onVoid: () => {},
   };
   const holder = `${gateway}/${crypto.randomUUID()}`;
+  const tries = new SharedTries(database, holder);
   const upkeep = new Upkeep({ database, holder, keepDays: usageKeepDays, clock, log });
   let watched: PostgresWatch | null = null;
   // Other gateways void keys and limit them anew, of which relays hear by asking again.
@@ -81,7 +83,11 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
         return books.lane.heldTokens;
       },
     },
-    everywhere: allGateways(database),
+    everywhere: {
+      ...allGateways(database),
+      triesElsewhere: () => tries.elsewhere(),
+      tellTry: (event) => tries.tell(event),
+    },
     memory: null,
     falls: books,
     journal: {

@@ -28,10 +28,25 @@ export type TryingPlace = Readonly<{
   knownBrowser: string | null;
 }>;
 
+/** Of a try, what it counts for: as hashes, so that other gateways can be told without saying who tried. */
+type Counted = Readonly<{
+  pair: string;
+  place: string;
+  neighbors: string;
+  name: string;
+  /** From a browser that is known, which counts for none but itself. */
+  isKnown: boolean;
+}>;
+
+/** What became of a try, for the other gateways. */
+export type TryEvent = Counted & Readonly<{ what: "try" | "succeeded" | "unchecked" }>;
+
 /** More are not told apart: the longest delay is reached long before. */
 const nameTriesMax = 8 * signInNameTriesStep;
 
 export class SignInTries {
+  /** Told of each try of this gateway, and of what becomes of it. */
+  onEvent: (event: TryEvent) => void = () => {};
   /** Of a known browser, or of a name and an address. */
   readonly #byPair = new RecentTries(signInTriesMax, signInWindowMs);
   /** Of an address, or of an account's known browsers together. */
@@ -44,14 +59,15 @@ export class SignInTries {
   begin(email: string, { address, isShared, knownBrowser }: TryingPlace, now: Ms): SignInTry | number {
     const name = nameOf(email);
     const isKnown = knownBrowser !== null;
-    const place = isKnown ? `known ${name}` : networkOf(address);
-    const pair = isKnown ? knownBrowser : `${name} ${place}`;
+    const network = networkOf(address);
+    const place = hashOf(isKnown ? `known ${name}` : network);
+    const pair = hashOf(isKnown ? knownBrowser : `${name} ${network}`);
     if (isKnown || !isShared) {
       const waitMs = Math.max(this.#byPair.waitMs(pair, now), this.#byPlace.waitMs(place, now));
       if (waitMs > 0) return Math.ceil(waitMs / 1000);
     }
     const triesOnName = this.#byName.count(name, now);
-    const neighbors = neighborsOf(place);
+    const neighbors = hashOf(neighborsOf(network));
     const triesFromThere = this.#byPlace.count(place, now) + this.#byNeighbors.count(neighbors, now);
     const turn: PasswordTurn = {
       name,
@@ -59,20 +75,29 @@ export class SignInTries {
       rank: isKnown ? this.#byPlace.count(place, now) - signInTriesMax : isShared ? triesOnName : triesFromThere,
       delayMs: isKnown ? 0 : delayMs(triesOnName),
     };
-    this.#byPair.add(pair, now);
-    this.#byPlace.add(place, now);
-    if (!isKnown) {
-      this.#byNeighbors.add(neighbors, now);
-      this.#byName.add(name, now);
-    }
-    return {
-      turn,
-      succeeded: () => {
-        this.#byPair.forget(pair);
-        if (!isKnown) this.#byName.takeBack(name);
-      },
-      unchecked: () => this.#byPair.takeBack(pair),
+    const counted: Counted = { pair, place, neighbors, name, isKnown };
+    const note = (what: TryEvent["what"]): void => {
+      const event = { what, ...counted };
+      this.learn(event, now);
+      this.onEvent(event);
     };
+    note("try");
+    return { turn, succeeded: () => note("succeeded"), unchecked: () => note("unchecked") };
+  }
+
+  /** What happened here, or at another gateway; `at` is monotonic. */
+  learn({ what, pair, place, neighbors, name, isKnown }: TryEvent, at: Ms): void {
+    if (what === "unchecked") return this.#byPair.takeBack(pair);
+    if (what === "succeeded") {
+      this.#byPair.forget(pair);
+      if (!isKnown) this.#byName.takeBack(name);
+      return;
+    }
+    this.#byPair.add(pair, at);
+    this.#byPlace.add(place, at);
+    if (isKnown) return;
+    this.#byNeighbors.add(neighbors, at);
+    this.#byName.add(name, at);
   }
 }
 
@@ -91,8 +116,9 @@ function delayMs(triesOnName: number): Ms {
 }
 
 /** As the database compares e-mails: ASCII letters in any case. Hashed, so that a long name costs no more memory. */
-const nameOf = (email: string): string =>
-  Bun.hash(email.replace(/[A-Z]/g, (letter) => letter.toLowerCase())).toString(36);
+const nameOf = (email: string): string => hashOf(email.replace(/[A-Z]/g, (letter) => letter.toLowerCase()));
+
+const hashOf = (text: string): string => Bun.hash(text).toString(36);
 
 /** A /24 of IPv4, or a /48 of IPv6. */
 const neighborsOf = (network: string): string => network.split(/[.:]/, 3).join(".");

@@ -5,11 +5,12 @@ import type { LiveRequests } from "../http/site.ts";
 import { StoreUnavailable } from "../core/types.ts";
 import type { LiveEvent, OperatorNumbers } from "./api.ts";
 import { numbersOf } from "./numbers.ts";
-import type { ConsoleParts } from "./parts.ts";
+import type { ConsoleParts, Everywhere } from "./parts.ts";
 import { privateHeaders } from "./reply.ts";
 import { fail, type Failure, type Visitor } from "./routes/route.ts";
 
-type Parts = Pick<ConsoleParts, "accounts" | "sessions" | "nodes" | "reserved" | "everywhere" | "clock" | "log">;
+type Parts = Pick<ConsoleParts, "accounts" | "sessions" | "nodes" | "reserved" | "clock" | "log"> &
+  Readonly<{ everywhere?: Pick<Everywhere, "numbers" | "marks"> | null }>;
 
 /** Looks without a change after which a sign of life is sent. */
 const keepAliveLooks = keepAliveIntervalMs / liveIntervalMs;

@@ -10,6 +10,7 @@ import type {
   SoonPurchases,
   SoonSessions,
 } from "../account/soon.ts";
+import type { TryEvent } from "../account/sign-in-tries.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
 import type { ActivityQueries } from "../core/activity.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
@@ -17,7 +18,7 @@ import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { Soon, Soonly } from "../core/soon.ts";
-import type { AccountId, Model } from "../core/types.ts";
+import type { AccountId, Model, Ms } from "../core/types.ts";
 import type { NodeTest, OperatorModels, OperatorNode } from "./api.ts";
 import type { AccountData } from "./account-data.ts";
 import type { Asset } from "./assets.ts";
@@ -60,6 +61,9 @@ export type ProviderParts = Readonly<{
 /** What is asked of all gateways together, once for all who look. Rejects with StoreUnavailable. */
 export type Everywhere = Readonly<{
   numbers(): Promise<Readonly<{ heldTokens: number; openRequests: number; gateways: number }>>;
+  /** Tries to sign in that other gateways saw since the last call, and how long ago. */
+  triesElsewhere(): Promise<readonly Readonly<{ event: TryEvent; agoMs: Ms }>[]>;
+  tellTry(event: TryEvent): Promise<void>;
   /** By session: another text as soon as something of its account changed; none where it ended. */
   marks(seen: readonly Readonly<{ account: AccountId; session: number }>[]): Promise<ReadonlyMap<number, string>>;
 }>;

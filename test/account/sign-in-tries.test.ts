@@ -133,3 +133,17 @@ test("what is remembered is bounded, and the oldest tries are forgotten first", 
   expect(typeof tries.begin("second@x", here, 3)).toBe("number");
   expect(typeof tries.begin("first@x", here, 3)).toBe("object");
 }, 120_000);
+
+test("tries at another gateway count as those here, as does what became of them", () => {
+  const [one, other] = [new SignInTries(), new SignInTries()];
+  one.onEvent = (event) => other.learn(event, 0);
+  other.onEvent = (event) => one.learn(event, 0);
+  expect([passed(one, 6, 0), passed(other, 20, 0), passed(one, 20, 0)]).toEqual([6, 4, 0]);
+  const elsewhere = at("198.51.100.1");
+  begin(one, "a@x", elsewhere).unchecked();
+  expect(passed(other, 20, 0, "a@x", elsewhere)).toBe(10);
+  const third = at("198.51.100.2");
+  expect(passed(one, 9, 0, "b@x", third)).toBe(9);
+  begin(other, "b@x", third).succeeded();
+  expect(passed(one, 20, 0, "b@x", third)).toBe(10);
+});

@@ -13,6 +13,15 @@ import { knownBrowserCookie, knownBrowserText, signOutCookie } from "../signed-i
 export function sessionRoutes(parts: ConsoleParts): Route[] {
   const { accounts, sessions, browsers, clock, baseUrl } = parts;
   const tries = new SignInTries();
+  const { everywhere = null, log } = parts;
+  const unshared = (error: unknown): void => log("warn", "tries to sign in are not shared", { error: String(error) });
+  if (everywhere !== null) tries.onEvent = (event) => void everywhere.tellTry(event).catch(unshared);
+  /** A database that is away lets nobody in anyway. */
+  const learnElsewhere = async (): Promise<void> => {
+    const learned = await everywhere?.triesElsewhere().catch(unshared);
+    const now = clock.monotonic();
+    for (const { event, agoMs } of learned ?? []) tries.learn(event, now - agoMs);
+  };
   // Of their own, so that nobody's new accounts keep others from signing in.
   const signUps = new RecentTries(signUpAddressTriesMax, signInWindowMs);
 
@@ -26,6 +35,7 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       if (!parts.passwordSignIn) return withoutPasswords;
       const kept = knownBrowserText(request.headers, baseUrl);
       const knownBrowser = browsers.recognize(kept, await accounts.recordOf(body.email));
+      if (everywhere !== null) await learnElsewhere();
       const attempt = tries.begin(body.email, { address, isShared, knownBrowser }, clock.monotonic());
       if (typeof attempt === "number") return tooManyTries(attempt);
       const account = await accounts.signIn(body.email, body.password, attempt.turn).catch((thrown: unknown) => {

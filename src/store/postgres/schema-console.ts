@@ -3,6 +3,7 @@
 import { sql } from "drizzle-orm";
 import {
   bigint,
+  boolean,
   check,
   customType,
   index,
@@ -171,6 +172,24 @@ export const identities = pgTable(
   ],
 );
 
+/** Of the last minutes, as hashes: each gateway counts with what the others saw. */
+export const signInTries = pgTable(
+  "sign_in_tries",
+  {
+    id: text().primaryKey(),
+    /** The life of the gateway that saw it. */
+    gateway: text().notNull(),
+    at: whole().notNull(),
+    what: text().notNull(),
+    pair: text().notNull(),
+    place: text().notNull(),
+    neighbors: text().notNull(),
+    name: text().notNull(),
+    known: boolean().notNull(),
+  },
+  (table) => [index("sign_in_tries_by_time").on(table.at)],
+);
+
 export const consoleTables: readonly Readonly<{ table: PgTable; fillFactor?: number }>[] = [
   { table: endUsers, fillFactor: 80 },
   { table: endUserUse, fillFactor: 50 },
@@ -181,4 +200,5 @@ export const consoleTables: readonly Readonly<{ table: PgTable; fillFactor?: num
   { table: auditLog },
   { table: accessLinks },
   { table: identities },
+  { table: signInTries },
 ];

@@ -8,5 +8,6 @@ export const chapters: readonly (readonly [id: string, title: string])[] = [
   ["accounts", "Accounts and balance"],
   ["tools", "Search and tools"],
   ["operations", "Operations"],
+  ["cluster", "More than one machine"],
   ["configuration", "Configuration"],
 ];

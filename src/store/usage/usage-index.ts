@@ -215,7 +215,7 @@ export class UsageIndex {
   /** As UsageQueries.page. */
   page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): UsagePage {
     return this.#database.transaction(() => {
-      const place = before === null ? newest : { at: before.at, sequence: Number(before.sequence) };
+      const place = before === null ? newest : { at: before.at, sequence: Number(before.sequence) || 0 };
       const places = this.#places(account, filter, place, limit + 1);
       const shown = places.slice(0, limit);
       const rows = shown.map(({ sequence }) => usageRowOf(this.#statements.line.get(sequence)!));

@@ -14,6 +14,7 @@ import { openOffice, type PostgresOffice } from "./store/postgres/office.ts";
 import { systemPace } from "./store/postgres/pace.ts";
 import { inOneSentence, openServer } from "./store/postgres/start.ts";
 import { SharedTries } from "./store/postgres/shared-tries.ts";
+import { noBackup } from "./store/postgres/no-backup.ts";
 import { Upkeep } from "./store/postgres/upkeep.ts";
 import { PostgresWatch, verifyBooks } from "./store/postgres/verify.ts";
 import { boundsOf } from "./store/verify/verify-disk.ts";
@@ -136,9 +137,6 @@ export type LaneState = Readonly<{
   given: Readonly<{ lanes: number; holds: number }>;
   unready: string | null;
 }>;
-
-export const noBackup =
-  "the ledger is in PostgreSQL: back it up with pg_dump, or with the archive of its log (see More than one machine)";
 
 const officeOn = (
   database: Database,

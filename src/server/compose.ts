@@ -30,7 +30,7 @@ import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import type { NodeShares } from "../store/postgres/node-shares.ts";
 import type { Share } from "../store/postgres/shares.ts";
-import { databaseName } from "../store/postgres/start.ts";
+import { databaseName } from "../store/postgres/place-of-url.ts";
 import type { LedgerState } from "../store/verify/verify-watch.ts";
 import { Tracing } from "../telemetry/tracing.ts";
 import { FollowedNodes } from "../threads/followed-nodes.ts";

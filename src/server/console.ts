@@ -32,7 +32,7 @@ import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeLine } from "../nodes/queue/slot-queue.ts";
 import type { WebhookState } from "../notices/deliveries.ts";
-import { noBackup } from "../postgres-accounting.ts";
+import { noBackup } from "../store/postgres/no-backup.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import type { AccountExports } from "./account-exports.ts";
 import { hadModels, type ModelReport, modelReport, seenNode } from "./model-report.ts";

@@ -3,9 +3,7 @@
 import { statSync } from "node:fs";
 import type { UsageQueries } from "../account/usage-queries.ts";
 import { type Accounting, openAccounting } from "../accounting.ts";
-import { version } from "../../package.json" with { type: "json" };
 import { addressesOf, type Config } from "../config/config.ts";
-import type { AccountData } from "../console/account-data.ts";
 import type { LiveCatalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { dayMs } from "../core/limits.ts";
@@ -13,29 +11,20 @@ import type { Log } from "../core/log.ts";
 import type { AccountId } from "../core/types.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
 import type { Metrics } from "../http/metrics/metrics.ts";
-import { openPostgresAccounting, type PostgresAccounting } from "../postgres-accounting.ts";
+import type { PostgresAccounting } from "../postgres-accounting.ts";
 import { ActivityFile } from "../store/activity/activity-file.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { writeExport } from "../store/backup/account-export.ts";
-import { lockDataFolder } from "../store/folder/data-folder.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
-import { writeExportOf } from "../store/postgres/account-export.ts";
-import { PostgresActivity } from "../store/postgres/activity.ts";
-import { PostgresRequestLog } from "../store/postgres/request-log.ts";
-import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
-import { PostgresResponses } from "../store/postgres/responses.ts";
-import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
-import { PostgresUsage } from "../store/postgres/usage.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { RequestLogFile } from "../store/requests/request-log-file.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import { UsageFile } from "../store/usage/usage-file.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
-import { configDigest } from "./config-digest.ts";
 import { AccountExports } from "./account-exports.ts";
 
-type Parts = Readonly<{
+export type BooksParts = Readonly<{
   config: Config;
   catalog: LiveCatalog;
   clock: Clock;
@@ -67,12 +56,14 @@ export type Books = Readonly<{
   adopt(config: Config): Promise<void>;
 }>;
 
-export async function openBooks(parts: Parts, opened: AsyncDisposableStack): Promise<Books> {
+export async function openBooks(parts: BooksParts, opened: AsyncDisposableStack): Promise<Books> {
   const { databaseUrl } = parts.config;
-  return databaseUrl === null ? inFolder(parts, opened) : inPostgres(databaseUrl, parts, opened);
+  if (databaseUrl === null) return inFolder(parts, opened);
+  const { inPostgres } = await import("./postgres-books.ts");
+  return inPostgres(databaseUrl, parts, opened);
 }
 
-async function inFolder(parts: Parts, opened: AsyncDisposableStack): Promise<Books> {
+async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promise<Books> {
   const { config, catalog, clock, log, metrics, port, onFatal } = parts;
   const { dataFolder } = config;
   const accounting = await openAccounting({
@@ -119,49 +110,5 @@ async function inFolder(parts: Parts, opened: AsyncDisposableStack): Promise<Boo
     shareNodes: null,
     laneState: null,
     adopt: async () => {},
-  };
-}
-
-/** The folder has what is of this gateway alone: its socket, which nodes are drained, the index of a searched folder. */
-async function inPostgres(url: string, parts: Parts, opened: AsyncDisposableStack): Promise<Books> {
-  const { config, catalog, clock, log, metrics, port } = parts;
-  const folder = lockDataFolder(config.dataFolder);
-  opened.defer(() => folder.release());
-  const accounting = await openPostgresAccounting({
-    ...{ url, version, catalog, clock, log },
-    gateway: config.gateway,
-    gatherMs: config.gatherMs,
-    siteUrl: addressesOf(config, port).siteUrl,
-    maxWaitMs: config.queueMaxWaitMs,
-    inputRequestsPerMinute: config.inputRequestsPerMinute,
-    configDigest: configDigest(config, catalog),
-    usageKeepDays: config.usageKeepDays,
-    onCommit: metrics.countCommit,
-  });
-  opened.defer(() => accounting.close());
-  const { database } = accounting;
-  const storedResponses =
-    config.storedResponses === null ? null : new PostgresResponses(url, config.storedResponses, log);
-  opened.defer(() => storedResponses?.close());
-  const activity = new KeptActivity(new PostgresActivity(database), clock, log);
-  opened.defer(() => activity.close());
-  const keepMs = config.failedKeepDays * dayMs;
-  const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, clock, log);
-  opened.defer(() => requestLog.close());
-  return {
-    accounting,
-    usage: new PostgresUsage(database),
-    activity,
-    requestLog,
-    exports: new AccountExports(config.dataFolder, (email, to) => writeExportOf(database, email, to), clock),
-    databaseBytes: () => 0,
-    watch: accounting.watch(),
-    storedResponses,
-    eraseResponses: (account, forEver) =>
-      storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver),
-    sealingKey: await sharedSealingKey(database, sealingKeyBytes),
-    shareNodes: accounting.shareNodes,
-    laneState: accounting.laneState,
-    adopt: (next) => accounting.adopt(configDigest(next, catalog)),
   };
 }

@@ -1,6 +1,7 @@
 // Opens the database of the configuration, and says in one sentence what is wrong where that cannot be.
 import { CommandError } from "../../core/expected-error.ts";
 import { type Connection, PostgresServer, type Server, StatementError } from "./connection.ts";
+import { databaseName, partsOf } from "./place-of-url.ts";
 import { migrate } from "./migrations.ts";
 import { limited, type Pace, systemPace } from "./pace.ts";
 import { type TablesState, tablesState } from "./tables-state.ts";
@@ -45,18 +46,6 @@ async function prepare(server: Server, pace: Pace = systemPace): Promise<void> {
   } finally {
     connection.close();
   }
-}
-
-/** Without user and password. */
-export function databaseName(url: string): string {
-  const { database, host } = partsOf(url);
-  return `the database "${database}" on ${host}`;
-}
-
-function partsOf(url: string): Readonly<{ database: string; host: string; username: string }> {
-  const { hostname, port, pathname, username } = new URL(url);
-  const host = `${hostname}:${port === "" ? "5432" : port}`;
-  return { host, database: decodeURIComponent(pathname.slice(1)), username };
 }
 
 function reasonOf(url: string, { state, message }: StatementError): string {

@@ -1,0 +1,13 @@
+// How a database is named to people, of its address.
+
+/** Without user and password. */
+export function databaseName(url: string): string {
+  const { database, host } = partsOf(url);
+  return `the database "${database}" on ${host}`;
+}
+
+export function partsOf(url: string): Readonly<{ database: string; host: string; username: string }> {
+  const { hostname, port, pathname, username } = new URL(url);
+  const host = `${hostname}:${port === "" ? "5432" : port}`;
+  return { host, database: decodeURIComponent(pathname.slice(1)), username };
+}

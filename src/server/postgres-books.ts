@@ -1,4 +1,4 @@
-// Opens what a server keeps where the ledger is in a PostgreSQL database: loaded there alone, since it takes half of a start.
+// Opens what a server keeps where the ledger is in a PostgreSQL database: loaded there alone, since that takes a third of a second.
 import { version } from "../../package.json" with { type: "json" };
 import { addressesOf } from "../config/config.ts";
 import { dayMs } from "../core/limits.ts";

@@ -2,10 +2,8 @@
 // payments, the audit log, and the people behind keys. As in SQLite; the rules for additions are those of `schema.ts`.
 import { sql } from "drizzle-orm";
 import {
-  bigint,
   boolean,
   check,
-  customType,
   index,
   integer,
   pgTable,
@@ -14,12 +12,10 @@ import {
   text,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import { hash, whole } from "./columns.ts";
 import type { AccessLink } from "../../account/access-links.ts";
 import type { PurchaseRequest } from "../../account/purchases.ts";
 import type { PlanId } from "../../core/types.ts";
-
-const hash = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
-const whole = (name?: string) => (name === undefined ? bigint({ mode: "number" }) : bigint(name, { mode: "number" }));
 
 /** For whom keys asked that may say so, by the names that their programs gave. */
 export const endUsers = pgTable(

@@ -1,11 +1,10 @@
 // The tables in PostgreSQL of what is shown and kept beside the ledger: sums of folded lines and of days, charts, the request
 // log's failures, stored responses, and who does the work that one gateway does for all. What SQLite keeps in files of their
 // own is here in one database; the rules for additions are those of `schema.ts`.
-import { bigint, index, integer, pgTable, type PgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
+import { index, integer, pgTable, type PgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
+import { whole } from "./columns.ts";
 import { exactText } from "./exact-text.ts";
 import type { EntryKind } from "../../account/entry.ts";
-
-const whole = (name?: string) => (name === undefined ? bigint({ mode: "number" }) : bigint(name, { mode: "number" }));
 
 /** Lines that are older than they are kept, summed up by day; balances are the sums of lines and of these. */
 export const journalFolds = pgTable(

@@ -5,10 +5,8 @@
 // Programs of two versions work on one database while gateways are replaced one by one, so that nothing else may change.
 import { sql } from "drizzle-orm";
 import {
-  bigint,
   boolean,
   check,
-  customType,
   index,
   integer,
   pgTable,
@@ -19,6 +17,7 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import { hash, whole } from "./columns.ts";
 import type { EntryKind } from "../../account/entry.ts";
 import type { Quota } from "../../account/quota.ts";
 import type { PlanId } from "../../core/types.ts";
@@ -26,9 +25,7 @@ import { consoleTables } from "./schema-console.ts";
 import { exactText } from "./exact-text.ts";
 import { usageTables } from "./schema-usage.ts";
 
-const hash = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 /** Money, milliseconds and ids: whole numbers below 2^53. */
-const whole = (name?: string) => (name === undefined ? bigint({ mode: "number" }) : bigint(name, { mode: "number" }));
 
 /** What open requests hold together: always the sums of the rows in `holds`. */
 const heldSums = {

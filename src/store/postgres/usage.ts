@@ -1,6 +1,7 @@
 // The usage page and what of it the operators' pages show, from the journal in PostgreSQL: lines of an account are found by
 // its times, and replies of days that are over are summed already (`usage-days.ts`). The sums also say on which days a filter
 // finds anything, so that a rare model of an account with millions of replies is not looked for line by line.
+import { noUsage, plus, sumOf } from "../usage/usage-sum.ts";
 import type {
   AccountUsage,
   DayUsage,
@@ -182,26 +183,6 @@ export class PostgresUsage implements UsageQueries {
 }
 
 const newest: UsagePlace = { at: Number.MAX_SAFE_INTEGER, sequence: "" };
-
-const noUsage: UsageSum = { requests: 0, input: 0, cachedInput: 0, output: 0, reasoning: 0, billedTokens: 0 };
-
-const sumOf = ({ requests, input, cached_input, output, reasoning, billed_tokens }: Sums): UsageSum => ({
-  requests,
-  input,
-  cachedInput: cached_input,
-  output,
-  reasoning,
-  billedTokens: billed_tokens,
-});
-
-const plus = (one: UsageSum, other: UsageSum): UsageSum => ({
-  requests: one.requests + other.requests,
-  input: one.input + other.input,
-  cachedInput: one.cachedInput + other.cachedInput,
-  output: one.output + other.output,
-  reasoning: one.reasoning + other.reasoning,
-  billedTokens: one.billedTokens + other.billedTokens,
-});
 
 const readMarks: Statement = {
   name: "usage marks",

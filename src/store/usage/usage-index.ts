@@ -5,6 +5,7 @@
 //
 // A page with any filter is a merge of the combinations of model, endpoint and key that fit, each in the order of time:
 // 63 places for each key in an index that are read side by side, however many replies there are.
+import { noUsage, plus, sumOf } from "./usage-sum.ts";
 import type { Database } from "bun:sqlite";
 import type {
   AccountUsage,
@@ -383,26 +384,6 @@ export class UsageIndex {
 }
 
 const newest: LinePlace = { at: Number.MAX_SAFE_INTEGER, sequence: Number.MAX_SAFE_INTEGER };
-
-const noUsage: UsageSum = { requests: 0, input: 0, cachedInput: 0, output: 0, reasoning: 0, billedTokens: 0 };
-
-const sumOf = ({ requests, input, cached_input, output, reasoning, billed_tokens }: SumRow): UsageSum => ({
-  requests,
-  input,
-  cachedInput: cached_input,
-  output,
-  reasoning,
-  billedTokens: billed_tokens,
-});
-
-const plus = (one: UsageSum, other: UsageSum): UsageSum => ({
-  requests: one.requests + other.requests,
-  input: one.input + other.input,
-  cachedInput: one.cachedInput + other.cachedInput,
-  output: one.output + other.output,
-  reasoning: one.reasoning + other.reasoning,
-  billedTokens: one.billedTokens + other.billedTokens,
-});
 
 function prepare(database: Database) {
   const slice = `ledger.journal WHERE sequence > ?1 AND sequence <= ?2 AND kind IN ('charge', 'coder_usage')`;

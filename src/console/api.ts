@@ -1150,22 +1150,5 @@ export const RefusalsPage = Type.Object({
 });
 export type RefusalsPage = Static<typeof RefusalsPage>;
 
-// ---------------------------------------------------------------- pages
-
-/** Addresses at which the browser's app is served; its router knows the same. */
-export const pagePaths = [
-  "/",
-  "/sign-in",
-  "/sign-in/callback",
-  "/join",
-  "/set-password",
-  "/playground",
-  "/usage",
-  "/key",
-  "/plan",
-  "/account",
-] as const;
-/** Everything below it is served the app too. */
-export const operatorPath = "/operator";
 /** Header of the playground's calls to /v1, which no other site can send along. */
 export const consoleHeader = "x-tollgate-console";

@@ -18,8 +18,8 @@ import { busyRetrySeconds, consoleBodyMaxBytes } from "../core/limits.ts";
 import { formatPath, misfitsOf } from "../core/schema-errors.ts";
 import { StoreUnavailable } from "../core/types.ts";
 import { accountRoutes } from "./routes/account-routes.ts";
-import { pagePaths } from "./api.ts";
 import { readBody } from "./body.ts";
+import { pagePaths, webhookPath } from "./lazy-console.ts";
 import { Live } from "./live.ts";
 import { linkRoutes } from "./routes/link-routes.ts";
 import { logRoutes } from "./routes/log-routes.ts";
@@ -76,11 +76,9 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
   });
   const { payment } = parts;
   if (payment !== null) {
-    app.post(`/console/webhooks/${payment.name}`, ({ request }) => webhookReply(parts, payment, request), {
-      parse: "none",
-    });
+    app.post(webhookPath(payment.name), ({ request }) => webhookReply(parts, payment, request), { parse: "none" });
   }
-  for (const path of [...pagePaths, "/operator", "/operator/*"]) app.get(path, ({ request }) => pages.page(request));
+  for (const path of pagePaths) app.get(path, ({ request }) => pages.page(request));
   app.get("/assets/*", ({ request }) => pages.file(request));
   return {
     routes: app,

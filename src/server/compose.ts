@@ -13,6 +13,7 @@ import { serverEntry, theServer } from "../account/audit.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
 import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
+import { lazyConsole } from "../console/lazy-console.ts";
 import { reloadDetail } from "../console/server-care.ts";
 import { LiveCatalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
@@ -41,7 +42,7 @@ import { AnswerChecker } from "../tools/format/answer-checker.ts";
 import { Media } from "../tools/media/media.ts";
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
 import { PdfReader } from "../tools/media/pdf-reader.ts";
-import { makeConsole } from "./console.ts";
+import type { ServingConsole } from "./console.ts";
 import { controlHandler } from "./control-handler.ts";
 import { openControlSocket, socketFile } from "./control-socket.ts";
 import { countedFetch } from "./counted-tools.ts";
@@ -434,26 +435,31 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
   const { relays, backups, notices, reloader, noteReload, nodeCare, noteNode, commandsWork, unready, sampleModel } =
     earlier;
 
-  const webConsole = await makeConsole(config, {
-    accounting,
-    usage,
-    activity,
-    requestLog,
-    exports,
-    catalog,
-    pool,
-    served,
-    nodeCare,
-    notices,
-    work: commandsWork,
-    reloader,
-    backupSchedule: () => backups.schedule,
-    demo: serving.demo,
-    port,
-    sealingKey,
-    clock,
-    log,
-  });
+  let webConsole: ServingConsole | null = null;
+  const openConsole = async (requests: LiveRequests): Promise<ServingConsole> => {
+    const { makeConsole } = await import("./console.ts");
+    return (webConsole = await makeConsole(config, {
+      requests,
+      accounting,
+      usage,
+      activity,
+      requestLog,
+      exports,
+      catalog,
+      pool,
+      served,
+      nodeCare,
+      notices,
+      work: commandsWork,
+      reloader,
+      backupSchedule: () => backups.schedule,
+      demo: serving.demo,
+      port,
+      sealingKey,
+      clock,
+      log,
+    }));
+  };
 
   const handler = controlHandler({
     work: commandsWork,
@@ -467,7 +473,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     noteNode,
     unready: () => unready((reason) => reason), // whoever reaches the socket may know all
     notices: async () => [
-      ...webConsole.notices(),
+      ...(webConsole?.notices() ?? []),
       ...unconfiguredPlans(catalog.plans, await accounting.accounts.byPlan()),
     ],
     started: { config: config.file === null ? null : resolve(config.file), nodes: flags.node ?? [] },
@@ -513,10 +519,10 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
         others: relays,
         beforeListening: releasePort,
         sealingKey,
-        openSite: webConsole.openSite,
+        openSite: (requests) => lazyConsole(() => openConsole(requests), config.stripe !== null),
         addressHeader: config.addressHeader,
         baseUrl: config.baseUrl,
-        siteFiles: webConsole.siteFiles,
+        siteFiles: async () => (await import("./console.ts")).siteFiles(),
         // for everybody: without places on this machine
         sampleModel,
         unready: () => unready(() => "the ledger cannot be written, see the log") ?? noNodeServes(pool.states()),

@@ -1,4 +1,4 @@
-// Assembles the console of a server.
+// Assembles the console of a server; loaded with the first request to it.
 import { abilitiesInWords } from "../nodes/abilities.ts";
 import { loadInWords } from "../nodes/engine-load.ts";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
@@ -43,15 +43,14 @@ import { eraseAccount, type Work } from "./operations.ts";
 import type { Reloader } from "./reload.ts";
 import type { ServedModels } from "./served-models.ts";
 
-export type ServingConsole = Readonly<{
-  openSite(requests: LiveRequests): Site;
-  /** Where its fonts and its icon are, for pages beside it. */
-  siteFiles(): Promise<SiteFiles | null>;
-  /** What an operator should know of how browsers come here. */
-  notices(): readonly string[];
-}>;
+export type ServingConsole = Site &
+  Readonly<{
+    /** What an operator should know of how browsers come here. */
+    notices(): readonly string[];
+  }>;
 
 type Parts = Readonly<{
+  requests: LiveRequests;
   accounting: Accounting;
   usage: UsageQueries;
   activity: ActivityQueries;
@@ -76,6 +75,7 @@ type Parts = Readonly<{
 }>;
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
+  const { requests } = parts;
   const { accounting, usage, activity, requestLog, exports, catalog, pool, served, nodeCare, work, reloader } = parts;
   const { backupSchedule, demo, port, notices, sealingKey, clock, log } = parts;
   const {
@@ -134,57 +134,51 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
     },
     reload: () => reloader.applyAndLog(),
   };
-  return {
-    openSite: (requests) =>
-      openConsole(
-        {
-          accounts,
-          accountKeys,
-          sessions,
-          purchases,
-          purchaseRecords,
-          auditLog,
-          usage,
-          activity,
-          requestLog,
-          reserved,
-          everywhere,
-          catalog,
-          nodes,
-          accountData,
-          configuration,
-          webhooks: {
-            list: () => notices.states().map(webhookOf),
-            test: (name) => orRefused(async () => ({ problem: await notices.test(name) })),
-          },
-          backups:
-            config.databaseUrl === null
-              ? backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work)
-              : ofDatabase,
-          payment,
-          assets,
-          clock,
-          log,
-          baseUrl: addressesOf(config, port).baseUrl,
-          samplesUrl: config.baseUrl,
-          version,
-          demo,
-          signUp: config.signUp,
-          passwordSignIn: config.passwords,
-          oidc:
-            config.oidc === null
-              ? null
-              : openProvider(config.oidc, addressesOf(config, port).baseUrl, sealingKey, clock),
-          links,
-          identities,
-          addresses,
-          browsers: new KnownBrowsers(sealingKey),
-        },
-        requests,
-      ),
-    siteFiles: async () => siteFilesAmong([...(await assets()).keys()]),
-    notices: () => (addresses.notice === null ? [] : [addresses.notice]),
-  };
+  const site = openConsole(
+    {
+      accounts,
+      accountKeys,
+      sessions,
+      purchases,
+      purchaseRecords,
+      auditLog,
+      usage,
+      activity,
+      requestLog,
+      reserved,
+      everywhere,
+      catalog,
+      nodes,
+      accountData,
+      configuration,
+      webhooks: {
+        list: () => notices.states().map(webhookOf),
+        test: (name) => orRefused(async () => ({ problem: await notices.test(name) })),
+      },
+      backups:
+        config.databaseUrl === null
+          ? backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work)
+          : ofDatabase,
+      payment,
+      assets,
+      clock,
+      log,
+      baseUrl: addressesOf(config, port).baseUrl,
+      samplesUrl: config.baseUrl,
+      version,
+      demo,
+      signUp: config.signUp,
+      passwordSignIn: config.passwords,
+      oidc:
+        config.oidc === null ? null : openProvider(config.oidc, addressesOf(config, port).baseUrl, sealingKey, clock),
+      links,
+      identities,
+      addresses,
+      browsers: new KnownBrowsers(sealingKey),
+    },
+    requests,
+  );
+  return { ...site, notices: () => (addresses.notice === null ? [] : [addresses.notice]) };
 }
 
 const noEmails: ReadonlyMap<AccountId, string> = new Map();
@@ -294,8 +288,9 @@ const nodeOf = (
   models: { ...report.models },
 });
 
-/** Their names hold a hash of their content. */
-function siteFilesAmong(paths: readonly string[]): SiteFiles | null {
+/** Where its fonts and its icon are, for pages beside it: their names hold a hash of their content. */
+export async function siteFiles(): Promise<SiteFiles | null> {
+  const paths = [...(await assets()).keys()];
   const [textFont, codeFont, icon] = [/\/inter-\w+\.woff2$/, /\/jetbrains-mono-\w+\.woff2$/, /\/icon-\w+\.svg$/].map(
     (name) => paths.find((path) => name.test(path)),
   );

@@ -1,0 +1,60 @@
+// The console's addresses, which are served from the start. What answers there is loaded when the first of them is asked
+// for: it would take a tenth of the start and 6 MB, and a gateway for programs may run for months without it.
+import { Elysia } from "elysia";
+import type { Site } from "../http/site.ts";
+import { assets } from "./assets.ts";
+
+/** Addresses at which the browser's app is served; its router knows the same. */
+export const pagePaths = [
+  "/",
+  "/sign-in",
+  "/sign-in/callback",
+  "/join",
+  "/set-password",
+  "/playground",
+  "/usage",
+  "/key",
+  "/plan",
+  "/account",
+  "/operator",
+  "/operator/*",
+] as const;
+
+/** The path of a payment provider's calls. */
+export const webhookPath = (provider: string): string => `/console/webhooks/${provider}`;
+
+/** `open` is called again where it failed. */
+export function lazyConsole(open: () => Promise<Site>, hasPayments: boolean): Site {
+  let site: Site | null = null;
+  let opening: Promise<Site> | null = null;
+  const opened = (): Promise<Site> =>
+    (opening ??= open().then(
+      (console) => (site = console),
+      (error: unknown) => {
+        opening = null;
+        throw error;
+      },
+    ));
+  const app = new Elysia({ normalize: false, aot: true });
+  const answer = async (request: Request, server: typeof app.server): Promise<Response> => {
+    const { routes } = site ?? (await opened());
+    routes.server = server; // knows the address of who asks
+    return routes.handle(request);
+  };
+  app.all("/console/api/*", ({ request, server }) => answer(request, server), { parse: "none" });
+  if (hasPayments) {
+    app.post(webhookPath("*"), ({ request, server }) => answer(request, server), { parse: "none" });
+  }
+  for (const path of [...pagePaths, "/assets/*"]) {
+    app.get(path, ({ request, server }) => {
+      assets().catch(() => {}); // they are bundled while the console is loaded; its answer tells what went wrong
+      return answer(request, server);
+    });
+  }
+  return {
+    routes: app,
+    accountOf: (request) =>
+      site === null ? opened().then((console) => console.accountOf(request)) : site.accountOf(request),
+    close: () => site?.close(),
+  };
+}

@@ -28,7 +28,7 @@ export interface Running {
   sharePrefixCaches(shares: boolean | null): void;
   /** Throws what the operator can put right; then nothing has changed. */
   useSearch(search: SearchConfig | null): Promise<void>;
-  useMcpServers(servers: readonly McpConfig[]): void;
+  useMcpServers(servers: readonly McpConfig[]): Promise<void>;
   /** Requests of an account in a minute to models of embeddings and reranking. */
   limitInputRequests(perMinute: number): void;
   limitStoredResponses(limits: StoredResponsesConfig): void;

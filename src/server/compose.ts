@@ -43,8 +43,8 @@ import { Media } from "../tools/media/media.ts";
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
 import { PdfReader } from "../tools/media/pdf-reader.ts";
 import type { ServingConsole } from "./console.ts";
-import { controlHandler } from "./control-handler.ts";
-import { openControlSocket, socketFile } from "./control-socket.ts";
+import type { ControlParts } from "./control-handler.ts";
+import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
 import { countedFetch } from "./counted-tools.ts";
 import { checkFolderRights } from "./folder-rights.ts";
 import { gaugesOf } from "./gauges.ts";
@@ -64,7 +64,6 @@ import { RunningParts } from "./running.ts";
 import { ScheduledBackups } from "./scheduled-backups.ts";
 import { ServedModels } from "./served-models.ts";
 import { sharedNodes } from "./shared-nodes.ts";
-import { startRelays } from "./threads.ts";
 
 export type Given = Readonly<{
   flags: ConfigFlags;
@@ -121,7 +120,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
   reached("books");
   const work = await openWork({ ...given, ...settings, ...books }, opened);
   reached("work");
-  const gateway = openGateway({ ...given, ...settings, ...books, ...work }, opened);
+  const gateway = await openGateway({ ...given, ...settings, ...books, ...work }, opened);
   reached("gateway");
   const doors = await openDoors({ ...given, ...settings, ...books, ...work, ...gateway }, opened);
   reached("doors");
@@ -297,9 +296,9 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
 
 // ---------------------------------------------------------------- gateway
 
-type Gateway = ReturnType<typeof openGateway>;
+type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
-function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
+async function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
   const { activity, requestLog, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
   const {
@@ -317,7 +316,7 @@ function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisp
   const relays =
     followedNodes === null
       ? null
-      : startRelays(config, {
+      : (await import("./threads.ts")).startRelays(config, {
           accounting,
           catalog,
           pool,
@@ -461,7 +460,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     }));
   };
 
-  const handler = controlHandler({
+  const forCommands: ControlParts = {
     work: commandsWork,
     pool,
     catalog,
@@ -477,7 +476,11 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
       ...unconfiguredPlans(catalog.plans, await accounting.accounts.byPlan()),
     ],
     started: { config: config.file === null ? null : resolve(config.file), nodes: flags.node ?? [] },
-  });
+  };
+  const handler: Handler = async (...asked) => {
+    const { controlHandler } = await import("./control-handler.ts");
+    return controlHandler(forCommands)(...asked);
+  };
   const control = openControlSocket(config.dataFolder, handler, isExpected);
   opened.defer(() => control.close());
   const lookForResponses =

@@ -8,7 +8,6 @@ import type { Config, NodeConfig } from "../config/config.ts";
 import { freePort } from "../http/free-port.ts";
 import { nodeSlotsDefault } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { startDemoNode } from "../nodes/demo/demo.ts";
 import { discoverLocalEngine } from "../nodes/engine.ts";
 import { type AppliedNodes, ManagedNodes } from "../nodes/managed/managed-nodes.ts";
 import type { Ms } from "../core/types.ts";
@@ -50,7 +49,7 @@ export async function findServingNodes(
 ): Promise<ServingNodes> {
   const { catalog, clock, port, environment } = parts;
   if (demoOnly) {
-    const { node, stop } = demoNode(catalog, clock);
+    const { node, stop } = await demoNode(catalog, clock);
     const applied: AppliedNodes = { nodes: [node], arrivals: new Map() };
     const description = "Nodes: the built-in demo node alone, as --demo asks.";
     return { applied, description, demo: true, replace: () => applied, stop };
@@ -88,11 +87,12 @@ async function foundNode(catalog: Catalog, clock: Clock): Promise<FoundNode> {
   }
   const description =
     "Nodes: the built-in demo node, because no inference engine was found on this machine. Name one with --node URL.";
-  return { ...demoNode(catalog, clock), description };
+  return { ...(await demoNode(catalog, clock)), description };
 }
 
 /** On a free port. */
-function demoNode(catalog: Catalog, clock: Clock): { node: NodeConfig; stop: () => Promise<void> } {
+async function demoNode(catalog: Catalog, clock: Clock): Promise<Pick<FoundNode, "node"> & Pick<ServingNodes, "stop">> {
+  const { startDemoNode } = await import("../nodes/demo/demo.ts"); // most servers have nodes of their own
   const { url, stop } = startDemoNode({ models: distinctModels(catalog), clock });
   return { node: { name: "demo", url, apiKey: null, slots: nodeSlotsDefault, models: { "*": "*" } }, stop };
 }

@@ -1,15 +1,15 @@
-// Assembles the tools that the configuration lets the gateway run itself: web search and MCP servers.
+// Assembles the tools that the configuration lets the gateway run itself: web search and MCP servers. Where it names none,
+// nothing of them is loaded (100 KB of sources).
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
 import type { Accounting } from "../accounting.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../config/config.ts";
 import type { Metrics } from "../http/metrics/metrics.ts";
 import type { Log } from "../core/log.ts";
-import { McpTools } from "../tools/mcp/mcp.ts";
+import type { McpTools } from "../tools/mcp/mcp.ts";
 import type { PublicFetch } from "../tools/fetch/public-fetch.ts";
 import { SearchFailed, type SearchProvider } from "../tools/search/search-provider.ts";
-import { openSearchProvider } from "../tools/search/open.ts";
-import { ToolLoop } from "../tools/tool-loop.ts";
+import type { ToolLoop } from "../tools/tool-loop.ts";
 import { countedSearch } from "./counted-tools.ts";
 
 type OwnedToolsParts = Readonly<{
@@ -24,11 +24,11 @@ type ToolsConfig = Pick<Config, "search" | "mcp" | "dataFolder">;
 
 export class OwnedTools {
   readonly #parts: OwnedToolsParts;
-  readonly #servers: McpTools;
+  #servers: McpTools | null = null;
   #search: Config["search"];
   #mcp: Config["mcp"];
   readonly #dataFolder: string;
-  #provider: SearchProvider | null;
+  #provider: SearchProvider | null = null;
   #toolLoop: ToolLoop | undefined;
   /** Ends when the search of before has let go of its index. */
   #freed: Promise<void> = Promise.resolve();
@@ -40,19 +40,19 @@ export class OwnedTools {
     close: () => this.#provider?.close() ?? Promise.resolve(),
   };
 
-  private constructor(config: ToolsConfig, provider: SearchProvider | null, parts: OwnedToolsParts) {
+  private constructor(config: ToolsConfig, parts: OwnedToolsParts) {
     this.#parts = parts;
-    this.#servers = new McpTools(config.mcp, parts);
     this.#search = config.search;
     this.#mcp = config.mcp;
     this.#dataFolder = config.dataFolder;
-    this.#provider = provider;
-    this.#toolLoop = this.#loop();
   }
 
   /** Throws what the operator can put right: SearchFolderUnusable or DataFolderUnusable. */
   static async open(config: ToolsConfig, parts: OwnedToolsParts): Promise<OwnedTools> {
-    return new OwnedTools(config, await openProvider(config, parts), parts);
+    const tools = new OwnedTools(config, parts);
+    tools.#provider = await openProvider(config, parts);
+    await tools.useServers(config.mcp);
+    return tools;
   }
 
   /** Undefined where the configuration names no tool: then no request takes part in it. */
@@ -71,36 +71,45 @@ export class OwnedTools {
     this.#search = search;
     freed.resolve(before?.close());
     this.#freed = freed.promise;
-    this.#toolLoop = this.#loop();
+    this.#toolLoop = await this.#loop();
   }
 
-  useServers(servers: Config["mcp"]): void {
-    this.#servers.reconfigure(servers);
+  async useServers(servers: Config["mcp"]): Promise<void> {
+    if (servers.length > 0 && this.#servers === null) {
+      const { McpTools } = await import("../tools/mcp/mcp.ts");
+      this.#servers = new McpTools([], this.#parts);
+    }
+    this.#servers?.reconfigure(servers);
     this.#mcp = servers;
-    this.#toolLoop = this.#loop();
+    this.#toolLoop = await this.#loop();
   }
 
   /** Ends connections, children and indexes. */
   async close(): Promise<void> {
-    await Promise.all([this.#freed, this.#provider?.close(), this.#servers.close()]);
+    await Promise.all([this.#freed, this.#provider?.close(), this.#servers?.close()]);
   }
 
-  #loop(): ToolLoop | undefined {
+  async #loop(): Promise<ToolLoop | undefined> {
     if (this.#search === null && this.#mcp.length === 0) return undefined;
+    const { ToolLoop } = await import("../tools/tool-loop.ts");
     const { accounting, metrics, clock, log } = this.#parts;
     const { searches, planOf } = accounting;
     return new ToolLoop({
       provider: this.#provider === null ? null : countedSearch(this.#searchInForce, metrics),
       searches,
-      serverTools: ({ model }, account) => this.#servers.toolsFor(model, planOf(account).as),
+      serverTools: ({ model }, account) => this.#servers?.toolsFor(model, planOf(account).as) ?? [],
       clock,
       log,
     });
   }
 }
 
-const openProvider = (
+async function openProvider(
   { search, dataFolder }: Pick<ToolsConfig, "search" | "dataFolder">,
   { publicFetch, clock, log }: OwnedToolsParts,
   freed?: Promise<void>,
-) => openSearchProvider(search, { dataFolder, publicFetch, clock, log, pdfCommand: pdfTextCommand }, freed);
+): Promise<SearchProvider | null> {
+  if (search === null) return null;
+  const { openSearchProvider } = await import("../tools/search/open.ts");
+  return openSearchProvider(search, { dataFolder, publicFetch, clock, log, pdfCommand: pdfTextCommand }, freed);
+}

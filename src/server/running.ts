@@ -71,8 +71,8 @@ export class RunningParts implements Running {
     return this.#parts.ownedTools.useSearch(search);
   }
 
-  useMcpServers(servers: readonly McpConfig[]): void {
-    this.#parts.ownedTools.useServers(servers);
+  useMcpServers(servers: readonly McpConfig[]): Promise<void> {
+    return this.#parts.ownedTools.useServers(servers);
   }
 
   limitInputRequests(perMinute: number): void {

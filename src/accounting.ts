@@ -30,7 +30,7 @@ import { type Backup, backUp } from "./store/backup/backup.ts";
 import { ConsoleRecords } from "./store/ledger/console-records.ts";
 import { takeDataFolder } from "./store/folder/data-folder.ts";
 import { BatchingJournal, type CommitListener } from "./store/ledger/journal.ts";
-import { migrate } from "./store/ledger/migrate.ts";
+import { nextEpoch } from "./store/ledger/epoch.ts";
 import { openForReading } from "./store/open.ts";
 import type { allGateways } from "./store/postgres/all-gateways.ts";
 import type { SharedTries } from "./store/postgres/shared-tries.ts";
@@ -159,7 +159,9 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
   await using undo = new AsyncDisposableStack();
   const folder = takeDataFolder(dataFolder);
   undo.defer(() => folder.release());
-  const epoch = migrate(folder.databaseFile);
+  // Another version's tables: loaded there alone, with drizzle, which would take 60 ms of every start.
+  const epoch =
+    nextEpoch(folder.databaseFile) ?? (await import("./store/ledger/migrate.ts")).migrate(folder.databaseFile);
   const storage = await WorkerStorage.open(folder.databaseFile, epoch, onFatal, usageKeepDays);
   undo.defer(() => storage.close());
   if (onWritable !== undefined) storage.follow(onWritable);

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import type { PlanCount } from "../account/records.ts";
 import type { Ms } from "../core/types.ts";
-import { schemaVersion } from "./ledger/schema.ts";
+import { schemaVersion } from "./ledger/schema-version.ts";
 import { openForReading } from "./open.ts";
 
 export type DatabaseFacts = Readonly<{

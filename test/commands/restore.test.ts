@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, join } from "node:path";
-import { schemaVersion } from "../../src/store/ledger/schema.ts";
+import { schemaVersion } from "../../src/store/ledger/schema-version.ts";
 import type { Finished } from "../fixtures/children.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";

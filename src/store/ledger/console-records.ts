@@ -1,7 +1,5 @@
 // Reads what the console keeps: sessions, links that let somebody in, identities, requests for credit or another plan, payments and the audit log.
 import type { Database } from "bun:sqlite";
-import { and, desc, eq, isNull, lt, sql } from "drizzle-orm";
-import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { AccessLink, AccessLinkRecords } from "../../account/access-links.ts";
 import type { AuditAction, AuditEntry, AuditRecords } from "../../account/audit.ts";
 import type { Identity, IdentityRecords } from "../../account/identities.ts";
@@ -9,7 +7,7 @@ import type { Payment, PurchaseRecords, PurchaseRequest } from "../../account/pu
 import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
 import type { AccountId } from "../../core/types.ts";
 import { read } from "../open.ts";
-import { accessLinks, auditLog, identities, payments, purchaseRequests, sessions } from "./schema.ts";
+import type { accessLinks, auditLog, identities, payments, purchaseRequests, RowOf, sessions } from "./schema.ts";
 
 export class ConsoleRecords
   implements SessionRecords, PurchaseRecords, AuditRecords, AccessLinkRecords, IdentityRecords
@@ -22,7 +20,7 @@ export class ConsoleRecords
 
   session(tokenHash: string): SessionRecord | null {
     const row = read(() => this.#queries.session.get({ tokenHash: Buffer.from(tokenHash, "base64") }));
-    return row === undefined ? null : sessionOf(row);
+    return row === null ? null : sessionOf(row);
   }
 
   sessionsOf(account: AccountId): readonly SessionRecord[] {
@@ -35,7 +33,7 @@ export class ConsoleRecords
 
   request(id: number): PurchaseRequest | null {
     const row = read(() => this.#queries.request.get({ id }));
-    return row === undefined ? null : requestOf(row);
+    return row === null ? null : requestOf(row);
   }
 
   lastRequestId(): number {
@@ -60,20 +58,17 @@ export class ConsoleRecords
   }
 
   paymentsOf(account: AccountId, limit: number): readonly Payment[] {
-    return read(() => this.#queries.paymentsOf.all({ account, limit })).map(({ accountId, ...payment }): Payment => ({
-      ...payment,
-      account: accountId,
-    }));
+    return read(() => this.#queries.paymentsOf.all({ account, limit })).map(paymentOf);
   }
 
   link(tokenHash: string): AccessLink | null {
     const row = read(() => this.#queries.link.get({ tokenHash: Buffer.from(tokenHash, "base64") }));
-    return row === undefined ? null : linkOf(row);
+    return row === null ? null : linkOf(row);
   }
 
   linkById(id: number): AccessLink | null {
     const row = read(() => this.#queries.linkById.get({ id }));
-    return row === undefined ? null : linkOf(row);
+    return row === null ? null : linkOf(row);
   }
 
   lastLinkId(): number {
@@ -89,9 +84,7 @@ export class ConsoleRecords
   }
 
   identitiesOf(account: AccountId): readonly Identity[] {
-    return read(() => this.#queries.identitiesOf.all({ account })).map(({ accountId, ...row }) => {
-      return { ...row, account: accountId };
-    });
+    return read(() => this.#queries.identitiesOf.all({ account })).map(identityOf);
   }
 
   lastAuditId(): number {
@@ -99,115 +92,104 @@ export class ConsoleRecords
   }
 
   audit(before: number, limit: number): readonly AuditEntry[] {
-    return read(() => this.#queries.audit.all({ before, limit })).map(
-      ({ operatorId, subjectId, action, ...entry }): AuditEntry => ({
-        ...entry,
-        operator: operatorId,
-        subject: subjectId,
-        action: action as AuditAction,
-      }),
-    );
+    return read(() => this.#queries.audit.all({ before, limit })).map(entryOf);
   }
 }
 
+type SessionRow = RowOf<typeof sessions>;
+type RequestRow = RowOf<typeof purchaseRequests>;
+type LinkRow = RowOf<typeof accessLinks>;
+type IdentityRow = RowOf<typeof identities>;
+type PaymentRow = RowOf<typeof payments>;
+type AuditRow = RowOf<typeof auditLog>;
+type Id = { id: number };
+type Count = { count: number };
+type Values = [] | [Readonly<Record<string, number | string | Uint8Array>>];
+
 function prepare(database: Database) {
-  const db = drizzle(database);
-  const place = sql.placeholder;
-  const count = { count: sql<number>`count(*)` };
-  const isPending = eq(purchaseRequests.state, "pending");
-  const newest = () =>
-    db.select().from(purchaseRequests).orderBy(desc(purchaseRequests.id)).limit(place("limit")).$dynamic();
-  const before = lt(purchaseRequests.id, place("before"));
+  const query = <Row>(text: string) => database.query<Row, Values>(text);
+  const newest = (table: string, where: string) =>
+    `SELECT * FROM ${table} WHERE ${where} ORDER BY id DESC LIMIT $limit`;
+  const lastId = (table: string) => query<Id>(`SELECT id FROM ${table} ORDER BY id DESC LIMIT 1`);
+  const pending = "SELECT count(*) AS count FROM purchase_requests WHERE state = 'pending'";
   return {
-    session: db
-      .select()
-      .from(sessions)
-      .where(eq(sessions.tokenHash, place("tokenHash")))
-      .prepare(),
-    sessionsOf: db
-      .select()
-      .from(sessions)
-      .where(eq(sessions.accountId, place("account")))
-      .prepare(),
-    lastSessionId: db.select({ id: sessions.id }).from(sessions).orderBy(desc(sessions.id)).limit(1).prepare(),
-    request: db
-      .select()
-      .from(purchaseRequests)
-      .where(eq(purchaseRequests.id, place("id")))
-      .prepare(),
-    lastRequestId: db
-      .select({ id: purchaseRequests.id })
-      .from(purchaseRequests)
-      .orderBy(desc(purchaseRequests.id))
-      .limit(1)
-      .prepare(),
-    requestsOf: newest()
-      .where(and(eq(purchaseRequests.accountId, place("account")), before))
-      .prepare(),
-    requests: newest().where(before).prepare(),
-    requestsIn: newest()
-      .where(and(eq(purchaseRequests.state, place("state")), before))
-      .prepare(),
-    pending: db.select(count).from(purchaseRequests).where(isPending).prepare(),
-    pendingOf: db
-      .select(count)
-      .from(purchaseRequests)
-      .where(and(eq(purchaseRequests.accountId, place("account")), isPending))
-      .prepare(),
-    paymentsOf: db
-      .select()
-      .from(payments)
-      .where(eq(payments.accountId, place("account")))
-      .orderBy(desc(payments.paidAt))
-      .limit(place("limit"))
-      .prepare(),
-    link: db
-      .select()
-      .from(accessLinks)
-      .where(eq(accessLinks.tokenHash, place("tokenHash")))
-      .prepare(),
-    linkById: db
-      .select()
-      .from(accessLinks)
-      .where(eq(accessLinks.id, place("id")))
-      .prepare(),
-    lastLinkId: db.select({ id: accessLinks.id }).from(accessLinks).orderBy(desc(accessLinks.id)).limit(1).prepare(),
-    openInvitations: db
-      .select()
-      .from(accessLinks)
-      .where(and(eq(accessLinks.kind, "invitation"), isNull(accessLinks.usedAt)))
-      .orderBy(desc(accessLinks.id))
-      .limit(place("limit"))
-      .prepare(),
-    identity: db
-      .select({ account: identities.accountId })
-      .from(identities)
-      .where(and(eq(identities.issuer, place("issuer")), eq(identities.subject, place("subject"))))
-      .prepare(),
-    identitiesOf: db
-      .select()
-      .from(identities)
-      .where(eq(identities.accountId, place("account")))
-      .prepare(),
-    lastAuditId: db.select({ id: auditLog.id }).from(auditLog).orderBy(desc(auditLog.id)).limit(1).prepare(),
-    audit: db
-      .select()
-      .from(auditLog)
-      .where(lt(auditLog.id, place("before")))
-      .orderBy(desc(auditLog.id))
-      .limit(place("limit"))
-      .prepare(),
+    session: query<SessionRow>("SELECT * FROM sessions WHERE token_hash = $tokenHash"),
+    sessionsOf: query<SessionRow>("SELECT * FROM sessions WHERE account_id = $account"),
+    lastSessionId: lastId("sessions"),
+    request: query<RequestRow>("SELECT * FROM purchase_requests WHERE id = $id"),
+    lastRequestId: lastId("purchase_requests"),
+    requestsOf: query<RequestRow>(newest("purchase_requests", "account_id = $account AND id < $before")),
+    requests: query<RequestRow>(newest("purchase_requests", "id < $before")),
+    requestsIn: query<RequestRow>(newest("purchase_requests", "state = $state AND id < $before")),
+    pending: query<Count>(pending),
+    pendingOf: query<Count>(`${pending} AND account_id = $account`),
+    paymentsOf: query<PaymentRow>(
+      "SELECT * FROM payments WHERE account_id = $account ORDER BY paid_at DESC LIMIT $limit",
+    ),
+    link: query<LinkRow>("SELECT * FROM access_links WHERE token_hash = $tokenHash"),
+    linkById: query<LinkRow>("SELECT * FROM access_links WHERE id = $id"),
+    lastLinkId: lastId("access_links"),
+    openInvitations: query<LinkRow>(newest("access_links", "kind = 'invitation' AND used_at IS NULL")),
+    identity: query<{ account: AccountId }>(
+      "SELECT account_id AS account FROM identities WHERE issuer = $issuer AND subject = $subject",
+    ),
+    identitiesOf: query<IdentityRow>("SELECT * FROM identities WHERE account_id = $account"),
+    lastAuditId: lastId("audit_log"),
+    audit: query<AuditRow>(newest("audit_log", "id < $before")),
   };
 }
 
-function sessionOf({ tokenHash, accountId, ...row }: typeof sessions.$inferSelect): SessionRecord {
-  return { ...row, account: accountId, tokenHash: Buffer.from(tokenHash).toString("base64") };
-}
+const sessionOf = (row: SessionRow): SessionRecord => ({
+  id: row.id,
+  tokenHash: Buffer.from(row.token_hash).toString("base64"),
+  account: row.account_id,
+  createdAt: row.created_at,
+  usedAt: row.used_at,
+  address: row.address,
+  browser: row.browser,
+});
 
-function linkOf({ tokenHash, accountId, ...row }: typeof accessLinks.$inferSelect): AccessLink {
-  return { ...row, account: accountId, tokenHash: Buffer.from(tokenHash).toString("base64") };
-}
+const linkOf = (row: LinkRow): AccessLink => ({
+  id: row.id,
+  tokenHash: Buffer.from(row.token_hash).toString("base64"),
+  kind: row.kind,
+  account: row.account_id,
+  email: row.email,
+  plan: row.plan,
+  credit: row.credit,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  usedAt: row.used_at,
+});
 
-function requestOf({ accountId, ...row }: typeof purchaseRequests.$inferSelect): PurchaseRequest {
-  return { ...row, account: accountId };
-}
+const requestOf = (row: RequestRow): PurchaseRequest => ({
+  id: row.id,
+  account: row.account_id,
+  kind: row.kind,
+  tokens: row.tokens,
+  plan: row.plan,
+  note: row.note,
+  state: row.state,
+  createdAt: row.created_at,
+  decidedAt: row.decided_at,
+  decisionNote: row.decision_note,
+});
+
+const paymentOf = ({ id, account_id, tokens, paid_at }: PaymentRow): Payment => ({
+  ...{ id, tokens },
+  account: account_id,
+  paidAt: paid_at,
+});
+
+const identityOf = ({ issuer, subject, account_id, connected_at }: IdentityRow): Identity => ({
+  ...{ issuer, subject },
+  account: account_id,
+  connectedAt: connected_at,
+});
+
+const entryOf = ({ operator_id, subject_id, action, ...entry }: AuditRow): AuditEntry => ({
+  ...entry,
+  operator: operator_id,
+  subject: subject_id,
+  action: action as AuditAction,
+});

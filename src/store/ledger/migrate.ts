@@ -4,26 +4,19 @@ import type { Database } from "bun:sqlite";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { getTableConfig, SQLiteColumn, SQLiteSyncDialect, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import { assert } from "../../core/assert.ts";
-import { DataFolderUnusable, messageOf } from "../folder/data-folder.ts";
-import { openForWriting, tooNew, versionOf } from "../open.ts";
-import { ledgerTables, schemaVersion } from "./schema.ts";
+import { tooNew, versionOf } from "../open.ts";
+import { raiseEpoch, withLedger } from "./epoch.ts";
+import { ledgerTables } from "./schema.ts";
+import { schemaVersion } from "./schema-version.ts";
 
 /** Brings the ledger to the program's version and begins a new epoch, which is returned. Throws DataFolderUnusable. */
-export function migrate(file: string): number {
-  const database = openForWriting(file);
-  try {
+export const migrate = (file: string): number =>
+  withLedger(file, (database) => {
     const version = versionOf(database);
     if (version > schemaVersion) throw tooNew(file, version, schemaVersion);
     if (version < schemaVersion) addWhatLacks(database);
-    const row = database.query("UPDATE instance SET epoch = epoch + 1 RETURNING epoch").get() as { epoch: number };
-    return row.epoch;
-  } catch (thrown) {
-    if (thrown instanceof DataFolderUnusable) throw thrown;
-    throw new DataFolderUnusable(`cannot use the database ${file}: ${messageOf(thrown)}`, { cause: thrown });
-  } finally {
-    database.close();
-  }
-}
+    return raiseEpoch(database);
+  });
 
 /** Of a ledger of any earlier version, or an empty one. */
 export function addWhatLacks(database: Database): void {

@@ -4,7 +4,7 @@ import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Ms } from "../../core/types.ts";
-import { schemaVersion } from "../ledger/schema.ts";
+import { schemaVersion } from "../ledger/schema-version.ts";
 import { DiskVerifier } from "./verify-disk.ts";
 
 /** The file is no ledger, is damaged or is too new; the message goes on after the file's name. */

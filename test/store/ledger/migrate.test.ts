@@ -8,7 +8,8 @@ import { openAccounting } from "../../../src/accounting.ts";
 import { hashApiKey, mintApiKey } from "../../../src/account/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { migrate } from "../../../src/store/ledger/migrate.ts";
-import { ledgerTables, schemaVersion } from "../../../src/store/ledger/schema.ts";
+import { ledgerTables } from "../../../src/store/ledger/schema.ts";
+import { schemaVersion } from "../../../src/store/ledger/schema-version.ts";
 import { cheapHasher, plans } from "../../account/office.ts";
 import { releasedLedgers } from "../released-ledgers.ts";
 

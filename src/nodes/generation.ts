@@ -1,10 +1,10 @@
 // One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. What each failure of
 // a node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
-import { nodeErrorBodyMaxBytes } from "../core/limits.ts";
 import type { Ask, Ending, Sink } from "../core/types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "./client/client.ts";
 import { EventParser } from "./client/events.ts";
+import { ErrorBody } from "./error-body.ts";
 import type { EventHandler, KnownEvents } from "./client/events.ts";
 import { failureOfStatus, nodeBusy, nodeFailed } from "./failure/failure.ts";
 import type { Failure } from "./failure/failure.ts";
@@ -65,8 +65,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   #finishTimer: ReturnType<typeof setTimeout> | null = null;
   #settled = false;
   #status = 0;
-  #errorBody: Buffer[] = [];
-  #errorBodyBytes = 0;
+  #errorBody: ErrorBody | null = null;
   #begun = false;
   #paused = false;
   /** An event came since the watch last looked. */
@@ -116,7 +115,11 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
 
   body(bytes: Buffer, start: number, end: number): void {
     if (this.#settled) return;
-    if (this.#status !== 200) return this.#keepErrorBody(bytes, start, end);
+    if (this.#status !== 200) {
+      this.#errorBody ??= new ErrorBody();
+      if (!this.#errorBody.keep(bytes, start, end)) this.#fail(this.#failureOfErrorBody());
+      return;
+    }
     this.#events.feed(bytes, start, end);
     if (this.#reader.done) this.#settleByReader();
   }
@@ -188,16 +191,8 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     caughtUp.then(resume, resume);
   }
 
-  #keepErrorBody(bytes: Buffer, start: number, end: number): void {
-    const room = nodeErrorBodyMaxBytes - this.#errorBodyBytes;
-    const part = Buffer.from(bytes.subarray(start, Math.min(end, start + room)));
-    this.#errorBody.push(part);
-    this.#errorBodyBytes += part.length;
-    if (this.#errorBodyBytes >= nodeErrorBodyMaxBytes) this.#fail(this.#failureOfErrorBody());
-  }
-
   #failureOfErrorBody(): Failure {
-    return failureOfStatus(this.#parts.ask, this.#status, Buffer.concat(this.#errorBody).toString("utf8"));
+    return failureOfStatus(this.#parts.ask, this.#status, this.#errorBody?.text ?? "");
   }
 
   #fail(failure: Failure): void {

@@ -1,9 +1,10 @@
 // One request for vectors or scores to one node, and its answer: a single document, not a stream.
 import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import type { InputsAsk } from "../../core/inputs.ts";
-import { inputsAnswerTurnBytes, nodeErrorBodyMaxBytes } from "../../core/limits.ts";
+import { inputsAnswerTurnBytes } from "../../core/limits.ts";
 import { type Ending, noUsage, type Sink } from "../../core/types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "../client/client.ts";
+import { ErrorBody } from "../error-body.ts";
 import { type Failure, failureOfStatus, nodeBusy, nodeFailed } from "../failure/failure.ts";
 import type { GenerationLimits, Outcome } from "../generation.ts";
 import { InputsAnswer } from "./inputs-answer.ts";
@@ -37,8 +38,7 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
   #exchange: Exchange | null = null;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #status = 0;
-  #errorBody: Buffer[] = [];
-  #errorBodyBytes = 0;
+  #errorBody: ErrorBody | null = null;
   #begun = false;
   #heard = false;
   #silentQuarters = 0;
@@ -78,7 +78,11 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
   body(bytes: Buffer, start: number, end: number): void {
     if (this.#over) return;
     this.#heard = true;
-    if (this.#status !== 200) return this.#keepErrorBody(bytes, start, end);
+    if (this.#status !== 200) {
+      this.#errorBody ??= new ErrorBody();
+      if (!this.#errorBody.keep(bytes, start, end)) this.#fail(this.#failureOfErrorBody());
+      return;
+    }
     this.#turnBytes += end - start;
     this.#answer.push(bytes, start, end);
     if (!this.#begun && this.#answer.begun) {
@@ -112,16 +116,8 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
     this.#fail(nodeFailed(cause, !this.#answer.begun));
   }
 
-  #keepErrorBody(bytes: Buffer, start: number, end: number): void {
-    const room = nodeErrorBodyMaxBytes - this.#errorBodyBytes;
-    const part = Buffer.from(bytes.subarray(start, Math.min(end, start + room)));
-    this.#errorBody.push(part);
-    this.#errorBodyBytes += part.length;
-    if (this.#errorBodyBytes >= nodeErrorBodyMaxBytes) this.#fail(this.#failureOfErrorBody());
-  }
-
   #failureOfErrorBody(): Failure {
-    return failureOfStatus(this.#parts.ask, this.#status, Buffer.concat(this.#errorBody).toString("utf8"));
+    return failureOfStatus(this.#parts.ask, this.#status, this.#errorBody?.text ?? "");
   }
 
   #fail(failure: Failure): void {

@@ -1,0 +1,19 @@
+// The body of an error that a node answers with: its beginning says what is wrong.
+import { nodeErrorBodyMaxBytes } from "../core/limits.ts";
+
+export class ErrorBody {
+  readonly #parts: Buffer[] = [];
+  #room = nodeErrorBodyMaxBytes;
+
+  /** False: there is enough of it. */
+  keep(bytes: Buffer, start: number, end: number): boolean {
+    const part = Buffer.from(bytes.subarray(start, Math.min(end, start + this.#room)));
+    this.#parts.push(part);
+    this.#room -= part.length;
+    return this.#room > 0;
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#parts).toString("utf8");
+  }
+}

@@ -35,6 +35,7 @@ import { readFile, readImage } from "../request/media-part.ts";
 import { namedModel } from "../request/named-model.ts";
 import { fileNotHere, hostedToolNotRun, leftOut } from "../request/not-served.ts";
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
+import { samplingFields, samplingNames } from "../request/sampling.ts";
 import { clampBudget, efforts, stopSequences } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
 
@@ -77,15 +78,7 @@ const Body = Type.Object({
     Type.Union([Type.String(), Type.Array(Type.String())], { description: "a string or an array of strings" }),
   ),
   n: optional(Type.Literal(1, { description: "1: one request gives one choice; send several requests for more" })),
-  temperature: optional(numberBetween(0, 2)),
-  top_p: optional(numberBetween(0, 1)),
-  top_k: optional(whole),
-  min_p: optional(numberBetween(0, 1)),
-  presence_penalty: optional(numberBetween(-2, 2)),
-  frequency_penalty: optional(numberBetween(-2, 2)),
-  repetition_penalty: optional(numberBetween(0, 10)),
-  seed: optional(whole),
-  logit_bias: optional(Type.Record(Type.String(), numberBetween(-100, 100), { description: "an object of numbers" })),
+  ...samplingFields,
   logprobs: optional(flag),
   top_logprobs: optional(wholeBetween(0, 20)),
   modalities: optional(Type.Array(Type.Literal("text"), { description: '["text"]: answers are text' })),
@@ -97,19 +90,8 @@ type Body = Static<typeof Body>;
 export const chatCompletionsBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
-const forwarded = [
-  "temperature",
-  "top_p",
-  "top_k",
-  "min_p",
-  "presence_penalty",
-  "frequency_penalty",
-  "repetition_penalty",
-  "seed",
-  "logit_bias",
-  "logprobs",
-  "top_logprobs",
-] as const satisfies readonly (keyof Sampling & keyof Body)[];
+const forwarded = [...samplingNames, "logprobs", "top_logprobs"] as const satisfies readonly (keyof Sampling &
+  keyof Body)[];
 
 // ---------------------------------------------------------------------------------------------------------------
 // Request: body -> Ask

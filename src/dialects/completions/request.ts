@@ -6,6 +6,7 @@ import type { Ask, PlainCompletion, Refusal, Sampling, Turn } from "../../core/t
 import type { DialectRequest } from "../dialect.ts";
 import { BodySchema, flag, malformed, numberBetween, optional, text, whole, wholeBetween } from "../request/field.ts";
 import { namedModel } from "../request/named-model.ts";
+import { samplingFields, samplingNames } from "../request/sampling.ts";
 import { clampBudget, stopSequences } from "../request/settings.ts";
 
 export const endpoint = "/v1/completions";
@@ -41,15 +42,7 @@ const Body = Type.Object({
   stop: optional(
     Type.Union([Type.String(), Type.Array(Type.String())], { description: "a string or an array of strings" }),
   ),
-  temperature: optional(numberBetween(0, 2)),
-  top_p: optional(numberBetween(0, 1)),
-  top_k: optional(whole),
-  min_p: optional(numberBetween(0, 1)),
-  presence_penalty: optional(numberBetween(-2, 2)),
-  frequency_penalty: optional(numberBetween(-2, 2)),
-  repetition_penalty: optional(numberBetween(0, 10)),
-  seed: optional(whole),
-  logit_bias: optional(Type.Record(Type.String(), numberBetween(-100, 100), { description: "an object of numbers" })),
+  ...samplingFields,
   logprobs: optional(wholeBetween(0, 20)),
 });
 type Body = Static<typeof Body>;
@@ -57,17 +50,6 @@ type Body = Static<typeof Body>;
 export const completionsBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
-const forwarded = [
-  "temperature",
-  "top_p",
-  "top_k",
-  "min_p",
-  "presence_penalty",
-  "frequency_penalty",
-  "repetition_penalty",
-  "seed",
-  "logit_bias",
-] as const satisfies readonly (keyof Sampling & keyof Body)[];
 
 /**
  * `usageApart`: the stream's usage comes in a chunk of its own, without choices, since the client asked for that.
@@ -93,7 +75,7 @@ export function read({ head, body, bodyBytes, catalog }: DialectRequest): Comple
   }
 
   const sampling: Record<string, unknown> = {};
-  for (const name of forwarded) if (request[name] != null) sampling[name] = request[name];
+  for (const name of samplingNames) if (request[name] != null) sampling[name] = request[name];
   if (request.logprobs != null && !asChat) Object.assign(sampling, { logprobs: true, top_logprobs: request.logprobs });
 
   return {

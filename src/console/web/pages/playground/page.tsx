@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ConsoleModels } from "../../../api.ts";
 import { SnippetTabs } from "../../parts/code-block.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { Icon } from "../../parts/icons.tsx";
+import { Icon, type IconName } from "../../parts/icons.tsx";
 import { Failure } from "../../parts/states.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { get } from "../../request.ts";
@@ -56,15 +56,12 @@ export function PlaygroundPage(): VNode {
       </aside>
       <section class="play-main" aria-label="Conversation">
         <header class="play-head">
-          <button
-            type="button"
-            class="icon-button only-without-list"
-            aria-label="Conversations"
-            title="Conversations"
+          <HeadButton
+            icon="history"
+            label="Conversations"
+            shown="only-without-list"
             onClick={() => setSheet("conversations")}
-          >
-            <Icon name="history" />
-          </button>
+          />
           <h1 tabIndex={-1}>Playground</h1>
           <div class="play-models">
             <ModelChoice label="Model" models={models.value} chosen={model} onChoose={(id) => change({ model: id })} />
@@ -77,48 +74,24 @@ export function PlaygroundPage(): VNode {
               />
             )}
           </div>
-          <button
-            type="button"
-            class="icon-button"
-            aria-label="Two models side by side"
-            title="Two models side by side"
-            aria-pressed={comparing}
+          <HeadButton
+            icon="columns"
+            label="Two models side by side"
+            pressed={comparing}
             disabled={model === ""}
             onClick={() => change({ second: comparing ? "" : otherThan(model, models.value) })}
-          >
-            <Icon name="columns" />
-          </button>
-          <button
-            type="button"
-            class="icon-button only-narrow"
-            aria-label="Settings"
-            title="Settings"
-            onClick={() => setSheet("settings")}
-          >
-            <Icon name="settings" />
-          </button>
-          <button
-            type="button"
-            class="icon-button"
-            aria-label="Show the request as code"
-            title="Show the request as code"
-            onClick={() => setSheet("code")}
-          >
-            <Icon name="code" />
-          </button>
-          <button
-            type="button"
-            class="icon-button"
-            aria-label="New conversation"
-            title="New conversation"
+          />
+          <HeadButton icon="settings" label="Settings" shown="only-narrow" onClick={() => setSheet("settings")} />
+          <HeadButton icon="code" label="Show the request as code" onClick={() => setSheet("code")} />
+          <HeadButton
+            icon="plus"
+            label="New conversation"
             disabled={isEmpty(shown)}
             onClick={() => {
               startNew();
               navigate("/playground");
             }}
-          >
-            <Icon name="plus" />
-          </button>
+          />
         </header>
         <Conversation ready={model !== ""}>
           {models.error === null ? null : <Failure message={models.error} onRetry={models.reload} />}
@@ -154,6 +127,30 @@ export function PlaygroundPage(): VNode {
 }
 
 /** Something must be chosen before anything can be sent: the first model that a node serves. */
+type HeadButtonProps = Readonly<{
+  icon: IconName;
+  label: string;
+  /** Where it is shown; absent: everywhere. */
+  shown?: "only-without-list" | "only-narrow";
+  pressed?: boolean;
+  disabled?: boolean;
+  onClick: () => void;
+}>;
+
+const HeadButton = ({ icon, label, shown, pressed, disabled, onClick }: HeadButtonProps): VNode => (
+  <button
+    type="button"
+    class={shown === undefined ? "icon-button" : `icon-button ${shown}`}
+    aria-label={label}
+    title={label}
+    aria-pressed={pressed}
+    disabled={disabled}
+    onClick={onClick}
+  >
+    <Icon name={icon} />
+  </button>
+);
+
 function useFirstModel(models: ConsoleModels | null): void {
   useEffect(() => {
     if (models === null || settings.value.model !== "") return;

@@ -15,6 +15,7 @@ import { get, search } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { numbers } from "../session.ts";
+import { TableHead } from "../parts/table-head.tsx";
 
 const filterNames = ["text", "model", "endpoint", "key", "end_user", "from", "to"] as const;
 type Filter = Readonly<Record<(typeof filterNames)[number], string>>;
@@ -96,21 +97,7 @@ function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode 
       <div class="table-scroll end-users" tabIndex={0} role="region" aria-label="Who asked, a list that scrolls">
         <table class="cards">
           <caption class="for-readers">Who asked by which key, those who cost most first</caption>
-          <thead>
-            <tr>
-              <th scope="col">End user</th>
-              <th scope="col">Key</th>
-              <th scope="col" class="number">
-                Requests
-              </th>
-              <th scope="col" class="number">
-                Billed tokens
-              </th>
-              <th scope="col" class="number">
-                Cost
-              </th>
-            </tr>
-          </thead>
+          <TableHead texts={["End user", "Key"]} figures={["Requests", "Billed tokens", "Cost"]} />
           <tbody>
             {endUsers.map(({ name, key, requests, billed_tokens, cost_usd }, index) => (
               <tr key={index}>

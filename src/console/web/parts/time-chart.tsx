@@ -4,7 +4,8 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { count } from "../format.ts";
 import { roundUp } from "../usage-columns.ts";
-import { tipLeft, useWidth } from "./chart-frame.ts";
+import { GridLine, tipLeft, useWidth } from "./chart-frame.tsx";
+import { TableHead } from "./table-head.tsx";
 
 const height = 190;
 const top = 10;
@@ -88,12 +89,7 @@ export function TimeChart({ title, kind, from, stepMs, series, short, words = in
       >
         <svg height={height} aria-hidden="true">
           {[0, 0.5, 1].map((part) => (
-            <g key={part}>
-              <line class="grid" x1={left} x2={width} y1={y(most * part)} y2={y(most * part)} />
-              <text class="axis" x={left - 8} y={y(most * part) + 4} text-anchor="end">
-                {short(most * part)}
-              </text>
-            </g>
+            <GridLine key={part} left={left} width={width} y={y(most * part)} text={short(most * part)} />
           ))}
           {shown !== null && (
             <rect class="hit chosen" x={x(shown)} y={top} width={step} height={height - top - bottom} />
@@ -148,16 +144,7 @@ export function TimeChart({ title, kind, from, stepMs, series, short, words = in
         {isTableOpen && (
           <div class="table-scroll chart-table" role="region" aria-label={`${title}, as a table`} tabIndex={0}>
             <table>
-              <thead>
-                <tr>
-                  <th scope="col">Time</th>
-                  {series.map(({ label }) => (
-                    <th key={label} scope="col" class="number">
-                      {label}
-                    </th>
-                  ))}
-                </tr>
-              </thead>
+              <TableHead texts={["Time"]} figures={series.map(({ label }) => label)} />
               <tbody>
                 {Array.from({ length: steps }, (_, back) => steps - 1 - back).map((at) => (
                   <tr key={at}>

@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { UsageSummary } from "../../api.ts";
 import { compact, count, day as dayName, dollars } from "../format.ts";
-import { tipLeft, useWidth } from "./chart-frame.ts";
+import { GridLine, tipLeft, useWidth } from "./chart-frame.tsx";
 import { type Column, columnsOf, days, roundUp } from "../usage-columns.ts";
 
 const height = 210;
@@ -38,12 +38,7 @@ export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
       >
         <svg height={height} aria-hidden="true">
           {[0, 0.5, 1].map((part) => (
-            <g key={part}>
-              <line class="grid" x1={left} x2={width} y1={y(most * part)} y2={y(most * part)} />
-              <text class="axis" x={left - 8} y={y(most * part) + 4} text-anchor="end">
-                {compact(most * part)}
-              </text>
-            </g>
+            <GridLine key={part} left={left} width={width} y={y(most * part)} text={compact(most * part)} />
           ))}
           {columns.map((shown, index) => (
             <g key={shown.day} onPointerEnter={() => setChosen(index)} onPointerDown={() => setChosen(index)}>

@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import type { UsageRow } from "../../api.ts";
 import { ago, count, exactDollars, utc } from "../format.ts";
+import { TableHead } from "./table-head.tsx";
 
 type UsageTableProps = Readonly<{
   rows: readonly UsageRow[];
@@ -15,29 +16,10 @@ export const UsageTable = ({ rows, caption, showsKeys = false, onChoose }: Usage
   <div class="table-scroll">
     <table class="cards">
       <caption class="for-readers">{caption}</caption>
-      <thead>
-        <tr>
-          <th scope="col">Model</th>
-          <th scope="col">Time</th>
-          <th scope="col">Endpoint</th>
-          {showsKeys && <th scope="col">Key</th>}
-          <th scope="col" class="number">
-            Input
-          </th>
-          <th scope="col" class="number">
-            Cached input
-          </th>
-          <th scope="col" class="number">
-            Output
-          </th>
-          <th scope="col" class="number">
-            Billed tokens
-          </th>
-          <th scope="col" class="number">
-            Cost
-          </th>
-        </tr>
-      </thead>
+      <TableHead
+        texts={["Model", "Time", "Endpoint", ...(showsKeys ? ["Key"] : [])]}
+        figures={["Input", "Cached input", "Output", "Billed tokens", "Cost"]}
+      />
       <tbody>
         {rows.map((row) => (
           <tr key={row.request_id}>

@@ -11,6 +11,7 @@ import { TimeChart, type TimeSeries } from "../../parts/time-chart.tsx";
 import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
+import { TableHead } from "../../parts/table-head.tsx";
 
 /** The charts are asked for again this often while somebody looks. */
 const refreshMs = 15_000;
@@ -204,16 +205,7 @@ function TopAccounts({
       ) : (
         <div class="table-scroll" role="region" aria-label="Top accounts" tabIndex={0}>
           <table>
-            <thead>
-              <tr>
-                <th scope="col">Account</th>
-                {["Requests", "Input", "Output", "Billed tokens", "Worth"].map((name) => (
-                  <th key={name} scope="col" class="number">
-                    {name}
-                  </th>
-                ))}
-              </tr>
-            </thead>
+            <TableHead texts={["Account"]} figures={["Requests", "Input", "Output", "Billed tokens", "Worth"]} />
             <tbody>
               {accounts.map(({ id, email, requests, input, output, billed_tokens, cost_usd }) => (
                 <tr key={id}>
@@ -245,17 +237,7 @@ const Refusals = ({ refusals }: { refusals: Activity["refusals_today"] }): VNode
     ) : (
       <div class="table-scroll">
         <table>
-          <thead>
-            <tr>
-              <th scope="col">Reason</th>
-              <th scope="col" class="number">
-                Status
-              </th>
-              <th scope="col" class="number">
-                Requests
-              </th>
-            </tr>
-          </thead>
+          <TableHead texts={["Reason"]} figures={["Status", "Requests"]} />
           <tbody>
             {refusals.map(({ reason, status, requests }) => (
               <tr key={reason}>

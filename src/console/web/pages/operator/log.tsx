@@ -12,6 +12,7 @@ import { Empty, Loaded } from "../../parts/states.tsx";
 import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
+import { TableHead } from "../../parts/table-head.tsx";
 
 /** New rows are looked for this often while somebody looks. */
 const liveMs = 2_000;
@@ -173,20 +174,11 @@ const Rows = ({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row:
   <div class="table-scroll">
     <table class="cards log">
       <caption class="for-readers">Requests, newest first</caption>
-      <thead>
-        <tr>
-          {["Time", "Result", "Account", "Model", "Node"].map((name) => (
-            <th key={name} scope="col" class={name === "Node" ? "widest-only" : undefined}>
-              {name}
-            </th>
-          ))}
-          {["Wait", "First token", "End", "Tokens", "Cost"].map((name) => (
-            <th key={name} scope="col" class={name === "Wait" ? "number widest-only" : "number"}>
-              {name}
-            </th>
-          ))}
-        </tr>
-      </thead>
+      <TableHead
+        texts={["Time", "Result", "Account", "Model", "Node"]}
+        figures={["Wait", "First token", "End", "Tokens", "Cost"]}
+        widestOnly={["Node", "Wait"]}
+      />
       <tbody>
         {rows.map((row) => (
           <tr key={row.request_id}>

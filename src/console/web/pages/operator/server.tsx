@@ -10,6 +10,7 @@ import { Loaded } from "../../parts/states.tsx";
 import { Webhooks } from "./webhooks.tsx";
 import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
+import { TableHead } from "../../parts/table-head.tsx";
 
 /** How often a running backup is asked after. */
 const refreshMs = 1_000;
@@ -191,15 +192,7 @@ const Files = ({ files }: { files: readonly BackupFile[] }): VNode => (
   <div class="table-scroll">
     <table class="cards">
       <caption class="for-readers">Backups in the folder, newest first</caption>
-      <thead>
-        <tr>
-          <th scope="col">File</th>
-          <th scope="col">Made</th>
-          <th scope="col" class="number">
-            Size
-          </th>
-        </tr>
-      </thead>
+      <TableHead texts={["File", "Made"]} figures={["Size"]} />
       <tbody>
         {files.map(({ file, bytes: size, made_at: madeAt }) => (
           <tr key={file}>

@@ -8,6 +8,7 @@ import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { operatorNumbers } from "../../session.ts";
+import { TableHead } from "../../parts/table-head.tsx";
 
 /** What happened today is asked for this often while requests come in. */
 const refreshMs = 5_000;
@@ -84,17 +85,7 @@ function Models({ models }: { models: OperatorTotals["models"] }): VNode {
       ) : (
         <div class="table-scroll">
           <table>
-            <thead>
-              <tr>
-                <th scope="col">Model</th>
-                <th scope="col" class="number">
-                  Requests
-                </th>
-                <th scope="col" class="number">
-                  Billed tokens
-                </th>
-              </tr>
-            </thead>
+            <TableHead texts={["Model"]} figures={["Requests", "Billed tokens"]} />
             <tbody>
               {used.map(({ model, requests, billed_tokens }) => (
                 <tr key={model}>

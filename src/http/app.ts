@@ -23,9 +23,8 @@ import { type Connection, idleTimeoutSeconds, Inference } from "./inference.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
 import type { Gauge } from "./metrics/metric.ts";
 import { Metrics } from "./metrics/metrics.ts";
-import { mayReadMetrics } from "./metrics/metrics-access.ts";
+import { metricsReply } from "./metrics/metrics-route.ts";
 import { modelBody, modelsBody, type ModelsView } from "./models.ts";
-import { peerAddress } from "./peer-address.ts";
 import { jsonReply, refusalReply, unknownAddressReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
 import { RequestWatch } from "./metrics/request-watch.ts";
@@ -136,6 +135,10 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     hasBaseUrl: (options.baseUrl ?? null) !== null,
     siteFiles: options.siteFiles ?? null,
   });
+  const scraped = {
+    ...{ metrics, others, watch, gauges, requests: live },
+    access: () => ({ token: options.metricsToken ?? null, behindProxy: options.behindProxy ?? false }),
+  };
   let stopping = false;
 
   const direct: DirectRoutes = {};
@@ -150,7 +153,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
       const body = reason === null ? { ready: true } : { ready: false, reason };
       return Response.json(body, { status: reason === null ? 200 : 503 });
     })
-    .get("/metrics", ({ request, server }) => metricsReply(request, server))
+    .get("/metrics", ({ request, server }) => metricsReply(request, server, scraped))
     .head("/", () => new Response(null))
     .head("/api/hello", () => new Response(null))
     .get("/openapi.json", ({ request }) => documentation.description(request))
@@ -195,38 +198,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
       loopDelay.close();
     },
   };
-
-  async function metricsReply(request: Request, connection: Connection | null): Promise<Response> {
-    const { metricsToken = null, behindProxy = false } = options;
-    const access = { address: peerAddress(request, connection), token: metricsToken, behindProxy };
-    if (mayReadMetrics(request.headers, access)) {
-      const all = others === null ? metrics : await others.withTheirs(metrics);
-      return new Response(all.text(allGauges()), { headers: { "content-type": "text/plain; version=0.0.4" } });
-    }
-    const wanted =
-      metricsToken === null
-        ? "Metrics without a token are for this machine alone, where no proxy is; set token_env in [metrics]"
-        : "Metrics need the token of [metrics] as Authorization: Bearer";
-    return new Response(`${wanted}\n`, { status: metricsToken === null ? 403 : 401 });
-  }
-
-  function* allGauges(): Iterable<Gauge> {
-    yield { name: "tollgate_open_requests", help: "Admitted requests that have not ended.", value: live.openRequests };
-    yield {
-      name: "tollgate_held_ends",
-      help: "Answers that wait for their charge to be on disk.",
-      value: watch.heldEnds + (others?.heldEnds ?? 0),
-    };
-    const { user, system } = process.cpuUsage();
-    yield {
-      name: "tollgate_cpu_seconds_total",
-      help: "CPU time of the process.",
-      value: (user + system) / 1e6,
-      type: "counter",
-    };
-    yield { name: "tollgate_resident_memory_bytes", help: "Resident memory.", value: process.memoryUsage.rss() };
-    yield* gauges();
-  }
 
   function whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal> {
     return askerOf(request, keyHeaders, parts, site, () => clientAddress(request, connection, addressHeader));

@@ -2,6 +2,7 @@
 import { rmSync } from "node:fs";
 import { Elysia } from "elysia";
 import type { Dialect } from "../dialects/dialect.ts";
+import { compileBodySchemas } from "../dialects/request/field.ts";
 import { Dialects, type OpenDialect } from "../dialects/registry.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Soon } from "../core/soon.ts";
@@ -179,6 +180,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     options.beforeListening?.();
     app.listen({ ...always, hostname: host, port, reusePort: false, idleTimeout: headersTimeoutSeconds });
   } else listenPrivately(unix, () => app.listen({ ...always, unix }));
+  compileBodySchemas();
   const loopDelay = new LoopDelay(parts.clock, (delayMs) => metrics.countLoopDelay(delayMs));
   const server = app.server!;
   const listening = `http://${host.includes(":") ? `[${host}]` : host}:${server.port ?? port}`;

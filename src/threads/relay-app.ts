@@ -1,6 +1,7 @@
 // The HTTP side of a relay: it serves what models answer by itself, and passes everything else on to the complete server
 // on the main thread. All relays listen on the same port, and the system deals the connections out.
 import { Elysia } from "elysia";
+import { compileBodySchemas } from "../dialects/request/field.ts";
 import { Dialects } from "../dialects/registry.ts";
 import type { Soon } from "../core/soon.ts";
 import type { Parts } from "../gateway.ts";
@@ -81,6 +82,7 @@ export function startRelayServer(parts: Parts, options: RelayServerOptions): Omi
     maxRequestBodySize: serverBodyMaxBytes,
     development: false,
   });
+  compileBodySchemas();
   const server = app.server!;
 
   return {
